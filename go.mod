@@ -1,0 +1,3 @@
+module github.com/nodbus/nod
+
+go 1.26.8

@@ -1,0 +1,74 @@
+package schemas
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// From is who answered, in the words of the channel: identities that the
+// channel vouches for, never display names.
+type From struct {
+	UserID    string `json:"user_id"`
+	Chat      string `json:"chat,omitempty"`
+	MessageID string `json:"message_id,omitempty"`
+}
+
+// Answer is what a person said to a Prompt. It names the digest it was shown
+// and is refused if that differs.
+type Answer struct {
+	Type         string          `json:"type"`
+	SessionID    string          `json:"session_id"`
+	PendingID    string          `json:"pending_id"`
+	Digest       string          `json:"digest"`
+	OptionID     string          `json:"option_id,omitempty"`
+	Cancelled    bool            `json:"cancelled,omitempty"`
+	Message      string          `json:"message,omitempty"`
+	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
+	Scope        string          `json:"scope,omitempty"`
+	From         From            `json:"from"`
+}
+
+// Prompt is a request as one person is shown it through one connector; with an
+// empty recipient it is what every viewer sees.
+type Prompt struct {
+	Type      string    `json:"type"`
+	SessionID string    `json:"session_id"`
+	PendingID string    `json:"pending_id"`
+	Connector string    `json:"connector,omitempty"`
+	Recipient string    `json:"recipient,omitempty"`
+	Revision  uint64    `json:"revision"` // of the record; ignore lower ones than seen
+	Agent     string    `json:"agent"`
+	Request   Request   `json:"request"`
+	Digest    string    `json:"digest"`
+	Risk      Risk      `json:"risk"`
+	Reasons   []string  `json:"reasons,omitempty"` // why the risk is what it is
+	Tier      Tier      `json:"tier"`
+	Deadline  time.Time `json:"deadline"`
+	Decision  *Decision `json:"decision,omitempty"`
+}
+
+// Key is the prompt's record key.
+func (p *Prompt) Key() string { return Key(p.SessionID, p.PendingID) }
+
+// Query asks for a page of what nod holds.
+type Query struct {
+	Type      string `json:"type"`
+	SessionID string `json:"session_id,omitempty"`
+	// PendingID is an id or a unique prefix of at least MinPrefix characters.
+	PendingID string `json:"pending_id,omitempty"`
+	// After is the Next of the page before; empty for the first page.
+	After string `json:"after,omitempty"`
+	Limit int    `json:"limit,omitempty"`
+}
+
+// MinPrefix is how many characters of an id suffice where they are unique
+// among all records that are kept.
+const MinPrefix = 4
+
+// Page answers a Query, oldest request first within a page.
+type Page struct {
+	Type    string    `json:"type"`
+	Prompts []Prompt  `json:"prompts"`
+	Next    string    `json:"next,omitempty"`
+	Now     time.Time `json:"now"` // broker time, for countdowns
+}

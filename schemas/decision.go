@@ -1,0 +1,62 @@
+package schemas
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Outcome is how a request ended.
+type Outcome string
+
+// The outcomes. Only Allowed lets an agent go on.
+const (
+	Allowed   Outcome = "allowed"
+	Denied    Outcome = "denied"
+	Cancelled Outcome = "cancelled" // a person dismissed the question
+	TimedOut  Outcome = "timed_out"
+	Withdrawn Outcome = "withdrawn" // the agent stopped waiting
+)
+
+// ByKind is the sort of party that decided.
+type ByKind string
+
+// Who decides.
+const (
+	ByHuman  ByKind = "human"
+	ByPolicy ByKind = "policy"
+	ByClock  ByKind = "clock"
+	ByAgent  ByKind = "agent"
+)
+
+// By says who decided. Name is the approver's name or the rule.
+type By struct {
+	Kind      ByKind `json:"kind"`
+	Name      string `json:"name,omitempty"`
+	Connector string `json:"connector,omitempty"`
+}
+
+// Decision is the one final outcome of a request.
+type Decision struct {
+	Type       string     `json:"type"`
+	SessionID  string     `json:"session_id"`
+	PendingID  string     `json:"pending_id"`
+	DecisionID string     `json:"decision_id"` // unique: tells whose write won
+	Outcome    Outcome    `json:"outcome"`
+	OptionID   string     `json:"option_id,omitempty"`
+	OptionKind OptionKind `json:"option_kind,omitempty"`
+	Scope      string     `json:"scope,omitempty"`
+	By         By         `json:"by"`
+	Message    string     `json:"message,omitempty"`
+	// UpdatedInput replaces the tool's input, where a person edited it.
+	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
+	Digest       string          `json:"digest"`
+	// SettingsRevision names the settings the decision was made under.
+	SettingsRevision uint64    `json:"settings_revision,omitempty"`
+	DecidedAt        time.Time `json:"decided_at"` // broker time
+}
+
+// Same reports whether d says what an answer with this outcome and option
+// would have said: the loser of a race who said the same has succeeded.
+func (d *Decision) Same(outcome Outcome, optionID string) bool {
+	return d.Outcome == outcome && d.OptionID == optionID
+}

@@ -1,0 +1,66 @@
+package schemas
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Code is an error's kind. Codes cross the wire and are append-only.
+type Code string
+
+// The error codes.
+const (
+	CodeBadRequest    Code = "BAD_REQUEST"      // not JSON, or not of a known type
+	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the message names it
+	CodeNotFound      Code = "NOT_FOUND"        // unknown, or somebody else's
+	CodeUnauthorized  Code = "UNAUTHORIZED"     // nobody is named
+	CodeForbidden     Code = "FORBIDDEN"        // this one may not
+	CodeConflict      Code = "CONFLICT"         // another answer won, or the id was reused
+	CodeStale         Code = "STALE"            // other digest, or the clock or a withdrawal ended it
+	CodeUndeliverable Code = "UNDELIVERABLE"    // nobody can be shown the question
+	CodeUnavailable   Code = "UNAVAILABLE"      // not now; try again
+	CodeInternal      Code = "INTERNAL_ERROR"
+	CodeUnknownAction Code = "UNKNOWN_ACTION"
+)
+
+// Error is the one form of error on the bus.
+type Error struct {
+	Type    string          `json:"type"`
+	Code    Code            `json:"code"`
+	Message string          `json:"message"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+// Errorf makes an Error.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Type: TypeError, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Error is the message alone: the code is for programs.
+func (e *Error) Error() string { return e.Message }
+
+// Is makes errors.Is(err, &Error{Code: c}) true for every error of that code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code && t.Message == ""
+}
+
+// ErrorDetails are the details of CONFLICT and STALE: what was decided.
+type ErrorDetails struct {
+	Decision *Decision `json:"decision,omitempty"`
+}
+
+// WithDecision adds the stored decision to e's details.
+func (e *Error) WithDecision(d *Decision) *Error {
+	e.Details, _ = Encode(ErrorDetails{Decision: d}) // a Decision always encodes
+	return e
+}
+
+// Decision returns the decision in e's details, or nil.
+func (e *Error) Decision() *Decision {
+	var d ErrorDetails
+	if json.Unmarshal(e.Details, &d) != nil {
+		return nil
+	}
+	return d.Decision
+}

@@ -1,0 +1,98 @@
+package schemas
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Risk is set by policy, never by the agent.
+type Risk string
+
+// The risks.
+const (
+	RiskLow    Risk = "low"
+	RiskMedium Risk = "medium"
+	RiskHigh   Risk = "high"
+)
+
+// EventKind is what a record's next event does.
+type EventKind string
+
+// The kinds of event.
+const (
+	EventRelease  EventKind = "release"  // show a prompt that was held back
+	EventEscalate EventKind = "escalate" // tell the next people
+	EventDeadline EventKind = "deadline" // end the request
+)
+
+// Event is the one thing that a record's timer is armed for.
+type Event struct {
+	At   time.Time `json:"at"`
+	Kind EventKind `json:"kind"`
+}
+
+// Route is one recipient on one connector. Settles go where prompts went, so
+// routes are stored in the record.
+type Route struct {
+	Connector string `json:"connector"`
+	Recipient string `json:"recipient"`
+}
+
+// Vote is one approver's answer to a request that needs several.
+type Vote struct {
+	Name      string    `json:"name"`
+	Connector string    `json:"connector"`
+	OptionID  string    `json:"option_id"`
+	At        time.Time `json:"at"`
+}
+
+// Record is a request's one key in pending_permissions: its bytes, routes,
+// votes, and its decision or none. It is the only write that an answer makes.
+type Record struct {
+	Type      string          `json:"type"`
+	Agent     string          `json:"agent"` // from the subject
+	User      string          `json:"user,omitempty"`
+	Request   json.RawMessage `json:"request"` // the bytes as asked
+	Digest    string          `json:"digest"`
+	Tier      Tier            `json:"tier"`
+	Risk      Risk            `json:"risk"`
+	Reasons   []string        `json:"reasons,omitempty"`
+	Deadline  time.Time       `json:"deadline"` // fixed when the request is made
+	NextEvent *Event          `json:"next_event,omitempty"`
+	Routes    []Route         `json:"routes"`
+	Votes     []Vote          `json:"votes"`
+	Joiners   []string        `json:"joiners"`
+	Decision  *Decision       `json:"decision"`
+}
+
+// Terminal reports whether the record has its decision.
+func (r *Record) Terminal() bool { return r.Decision != nil }
+
+// LogKind is what a log entry tells of.
+type LogKind string
+
+// The kinds of log entry.
+const (
+	LogAsked    LogKind = "asked"
+	LogDecided  LogKind = "decided"
+	LogClaim    LogKind = "claim" // this id is decided through its record
+	LogSettings LogKind = "settings"
+	LogSession  LogKind = "session"
+)
+
+// LogEntry is one line of permission_log. It carries no payloads. An automatic
+// decision is held whole: the log is the only place it is stored.
+type LogEntry struct {
+	Type             string    `json:"type"`
+	At               time.Time `json:"at"`
+	Kind             LogKind   `json:"kind"`
+	SessionID        string    `json:"session_id,omitempty"`
+	PendingID        string    `json:"pending_id,omitempty"`
+	Actor            string    `json:"actor,omitempty"`
+	ToolName         string    `json:"tool_name,omitempty"`
+	Digest           string    `json:"digest,omitempty"`
+	Rule             string    `json:"rule,omitempty"`
+	Outcome          Outcome   `json:"outcome,omitempty"`
+	SettingsRevision uint64    `json:"settings_revision,omitempty"`
+	Decision         *Decision `json:"decision,omitempty"`
+}

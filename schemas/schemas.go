@@ -1,0 +1,46 @@
+// Package schemas holds every noun and message that crosses the bus, the
+// subjects they travel on, and the rules that make one valid.
+//
+// The Go structs are written by hand beside the JSON Schemas in v1/; a parity
+// test ties structs, schemas and golden files together. Messages are JSON with
+// snake_case fields and a leading "type" such as "nod.v1.request". Unknown
+// fields are tolerated, unknown versions are refused.
+package schemas
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+)
+
+// Limits of what nod carries. They are checked at intake, so that a record
+// that could be created and never decided cannot exist.
+const (
+	MaxRequestBytes = 256 << 10 // a request as asked
+	MaxAnswerBytes  = 256 << 10 // an answer's message and updated_input together
+	MaxAwaited      = 500       // requests named by one await
+	// MaxPayloadBytes is what the bus must be able to carry in one message: a
+	// request, an answer and what nod adds to them, in one record.
+	MaxPayloadBytes = 768 << 10
+)
+
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+
+// ValidID reports whether s can name a session, a request, an agent, a
+// connector or a recipient: such ids are tokens of subjects and keys.
+func ValidID(s string) bool { return idPattern.MatchString(s) }
+
+// Key is the record's key of a request: "<session_id>.<pending_id>".
+func Key(sessionID, pendingID string) string { return sessionID + "." + pendingID }
+
+// Encode writes v as JSON without HTML escaping: 256 KiB of "<" would become
+// 1.5 MB with it.
+func Encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}

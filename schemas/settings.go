@@ -1,0 +1,104 @@
+package schemas
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Settings is settings.json. A file that does not match its JSON Schema is
+// refused whole, and the running settings stay.
+type Settings struct {
+	Permissions Permissions `json:"permissions"`
+	// Approvers may answer. An empty list lets nobody in.
+	Approvers  []Approver `json:"approvers"`
+	Connectors Connectors `json:"connectors,omitzero"`
+}
+
+// Permissions are the rules and the timeouts. Deny wins over ask, ask over
+// allow, and all three over the built-in table.
+type Permissions struct {
+	Allow []string `json:"allow,omitempty"`
+	Ask   []string `json:"ask,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
+
+	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // default 60
+	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // default 7 days
+}
+
+// Approver is a person, bound to immutable identities on channels.
+type Approver struct {
+	Name       string     `json:"name"`
+	Identities []Identity `json:"identities"`
+}
+
+// Identity is one person on one connector: a Telegram user id, a login of this
+// machine on the terminal.
+type Identity struct {
+	Connector string `json:"connector"`
+	UserID    string `json:"user_id"`
+}
+
+// Connectors are the settings of each connector.
+type Connectors struct {
+	Voice VoiceSettings `json:"voice,omitzero"`
+}
+
+// VoiceSettings are the voice connector's.
+type VoiceSettings struct {
+	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"` // default 300
+}
+
+// The timeouts in force where settings name none, and the longest allowed.
+const (
+	DefaultConnectedTimeout    = 60 * time.Second
+	DefaultDisconnectedTimeout = 7 * 24 * time.Hour
+	DefaultVoiceTimeout        = 300 * time.Second
+	MaxTimeout                 = 30 * 24 * time.Hour
+)
+
+func seconds(n int, otherwise time.Duration) time.Duration {
+	if n == 0 {
+		return otherwise
+	}
+	return time.Duration(n) * time.Second
+}
+
+// ConnectedTimeout is in force while somebody holds the input lock.
+func (s *Settings) ConnectedTimeout() time.Duration {
+	return seconds(s.Permissions.ConnectedTimeoutSeconds, DefaultConnectedTimeout)
+}
+
+// DisconnectedTimeout is in force while nobody does.
+func (s *Settings) DisconnectedTimeout() time.Duration {
+	return seconds(s.Permissions.DisconnectedTimeoutSeconds, DefaultDisconnectedTimeout)
+}
+
+// VoiceTimeout is in force while a voice client holds the lock.
+func (s *Settings) VoiceTimeout() time.Duration {
+	return seconds(s.Connectors.Voice.PermissionTimeoutSeconds, DefaultVoiceTimeout)
+}
+
+// Approver returns who this identity belongs to.
+func (s *Settings) Approver(connector, userID string) (Approver, bool) {
+	for _, a := range s.Approvers {
+		for _, id := range a.Identities {
+			if id.Connector == connector && id.UserID == userID {
+				return a, true
+			}
+		}
+	}
+	return Approver{}, false
+}
+
+// SettingsChange applies a settings.json.
+type SettingsChange struct {
+	Type     string          `json:"type"`
+	Settings json.RawMessage `json:"settings"`
+}
+
+// SettingsState answers a SettingsChange and a settings query.
+type SettingsState struct {
+	Type     string   `json:"type"`
+	Revision uint64   `json:"revision"`
+	Settings Settings `json:"settings"`
+}
