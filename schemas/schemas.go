@@ -9,6 +9,8 @@ package schemas
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"regexp"
 )
@@ -43,4 +45,14 @@ func Encode(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}
+
+// Token is s where that is a valid id, and otherwise "h-" and 32 hex digits of
+// its SHA-256: ids of other systems become tokens of subjects and keys so.
+func Token(s string) string {
+	if ValidID(s) {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	return "h-" + hex.EncodeToString(sum[:16])
 }

@@ -53,6 +53,7 @@ const (
 	DefaultConnectedTimeout    = 60 * time.Second
 	DefaultDisconnectedTimeout = 7 * 24 * time.Hour
 	DefaultVoiceTimeout        = 300 * time.Second
+	DefaultPermissionTimeout   = 15 * time.Minute // of request_permission
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
 

@@ -124,3 +124,16 @@ func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	}
 	return tokens, true
 }
+
+// The connectors that show everything pending to whoever may look: viewers
+// whose people come to them. All others are carriers, which bring a prompt to
+// one person.
+const (
+	ConnectorTerminal = "terminal"
+	ConnectorWeb      = "web"
+)
+
+// Inbox reports whether a connector is such a viewer.
+func Inbox(connector string) bool {
+	return connector == ConnectorTerminal || connector == ConnectorWeb
+}

@@ -1,0 +1,337 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// asked is a request on its way to its decision.
+type asked struct {
+	agent   string
+	bytes   json.RawMessage // as asked
+	request schemas.Request
+	digest  string
+	verdict policy.Verdict
+	under   applied // the settings it is judged by
+}
+
+func (a *asked) key() string { return a.request.Key() }
+
+// ask answers a request with its decision or with a receipt.
+//
+// A fresh id that policy decides needs no record: its decision is in the log
+// before it is told. Everything else goes through the record, so that an id
+// never has two decisions.
+func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
+	a := &asked{agent: c.Tokens[0], bytes: c.Data, under: e.settings.now()}
+	if err := schemas.Decode(c.Data, &a.request); err != nil {
+		return err
+	}
+	if a.request.SessionID != c.Tokens[1] || a.request.PendingID != c.Tokens[2] {
+		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
+	}
+	if len(a.request.Options) == 0 {
+		a.request.Options = schemas.DefaultOptions()
+	}
+	var err error
+	if a.digest, err = schemas.Digest(&a.request); err != nil {
+		return err
+	}
+	if err := e.own(ctx, a.agent, a.request.SessionID, a.request.User); err != nil {
+		return err
+	}
+	a.verdict = e.judge(a)
+	if a.request.Rejoin {
+		return e.rejoin(ctx, c, a)
+	}
+	if a.verdict.Effect == policy.Ask {
+		return e.create(ctx, c, a, 0)
+	}
+	return e.decideFresh(ctx, c, a)
+}
+
+// judge is the policy's verdict. Whoever cannot be sure that its settings are
+// the ones in force asks instead of allowing.
+func (e *Engine) judge(a *asked) policy.Verdict {
+	if a.request.Kind != schemas.KindToolCall {
+		return policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskMedium, Reasons: []string{"asks for " + string(a.request.Kind)}}
+	}
+	var where struct {
+		Cwd string `json:"cwd"`
+	}
+	_ = json.Unmarshal(a.request.ActionDetails, &where) // the schema says that it is an object; no cwd is none
+	v := a.under.policy.Check(policy.Call{ToolName: a.request.ToolName, ActionType: a.request.ActionType, Input: a.request.ActionDetails, Cwd: where.Cwd})
+	switch {
+	case v.Effect == policy.Deny:
+	case v.Effect == policy.Allow && time.Since(a.under.read) < staleAfter:
+	default:
+		v.Effect = policy.Ask
+	}
+	return v
+}
+
+// byPolicy is the decision that the verdict makes.
+func (e *Engine) byPolicy(a *asked) *schemas.Decision {
+	kind, outcome := schemas.RejectOnce, schemas.Denied
+	message := fmt.Sprintf("%s is denied by the rule %q", a.request.ToolName, a.verdict.Rule)
+	if a.verdict.Effect == policy.Allow {
+		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, ""
+	}
+	d := e.decision(&a.request, a.digest, outcome, schemas.By{Kind: schemas.ByPolicy, Name: a.verdict.Rule})
+	if o, ok := a.request.OptionOfKind(kind); ok { // never the first option, whatever it is
+		d.OptionID, d.OptionKind = o.OptionID, o.Kind
+	}
+	d.Message, d.SettingsRevision = message, a.under.revision
+	return d
+}
+
+func (e *Engine) decision(r *schemas.Request, digest string, outcome schemas.Outcome, by schemas.By) *schemas.Decision {
+	return &schemas.Decision{
+		Type: schemas.TypeDecision, SessionID: r.SessionID, PendingID: r.PendingID,
+		DecisionID: bus.NewID(), Outcome: outcome, By: by, Digest: digest,
+		SettingsRevision: e.settings.now().revision, DecidedAt: e.clock.now(),
+	}
+}
+
+// decideFresh decides an id that was never sent before: the entry in the log
+// is the decision, and the message id makes it the only one.
+func (e *Engine) decideFresh(ctx context.Context, c *bus.Call, a *asked) error {
+	d := e.byPolicy(a)
+	entry := schemas.LogEntry{
+		Type: schemas.TypeLogEntry, At: d.DecidedAt, Kind: schemas.LogDecided,
+		SessionID: a.request.SessionID, PendingID: a.request.PendingID, Actor: a.agent, ToolName: a.request.ToolName,
+		Digest: a.digest, Rule: a.verdict.Rule, Outcome: d.Outcome, SettingsRevision: d.SettingsRevision, Decision: d,
+	}
+	logged, err := e.claim(ctx, a.key(), entry)
+	if err != nil {
+		return err
+	}
+	if logged == nil {
+		return e.throughRecord(ctx, c, a)
+	}
+	return tellLogged(c, a, logged)
+}
+
+// claim appends an entry that settles how an id is decided, and returns the
+// automatic decision that is in the log then, or nil where the id is decided
+// through its record.
+func (e *Engine) claim(ctx context.Context, key string, entry schemas.LogEntry) (*schemas.Decision, error) {
+	seq, first, err := e.store.Log.Append(ctx, key, entry)
+	if err != nil {
+		return nil, err
+	}
+	if first {
+		return entry.Decision, nil
+	}
+	earlier, err := e.store.Log.Read(ctx, seq)
+	if err != nil {
+		return nil, fmt.Errorf("read what was decided of %s: %w", key, err)
+	}
+	return earlier.Decision, nil
+}
+
+// tellLogged answers with an automatic decision, if it is of this request.
+func tellLogged(c *bus.Call, a *asked, d *schemas.Decision) error {
+	if d.Digest != a.digest {
+		return reused(a.key())
+	}
+	c.Reply(d)
+	return nil
+}
+
+func reused(key string) error {
+	return schemas.Errorf(schemas.CodeConflict, "the id of %s was used for another request: ask under a new one", key)
+}
+
+// rejoin answers for an id that may have been sent before.
+func (e *Engine) rejoin(ctx context.Context, c *bus.Call, a *asked) error {
+	entry, err := e.store.Records.Get(ctx, a.key())
+	switch {
+	case err == nil:
+		return e.existing(ctx, c, a, entry)
+	case !errors.Is(err, bus.ErrNotFound):
+		return err
+	case a.request.Revision != 0:
+		return notFound(a.key())
+	}
+	logged, err := e.claim(ctx, a.key(), schemas.LogEntry{
+		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogClaim, Actor: a.agent,
+		SessionID: a.request.SessionID, PendingID: a.request.PendingID, Digest: a.digest,
+	})
+	switch {
+	case err != nil:
+		return err
+	case logged != nil:
+		return tellLogged(c, a, logged)
+	}
+	return e.throughRecord(ctx, c, a)
+}
+
+func notFound(key string) error {
+	return schemas.Errorf(schemas.CodeNotFound, "no request %s is known", key)
+}
+
+// throughRecord decides, or has a person asked, by making the record.
+func (e *Engine) throughRecord(ctx context.Context, c *bus.Call, a *asked) error {
+	if a.verdict.Effect == policy.Ask {
+		return e.create(ctx, c, a, 0)
+	}
+	return e.createDecided(ctx, c, a, 0)
+}
+
+func (e *Engine) createDecided(ctx context.Context, c *bus.Call, a *asked, revision uint64) error {
+	entry := bus.Entry{Key: a.key(), Record: a.record(), Revision: revision}
+	entry.Record.Decision = e.byPolicy(a)
+	_, err := e.store.Records.CreateDecided(ctx, entry)
+	if errors.Is(err, bus.ErrMoved) {
+		return e.moved(ctx, c, a, func(revision uint64) error { return e.createDecided(ctx, c, a, revision) })
+	}
+	if err != nil {
+		return err
+	}
+	c.Reply(entry.Record.Decision)
+	return nil
+}
+
+func (a *asked) record() schemas.Record {
+	return schemas.Record{
+		Type: schemas.TypeRecord, Agent: a.agent, User: a.request.User, Request: a.bytes, Digest: a.digest,
+		Risk: a.verdict.Risk, Reasons: a.verdict.Reasons,
+		Routes: []schemas.Route{}, Votes: []schemas.Vote{}, Joiners: []string{},
+	}
+}
+
+// create stores the request for a person to decide, and answers its receipt.
+func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uint64) error {
+	rec := a.record()
+	var err error
+	if rec.Routes, err = e.routes(ctx, a.under.settings); err != nil {
+		return err
+	}
+	var timeout time.Duration
+	if rec.Tier, timeout, err = e.tier(ctx, a); err != nil {
+		return err
+	}
+	rec.Deadline = e.clock.now().Add(timeout).Truncate(time.Millisecond)
+	rec.NextEvent = &schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
+	seq, err := e.store.Records.Create(ctx, a.key(), rec, revision)
+	if errors.Is(err, bus.ErrMoved) {
+		return e.moved(ctx, c, a, func(revision uint64) error { return e.create(ctx, c, a, revision) })
+	}
+	if err != nil {
+		return err
+	}
+	c.Reply(receipt(bus.Entry{Key: a.key(), Record: rec, Revision: seq}, &a.request))
+	return nil
+}
+
+// moved answers for a record that was there before: as it stands, or by
+// creating over the marker that a deletion by hand has left.
+func (e *Engine) moved(ctx context.Context, c *bus.Call, a *asked, create func(revision uint64) error) error {
+	entry, err := e.store.Records.Get(ctx, a.key())
+	switch {
+	case err == nil:
+		return e.existing(ctx, c, a, entry)
+	case errors.Is(err, bus.ErrNotFound) && ctx.Err() == nil:
+		return create(entry.Revision)
+	}
+	return err
+}
+
+// existing answers for a record that is there. A verdict goes through the
+// record's compare-and-set like every other decision.
+func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.Entry) error {
+	switch rec := &entry.Record; {
+	case rec.Agent != a.agent:
+		return notFound(a.key())
+	case rec.Digest != a.digest && rec.Digest != "": // a withdrawal that came first matches any
+		return reused(a.key())
+	case rec.Terminal():
+		return e.tell(c, entry)
+	case a.verdict.Effect != policy.Ask:
+		settled, err := e.settle(ctx, entry, e.byPolicy(a))
+		if err != nil {
+			return err
+		}
+		return e.tell(c, settled)
+	}
+	if err := e.store.Records.Arm(ctx, entry.Key, *entry.Record.NextEvent); err != nil {
+		return err
+	}
+	c.Reply(receipt(entry, &a.request))
+	return nil
+}
+
+func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
+	return schemas.Receipt{
+		Type: schemas.TypeReceipt, SessionID: r.SessionID, PendingID: r.PendingID,
+		Deadline: entry.Record.Deadline, Tier: entry.Record.Tier, Digest: entry.Record.Digest, Revision: entry.Revision,
+	}
+}
+
+// tier tells which row of the timeout policy applies, once and for good.
+func (e *Engine) tier(ctx context.Context, a *asked) (schemas.Tier, time.Duration, error) {
+	if a.request.Kind == schemas.KindPermission {
+		if a.request.TimeoutSeconds > 0 {
+			return schemas.TierRequest, time.Duration(a.request.TimeoutSeconds) * time.Second, nil
+		}
+		return schemas.TierRequest, schemas.DefaultPermissionTimeout, nil
+	}
+	session, lock, err := e.sessionAndLock(ctx, a.request.SessionID)
+	if err != nil {
+		return "", 0, err
+	}
+	s := a.under.settings
+	switch {
+	case session.TimeoutSeconds > 0:
+		return schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second, nil
+	case lock == nil:
+		return schemas.TierDisconnected, s.DisconnectedTimeout(), nil
+	case lock.Kind == schemas.ClientVoice && e.VoiceTimeout > 0:
+		return schemas.TierVoice, e.VoiceTimeout, nil
+	case lock.Kind == schemas.ClientVoice:
+		return schemas.TierVoice, s.VoiceTimeout(), nil
+	}
+	return schemas.TierConnected, s.ConnectedTimeout(), nil
+}
+
+// routes are everybody who may be asked. A request that nobody can be shown is
+// refused at once, with the fix, and not waited out.
+func (e *Engine) routes(ctx context.Context, s *schemas.Settings) ([]schemas.Route, error) {
+	var routes []schemas.Route
+	inbox := false
+	carriers := map[string]bool{}
+	for _, approver := range s.Approvers {
+		for _, id := range approver.Identities {
+			routes = append(routes, schemas.Route{Connector: id.Connector, Recipient: id.UserID})
+			if schemas.Inbox(id.Connector) {
+				inbox = true
+			} else {
+				carriers[id.Connector] = true
+			}
+		}
+	}
+	switch {
+	case len(routes) == 0:
+		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may answer: settings.json names no approvers; add one and run `nod settings apply`")
+	case inbox:
+		return routes, nil
+	}
+	for c := range carriers {
+		live, err := e.store.Presence.Keys(ctx, "worker."+c+".*")
+		if err != nil {
+			return nil, err
+		}
+		if len(live) > 0 {
+			return routes, nil
+		}
+	}
+	return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody can be shown the question: no connector that reaches an approver is running; start one with `nod connector NAME`")
+}

@@ -1,0 +1,280 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// settle ends a request with d, or finds that it has ended. Of an answer, the
+// deadline, a withdrawal and a verdict one wins, and all are given the entry
+// with the one decision that is stored.
+func (e *Engine) settle(ctx context.Context, entry bus.Entry, d *schemas.Decision) (bus.Entry, error) {
+	for !entry.Record.Terminal() {
+		next := entry
+		next.Record.Decision, next.Record.NextEvent = d, nil
+		revision, err := e.store.Records.Decide(ctx, next)
+		if err == nil {
+			next.Revision = revision
+			return next, nil
+		}
+		if !errors.Is(err, bus.ErrMoved) {
+			return entry, fmt.Errorf("settle %s: %w", entry.Key, err)
+		}
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
+			return entry, fmt.Errorf("settle %s: %w", entry.Key, err)
+		}
+	}
+	return entry, nil
+}
+
+// tell answers an asker with the stored decision.
+func (e *Engine) tell(c *bus.Call, entry bus.Entry) error {
+	c.Reply(entry.Record.Decision)
+	return nil
+}
+
+// announce publishes the stored decision to the agent that waits for it. A
+// lost one is found by asking again.
+func (e *Engine) announce(entry bus.Entry) error {
+	d := entry.Record.Decision
+	return e.Edge.Publish(schemas.DecisionSubject(entry.Record.Agent, d.SessionID, d.PendingID), d)
+}
+
+// answer takes what a person said.
+func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
+	connector := c.Tokens[0]
+	var a schemas.Answer
+	if err := schemas.Decode(c.Data, &a); err != nil {
+		return err
+	}
+	if a.SessionID != c.Tokens[1] || a.PendingID != c.Tokens[2] {
+		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
+	}
+	// Names in payloads count for nothing: the connector vouches for the
+	// identity, and the settings say whose it is.
+	approver, ok := e.settings.now().settings.Approver(connector, a.From.UserID)
+	if !ok {
+		return mayNot(connector, a.From.UserID)
+	}
+	entry, err := e.store.Records.Get(ctx, schemas.Key(a.SessionID, a.PendingID))
+	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {
+		return notFound(schemas.Key(a.SessionID, a.PendingID))
+	}
+	if err != nil {
+		return err
+	}
+	d, err := e.said(&entry, &a, schemas.By{Kind: schemas.ByHuman, Name: approver.Name, Connector: connector})
+	if err != nil {
+		return err
+	}
+	settled, err := e.settle(ctx, entry, d)
+	if err != nil {
+		return err
+	}
+	return e.answered(c, settled, d)
+}
+
+func mayNot(connector, userID string) error {
+	return schemas.Errorf(schemas.CodeForbidden, "%q on %s is not an approver: add the identity under \"approvers\" in settings.json and run `nod settings apply`", userID, connector)
+}
+
+// routed reports whether the request was to be shown to this person, or on a
+// connector whose people look for themselves.
+func routed(rec *schemas.Record, connector, userID string) bool {
+	if schemas.Inbox(connector) {
+		return true
+	}
+	for _, r := range rec.Routes {
+		if r.Connector == connector && r.Recipient == userID {
+			return true
+		}
+	}
+	return false
+}
+
+// said is the decision that an answer makes of a request, or why it makes none.
+// A late answer makes the clock's.
+func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*schemas.Decision, error) {
+	rec := &entry.Record
+	if a.Digest != rec.Digest && rec.Digest != "" {
+		err := schemas.Errorf(schemas.CodeStale, "the answer is to another request than the one that is open under this id: look again")
+		return nil, err.WithDecision(rec.Decision)
+	}
+	request, err := requestOf(rec)
+	if err != nil {
+		return nil, err
+	}
+	if !rec.Terminal() && !e.clock.now().Before(rec.Deadline) {
+		return e.expired(rec, &request), nil
+	}
+	d := e.decision(&request, rec.Digest, schemas.Cancelled, by)
+	d.Message, d.Scope, d.UpdatedInput = a.Message, a.Scope, a.UpdatedInput
+	if a.Cancelled {
+		if a.UpdatedInput != nil {
+			return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: goes with an option that allows")
+		}
+		return d, nil
+	}
+	option, ok := request.Option(a.OptionID)
+	if !ok {
+		return nil, schemas.Errorf(schemas.CodeValidation, "option_id: %q is not one of the options offered", a.OptionID)
+	}
+	d.OptionID, d.OptionKind = option.OptionID, option.Kind
+	if d.Outcome = schemas.Denied; option.Kind.Allows() {
+		d.Outcome = schemas.Allowed
+	} else if a.UpdatedInput != nil {
+		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: goes with an option that allows")
+	}
+	return d, nil
+}
+
+// requestOf decodes the request in a record.
+func requestOf(rec *schemas.Record) (schemas.Request, error) {
+	var r schemas.Request
+	if err := json.Unmarshal(rec.Request, &r); err != nil {
+		return r, fmt.Errorf("decode the request in its record: %w", err)
+	}
+	r.Rejoin, r.Revision = false, 0
+	if len(r.Options) == 0 {
+		r.Options = schemas.DefaultOptions()
+	}
+	return r, nil
+}
+
+// expired is what the clock decides.
+func (e *Engine) expired(rec *schemas.Record, r *schemas.Request) *schemas.Decision {
+	return e.decision(r, rec.Digest, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
+}
+
+// answered tells the person how it ended: their own answer, or one that said
+// the same, is a success; anything else is told as what really happened.
+func (e *Engine) answered(c *bus.Call, settled bus.Entry, mine *schemas.Decision) error {
+	stored := settled.Record.Decision
+	if stored.DecisionID == mine.DecisionID {
+		if err := e.announce(settled); err != nil {
+			e.Log.Warn("engine: a decision was not published; the outbox will", "key", settled.Key, "error", err)
+		}
+	}
+	switch {
+	case mine.By.Kind == schemas.ByHuman && stored.Same(mine.Outcome, mine.OptionID):
+		c.Reply(stored)
+		return nil
+	case stored.Outcome == schemas.TimedOut, stored.Outcome == schemas.Withdrawn:
+		return schemas.Errorf(schemas.CodeStale, "the request had already ended: %s", stored.Outcome).WithDecision(stored)
+	}
+	return schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
+}
+
+// withdraw takes a request back. One that is not known, because its withdrawal
+// came first, gets a record that ends whatever still arrives under its id.
+func (e *Engine) withdraw(ctx context.Context, c *bus.Call) error {
+	agent, key := c.Tokens[0], schemas.Key(c.Tokens[1], c.Tokens[2])
+	var w schemas.Withdraw
+	if err := schemas.Decode(c.Data, &w); err != nil {
+		return err
+	}
+	if w.SessionID != c.Tokens[1] || w.PendingID != c.Tokens[2] {
+		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
+	}
+	if err := e.own(ctx, agent, w.SessionID, ""); err != nil {
+		return err
+	}
+	entry, err := e.store.Records.Get(ctx, key)
+	if errors.Is(err, bus.ErrNotFound) {
+		return e.withdrawUnknown(ctx, c, agent, &w, entry.Revision)
+	}
+	if err != nil {
+		return err
+	}
+	return e.withdrawKnown(ctx, c, agent, &w, entry)
+}
+
+func (e *Engine) withdrawal(agent string, w *schemas.Withdraw, digest string) *schemas.Decision {
+	r := schemas.Request{SessionID: w.SessionID, PendingID: w.PendingID}
+	d := e.decision(&r, digest, schemas.Withdrawn, schemas.By{Kind: schemas.ByAgent, Name: agent})
+	d.Message = w.Reason
+	return d
+}
+
+func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w *schemas.Withdraw, entry bus.Entry) error {
+	if entry.Record.Agent != agent {
+		return notFound(entry.Key)
+	}
+	settled, err := e.settle(ctx, entry, e.withdrawal(agent, w, entry.Record.Digest))
+	if err != nil {
+		return err
+	}
+	if err := e.announce(settled); err != nil {
+		e.Log.Warn("engine: a decision was not published; the outbox will", "key", settled.Key, "error", err)
+	}
+	return e.tell(c, settled)
+}
+
+func (e *Engine) withdrawUnknown(ctx context.Context, c *bus.Call, agent string, w *schemas.Withdraw, revision uint64) error {
+	key := schemas.Key(w.SessionID, w.PendingID)
+	// An automatic decision has no record: it stands, and is told.
+	logged, err := e.claim(ctx, key, schemas.LogEntry{
+		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogClaim, Actor: agent,
+		SessionID: w.SessionID, PendingID: w.PendingID,
+	})
+	if err != nil {
+		return err
+	}
+	if logged != nil {
+		c.Reply(logged)
+		return nil
+	}
+	request, err := schemas.Encode(schemas.Request{
+		Type: schemas.TypeRequest, SessionID: w.SessionID, PendingID: w.PendingID, Kind: schemas.KindQuestion,
+		Title: "Withdrawn before it was asked", ActionType: schemas.ActionOther, ActionDetails: json.RawMessage("{}"), CreatedAt: e.clock.now(),
+	})
+	if err != nil {
+		return fmt.Errorf("encode the withdrawal of %s: %w", key, err)
+	}
+	a := asked{agent: agent, bytes: request}
+	entry := bus.Entry{Key: key, Record: a.record(), Revision: revision}
+	entry.Record.Risk, entry.Record.Tier, entry.Record.Deadline = schemas.RiskLow, schemas.TierRequest, e.clock.now()
+	entry.Record.Decision = e.withdrawal(agent, w, "")
+	_, err = e.store.Records.CreateDecided(ctx, entry)
+	if errors.Is(err, bus.ErrMoved) {
+		if entry, err = e.store.Records.Get(ctx, key); err == nil {
+			return e.withdrawKnown(ctx, c, agent, w, entry)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return e.tell(c, entry)
+}
+
+// await tells how up to 500 requests of one agent stand. It creates nothing.
+func (e *Engine) await(ctx context.Context, c *bus.Call) error {
+	var q schemas.Await
+	if err := schemas.Decode(c.Data, &q); err != nil {
+		return err
+	}
+	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
+	each(len(q.Requests), func(i int) { reply.Results[i] = e.stands(ctx, c.Tokens[0], q.Requests[i]) })
+	c.Reply(reply)
+	return nil
+}
+
+func (e *Engine) stands(ctx context.Context, agent string, a schemas.Awaited) schemas.Awaited {
+	out := schemas.Awaited{SessionID: a.SessionID, PendingID: a.PendingID}
+	key := schemas.Key(a.SessionID, a.PendingID)
+	entry, err := e.store.Records.Get(ctx, key)
+	switch {
+	case errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Agent != agent:
+		out.Error = schemas.Errorf(schemas.CodeNotFound, "no request %s is known", key)
+	case err != nil:
+		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not read %s in time; ask again", key)
+	default:
+		out.Revision, out.Decision = entry.Revision, entry.Record.Decision
+	}
+	return out
+}

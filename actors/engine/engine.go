@@ -1,0 +1,224 @@
+// Package engine decides and remembers. An engine answers what agents and
+// connectors ask, keeps each request's one record by compare-and-set, tells
+// what follows from it through the outbox, and acts when a timer fires. Any
+// number of engines share the work; nothing undecided is in one's memory.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Options are what an engine needs.
+type Options struct {
+	// Edge is the connection to the account of agents and connectors; Store to
+	// the account of the stores. On a server without accounts they are one.
+	Edge, Store *bus.Conn
+	Replicas    int
+	System      *actors.System
+	Version     string
+	// VoiceTimeout overrides the settings' where it is not 0.
+	VoiceTimeout time.Duration
+	Log          *slog.Logger
+}
+
+const (
+	// openCalls bounds the calls an engine has open; more are told to ask again.
+	openCalls = 4096
+	// callTimeout bounds the work on one call. It is longer than an asker's hop:
+	// a broker's election takes up to 10 s, and the asker asks again meanwhile.
+	callTimeout = 15 * time.Second
+	// settingsEvery is how often settings are read whatever the watch says, and
+	// staleAfter how long an engine that cannot read them allows by itself.
+	settingsEvery = 5 * time.Second
+	staleAfter    = 15 * time.Second
+	// sweepEvery is the pause between sweeps.
+	sweepEvery = 10 * time.Minute
+)
+
+// Engine is one running engine.
+type Engine struct {
+	Options
+	store   *bus.Store
+	prompts *bus.Prompts
+
+	records  *actors.Lanes // by record: asks, answers, withdrawals, due timers
+	sessions *actors.Lanes // by session: presence; by connector: its workers
+	outbox   *actors.Lanes // by record: what follows from its newest version
+
+	settings settings
+	clock    clock
+	owners   owners
+	service  *bus.Service
+
+	stop   []func()
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+}
+
+// Start opens the stores, making what is missing, and serves. It waits for
+// JetStream as long as ctx allows.
+func Start(ctx context.Context, o Options) (*Engine, error) {
+	e := &Engine{Options: o}
+	var err error
+	if e.store, err = bus.OpenStore(ctx, o.Store, o.Replicas); err != nil {
+		return nil, err
+	}
+	if e.prompts, err = bus.OpenPrompts(ctx, o.Edge, o.Replicas); err != nil {
+		return nil, err
+	}
+	if err := e.clock.set(ctx, e.store); err != nil {
+		return nil, err
+	}
+	if err := e.readSettings(ctx); err != nil {
+		return nil, err
+	}
+	e.records, e.sessions, e.outbox = o.System.Lanes("engine-records"), o.System.Lanes("engine-sessions"), o.System.Lanes("engine-outbox")
+	if err := e.run(ctx); err != nil {
+		e.halt(ctx)
+		return nil, err
+	}
+	return e, nil
+}
+
+// run starts what works in the background, and then answers calls.
+func (e *Engine) run(ctx context.Context) error {
+	background, cancel := context.WithCancel(context.Background())
+	e.cancel = cancel
+	if err := e.store.Settings.Watch(background, e.settingsChanged); err != nil {
+		return err
+	}
+	e.stop = append(e.stop, e.Store.OnReconnect(e.settingsChanged))
+	e.every(background, settingsEvery, func(ctx context.Context) { e.refresh(ctx) })
+	e.every(background, sweepEvery, e.sweep)
+	e.tasks.Go(func() { e.sweep(background) })
+	for _, q := range []struct {
+		open   func(context.Context) (*bus.Queue, error)
+		handle func(*bus.Delivery)
+	}{{e.store.Records.Outbox, e.takeVersion}, {e.store.Records.Due, e.takeDue}} {
+		queue, err := q.open(ctx)
+		if err != nil {
+			return err
+		}
+		stop, err := queue.Consume(q.handle)
+		if err != nil {
+			return err
+		}
+		e.stop = append(e.stop, stop)
+	}
+	var err error
+	e.service, err = e.Edge.Serve(bus.ServiceOptions{
+		Name: "nod-engine", Version: e.Version, Description: "decides and remembers",
+		Open: openCalls, Stats: e.stats,
+	}, e.endpoints()...)
+	return err
+}
+
+// every calls f each time that d has passed, until ctx ends.
+func (e *Engine) every(ctx context.Context, d time.Duration, f func(context.Context)) {
+	e.tasks.Go(func() {
+		tick := time.NewTicker(d)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				f(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// Stop takes no new work, answers every open call, and returns when the last
+// job has run or ctx ends. The connections and the actor system stay open.
+func (e *Engine) Stop(ctx context.Context) error {
+	err := e.service.Drain(ctx)
+	return errors.Join(err, e.halt(ctx))
+}
+
+func (e *Engine) halt(ctx context.Context) error {
+	for _, stop := range e.stop {
+		stop()
+	}
+	if e.cancel != nil {
+		e.cancel()
+	}
+	e.tasks.Wait()
+	return errors.Join(e.records.Stop(ctx), e.sessions.Stop(ctx), e.outbox.Stop(ctx))
+}
+
+// stats are added to the service's statistics.
+func (e *Engine) stats() any {
+	return map[string]any{"settings_revision": e.settings.now().revision}
+}
+
+// endpoints are the subjects that an engine answers.
+func (e *Engine) endpoints() []bus.Endpoint {
+	byRecord := func(t []string) string { return schemas.Key(t[1], t[2]) }
+	byPeer := func(t []string) string { return t[0] + "." + bus.NewID() }
+	lane := func(l *actors.Lanes, key func([]string) string, run func(context.Context, *bus.Call) error) func(*bus.Call) {
+		return func(c *bus.Call) { l.Send(key(c.Tokens), call{c, run}) }
+	}
+	return []bus.Endpoint{
+		{Name: "request", Verb: "request", Tokens: 3, Handle: lane(e.records, byRecord, e.ask)},
+		{Name: "withdraw", Verb: "withdraw", Tokens: 3, Handle: lane(e.records, byRecord, e.withdraw)},
+		{Name: "await", Verb: "await", Tokens: 1, Handle: lane(e.sessions, byPeer, e.await)},
+		{Name: "answer", Verb: "answer", Tokens: 3, Handle: lane(e.records, byRecord, e.answer)},
+		{Name: "presence", Verb: "presence", Tokens: 1, Handle: lane(e.sessions, byPeer, e.presence)},
+		{Name: "register", Verb: "register", Tokens: 1, Handle: lane(e.sessions, byPeer, e.register)},
+		{Name: "shown", Verb: "shown", Tokens: 1, Handle: lane(e.sessions, byPeer, e.shown)},
+		{Name: "delivery", Verb: "delivery", Tokens: 1, Handle: lane(e.sessions, byPeer, e.delivery)},
+		{Name: "query", Verb: "query", Tokens: 2, Handle: lane(e.sessions, byPeer, e.query)},
+		{Name: "manage", Verb: "manage", Tokens: 2, Handle: lane(e.sessions, byPeer, e.manage)},
+	}
+}
+
+// call is a bus call as a job: answered exactly once, whatever happens.
+type call struct {
+	*bus.Call
+	run func(context.Context, *bus.Call) error
+}
+
+func (c call) Run(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := c.run(ctx, c.Call); err != nil {
+		c.Fail(err)
+	}
+}
+
+func (c call) Failed(reason any) { c.Fail(fmt.Errorf("panic: %v", reason)) }
+
+// delivery is a queue's message as a job: it comes again unless it was done.
+type delivered struct {
+	*bus.Delivery
+	log *slog.Logger
+	run func(context.Context) error
+}
+
+func (d delivered) Run(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := d.run(ctx); err != nil {
+		d.log.Warn("engine: what follows from a record is tried again", "subject", d.Subject, "times", d.Times, "error", err)
+		d.Again(retryAfter(d.Times))
+		return
+	}
+	d.Done()
+}
+
+func (d delivered) Failed(any) { d.Again(retryAfter(d.Times)) }
+
+// retryAfter is 100 ms, doubled with each time up to a minute.
+func retryAfter(times uint64) time.Duration {
+	return min(100*time.Millisecond<<min(times, 10), time.Minute)
+}

@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// takeVersion passes a record's newest version on to its lane.
+func (e *Engine) takeVersion(d *bus.Delivery) {
+	entry, err := e.store.Records.Entry(d)
+	if errors.Is(err, bus.ErrNotFound) {
+		d.Done() // deleted by hand
+		return
+	}
+	if err != nil {
+		e.Log.Error("engine: a record cannot be read and nothing follows from it", "subject", d.Subject, "error", err)
+		d.Refuse()
+		return
+	}
+	e.outbox.Send(entry.Key, delivered{d, e.Log, func(ctx context.Context) error { return e.follow(ctx, entry) }})
+}
+
+// follow has everything that follows from a record happen, at least once: acts
+// on the version that was delivered, reads again, and acts again for as long as
+// the record has moved meanwhile.
+func (e *Engine) follow(ctx context.Context, entry bus.Entry) error {
+	for {
+		if err := e.emit(ctx, entry); err != nil {
+			return err
+		}
+		now, err := e.store.Records.Get(ctx, entry.Key)
+		if errors.Is(err, bus.ErrNotFound) || err == nil && now.Revision == entry.Revision {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		entry = now
+	}
+}
+
+// emit tells everybody of one version: the agent first, then those who look,
+// then those who are shown it, then the log.
+func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
+	rec := &entry.Record
+	prompt, err := promptOf(entry)
+	if err != nil {
+		return err
+	}
+	if rec.Terminal() {
+		if err := e.announce(entry); err != nil {
+			return err
+		}
+	}
+	if err := e.Edge.Publish(schemas.ViewSubject(prompt.SessionID, prompt.PendingID), prompt); err != nil {
+		return err
+	}
+	if err := e.carry(ctx, rec, prompt); err != nil {
+		return err
+	}
+	return e.note(ctx, entry, prompt)
+}
+
+// carry queues a prompt for each recipient of a carrier.
+func (e *Engine) carry(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
+	for _, r := range rec.Routes {
+		if schemas.Inbox(r.Connector) {
+			continue
+		}
+		p := prompt
+		p.Connector, p.Recipient = r.Connector, r.Recipient
+		if err := e.prompts.Send(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note logs a version. A request has one deadline, which so names it among
+// those that used the same id over time.
+func (e *Engine) note(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
+	rec := &entry.Record
+	line := schemas.LogEntry{
+		Type: schemas.TypeLogEntry, At: prompt.Request.CreatedAt, Kind: schemas.LogAsked,
+		SessionID: prompt.SessionID, PendingID: prompt.PendingID,
+		Actor: rec.Agent, ToolName: prompt.Request.ToolName, Digest: rec.Digest,
+	}
+	id := entry.Key + "." + strconv.FormatInt(rec.Deadline.UnixNano(), 36) + ".asked"
+	if d := rec.Decision; d != nil {
+		id = fmt.Sprintf("%s.%d.decided", entry.Key, entry.Revision)
+		line.Kind, line.At, line.Actor = schemas.LogDecided, d.DecidedAt, actorOf(d)
+		line.Outcome, line.SettingsRevision = d.Outcome, d.SettingsRevision
+		if d.By.Kind == schemas.ByPolicy {
+			line.Rule = d.By.Name
+		}
+	}
+	_, _, err := e.store.Log.Append(ctx, id, line)
+	return err
+}
+
+func actorOf(d *schemas.Decision) string {
+	if d.By.Kind == schemas.ByHuman {
+		return d.By.Name + "@" + d.By.Connector
+	}
+	return string(d.By.Kind)
+}
+
+// promptOf is a record as viewers see it.
+func promptOf(entry bus.Entry) (schemas.Prompt, error) {
+	rec := &entry.Record
+	r, err := requestOf(rec)
+	if err != nil {
+		return schemas.Prompt{}, err
+	}
+	return schemas.Prompt{
+		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons,
+		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
+	}, nil
+}
+
+// each calls f for 0 to n-1, a few at a time, and waits for all.
+func each(n int, f func(int)) {
+	var wg sync.WaitGroup
+	room := make(chan struct{}, 32)
+	for i := range n {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			f(i)
+		})
+	}
+	wg.Wait()
+}
+
+// takeDue passes a fired timer on to its record's lane.
+func (e *Engine) takeDue(d *bus.Delivery) {
+	key, armed, ok := e.store.Records.ArmedFor(d)
+	if !ok {
+		e.Log.Error("engine: a fired timer does not say what it was armed for", "subject", d.Subject)
+		d.Refuse()
+		return
+	}
+	e.records.Send(key, delivered{d, e.Log, func(ctx context.Context) error { return e.due(ctx, key, armed) }})
+}
+
+// due acts on a fired timer. A timer that was armed for the record's next event
+// acts, whatever this machine's clock says; any other is armed again.
+func (e *Engine) due(ctx context.Context, key string, armed schemas.Event) error {
+	entry, err := e.store.Records.Get(ctx, key)
+	if errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Terminal() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	next := entry.Record.NextEvent
+	if !armed.At.Equal(next.At) || armed.Kind != next.Kind {
+		return e.store.Records.Rearm(ctx, key, *next)
+	}
+	return e.expire(ctx, entry)
+}
+
+// expire ends a request whose deadline has come.
+func (e *Engine) expire(ctx context.Context, entry bus.Entry) error {
+	r, err := requestOf(&entry.Record)
+	if err != nil {
+		return err
+	}
+	settled, err := e.settle(ctx, entry, e.expired(&entry.Record, &r))
+	if err != nil {
+		return err
+	}
+	return e.announce(settled)
+}
+
+// sweepPause paces the sweep: it must not stand in the way of people.
+const sweepPause = 2 * time.Millisecond
+
+// sweep finds what timers and queues may have lost while all engines were away
+// for longer than fired timers are kept: pending records past their event,
+// pending records without a timer, and prompts that were never shown.
+func (e *Engine) sweep(ctx context.Context) {
+	if err := e.clock.set(ctx, e.store); err != nil {
+		e.Log.Info("engine: the broker's clock was not read; the last reading stands", "error", err)
+	}
+	armed, err := e.store.Records.Pending(ctx, "")
+	if err == nil {
+		err = e.sweepUnarmed(ctx, armed)
+	}
+	if err == nil {
+		err = e.sweepUnshown(ctx, armed)
+	}
+	if err != nil && ctx.Err() == nil {
+		e.Log.Warn("engine: the sweep was cut short; the next one goes on", "error", err)
+	}
+}
+
+func (e *Engine) sweepUnarmed(ctx context.Context, armed []string) error {
+	keys, err := e.store.Records.Keys(ctx, "")
+	if err != nil {
+		return err
+	}
+	has := make(map[string]bool, len(armed))
+	for _, key := range armed {
+		has[key] = true
+	}
+	for _, key := range keys {
+		if has[key] {
+			continue
+		}
+		if err := e.mend(ctx, key); err != nil {
+			return err
+		}
+		if err := wait(ctx, sweepPause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mend gives a pending record its timer, or its end where that is past. A
+// timer that fired and is being handled is among the latter, and harmless.
+func (e *Engine) mend(ctx context.Context, key string) error {
+	entry, err := e.store.Records.Get(ctx, key)
+	if errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Terminal() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if e.clock.now().Before(entry.Record.NextEvent.At) {
+		return e.store.Records.Arm(ctx, key, *entry.Record.NextEvent)
+	}
+	return e.expire(ctx, entry)
+}
+
+// sweepUnshown queues the prompts of pending records again that no worker has
+// shown: the queue's tail may be lost to a hard kill.
+func (e *Engine) sweepUnshown(ctx context.Context, pending []string) error {
+	for _, key := range pending {
+		entry, err := e.store.Records.Get(ctx, key)
+		if errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Terminal() {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		prompt, err := promptOf(entry)
+		if err != nil {
+			return err
+		}
+		unshown := entry.Record
+		unshown.Routes = nil
+		for _, r := range entry.Record.Routes {
+			var s schemas.Shown
+			if _, err := e.store.Shown.Get(ctx, shownKey(r.Connector, r.Recipient, key), &s); errors.Is(err, bus.ErrNotFound) {
+				unshown.Routes = append(unshown.Routes, r)
+			}
+		}
+		if err := e.carry(ctx, &unshown, prompt); err != nil {
+			return err
+		}
+		if err := wait(ctx, sweepPause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// lease is how long a client or a worker counts as there after it last said
+// so. The broker ends it, whoever is alive.
+const lease = 30 * time.Second
+
+func lockKey(session string) string           { return "lock." + session }
+func clientKey(session, client string) string { return "client." + session + "." + client }
+
+// presence takes what a client says of itself, and answers who holds the
+// session's input lock.
+func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
+	var p schemas.Presence
+	if err := schemas.Decode(c.Data, &p); err != nil {
+		return err
+	}
+	approver, ok := e.settings.now().settings.Approver(c.Tokens[0], p.From.UserID)
+	if !ok {
+		return mayNot(c.Tokens[0], p.From.UserID)
+	}
+	mine := schemas.Lock{Type: schemas.TypeLock, Granted: true, Holder: approver.Name, ClientID: p.ClientID, Kind: p.Kind}
+	for {
+		held, err := e.hold(ctx, &p, mine)
+		if errors.Is(err, bus.ErrMoved) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		c.Reply(held)
+		return nil
+	}
+}
+
+// hold does one operation at the revisions it reads. ErrMoved asks to repeat.
+func (e *Engine) hold(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
+	if err := e.attend(ctx, p, mine); err != nil {
+		return mine, err
+	}
+	var held schemas.Lock
+	revision, err := e.store.Presence.Get(ctx, lockKey(p.SessionID), &held)
+	free := errors.Is(err, bus.ErrNotFound)
+	if err != nil && !free {
+		return mine, err
+	}
+	ours := !free && held.ClientID == p.ClientID && held.Holder == mine.Holder
+	switch {
+	case ours && (p.Op == schemas.PresenceUnlock || p.Op == schemas.PresenceLeave):
+		return schemas.Lock{Type: schemas.TypeLock}, e.store.Presence.Remove(ctx, lockKey(p.SessionID), revision)
+	case ours && p.Op != schemas.PresenceJoin, free && p.Op == schemas.PresenceLock:
+		mine.LeaseUntil = e.clock.now().Add(lease)
+		_, err = e.store.Presence.Put(ctx, lockKey(p.SessionID), mine, revision, lease)
+		return mine, err
+	case free:
+		return schemas.Lock{Type: schemas.TypeLock}, nil
+	}
+	held.Granted = ours
+	return held, nil
+}
+
+// attend keeps or ends the client's own lease.
+func (e *Engine) attend(ctx context.Context, p *schemas.Presence, mine schemas.Lock) error {
+	key := clientKey(p.SessionID, p.ClientID)
+	var was schemas.Lock
+	revision, err := e.store.Presence.Get(ctx, key, &was)
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return err
+	}
+	if p.Op == schemas.PresenceLeave {
+		if err != nil {
+			return nil
+		}
+		return e.store.Presence.Remove(ctx, key, revision)
+	}
+	mine.Granted, mine.LeaseUntil = false, e.clock.now().Add(lease)
+	_, err = e.store.Presence.Put(ctx, key, mine, revision, lease)
+	return err
+}

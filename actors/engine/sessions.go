@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// sessionKept is how long a session outlives its last request.
+	sessionKept = 60 * 24 * time.Hour
+	// sessionFresh is how old the note of its last request may be.
+	sessionFresh = 24 * time.Hour
+	// ownersKept bounds the memory of who owns what.
+	ownersKept = 16384
+)
+
+func sessionKey(session string) string { return "session." + session }
+
+// owners remembers which agent a session belongs to. It never changes while
+// the session is kept, and is remembered for less time than that.
+type owners struct {
+	mu    sync.Mutex
+	until time.Time
+	agent map[string]string
+}
+
+func (o *owners) of(session string) (string, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	agent, ok := o.agent[session]
+	return agent, ok && time.Now().Before(o.until)
+}
+
+func (o *owners) remember(session, agent string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.agent) >= ownersKept || !time.Now().Before(o.until) {
+		o.agent, o.until = make(map[string]string), time.Now().Add(sessionFresh)
+	}
+	o.agent[session] = agent
+}
+
+// own makes sure that the session is the agent's: it belongs to whoever first
+// asks in it, and to others it does not exist.
+func (e *Engine) own(ctx context.Context, agent, session, user string) error {
+	owner, ok := e.owners.of(session)
+	if !ok {
+		s, err := e.claimSession(ctx, agent, session, user)
+		if err != nil {
+			return err
+		}
+		owner = s.Agent
+		e.owners.remember(session, owner)
+	}
+	if owner != agent {
+		return schemas.Errorf(schemas.CodeNotFound, "no session %s is known", session)
+	}
+	return nil
+}
+
+// claimSession reads a session, giving it to the agent where it is nobody's,
+// and notes once a day that it is in use.
+func (e *Engine) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
+	for {
+		var s schemas.Session
+		now := e.clock.now()
+		revision, err := e.store.Sessions.Get(ctx, sessionKey(session), &s)
+		switch {
+		case errors.Is(err, bus.ErrNotFound):
+			s = schemas.Session{Type: schemas.TypeSession, SessionID: session, CreatedAt: now}
+		case err != nil:
+			return s, err
+		case s.Agent != "" && (s.Agent != agent || now.Sub(s.ActiveAt) < sessionFresh):
+			return s, nil
+		}
+		s.Agent, s.ActiveAt = agent, now
+		if s.User == "" {
+			s.User = user
+		}
+		_, err = e.store.Sessions.Put(ctx, sessionKey(session), s, revision, sessionKept)
+		if !errors.Is(err, bus.ErrMoved) {
+			return s, err
+		}
+	}
+}
+
+// sessionAndLock reads at once what the timeout policy looks at. The lock is
+// nil where nobody holds it.
+func (e *Engine) sessionAndLock(ctx context.Context, session string) (s schemas.Session, lock *schemas.Lock, err error) {
+	var held schemas.Lock
+	var lockErr error
+	var wg sync.WaitGroup
+	wg.Go(func() { _, lockErr = e.store.Presence.Get(ctx, lockKey(session), &held) })
+	_, err = e.store.Sessions.Get(ctx, sessionKey(session), &s)
+	wg.Wait()
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return s, nil, err
+	}
+	switch {
+	case lockErr == nil:
+		return s, &held, nil
+	case errors.Is(lockErr, bus.ErrNotFound):
+		return s, nil, nil
+	}
+	return s, nil, lockErr
+}
+
+// changeSession sets what the owner may set of a session, also of one in which
+// nobody has asked yet.
+func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
+	var change schemas.SessionChange
+	if err := schemas.Decode(c.Data, &change); err != nil {
+		return err
+	}
+	for {
+		var s schemas.Session
+		now := e.clock.now()
+		revision, err := e.store.Sessions.Get(ctx, sessionKey(change.SessionID), &s)
+		if errors.Is(err, bus.ErrNotFound) {
+			s = schemas.Session{Type: schemas.TypeSession, SessionID: change.SessionID, CreatedAt: now}
+		} else if err != nil {
+			return err
+		}
+		if change.TimeoutSeconds != nil {
+			s.TimeoutSeconds = *change.TimeoutSeconds
+		}
+		s.ActiveAt = now
+		_, err = e.store.Sessions.Put(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
+		if errors.Is(err, bus.ErrMoved) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		_, _, err = e.store.Log.Append(ctx, "session."+change.SessionID+"."+bus.NewID(), schemas.LogEntry{
+			Type: schemas.TypeLogEntry, At: now, Kind: schemas.LogSession, SessionID: change.SessionID, Actor: c.Tokens[0],
+		})
+		if err != nil {
+			return err
+		}
+		c.Reply(s)
+		return nil
+	}
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// settingsKey is the one key of permission_settings.
+const settingsKey = "settings"
+
+// applied are settings as they are in force, compiled.
+type applied struct {
+	revision uint64
+	settings *schemas.Settings
+	policy   *policy.Policy
+	read     time.Time // when they were last known to be the newest
+}
+
+// settings hold what is in force on this engine.
+type settings struct{ current atomic.Pointer[applied] }
+
+func (s *settings) now() applied { return *s.current.Load() }
+
+func compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
+	s, err := schemas.DecodeSettings(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := policy.New(s.Permissions)
+	if err != nil {
+		return nil, nil, schemas.Errorf(schemas.CodeValidation, "%v", err)
+	}
+	return &s, p, nil
+}
+
+// readSettings brings what is in force up to date. No settings at all are in
+// force as empty ones: nobody may answer then.
+func (e *Engine) readSettings(ctx context.Context) error {
+	read := time.Now()
+	data, revision, err := e.store.Settings.Document(ctx, settingsKey)
+	if errors.Is(err, bus.ErrNotFound) {
+		data, err = []byte(`{"permissions":{},"approvers":[]}`), nil
+	}
+	if err != nil {
+		return err
+	}
+	old := e.settings.current.Load()
+	if old != nil && old.revision == revision {
+		same := *old
+		same.read = read
+		e.settings.current.CompareAndSwap(old, &same)
+		return nil
+	}
+	s, p, err := compile(data)
+	if err != nil {
+		return fmt.Errorf("the stored settings (revision %d) are not valid: %w", revision, err)
+	}
+	e.settings.current.CompareAndSwap(old, &applied{revision, s, p, read})
+	return nil
+}
+
+// refresh is readSettings in the background: what fails leaves the old ones in
+// force, under which nothing is allowed automatically after a while.
+func (e *Engine) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
+	defer cancel()
+	if err := e.readSettings(ctx); err != nil && ctx.Err() == nil {
+		e.Log.Warn("engine: settings were not read; the ones in force stay", "error", err)
+	}
+}
+
+func (e *Engine) settingsChanged() { e.refresh(context.Background()) }
+
+// applySettings stores a settings.json. It is refused whole where it is not
+// valid, and every engine follows the stored one.
+func (e *Engine) applySettings(ctx context.Context, c *bus.Call) error {
+	var change schemas.SettingsChange
+	if err := schemas.Decode(c.Data, &change); err != nil {
+		return err
+	}
+	s, _, err := compile(change.Settings)
+	if err != nil {
+		return err
+	}
+	for {
+		stored, revision, err := e.store.Settings.Document(ctx, settingsKey)
+		if err != nil && !errors.Is(err, bus.ErrNotFound) {
+			return err
+		}
+		if err != nil || string(stored) != string(change.Settings) {
+			revision, err = e.store.Settings.PutDocument(ctx, settingsKey, change.Settings, revision)
+			if errors.Is(err, bus.ErrMoved) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := e.readSettings(ctx); err != nil {
+			return err
+		}
+		_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings.%d", revision), schemas.LogEntry{
+			Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: c.Tokens[0], SettingsRevision: revision,
+		})
+		if err != nil {
+			return err
+		}
+		c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: *s})
+		return nil
+	}
+}

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// register renews the lease of a connector's worker, and makes the queue that
+// the connector's workers share.
+func (e *Engine) register(ctx context.Context, c *bus.Call) error {
+	connector := c.Tokens[0]
+	var r schemas.Register
+	if err := schemas.Decode(c.Data, &r); err != nil {
+		return err
+	}
+	until := e.clock.now().Add(lease)
+	worker := schemas.Registered{Type: schemas.TypeRegistered, LeaseUntil: until}
+	key := "worker." + connector + "." + r.WorkerID
+	for {
+		var was schemas.Registered
+		revision, err := e.store.Presence.Get(ctx, key, &was)
+		missing := errors.Is(err, bus.ErrNotFound)
+		switch {
+		case err != nil && !missing:
+			return err
+		case r.Leave && missing:
+			c.Reply(worker)
+			return nil
+		case r.Leave:
+			err = e.store.Presence.Remove(ctx, key, revision)
+		default:
+			if missing && !schemas.Inbox(connector) {
+				if err := e.prompts.Serve(ctx, connector); err != nil {
+					return err
+				}
+			}
+			_, err = e.store.Presence.Put(ctx, key, worker, revision, lease)
+		}
+		if errors.Is(err, bus.ErrMoved) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		c.Reply(worker)
+		return nil
+	}
+}
+
+// shownKey names what was shown to one recipient. A recipient that is no token
+// of a key gets one made of it.
+func shownKey(connector, recipient, key string) string {
+	return connector + "." + schemas.Token(recipient) + "." + key
+}
+
+// shown reads or writes where a prompt was shown, by compare-and-set.
+func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
+	var s schemas.Shown
+	if err := schemas.Decode(c.Data, &s); err != nil {
+		return err
+	}
+	key := shownKey(c.Tokens[0], s.Recipient, schemas.Key(s.SessionID, s.PendingID))
+	if s.Op == schemas.ShownGet {
+		var stored schemas.Shown
+		revision, err := e.store.Shown.Get(ctx, key, &stored)
+		switch {
+		case errors.Is(err, bus.ErrNotFound):
+			stored = s
+			stored.Ref, stored.Revision, stored.Settled = "", 0, false
+		case err != nil:
+			return err
+		}
+		stored.Entry = revision
+		c.Reply(stored)
+		return nil
+	}
+	// These entries outlive the record: a late settle still finds its message.
+	revision, err := e.store.Shown.Put(ctx, key, s, s.Entry, schemas.MaxTimeout+2*bus.Retention)
+	if errors.Is(err, bus.ErrMoved) {
+		return schemas.Errorf(schemas.CodeConflict, "another worker has written what was shown: read it again")
+	}
+	if err != nil {
+		return err
+	}
+	s.Entry = revision
+	c.Reply(s)
+	return nil
+}
+
+// delivery takes a worker's report of how a prompt fared.
+func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
+	var d schemas.Delivery
+	if err := schemas.Decode(c.Data, &d); err != nil {
+		return err
+	}
+	key := schemas.Key(d.SessionID, d.PendingID)
+	entry, err := e.store.Records.Get(ctx, key)
+	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, c.Tokens[0], d.Recipient) {
+		return notFound(key)
+	}
+	if err != nil {
+		return err
+	}
+	if d.State != schemas.DeliveryShown {
+		e.Log.Warn("engine: a prompt was not shown", "key", key, "connector", c.Tokens[0], "state", d.State, "reason", d.Reason)
+	}
+	kind, text := "shown", "The question is shown on "+c.Tokens[0]+"."
+	if d.State != schemas.DeliveryShown {
+		kind, text = "undeliverable", "The question could not be shown on "+c.Tokens[0]+": "+d.Reason
+	}
+	notice := schemas.Notice{Type: schemas.TypeNotice, SessionID: d.SessionID, PendingID: d.PendingID, Kind: kind, Text: text}
+	if err := e.Edge.Publish(schemas.NoticeSubject(entry.Record.Agent, d.SessionID), notice); err != nil {
+		return err
+	}
+	c.Reply(schemas.OK{Type: schemas.TypeOK})
+	return nil
+}

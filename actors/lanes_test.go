@@ -1,0 +1,137 @@
+package actors
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// count is a job that checks that nobody else runs on its key.
+type count struct {
+	n    int
+	busy *atomic.Int32
+	seen *[]int
+	wg   *sync.WaitGroup
+	boom bool
+}
+
+func (c count) Run(context.Context) {
+	if c.busy.Add(1) != 1 {
+		panic("two jobs of one key at a time")
+	}
+	*c.seen = append(*c.seen, c.n)
+	c.busy.Add(-1)
+	if c.boom {
+		panic("boom")
+	}
+	c.wg.Done()
+}
+
+func (c count) Failed(any) { c.wg.Done() }
+
+func newLanes(t testing.TB) *Lanes {
+	sys := NewSystem(slog.New(slog.DiscardHandler))
+	t.Cleanup(sys.Stop)
+	return sys.Lanes("test")
+}
+
+// Hot keys, whose lanes empty and fill all the time, lose nothing.
+func TestLanesLoseNothing(t *testing.T) {
+	const keys, messages, senders = 50, 200_000, 4
+	l := newLanes(t)
+	var wg sync.WaitGroup
+	wg.Add(messages)
+	type keyState struct {
+		busy atomic.Int32
+		seen []int
+	}
+	states := make([]keyState, keys)
+	var sending sync.WaitGroup
+	for s := range senders {
+		sending.Go(func() {
+			for n := s; n < messages; n += senders {
+				k := n % keys
+				l.Send(strconv.Itoa(k), count{n: n, busy: &states[k].busy, seen: &states[k].seen, wg: &wg, boom: n%1000 == 7})
+			}
+		})
+	}
+	sending.Wait()
+	wg.Wait()
+	require.NoError(t, l.Stop(t.Context()))
+	total := 0
+	for k := range states {
+		total += len(states[k].seen)
+		last := map[int]int{} // of each sender
+		for _, n := range states[k].seen {
+			s := n % senders
+			if prev, ok := last[s]; ok {
+				require.Less(t, prev, n, "key %d: out of order", k)
+			}
+			last[s] = n
+		}
+	}
+	require.Equal(t, messages, total)
+}
+
+type wait struct{ started, release chan struct{} }
+
+func (w wait) Run(ctx context.Context) {
+	close(w.started)
+	select {
+	case <-w.release:
+	case <-ctx.Done():
+	}
+}
+func (wait) Failed(any) {}
+
+func TestLanesStopWaitsForOpenJobs(t *testing.T) {
+	l := newLanes(t)
+	w := wait{make(chan struct{}), make(chan struct{})}
+	l.Send("k", w)
+	<-w.started
+	stopped := make(chan error)
+	go func() { stopped <- l.Stop(context.Background()) }()
+	select {
+	case <-stopped:
+		t.Fatal("stopped while a job ran")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(w.release)
+	require.NoError(t, <-stopped)
+}
+
+func TestLanesStopGivesUpWithItsContext(t *testing.T) {
+	l := newLanes(t)
+	w := wait{make(chan struct{}), make(chan struct{})}
+	l.Send("k", w)
+	<-w.started
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, l.Stop(ctx), context.Canceled)
+}
+
+func BenchmarkLanes(b *testing.B) {
+	for _, keys := range []int{1, 50, 100_000} {
+		b.Run(strconv.Itoa(keys)+"_keys", func(b *testing.B) {
+			l := newLanes(b)
+			var wg sync.WaitGroup
+			wg.Add(b.N)
+			for n := range b.N {
+				l.Send(strconv.Itoa(n%keys), nop{&wg})
+			}
+			wg.Wait()
+			require.NoError(b, l.Stop(b.Context()))
+		})
+	}
+}
+
+type nop struct{ wg *sync.WaitGroup }
+
+func (n nop) Run(context.Context) { n.wg.Done() }
+func (nop) Failed(any)            {}

@@ -1,0 +1,315 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// When a waiting request asks again whether it is decided: a decision that was
+// published while nobody listened is found that way.
+const (
+	reaskMin    = 30 * time.Second
+	reaskMax    = 10 * time.Minute
+	reaskSpread = 10 * time.Second // after a reconnect
+)
+
+// Asker asks on behalf of one agent. It is safe for concurrent use.
+type Asker struct {
+	conn  *Conn
+	agent string
+	stop  func()
+
+	mu      sync.Mutex
+	waiting map[string]*Asked
+	wake    chan struct{}
+	done    chan struct{}
+}
+
+// NewAsker asks as agent, which the connection's key must be for.
+func NewAsker(c *Conn, agent string) *Asker {
+	a := &Asker{conn: c, agent: agent, waiting: map[string]*Asked{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	a.stop = c.OnReconnect(a.spread)
+	go a.reask()
+	return a
+}
+
+// Close stops asking again. It withdraws nothing.
+func (a *Asker) Close() {
+	a.stop()
+	close(a.done)
+}
+
+// Asked is a request that was handed in.
+type Asked struct {
+	Receipt schemas.Receipt // zero where the decision came at once
+	Key     string
+
+	asker *Asker
+	unsub func()
+	next  time.Time // when to ask again; guarded by asker.mu
+	wait  time.Duration
+
+	once     sync.Once
+	ended    chan struct{}
+	decision schemas.Decision // before ended closes, with err
+	err      error
+}
+
+// Ask hands a request in and waits for its one decision. Without a pending_id
+// it makes one; with one it rejoins what was asked under it, or returns its
+// decision. It goes on through restarts of the bus and of nod. When ctx ends
+// the request is withdrawn, and ctx's error returned. Errors of nod are
+// *schemas.Error.
+func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+	if r.PendingID == "" {
+		r.PendingID = NewID()
+	} else {
+		r.Rejoin = true
+	}
+	asked, err := a.submit(ctx, r)
+	if err == nil {
+		var d schemas.Decision
+		if d, err = asked.Await(ctx); err == nil {
+			return d, nil
+		}
+	}
+	if ctx.Err() != nil {
+		// What was sent may be there all the same: take it back.
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // the deadline ends it otherwise
+	}
+	return schemas.Decision{}, err
+}
+
+// Submit hands a request in and returns once it is stored or decided. The
+// caller must Await or Drop what it returns.
+func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*Asked, error) {
+	if r.PendingID == "" {
+		r.PendingID = NewID()
+	} else {
+		r.Rejoin = true
+	}
+	return a.submit(ctx, r)
+}
+
+func (a *Asker) submit(ctx context.Context, r schemas.Request) (*Asked, error) {
+	r.Type = schemas.TypeRequest
+	if !schemas.ValidID(r.SessionID) || !schemas.ValidID(r.PendingID) {
+		return nil, schemas.Errorf(schemas.CodeValidation, "session_id and pending_id must be 1 to 128 letters, digits, _ or -")
+	}
+	if r.CreatedAt.IsZero() {
+		r.CreatedAt = time.Now().UTC()
+	}
+	if len(r.Options) == 0 {
+		r.Options = schemas.DefaultOptions()
+	}
+	asked := &Asked{Key: r.Key(), asker: a, ended: make(chan struct{}), wait: reaskMin}
+	// Listen first: a fast decision must find its listener.
+	var err error
+	asked.unsub, err = a.conn.Subscribe(schemas.DecisionSubject(a.agent, r.SessionID, r.PendingID), asked.hear)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := a.conn.call(ctx, schemas.RequestSubject(a.agent, r.SessionID, r.PendingID), func(try int) any {
+		again := r
+		again.Rejoin = r.Rejoin || try > 0
+		return again
+	})
+	if err == nil {
+		err = asked.take(reply)
+	}
+	if err != nil {
+		asked.unsub()
+		return nil, fmt.Errorf("ask: %w", err)
+	}
+	a.keep(asked)
+	return asked, nil
+}
+
+// take reads the reply to an ask: a decision or a receipt, and nothing else.
+func (q *Asked) take(reply Reply) error {
+	if reply.Type == schemas.TypeDecision {
+		var d schemas.Decision
+		if err := reply.Into(&d); err != nil {
+			return err
+		}
+		q.decide(d)
+		return nil
+	}
+	return reply.Into(&q.Receipt)
+}
+
+// hear takes a published decision.
+func (q *Asked) hear(_ string, data []byte) {
+	var d schemas.Decision
+	if err := schemas.Decode(data, &d); err != nil {
+		q.asker.conn.log.Warn("bus: a malformed decision was ignored; it will be asked for again", "key", q.Key, "error", err)
+		return
+	}
+	q.decide(d)
+}
+
+// decide keeps the first decision that is of this request.
+func (q *Asked) decide(d schemas.Decision) {
+	if schemas.Key(d.SessionID, d.PendingID) == q.Key {
+		q.end(d, nil)
+	}
+}
+
+func (q *Asked) end(d schemas.Decision, err error) {
+	q.once.Do(func() {
+		q.decision, q.err = d, err
+		close(q.ended)
+	})
+}
+
+// Await blocks until the decision is there or ctx ends, and can be called
+// again after the latter. NOT_FOUND means that nod no longer knows the request.
+func (q *Asked) Await(ctx context.Context) (schemas.Decision, error) {
+	select {
+	case <-q.ended:
+	default:
+		select {
+		case <-q.ended:
+		case <-ctx.Done():
+			return schemas.Decision{}, ctx.Err()
+		}
+	}
+	q.Drop()
+	return q.decision, q.err
+}
+
+// Drop stops listening. The request stays as it is.
+func (q *Asked) Drop() {
+	q.asker.mu.Lock()
+	delete(q.asker.waiting, q.Key)
+	q.asker.mu.Unlock()
+	q.unsub()
+}
+
+// Withdraw takes a request back, and returns the decision it then has: the
+// withdrawal, or what was decided before.
+func (a *Asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
+	var d schemas.Decision
+	err := a.conn.CallInto(ctx, schemas.WithdrawSubject(a.agent, sessionID, pendingID), schemas.Withdraw{
+		Type: schemas.TypeWithdraw, SessionID: sessionID, PendingID: pendingID, Reason: reason,
+	}, &d)
+	if err != nil {
+		return d, fmt.Errorf("withdraw: %w", err)
+	}
+	return d, nil
+}
+
+// keep has a request asked about again for as long as it waits.
+func (a *Asker) keep(q *Asked) {
+	if q.Receipt.Revision == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting[q.Key] = q
+	q.next = time.Now().Add(jitter(q.wait))
+	a.signal()
+}
+
+// spread asks about everything that waits, within reaskSpread.
+func (a *Asker) spread() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// A few have no need to keep out of each other's way.
+	spread := min(reaskSpread, time.Duration(len(a.waiting)+1)*100*time.Millisecond)
+	for _, q := range a.waiting {
+		q.wait = reaskMin
+		q.next = time.Now().Add(rand.N(spread))
+	}
+	a.signal()
+}
+
+func (a *Asker) signal() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// jitter is d, give or take a fifth.
+func jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5) }
+
+// reask asks, in one call for all that are due, how waiting requests stand.
+func (a *Asker) reask() {
+	timer := time.NewTimer(reaskMax)
+	defer timer.Stop()
+	for {
+		due, next := a.due()
+		if len(due) > 0 {
+			a.ask(due)
+			continue
+		}
+		timer.Reset(time.Until(next))
+		select {
+		case <-timer.C:
+		case <-a.wake:
+		case <-a.done:
+			return
+		}
+	}
+}
+
+// due takes up to MaxAwaited requests whose time has come, and otherwise says
+// when the next one's will.
+func (a *Asker) due() (due []*Asked, next time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	next = now.Add(reaskMax)
+	for _, q := range a.waiting {
+		if q.next.After(now) {
+			if q.next.Before(next) {
+				next = q.next
+			}
+			continue
+		}
+		if len(due) == schemas.MaxAwaited {
+			break
+		}
+		q.wait = min(2*q.wait, reaskMax)
+		q.next = now.Add(jitter(q.wait))
+		due = append(due, q)
+	}
+	return due, next
+}
+
+func (a *Asker) ask(due []*Asked) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*hopTimeout)
+	defer cancel()
+	question := schemas.Await{Type: schemas.TypeAwait}
+	for _, q := range due {
+		question.Requests = append(question.Requests, schemas.Awaited{SessionID: q.Receipt.SessionID, PendingID: q.Receipt.PendingID, Revision: q.Receipt.Revision})
+	}
+	var reply schemas.AwaitReply
+	if err := a.conn.CallInto(ctx, schemas.AwaitSubject(a.agent), question, &reply); err != nil {
+		a.conn.log.Info("bus: asking again was not answered; it is tried later", "requests", len(due), "error", err)
+		return
+	}
+	byKey := map[string]*Asked{}
+	for _, q := range due {
+		byKey[q.Key] = q
+	}
+	for _, r := range reply.Results {
+		q := byKey[schemas.Key(r.SessionID, r.PendingID)]
+		switch {
+		case q == nil:
+		case r.Decision != nil:
+			q.decide(*r.Decision)
+		case r.Error != nil && errors.Is(r.Error, &schemas.Error{Code: schemas.CodeNotFound}):
+			q.end(schemas.Decision{}, r.Error)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// What a store says of a key.
+var (
+	// ErrNotFound: there is no value under the key.
+	ErrNotFound = errors.New("not found")
+	// ErrMoved: the key is not at the revision that was named; read it again.
+	ErrMoved = errors.New("changed meanwhile")
+	// ErrUnknown: the store gave no answer in time, so that the write may or
+	// may not have happened.
+	ErrUnknown = errors.New("outcome unknown")
+)
+
+// codeDuplicateInFlight answers a message id whose first message is still
+// being stored; nats.go has no name for it.
+const codeDuplicateInFlight jetstream.ErrorCode = 10158
+
+// operationHeader marks what KV tools leave behind when they delete a key.
+const operationHeader = "KV-Operation"
+
+// maxReads bounds the leader reads in flight: the server drops its whole
+// JetStream queue, bystanders' calls included, when that overflows.
+const maxReads = 256
+
+// keyed is a stream that holds the last value of each key: a KV bucket made by
+// hand, because AllowDirect must be off (direct reads on three replicas are
+// stale) and scheduled messages need DiscardOld.
+type keyed struct {
+	conn   *Conn
+	name   string
+	stream jetstream.Stream
+	prefix string
+	reads  chan struct{}
+}
+
+// value is what a key holds and the revision it has.
+type value struct {
+	data     []byte
+	revision uint64
+}
+
+// get reads a key at the leader, trying again while ctx allows. With
+// ErrNotFound the revision is what a create must name, 0 but for a key that
+// somebody deleted by hand.
+func (k *keyed) get(ctx context.Context, key string) (value, error) {
+	return k.last(ctx, k.prefix+key)
+}
+
+func (k *keyed) last(ctx context.Context, subject string) (value, error) {
+	select {
+	case k.reads <- struct{}{}:
+		defer func() { <-k.reads }()
+	case <-ctx.Done():
+		return value{}, fmt.Errorf("read %s: %w", subject, ctx.Err())
+	}
+	for try := 0; ; try++ {
+		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		msg, err := k.stream.GetLastMsgForSubject(hop, subject)
+		cancel()
+		switch {
+		case err == nil && msg.Header.Get(operationHeader) == "":
+			return value{msg.Data, msg.Sequence}, nil
+		case err == nil:
+			return value{revision: msg.Sequence}, ErrNotFound
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			return value{}, ErrNotFound
+		case final(err):
+			return value{}, fmt.Errorf("read %s: %w", subject, err)
+		}
+		if pause(ctx, try) != nil {
+			return value{}, fmt.Errorf("read %s: %w (%v)", subject, ErrUnknown, err)
+		}
+	}
+}
+
+// put writes data under key if the key is still at revision, and returns the
+// new revision. Where the outcome of a try is unknown the same write is tried
+// again: it is won, too, when the key is found to hold just this data. ErrMoved
+// means that another write came first.
+func (k *keyed) put(ctx context.Context, key string, data []byte, revision uint64, header nats.Header) (uint64, error) {
+	for try := 0; ; try++ {
+		msg := &nats.Msg{Subject: k.prefix + key, Data: data, Header: header}
+		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		ack, err := k.conn.js.PublishMsg(hop, msg, jetstream.WithExpectLastSequencePerSubject(revision), jetstream.WithRetryAttempts(0))
+		cancel()
+		if err == nil {
+			return ack.Sequence, nil
+		}
+		if !lost(err) && final(err) {
+			return 0, fmt.Errorf("write %s: %w", key, err)
+		}
+		if lost(err) {
+			seq, moved, rerr := k.compare(ctx, key, data, revision)
+			if rerr != nil {
+				return 0, rerr
+			}
+			if moved {
+				return seq, won(seq)
+			}
+		}
+		if pause(ctx, try) != nil {
+			return 0, fmt.Errorf("write %s: %w (%v)", key, ErrUnknown, err)
+		}
+	}
+}
+
+// won turns a revision of 0 into ErrMoved.
+func won(revision uint64) error {
+	if revision == 0 {
+		return ErrMoved
+	}
+	return nil
+}
+
+// compare looks after a lost write whether the key really moved (it may not
+// have: another write can be in flight that fails), and whether it was this
+// very write that moved it, in which case it returns the revision.
+func (k *keyed) compare(ctx context.Context, key string, data []byte, revision uint64) (seq uint64, moved bool, err error) {
+	now, err := k.get(ctx, key)
+	switch {
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return 0, false, err
+	case now.revision == revision:
+		return 0, false, nil
+	case err == nil && bytes.Equal(now.data, data):
+		return now.revision, true, nil
+	}
+	return 0, true, nil
+}
+
+// remove deletes key if it is still at revision. The marker goes after a
+// minute, by when every reader has seen it.
+func (k *keyed) remove(ctx context.Context, key string, revision uint64) error {
+	header := nats.Header{}
+	header.Set(operationHeader, "DEL")
+	ttl(header, time.Minute)
+	_, err := k.put(ctx, key, nil, revision, header)
+	return err
+}
+
+// keys lists the keys that match a filter such as "S.*", in no order.
+func (k *keyed) keys(ctx context.Context, prefix, filter string) ([]string, error) {
+	info, err := k.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+filter))
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", k.name, err)
+	}
+	keys := make([]string, 0, len(info.State.Subjects))
+	for subject := range info.State.Subjects {
+		keys = append(keys, strings.TrimPrefix(subject, prefix))
+	}
+	return keys, nil
+}
+
+func ttl(header nats.Header, d time.Duration) {
+	header.Set(jetstream.MsgTTLHeader, d.Truncate(time.Second).String())
+}
+
+// apiCode is the JetStream error code in err, or 0.
+func apiCode(err error) jetstream.ErrorCode {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode
+	}
+	return 0
+}
+
+// lost reports whether a write lost its compare-and-set. Replicated streams
+// answer with another code than single ones.
+func lost(err error) bool {
+	code := apiCode(err)
+	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
+}
+
+// final reports whether trying again cannot help: the server understood and
+// refused, or the connection is gone for good.
+func final(err error) bool {
+	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) {
+		return true
+	}
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	return api.Code < 500 && api.ErrorCode != codeDuplicateInFlight
+}

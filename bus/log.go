@@ -1,0 +1,80 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Log is the stream permission_log: append only, in the order of its sequence.
+type Log struct{ *keyed }
+
+func logConfig() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        "permission_log",
+		Subjects:    []string{"nod.v1.log.*"},
+		Storage:     jetstream.FileStorage,
+		Duplicates:  time.Hour,
+		DenyDelete:  true,
+		DenyPurge:   true,
+		AllowDirect: false,
+	}
+}
+
+// Append adds an entry under a message id and returns its sequence. Within an
+// hour a second entry of the same id is not stored: first is then false and
+// the sequence is that of the first. An outcome that is unknown is tried again
+// until it is known or ctx ends.
+func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequence uint64, first bool, err error) {
+	data, err := schemas.Encode(e)
+	if err != nil {
+		return 0, false, fmt.Errorf("encode a log entry: %w", err)
+	}
+	session := e.SessionID
+	if session == "" {
+		session = "nod"
+	}
+	for try := 0; ; try++ {
+		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		ack, err := l.conn.js.PublishMsg(hop, &nats.Msg{Subject: schemas.LogSubject(session), Data: data}, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
+		cancel()
+		if err == nil {
+			return ack.Sequence, !ack.Duplicate, nil
+		}
+		if final(err) {
+			return 0, false, fmt.Errorf("append to the log: %w", err)
+		}
+		if pause(ctx, try) != nil {
+			return 0, false, fmt.Errorf("append to the log: %w (%v)", ErrUnknown, err)
+		}
+	}
+}
+
+// Read returns the entry at a sequence.
+func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, error) {
+	var e schemas.LogEntry
+	for try := 0; ; try++ {
+		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		msg, err := l.stream.GetMsg(hop, sequence)
+		cancel()
+		switch {
+		case err == nil:
+			if err := schemas.Decode(msg.Data, &e); err != nil {
+				return e, fmt.Errorf("read log entry %d: %w", sequence, err)
+			}
+			return e, nil
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			return e, ErrNotFound
+		case final(err):
+			return e, fmt.Errorf("read log entry %d: %w", sequence, err)
+		}
+		if pause(ctx, try) != nil {
+			return e, fmt.Errorf("read log entry %d: %w (%v)", sequence, ErrUnknown, err)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Prompts is the work-queue stream permission_prompts: what carriers are to
+// show and to settle.
+type Prompts struct {
+	conn   *Conn
+	stream jetstream.Stream
+}
+
+// promptGrace is how long past its deadline a prompt may still be delivered:
+// its settling matters to whoever has it on the screen.
+const promptGrace = time.Hour
+
+// OpenPrompts makes the stream where it is missing and opens it. It lives in
+// the account that connectors are in.
+func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
+	config := jetstream.StreamConfig{
+		Name:        "permission_prompts",
+		Subjects:    []string{"nod.v1.prompt.>"},
+		Storage:     jetstream.FileStorage,
+		Retention:   jetstream.WorkQueuePolicy,
+		AllowMsgTTL: true,
+		Replicas:    replicas,
+		Duplicates:  2 * time.Minute,
+	}
+	if replicas <= 1 {
+		config.PersistMode = jetstream.AsyncPersistMode // the sweep makes lost ones again
+	}
+	stream, err := c.stream(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return &Prompts{conn: c, stream: stream}, nil
+}
+
+// Send queues a prompt for its connector, once for each recipient and revision.
+func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
+	data, err := schemas.Encode(prompt)
+	if err != nil {
+		return fmt.Errorf("encode a prompt: %w", err)
+	}
+	msg := nats.NewMsg(schemas.PromptSubject(prompt.Connector, prompt.SessionID, prompt.PendingID))
+	msg.Data = data
+	ttl(msg.Header, max(time.Until(prompt.Deadline), 0)+promptGrace)
+	id := fmt.Sprintf("%s.%s.%s.%d", prompt.Connector, prompt.Recipient, prompt.Key(), prompt.Revision)
+	for try := 0; ; try++ {
+		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		_, err := p.conn.js.PublishMsg(hop, msg, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if final(err) {
+			return fmt.Errorf("queue a prompt for %s: %w", prompt.Connector, err)
+		}
+		if pause(ctx, try) != nil {
+			return fmt.Errorf("queue a prompt for %s: %w (%v)", prompt.Connector, ErrUnknown, err)
+		}
+	}
+}
+
+// Serve makes the consumer that a connector's workers share. Only engines may.
+func (p *Prompts) Serve(ctx context.Context, connector string) error {
+	_, err := p.conn.queue(ctx, p.stream, promptsConsumer(connector))
+	return err
+}
+
+func promptsConsumer(connector string) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable:       connector,
+		FilterSubject: "nod.v1.prompt." + connector + ".>",
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       30 * time.Second,
+		MaxAckPending: -1, // parked messages of one dead chat must not stop the others
+	}
+}
+
+// PromptQueue opens the queue that an engine made for this connector when its
+// worker registered.
+func (c *Conn) PromptQueue(ctx context.Context, connector string) (*Queue, error) {
+	for try := 0; ; try++ {
+		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		consumer, err := c.js.Consumer(hop, "permission_prompts", connector)
+		cancel()
+		if err == nil {
+			return &Queue{conn: c, consumer: consumer, name: connector, ackWait: promptsConsumer(connector).AckWait}, nil
+		}
+		if pause(ctx, try) != nil {
+			return nil, fmt.Errorf("open the prompts of %s: %w", connector, err)
+		}
+	}
+}

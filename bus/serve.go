@@ -1,0 +1,178 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go/micro"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Call is one question to answer: exactly once, later if need be, and from any
+// goroutine. A second answer to it is dropped.
+type Call struct {
+	Tokens []string // of the subject, behind the endpoint's verb; all valid ids
+	Data   []byte
+
+	req      micro.Request
+	answered atomic.Bool
+	done     func()
+	log      *slog.Logger
+}
+
+// Reply answers with v.
+func (c *Call) Reply(v any) {
+	if !c.answered.CompareAndSwap(false, true) {
+		return
+	}
+	defer c.done()
+	data, err := schemas.Encode(v)
+	if err != nil {
+		c.log.Error("bus: an answer cannot be encoded", "subject", c.req.Subject(), "error", err)
+		data, _ = schemas.Encode(schemas.Errorf(schemas.CodeInternal, "the answer could not be encoded")) // a plain Error always encodes
+	}
+	if err := c.req.Respond(data); err != nil {
+		c.log.Warn("bus: an answer was not sent; the asker will ask again", "subject", c.req.Subject(), "error", err)
+	}
+}
+
+// Fail answers with an error: a *schemas.Error as it is; anything else is
+// logged and told as one that keeps the inside to itself.
+func (c *Call) Fail(err error) {
+	var e *schemas.Error
+	switch {
+	case errors.As(err, &e):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, ErrUnknown):
+		e = schemas.Errorf(schemas.CodeUnavailable, "nod could not settle this in time; ask again")
+	default:
+		c.log.Error("bus: a call failed", "subject", c.req.Subject(), "error", err)
+		e = schemas.Errorf(schemas.CodeInternal, "nod failed inside; its log says more")
+	}
+	e.Type = schemas.TypeError
+	c.Reply(e)
+}
+
+// Endpoint is one subject of a service.
+type Endpoint struct {
+	Name string
+	Verb string // behind "nod.v1."
+	// Tokens is how many ids follow the verb.
+	Tokens int
+	Handle func(*Call)
+}
+
+// ServiceOptions describe a service.
+type ServiceOptions struct {
+	Name, Version, Description string
+	// Open bounds how many calls may be open; more are told UNAVAILABLE.
+	Open int
+	// Stats is added to the service's statistics.
+	Stats func() any
+}
+
+// Service is a running NATS micro service.
+type Service struct {
+	svc  micro.Service
+	open sync.WaitGroup
+	room chan struct{}
+	log  *slog.Logger
+	// anybody: the server asks for no credentials.
+	anybody bool
+
+	mu       sync.Mutex
+	stopping bool
+}
+
+// Serve starts a micro service with these endpoints, each in a queue group.
+func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) {
+	s := &Service{room: make(chan struct{}, o.Open), log: c.log, anybody: c.Open()}
+	config := micro.Config{Name: o.Name, Version: o.Version, Description: o.Description}
+	if o.Stats != nil {
+		config.StatsHandler = func(*micro.Endpoint) any { return o.Stats() }
+	}
+	svc, err := micro.AddService(c.nc, config)
+	if err != nil {
+		return nil, fmt.Errorf("start the service %s: %w", o.Name, err)
+	}
+	s.svc = svc
+	for _, e := range endpoints {
+		subject := "nod.v1." + e.Verb + strings.Repeat(".*", e.Tokens)
+		err := svc.AddEndpoint(e.Name, micro.HandlerFunc(func(r micro.Request) { s.take(e, r) }), micro.WithEndpointSubject(subject))
+		if err != nil {
+			_ = svc.Stop() // the first error is the one to tell
+			return nil, fmt.Errorf("serve %s: %w", subject, err)
+		}
+	}
+	return s, nil
+}
+
+// take accepts one call or says at once why not.
+func (s *Service) take(e Endpoint, r micro.Request) {
+	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
+	tokens, ok := schemas.Tokens(r.Subject(), e.Verb, e.Tokens)
+	if !ok {
+		call.Fail(schemas.Errorf(schemas.CodeValidation, "the subject %q holds an id that is not 1 to 128 letters, digits, _ or -", r.Subject()))
+		return
+	}
+	call.Tokens = tokens
+	if !s.replies(r) {
+		s.log.Warn("bus: a call whose reply goes elsewhere than to its asker's inbox was dropped", "subject", r.Subject())
+		return
+	}
+	if !s.begin() {
+		call.Fail(schemas.Errorf(schemas.CodeUnavailable, "this engine is stopping; ask again"))
+		return
+	}
+	select {
+	case s.room <- struct{}{}:
+	default:
+		s.open.Done()
+		call.Fail(schemas.Errorf(schemas.CodeUnavailable, "this engine has %d calls open; ask again", cap(s.room)))
+		return
+	}
+	call.done = func() { <-s.room; s.open.Done() }
+	e.Handle(call)
+}
+
+// replies reports whether the reply goes to an inbox of the asker's: an answer
+// must never be sent where it would count as something else. On an open server
+// nobody is anybody in particular.
+func (s *Service) replies(r micro.Request) bool {
+	if s.anybody {
+		return strings.HasPrefix(r.Reply(), "_INBOX.")
+	}
+	return roles.OwnReply(r.Subject(), r.Reply())
+}
+
+func (s *Service) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return false
+	}
+	s.open.Add(1)
+	return true
+}
+
+// Drain takes no new calls and waits, for as long as ctx allows, until the
+// open ones are answered.
+func (s *Service) Drain(ctx context.Context) error {
+	err := s.svc.Stop()
+	s.mu.Lock()
+	s.stopping = true
+	s.mu.Unlock()
+	idle := make(chan struct{})
+	go func() { s.open.Wait(); close(idle) }()
+	select {
+	case <-idle:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("stop the service: calls are still open: %w", ctx.Err())
+	}
+}

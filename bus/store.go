@@ -1,0 +1,192 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Store is all that engines remember: the records with their timers, the
+// sessions, who is there, what was shown, the settings, and the log. Every
+// write is a compare-and-set and every read goes to the leader.
+type Store struct {
+	Records  *Records
+	Sessions *Bucket // session.<session_id>
+	Presence *Bucket // leases: lock.<session>, client.<session>.<client>, worker.<connector>.<worker>
+	Shown    *Bucket // <connector>.<recipient>.<key>
+	Settings *Bucket // settings
+	Log      *Log
+
+	conn *Conn
+}
+
+// OpenStore makes the stores that are missing, with so many replicas, and
+// opens them. Stores that are there stay as they are. It waits, as long as ctx
+// allows, for JetStream to be ready.
+func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
+	s := &Store{conn: c}
+	open := func(config jetstream.StreamConfig, prefix string) (*keyed, error) {
+		config.Replicas = replicas
+		if replicas > 1 {
+			config.PersistMode = jetstream.DefaultPersistMode // async is for one replica alone
+		}
+		stream, err := c.stream(ctx, config)
+		if err != nil {
+			return nil, err
+		}
+		return &keyed{conn: c, name: config.Name, stream: stream, prefix: prefix, reads: make(chan struct{}, maxReads)}, nil
+	}
+	records, err := open(recordsConfig(), recordPrefix)
+	if err != nil {
+		return nil, err
+	}
+	log, err := open(logConfig(), "")
+	if err != nil {
+		return nil, err
+	}
+	s.Records, s.Log = &Records{keyed: records}, &Log{keyed: log}
+	for _, b := range []struct {
+		into  **Bucket
+		name  string
+		async bool // what can be rebuilt need not wait for the disk
+	}{
+		{&s.Sessions, "permission_sessions", false},
+		{&s.Presence, "client_presence", true},
+		{&s.Shown, "shown_prompts", true},
+		{&s.Settings, "permission_settings", false},
+	} {
+		k, err := open(bucketConfig(b.name, b.async), "$KV."+b.name+".")
+		if err != nil {
+			return nil, err
+		}
+		*b.into = &Bucket{keyed: k}
+	}
+	return s, nil
+}
+
+// stream opens a stream, making it where it is missing, however long another
+// engine or an election takes as long as ctx allows.
+func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
+	for try := 0; ; try++ {
+		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		stream, err := c.js.Stream(hop, config.Name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			stream, err = c.js.CreateStream(hop, config)
+		}
+		cancel()
+		switch {
+		case err == nil:
+			return stream, nil
+		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine was first
+		case apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabled, apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
+			return nil, fmt.Errorf("open the store %s: this NATS server has JetStream off for this account: enable it in its configuration", config.Name)
+		case final(err) || apiCode(err) == codeNoReplicas:
+			return nil, fmt.Errorf("open the store %s: %w", config.Name, err)
+		}
+		if pause(ctx, try) != nil {
+			return nil, fmt.Errorf("open the store %s: JetStream gives no answer (%w): see that a majority of the servers is up and that these credentials are the store's", config.Name, err)
+		}
+	}
+}
+
+// codeNoReplicas: replicas were asked of a server that is no cluster.
+const codeNoReplicas jetstream.ErrorCode = 10074
+
+func bucketConfig(bucket string, async bool) jetstream.StreamConfig {
+	config := jetstream.StreamConfig{
+		Name:              "KV_" + bucket,
+		Subjects:          []string{"$KV." + bucket + ".>"},
+		Storage:           jetstream.FileStorage,
+		MaxMsgsPerSubject: 1,
+		Discard:           jetstream.DiscardOld,
+		AllowRollup:       true,
+		AllowMsgTTL:       true,
+	}
+	if async {
+		config.PersistMode = jetstream.AsyncPersistMode
+	}
+	return config
+}
+
+// Bucket is a KV bucket of nouns.
+type Bucket struct{ *keyed }
+
+// Get reads the noun under key into v and returns its revision. ErrNotFound
+// comes with the revision that a Put must name to create it.
+func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, err error) {
+	val, err := b.get(ctx, key)
+	if err != nil {
+		return val.revision, err
+	}
+	if err := schemas.Decode(val.data, v); err != nil {
+		return val.revision, fmt.Errorf("read %s of %s: %w", key, b.name, err)
+	}
+	return val.revision, nil
+}
+
+// Put writes v under key if that is still at revision. With a lease the broker
+// removes it after that long; ErrMoved means that somebody else wrote first.
+func (b *Bucket) Put(ctx context.Context, key string, v any, revision uint64, lease time.Duration) (uint64, error) {
+	data, err := schemas.Encode(v)
+	if err != nil {
+		return 0, fmt.Errorf("encode %s of %s: %w", key, b.name, err)
+	}
+	header := nats.Header{}
+	if lease > 0 {
+		ttl(header, lease)
+	}
+	return b.put(ctx, key, data, revision, header)
+}
+
+// Document reads the bytes under key, which need be no noun.
+func (b *Bucket) Document(ctx context.Context, key string) (data []byte, revision uint64, err error) {
+	val, err := b.get(ctx, key)
+	return val.data, val.revision, err
+}
+
+// PutDocument writes bytes under key if that is still at revision.
+func (b *Bucket) PutDocument(ctx context.Context, key string, data []byte, revision uint64) (uint64, error) {
+	return b.put(ctx, key, data, revision, nil)
+}
+
+// Remove deletes key if that is still at revision.
+func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error {
+	return b.remove(ctx, key, revision)
+}
+
+// Keys lists the keys that match a filter such as "worker.*.*".
+func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
+	return b.keys(ctx, b.prefix, filter)
+}
+
+// Watch calls changed whenever something in the bucket may have changed, until
+// ctx ends. It may miss a change while the bus is away: read now and then.
+func (b *Bucket) Watch(ctx context.Context, changed func()) error {
+	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy, HeadersOnly: true})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", b.name, err)
+	}
+	run, err := consumer.Consume(func(jetstream.Msg) { changed() })
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", b.name, err)
+	}
+	context.AfterFunc(ctx, run.Stop)
+	return nil
+}
+
+// BrokerTime asks the broker for its clock and returns how far it is ahead of
+// this machine's. Deadlines are in broker time.
+func (s *Store) BrokerTime(ctx context.Context) (ahead time.Duration, err error) {
+	before := time.Now()
+	info, err := s.Settings.stream.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("ask the broker for its clock: %w", err)
+	}
+	after := time.Now()
+	return info.TimeStamp.Sub(before.Add(after.Sub(before) / 2)), nil
+}
