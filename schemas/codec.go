@@ -38,11 +38,8 @@ func Decode(data []byte, v any) error {
 // unknown property is one, so that a mistyped rule list cannot go unnoticed.
 func DecodeSettings(data []byte) (Settings, error) {
 	var s Settings
-	n := noun{schema: compileOnce("settings"), maxBytes: MaxSettingsBytes, what: "settings.json"}
-	if err := n.decode(data, &s); err != nil {
-		return Settings{}, err
-	}
-	return s, nil
+	err := Decode(data, &s)
+	return s, err
 }
 
 // checker is a noun with rules that a JSON Schema cannot say.
@@ -52,12 +49,13 @@ func (n *noun) decode(data []byte, v any) error {
 	if n.maxBytes > 0 && len(data) > n.maxBytes {
 		return invalid(n.what, "is %d bytes long; the most is %d", len(data), n.maxBytes)
 	}
-	if err := checkSyntax(data); err != nil {
-		return err
-	}
 	schema, err := n.schema()
 	if err != nil {
 		return Errorf(CodeInternal, "%v", err)
+	}
+	unmarshalled := json.Unmarshal(data, v) // first, because it checks the syntax of all of data
+	if err := checkObject(data, unmarshalled); err != nil {
+		return err
 	}
 	tree, err := parse(data, schema, n.maxDepth)
 	if err != nil {
@@ -69,8 +67,8 @@ func (n *noun) decode(data []byte, v any) error {
 	if err := schema.Validate(tree); err != nil {
 		return describe(err)
 	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return describeUnmarshal(err)
+	if unmarshalled != nil {
+		return describeUnmarshal(unmarshalled)
 	}
 	if c, ok := v.(checker); ok {
 		return c.check()
@@ -78,22 +76,18 @@ func (n *noun) decode(data []byte, v any) error {
 	return nil
 }
 
-// checkSyntax refuses what is not one JSON object in UTF-8.
-func checkSyntax(data []byte) error {
+// checkObject refuses what is not one JSON object in UTF-8, given what
+// json.Unmarshal said of data.
+func checkObject(data []byte, unmarshalled error) error {
 	if !utf8.Valid(data) {
 		return Errorf(CodeBadRequest, "the message is not valid UTF-8")
 	}
-	if !json.Valid(data) {
-		var raw json.RawMessage
-		err := json.Unmarshal(data, &raw)
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
-			return Errorf(CodeBadRequest, "the message is not JSON: line %d, byte %d: %v", line, syntax.Offset, err)
-		}
-		return Errorf(CodeBadRequest, "the message is not JSON: %v", err)
+	var syntax *json.SyntaxError
+	if errors.As(unmarshalled, &syntax) {
+		line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
+		return Errorf(CodeBadRequest, "the message is not JSON: line %d, byte %d: %v", line, syntax.Offset, syntax)
 	}
-	if data[skipSpace(data, 0)] != '{' {
+	if bytes.TrimLeft(data, " \t\r\n")[0] != '{' {
 		return Errorf(CodeBadRequest, "the message is not a JSON object")
 	}
 	return nil

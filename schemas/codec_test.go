@@ -45,10 +45,3 @@ func BenchmarkDigest(b *testing.B) {
 	}
 }
 
-func BenchmarkCompile(b *testing.B) {
-	for b.Loop() {
-		if _, err := compileOnce("request")(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

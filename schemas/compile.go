@@ -30,44 +30,77 @@ func SettingsSchema() []byte {
 
 // noun is what Decode knows of a message type.
 type noun struct {
-	typ      string
+	typ      string // "" for settings.json, which has no envelope
 	what     string // its name in errors about its size
 	schema   func() (*jsonschema.Schema, error)
 	maxBytes int // 0: what the bus carries
 	maxDepth int // 0: what encoding/json reads
 }
 
-// nouns are the messages by the pointer type they decode into. Schemas are
-// compiled when first used: a hook process needs three of them.
+// nouns are the messages, and settings.json, by the pointer that they decode
+// into.
 var nouns = sync.OnceValue(func() map[reflect.Type]*noun {
+	c := &compiler{jsonschema: newCompiler()}
 	all := make(map[reflect.Type]*noun)
 	for _, m := range Messages() {
-		t := reflect.TypeOf(m.New())
-		if all[t] != nil {
-			continue
-		}
 		name := strings.TrimPrefix(m.Type, prefix)
-		n := &noun{typ: m.Type, what: name, schema: compileOnce(name)}
-		switch m.Type {
-		case TypeRequest:
-			n.maxBytes, n.maxDepth = MaxRequestBytes, MaxDepth
-		case TypeAnswer: // its size is checked where its parts are known
-			n.maxDepth = MaxDepth
-		}
-		all[t] = n
+		all[reflect.TypeOf(m.New())] = &noun{typ: m.Type, what: name, schema: c.once(name)}
 	}
+	request := all[reflect.TypeFor[*Request]()]
+	request.maxBytes, request.maxDepth = MaxRequestBytes, MaxDepth
+	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // its size: see its check
+	all[reflect.TypeFor[*Settings]()] = &noun{what: "settings.json", schema: c.once("settings"), maxBytes: MaxSettingsBytes}
 	return all
 })
 
-// compileOnce returns the schema of this name, compiled on the first call.
-func compileOnce(name string) func() (*jsonschema.Schema, error) {
+// compiler compiles the embedded schemas. One serves all of them, so that what
+// they share is compiled once.
+type compiler struct {
+	mu         sync.Mutex
+	jsonschema *jsonschema.Compiler
+}
+
+// once returns the schema of this name, compiled on the first call: a hook
+// process needs three of them and has no time for the rest.
+func (c *compiler) once(name string) func() (*jsonschema.Schema, error) {
 	return sync.OnceValues(func() (*jsonschema.Schema, error) {
-		schema, err := newCompiler().Compile("nod:///v1/" + name + schemaSuffix)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		schema, err := c.jsonschema.Compile("nod:///v1/" + name + schemaSuffix)
 		if err != nil {
 			return nil, fmt.Errorf("compile the schema of %s: %w", name, err)
 		}
+		shortcut(schema)
 		return schema, nil
 	})
+}
+
+// shortcut puts what a $ref names in its place: beside a $ref our schemas say
+// nothing that validates, and following one costs as much as validating it. It
+// writes nothing a second time, as others may be using what schemas share.
+func shortcut(s *jsonschema.Schema) {
+	for name, field := range s.Properties {
+		if t := target(field); t != field {
+			s.Properties[name] = t
+		}
+	}
+	if t := target(s.Items2020); t != s.Items2020 {
+		s.Items2020 = t
+	}
+	if t := target(s.Then); t != s.Then {
+		s.Then = t
+	}
+}
+
+func target(s *jsonschema.Schema) *jsonschema.Schema {
+	if s == nil {
+		return nil
+	}
+	for s.Ref != nil {
+		s = s.Ref
+	}
+	shortcut(s)
+	return s
 }
 
 func newCompiler() *jsonschema.Compiler {

@@ -13,7 +13,7 @@ func (p *parser) number() (json.Number, *fault) {
 	for p.at < len(p.data) && strings.IndexByte("+-.0123456789eE", p.data[p.at]) >= 0 {
 		p.at++
 	}
-	literal := string(p.data[start:p.at])
+	literal := p.data[start:p.at]
 	if len(literal) <= 15 && strings.IndexAny(literal, ".eE") < 0 {
 		return json.Number(literal), nil // far below 2^53
 	}

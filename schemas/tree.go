@@ -18,7 +18,7 @@ import (
 // matter). What a person was shown, what was hashed and what the agent's host
 // will run are the same only without them.
 func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any, error) {
-	p := parser{data: data, maxDepth: maxDepth}
+	p := parser{data: string(data), maxDepth: maxDepth}
 	tree, fault := p.object(schema, 1)
 	if fault != nil {
 		return nil, fault.err()
@@ -28,7 +28,7 @@ func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any
 
 // parser reads JSON that json.Valid has accepted, so it checks no syntax.
 type parser struct {
-	data     []byte
+	data     string
 	at       int
 	maxDepth int
 }
@@ -86,8 +86,10 @@ func (p *parser) object(schema *jsonschema.Schema, depth int) (map[string]any, *
 		if _, twice := object[name]; twice {
 			return nil, (&fault{text: "is given twice"}).in(step(name))
 		}
-		if meant := otherCase(fields, name); !known && meant != "" {
-			return nil, (&fault{text: "is not a field; write " + meant}).in(step(name))
+		if !known {
+			if meant := otherCase(fields, name); meant != "" {
+				return nil, (&fault{text: "is not a field; write " + meant}).in(step(name))
+			}
 		}
 		p.at = skipSpace(p.data, p.at) + len(":")
 		value, f := p.value(field, depth)
@@ -103,7 +105,10 @@ func (p *parser) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
 	if f := p.checkDepth(depth); f != nil {
 		return nil, f
 	}
-	items := itemsOf(schema)
+	var items *jsonschema.Schema
+	if schema != nil {
+		items = schema.Items2020
+	}
 	array := []any{}
 	for p.enter(']') {
 		item, f := p.value(items, depth)
@@ -148,13 +153,13 @@ func (p *parser) string() (string, *fault) {
 	p.at++
 	literal := p.data[start:p.at]
 	if plain {
-		return string(literal[1 : len(literal)-1]), nil
+		return literal[1 : len(literal)-1], nil
 	}
 	if halfSurrogate(literal) {
 		return "", &fault{text: `holds half of a surrogate pair, such as \ud800 alone`}
 	}
 	var s string
-	if err := json.Unmarshal(literal, &s); err != nil {
+	if err := json.Unmarshal([]byte(literal), &s); err != nil {
 		return "", &fault{text: "is no string: " + err.Error()}
 	}
 	return s, nil
@@ -163,7 +168,7 @@ func (p *parser) string() (string, *fault) {
 // halfSurrogate reports a \u escape of a surrogate without its other half.
 // encoding/json reads each of them as U+FFFD, so that texts which differ for
 // others would look and hash the same here.
-func halfSurrogate(literal []byte) bool {
+func halfSurrogate(literal string) bool {
 	for i := 0; i < len(literal); i++ {
 		if literal[i] != '\\' {
 			continue
@@ -184,11 +189,11 @@ func halfSurrogate(literal []byte) bool {
 
 // escaped is the code unit of the escape "uXXXX" at the start of text, or -1
 // for another escape.
-func escaped(text []byte) rune {
+func escaped(text string) rune {
 	if text[0] != 'u' {
 		return -1
 	}
-	n, err := strconv.ParseUint(string(text[1:5]), 16, 16)
+	n, err := strconv.ParseUint(text[1:5], 16, 16)
 	if err != nil {
 		return -1
 	}
@@ -196,34 +201,16 @@ func escaped(text []byte) rune {
 }
 
 // fieldsOf are the properties that schema knows of an object, none for one
-// that is free.
+// that is free. Where null is allowed too, they stand behind "then".
 func fieldsOf(schema *jsonschema.Schema) map[string]*jsonschema.Schema {
-	if s := resolve(schema); s != nil {
-		return s.Properties
+	switch {
+	case schema == nil:
+		return nil
+	case schema.Then != nil:
+		return schema.Then.Properties
+	default:
+		return schema.Properties
 	}
-	return nil
-}
-
-func itemsOf(schema *jsonschema.Schema) *jsonschema.Schema {
-	if s := resolve(schema); s != nil {
-		return s.Items2020
-	}
-	return nil
-}
-
-// resolve follows references and "then" to the schema that has the fields.
-func resolve(s *jsonschema.Schema) *jsonschema.Schema {
-	for s != nil {
-		switch {
-		case s.Ref != nil:
-			s = s.Ref
-		case s.Then != nil:
-			s = s.Then
-		default:
-			return s
-		}
-	}
-	return nil
 }
 
 // otherCase returns the field that encoding/json would take name for.
@@ -236,7 +223,7 @@ func otherCase(fields map[string]*jsonschema.Schema, name string) string {
 	return ""
 }
 
-func skipSpace(data []byte, i int) int {
+func skipSpace(data string, i int) int {
 	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\r' || data[i] == '\t') {
 		i++
 	}
