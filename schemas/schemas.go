@@ -12,7 +12,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"regexp"
 )
 
 // Limits of what nod carries. They are checked at intake, so that a record
@@ -21,16 +20,36 @@ const (
 	MaxRequestBytes = 256 << 10 // a request as asked
 	MaxAnswerBytes  = 256 << 10 // an answer's message and updated_input together
 	MaxAwaited      = 500       // requests named by one await
+	// MaxSettingsBytes is the longest settings.json.
+	MaxSettingsBytes = 256 << 10
+	// MaxDepth is how deep a request or an answer may nest: what nod wraps
+	// around them must still be readable.
+	MaxDepth = 100
 	// MaxPayloadBytes is what the bus must be able to carry in one message: a
 	// request, an answer and what nod adds to them, in one record.
 	MaxPayloadBytes = 768 << 10
 )
 
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+// idPattern is what the JSON Schemas say of ids; ValidID says the same.
+const idPattern = `^[A-Za-z0-9_-]{1,128}$`
 
 // ValidID reports whether s can name a session, a request, an agent, a
-// connector or a recipient: such ids are tokens of subjects and keys.
-func ValidID(s string) bool { return idPattern.MatchString(s) }
+// connector or a recipient: such ids are tokens of subjects and keys. It is a
+// loop because every hop of every message asks it several times.
+func ValidID(s string) bool {
+	if len(s) < 1 || len(s) > 128 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
 
 // Key is the record's key of a request: "<session_id>.<pending_id>".
 func Key(sessionID, pendingID string) string { return sessionID + "." + pendingID }

@@ -28,7 +28,7 @@ const (
 	TypeOK             = "nod.v1.ok"
 	TypeError          = "nod.v1.error"
 	TypeSettingsChange = "nod.v1.settings_change"
-	TypeSettingsState  = "nod.v1.settings"
+	TypeSettingsState  = "nod.v1.settings_state"
 )
 
 const prefix = "nod.v1."

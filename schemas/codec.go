@@ -1,0 +1,123 @@
+package schemas
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// Decode reads one message into v, a pointer to the noun that is expected, and
+// lets nothing through that the noun's JSON Schema or its own rules refuse.
+// Unknown fields are tolerated. What v held before is gone, and after an error
+// v is empty.
+//
+// Errors are *Error of one line: BAD_REQUEST for what is no JSON object or is
+// of another type, VALIDATION_ERROR for the rest, beginning with the path of
+// the field, as in "options[1].kind: must be one of …".
+func Decode(data []byte, v any) error {
+	target := reflect.ValueOf(v)
+	if target.Kind() != reflect.Pointer || target.IsNil() {
+		return Errorf(CodeInternal, "decode into %T: a pointer to a noun is needed", v)
+	}
+	target.Elem().SetZero()
+	n, ok := nouns()[target.Type()]
+	if !ok {
+		return Errorf(CodeInternal, "decode into %T: it is no message of nod", v)
+	}
+	if err := n.decode(data, v); err != nil {
+		target.Elem().SetZero()
+		return err
+	}
+	return nil
+}
+
+// DecodeSettings reads a settings.json. Its errors are those of Decode; an
+// unknown property is one, so that a mistyped rule list cannot go unnoticed.
+func DecodeSettings(data []byte) (Settings, error) {
+	var s Settings
+	err := Decode(data, &s)
+	return s, err
+}
+
+// checker is a noun with rules that a JSON Schema cannot say.
+type checker interface{ check() error }
+
+func (n *noun) decode(data []byte, v any) error {
+	if n.maxBytes > 0 && len(data) > n.maxBytes {
+		return invalid(n.what, "is %d bytes long; the most is %d", len(data), n.maxBytes)
+	}
+	schema, err := n.schema()
+	if err != nil {
+		return Errorf(CodeInternal, "%v", err)
+	}
+	unmarshalled := json.Unmarshal(data, v) // first, because it checks the syntax of all of data
+	if err := checkObject(data, unmarshalled); err != nil {
+		return err
+	}
+	tree, err := parse(data, schema, n.maxDepth)
+	if err != nil {
+		return err
+	}
+	if err := n.checkType(tree); err != nil {
+		return err
+	}
+	if err := schema.Validate(tree); err != nil {
+		return describe(err)
+	}
+	if unmarshalled != nil {
+		return describeUnmarshal(unmarshalled)
+	}
+	if c, ok := v.(checker); ok {
+		return c.check()
+	}
+	return nil
+}
+
+// checkObject refuses what is not one JSON object in UTF-8, given what
+// json.Unmarshal said of data.
+func checkObject(data []byte, unmarshalled error) error {
+	if !utf8.Valid(data) {
+		return Errorf(CodeBadRequest, "the message is not valid UTF-8")
+	}
+	var syntax *json.SyntaxError
+	if errors.As(unmarshalled, &syntax) {
+		line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
+		return Errorf(CodeBadRequest, "the message is not JSON: line %d, byte %d: %v", line, syntax.Offset, syntax)
+	}
+	if bytes.TrimLeft(data, " \t\r\n")[0] != '{' {
+		return Errorf(CodeBadRequest, "the message is not a JSON object")
+	}
+	return nil
+}
+
+// checkType compares the envelope's type; settings.json has none.
+func (n *noun) checkType(tree map[string]any) error {
+	if n.typ == "" {
+		return nil
+	}
+	got, ok := tree["type"].(string)
+	switch {
+	case !ok:
+		return Errorf(CodeBadRequest, "type: is missing or no string; it must be %s", n.typ)
+	case got == n.typ:
+		return nil
+	case strings.HasPrefix(got, prefix) || !versioned(got):
+		return Errorf(CodeBadRequest, "type: is %s where %s is expected", quote(got), n.typ)
+	default:
+		return invalid("type", "is %s, a version that is not spoken here; send %s", quote(got), n.typ)
+	}
+}
+
+// versioned reports whether typ looks like nod.<version>.<name>.
+func versioned(typ string) bool {
+	tokens := strings.Split(typ, ".")
+	return len(tokens) == 3 && tokens[0] == "nod" && strings.HasPrefix(tokens[1], "v")
+}
+
+// invalid is a VALIDATION_ERROR that begins with the path of its field.
+func invalid(path, format string, args ...any) *Error {
+	return Errorf(CodeValidation, path+": "+format, args...)
+}

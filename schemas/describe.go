@@ -1,0 +1,129 @@
+package schemas
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// describe says in plain words, in one line and without the values, which
+// field a schema refused and why. Of several faults it names the one whose
+// path sorts first, so that the same message always gets the same answer.
+func describe(err error) error {
+	var violation *jsonschema.ValidationError
+	if !errors.As(err, &violation) {
+		return Errorf(CodeInternal, "validate the message: %v", err)
+	}
+	var faults []string
+	collect(violation, &faults)
+	slices.Sort(faults)
+	return Errorf(CodeValidation, "%s", faults[0])
+}
+
+// collect gathers "path: text" of the innermost violations.
+func collect(v *jsonschema.ValidationError, faults *[]string) {
+	for _, cause := range v.Causes {
+		collect(cause, faults)
+	}
+	if len(v.Causes) > 0 {
+		return
+	}
+	location := v.InstanceLocation
+	switch k := v.ErrorKind.(type) { // these two name a member of the object
+	case *kind.Required:
+		location = append(slices.Clip(location), k.Missing[0])
+	case *kind.AdditionalProperties:
+		slices.Sort(k.Properties)
+		location = append(slices.Clip(location), k.Properties[0])
+	}
+	*faults = append(*faults, pathOf(location)+": "+wordsFor(v.ErrorKind))
+}
+
+func pathOf(location []string) string {
+	var path strings.Builder
+	for _, token := range location {
+		if _, err := strconv.Atoi(token); err == nil {
+			path.WriteString("[" + token + "]")
+		} else {
+			path.WriteString(step(token))
+		}
+	}
+	return strings.TrimPrefix(path.String(), ".")
+}
+
+func wordsFor(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Required:
+		return "is missing"
+	case *kind.AdditionalProperties:
+		return "is not known here; look for a typing mistake"
+	case *kind.Type:
+		return "must be of type " + strings.Join(k.Want, " or ") + ", not " + k.Got
+	case *kind.Enum:
+		return "must be one of " + list(k.Want)
+	case *kind.Const:
+		return fmt.Sprintf("must be %v", k.Want)
+	case *kind.Format:
+		return "must be a time such as 2026-01-18T00:00:00Z"
+	case *kind.Pattern:
+		return "must be " + wordsForPattern(k.Want)
+	case *kind.MinLength:
+		return "must not be empty"
+	case *kind.MaxLength:
+		return fmt.Sprintf("has %d characters; the most is %d", k.Got, k.Want)
+	case *kind.MinItems:
+		return "must not be empty"
+	case *kind.MaxItems:
+		return fmt.Sprintf("has %d entries; the most is %d", k.Got, k.Want)
+	case *kind.Minimum:
+		return "must be at least " + k.Want.RatString()
+	case *kind.Maximum:
+		return "must be at most " + k.Want.RatString()
+	default:
+		return "does not match its JSON Schema at " + strings.Join(k.KeywordPath(), "/")
+	}
+}
+
+func wordsForPattern(pattern string) string {
+	switch {
+	case pattern == idPattern:
+		return "1 to 128 letters, digits, - or _"
+	case strings.HasPrefix(pattern, "^@"):
+		return "@read:<path>, @write:<path> or @network, without control characters"
+	case strings.HasPrefix(pattern, "^[0-9a-f]"):
+		return "64 lower-case hexadecimal digits"
+	default:
+		return "like " + pattern
+	}
+}
+
+func list(values []any) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = fmt.Sprint(v)
+	}
+	return strings.Join(words, ", ")
+}
+
+// describeUnmarshal covers what a schema calls an integer and Go does not: 1.0
+// and 1e2.
+func describeUnmarshal(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return invalid(wrong.Field, "must be written as a %s, not as %s", goWord(wrong.Type.Kind().String()), wrong.Value)
+	}
+	return Errorf(CodeValidation, "the message does not decode: %v", err)
+}
+
+func goWord(kind string) string {
+	if strings.Contains(kind, "int") {
+		return "whole number without point or exponent"
+	}
+	return kind
+}

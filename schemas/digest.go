@@ -1,0 +1,52 @@
+package schemas
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gowebpki/jcs"
+)
+
+// asked is what a digest covers: what is asked and by which id, not when, from
+// where or under which task. An absent field and an empty one are the same: a
+// missing or empty list, text or null is left out, missing action_details are
+// {}. Options are covered as they were named; none are not the default ones.
+type asked struct {
+	SessionID     string          `json:"session_id,omitempty"`
+	PendingID     string          `json:"pending_id,omitempty"`
+	Kind          Kind            `json:"kind,omitempty"`
+	Title         string          `json:"title,omitempty"`
+	ToolName      string          `json:"tool_name,omitempty"`
+	ActionType    ActionType      `json:"action_type,omitempty"`
+	ActionDetails json.RawMessage `json:"action_details"`
+	Permissions   []string        `json:"permissions,omitempty"`
+	Options       []Option        `json:"options,omitempty"`
+	Reason        string          `json:"reason,omitempty"`
+}
+
+// Digest is the lower-case hexadecimal SHA-256 of the RFC 8785 form of what r
+// asks. Two requests that Decode accepted have the same digest only where they
+// ask the same; key order, white space and the spelling of numbers and escapes
+// do not matter. It fails on action_details that are no JSON of valid syntax.
+func Digest(r *Request) (string, error) {
+	details := r.ActionDetails
+	if len(details) == 0 || bytes.Equal(details, []byte("null")) {
+		details = json.RawMessage("{}")
+	}
+	plain, err := Encode(asked{
+		SessionID: r.SessionID, PendingID: r.PendingID, Kind: r.Kind, Title: r.Title, ToolName: r.ToolName,
+		ActionType: r.ActionType, ActionDetails: details, Permissions: r.Permissions, Options: r.Options, Reason: r.Reason,
+	})
+	if err != nil {
+		return "", fmt.Errorf("digest of request %s: %w", r.Key(), err)
+	}
+	canonical, err := jcs.Transform(plain)
+	if err != nil {
+		return "", fmt.Errorf("digest of request %s: %w", r.Key(), err)
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:]), nil
+}

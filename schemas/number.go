@@ -1,0 +1,58 @@
+package schemas
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// number reads a number and refuses one that RFC 8785 would change: an integer
+// beyond ±2^53, or one that is not the shortest form of any double's value.
+func (p *parser) number() (json.Number, *fault) {
+	start := p.at
+	for p.at < len(p.data) && strings.IndexByte("+-.0123456789eE", p.data[p.at]) >= 0 {
+		p.at++
+	}
+	literal := p.data[start:p.at]
+	if len(literal) <= 15 && strings.IndexAny(literal, ".eE") < 0 {
+		return json.Number(literal), nil // far below 2^53
+	}
+	if strings.IndexAny(literal, ".eE") < 0 {
+		if n, err := strconv.ParseInt(literal, 10, 64); err != nil || n > 1<<53 || n < -1<<53 {
+			return "", &fault{text: "is an integer beyond 2^53, which not every reader keeps exactly; send it as a string"}
+		}
+		return json.Number(literal), nil
+	}
+	f, err := strconv.ParseFloat(literal, 64)
+	if err != nil || decimalOf(literal) != decimalOf(strconv.FormatFloat(f, 'e', -1, 64)) {
+		return "", &fault{text: "is a number that a double cannot keep exactly; send it as a string"}
+	}
+	return json.Number(literal), nil
+}
+
+// decimal is a number's exact value, ±0.digits × 10^exponent, in one form.
+type decimal struct {
+	negative bool
+	digits   string
+	exponent int
+}
+
+// decimalOf reads a JSON number. An exponent that does not fit an int can only
+// be that of a zero or of a number that no double holds.
+func decimalOf(literal string) decimal {
+	var d decimal
+	literal, d.negative = strings.CutPrefix(literal, "-")
+	mantissa, exponent := literal, ""
+	if i := strings.IndexAny(literal, "eE"); i >= 0 {
+		mantissa, exponent = literal[:i], literal[i+1:]
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	if digits == "" {
+		return decimal{} // -0 is 0
+	}
+	d.exponent, _ = strconv.Atoi(exponent)
+	d.exponent += len(whole) - (len(whole) + len(fraction) - len(digits))
+	d.digits = strings.TrimRight(digits, "0")
+	return d
+}
