@@ -1,0 +1,188 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/nodbus/nod/bus/roles"
+)
+
+// EmbedOptions say how to run a NATS server in this process.
+type EmbedOptions struct {
+	// DataDir holds the streams, the lock and run.json. It is made if absent,
+	// and one server at a time may run on it.
+	DataDir string
+	// Host is where clients connect: this machine alone unless it is given.
+	Host string
+	// Port is tried first, then any free one; 0 is any.
+	Port int
+	// SyncInterval is how long an acknowledged write may wait for the disk;
+	// 0 is not at all.
+	SyncInterval time.Duration
+	// Users may connect, each with its key. With none, whoever reaches the
+	// server may do everything.
+	Users []roles.User
+	// Version is told in run.json.
+	Version string
+	// Log hears the server's warnings and errors; nil is slog.Default.
+	Log *slog.Logger
+
+	// ServerName is "nod" unless it is given. Members of a cluster differ in it.
+	ServerName string
+	// ClusterName makes the server a member of a cluster whose members listen
+	// on ClusterPort, without authentication and on this machine alone, and
+	// find each other through Routes. It serves tests: a cluster that is meant
+	// to last is made of servers of its own.
+	ClusterName string
+	ClusterPort int
+	Routes      []string
+}
+
+// Server is a NATS server in this process.
+type Server struct {
+	nats *server.Server
+	lock *dirLock
+	dir  string
+}
+
+// Embed starts a server and returns it ready for connections. A data directory
+// that is in use, or cannot be written, and whatever else keeps the server from
+// starting is one line; nothing is left running then. ctx ends the wait, not the
+// server.
+func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
+	o.Host = cmp.Or(o.Host, "127.0.0.1")
+	lock, err := lockDir(o.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	ns, err := startEmbedded(ctx, o)
+	if err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	s := &Server{nats: ns, lock: lock, dir: o.DataDir}
+	run := Run{URL: s.URL(), PID: os.Getpid(), Started: time.Now().UTC(), Version: o.Version}
+	if err := run.write(o.DataDir); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func startEmbedded(ctx context.Context, o EmbedOptions) (*server.Server, error) {
+	opts, err := o.serverOptions()
+	if err != nil {
+		return nil, fmt.Errorf("configure the embedded NATS server: %w", err)
+	}
+	ns, err := server.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("configure the embedded NATS server: %w", err)
+	}
+	bridge := &natsLog{log: cmp.Or(o.Log, slog.Default()), fatal: make(chan error, 1)}
+	ns.SetLoggerV2(bridge, false, false, false)
+
+	started := make(chan struct{})
+	go func() { ns.Start(); close(started) }()
+	select {
+	case <-started:
+	case <-ctx.Done(): // Start cannot be interrupted, only followed by Shutdown
+		<-started
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = listening(ctx, ns, bridge.fatal)
+	}
+	if err != nil {
+		ns.Shutdown()
+		ns.WaitForShutdown()
+		return nil, fmt.Errorf("start the embedded NATS server: %w", err)
+	}
+	return ns, nil
+}
+
+// listening waits until the server that was started accepts connections. One
+// that cannot listen says so through its log alone.
+func listening(ctx context.Context, ns *server.Server, fatal <-chan error) error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-fatal:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		if ns.Addr() != nil {
+			return nil
+		}
+	}
+}
+
+func (o EmbedOptions) serverOptions() (*server.Options, error) {
+	dir, err := filepath.Abs(filepath.Join(o.DataDir, "nats"))
+	if err != nil {
+		return nil, err
+	}
+	opts := &server.Options{
+		ServerName: cmp.Or(o.ServerName, "nod"),
+		Host:       o.Host,
+		Port:       freePort(o.Host, o.Port),
+		JetStream:  true,
+		NoSigs:     true,
+
+		DisableJetStreamBanner: true,
+	}
+	if o.ClusterName != "" {
+		opts.Cluster = server.ClusterOpts{Name: o.ClusterName, Host: "127.0.0.1", Port: o.ClusterPort}
+		opts.Routes = server.RoutesFromStr(strings.Join(o.Routes, ","))
+	}
+	text := roles.Config{Users: o.Users, StoreDir: dir, SyncInterval: o.SyncInterval}.String()
+	return opts, opts.ProcessConfigString(text)
+}
+
+// freePort is port if it is free, else the server's word for "any". That
+// somebody takes it in between makes the start fail with a line that says so.
+func freePort(host string, port int) int {
+	if port == 0 {
+		return server.RANDOM_PORT
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return server.RANDOM_PORT
+	}
+	_ = l.Close()
+	return port
+}
+
+// URL is where clients on this machine connect.
+func (s *Server) URL() string {
+	at := s.nats.Addr().(*net.TCPAddr)
+	host := at.IP.String()
+	if at.IP.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "nats://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
+}
+
+// InProcess connects to the server without a socket: give it to nats.Connect
+// beside any URL.
+func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
+
+// Close stops the server, waits until it has stopped, and frees the data
+// directory. Clients see a broken connection: close them first.
+func (s *Server) Close() error {
+	s.nats.Shutdown()
+	s.nats.WaitForShutdown()
+	return errors.Join(removeRun(s.dir), s.lock.release())
+}

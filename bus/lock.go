@@ -1,0 +1,60 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/gofrs/flock"
+)
+
+// A dirLock keeps a second server off a data directory: two would both start,
+// and both win. It ends with the process, however that ends.
+type dirLock struct{ file *flock.Flock }
+
+// lockDir makes the data directory if it is absent and takes it.
+func lockDir(dir string) (*dirLock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, unwritable(dir, err)
+	}
+	file := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+	held, err := file.TryLock()
+	if err != nil {
+		return nil, unwritable(dir, err)
+	}
+	if !held {
+		return nil, inUse(dir)
+	}
+	return &dirLock{file: file}, nil
+}
+
+func (l *dirLock) release() error {
+	if err := l.file.Unlock(); err != nil {
+		return fmt.Errorf("free the data directory: %w", err)
+	}
+	return nil
+}
+
+// unwritable leaves out the operation and the file that failed: the directory
+// and the reason are what a person can do something about.
+func unwritable(dir string, err error) error {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Errorf("the data directory %s cannot be used: %w: fix its permissions, or name another with --data", dir, err)
+}
+
+func inUse(dir string) error {
+	who := "another nod"
+	if run, err := ReadRun(dir); err == nil {
+		who = fmt.Sprintf("process %d on %s", run.PID, run.URL)
+	}
+	return fmt.Errorf("the data directory %s is in use by %s: %w: stop that one, or name another directory with --data",
+		dir, who, ErrInUse)
+}
+
+// ErrInUse is in the error of a data directory that a running server holds.
+var ErrInUse error = syscall.EBUSY

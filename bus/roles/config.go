@@ -1,0 +1,119 @@
+package roles
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxPayload is the largest message the servers must carry, with room above
+// what schemas.MaxPayloadBytes needs.
+const MaxPayload = 1 << 20
+
+// What an observer may ask of STORE: one entry of the log, and the log's state.
+const (
+	logGet  = "$JS.API.STREAM.MSG.GET.permission_log"
+	logInfo = "$JS.API.STREAM.INFO.permission_log"
+)
+
+// Config is a nats-server's configuration: who may connect and say what, and
+// where streams are kept. The embedded server reads the same text.
+type Config struct {
+	// Users may connect, each with its key. With none the server is open: one
+	// account, no keys.
+	Users []User
+	// StoreDir is where streams are kept; empty leaves the jetstream block to
+	// the file that includes this text.
+	StoreDir string
+	// SyncInterval is how long an acknowledged write may wait for the disk;
+	// 0 is not at all.
+	SyncInterval time.Duration
+}
+
+// String is the configuration as nats-server reads it. It holds no secret.
+func (c Config) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "max_payload: %d\n", MaxPayload)
+	if c.StoreDir != "" {
+		interval := "always"
+		if c.SyncInterval > 0 {
+			interval = strconv.Quote(c.SyncInterval.String())
+		}
+		fmt.Fprintf(&b, "jetstream {\n  store_dir: %q\n  sync_interval: %s\n}\n", c.StoreDir, interval)
+	}
+	if len(c.Users) == 0 {
+		return b.String()
+	}
+	b.WriteString("accounts {\n")
+	for _, a := range []struct {
+		name   Account
+		fields string
+	}{
+		{Store, storeFields()},
+		{Edge, "    jetstream: enabled\n"},
+		{Observe, observeFields()},
+	} {
+		fmt.Fprintf(&b, "  %s {\n%s    users: [\n", a.name, a.fields)
+		for _, u := range c.Users {
+			if u.Account() == a.name {
+				writeUser(&b, u)
+			}
+		}
+		b.WriteString("    ]\n  }\n")
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// An import gives its replies back in the importing account, so that nothing
+// an observer asks can be answered onto a subject of STORE.
+func storeFields() string {
+	return fmt.Sprintf(`    jetstream: enabled
+    exports: [
+      {stream: "nod.v1.log.*", accounts: [%[1]s]}
+      {service: %[2]q, accounts: [%[1]s]}
+      {service: %[3]q, accounts: [%[1]s]}
+    ]
+`, Observe, logGet, logInfo)
+}
+
+func observeFields() string {
+	return fmt.Sprintf(`    imports: [
+      {stream: {account: %[1]s, subject: "nod.v1.log.*"}}
+      {service: {account: %[1]s, subject: %[2]q}}
+      {service: {account: %[1]s, subject: %[3]q}}
+    ]
+`, Store, logGet, logInfo)
+}
+
+func writeUser(b *strings.Builder, u User) {
+	fmt.Fprintf(b, "      # %s\n      {nkey: %s", u.ID, u.PublicKey)
+	if p := u.Permissions(); !p.All {
+		b.WriteString(", permissions: {\n")
+		writeSubjects(b, "publish", p.Publish, p.DenyPublish)
+		writeSubjects(b, "subscribe", p.Subscribe, nil)
+		if p.Responses {
+			b.WriteString("        allow_responses: true\n")
+		}
+		b.WriteString("      }")
+	}
+	b.WriteString("}\n")
+}
+
+// writeSubjects says "deny everything" where nothing is allowed: an absent
+// allow list would allow everything.
+func writeSubjects(b *strings.Builder, what string, allow, deny []string) {
+	if len(allow) == 0 {
+		deny = []string{">"}
+	}
+	fmt.Fprintf(b, "        %s: {allow: %s, deny: %s}\n", what, quoteAll(allow), quoteAll(deny))
+}
+
+func quoteAll(subjects []string) string {
+	quoted := make([]string, len(subjects))
+	for i, s := range subjects {
+		quoted[i] = strconv.Quote(s)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}

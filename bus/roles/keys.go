@@ -1,0 +1,177 @@
+package roles
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/nats-io/nkeys"
+)
+
+const keySuffix = ".nk"
+
+// Keys is a directory of seeds, one file a key, for its owner's eyes alone. No
+// file in it is ever overwritten.
+type Keys struct{ dir string }
+
+// OpenKeys opens the keys of a data directory, making their directory if there
+// is none. It refuses one that others may read or write.
+func OpenKeys(dataDir string) (*Keys, error) {
+	dir := filepath.Join(dataDir, "keys")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the key directory: %w: fix its permissions, or name another data directory", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, fmt.Errorf("look at the key directory: %w", err)
+	}
+	if exposed(info) {
+		return nil, fmt.Errorf("others may look into the key directory %s (mode %04o): chmod 700 it", dir, info.Mode().Perm())
+	}
+	return &Keys{dir: dir}, nil
+}
+
+// exposed reports whether others than the owner have rights. Windows has no such
+// bits: there the profile's own rights must do.
+func exposed(info fs.FileInfo) bool {
+	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
+}
+
+// Path is where id's seed is, or would be.
+func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+keySuffix) }
+
+// Add makes a key for id. A key that is there stays, and is an error that is
+// fs.ErrExist.
+func (k *Keys) Add(id ID) (User, error) {
+	if err := id.Check(); err != nil {
+		return User{}, err
+	}
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return User{}, fmt.Errorf("make a key for %s: %w", id, err)
+	}
+	defer pair.Wipe()
+	seed, err := pair.Seed()
+	if err != nil {
+		return User{}, fmt.Errorf("make a key for %s: %w", id, err)
+	}
+	if err := writeNew(k.Path(id), append(seed, '\n')); errors.Is(err, fs.ErrExist) {
+		return User{}, fmt.Errorf("%s has a key already, %s: remove the file first to replace it: %w", id, k.Path(id), fs.ErrExist)
+	} else if err != nil {
+		return User{}, fmt.Errorf("write the key of %s: %w", id, err)
+	}
+	return k.User(id)
+}
+
+// Ensure makes those keys that are not there yet and reads all of them back.
+func (k *Keys) Ensure(ids ...ID) error {
+	for _, id := range ids {
+		_, err := k.Add(id)
+		if errors.Is(err, fs.ErrExist) {
+			_, err = k.User(id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// User reads id's key back and returns its public half. A file that is absent
+// (fs.ErrNotExist), damaged or readable by others is refused.
+func (k *Keys) User(id ID) (User, error) {
+	path := k.Path(id)
+	info, err := os.Stat(path)
+	if err != nil {
+		return User{}, fmt.Errorf("%s has no key: %w", id, err)
+	}
+	if exposed(info) {
+		return User{}, fmt.Errorf("others may read the key %s (mode %04o): chmod 600 it, "+
+			"or remove it to have a new one made if others had access", path, info.Mode().Perm())
+	}
+	seed, err := os.ReadFile(path)
+	if err != nil {
+		return User{}, fmt.Errorf("read the key of %s: %w", id, err)
+	}
+	defer clear(seed)
+	public, err := publicKey(seed)
+	if err != nil {
+		// Not the library's error: it may quote the seed.
+		return User{}, fmt.Errorf("the key %s is damaged: restore it, or remove it to have a new one made", path)
+	}
+	return User{ID: id, PublicKey: public}, nil
+}
+
+func publicKey(seed []byte) (string, error) {
+	pair, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(seed))))
+	if err != nil {
+		return "", err
+	}
+	defer pair.Wipe()
+	public, err := pair.PublicKey()
+	if err == nil && !nkeys.IsValidPublicUserKey(public) {
+		err = nkeys.ErrIncompatibleKey
+	}
+	return public, err
+}
+
+// Users are all keys in the directory, by name. One that cannot be used makes
+// it fail: a server that leaves somebody out would only say so much later.
+func (k *Keys) Users() ([]User, error) {
+	entries, err := os.ReadDir(k.dir)
+	if err != nil {
+		return nil, fmt.Errorf("list the keys: %w", err)
+	}
+	var users []User
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), keySuffix)
+		if !ok {
+			continue // a write that was interrupted, or somebody's note
+		}
+		id, err := ParseID(name)
+		if err != nil {
+			return nil, fmt.Errorf("the key %s is nobody's: %w", filepath.Join(k.dir, e.Name()), err)
+		}
+		user, err := k.User(id)
+		if err != nil {
+			return nil, err
+		}
+		users = append(users, user)
+	}
+	return users, nil
+}
+
+// writeNew writes a file that is there whole, on disk, or not at all, and fails
+// with fs.ErrExist where there is one: a link, unlike a rename, never replaces.
+func writeNew(path string, content []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(content)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Link(tmp.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes new names in dir outlive a power cut.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // directories cannot be synced there
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

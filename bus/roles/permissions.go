@@ -1,0 +1,187 @@
+package roles
+
+import "strings"
+
+// Permissions are the subjects of one user. What is not allowed is refused; an
+// empty Publish or Subscribe refuses all. All lifts every limit.
+type Permissions struct {
+	All         bool
+	Publish     []string
+	DenyPublish []string // wins over Publish
+	Subscribe   []string
+	// Responses lets the user answer once, within two minutes, whatever reply
+	// subject a message to it names. No deny limits it: it is only for those
+	// whom nobody untrusted can send a message.
+	Responses bool
+}
+
+// Permissions are the exact rights of id.
+func (id ID) Permissions() Permissions {
+	p := rights(id)
+	if !p.All {
+		p.Subscribe = append(p.Subscribe, id.InboxPrefix()+".>")
+	}
+	return p
+}
+
+func rights(id ID) Permissions {
+	switch id.Role {
+	case Owner:
+		return owner()
+	case OwnerStore:
+		return Permissions{All: true}
+	case Engine:
+		return engine()
+	case EngineStore:
+		return engineStore()
+	case Inbox:
+		return inbox(id.Name)
+	case Worker:
+		return worker(id.Name)
+	case Agent:
+		return agent(id.Name)
+	case Observer:
+		return observer()
+	default:
+		return Permissions{}
+	}
+}
+
+// The verbs of each asking party: "nod.v1.<verb>.<name>…". What follows the
+// name is as many tokens as the verb takes.
+var (
+	agentVerbs  = []string{"request.%.*.*", "withdraw.%.*.*", "await.%", "grant.%", "gate.%", "session.%"}
+	inboxVerbs  = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*"}
+	workerVerbs = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "shown.%", "delivery.%"}
+	ownerVerbs  = []string{"manage.%.*", "query.%.*"}
+)
+
+func verbs(patterns []string, name string) []string {
+	subjects := make([]string, len(patterns))
+	for i, p := range patterns {
+		subjects[i] = "nod.v1." + strings.Replace(p, "%", name, 1)
+	}
+	return subjects
+}
+
+// An agent asks in its own name and hears its own decisions.
+func agent(name string) Permissions {
+	return Permissions{
+		Publish:   verbs(agentVerbs, name),
+		Subscribe: []string{"nod.v1.decision." + name + ".>", "nod.v1.notice." + name + ".>"},
+	}
+}
+
+// An inbox connector sees every request and answers in its own name.
+func inbox(name string) Permissions {
+	return Permissions{
+		Publish:   verbs(inboxVerbs, name),
+		Subscribe: append([]string{"nod.v1.view.>"}, discovery("nod-connector-"+name)...),
+		Responses: true, // only the owner may publish to $SRV
+	}
+}
+
+// A worker takes prompts from its own consumer, which an engine made, and
+// answers in its own name.
+func worker(name string) Permissions {
+	return Permissions{
+		Publish: append(verbs(workerVerbs, name),
+			"$JS.API.CONSUMER.MSG.NEXT.permission_prompts."+name,
+			"$JS.API.CONSUMER.INFO.permission_prompts."+name,
+			"$JS.ACK.permission_prompts."+name+".>",
+			"$JS.ACK.*.*.permission_prompts."+name+".>"),
+		Subscribe: discovery("nod-connector-" + name),
+		Responses: true, // only the owner may publish to $SRV
+	}
+}
+
+// discovery is what a micro service of that name listens to.
+func discovery(service string) []string {
+	return []string{"$SRV.*", "$SRV.*." + service, "$SRV.*." + service + ".*"}
+}
+
+// An engine hears everyone in EDGE. It has no publish right on what others ask
+// or answer: it could be made to reply there.
+func engine() Permissions {
+	heard := []string{"$SRV.>"}
+	for _, verb := range []string{
+		"request", "withdraw", "await", "grant", "gate", "session", "answer", "presence",
+		"register", "shown", "delivery", "query", "manage",
+	} {
+		heard = append(heard, "nod.v1."+verb+".>")
+	}
+	return Permissions{
+		Publish: []string{
+			"_INBOX.>",
+			"nod.v1.decision.*.*.*", "nod.v1.notice.*.*", "nod.v1.view.*.*", "nod.v1.prompt.*.*.*",
+			"$JS.API.STREAM.CREATE.permission_prompts",
+			"$JS.API.STREAM.UPDATE.permission_prompts",
+			"$JS.API.STREAM.INFO.permission_prompts",
+			"$JS.API.CONSUMER.CREATE.permission_prompts.>",
+			"$JS.API.CONSUMER.INFO.permission_prompts.>",
+			"$JS.API.CONSUMER.DELETE.permission_prompts.>",
+		},
+		Subscribe: heard,
+	}
+}
+
+// An engine keeps the stores. It appends to the log and cannot shorten it, and
+// only the server fires a timer (nod.v1.due).
+func engineStore() Permissions {
+	return Permissions{
+		Publish: []string{
+			"$KV.>", "nod.v1.timer.*.*", "nod.v1.log.*",
+			"$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST",
+			"$JS.API.STREAM.CREATE.*", "$JS.API.STREAM.UPDATE.*", "$JS.API.STREAM.INFO.*",
+			"$JS.API.STREAM.PURGE.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.DIRECT.GET.>",
+			"$JS.API.CONSUMER.>", "$JS.ACK.>", "$JS.FC.>",
+		},
+		DenyPublish: []string{"$JS.API.STREAM.PURGE.permission_log"},
+	}
+}
+
+// The owner's hands in EDGE: manage and query through any connector, answer at
+// the terminal, look at the services, listen to everything.
+func owner() Permissions {
+	return Permissions{
+		Publish:   append(append(verbs(ownerVerbs, "*"), verbs(inboxVerbs, Terminal)...), "$SRV.>"),
+		Subscribe: []string{"nod.v1.>", "_INBOX.*", "_INBOX.*.*"}, // the NATS CLI's own inboxes, nobody's of nod
+	}
+}
+
+// An observer follows the log and reads it back, through imports of STORE that
+// carry nothing else; see Config.
+func observer() Permissions {
+	return Permissions{
+		Publish:   []string{logGet, logInfo},
+		Subscribe: []string{"nod.v1.log.*"},
+	}
+}
+
+// OwnReply reports whether reply is an inbox of one who may ask on subject: an
+// engine answers nowhere else. Its own rights cannot hold this for it, as it
+// must publish decisions and make consumers: an agent that set its reply to
+// another's decision subject, or to that of deleting a consumer, would have the
+// engine do it.
+func OwnReply(subject, reply string) bool {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) < 4 || tokens[0] != "nod" || tokens[1] != "v1" {
+		return false
+	}
+	verb, name := tokens[2]+".", tokens[3]
+	asker := func(id ID, patterns []string) bool {
+		if !strings.HasPrefix(reply, id.InboxPrefix()+".") {
+			return false
+		}
+		for _, p := range patterns {
+			if strings.HasPrefix(p, verb) {
+				return true
+			}
+		}
+		return false
+	}
+	return asker(AgentID(name), agentVerbs) ||
+		asker(ID{Role: Worker, Name: name}, workerVerbs) ||
+		asker(ID{Role: Owner}, ownerVerbs) ||
+		name == Terminal && asker(ID{Role: Owner}, inboxVerbs)
+}

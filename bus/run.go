@@ -1,0 +1,90 @@
+package bus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Run is run.json: where the server of a data directory is to be found while it
+// runs.
+type Run struct {
+	URL     string    `json:"url"`
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started"`
+	Version string    `json:"version,omitempty"`
+}
+
+const runName = "run.json"
+
+// ErrNotRunning is in the error of a data directory that no process serves.
+var ErrNotRunning = errors.New("nod is not running")
+
+// ReadRun reads run.json. Where there is none, or its process is gone, the
+// error is ErrNotRunning.
+func ReadRun(dir string) (Run, error) {
+	path := filepath.Join(dir, runName)
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Run{}, fmt.Errorf("%w on %s: start it with nod up", ErrNotRunning, dir)
+	} else if err != nil {
+		return Run{}, fmt.Errorf("find the running nod: %w", err)
+	}
+	var r Run
+	if err := json.Unmarshal(content, &r); err != nil || r.URL == "" || r.PID <= 0 {
+		return Run{}, fmt.Errorf("%s is damaged: start nod up again, which rewrites it", path)
+	}
+	if !alive(r.PID) {
+		return Run{}, fmt.Errorf("%w on %s: process %d is gone: start it with nod up", ErrNotRunning, dir, r.PID)
+	}
+	return r, nil
+}
+
+// write puts run.json there whole or leaves what there was.
+func (r Run) write(dir string) error {
+	content, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", runName, err)
+	}
+	tmp, err := os.CreateTemp(dir, ".run-*")
+	if err != nil {
+		return unwritable(dir, err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(append(content, '\n'))
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), filepath.Join(dir, runName))
+	}
+	if err != nil {
+		return unwritable(dir, err)
+	}
+	return nil
+}
+
+func removeRun(dir string) error {
+	if err := os.Remove(filepath.Join(dir, runName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove %s: %w", runName, err)
+	}
+	return nil
+}
+
+// alive reports whether there is a process pid, of whatever user. A number that
+// was given to another process since cannot be told: who connects will.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	defer p.Release()
+	if runtime.GOOS == "windows" {
+		return true // FindProcess fails there for one that is gone
+	}
+	err = p.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, fs.ErrPermission)
+}
