@@ -98,7 +98,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 		opts = append(opts, nats.CustomInboxPrefix(o.Inbox))
 	}
 	if o.Server != nil {
-		opts = append(opts, o.Server.inProcess())
+		opts = append(opts, o.Server.InProcess())
 	}
 	if o.Creds == "" {
 		return opts, nil

@@ -83,8 +83,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e.records, e.sessions, e.outbox = o.System.Lanes("engine-records"), o.System.Lanes("engine-sessions"), o.System.Lanes("engine-outbox")
 	if err := e.run(ctx); err != nil {
-		e.halt(ctx)
-		return nil, err
+		return nil, errors.Join(err, e.halt(ctx))
 	}
 	return e, nil
 }
@@ -145,6 +144,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	return errors.Join(err, e.halt(ctx))
 }
 
+// halt ends what run has started.
 func (e *Engine) halt(ctx context.Context) error {
 	for _, stop := range e.stop {
 		stop()

@@ -39,7 +39,7 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
 	switch c.Tokens[1] {
 	case schemas.ManageSettings:
-		return e.applySettings(ctx, c)
+		return e.changeSettings(ctx, c)
 	case schemas.ManageSession:
 		return e.changeSession(ctx, c)
 	}

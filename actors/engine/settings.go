@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -78,41 +79,64 @@ func (e *Engine) refresh(ctx context.Context) {
 
 func (e *Engine) settingsChanged() { e.refresh(context.Background()) }
 
-// applySettings stores a settings.json. It is refused whole where it is not
-// valid, and every engine follows the stored one.
-func (e *Engine) applySettings(ctx context.Context, c *bus.Call) error {
+// SettingsRevision is the revision of the settings in force, 0 for none.
+func (e *Engine) SettingsRevision(ctx context.Context) (uint64, error) {
+	if err := e.readSettings(ctx); err != nil {
+		return 0, err
+	}
+	return e.settings.now().revision, nil
+}
+
+// ApplySettings stores a settings.json, which every engine then follows, and
+// returns its revision. It is refused whole where it is not valid. Settings
+// that are stored already keep their revision.
+func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (uint64, error) {
+	if _, _, err := compile(data); err != nil {
+		return 0, err
+	}
+	revision, err := e.storeSettings(ctx, data)
+	if err != nil {
+		return 0, err
+	}
+	if err := e.readSettings(ctx); err != nil {
+		return 0, err
+	}
+	_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings.%d", revision), schemas.LogEntry{
+		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: actor, SettingsRevision: revision,
+	})
+	return revision, err
+}
+
+func (e *Engine) storeSettings(ctx context.Context, data []byte) (uint64, error) {
+	for {
+		stored, revision, err := e.store.Settings.Document(ctx, settingsKey)
+		if err == nil && bytes.Equal(stored, data) {
+			return revision, nil
+		}
+		if err != nil && !errors.Is(err, bus.ErrNotFound) {
+			return 0, err
+		}
+		revision, err = e.store.Settings.PutDocument(ctx, settingsKey, data, revision)
+		if !errors.Is(err, bus.ErrMoved) {
+			return revision, err
+		}
+	}
+}
+
+// changeSettings is ApplySettings for the owner.
+func (e *Engine) changeSettings(ctx context.Context, c *bus.Call) error {
 	var change schemas.SettingsChange
 	if err := schemas.Decode(c.Data, &change); err != nil {
 		return err
 	}
-	s, _, err := compile(change.Settings)
+	revision, err := e.ApplySettings(ctx, change.Settings, c.Tokens[0])
 	if err != nil {
 		return err
 	}
-	for {
-		stored, revision, err := e.store.Settings.Document(ctx, settingsKey)
-		if err != nil && !errors.Is(err, bus.ErrNotFound) {
-			return err
-		}
-		if err != nil || string(stored) != string(change.Settings) {
-			revision, err = e.store.Settings.PutDocument(ctx, settingsKey, change.Settings, revision)
-			if errors.Is(err, bus.ErrMoved) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if err := e.readSettings(ctx); err != nil {
-			return err
-		}
-		_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings.%d", revision), schemas.LogEntry{
-			Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: c.Tokens[0], SettingsRevision: revision,
-		})
-		if err != nil {
-			return err
-		}
-		c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: *s})
-		return nil
+	s, err := schemas.DecodeSettings(change.Settings)
+	if err != nil {
+		return err
 	}
+	c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: s})
+	return nil
 }

@@ -1,0 +1,199 @@
+// Package embed runs a whole nod in the caller's process: an embedded NATS
+// server with its keys, or connections to one that is there, and an engine.
+package embed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/user"
+	"time"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Options say what to run.
+type Options struct {
+	// DataDir holds everything that is kept, and the keys.
+	DataDir string
+	// Host and Port are where the embedded server listens; see bus.EmbedOptions.
+	Host string
+	Port int
+	// SyncInterval is how long an acknowledged write may wait for the disk; 0,
+	// the default, is not at all.
+	SyncInterval time.Duration
+	// URL names NATS servers to use instead of an embedded one, and Creds and
+	// StoreCreds the key files of the engine in EDGE and in STORE. Without
+	// them the server must be open.
+	URL, Creds, StoreCreds string
+	// Replicas of each store on a cluster; 0 is 1.
+	Replicas int
+	// Wait is how long to go on trying to reach URL.
+	Wait time.Duration
+	// Settings is a settings.json to apply; nil keeps what is applied, and at
+	// the very first start lets this user answer at the terminal.
+	Settings []byte
+	// VoiceTimeout overrides the settings' where it is not 0.
+	VoiceTimeout time.Duration
+	Version      string // in SemVer; empty is "0.0.0"
+	Log          *slog.Logger
+}
+
+// Nod is a running nod.
+type Nod struct {
+	opts   Options
+	keys   *roles.Keys
+	server *bus.Server // nil on servers that were there
+	edge   *bus.Conn
+	store  *bus.Conn
+	system *actors.System
+	engine *engine.Engine
+}
+
+// Start returns when nod answers. What keeps it from starting is one line, and
+// nothing is left running then.
+func Start(ctx context.Context, o Options) (*Nod, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Version = cmp.Or(o.Version, "0.0.0")
+	n := &Nod{opts: o}
+	if err := n.start(ctx); err != nil {
+		return nil, errors.Join(err, n.Stop(ctx))
+	}
+	return n, nil
+}
+
+func (n *Nod) start(ctx context.Context) error {
+	o := n.opts
+	if o.URL == "" {
+		if err := n.serve(ctx); err != nil {
+			return err
+		}
+	}
+	var err error
+	if n.edge, err = n.connect(ctx, roles.ID{Role: roles.Engine}, o.Creds); err != nil {
+		return err
+	}
+	if n.store = n.edge; o.URL == "" || o.StoreCreds != "" {
+		if n.store, err = n.connect(ctx, roles.ID{Role: roles.EngineStore}, o.StoreCreds); err != nil {
+			return err
+		}
+	}
+	n.system = actors.NewSystem(o.Log)
+	n.engine, err = engine.Start(ctx, engine.Options{
+		Edge: n.edge, Store: n.store, Replicas: max(1, o.Replicas), System: n.system,
+		Version: o.Version, VoiceTimeout: o.VoiceTimeout, Log: o.Log,
+	})
+	if err != nil {
+		return err
+	}
+	return n.applySettings(ctx)
+}
+
+// serve starts the embedded server with every key that is there.
+func (n *Nod) serve(ctx context.Context) error {
+	o := n.opts
+	var err error
+	if n.keys, err = roles.OpenKeys(o.DataDir); err != nil {
+		return err
+	}
+	if err := n.keys.Ensure(roles.First()...); err != nil {
+		return err
+	}
+	users, err := n.keys.Users()
+	if err != nil {
+		return err
+	}
+	n.server, err = bus.Embed(ctx, bus.EmbedOptions{
+		DataDir: o.DataDir, Host: o.Host, Port: o.Port, SyncInterval: o.SyncInterval,
+		Users: users, Version: o.Version, Log: o.Log,
+	})
+	return err
+}
+
+// connect opens a connection in a role, with that role's key where the server
+// is embedded and with creds where it is not.
+func (n *Nod) connect(ctx context.Context, id roles.ID, creds string) (*bus.Conn, error) {
+	o := bus.Options{URL: n.opts.URL, Name: "nod " + id.String(), Creds: creds, Inbox: id.InboxPrefix(), Wait: n.opts.Wait, Log: n.opts.Log}
+	if n.server != nil {
+		o.Server, o.Creds = n.server, n.keys.Path(id)
+	}
+	return bus.Connect(ctx, o)
+}
+
+// Connect opens a connection of its own in a role, within the process. On
+// servers that were there it has the engine's credentials, which cannot speak
+// for others unless the server is open.
+func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
+	return n.connect(ctx, id, n.opts.Creds)
+}
+
+// URL is where other processes connect.
+func (n *Nod) URL() string {
+	if n.server != nil {
+		return n.server.URL()
+	}
+	return n.opts.URL
+}
+
+// Open reports whether the bus asks for no keys, so that anyone on it can
+// answer.
+func (n *Nod) Open() bool { return n.edge.Open() }
+
+// applySettings applies those that were given, or the first ones.
+func (n *Nod) applySettings(ctx context.Context) error {
+	data := n.opts.Settings
+	if data == nil {
+		revision, err := n.engine.SettingsRevision(ctx)
+		if err != nil || revision != 0 {
+			return err
+		}
+		if data, err = FirstSettings(); err != nil {
+			return err
+		}
+	}
+	_, err := n.engine.ApplySettings(ctx, data, "start")
+	return err
+}
+
+// FirstSettings are those of a first start: the user of this machine may
+// answer at the terminal, and all else is as built in.
+func FirstSettings() ([]byte, error) {
+	u, err := user.Current()
+	if err != nil {
+		return nil, fmt.Errorf("find out who runs nod: %w", err)
+	}
+	return schemas.Encode(schemas.Settings{Approvers: []schemas.Approver{{
+		Name:       u.Username,
+		Identities: []schemas.Identity{{Connector: schemas.ConnectorTerminal, UserID: u.Username}},
+	}}})
+}
+
+// Stop answers every open call, then ends the engine, the connections and the
+// server. Requests stay as they are.
+func (n *Nod) Stop(ctx context.Context) error {
+	var errs []error
+	if n.engine != nil {
+		errs = append(errs, n.engine.Stop(ctx))
+	}
+	if n.system != nil {
+		n.system.Stop()
+	}
+	if n.store != nil && n.store != n.edge {
+		n.store.Close()
+	}
+	if n.edge != nil {
+		n.edge.Close()
+	}
+	if n.server != nil {
+		errs = append(errs, n.server.Close())
+	}
+	return errors.Join(errs...)
+}
