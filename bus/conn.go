@@ -34,6 +34,9 @@ type Options struct {
 	// Wait is how long to go on trying to reach the bus; 0 tries once.
 	Wait time.Duration
 	Log  *slog.Logger
+
+	// follow is the data directory whose run.json tells the address.
+	follow string
 }
 
 // Conn is one connection to the bus. It reconnects by itself for as long as it
@@ -99,6 +102,9 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	}
 	if o.Server != nil {
 		opts = append(opts, o.Server.InProcess())
+	}
+	if o.follow != "" {
+		opts = append(opts, nats.SetCustomDialer(runDialer{o.follow}))
 	}
 	if o.Creds == "" {
 		return opts, nil

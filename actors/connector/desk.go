@@ -1,0 +1,70 @@
+// Package connector runs the actors between nod and the code that reaches
+// people: the desk that every connector works at, and the viewer of those that
+// show everything pending.
+package connector
+
+import (
+	"context"
+	"sort"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Desk is what a connector may do with nod, over the bus. It implements
+// people.Desk. Every call tries again for as long as its context allows.
+type Desk struct {
+	conn      *bus.Conn
+	connector string
+}
+
+// NewDesk speaks for a connector, which the connection's key must be for.
+func NewDesk(c *bus.Conn, connector string) *Desk { return &Desk{c, connector} }
+
+// Answer records what a person said; see people.Desk.
+func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error) {
+	a.Type = schemas.TypeAnswer
+	var decision schemas.Decision
+	err := d.conn.CallInto(ctx, schemas.AnswerSubject(d.connector, a.SessionID, a.PendingID), a, &decision)
+	return decision, err
+}
+
+// Pending lists all that waits for an answer, oldest first.
+func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
+	q.Type = schemas.TypeQuery
+	var prompts []schemas.Prompt
+	for {
+		var page schemas.Page
+		if err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryPending), q, &page); err != nil {
+			return nil, err
+		}
+		prompts = append(prompts, page.Prompts...)
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	sort.SliceStable(prompts, func(i, j int) bool { return prompts[i].Request.CreatedAt.Before(prompts[j].Request.CreatedAt) })
+	return prompts, nil
+}
+
+// Show returns one request, decided or not, by its id or a unique prefix, and
+// the page it came in, which has the broker's time.
+func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
+	var page schemas.Page
+	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session, PendingID: id}
+	if err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryShow), q, &page); err != nil {
+		return schemas.Prompt{}, page, err
+	}
+	if len(page.Prompts) != 1 {
+		return schemas.Prompt{}, page, schemas.Errorf(schemas.CodeInternal, "nod showed %d requests for %s", len(page.Prompts), id)
+	}
+	return page.Prompts[0], page, nil
+}
+
+// Hold says that a client is there, or wants the lock; see people.Desk.
+func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error) {
+	p.Type = schemas.TypePresence
+	var lock schemas.Lock
+	err := d.conn.CallInto(ctx, schemas.PresenceSubject(d.connector), p, &lock)
+	return lock, err
+}

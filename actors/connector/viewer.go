@@ -1,0 +1,128 @@
+package connector
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// snapshotTimeout bounds one reading of all that is pending.
+const snapshotTimeout = 30 * time.Second
+
+// Viewer hears of every request: first all that is pending, then each change
+// once, in the order of its revisions. One that falls behind or was away reads
+// what is pending again.
+type Viewer struct {
+	desk *Desk
+	show func(schemas.Prompt)
+	log  *slog.Logger
+
+	lanes *actors.Lanes
+	stops []func()
+	tasks sync.WaitGroup
+
+	mu   sync.Mutex
+	seen map[string]uint64 // the newest revision of what is pending
+}
+
+// View starts a viewer. show is called for one request's changes in order and
+// for different requests in parallel; it must not block for long.
+func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, log *slog.Logger, show func(schemas.Prompt)) (*Viewer, error) {
+	v := &Viewer{
+		desk: NewDesk(conn, connector), show: show, log: log,
+		lanes: sys.Lanes("viewer-" + connector), seen: map[string]uint64{},
+	}
+	// Listen before reading, so that nothing falls in between.
+	stop, err := conn.Subscribe(schemas.ViewSubject("*", "*"), v.hear)
+	if err != nil {
+		return nil, err
+	}
+	background, cancel := context.WithCancel(context.Background())
+	v.stops = append(v.stops, stop, cancel, conn.OnReconnect(func() {
+		v.tasks.Go(func() { v.snapshot(background) })
+	}))
+	if err := v.read(ctx); err != nil {
+		v.Stop(ctx)
+		return nil, err
+	}
+	return v, nil
+}
+
+func (v *Viewer) snapshot(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	if err := v.read(ctx); err != nil && ctx.Err() == nil {
+		v.log.Warn("viewer: what is pending was not read", "error", err)
+	}
+}
+
+// read takes in all that is pending.
+func (v *Viewer) read(ctx context.Context) error {
+	prompts, err := v.desk.Pending(ctx, schemas.Query{})
+	if err != nil {
+		return err
+	}
+	for _, p := range prompts {
+		v.take(p)
+	}
+	return nil
+}
+
+func (v *Viewer) hear(_ string, data []byte) {
+	var p schemas.Prompt
+	if err := schemas.Decode(data, &p); err != nil {
+		v.log.Warn("viewer: a malformed view was ignored", "error", err)
+		return
+	}
+	v.take(p)
+}
+
+func (v *Viewer) take(p schemas.Prompt) { v.lanes.Send(p.Key(), view{v, p}) }
+
+// view is one version of a request as a job.
+type view struct {
+	*Viewer
+	prompt schemas.Prompt
+}
+
+func (j view) Run(context.Context) {
+	if j.newer() {
+		j.show(j.prompt)
+	}
+}
+
+func (view) Failed(any) {}
+
+// newer notes the version, and reports whether it is one. The end of a request
+// is forgotten after a while, when no older version can still be on its way.
+func (j view) newer() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	key := j.prompt.Key()
+	if j.prompt.Revision <= j.seen[key] {
+		return false
+	}
+	j.seen[key] = j.prompt.Revision
+	if j.prompt.Decision != nil {
+		time.AfterFunc(time.Hour, func() {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			delete(j.seen, key)
+		})
+	}
+	return true
+}
+
+// Stop ends the viewer.
+func (v *Viewer) Stop(ctx context.Context) error {
+	for _, stop := range v.stops {
+		stop()
+	}
+	v.tasks.Wait()
+	return v.lanes.Stop(ctx)
+}

@@ -1,0 +1,104 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/nodbus/nod/bus/roles"
+)
+
+// Place says where the bus is. Empty fields are filled from the environment:
+// NOD_URL, NOD_CREDS and NOD_DATA.
+type Place struct {
+	URL     string // addresses of NATS servers, comma-separated
+	Creds   string // a key file
+	DataDir string // of a running nod, whose run.json tells the address
+}
+
+// WithDefaults is p with what it leaves open filled in.
+func (p Place) WithDefaults() (Place, error) {
+	if p.URL == "" {
+		p.URL = os.Getenv("NOD_URL")
+	}
+	if p.Creds == "" {
+		p.Creds = os.Getenv("NOD_CREDS")
+	}
+	if p.DataDir == "" {
+		p.DataDir = os.Getenv("NOD_DATA")
+	}
+	if p.DataDir != "" {
+		return p, nil
+	}
+	var err error
+	p.DataDir, err = dataHome()
+	return p, err
+}
+
+// dataHome is nod's directory among this user's data.
+func dataHome() (string, error) {
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "nod"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find the data directory: %w: name one with --data or NOD_DATA", err)
+	}
+	if runtime.GOOS == "darwin" {
+		return filepath.Join(home, "Library", "Application Support", "nod"), nil
+	}
+	return filepath.Join(home, ".local", "share", "nod"), nil
+}
+
+// Join connects to the bus at a place in a role: at its URL if it has one, and
+// otherwise to the nod that runs on its data directory, with the role's key
+// there. In the latter case it follows a nod that comes back at another
+// address.
+func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, error) {
+	p, err := p.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	o := Options{URL: p.URL, Creds: p.Creds, Name: "nod " + id.String(), Inbox: id.InboxPrefix(), Log: log}
+	if o.URL != "" {
+		return Connect(ctx, o)
+	}
+	run, err := ReadRun(p.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	o.URL, o.follow = run.URL, p.DataDir
+	if o.Creds == "" {
+		keys, err := roles.OpenKeys(p.DataDir)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := keys.User(id); err != nil {
+			return nil, err
+		}
+		o.Creds = keys.Path(id)
+	}
+	return Connect(ctx, o)
+}
+
+// runDialer dials whatever address run.json tells at the time.
+type runDialer struct{ dir string }
+
+func (d runDialer) Dial(network, _ string) (net.Conn, error) {
+	run, err := ReadRun(d.dir)
+	if err != nil {
+		return nil, err
+	}
+	at, err := url.Parse(run.URL)
+	if err != nil {
+		return nil, errors.New("run.json names no address")
+	}
+	return net.DialTimeout(network, at.Host, 3*time.Second)
+}

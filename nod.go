@@ -1,0 +1,145 @@
+// Package nod is the Go client of nod, a permission bus for AI agents: an agent
+// asks before it acts, a rule or a person decides, and the agent gets exactly
+// one decision, whatever crashes in between.
+//
+//	c, err := nod.Connect(ctx)
+//	d, err := c.Ask(ctx, nod.Command("rm -rf build"))
+//	if err != nil {
+//		return err // nobody decided: do not act
+//	}
+//	if d.Outcome != schemas.Allowed {
+//		return errors.New("not allowed")
+//	}
+//
+// Silence is never consent: an error is not a decision, and only the outcome
+// "allowed" lets the agent act.
+package nod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// What ended a request without a person's or a rule's decision; see Err.
+var (
+	ErrTimedOut  = errors.New("the permission request timed out")
+	ErrWithdrawn = errors.New("the permission request was withdrawn")
+	ErrCancelled = errors.New("the permission request was dismissed")
+	ErrDenied    = errors.New("permission was denied")
+)
+
+// Err is nil for a decision that allows, and otherwise says in errors.Is terms
+// why it does not.
+func Err(d schemas.Decision) error {
+	var err error
+	switch d.Outcome {
+	case schemas.Allowed:
+		return nil
+	case schemas.TimedOut:
+		err = ErrTimedOut
+	case schemas.Withdrawn:
+		err = ErrWithdrawn
+	case schemas.Cancelled:
+		err = ErrCancelled
+	default:
+		err = ErrDenied
+	}
+	if d.Message != "" {
+		return fmt.Errorf("%w: %s", err, d.Message)
+	}
+	return err
+}
+
+// Options say where nod is and who asks. The zero value asks the nod of this
+// user on this machine, or the one that NOD_URL names.
+type Options struct {
+	bus.Place
+	// Agent names the asker on the bus, as its key does; empty is "local".
+	Agent string
+	Log   *slog.Logger
+}
+
+// Client asks on behalf of one agent. It is safe for concurrent use.
+type Client struct {
+	conn  *bus.Conn
+	asker *bus.Asker
+}
+
+// Connect finds a running nod and connects to it. Where none runs, the error is
+// bus.ErrNotRunning.
+func Connect(ctx context.Context, o Options) (*Client, error) {
+	if o.Agent == "" {
+		o.Agent = "local"
+	}
+	conn, err := bus.Join(ctx, o.Place, roles.AgentID(o.Agent), o.Log)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{conn: conn, asker: bus.NewAsker(conn, o.Agent)}, nil
+}
+
+// Ask asks and waits for the one decision, through restarts of everything. When
+// ctx ends the request is withdrawn. Errors of nod's are *schemas.Error.
+func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+	return c.asker.Ask(ctx, complete(r))
+}
+
+// Submit hands a request in and returns once it is stored or decided; the
+// result must be awaited or dropped.
+func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.Asked, error) {
+	return c.asker.Submit(ctx, complete(r))
+}
+
+// Withdraw takes a request back and returns the decision it then has.
+func (c *Client) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
+	return c.asker.Withdraw(ctx, sessionID, pendingID, reason)
+}
+
+// Close ends the connection. What is pending stays pending.
+func (c *Client) Close() {
+	c.asker.Close()
+	c.conn.Close()
+}
+
+// Open reports whether the bus asks for no keys, so that anyone on it can
+// answer.
+func (c *Client) Open() bool { return c.conn.Open() }
+
+// Command is a request to run a shell command in the current directory.
+func Command(command string) schemas.Request {
+	cwd, _ := os.Getwd()                                                            // shown only; unknown is empty
+	details, _ := schemas.Encode(map[string]string{"command": command, "cwd": cwd}) // strings always encode
+	return schemas.Request{
+		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
+		ActionType: schemas.ActionCommand, ActionDetails: details,
+	}
+}
+
+// complete fills in what the caller left open of who asks from where.
+func complete(r schemas.Request) schemas.Request {
+	if r.SessionID == "" {
+		r.SessionID = "default"
+	}
+	if r.Host == "" {
+		r.Host, _ = os.Hostname() // display only
+	}
+	if u, err := user.Current(); err == nil && r.User == "" {
+		r.User = u.Username
+	}
+	if cwd, err := os.Getwd(); err == nil && r.Project == "" {
+		r.Project = cwd
+	}
+	if r.AgentName == "" {
+		r.AgentName = filepath.Base(os.Args[0])
+	}
+	return r
+}
