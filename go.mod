@@ -1,3 +1,8 @@
 module github.com/nodbus/nod
 
 go 1.26.8
+
+require (
+	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f
+	golang.org/x/sys v0.49.0
+)
