@@ -15,6 +15,8 @@ import (
 type Change struct {
 	Path          string // the file itself, links followed
 	Before, After []byte
+	// Warning says why the hooks will not run as things are; mostly empty.
+	Warning string
 
 	isNew bool
 	mode  fs.FileMode

@@ -26,7 +26,7 @@ func ClaudeCode() Host {
 		Setup: Setup{
 			DirEnv: "CLAUDE_CONFIG_DIR", Dir: ".claude", File: "settings.json",
 			Events: []string{permissionRequest}, Strict: []string{preToolUse},
-			Matcher: "*",
+			Matcher: "*", Off: "disableAllHooks",
 			Timeout: 24 * time.Hour, Unit: time.Second,
 		},
 	}

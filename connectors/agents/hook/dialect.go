@@ -87,6 +87,7 @@ type Setup struct {
 	Events  []string
 	Strict  []string // events added by a strict installation
 	Matcher string   // matches every tool
+	Off     string   // a top-level switch that turns all hooks off
 	// Timeout is what the hook is given; the file holds it in Units.
 	Timeout time.Duration
 	Unit    time.Duration

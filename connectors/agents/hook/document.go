@@ -72,6 +72,16 @@ func position(data []byte, offset int) (line, column int) {
 
 func (d *document) bytes() []byte { return d.root.Pack() }
 
+// isTrue reports whether a top-level switch is on.
+func (d *document) isTrue(name string) bool {
+	i := member(d.top, name)
+	if i < 0 {
+		return false
+	}
+	on, ok := d.top.Members[i].Value.Value.(hujson.Literal)
+	return ok && on.Bool()
+}
+
 // setHook brings nod's hook for event up to date, or adds it where wanted.
 // Further copies of it are removed.
 func (d *document) setHook(event, matcher string, entry hookEntry, ours func(string) bool, wanted bool) error {

@@ -160,9 +160,9 @@ func (h *run) withoutNod(err error) Verdict {
 	ask := h.opts.OnUnavailable == UnavailableAsk || h.opts.OnUnavailable == ""
 	switch {
 	case missing && ask:
-		return Verdict{Effect: AskHost, Reason: "nod is not running (" + err.Error() + "), so you are asked here."}
+		return Verdict{Effect: AskHost, Reason: "nod cannot be reached, so you are asked here: " + err.Error()}
 	case missing:
-		return deny("nod is not running, and calls are refused without it. Start it with `nod up`. (" + err.Error() + ")")
+		return deny("nod cannot be reached, and calls are refused without it: " + err.Error())
 	}
 	return deny("nod could not be asked: " + err.Error())
 }

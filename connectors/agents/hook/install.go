@@ -53,6 +53,9 @@ func Install(host Host, o InstallOptions) (Change, error) {
 			return Change{}, err
 		}
 		change.After = doc.bytes()
+		if doc.isTrue(host.Setup.Off) {
+			change.Warning = fmt.Sprintf("%s says %q: no hook runs until that is removed", change.Path, host.Setup.Off)
+		}
 	}
 	if o.DryRun {
 		return change, nil
