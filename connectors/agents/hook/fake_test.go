@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"sync"
 	"testing"
 
 	"github.com/nodbus/nod/connectors/agents"
@@ -17,17 +18,35 @@ import (
 // fakeNod is an Asker that holds its caller to the contract: one valid request,
 // and at most one withdrawal, of that request.
 type fakeNod struct {
-	t         testing.TB
-	ask       func(ctx context.Context, r schemas.Request) (schemas.Decision, error)
-	asked     *schemas.Request
-	withdrawn string // the reason
+	t   testing.TB
+	ask func(ctx context.Context, r schemas.Request) (schemas.Decision, error)
+
+	mu     sync.Mutex // a hook may leave before its Ask returns
+	first  *schemas.Request
+	reason string
+}
+
+// asked is the request, nil where nothing was asked.
+func (f *fakeNod) asked() *schemas.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.first
+}
+
+// withdrawn is the reason of the withdrawal, empty where there was none.
+func (f *fakeNod) withdrawn() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reason
 }
 
 func (f *fakeNod) connect(context.Context) (agents.Asker, error) { return f, nil }
 
 func (f *fakeNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	require.Nil(f.t, f.asked, "asked twice")
-	f.asked = &r
+	f.mu.Lock()
+	assert.Nil(f.t, f.first, "asked twice")
+	f.first = &r
+	f.mu.Unlock()
 	assert.Equal(f.t, schemas.TypeRequest, r.Type)
 	assert.True(f.t, schemas.ValidID(r.SessionID), "session %q", r.SessionID)
 	assert.True(f.t, schemas.ValidID(r.PendingID), "id %q", r.PendingID)
@@ -45,12 +64,15 @@ func (f *fakeNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 }
 
 func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
-	require.NotNil(f.t, f.asked, "withdrawn before it was asked")
-	require.Empty(f.t, f.withdrawn, "withdrawn twice")
-	require.NotEmpty(f.t, reason)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	assert.NoError(f.t, ctx.Err(), "the withdrawal could not get through")
-	assert.Equal(f.t, f.asked.Key(), schemas.Key(sessionID, pendingID))
-	f.withdrawn = reason
+	assert.NotEmpty(f.t, reason)
+	assert.Empty(f.t, f.reason, "withdrawn twice")
+	if assert.NotNil(f.t, f.first, "withdrawn before it was asked") {
+		assert.Equal(f.t, f.first.Key(), schemas.Key(sessionID, pendingID))
+	}
+	f.reason = reason
 	return nil
 }
 

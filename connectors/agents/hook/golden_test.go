@@ -93,8 +93,8 @@ func replay(t *testing.T, tr transcript) {
 	assert.Equal(t, compact(t, tr.Stdout), strings.TrimSuffix(got.stdout, "\n"))
 	assert.Equal(t, tr.Stderr, got.stderr)
 	assert.Equal(t, tr.Exit, got.exit)
-	assert.Equal(t, tr.Withdrawn, nod.withdrawn != "", "withdrawn: %q", nod.withdrawn)
-	assert.Equal(t, compact(t, tr.Asked), compact(t, asGolden(t, nod.asked)))
+	assert.Equal(t, tr.Withdrawn, nod.withdrawn() != "", "withdrawn: %q", nod.withdrawn())
+	assert.Equal(t, compact(t, tr.Asked), compact(t, asGolden(t, nod.asked())))
 }
 
 // asGolden is what was asked, without what differs every time.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +31,7 @@ func TestInputIsByteFaithful(t *testing.T) {
 	nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
 	got := run(t, t.Context(), strings.NewReader(stdin), nod.connect, hook.Options{})
 
-	assert.Equal(t, `{`+members+`,"cwd":"/w \"x\""}`, string(nod.asked.ActionDetails))
+	assert.Equal(t, `{`+members+`,"cwd":"/w \"x\""}`, string(nod.asked().ActionDetails))
 	assert.Contains(t, got.stdout, `"updatedInput":{`+members+`}`)
 }
 
@@ -38,7 +39,7 @@ func TestWithoutToolUseIDEveryAskingIsItsOwn(t *testing.T) {
 	ask := func() *schemas.Request {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
 		run(t, t.Context(), strings.NewReader(permissionCall), nod.connect, hook.Options{})
-		return nod.asked
+		return nod.asked()
 	}
 	a, b := ask(), ask()
 	assert.NotEqual(t, a.PendingID, b.PendingID, "the same command asked twice is two requests")
@@ -68,8 +69,8 @@ func TestSuggestionsThatCannotBeOffered(t *testing.T) {
 			stdin := strings.TrimSuffix(permissionCall, "}") + `,"permission_suggestions":` + suggestions + `}`
 			nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
 			run(t, t.Context(), strings.NewReader(stdin), nod.connect, hook.Options{})
-			require.NotNil(t, nod.asked, "the request is no worse for it")
-			assert.Equal(t, schemas.DefaultOptions(), nod.asked.Options)
+			require.NotNil(t, nod.asked(), "the request is no worse for it")
+			assert.Equal(t, schemas.DefaultOptions(), nod.asked().Options)
 		})
 	}
 }
@@ -112,7 +113,7 @@ func TestDeadline(t *testing.T) {
 				assert.Contains(t, got.stdout, `"permissionDecision":"deny"`)
 				assert.Contains(t, got.stdout, "Nobody answered in time")
 				assert.Zero(t, got.exit)
-				assert.NotEmpty(t, nod.withdrawn)
+				assert.NotEmpty(t, nod.withdrawn())
 			})
 		})
 	}
@@ -121,7 +122,7 @@ func TestDeadline(t *testing.T) {
 func TestWithdrawalIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stdout bytes.Buffer
-		stuck := &stuckNod{release: make(chan struct{}), repliedFirst: func() bool { return stdout.Len() > 0 }}
+		stuck := &stuckNod{release: make(chan struct{}), replied: func() bool { return stdout.Len() > 0 }}
 		ctx, cancel := context.WithCancel(t.Context())
 		stuck.asked = cancel
 		begin := time.Now()
@@ -130,17 +131,17 @@ func TestWithdrawalIsBounded(t *testing.T) {
 		close(stuck.release)
 
 		assert.Zero(t, exit)
-		assert.True(t, stuck.sawReply, "the reply goes out before the withdrawal")
+		assert.True(t, stuck.sawReply.Load(), "the reply goes out before the withdrawal")
 		assert.Equal(t, 5*time.Second, time.Since(begin))
 	})
 }
 
 // stuckNod hangs in all it does.
 type stuckNod struct {
-	asked        func()
-	release      chan struct{}
-	repliedFirst func() bool
-	sawReply     bool
+	asked    func()
+	release  chan struct{}
+	replied  func() bool
+	sawReply atomic.Bool
 }
 
 func (s *stuckNod) Ask(context.Context, schemas.Request) (schemas.Decision, error) {
@@ -150,7 +151,7 @@ func (s *stuckNod) Ask(context.Context, schemas.Request) (schemas.Decision, erro
 }
 
 func (s *stuckNod) Withdraw(context.Context, string, string, string) error {
-	s.sawReply = s.repliedFirst()
+	s.sawReply.Store(s.replied())
 	<-s.release
 	panic("late")
 }
@@ -209,7 +210,7 @@ func TestBadStdin(t *testing.T) {
 			assert.Contains(t, oneObject(t, got.stdout), "decision")
 			assert.Contains(t, got.stderr, c.want)
 			assert.Equal(t, 1, strings.Count(got.stderr, "\n"))
-			assert.Nil(t, nod.asked)
+			assert.Nil(t, nod.asked())
 		})
 	}
 }
