@@ -1,0 +1,150 @@
+package hook
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Change is what an installation does to a file.
+type Change struct {
+	Path          string // the file itself, links followed
+	Before, After []byte
+	// Warning says why the hooks will not run as things are; mostly empty.
+	Warning string
+
+	isNew bool
+	mode  fs.FileMode
+}
+
+// open reads the file to change. A missing one, or one behind a link that
+// leads nowhere yet, is a new file.
+func open(path string) (Change, error) {
+	c := Change{Path: path, isNew: true, mode: 0o644}
+	resolved, err := filepath.EvalSymlinks(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if target, err := os.Readlink(path); err == nil {
+			return c, fmt.Errorf("%s is a link to %s, which does not exist: make that file or remove the link first", path, target)
+		}
+		return c, nil
+	case err != nil:
+		return c, fmt.Errorf("find %s: %w", path, err)
+	}
+	c.Path, c.isNew = resolved, false
+	info, err := os.Stat(resolved)
+	if err != nil {
+		return c, fmt.Errorf("read the settings: %w", err)
+	}
+	c.mode = info.Mode().Perm()
+	if c.Before, err = os.ReadFile(resolved); err != nil {
+		return c, fmt.Errorf("read the settings: %w", err)
+	}
+	return c, nil
+}
+
+// Changed reports whether there is anything to change.
+func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
+
+// write replaces the file at once: a crash leaves the old one or the new one.
+func (c Change) write() error {
+	if !c.Changed() {
+		return nil
+	}
+	dir := filepath.Dir(c.Path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the directory of %s: %w", c.Path, err)
+	}
+	// Not os.CreateTemp: a new file gets what the umask leaves, not 0600.
+	name := filepath.Join(dir, ".nod-"+rand.Text()+".tmp")
+	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, c.mode)
+	if err != nil {
+		return fmt.Errorf("write beside %s: %w; nothing was changed", c.Path, err)
+	}
+	if err := c.replaceBy(temp); err != nil {
+		_ = os.Remove(name)
+		return fmt.Errorf("write %s: %w; nothing was changed", c.Path, err)
+	}
+	return nil
+}
+
+func (c Change) replaceBy(temp *os.File) error {
+	_, err := temp.Write(c.After)
+	if !c.isNew {
+		err = errors.Join(err, temp.Chmod(c.mode))
+	}
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	now, err := os.ReadFile(c.Path)
+	if err != nil && (!c.isNew || !errors.Is(err, fs.ErrNotExist)) {
+		return err
+	}
+	if !bytes.Equal(now, c.Before) {
+		return errors.New("it was changed meanwhile: run the command again")
+	}
+	return os.Rename(temp.Name(), c.Path)
+}
+
+// Diff shows the change in the manner of diff -u, as one hunk; it is empty
+// where nothing changes.
+func (c Change) Diff() string {
+	if !c.Changed() {
+		return ""
+	}
+	const context = 3
+	old, new := lines(c.Before), lines(c.After)
+	head := 0
+	for head < min(len(old), len(new)) && old[head] == new[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(len(old), len(new))-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
+		tail++
+	}
+	from := max(0, head-context)
+	shown := min(tail, context)
+	oldEnd, newEnd := len(old)-tail, len(new)-tail
+
+	var b strings.Builder
+	name := c.Path
+	if c.isNew {
+		name = os.DevNull
+	}
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", name, c.Path)
+	fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(from, oldEnd+shown), span(from, newEnd+shown))
+	write := func(mark string, lines []string) {
+		for _, l := range lines {
+			b.WriteString(mark + l)
+			if !strings.HasSuffix(l, "\n") {
+				b.WriteString("\n\\ No newline at end of file\n")
+			}
+		}
+	}
+	write(" ", old[from:head])
+	write("-", old[head:oldEnd])
+	write("+", new[head:newEnd])
+	write(" ", old[oldEnd:oldEnd+shown])
+	return b.String()
+}
+
+func lines(data []byte) []string {
+	all := strings.SplitAfter(string(data), "\n")
+	if all[len(all)-1] == "" {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// span is a range of lines as a unified diff writes it.
+func span(from, to int) string {
+	if to == from {
+		return fmt.Sprintf("%d,0", from)
+	}
+	return fmt.Sprintf("%d,%d", from+1, to-from)
+}

@@ -1,0 +1,252 @@
+package hook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// The hook events of Claude Code that nod answers.
+const (
+	permissionRequest = "PermissionRequest"
+	preToolUse        = "PreToolUse"
+)
+
+// ClaudeCode is Anthropic's Claude Code.
+func ClaudeCode() Host {
+	return Host{
+		Name:    "claude-code",
+		Agent:   "Claude Code",
+		Dialect: claude{},
+		Setup: Setup{
+			DirEnv: "CLAUDE_CONFIG_DIR", Dir: ".claude", File: "settings.json",
+			Events: []string{permissionRequest}, Strict: []string{preToolUse},
+			Matcher: "*", Off: "disableAllHooks",
+			Timeout: 24 * time.Hour, Unit: time.Second,
+		},
+	}
+}
+
+type claude struct{}
+
+type claudeInput struct {
+	SessionID   string          `json:"session_id"`
+	Cwd         string          `json:"cwd"`
+	ToolName    string          `json:"tool_name"`
+	ToolInput   json.RawMessage `json:"tool_input"`
+	ToolUseID   string          `json:"tool_use_id"`
+	Suggestions json.RawMessage `json:"permission_suggestions"`
+}
+
+func (claude) Read(input []byte) (Call, error) {
+	// The event alone first: a fault elsewhere is then refused in its shape.
+	var envelope struct {
+		Event string `json:"hook_event_name"`
+	}
+	if err := json.Unmarshal(input, &envelope); err != nil {
+		return Call{}, fmt.Errorf("the hook's input is not as expected: %w", err)
+	}
+	call := Call{Event: envelope.Event}
+	switch call.Event {
+	case "":
+		return call, errors.New("the hook's input names no hook_event_name")
+	case permissionRequest, preToolUse:
+	default:
+		call.Ignore = fmt.Sprintf("hook event %q is none that nod answers", call.Event)
+		return call, nil
+	}
+
+	var in claudeInput
+	if err := json.Unmarshal(input, &in); err != nil {
+		return call, fmt.Errorf("the hook's input is not as expected: %w", err)
+	}
+	call.SessionID, call.ToolCallID = in.SessionID, in.ToolUseID
+	call.ToolName, call.Action = in.ToolName, claudeAction(in.ToolName)
+	call.Input, call.Cwd = in.ToolInput, in.Cwd
+	if in.ToolName == "AskUserQuestion" || in.ToolName == "ExitPlanMode" {
+		call.Ignore = in.ToolName + " is a question, not a permission"
+	}
+	if call.Event == permissionRequest {
+		call.Rules = claudeRules(in.Suggestions)
+	}
+	return call, nil
+}
+
+func claudeAction(tool string) schemas.ActionType {
+	switch tool {
+	case "Bash", "PowerShell":
+		return schemas.ActionCommand
+	case "Write", "Edit", "MultiEdit", "NotebookEdit":
+		return schemas.ActionFileWrite
+	case "Read", "Glob", "Grep", "LS", "NotebookRead":
+		return schemas.ActionFileRead
+	case "WebFetch", "WebSearch":
+		return schemas.ActionNetwork
+	}
+	if strings.HasPrefix(tool, "mcp__") {
+		return schemas.ActionMCPTool
+	}
+	return schemas.ActionOther
+}
+
+// claudeSuggestion is a permission update that Claude Code offers to remember.
+// It is rebuilt from these fields, so that no more is remembered than the
+// option's name said.
+type claudeSuggestion struct {
+	Type        string       `json:"type"`
+	Rules       []claudeRule `json:"rules"`
+	Behavior    string       `json:"behavior"`
+	Destination string       `json:"destination"`
+}
+
+type claudeRule struct {
+	ToolName    string `json:"toolName"`
+	RuleContent string `json:"ruleContent,omitempty"`
+}
+
+func (r claudeRule) String() string {
+	if r.RuleContent == "" {
+		return "every use of " + r.ToolName
+	}
+	return r.ToolName + "(" + r.RuleContent + ")"
+}
+
+// maxRules and maxRuleName bound what is offered: a rule that cannot be shown
+// whole is not offered at all.
+const (
+	maxRules    = 3
+	maxRuleName = 200
+)
+
+// claudeRules picks the suggestions that can be offered. One that cannot be
+// read is no fault of the request: it is left out.
+func claudeRules(suggestions json.RawMessage) []Rule {
+	var each []json.RawMessage
+	if json.Unmarshal(suggestions, &each) != nil {
+		return nil
+	}
+	var out []Rule
+	for i, raw := range each {
+		var s claudeSuggestion
+		if json.Unmarshal(raw, &s) != nil {
+			continue
+		}
+		name, ok := s.name()
+		if !ok || len(out) == maxRules {
+			continue
+		}
+		update, err := schemas.Encode(s)
+		if err != nil {
+			continue
+		}
+		out = append(out, Rule{Update: update, Option: schemas.Option{
+			OptionID: fmt.Sprintf("claude_rule_%d", i+1), Name: name, Kind: schemas.AllowAlways,
+		}})
+	}
+	return out
+}
+
+// name is the suggestion as a person is offered it; ok is false for what is
+// not plainly a rule that allows, or cannot be shown whole.
+func (s claudeSuggestion) name() (name string, ok bool) {
+	where, known := map[string]string{
+		"session":         "until this session ends",
+		"localSettings":   "in this project's .claude/settings.local.json",
+		"projectSettings": "in this project's .claude/settings.json",
+		"userSettings":    "in your own Claude settings, for all projects",
+	}[s.Destination]
+	if s.Type != "addRules" || s.Behavior != "allow" || len(s.Rules) == 0 || !known {
+		return "", false
+	}
+	rules := make([]string, len(s.Rules))
+	for i, r := range s.Rules {
+		if r.ToolName == "" {
+			return "", false
+		}
+		rules[i] = r.String()
+	}
+	shown := strings.Join(rules, ", ")
+	unprintable := strings.ContainsFunc(shown, func(r rune) bool { return !unicode.IsPrint(r) })
+	if len(shown) > maxRuleName || unprintable {
+		return "", false
+	}
+	return fmt.Sprintf("Always allow %s (Claude Code remembers it %s; nod cannot revoke it)", shown, where), true
+}
+
+type claudeDecision struct {
+	Behavior    string            `json:"behavior"`
+	Input       json.RawMessage   `json:"updatedInput,omitempty"`
+	Permissions []json.RawMessage `json:"updatedPermissions,omitempty"`
+	Message     string            `json:"message,omitempty"`
+}
+
+type claudeSpecific struct {
+	Event    string          `json:"hookEventName"`
+	Decision *claudeDecision `json:"decision,omitempty"`
+	Verdict  string          `json:"permissionDecision,omitempty"`
+	Reason   string          `json:"permissionDecisionReason,omitempty"`
+	Input    json.RawMessage `json:"updatedInput,omitempty"`
+}
+
+func (claude) Reply(c Call, v Verdict) ([]byte, int) {
+	if v.Effect == Leave {
+		return []byte("{}"), 0
+	}
+	var specific claudeSpecific
+	switch c.Event {
+	case permissionRequest:
+		if v.Effect == AskHost { // no decision: Claude's own prompt stays
+			return []byte("{}"), 0
+		}
+		specific = claudePermission(v)
+	case preToolUse:
+		specific = claudePreTool(v)
+	default:
+		return claudeBlock(v.Reason)
+	}
+	out, err := schemas.Encode(map[string]any{"hookSpecificOutput": specific})
+	if err != nil {
+		return claudeBlock("nod could not write its answer: " + err.Error())
+	}
+	return out, 0
+}
+
+func claudePermission(v Verdict) claudeSpecific {
+	d := &claudeDecision{Behavior: "deny", Message: v.Reason}
+	if v.Effect == Allow {
+		d = &claudeDecision{Behavior: "allow", Input: v.Input}
+		if v.Update != nil {
+			d.Permissions = []json.RawMessage{v.Update}
+		}
+	}
+	return claudeSpecific{Event: permissionRequest, Decision: d}
+}
+
+func claudePreTool(v Verdict) claudeSpecific {
+	s := claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}
+	switch v.Effect {
+	case Allow:
+		s.Verdict = "allow"
+		if v.Edited {
+			s.Input = v.Input
+		}
+	case AskHost:
+		s.Verdict = "ask"
+	}
+	return s
+}
+
+// claudeBlock refuses without knowing which event it answers: exit code 2
+// blocks a PreToolUse, and leaves a PermissionRequest to Claude's own prompt.
+func claudeBlock(reason string) ([]byte, int) {
+	out, err := schemas.Encode(map[string]string{"decision": "block", "reason": reason})
+	if err != nil {
+		return []byte(`{"decision":"block"}`), 2
+	}
+	return out, 2
+}

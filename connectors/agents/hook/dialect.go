@@ -1,0 +1,94 @@
+package hook
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Host is an agent program that asks nod through its hooks.
+type Host struct {
+	Name    string // as in `nod hook NAME`
+	Agent   string // as people know it
+	Dialect Dialect
+	Setup   Setup
+}
+
+// Hosts are the hosts that nod speaks to.
+func Hosts() []Host { return []Host{ClaudeCode()} }
+
+// Dialect is how one host speaks to its hooks.
+type Dialect interface {
+	// Read understands what the host wrote on the hook's standard input. On an
+	// error the call holds what was understood before it, its Event at least
+	// where that was there, so that Reply can refuse in the right shape.
+	Read(input []byte) (Call, error)
+	// Reply says v in the host's words: one JSON object, and the exit code that
+	// goes with it. Only an Allow may become something that the host takes as
+	// one, and what the host has no word for becomes a refusal.
+	Reply(c Call, v Verdict) (output []byte, exit int)
+}
+
+// Call is one tool call that a host asks about.
+type Call struct {
+	Event string // the host's hook event; empty where the input was unreadable
+	// Ignore says why nod has no say in this call; empty where it has.
+	Ignore string
+
+	SessionID  string // the host's
+	ToolCallID string // the host's, where it has one
+	ToolName   string
+	Action     schemas.ActionType
+	Input      json.RawMessage // an object, byte for byte the host's
+	Cwd        string
+
+	// Rules are rules of the host's own that a person may choose instead of
+	// allowing once.
+	Rules []Rule
+}
+
+// Rule is an "always" that the host remembers by itself, so that nod can
+// neither see nor revoke it.
+type Rule struct {
+	Option schemas.Option
+	Update json.RawMessage // what tells the host to remember it
+}
+
+// Effect is what a verdict does with a call.
+type Effect int
+
+// The effects. The zero Effect refuses.
+const (
+	Deny    Effect = iota
+	Allow          // run it
+	AskHost        // nod cannot ask: the host must ask its own user, or refuse
+	Leave          // not nod's to decide: the host goes on as without nod
+)
+
+// Verdict is what a host is told.
+type Verdict struct {
+	Effect Effect
+	Reason string // for the agent or its user; may be empty for Allow
+	// Input, for Allow, is what to run: the call's own bytes, or Edited ones.
+	Input  json.RawMessage
+	Edited bool
+	// Update, for Allow, is the host's own rule that a person chose, or nil.
+	Update json.RawMessage
+}
+
+func deny(reason string) Verdict { return Verdict{Effect: Deny, Reason: reason} }
+
+// Setup is where a host keeps its hooks, and which of them nod uses.
+type Setup struct {
+	DirEnv  string // environment variable that moves the user's directory
+	Dir     string // the directory in the user's home and in a project
+	File    string // the settings file in it
+	Events  []string
+	Strict  []string // events added by a strict installation
+	Matcher string   // matches every tool
+	Off     string   // a top-level switch that turns all hooks off
+	// Timeout is what the hook is given; the file holds it in Units.
+	Timeout time.Duration
+	Unit    time.Duration
+}

@@ -1,0 +1,250 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tailscale/hujson"
+)
+
+// document is a host's settings file, edited without touching what is not
+// nod's: the syntax tree keeps every byte of it.
+type document struct {
+	path    string
+	root    hujson.Value
+	top     *hujson.Object
+	indent  string
+	newline string
+}
+
+// hookEntry is a hook as hosts store it.
+type hookEntry struct {
+	Type    string `json:"type"`
+	Command string `json:"command"`
+	Timeout int64  `json:"timeout"`
+}
+
+type hookGroup struct {
+	Matcher string      `json:"matcher"`
+	Hooks   []hookEntry `json:"hooks"`
+}
+
+// parseDocument reads a settings file; an empty one is an empty object. What
+// is not JSON, or has no room for hooks, is refused with its place.
+func parseDocument(path string, data []byte) (*document, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		data = []byte("{}\n")
+	}
+	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			line, column := position(data, int(syntax.Offset)-1)
+			return nil, fmt.Errorf("%s is not valid JSON at line %d, column %d: %w; correct it first, nothing was changed", path, line, column, err)
+		}
+		return nil, fmt.Errorf("read %s: %w; nothing was changed", path, err)
+	}
+	root, err := hujson.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w; nothing was changed", path, err)
+	}
+	d := &document{path: path, root: root, indent: "  ", newline: "\n"}
+	var ok bool
+	if d.top, ok = root.Value.(*hujson.Object); !ok {
+		return nil, fmt.Errorf("%s holds no JSON object; correct it first, nothing was changed", path)
+	}
+	if bytes.Contains(data, []byte("\r\n")) {
+		d.newline = "\r\n"
+	}
+	if len(d.top.Members) > 0 {
+		if in, multi := lastLine(d.top.Members[0].Name.BeforeExtra); multi && in != "" {
+			d.indent = in
+		}
+	}
+	return d, nil
+}
+
+func position(data []byte, offset int) (line, column int) {
+	before := data[:max(0, min(offset, len(data)))]
+	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
+}
+
+func (d *document) bytes() []byte { return d.root.Pack() }
+
+// isTrue reports whether a top-level switch is on.
+func (d *document) isTrue(name string) bool {
+	i := member(d.top, name)
+	if i < 0 {
+		return false
+	}
+	on, ok := d.top.Members[i].Value.Value.(hujson.Literal)
+	return ok && on.Bool()
+}
+
+// setHook brings nod's hook for event up to date, or adds it where wanted.
+// Further copies of it are removed.
+func (d *document) setHook(event, matcher string, entry hookEntry, ours func(string) bool, wanted bool) error {
+	hooks, groups, err := d.find(event)
+	if err != nil {
+		return err
+	}
+	found := false
+	if groups != nil {
+		eachHook(groups, func(hook *hujson.Object, command string) (keep bool) {
+			if !ours(command) {
+				return true
+			}
+			if found {
+				return false
+			}
+			found = true
+			update(hook, entry)
+			return true
+		})
+	}
+	if found || !wanted {
+		return nil
+	}
+	group := hookGroup{Matcher: matcher, Hooks: []hookEntry{entry}}
+	switch {
+	case hooks == nil:
+		return d.addMember(d.top, 1, "hooks", map[string][]hookGroup{event: {group}})
+	case groups == nil:
+		return d.addMember(hooks, 2, event, []hookGroup{group})
+	}
+	return d.addElement(groups, 3, group)
+}
+
+// find returns the file's hooks and those of event, nil where there are none.
+func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
+	i := member(d.top, "hooks")
+	if i < 0 {
+		return nil, nil, nil
+	}
+	hooks, ok := d.top.Members[i].Value.Value.(*hujson.Object)
+	if !ok {
+		return nil, nil, d.wrong(d.top.Members[i].Value, `"hooks" is not an object`)
+	}
+	if i = member(hooks, event); i < 0 {
+		return hooks, nil, nil
+	}
+	groups, ok := hooks.Members[i].Value.Value.(*hujson.Array)
+	if !ok {
+		return nil, nil, d.wrong(hooks.Members[i].Value, fmt.Sprintf("%q is not an array", event))
+	}
+	return hooks, groups, nil
+}
+
+func (d *document) wrong(v hujson.Value, what string) error {
+	line, column := position(d.bytes(), v.StartOffset)
+	return fmt.Errorf("%s, line %d, column %d: %s; correct it first, nothing was changed", d.path, line, column, what)
+}
+
+// eachHook visits every hook that runs a command and removes the ones that
+// visit does not keep, with the groups that become empty by that. What has
+// another shape is somebody else's and stays.
+func eachHook(groups *hujson.Array, visit func(hook *hujson.Object, command string) (keep bool)) {
+	for i := 0; i < len(groups.Elements); i++ {
+		list := hooksOf(groups.Elements[i])
+		if list == nil {
+			continue
+		}
+		before := len(list.Elements)
+		for j := 0; j < len(list.Elements); j++ {
+			hook, command, ok := commandOf(list.Elements[j])
+			if ok && !visit(hook, command) {
+				removeElement(list, j)
+				j--
+			}
+		}
+		if before > 0 && len(list.Elements) == 0 {
+			removeElement(groups, i)
+			i--
+		}
+	}
+}
+
+func hooksOf(group hujson.Value) *hujson.Array {
+	obj, ok := group.Value.(*hujson.Object)
+	if !ok {
+		return nil
+	}
+	i := member(obj, "hooks")
+	if i < 0 {
+		return nil
+	}
+	list, _ := obj.Members[i].Value.Value.(*hujson.Array)
+	return list
+}
+
+func commandOf(v hujson.Value) (hook *hujson.Object, command string, ok bool) {
+	hook, ok = v.Value.(*hujson.Object)
+	if !ok {
+		return nil, "", false
+	}
+	i := member(hook, "command")
+	if i < 0 {
+		return nil, "", false
+	}
+	literal, ok := hook.Members[i].Value.Value.(hujson.Literal)
+	return hook, literal.String(), ok && literal.Kind() == '"'
+}
+
+// removeHooks takes out every hook that is nod's, under any event, and the
+// containers that become empty by that. It reports whether there was one.
+func (d *document) removeHooks(ours func(string) bool) (removed bool) {
+	h := member(d.top, "hooks")
+	if h < 0 {
+		return false
+	}
+	hooks, ok := d.top.Members[h].Value.Value.(*hujson.Object)
+	if !ok {
+		return false
+	}
+	for i := 0; i < len(hooks.Members); i++ {
+		groups, ok := hooks.Members[i].Value.Value.(*hujson.Array)
+		if !ok || len(groups.Elements) == 0 {
+			continue
+		}
+		eachHook(groups, func(_ *hujson.Object, command string) bool {
+			mine := ours(command)
+			removed = removed || mine
+			return !mine
+		})
+		if len(groups.Elements) == 0 {
+			removeMember(hooks, i)
+			i--
+		}
+	}
+	if removed && len(hooks.Members) == 0 {
+		removeMember(d.top, h)
+	}
+	return removed
+}
+
+// update makes hook run entry, leaving what else the user put there.
+func update(hook *hujson.Object, entry hookEntry) {
+	fields := []struct {
+		name  string
+		value hujson.Literal
+	}{
+		{"command", hujson.String(entry.Command)},
+		{"timeout", hujson.Int(entry.Timeout)},
+	}
+	for _, f := range fields {
+		i := member(hook, f.name)
+		if i < 0 {
+			before, colon := siblingExtra(hook)
+			hook.Members = append(hook.Members, hujson.ObjectMember{
+				Name:  hujson.Value{BeforeExtra: before, Value: hujson.String(f.name)},
+				Value: hujson.Value{BeforeExtra: colon, Value: f.value},
+			})
+			continue
+		}
+		old, ok := hook.Members[i].Value.Value.(hujson.Literal)
+		if !ok || old.String() != f.value.String() {
+			hook.Members[i].Value.Value = f.value
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package hook_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+	"testing"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fakeNod is an Asker that holds its caller to the contract: one valid request,
+// and at most one withdrawal, of that request.
+type fakeNod struct {
+	t   testing.TB
+	ask func(ctx context.Context, r schemas.Request) (schemas.Decision, error)
+
+	mu     sync.Mutex // a hook may leave before its Ask returns
+	first  *schemas.Request
+	reason string
+}
+
+// asked is the request, nil where nothing was asked.
+func (f *fakeNod) asked() *schemas.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.first
+}
+
+// withdrawn is the reason of the withdrawal, empty where there was none.
+func (f *fakeNod) withdrawn() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reason
+}
+
+func (f *fakeNod) connect(context.Context) (agents.Asker, error) { return f, nil }
+
+func (f *fakeNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+	f.mu.Lock()
+	assert.Nil(f.t, f.first, "asked twice")
+	f.first = &r
+	f.mu.Unlock()
+	assert.Equal(f.t, schemas.TypeRequest, r.Type)
+	assert.True(f.t, schemas.ValidID(r.SessionID), "session %q", r.SessionID)
+	assert.True(f.t, schemas.ValidID(r.PendingID), "id %q", r.PendingID)
+	assert.Equal(f.t, schemas.KindToolCall, r.Kind)
+	assert.NotEmpty(f.t, r.Title)
+	assert.NotEmpty(f.t, r.ToolName)
+	assert.NotEmpty(f.t, r.ActionType)
+	var details map[string]json.RawMessage
+	assert.NoError(f.t, json.Unmarshal(r.ActionDetails, &details), "action_details")
+	_, ok := r.OptionOfKind(schemas.RejectOnce)
+	assert.True(f.t, ok, "nobody could reject")
+	assert.False(f.t, r.CreatedAt.IsZero())
+	assert.Zero(f.t, r.Revision)
+	return f.ask(ctx, r)
+}
+
+func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	assert.NoError(f.t, ctx.Err(), "the withdrawal could not get through")
+	assert.NotEmpty(f.t, reason)
+	assert.Empty(f.t, f.reason, "withdrawn twice")
+	if assert.NotNil(f.t, f.first, "withdrawn before it was asked") {
+		assert.Equal(f.t, f.first.Key(), schemas.Key(sessionID, pendingID))
+	}
+	f.reason = reason
+	return nil
+}
+
+// decides answers with d, as nod does: for this request.
+func decides(d schemas.Decision) func(context.Context, schemas.Request) (schemas.Decision, error) {
+	return func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
+		d.Type, d.SessionID, d.PendingID = schemas.TypeDecision, r.SessionID, r.PendingID
+		return d, nil
+	}
+}
+
+func waits(ctx context.Context, _ schemas.Request) (schemas.Decision, error) {
+	<-ctx.Done()
+	return schemas.Decision{}, ctx.Err()
+}
+
+// result is what the host would see.
+type result struct {
+	exit           int
+	stdout, stderr string
+}
+
+func run(t testing.TB, ctx context.Context, stdin io.Reader, connect hook.Connect, o hook.Options) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	o.Stderr = &stderr
+	exit := hook.Run(ctx, hook.ClaudeCode(), stdin, &stdout, connect, o)
+	return result{exit, stdout.String(), stderr.String()}
+}
+
+// oneObject fails unless out is exactly one JSON object in one line.
+func oneObject(t testing.TB, out string) map[string]json.RawMessage {
+	t.Helper()
+	require.Equal(t, byte('\n'), out[len(out)-1])
+	require.NotContains(t, out[:len(out)-1], "\n")
+	var obj map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(out), &obj), "stdout %q", out)
+	require.NotNil(t, obj)
+	return obj
+}
+
+// allows reports whether Claude Code would take out as an allow.
+func allows(t testing.TB, out string) bool {
+	t.Helper()
+	oneObject(t, out)
+	var o struct {
+		Decision string `json:"decision"`
+		Specific struct {
+			Decision struct {
+				Behavior string `json:"behavior"`
+			} `json:"decision"`
+			PermissionDecision string `json:"permissionDecision"`
+		} `json:"hookSpecificOutput"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &o))
+	return o.Decision == "approve" || o.Specific.Decision.Behavior == "allow" || o.Specific.PermissionDecision == "allow"
+}

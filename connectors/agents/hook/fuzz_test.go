@@ -1,0 +1,64 @@
+package hook_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzRun: whatever the host writes and nod answers, the host reads exactly
+// one JSON object, and an allow only where this very call was allowed.
+func FuzzRun(f *testing.F) {
+	files, err := filepath.Glob("testdata/claude-code/*.json")
+	require.NoError(f, err)
+	for i, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(f, err)
+		var tr struct{ Stdin, Decision json.RawMessage }
+		require.NoError(f, json.Unmarshal(data, &tr))
+		f.Add([]byte(tr.Stdin), []byte(tr.Decision), byte(i))
+	}
+	f.Fuzz(func(t *testing.T, stdin, answer []byte, mode byte) {
+		allowed := false
+		asker := askerFunc(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
+			var d schemas.Decision
+			err := json.Unmarshal(answer, &d)
+			if mode&1 == 0 {
+				d.SessionID, d.PendingID = r.SessionID, r.PendingID
+			}
+			if mode&2 != 0 {
+				panic(string(answer))
+			}
+			allowed = err == nil && d.Outcome == schemas.Allowed && d.SessionID == r.SessionID && d.PendingID == r.PendingID
+			return d, err
+		})
+		connect := func(context.Context) (agents.Asker, error) { return asker, nil }
+		if mode&4 != 0 {
+			connect = func(context.Context) (agents.Asker, error) {
+				return nil, schemas.Errorf(schemas.CodeUnavailable, "down")
+			}
+		}
+		got := run(t, t.Context(), bytes.NewReader(stdin), connect, hook.Options{OnUnavailable: hook.OnUnavailable([]string{"", "deny"}[mode>>3&1])})
+		if allows(t, got.stdout) {
+			assert.True(t, allowed, "allowed by nobody: %s", got.stdout)
+		}
+		assert.Contains(t, []int{0, 2}, got.exit)
+		assert.LessOrEqual(t, bytes.Count([]byte(got.stderr), []byte("\n")), 1)
+	})
+}
+
+type askerFunc func(context.Context, schemas.Request) (schemas.Decision, error)
+
+func (f askerFunc) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+	return f(ctx, r)
+}
+func (askerFunc) Withdraw(context.Context, string, string, string) error { return nil }

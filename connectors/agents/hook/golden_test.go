@@ -1,0 +1,119 @@
+package hook_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// transcript is one call of the hook, both directions, as kept in testdata.
+type transcript struct {
+	Stdin json.RawMessage `json:"stdin"` // a string stands for its own bytes
+	// How nod behaves: it decides, refuses, panics, waits until the caller is
+	// gone, or could not be connected to.
+	Decision      *schemas.Decision `json:"decision"`
+	Error         *schemas.Error    `json:"error"`
+	Panic         bool              `json:"panic"`
+	Waits         bool              `json:"waits"`
+	Connect       *schemas.Error    `json:"connect"`
+	OnUnavailable string            `json:"on_unavailable"`
+
+	Asked     json.RawMessage `json:"asked"` // null: nod must not be asked
+	Withdrawn bool            `json:"withdrawn"`
+	Stdout    json.RawMessage `json:"stdout"` // compared byte for byte, spaces apart
+	Stderr    string          `json:"stderr"`
+	Exit      int             `json:"exit"`
+}
+
+func (tr transcript) nod(t *testing.T, cancel context.CancelCauseFunc) (*fakeNod, hook.Connect) {
+	nod := &fakeNod{t: t}
+	nod.ask = func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+		switch {
+		case tr.Panic:
+			panic("boom\nin two lines")
+		case tr.Waits:
+			cancel(errors.New("terminated signal received"))
+			return waits(ctx, r)
+		case tr.Error != nil:
+			return schemas.Decision{}, tr.Error
+		}
+		require.NotNil(t, tr.Decision, "the transcript does not say what nod does")
+		return decides(*tr.Decision)(ctx, r)
+	}
+	if tr.Connect == nil {
+		return nod, nod.connect
+	}
+	return nod, func(context.Context) (agents.Asker, error) { return nil, tr.Connect }
+}
+
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/claude-code/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var tr transcript
+			dec := json.NewDecoder(bytes.NewReader(data))
+			dec.DisallowUnknownFields()
+			require.NoError(t, dec.Decode(&tr))
+			replay(t, tr)
+		})
+	}
+}
+
+func replay(t *testing.T, tr transcript) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	nod, connect := tr.nod(t, cancel)
+	stdin := []byte(tr.Stdin)
+	var raw string
+	if json.Unmarshal(stdin, &raw) == nil {
+		stdin = []byte(raw)
+	}
+	got := run(t, ctx, bytes.NewReader(stdin), connect, hook.Options{
+		HostTimeout: 24 * time.Hour, Host: "devbox", User: "ann",
+		OnUnavailable: hook.OnUnavailable(tr.OnUnavailable),
+	})
+
+	oneObject(t, got.stdout)
+	assert.Equal(t, compact(t, tr.Stdout), strings.TrimSuffix(got.stdout, "\n"))
+	assert.Equal(t, tr.Stderr, got.stderr)
+	assert.Equal(t, tr.Exit, got.exit)
+	assert.Equal(t, tr.Withdrawn, nod.withdrawn() != "", "withdrawn: %q", nod.withdrawn())
+	assert.Equal(t, compact(t, tr.Asked), compact(t, asGolden(t, nod.asked())))
+}
+
+// asGolden is what was asked, without what differs every time.
+func asGolden(t *testing.T, r *schemas.Request) []byte {
+	if r == nil {
+		return []byte("null")
+	}
+	golden := *r
+	golden.CreatedAt = time.Time{}
+	if golden.ToolCallID == "" {
+		golden.PendingID = "random"
+	}
+	out, err := schemas.Encode(golden)
+	require.NoError(t, err)
+	return out
+}
+
+func compact(t *testing.T, raw []byte) string {
+	var buf bytes.Buffer
+	require.NoError(t, json.Compact(&buf, raw))
+	return buf.String()
+}

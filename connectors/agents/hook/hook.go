@@ -1,0 +1,264 @@
+// Package hook is the way in for agent programs that run a command before they
+// use a tool: the host writes the call to the command's standard input, nod
+// decides or asks a person, and the command writes one JSON object back.
+//
+// There is one path for all hosts (Run); what differs is a Dialect each.
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/schemas"
+)
+
+// OnUnavailable is what happens to a call when nod is not running.
+type OnUnavailable string
+
+// The ways to go on without nod. Any other value means UnavailableDeny.
+const (
+	UnavailableAsk  OnUnavailable = "ask"  // the host asks its own user
+	UnavailableDeny OnUnavailable = "deny" // the call is refused
+)
+
+// Options of a hook.
+type Options struct {
+	// HostTimeout is how long the host waits for the hook. The hook answers
+	// deny 30 s before that, because some hosts run the tool of a hook that they
+	// had to kill. Zero means the shortest default any host has.
+	HostTimeout time.Duration
+	// OnUnavailable is UnavailableAsk where empty.
+	OnUnavailable OnUnavailable
+	// Host, User and SessionLabel are shown to people. Where SessionLabel is
+	// empty it is the working directory's last element.
+	Host, User, SessionLabel string
+	// Stderr gets one line about what went wrong, never what was asked.
+	Stderr io.Writer
+}
+
+const (
+	shortestHostTimeout = 60 * time.Second
+	margin              = 30 * time.Second
+	connectWithin       = 10 * time.Second
+	withdrawWithin      = 5 * time.Second
+	// maxInput is far above what nod carries, so that a request that is only
+	// too large is refused in the host's own words.
+	maxInput = 4 << 20
+)
+
+func (o Options) deadline() time.Duration {
+	host := o.HostTimeout
+	if host <= 0 {
+		host = shortestHostTimeout
+	}
+	return max(host-margin, host/2)
+}
+
+// Connect makes the way to nod. Its error is of code UNAVAILABLE where nod is
+// not running.
+type Connect func(context.Context) (agents.Asker, error)
+
+var (
+	errDeadline = errors.New("nobody answered before the hook's deadline")
+	errLate     = errors.New("nod did not answer in time")
+)
+
+// Run answers one call of host and returns the process's exit code. Whatever
+// happens, it writes exactly one JSON object to stdout, and an allow only after
+// the Asker allowed this call. It ends early when ctx does (see Lifetime), or
+// at its own deadline; what it asked is then withdrawn.
+func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, connect Connect, o Options) (exit int) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.deadline(), errDeadline)
+	defer cancel()
+	h := &run{host: host, connect: connect, opts: o, stdout: stdout}
+	defer func() {
+		if p := recover(); p != nil {
+			exit = h.panicked(p)
+		}
+	}()
+
+	if err := h.read(ctx, stdin); err != nil {
+		h.note(err)
+		return h.reply(deny("nod refused the call: " + err.Error()))
+	}
+	if h.call.Ignore != "" {
+		h.note(errors.New(h.call.Ignore))
+		return h.reply(Verdict{Effect: Leave})
+	}
+	asker, err := h.dial(ctx)
+	if err != nil {
+		h.note(err)
+		return h.reply(h.withoutNod(err))
+	}
+	return h.ask(ctx, asker)
+}
+
+// run is one call of a hook.
+type run struct {
+	host    Host
+	connect Connect
+	opts    Options
+	stdout  io.Writer
+	call    Call // as far as it was understood
+	replied bool
+}
+
+// read takes the host's input whole and checks what every dialect needs.
+func (h *run) read(ctx context.Context, stdin io.Reader) error {
+	input, err := guard(ctx, "reading the hook's input", func(context.Context) ([]byte, error) {
+		return io.ReadAll(io.LimitReader(stdin, maxInput+1))
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the hook's input: %w", err)
+	case len(input) > maxInput:
+		return fmt.Errorf("the hook's input is larger than %d MiB", maxInput>>20)
+	case !utf8.Valid(input):
+		return errors.New("the hook's input is not UTF-8")
+	}
+	h.call, err = h.host.Dialect.Read(input)
+	if err != nil || h.call.Ignore != "" {
+		return err
+	}
+	return h.call.check()
+}
+
+// check refuses a call that cannot be shown whole or not be told apart.
+func (c Call) check() error {
+	switch {
+	case c.SessionID == "":
+		return errors.New("the hook's input names no session")
+	case c.ToolName == "":
+		return errors.New("the hook's input names no tool")
+	case !isObject(c.Input):
+		return errors.New("the tool's input is not a JSON object")
+	}
+	return nil
+}
+
+func (h *run) dial(ctx context.Context) (agents.Asker, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, connectWithin, errLate)
+	defer cancel()
+	asker, err := guard(limited, "connecting to nod", h.connect)
+	if err == nil && asker == nil {
+		err = errors.New("connecting to nod gave nothing")
+	}
+	return asker, err
+}
+
+// withoutNod is the verdict where nod could not be reached: the host's own
+// prompt may take over only where nod does not run at all.
+func (h *run) withoutNod(err error) Verdict {
+	missing := errors.Is(err, errLate) || errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
+	ask := h.opts.OnUnavailable == UnavailableAsk || h.opts.OnUnavailable == ""
+	switch {
+	case missing && ask:
+		return Verdict{Effect: AskHost, Reason: "nod cannot be reached, so you are asked here: " + err.Error()}
+	case missing:
+		return deny("nod cannot be reached, and calls are refused without it: " + err.Error())
+	}
+	return deny("nod could not be asked: " + err.Error())
+}
+
+// ask puts the call to nod and replies with the decision. The reply goes out
+// before a withdrawal: the host may be about to kill the process.
+func (h *run) ask(ctx context.Context, asker agents.Asker) int {
+	r, err := newRequest(h.host, h.call, h.opts)
+	if err != nil {
+		h.note(err)
+		return h.reply(deny("nod refused the call: " + err.Error()))
+	}
+	d, err := guard(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) {
+		return asker.Ask(ctx, r)
+	})
+	if err == nil {
+		return h.reply(verdict(h.call, r, d))
+	}
+	h.note(err)
+	exit := h.reply(deny(refusal(err)))
+	if mayBeOpen(err) {
+		h.withdraw(ctx, asker, r, err.Error())
+	}
+	return exit
+}
+
+// withdraw takes r back, even though ctx may have ended.
+func (h *run) withdraw(ctx context.Context, asker agents.Asker, r schemas.Request, reason string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
+	defer cancel()
+	_, err := guard(ctx, "withdrawing the request", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, asker.Withdraw(ctx, r.SessionID, r.PendingID, reason)
+	})
+	if err != nil {
+		h.note(err)
+	}
+}
+
+// mayBeOpen reports whether a request whose asking failed so may be waiting
+// for a person. A refusal leaves nothing behind, and after a CONFLICT the id
+// is somebody else's, whose request is not ours to withdraw.
+func mayBeOpen(err error) bool {
+	var refused *schemas.Error
+	if !errors.As(err, &refused) {
+		return true
+	}
+	return refused.Code == schemas.CodeUnavailable || refused.Code == schemas.CodeInternal
+}
+
+func refusal(err error) string {
+	if errors.Is(err, errDeadline) {
+		return "Nobody answered in time, so the call is denied and no longer waits for an answer."
+	}
+	return "Not allowed, because nod could not get a decision: " + err.Error()
+}
+
+// reply writes v once; a second reply is dropped.
+func (h *run) reply(v Verdict) int {
+	if h.replied {
+		return exitBlock
+	}
+	out, exit := h.host.Dialect.Reply(h.call, v)
+	h.replied = true
+	if _, err := h.stdout.Write(append(out, '\n')); err != nil {
+		h.note(fmt.Errorf("write the answer: %w", err))
+		return exitBlock
+	}
+	return exit
+}
+
+// exitBlock is what most hosts take as a refusal without reading stdout.
+const exitBlock = 2
+
+// panicked answers after a fault of nod's own code.
+func (h *run) panicked(p any) (exit int) {
+	h.note(fmt.Errorf("internal error: %v", p))
+	if h.replied {
+		return exitBlock
+	}
+	defer func() {
+		if recover() != nil { // the dialect itself is at fault
+			_, _ = io.WriteString(h.stdout, "{}\n")
+			exit = exitBlock
+		}
+	}()
+	return h.reply(deny("nod failed on this call and refused it."))
+}
+
+// note tells the person who debugs a hook what happened, in one line.
+func (h *run) note(err error) {
+	if h.opts.Stderr != nil {
+		line := strings.Join(strings.Fields(err.Error()), " ")
+		_, _ = fmt.Fprintf(h.opts.Stderr, "nod hook %s: %s\n", h.host.Name, line)
+	}
+}
+
+func isObject(raw json.RawMessage) bool {
+	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
+}

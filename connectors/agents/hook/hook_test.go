@@ -1,0 +1,268 @@
+package hook_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	permissionCall = `{"session_id":"s1","cwd":"/w","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"ls"}}`
+	preToolCall    = `{"session_id":"s1","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}`
+)
+
+// TestInputIsByteFaithful: what people are shown and what runs is what the
+// agent said, to the last digit.
+func TestInputIsByteFaithful(t *testing.T) {
+	const members = `"n":12345678901234567890,"f":1.0,"e":1E400,"z":-0,"u":"\u00e9\ud83d\ude00é<&>\u2028","a":{"b":[1,{"c":null}]},"A":1,"a":2`
+	stdin := `{"session_id":"s1","cwd":"/w \"x\"","hook_event_name":"PermissionRequest","tool_name":"T","tool_input":{` + members + `}}`
+	nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
+	got := run(t, t.Context(), strings.NewReader(stdin), nod.connect, hook.Options{})
+
+	assert.Equal(t, `{`+members+`,"cwd":"/w \"x\""}`, string(nod.asked().ActionDetails))
+	assert.Contains(t, got.stdout, `"updatedInput":{`+members+`}`)
+}
+
+func TestWithoutToolUseIDEveryAskingIsItsOwn(t *testing.T) {
+	ask := func() *schemas.Request {
+		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
+		run(t, t.Context(), strings.NewReader(permissionCall), nod.connect, hook.Options{})
+		return nod.asked()
+	}
+	a, b := ask(), ask()
+	assert.NotEqual(t, a.PendingID, b.PendingID, "the same command asked twice is two requests")
+	assert.False(t, a.Rejoin)
+}
+
+// TestSuggestionsThatCannotBeOffered: a rule is offered only where a person
+// can be told the whole of it.
+func TestSuggestionsThatCannotBeOffered(t *testing.T) {
+	rule := func(content string) string {
+		return `[{"type":"addRules","behavior":"allow","destination":"session","rules":[{"toolName":"Bash","ruleContent":"` + content + `"}]}]`
+	}
+	for name, suggestions := range map[string]string{
+		"no list":            `{"type":"addRules"}`,
+		"not objects":        `[1,null,"x",[]]`,
+		"a mode":             `[{"type":"setMode","mode":"bypassPermissions","destination":"session"}]`,
+		"a replaced list":    `[{"type":"replaceRules","behavior":"allow","destination":"session","rules":[{"toolName":"Bash"}]}]`,
+		"a rule that denies": `[{"type":"addRules","behavior":"deny","destination":"session","rules":[{"toolName":"Bash"}]}]`,
+		"no rules":           `[{"type":"addRules","behavior":"allow","destination":"session","rules":[]}]`,
+		"no tool":            `[{"type":"addRules","behavior":"allow","destination":"session","rules":[{"ruleContent":"x"}]}]`,
+		"unknown place":      `[{"type":"addRules","behavior":"allow","destination":"everywhere","rules":[{"toolName":"Bash"}]}]`,
+		"a line break":       rule(`ls\nrm -rf /`),
+		"a bidi character":   rule(`ls \u202e`),
+		"too long":           rule(strings.Repeat("x", 300)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdin := strings.TrimSuffix(permissionCall, "}") + `,"permission_suggestions":` + suggestions + `}`
+			nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
+			run(t, t.Context(), strings.NewReader(stdin), nod.connect, hook.Options{})
+			require.NotNil(t, nod.asked(), "the request is no worse for it")
+			assert.Equal(t, schemas.DefaultOptions(), nod.asked().Options)
+		})
+	}
+}
+
+func TestRuleRemembersNoMoreThanItsNameSays(t *testing.T) {
+	stdin := strings.TrimSuffix(permissionCall, "}") + `,"permission_suggestions":[{"type":"addRules","behavior":"allow","destination":"userSettings",` +
+		`"rules":[{"toolName":"Bash"},{"toolName":"Read","ruleContent":"//a/**"}],"directories":["/"],"mode":"bypassPermissions"}]}`
+	nod := &fakeNod{t: t, ask: func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+		o, ok := r.OptionOfKind(schemas.AllowAlways)
+		require.True(t, ok)
+		assert.Equal(t, "Always allow every use of Bash, Read(//a/**) (Claude Code remembers it in your own Claude settings, for all projects; nod cannot revoke it)", o.Name)
+		return decides(schemas.Decision{
+			Outcome: schemas.Allowed, OptionID: o.OptionID, OptionKind: o.Kind, By: schemas.By{Kind: schemas.ByHuman},
+		})(ctx, r)
+	}}
+	got := run(t, t.Context(), strings.NewReader(stdin), nod.connect, hook.Options{})
+	assert.Contains(t, got.stdout, `"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash"},{"toolName":"Read","ruleContent":"//a/**"}],"behavior":"allow","destination":"userSettings"}]`)
+}
+
+// TestDeadline: the hook answers deny before its host would kill it, and takes
+// the request back, even from an Asker that does not listen.
+func TestDeadline(t *testing.T) {
+	for name, c := range map[string]struct{ host, want time.Duration }{
+		"as installed":                {24 * time.Hour, 24*time.Hour - 30*time.Second},
+		"as a host that says nothing": {0, 30 * time.Second},
+		"shorter than the margin":     {20 * time.Second, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				deaf := make(chan struct{})
+				nod := &fakeNod{t: t, ask: func(context.Context, schemas.Request) (schemas.Decision, error) {
+					<-deaf
+					return schemas.Decision{Outcome: schemas.Allowed}, nil
+				}}
+				begin := time.Now()
+				got := run(t, t.Context(), strings.NewReader(preToolCall), nod.connect, hook.Options{HostTimeout: c.host})
+				close(deaf)
+
+				assert.Equal(t, c.want, time.Since(begin))
+				assert.Contains(t, got.stdout, `"permissionDecision":"deny"`)
+				assert.Contains(t, got.stdout, "Nobody answered in time")
+				assert.Zero(t, got.exit)
+				assert.NotEmpty(t, nod.withdrawn())
+			})
+		})
+	}
+}
+
+func TestWithdrawalIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stdout bytes.Buffer
+		stuck := &stuckNod{release: make(chan struct{}), replied: func() bool { return stdout.Len() > 0 }}
+		ctx, cancel := context.WithCancel(t.Context())
+		stuck.asked = cancel
+		begin := time.Now()
+		exit := hook.Run(ctx, hook.ClaudeCode(), strings.NewReader(permissionCall), &stdout,
+			func(context.Context) (agents.Asker, error) { return stuck, nil }, hook.Options{})
+		close(stuck.release)
+
+		assert.Zero(t, exit)
+		assert.True(t, stuck.sawReply.Load(), "the reply goes out before the withdrawal")
+		assert.Equal(t, 5*time.Second, time.Since(begin))
+	})
+}
+
+// stuckNod hangs in all it does.
+type stuckNod struct {
+	asked    func()
+	release  chan struct{}
+	replied  func() bool
+	sawReply atomic.Bool
+}
+
+func (s *stuckNod) Ask(context.Context, schemas.Request) (schemas.Decision, error) {
+	s.asked()
+	<-s.release
+	return schemas.Decision{}, errors.New("late")
+}
+
+func (s *stuckNod) Withdraw(context.Context, string, string, string) error {
+	s.sawReply.Store(s.replied())
+	<-s.release
+	panic("late")
+}
+
+func TestConnectThatHangsIsNodDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		got := run(t, t.Context(), strings.NewReader(preToolCall), func(context.Context) (agents.Asker, error) {
+			<-release
+			return nil, nil
+		}, hook.Options{HostTimeout: time.Hour})
+		close(release)
+		assert.Contains(t, got.stdout, `"permissionDecision":"ask"`)
+	})
+}
+
+func TestConnectFaultsAreNotNodDown(t *testing.T) {
+	for name, connect := range map[string]hook.Connect{
+		"panic":   func(context.Context) (agents.Asker, error) { panic("boom") },
+		"nothing": func(context.Context) (agents.Asker, error) { return nil, nil },
+		"other":   func(context.Context) (agents.Asker, error) { return nil, errors.New("keys unreadable") },
+		"none":    nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, t.Context(), strings.NewReader(preToolCall), connect, hook.Options{})
+			oneObject(t, got.stdout)
+			assert.Contains(t, got.stdout, `"permissionDecision":"deny"`)
+			assert.Equal(t, 1, strings.Count(got.stderr, "\n"))
+		})
+	}
+}
+
+func TestBadStdin(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	endless, w := io.Pipe()
+	t.Cleanup(func() { _ = w.Close() })
+	for name, c := range map[string]struct {
+		ctx   context.Context
+		stdin io.Reader
+		want  string
+	}{
+		"too large":     {t.Context(), io.MultiReader(strings.NewReader(preToolCall), bytes.NewReader(make([]byte, 5<<20))), "larger than 4 MiB"},
+		"never ends":    {gone, endless, "context canceled"},
+		"fails":         {t.Context(), iotestErr{}, "input/output error"},
+		"panics":        {t.Context(), nil, "internal error"},
+		"not UTF-8":     {t.Context(), strings.NewReader(strings.Replace(preToolCall, "ls", "l\xff", 1)), "not UTF-8"},
+		"nested deeply": {t.Context(), strings.NewReader(strings.Replace(preToolCall, `"ls"`, strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000), 1)), "exceeded max depth"},
+		"event no text": {t.Context(), strings.NewReader(`{"hook_event_name":["PreToolUse"]}`), "not as expected"},
+		"a list":        {t.Context(), strings.NewReader(`[` + preToolCall + `]`), "not as expected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nod := &fakeNod{t: t}
+			got := run(t, c.ctx, c.stdin, nod.connect, hook.Options{})
+			assert.Equal(t, 2, got.exit, "blocks where stdout is not read")
+			assert.Contains(t, oneObject(t, got.stdout), "decision")
+			assert.Contains(t, got.stderr, c.want)
+			assert.Equal(t, 1, strings.Count(got.stderr, "\n"))
+			assert.Nil(t, nod.asked())
+		})
+	}
+}
+
+type iotestErr struct{}
+
+func (iotestErr) Read([]byte) (int, error) { return 0, errors.New("input/output error") }
+
+func TestUnwritableStdoutBlocks(t *testing.T) {
+	nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
+	r, w := io.Pipe()
+	require.NoError(t, r.Close())
+	assert.Equal(t, 2, hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(permissionCall), w, nod.connect, hook.Options{}))
+}
+
+// faultyDialect panics where it is told to.
+type faultyDialect struct{ read, reply bool }
+
+func (f faultyDialect) Read(in []byte) (hook.Call, error) {
+	if f.read {
+		panic("read")
+	}
+	return hook.ClaudeCode().Dialect.Read(in)
+}
+
+func (f faultyDialect) Reply(c hook.Call, v hook.Verdict) ([]byte, int) {
+	if f.reply {
+		panic("reply")
+	}
+	return hook.ClaudeCode().Dialect.Reply(c, v)
+}
+
+func TestFaultsOfNodsOwnCodeBlock(t *testing.T) {
+	for name, d := range map[string]faultyDialect{
+		"reading": {read: true}, "replying": {reply: true}, "both": {read: true, reply: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
+			host := hook.ClaudeCode()
+			host.Dialect = d
+			var stdout bytes.Buffer
+			exit := hook.Run(t.Context(), host, strings.NewReader(preToolCall), &stdout, nod.connect, hook.Options{})
+			assert.Equal(t, 2, exit)
+			assert.False(t, allows(t, stdout.String()))
+		})
+	}
+}
+
+// TestZeroVerdictRefuses: a dialect that forgets an effect must not allow.
+func TestZeroVerdictRefuses(t *testing.T) {
+	for _, event := range []string{"PermissionRequest", "PreToolUse"} {
+		out, _ := hook.ClaudeCode().Dialect.Reply(hook.Call{Event: event}, hook.Verdict{})
+		assert.Contains(t, string(out), `"deny"`)
+	}
+}

@@ -1,0 +1,174 @@
+package hook
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// InstallOptions say where and how a hook is installed.
+type InstallOptions struct {
+	// Settings is the file to change. Where it is empty, it is the host's file
+	// in the current directory's project, or else the user's own.
+	Settings  string
+	Project   bool
+	Strict    bool // gate every tool call, not only what the host would ask about
+	Uninstall bool
+	DryRun    bool // change nothing, only say what would
+	// Command replaces nod's own path: shell words, already quoted.
+	Command string
+	// Args are added to the command, such as --on-unavailable deny.
+	Args []string
+}
+
+// Install adds nod's hooks to host's settings, or takes them out, and returns
+// what it changed. It is idempotent, keeps every other byte of the file, and
+// on an error has changed nothing. An installation never loosens: hooks of an
+// earlier strict one stay, brought up to date, until they are uninstalled.
+func Install(host Host, o InstallOptions) (Change, error) {
+	path, err := settingsPath(host, o)
+	if err != nil {
+		return Change{}, err
+	}
+	change, err := open(path)
+	if err != nil {
+		return Change{}, err
+	}
+	doc, err := parseDocument(change.Path, change.Before)
+	if err != nil {
+		return Change{}, err
+	}
+	if o.Uninstall {
+		change.After = change.Before
+		if doc.removeHooks(ownCommand(host)) {
+			change.After = doc.bytes()
+		}
+	} else {
+		if err := install(doc, host, o); err != nil {
+			return Change{}, err
+		}
+		change.After = doc.bytes()
+		if doc.isTrue(host.Setup.Off) {
+			change.Warning = fmt.Sprintf("%s says %q: no hook runs until that is removed", change.Path, host.Setup.Off)
+		}
+	}
+	if o.DryRun {
+		return change, nil
+	}
+	return change, change.write()
+}
+
+func settingsPath(host Host, o InstallOptions) (string, error) {
+	s := host.Setup
+	if o.Settings != "" {
+		return filepath.Abs(o.Settings)
+	}
+	if o.Project {
+		return filepath.Abs(filepath.Join(s.Dir, s.File))
+	}
+	if dir := os.Getenv(s.DirEnv); dir != "" {
+		return filepath.Abs(filepath.Join(dir, s.File))
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find %s's settings: %w; name the file with --settings", host.Agent, err)
+	}
+	return filepath.Join(home, s.Dir, s.File), nil
+}
+
+func install(doc *document, host Host, o InstallOptions) error {
+	command, err := hookCommand(host, o)
+	if err != nil {
+		return err
+	}
+	ours := ownCommand(host)
+	s := host.Setup
+	entry := hookEntry{Type: "command", Command: command, Timeout: int64(s.Timeout / s.Unit)}
+	for _, event := range append(slices.Clone(s.Events), s.Strict...) {
+		wanted := o.Strict || slices.Contains(s.Events, event)
+		if err := doc.setHook(event, s.Matcher, entry, ours, wanted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hookCommand is the shell command that the host runs.
+func hookCommand(host Host, o InstallOptions) (string, error) {
+	program := o.Command
+	if program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", fmt.Errorf("find nod's own path: %w; name it with --command", err)
+		}
+		if isTemporary(self) {
+			return "", errors.New("this nod was started by `go run` and will be gone: build or install it first (go install ./cmd/nod), or name a lasting one with --command")
+		}
+		program = quote(launcher(self))
+	}
+	words := []string{program, "hook", host.Name, timeoutFlag, fmt.Sprintf("%ds", int(host.Setup.Timeout.Seconds()))}
+	for _, a := range o.Args {
+		words = append(words, quote(a))
+	}
+	return strings.Join(words, " "), nil
+}
+
+const timeoutFlag = "--host-timeout"
+
+// ownCommand recognises the commands that Install writes for host, wherever
+// nod was at the time: a program called nod, or nod's own flag behind it.
+func ownCommand(host Host) func(command string) bool {
+	call := `\s+hook\s+` + regexp.QuoteMeta(host.Name)
+	named := regexp.MustCompile(`^(?:'(?:[^']|'\\'')*[/\\]nod(?:\.exe)?'|"[^"]*[/\\]nod(?:\.exe)?"|(?:\S*[/\\])?nod(?:\.exe)?)` + call + `(?:\s|$)`)
+	flagged := regexp.MustCompile(call + `\s+` + timeoutFlag + `\s`)
+	return func(command string) bool {
+		command = strings.TrimSpace(command)
+		return named.MatchString(command) || flagged.MatchString(command)
+	}
+}
+
+// launcher is the path by which the program self will still be found later:
+// the one in PATH where that leads to it, since a package manager's versioned
+// path is gone after an upgrade. Hosts may run hooks without any PATH, so it
+// is absolute.
+func launcher(self string) string {
+	found, err := exec.LookPath(filepath.Base(self))
+	if err != nil || !sameFile(found, self) {
+		return self
+	}
+	if found, err = filepath.Abs(found); err != nil {
+		return self
+	}
+	return found
+}
+
+// isTemporary recognises where go run and go test build.
+func isTemporary(path string) bool {
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(path), "/"), func(dir string) bool {
+		return strings.HasPrefix(dir, "go-build")
+	})
+}
+
+func sameFile(a, b string) bool {
+	ai, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	bi, err := os.Stat(b)
+	return err == nil && os.SameFile(ai, bi)
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./+,:@%=-]+$`)
+
+// quote makes s one word of a POSIX shell.
+func quote(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

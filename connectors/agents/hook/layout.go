@@ -1,0 +1,115 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// What is here keeps a settings file looking as its owner wrote it.
+
+// siblingExtra is the space before a name and after its colon as obj's last
+// member has it.
+func siblingExtra(obj *hujson.Object) (before, colon hujson.Extra) {
+	last := obj.Members[len(obj.Members)-1] // only called for objects with members
+	return slices.Clone(last.Name.BeforeExtra), slices.Clone(last.Value.BeforeExtra)
+}
+
+func (d *document) addMember(obj *hujson.Object, depth int, name string, value any) error {
+	before, inline := d.space(len(obj.Members), depth, func(i int) hujson.Extra { return obj.Members[i].Name.BeforeExtra })
+	v, err := d.render(value, before, inline)
+	if err != nil {
+		return err
+	}
+	v.BeforeExtra = hujson.Extra(" ")
+	if inline {
+		_, v.BeforeExtra = siblingExtra(obj)
+	}
+	if len(obj.Members) == 0 {
+		obj.AfterExtra = d.line(depth - 1)
+	}
+	obj.Members = append(obj.Members, hujson.ObjectMember{
+		Name:  hujson.Value{BeforeExtra: before, Value: hujson.String(name)},
+		Value: v,
+	})
+	return nil
+}
+
+func (d *document) addElement(arr *hujson.Array, depth int, value any) error {
+	before, inline := d.space(len(arr.Elements), depth, func(i int) hujson.Extra { return arr.Elements[i].BeforeExtra })
+	v, err := d.render(value, before, inline)
+	if err != nil {
+		return err
+	}
+	v.BeforeExtra = before
+	if len(arr.Elements) == 0 {
+		arr.AfterExtra = d.line(depth - 1)
+	}
+	arr.Elements = append(arr.Elements, v)
+	return nil
+}
+
+// space is what goes before a new last entry of a container with n entries: as
+// before its last one, or a line of its own in an empty container. It is inline
+// where the container is written on one line.
+func (d *document) space(n, depth int, extra func(int) hujson.Extra) (before hujson.Extra, inline bool) {
+	if n == 0 {
+		return d.line(depth), false
+	}
+	before = slices.Clone(extra(n - 1))
+	_, multi := lastLine(before)
+	return before, !multi
+}
+
+func (d *document) line(depth int) hujson.Extra {
+	return hujson.Extra(d.newline + strings.Repeat(d.indent, depth))
+}
+
+// render writes value as the file is written: in lines behind the indentation
+// of before, or inline.
+func (d *document) render(value any, before hujson.Extra, inline bool) (hujson.Value, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if !inline {
+		prefix, _ := lastLine(before)
+		enc.SetIndent(prefix, d.indent)
+	}
+	if err := enc.Encode(value); err != nil {
+		return hujson.Value{}, fmt.Errorf("write nod's hook: %w", err)
+	}
+	text := bytes.ReplaceAll(bytes.TrimSpace(buf.Bytes()), []byte("\n"), []byte(d.newline))
+	return hujson.Parse(text)
+}
+
+// lastLine is what follows the last line break of extra, if it has one.
+func lastLine(extra hujson.Extra) (indent string, multi bool) {
+	i := bytes.LastIndexByte(extra, '\n')
+	return string(extra[i+1:]), i >= 0
+}
+
+func removeElement(arr *hujson.Array, i int) {
+	first := arr.Elements[i].BeforeExtra
+	arr.Elements = slices.Delete(arr.Elements, i, i+1)
+	switch {
+	case len(arr.Elements) == 0:
+		arr.AfterExtra = nil
+	case i == 0:
+		arr.Elements[0].BeforeExtra = first
+	}
+}
+
+func removeMember(obj *hujson.Object, i int) {
+	first := obj.Members[i].Name.BeforeExtra
+	obj.Members = slices.Delete(obj.Members, i, i+1)
+	switch {
+	case len(obj.Members) == 0:
+		obj.AfterExtra = nil
+	case i == 0:
+		obj.Members[0].Name.BeforeExtra = first
+	}
+}

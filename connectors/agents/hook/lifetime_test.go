@@ -1,0 +1,120 @@
+//go:build unix
+
+package hook_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const asHook = "NOD_TEST_AS_HOOK"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asHook) != "" {
+		os.Exit(hookProcess())
+	}
+	os.Exit(m.Run())
+}
+
+// hookProcess is a hook as cmd runs it, with an Asker that waits for ever and
+// tells on descriptor 3 what it is told.
+func hookProcess() int {
+	ctx, stop := hook.Lifetime(context.Background(), os.Stdout)
+	defer stop()
+	asker := tellingNod{os.NewFile(3, "events")}
+	return hook.Run(ctx, hook.ClaudeCode(), os.Stdin, os.Stdout,
+		func(context.Context) (agents.Asker, error) { return asker, nil }, hook.Options{Stderr: os.Stderr})
+}
+
+type tellingNod struct{ events io.Writer }
+
+func (n tellingNod) Ask(ctx context.Context, _ schemas.Request) (schemas.Decision, error) {
+	fmt.Fprintln(n.events, "asked")
+	<-ctx.Done()
+	return schemas.Decision{}, ctx.Err()
+}
+
+func (n tellingNod) Withdraw(_ context.Context, session, id, reason string) error {
+	fmt.Fprintf(n.events, "withdrawn %s.%s: %s\n", session, id, reason)
+	return nil
+}
+
+// child is a hook in a process of its own that has asked and waits.
+type child struct {
+	cmd    *exec.Cmd
+	stdout *os.File
+	stderr *strings.Builder
+	events *bufio.Reader
+}
+
+func startChild(t *testing.T) child {
+	t.Helper()
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = r.Close() })
+		return r, w
+	}
+	c := child{cmd: exec.Command(os.Args[0]), stderr: &strings.Builder{}}
+	var out, events *os.File
+	c.stdout, out = pipe()
+	eventsRead, events := pipe()
+	c.events = bufio.NewReader(eventsRead)
+	c.cmd.Env = append(os.Environ(), asHook+"=1")
+	c.cmd.Stdin = strings.NewReader(preToolCall)
+	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = out, c.stderr, []*os.File{events}
+	require.NoError(t, c.cmd.Start())
+	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
+	require.NoError(t, out.Close())
+	require.NoError(t, events.Close())
+	assert.Equal(t, "asked\n", c.event(t))
+	return c
+}
+
+func (c child) event(t *testing.T) string {
+	t.Helper()
+	line, err := c.events.ReadString('\n')
+	require.NoError(t, err, "the hook ended: %s", c.stderr)
+	return line
+}
+
+func TestSignalsWithdraw(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			c := startChild(t)
+			require.NoError(t, c.cmd.Process.Signal(sig))
+
+			assert.Regexp(t, `^withdrawn s1\.t1: `+sig.String()+` signal received\n$`, c.event(t))
+			out, err := io.ReadAll(c.stdout)
+			require.NoError(t, err)
+			oneObject(t, string(out))
+			assert.Contains(t, string(out), `"permissionDecision":"deny"`)
+			assert.NoError(t, c.cmd.Wait(), "exit code")
+			assert.Equal(t, 1, strings.Count(c.stderr.String(), "\n"), c.stderr)
+		})
+	}
+}
+
+// TestHostGoneWithdraws: a killed host signals nothing, but no longer reads.
+func TestHostGoneWithdraws(t *testing.T) {
+	c := startChild(t)
+	require.NoError(t, c.stdout.Close())
+
+	assert.Regexp(t, `^withdrawn s1\.t1: the host is gone`, c.event(t))
+	var exit *exec.ExitError
+	require.ErrorAs(t, c.cmd.Wait(), &exit)
+	assert.Equal(t, 2, exit.ExitCode(), "not killed by SIGPIPE before it could withdraw")
+}
