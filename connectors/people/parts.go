@@ -1,0 +1,187 @@
+package people
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Part is one piece of a prompt's full text. Channels lay parts out in their
+// order and leave none out.
+type Part struct {
+	// Label is nod's own word for the part or, where Field is set, the name of
+	// a field of the tool's input, which the agent chose.
+	Label string
+	Field bool
+	// Quote is set where Lines are the agent's text, whole: each line is set
+	// off, so that none can pass for nod's own.
+	Quote bool
+	// Lines have been through Line or Lines. Where Quote is not set, each
+	// starts with nod's own words or is a single value, and agent text in it
+	// runs to its end.
+	Lines []string
+}
+
+// Parts is everything that a person must see of p, in the order of reading:
+// which request, who wants what, the risk and why, the exact payload, where it
+// would happen, the agent's reason, when it expires and what happens then, and
+// the answers on offer. now is the broker's time. Of a decided prompt it shows
+// the outcome in place of the deadline and the answers.
+func Parts(p *schemas.Prompt, now time.Time) []Part {
+	details, cwd := inputOf(&p.Request)
+	parts := []Part{
+		{Label: "Request", Lines: lines(Line(p.PendingID), claim("task", p.Request.TaskID))},
+		{Label: "Session", Lines: lines(Line(p.SessionID), claim("labelled", p.Request.SessionLabel))},
+		{Label: "Agent", Lines: lines(Line(p.Agent), claim("calls itself", p.Request.AgentName))},
+		{Label: "Wants", Lines: lines(wants(&p.Request), claim("tool", p.Request.ToolName), claim("titled", p.Request.Title))},
+		{Label: "Risk", Lines: risk(p)},
+	}
+	if len(p.Request.Permissions) > 0 {
+		var tags []string
+		for _, tag := range p.Request.Permissions {
+			tags = append(tags, Line(tag))
+		}
+		parts = append(parts, Part{Label: "Permissions", Quote: true, Lines: tags})
+	}
+	parts = append(parts, details...)
+	if cwd != "" || p.Request.Kind == schemas.KindToolCall {
+		parts = append(parts, Part{Label: "Directory", Lines: lines(orElse(Line(cwd), "(not said)"), claim("project", p.Request.Project))})
+	}
+	parts = append(parts, Part{Label: "Host", Lines: lines(orElse(Line(p.Request.Host), "(not said)"), claim("user", p.Request.User))})
+	if p.Request.Reason != "" {
+		parts = append(parts, Part{Label: "Reason, in the agent's own words", Quote: true, Lines: Lines(p.Request.Reason)})
+	}
+	if p.Decision != nil {
+		return append(parts, Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p.Request.CreatedAt)}})
+	}
+	return append(parts,
+		Part{Label: "Expires", Lines: expiry(p, now)},
+		Part{Label: "Answers", Lines: answers(p.Request.Options)})
+}
+
+// Brief is what a channel shows of a prompt that does not fit there whole: a
+// bounded text, under 2,000 characters, that tells requests apart and where to
+// read all of p. The payload is not in it, so nothing may be allowed from it.
+func Brief(p *schemas.Prompt, now time.Time) []Part {
+	const width = 100
+	return []Part{
+		{Label: "Request", Lines: lines(Line(p.PendingID))},
+		{Label: "Session", Lines: lines(Line(p.SessionID))},
+		{Label: "Agent", Lines: lines(Line(p.Agent), cut(claim("calls itself", p.Request.AgentName), width))},
+		{Label: "Wants", Lines: lines(wants(&p.Request), cut(claim("tool", p.Request.ToolName), width))},
+		{Label: "Risk", Lines: lines(riskWord(p.Risk))},
+		{Label: "Begins", Lines: lines(Summary(p, width))},
+		{Label: "Expires", Lines: expiry(p, now)},
+		{Label: "In full", Lines: lines("it does not fit here, so it cannot be allowed here", "read it with: nod show "+Line(p.PendingID))},
+	}
+}
+
+func lines(all ...string) []string {
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+// claim is what the agent says of itself; it proves nothing.
+func claim(what, text string) string {
+	if text == "" {
+		return ""
+	}
+	return what + ": " + Line(text)
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+func wants(r *schemas.Request) string {
+	switch r.Kind {
+	case schemas.KindPermission:
+		return "to hold permissions in this session"
+	case schemas.KindQuestion:
+		return "an answer; it grants nothing"
+	}
+	switch r.ActionType {
+	case schemas.ActionCommand:
+		return "to run a command"
+	case schemas.ActionFileWrite:
+		return "to write a file"
+	case schemas.ActionFileRead:
+		return "to read a file"
+	case schemas.ActionNetwork:
+		return "to reach the network"
+	case schemas.ActionMCPTool:
+		return "to call an MCP tool"
+	}
+	return "to use a tool"
+}
+
+func risk(p *schemas.Prompt) []string {
+	all := []string{riskWord(p.Risk)}
+	for _, reason := range p.Reasons {
+		all = append(all, "because: "+Line(reason))
+	}
+	return all
+}
+
+// riskWord is the risk; one that is not known is not called low.
+func riskWord(r schemas.Risk) string {
+	switch r {
+	case schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh:
+		return string(r)
+	}
+	return "unknown"
+}
+
+func expiry(p *schemas.Prompt, now time.Time) []string {
+	then := "unanswered, it is denied automatically"
+	switch p.Request.Kind {
+	case schemas.KindPermission:
+		then = "unanswered, nothing is granted and the agent is told that it timed out"
+	case schemas.KindQuestion:
+		then = "unanswered, the agent is told that nobody answered"
+	}
+	if p.Deadline.IsZero() {
+		return []string{"(not said)", then}
+	}
+	at := p.Deadline.UTC().Format("2006-01-02 15:04:05 UTC")
+	if left := p.Deadline.Sub(now); left > 0 {
+		return []string{at + ", in " + Roughly(left), then}
+	}
+	return []string{at + ", which has passed", then}
+}
+
+var kindWords = map[schemas.OptionKind]string{
+	schemas.AllowOnce:    "allow once",
+	schemas.AllowAlways:  "allow always",
+	schemas.RejectOnce:   "deny",
+	schemas.RejectAlways: "deny always",
+}
+
+// answers says what each option does before it says how the agent calls it.
+func answers(options []schemas.Option) []string {
+	if len(options) == 0 {
+		options = schemas.DefaultOptions()
+	}
+	var all []string
+	for _, o := range options {
+		what := orElse(kindWords[o.Kind], "of a kind that nod does not know, allows nothing")
+		all = append(all, fmt.Sprintf("%s: %s", what, Line(o.Name)))
+	}
+	return all
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
+
+// fieldName shows a plain name as it is and any other quoted.
+func fieldName(name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return `"` + strings.ReplaceAll(Line(name), `"`, `\"`) + `"`
+}

@@ -1,0 +1,159 @@
+package people
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// A field is one field of a tool's input, as the agent sent it.
+type field struct {
+	name string
+	raw  json.RawMessage
+}
+
+// mainFields come first, so that what acts is read before what explains.
+var mainFields = []string{"command", "file_path", "notebook_path", "path", "url"}
+
+// inputOf shows the whole of a request's action details, and apart from them
+// the directory where it says so as a text.
+func inputOf(r *schemas.Request) (parts []Part, cwd string) {
+	raw := bytes.TrimSpace(r.ActionDetails)
+	fields, err := fieldsOf(raw)
+	if err != nil {
+		return []Part{{Label: "Input, as sent (" + err.Error() + ")", Quote: true, Lines: jsonLines(raw)}}, ""
+	}
+	rest := fields[:0]
+	for _, f := range fields {
+		if text, ok := textOf(f.raw); ok && f.name == "cwd" && text != "" {
+			cwd = text
+			continue
+		}
+		rest = append(rest, f)
+	}
+	if len(rest) == 0 {
+		if r.Kind != schemas.KindToolCall {
+			return nil, cwd
+		}
+		return []Part{{Label: "Input", Lines: []string{"(none)"}}}, cwd
+	}
+	slices.SortStableFunc(rest, func(a, b field) int { return order(a.name) - order(b.name) })
+	parts = []Part{{Label: "Input, exactly"}}
+	for _, f := range rest {
+		parts = append(parts, fieldPart(f))
+	}
+	return parts, cwd
+}
+
+func order(name string) int {
+	if i := slices.Index(mainFields, name); i >= 0 {
+		return i
+	}
+	return len(mainFields)
+}
+
+func fieldPart(f field) Part {
+	part := Part{Label: fieldName(f.name), Field: true}
+	text, ok := textOf(f.raw)
+	switch {
+	case ok && text == "":
+		part.Lines = []string{"(empty)"}
+	case ok:
+		part.Quote, part.Lines = true, Lines(text)
+	case bytes.IndexByte([]byte(`{["`), f.raw[0]) < 0 && len(f.raw) <= 40:
+		part.Lines = []string{Line(string(f.raw))} // a number, true, false or null
+	default:
+		part.Label += " (JSON)"
+		part.Quote, part.Lines = true, jsonLines(f.raw)
+	}
+	return part
+}
+
+// fieldsOf splits an object into its fields, in their order. It fails, saying
+// why, where taking it apart would not show all that was sent.
+func fieldsOf(raw json.RawMessage) ([]field, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	if raw[0] != '{' || !json.Valid(raw) {
+		return nil, fmt.Errorf("not an object")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := dec.Token(); err != nil {
+		return nil, fmt.Errorf("not an object")
+	}
+	var fields []field
+	seen := map[string]bool{}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return nil, fmt.Errorf("not an object")
+		}
+		f := field{name: name.(string)}
+		if err := dec.Decode(&f.raw); err != nil {
+			return nil, fmt.Errorf("not an object")
+		}
+		if seen[f.name] {
+			return nil, fmt.Errorf("it names a field twice")
+		}
+		if strings.ContainsRune(f.name, utf8.RuneError) {
+			return nil, fmt.Errorf("a field's name is no text")
+		}
+		seen[f.name] = true
+		fields = append(fields, f)
+	}
+	return fields, nil
+}
+
+// textOf returns the text that raw holds. It is false for what is no text, and
+// for a text that decoding would change, such as half a surrogate pair: that
+// is better read as it was sent.
+func textOf(raw json.RawMessage) (string, bool) {
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, !strings.ContainsRune(s, utf8.RuneError)
+}
+
+// maxIndented is how deeply nested JSON is still indented: the blanks grow with
+// the square of the depth.
+const maxIndented = 10
+
+// jsonLines shows JSON value by value, everything in it as it was sent.
+func jsonLines(raw json.RawMessage) []string {
+	indent := "  "
+	if depth(raw) > maxIndented {
+		indent = ""
+	}
+	var buf bytes.Buffer
+	if json.Indent(&buf, raw, "", indent) != nil {
+		return Lines(string(raw))
+	}
+	// The line breaks are nod's own here: inside JSON's strings they are \n.
+	var all []string
+	for line := range strings.Lines(buf.String()) {
+		all = append(all, Line(strings.TrimSuffix(line, "\n")))
+	}
+	return all
+}
+
+// depth is how deeply raw nests, or more where brackets stand in its strings.
+func depth(raw []byte) int {
+	deepest, now := 0, 0
+	for _, b := range raw {
+		switch b {
+		case '{', '[':
+			now++
+			deepest = max(deepest, now)
+		case '}', ']':
+			now--
+		}
+	}
+	return deepest
+}

@@ -1,0 +1,89 @@
+// Package people is what every connector that reaches people shares: the
+// interface it implements, the desk it works at, and the texts that a person
+// reads and says. A channel lays these texts out; it never makes its own.
+//
+// Whatever an agent supplied goes through Line or Lines before a person sees
+// it. Where the exact payload does not fit, there is no way to allow.
+package people
+
+import (
+	"context"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Ref is a channel's own handle of a message that it showed: enough for any
+// worker of the connector, after any restart, to edit or follow up on it. It
+// holds no secret. Empty where the channel has no handle.
+type Ref string
+
+// Carrier shows prompts to people on one channel and brings their answers
+// back. It never retries on its own: the connector actor is the only retry
+// loop, and an *Error tells it how. All methods may be called at once from
+// different goroutines, but never two at once for the same recipient.
+type Carrier interface {
+	// Run receives answers and brings them to desk until ctx ends, then
+	// returns promptly with ctx's error. An answer is acknowledged to the
+	// channel only after desk took it or refused it for good, so it may be
+	// reported twice, which is harmless. Any other error means that the
+	// channel is out of order; Run is then called again.
+	Run(ctx context.Context, desk Desk) error
+
+	// Prompt shows p to p.Recipient and says where. It returns only when the
+	// channel confirmed the message. After an error the message may have been
+	// shown all the same; a repeat is marked as one.
+	Prompt(ctx context.Context, p schemas.Prompt) (Ref, error)
+
+	// Settle replaces what ref shows by p's outcome: the buttons go, the
+	// command stays. Where the channel cannot edit, it follows up. It may be
+	// called twice and may overtake the prompt; a message that is gone is no
+	// error.
+	Settle(ctx context.Context, ref Ref, p schemas.Prompt) error
+}
+
+// Desk is what a connector may do with nod. Its errors are *schemas.Error,
+// which Refusal puts into words, or ctx's own.
+type Desk interface {
+	// Answer records what a person said. It returns the stored decision when
+	// this answer made it or said the same; success is shown only then. CONFLICT
+	// and STALE carry the decision that stands instead. UNAVAILABLE leaves open
+	// whether the answer counts: the person reads Recording, never "failed".
+	Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error)
+
+	// Pending lists what waits for an answer and may be shown on this
+	// connector, oldest first. Unknown and foreign ids list nothing.
+	Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error)
+
+	// Hold says that a client is there, or wants the session's input lock. The
+	// lease must be renewed before it ends; Granted is false once it is lost.
+	Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error)
+}
+
+// Error is how a Carrier says that a message did not get through. The zero
+// kind is a fault that may pass: try again with backoff.
+type Error struct {
+	After       time.Duration // the channel asked to wait this long
+	Permanent   bool          // trying again cannot help
+	Unreachable bool          // this person cannot be reached now; say so at once
+	Err         error         // what happened, without secrets; may be nil
+}
+
+// Error is one line that names what happened.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return e.Err.Error()
+	}
+	switch {
+	case e.Unreachable:
+		return "this person cannot be reached on this channel"
+	case e.Permanent:
+		return "the channel refused the message for good"
+	case e.After > 0:
+		return "the channel asks to wait " + Words(e.After)
+	}
+	return "the channel did not take the message"
+}
+
+// Unwrap returns what happened.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,81 @@
+package people
+
+import (
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// The columns of a plain terminal. Nod's own words start in the first column,
+// names of input fields in the third; the agent's lines start behind a bar,
+// and what was broken to fit goes on behind a broken bar.
+const (
+	labelWidth = 12
+	bar        = "│ "
+	brokenBar  = "┆ "
+	minWidth   = 40
+)
+
+// Text is the full text of p for a plain terminal of width columns: all of
+// Parts, whole. Width 0 breaks no line, for files and for channels that break
+// lines themselves. now is the broker's time.
+func Text(p *schemas.Prompt, now time.Time, width int) string {
+	return Layout(Parts(p, now), width)
+}
+
+// Layout sets parts for a plain terminal of width columns, each line ending in
+// a line break.
+func Layout(parts []Part, width int) string {
+	if width > 0 {
+		width = max(width, minWidth)
+	}
+	var b strings.Builder
+	for i, part := range parts {
+		quoted := part.Quote || part.Field || len(part.Lines) == 0
+		if i > 0 && !part.Field && (quoted || parts[i-1].Quote || parts[i-1].Field) {
+			b.WriteByte('\n')
+		}
+		part.write(&b, width)
+	}
+	return b.String()
+}
+
+func (p Part) write(b *strings.Builder, width int) {
+	indent := ""
+	if p.Field {
+		indent = "  "
+	}
+	switch {
+	case p.Quote:
+		writeRows(b, indent, indent+brokenBar, p.Label, width)
+		for _, line := range p.Lines {
+			writeRows(b, indent+bar, indent+brokenBar, line, width)
+		}
+	case p.Field:
+		writeRows(b, indent, indent+brokenBar, p.Label+": "+strings.Join(p.Lines, ""), width)
+	case len(p.Lines) == 0:
+		b.WriteString(p.Label + "\n")
+	default:
+		first := pad(p.Label, labelWidth)
+		for _, line := range p.Lines {
+			writeRows(b, first, pad("", labelWidth-2)+brokenBar, line, width)
+			first = pad("", labelWidth)
+		}
+	}
+}
+
+// writeRows writes s on as many rows as it takes, the first behind one prefix,
+// the others behind another of the same width.
+func writeRows(b *strings.Builder, first, next, s string, width int) {
+	room := 0
+	if width > 0 {
+		room = width - max(Cells(first), Cells(next))
+	}
+	for i, row := range wrap(s, room) {
+		if i > 0 {
+			first = next
+		}
+		b.WriteString(first + row + "\n")
+	}
+}

@@ -1,0 +1,248 @@
+package people
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/bidi"
+	"golang.org/x/text/unicode/norm"
+)
+
+// What is shown as it is up to these bounds is marked with its count beyond
+// them, so that nothing is pushed out of sight.
+const (
+	maxGap    = 24 // spaces and tabs in a row
+	maxBreaks = 4  // line breaks in a row
+	maxAccent = 3  // combining marks on one letter
+	maxRTL    = 40 // characters in one right-to-left mark
+)
+
+const (
+	lineBreak = "⏎"    // stands for a line break, never for itself
+	tab       = "⇥   " // stands for a tab
+)
+
+// Line shows text that an agent supplied on one line. The result holds only
+// printable characters, shows every character of s and differs for every two
+// different texts:
+//
+//   - what does not show, or melts into its neighbours, is marked by its
+//     number, ⟦U+202E⟧, with a count where it repeats, ⟦U+200B ×180⟧; a byte
+//     that is no text is ⟦0xFF⟧;
+//   - a line break is ⏎, a tab is ⇥;
+//   - long runs of blanks, and blanks at the very end, are counted:
+//     ⟦180 spaces⟧, ⟦12 line breaks⟧;
+//   - right-to-left text is held together as ⟦rtl … ltr⟧, so that it cannot
+//     rearrange what stands around it;
+//   - ⟦, ⟧, ⏎ and ⇥ themselves are marked, so that no mark can be forged.
+//
+// Letters of different scripts that merely look alike are shown as they are.
+func Line(s string) string { return strings.Join(Lines(s), "") }
+
+// Lines shows a text as Line does, broken where the text breaks its lines.
+// Each line but the last ends in ⏎ or in a mark that counts line breaks. A
+// caller starts each line with something of its own, so that none can pass
+// for nod's. An empty text has no lines.
+func Lines(s string) []string {
+	var m marker
+	for s != "" {
+		s = s[m.next(s):]
+	}
+	m.end()
+	return m.lines
+}
+
+// A marker writes text with its marks.
+type marker struct {
+	lines []string
+	line  strings.Builder
+	// cluster is what the line ends in that a combining mark could stand on;
+	// empty behind a mark or a blank.
+	cluster string
+}
+
+// next writes what s starts with and returns how many bytes that was.
+func (m *marker) next(s string) int {
+	if n := len(s) - len(strings.TrimLeft(s, " \t\n")); n > 0 {
+		m.blanks(s[:n], n == len(s))
+		return n
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	switch {
+	case m.hides(r, size):
+		return m.hidden(s[:size], s)
+	case rightToLeft(r):
+		return m.rightToLeft(s)
+	}
+	m.show(r)
+	return size
+}
+
+func (m *marker) show(r rune) {
+	m.line.WriteRune(r)
+	if standsAlone(r) {
+		m.cluster = ""
+	}
+	m.cluster += string(r)
+}
+
+func (m *marker) mark(format string, args ...any) {
+	fmt.Fprintf(&m.line, "⟦"+format+"⟧", args...)
+	m.cluster = ""
+}
+
+func (m *marker) end() {
+	if m.line.Len() > 0 {
+		m.lines = append(m.lines, m.line.String())
+	}
+	m.line.Reset()
+	m.cluster = ""
+}
+
+// hidden marks one character with the repeats of it that s starts with. What
+// is hidden once is hidden again right behind its own mark.
+func (m *marker) hidden(char, s string) int {
+	n := 1
+	for strings.HasPrefix(s[n*len(char):], char) {
+		n++
+	}
+	name := fmt.Sprintf("0x%02X", char[0])
+	if r, size := utf8.DecodeRuneInString(char); r != utf8.RuneError || size > 1 {
+		name = fmt.Sprintf("U+%04X", r)
+	}
+	if n > 1 {
+		name = fmt.Sprintf("%s ×%d", name, n)
+	}
+	m.mark("%s", name)
+	return n * len(char)
+}
+
+// blanks writes a run of spaces, tabs and line breaks; last is set where the
+// text ends with it.
+func (m *marker) blanks(s string, last bool) {
+	m.cluster = ""
+	if strings.Count(s, "\n") > maxBreaks {
+		first, end := strings.IndexByte(s, '\n'), strings.LastIndexByte(s, '\n')+1
+		m.gap(s[:first], false)
+		m.counted(s[first:end])
+		m.end()
+		m.gap(s[end:], last)
+		return
+	}
+	for {
+		before, rest, found := strings.Cut(s, "\n")
+		m.gap(before, last && !found)
+		if !found {
+			return
+		}
+		m.line.WriteString(lineBreak)
+		m.end()
+		s = rest
+	}
+}
+
+func (m *marker) gap(s string, last bool) {
+	if last || len(s) > maxGap {
+		m.counted(s)
+		return
+	}
+	m.line.WriteString(strings.ReplaceAll(s, "\t", tab))
+}
+
+var blankNames = map[byte]string{' ': "space", '\t': "tab", '\n': "line break"}
+
+func (m *marker) counted(s string) {
+	for s != "" {
+		rest := strings.TrimLeft(s, s[:1])
+		m.mark("%s", count(len(s)-len(rest), blankNames[s[0]]))
+		s = rest
+	}
+}
+
+// rightToLeft writes the right-to-left text that s starts with as one mark.
+// Between the letters of "rtl" and of "ltr" it has only one possible order, and
+// everything around it stays in place.
+func (m *marker) rightToLeft(s string) int {
+	m.line.WriteString("⟦rtl ")
+	m.cluster = ""
+	n := 0
+	for chars := 0; chars < maxRTL && n < len(s); chars++ {
+		r, size := utf8.DecodeRuneInString(s[n:])
+		if r == ' ' {
+			after, afterSize := utf8.DecodeRuneInString(s[n+1:])
+			if !rightToLeft(after) || m.hides(after, afterSize) {
+				break
+			}
+		} else if m.hides(r, size) || !rightToLeft(r) && !unicode.IsMark(r) {
+			break
+		}
+		m.show(r)
+		n += size
+	}
+	m.line.WriteString(" ltr⟧")
+	m.cluster = ""
+	return n
+}
+
+func rightToLeft(r rune) bool {
+	p, _ := bidi.LookupRune(r)
+	return p.Class() == bidi.R || p.Class() == bidi.AL
+}
+
+// looksBlank are characters that count as printable and show nothing: the
+// Braille blank, a musical null note, the stand-in for an embedded object.
+var looksBlank = map[rune]bool{0x2800: true, 0x1D159: true, 0xFFFC: true}
+
+// hides reports whether r, behind the cluster, must be marked to be seen.
+func (m *marker) hides(r rune, size int) bool {
+	if r < utf8.RuneSelf {
+		return !unicode.IsPrint(r)
+	}
+	if r == utf8.RuneError && size <= 1 {
+		return true
+	}
+	switch r {
+	case '⟦', '⟧', '⏎', '⇥':
+		return true
+	}
+	// IsPrint is false for control, format, private-use and unassigned
+	// characters, and for every space but the ASCII one.
+	if !unicode.IsPrint(r) || looksBlank[r] ||
+		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+		return true
+	}
+	if p, _ := bidi.LookupRune(r); p.Class() == bidi.AN {
+		return true // Arabic digits swap places with what stands around them
+	}
+	return m.melts(r)
+}
+
+// melts reports whether r would show as something else than itself: because
+// it is another character's double (U+212A is K), or because it changes what
+// stands before it (e and U+0301 are é), or because it has nothing to stand
+// on. Marks that every script may use are never shown: floods are made of them.
+func (m *marker) melts(r rune) bool {
+	char := string(r)
+	if !norm.NFC.IsNormalString(char) {
+		return true
+	}
+	if unicode.IsMark(r) {
+		if unicode.Is(unicode.Inherited, r) || utf8.RuneCountInString(m.cluster) > maxAccent {
+			return true
+		}
+		if base, _ := utf8.DecodeRuneInString(m.cluster); !unicode.IsLetter(base) {
+			return true
+		}
+	}
+	if standsAlone(r) {
+		return false
+	}
+	return m.cluster == "" || !norm.NFC.IsNormalString(m.cluster+char)
+}
+
+// standsAlone reports whether r starts anew, whatever stands before it.
+func standsAlone(r rune) bool {
+	return r < utf8.RuneSelf || !unicode.IsMark(r) && norm.NFC.PropertiesString(string(r)).BoundaryBefore()
+}

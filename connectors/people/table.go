@@ -1,0 +1,156 @@
+package people
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// minShort is the least that a shortened id shows, where the id has it.
+const minShort = 8
+
+// ShortIDs are prefixes of the prompts' ids, each unique among these prompts
+// and at least schemas.MinPrefix long where the id is. Where nod keeps another
+// record that starts the same, it refuses the prefix and decides nothing.
+func ShortIDs(prompts []schemas.Prompt) []string {
+	short := make([]string, len(prompts))
+	for i := range prompts {
+		id := prompts[i].PendingID
+		n := min(max(minShort, schemas.MinPrefix), len(id))
+		for j := range prompts {
+			for i != j && n < len(id) && strings.HasPrefix(prompts[j].PendingID, id[:n]) {
+				n++
+			}
+		}
+		short[i] = id[:n]
+	}
+	return short
+}
+
+// Summary is what p is about, on one line of at most width columns: the first
+// line of what would be done. Where that is not all, it ends in ⟦…⟧, which no
+// text of an agent can hold. It is for finding a request, never for deciding.
+func Summary(p *schemas.Prompt, width int) string {
+	all := Lines(subjectOf(&p.Request))
+	switch len(all) {
+	case 0:
+		return ""
+	case 1:
+		return cut(all[0], width)
+	}
+	return cut(all[0]+cutMark, width)
+}
+
+// subjectOf is the part of the payload that tells a request from others.
+func subjectOf(r *schemas.Request) string {
+	if r.Kind == schemas.KindPermission && len(r.Permissions) > 0 {
+		return strings.Join(r.Permissions, " ")
+	}
+	fields, err := fieldsOf(bytes.TrimSpace(r.ActionDetails))
+	for _, name := range mainFields {
+		for _, f := range fields {
+			if text, ok := textOf(f.raw); ok && f.name == name && text != "" {
+				return text
+			}
+		}
+	}
+	var compact bytes.Buffer
+	if r.Kind == schemas.KindQuestion || err == nil && len(fields) == 0 ||
+		json.Compact(&compact, r.ActionDetails) != nil {
+		return r.Title
+	}
+	return compact.String()
+}
+
+// A column of the table; spare ones give way where it is narrow.
+type column struct {
+	title string
+	spare bool
+	cells []string
+}
+
+func (c *column) width() int {
+	widest := Cells(c.title)
+	for _, cell := range c.cells {
+		widest = max(widest, Cells(cell))
+	}
+	return widest + 2
+}
+
+// minSummary is what a table leaves for summaries before columns give way.
+const minSummary = 24
+
+// Table lists prompts for a terminal of width columns, a header and a line
+// each: id, age, agent, tool, risk, time left, and the Summary. A narrow one
+// does without the tool and the agent. Width 0 cuts summaries at a hundred
+// columns. now is the broker's time. Of no prompts there is no table.
+func Table(prompts []schemas.Prompt, now time.Time, width int) string {
+	if len(prompts) == 0 {
+		return ""
+	}
+	columns := columnsOf(prompts, now, max(10, width/6))
+	room := 100
+	if width > 0 {
+		columns, room = squeeze(columns, width)
+	}
+	var b strings.Builder
+	for row := -1; row < len(prompts); row++ {
+		for _, c := range columns {
+			cell := c.title
+			if row >= 0 {
+				cell = c.cells[row]
+			}
+			b.WriteString(pad(cell, c.width()))
+		}
+		if row < 0 {
+			b.WriteString("WHAT\n")
+		} else {
+			b.WriteString(Summary(&prompts[row], room) + "\n")
+		}
+	}
+	return b.String()
+}
+
+func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
+	columns := []column{
+		{title: "ID"}, {title: "AGE"}, {title: "AGENT", spare: true},
+		{title: "TOOL", spare: true}, {title: "RISK"}, {title: "LEFT"},
+	}
+	ids := ShortIDs(prompts)
+	for i := range prompts {
+		p := &prompts[i]
+		for col, cell := range []string{
+			Line(ids[i]),
+			short(now.Sub(p.Request.CreatedAt)),
+			cut(Line(orElse(p.Request.AgentName, p.Agent)), widest),
+			cut(Line(orElse(p.Request.ToolName, string(p.Request.ActionType))), widest),
+			riskWord(p.Risk),
+			short(p.Deadline.Sub(now)),
+		} {
+			columns[col].cells = append(columns[col].cells, cell)
+		}
+	}
+	return columns
+}
+
+// squeeze drops spare columns from the right until the summary has room.
+func squeeze(columns []column, width int) (left []column, room int) {
+	for {
+		room = width
+		for _, c := range columns {
+			room -= c.width()
+		}
+		i := len(columns) - 1
+		for i >= 0 && !columns[i].spare {
+			i--
+		}
+		if room >= minSummary || i < 0 {
+			return columns, max(room, Cells(cutMark))
+		}
+		columns = slices.Delete(columns, i, i+1)
+	}
+}

@@ -1,0 +1,115 @@
+package people
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
+)
+
+// cutMark ends what was cut. Text that went through Line cannot hold it.
+const cutMark = "⟦…⟧"
+
+// Cells is how many columns of a terminal s takes. It rather counts too many
+// than too few: a row that overflows starts a row of its own.
+func Cells(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeCells(r)
+	}
+	return n
+}
+
+func runeCells(r rune) int {
+	if r < utf8.RuneSelf {
+		return 1
+	}
+	if unicode.In(r, unicode.Mn, unicode.Me) {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// UTF16 is the length of s in UTF-16 units, which Telegram counts in.
+func UTF16(s string) int {
+	n := 0
+	for _, r := range s {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}
+
+// Fits reports whether the whole of text is within limit, measured as the
+// channel measures it (UTF16, utf8.RuneCountInString, …). Where it is not, the
+// channel offers no way to allow: only to deny, and to review in full.
+func Fits(text string, limit int, measure func(string) int) bool {
+	return measure(text) <= limit
+}
+
+// atom is what s starts with that must stay on one row: a mark, or a character
+// with what stands on it.
+func atom(s string) string {
+	if strings.HasPrefix(s, "⟦") {
+		if before, _, ok := strings.Cut(s, "⟧"); ok {
+			return s[:len(before)+len("⟧")]
+		}
+	}
+	for i, r := range s {
+		if i > 0 && runeCells(r) > 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// wrap breaks s into rows of at most width columns, losing nothing. Only a
+// mark that is wider than a row is split. Width 0 never breaks.
+func wrap(s string, width int) []string {
+	if width <= 0 || Cells(s) <= width {
+		return []string{s}
+	}
+	var rows []string
+	start, used, i := 0, 0, 0
+	for i < len(s) {
+		a := atom(s[i:])
+		n := Cells(a)
+		if n > width { // a mark wider than a row
+			_, size := utf8.DecodeRuneInString(a)
+			a = a[:size]
+			n = Cells(a)
+		}
+		if used+n > width && used > 0 {
+			rows = append(rows, s[start:i])
+			start, used = i, 0
+		}
+		i += len(a)
+		used += n
+	}
+	return append(rows, s[start:])
+}
+
+// cut shortens s to at most width columns; where it does, s ends in cutMark.
+func cut(s string, width int) string {
+	if Cells(s) <= width {
+		return s
+	}
+	room, i := width-Cells(cutMark), 0
+	for {
+		a := atom(s[i:])
+		if room -= Cells(a); room < 0 {
+			return s[:i] + cutMark
+		}
+		i += len(a)
+	}
+}
+
+// pad fills s up to width columns.
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-Cells(s)))
+}
