@@ -1,5 +1,7 @@
 package schemas
 
+import "fmt"
+
 // The rules of each noun that its JSON Schema does not say.
 
 func (r *Request) check() error {
@@ -10,9 +12,9 @@ func (r *Request) check() error {
 		return invalid("permissions", "is empty; kind permission needs at least one tag")
 	}
 	seen := make(map[string]bool, len(r.Options))
-	for _, o := range r.Options {
+	for i, o := range r.Options {
 		if seen[o.OptionID] {
-			return invalid("options", "offer %s twice", quote(o.OptionID))
+			return invalid(fmt.Sprintf("options[%d].option_id", i), "is that of an earlier option")
 		}
 		seen[o.OptionID] = true
 	}
@@ -48,54 +50,62 @@ func (p *Prompt) check() error {
 	if p.SessionID != p.Request.SessionID || p.PendingID != p.Request.PendingID {
 		return invalid("request", "is another than the prompt's")
 	}
-	if err := p.Request.check(); err != nil {
+	if err := within("request", p.Request.check()); err != nil {
 		return err
 	}
-	return checkOptional(p.Decision)
+	return checkOptional("decision", p.Decision)
 }
 
 func (p *Page) check() error {
 	for i := range p.Prompts {
-		if err := p.Prompts[i].check(); err != nil {
+		if err := within(fmt.Sprintf("prompts[%d]", i), p.Prompts[i].check()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Record) check() error   { return checkOptional(r.Decision) }
-func (e *LogEntry) check() error { return checkOptional(e.Decision) }
+func (r *Record) check() error   { return checkOptional("decision", r.Decision) }
+func (e *LogEntry) check() error { return checkOptional("decision", e.Decision) }
 
 func (r *AwaitReply) check() error {
-	for _, result := range r.Results {
-		if err := checkOptional(result.Decision); err != nil {
+	for i, result := range r.Results {
+		if err := checkOptional(fmt.Sprintf("results[%d].decision", i), result.Decision); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkOptional(d *Decision) error {
+func checkOptional(path string, d *Decision) error {
 	if d == nil {
 		return nil
 	}
-	return d.check()
+	return within(path, d.check())
 }
 
-func (s *SettingsState) check() error { return s.Settings.check() }
+// within puts path before the path that err begins with.
+func within(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return Errorf(CodeValidation, "%s.%v", path, err)
+}
+
+func (s *SettingsState) check() error { return within("settings", s.Settings.check()) }
 
 func (s *Settings) check() error {
 	names := make(map[string]bool)
 	owners := make(map[Identity]string)
-	for _, a := range s.Approvers {
+	for i, a := range s.Approvers {
 		if names[a.Name] {
-			return invalid("approvers", "name %s twice", quote(a.Name))
+			return invalid(fmt.Sprintf("approvers[%d].name", i), "is that of an earlier approver")
 		}
 		names[a.Name] = true
-		for _, id := range a.Identities {
+		for j, id := range a.Identities {
 			if owner, taken := owners[id]; taken {
-				return invalid("approvers", "give %s on %s to %s and to %s; an identity is one person's",
-					quote(id.UserID), id.Connector, quote(owner), quote(a.Name))
+				return invalid(fmt.Sprintf("approvers[%d].identities[%d]", i, j),
+					"belongs to %s already; an identity is one person's, once", quote(owner))
 			}
 			owners[id] = a.Name
 		}

@@ -54,7 +54,7 @@ func (n *noun) decode(data []byte, v any) error {
 		return Errorf(CodeInternal, "%v", err)
 	}
 	unmarshalled := json.Unmarshal(data, v) // first, because it checks the syntax of all of data
-	if err := checkObject(data, unmarshalled); err != nil {
+	if err := n.checkObject(data, unmarshalled); err != nil {
 		return err
 	}
 	tree, err := parse(data, schema, n.maxDepth)
@@ -78,17 +78,19 @@ func (n *noun) decode(data []byte, v any) error {
 
 // checkObject refuses what is not one JSON object in UTF-8, given what
 // json.Unmarshal said of data.
-func checkObject(data []byte, unmarshalled error) error {
+func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	if !utf8.Valid(data) {
-		return Errorf(CodeBadRequest, "the message is not valid UTF-8")
+		return Errorf(CodeBadRequest, "%s is not valid UTF-8", n.what)
 	}
 	var syntax *json.SyntaxError
 	if errors.As(unmarshalled, &syntax) {
-		line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
-		return Errorf(CodeBadRequest, "the message is not JSON: line %d, byte %d: %v", line, syntax.Offset, syntax)
+		read := data[:min(int(syntax.Offset), len(data))]
+		line := bytes.Count(read, []byte("\n")) + 1
+		column := len(read) - (bytes.LastIndexByte(read, '\n') + 1)
+		return Errorf(CodeBadRequest, "%s is not JSON: line %d, column %d: %v", n.what, line, column, syntax)
 	}
 	if bytes.TrimLeft(data, " \t\r\n")[0] != '{' {
-		return Errorf(CodeBadRequest, "the message is not a JSON object")
+		return Errorf(CodeBadRequest, "%s is not a JSON object", n.what)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func SettingsSchema() []byte {
 // noun is what Decode knows of a message type.
 type noun struct {
 	typ      string // "" for settings.json, which has no envelope
-	what     string // its name in errors about its size
+	what     string // its name in errors about all of it
 	schema   func() (*jsonschema.Schema, error)
 	maxBytes int // 0: what the bus carries
 	maxDepth int // 0: what encoding/json reads
@@ -39,7 +39,9 @@ type noun struct {
 
 // nouns are the messages, and settings.json, by the pointer that they decode
 // into.
-var nouns = sync.OnceValue(func() map[reflect.Type]*noun {
+var nouns = sync.OnceValue(loadNouns)
+
+func loadNouns() map[reflect.Type]*noun {
 	c := &compiler{jsonschema: newCompiler()}
 	all := make(map[reflect.Type]*noun)
 	for _, m := range Messages() {
@@ -51,7 +53,7 @@ var nouns = sync.OnceValue(func() map[reflect.Type]*noun {
 	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // its size: see its check
 	all[reflect.TypeFor[*Settings]()] = &noun{what: "settings.json", schema: c.once("settings"), maxBytes: MaxSettingsBytes}
 	return all
-})
+}
 
 // compiler compiles the embedded schemas. One serves all of them, so that what
 // they share is compiled once.

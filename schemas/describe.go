@@ -42,7 +42,7 @@ func collect(v *jsonschema.ValidationError, faults *[]string) {
 		slices.Sort(k.Properties)
 		location = append(slices.Clip(location), k.Properties[0])
 	}
-	*faults = append(*faults, pathOf(location)+": "+wordsFor(v.ErrorKind))
+	*faults = append(*faults, short(pathOf(location), 200)+": "+wordsFor(v.ErrorKind))
 }
 
 func pathOf(location []string) string {

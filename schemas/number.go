@@ -8,7 +8,7 @@ import (
 
 // number reads a number and refuses one that RFC 8785 would change: an integer
 // beyond ±2^53, or one that is not the shortest form of any double's value.
-func (p *parser) number() (json.Number, *fault) {
+func (p *reader) number() (json.Number, *fault) {
 	start := p.at
 	for p.at < len(p.data) && strings.IndexByte("+-.0123456789eE", p.data[p.at]) >= 0 {
 		p.at++

@@ -18,7 +18,7 @@ import (
 // matter). What a person was shown, what was hashed and what the agent's host
 // will run are the same only without them.
 func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any, error) {
-	p := parser{data: string(data), maxDepth: maxDepth}
+	p := reader{data: string(data), maxDepth: maxDepth}
 	tree, fault := p.object(schema, 1)
 	if fault != nil {
 		return nil, fault.err()
@@ -26,8 +26,8 @@ func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any
 	return tree, nil
 }
 
-// parser reads JSON that json.Valid has accepted, so it checks no syntax.
-type parser struct {
+// reader reads JSON that json.Valid has accepted, so it checks no syntax.
+type reader struct {
 	data     string
 	at       int
 	maxDepth int
@@ -45,10 +45,10 @@ func (f *fault) in(step string) *fault {
 }
 
 func (f *fault) err() error {
-	return invalid(strings.TrimPrefix(f.path, "."), "%s", f.text)
+	return invalid(short(strings.TrimPrefix(f.path, "."), 200), "%s", f.text)
 }
 
-func (p *parser) value(schema *jsonschema.Schema, depth int) (any, *fault) {
+func (p *reader) value(schema *jsonschema.Schema, depth int) (any, *fault) {
 	p.at = skipSpace(p.data, p.at)
 	switch p.data[p.at] {
 	case '{':
@@ -71,7 +71,7 @@ func (p *parser) value(schema *jsonschema.Schema, depth int) (any, *fault) {
 	}
 }
 
-func (p *parser) object(schema *jsonschema.Schema, depth int) (map[string]any, *fault) {
+func (p *reader) object(schema *jsonschema.Schema, depth int) (map[string]any, *fault) {
 	if f := p.checkDepth(depth); f != nil {
 		return nil, f
 	}
@@ -101,7 +101,7 @@ func (p *parser) object(schema *jsonschema.Schema, depth int) (map[string]any, *
 	return object, nil
 }
 
-func (p *parser) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
+func (p *reader) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
 	if f := p.checkDepth(depth); f != nil {
 		return nil, f
 	}
@@ -122,7 +122,7 @@ func (p *parser) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
 
 // enter steps over the bracket or comma before the next member or item and
 // reports whether there is one; at the end it steps over the closing bracket.
-func (p *parser) enter(closing byte) bool {
+func (p *reader) enter(closing byte) bool {
 	p.at = skipSpace(p.data, p.at)
 	if p.data[p.at] != closing {
 		p.at = skipSpace(p.data, p.at+1)
@@ -134,14 +134,14 @@ func (p *parser) enter(closing byte) bool {
 	return false
 }
 
-func (p *parser) checkDepth(depth int) *fault {
+func (p *reader) checkDepth(depth int) *fault {
 	if p.maxDepth > 0 && depth > p.maxDepth {
 		return &fault{text: "is nested more than " + strconv.Itoa(p.maxDepth) + " levels deep"}
 	}
 	return nil
 }
 
-func (p *parser) string() (string, *fault) {
+func (p *reader) string() (string, *fault) {
 	start := p.at
 	plain := true
 	for p.at++; p.data[p.at] != '"'; p.at++ {
@@ -239,10 +239,11 @@ func step(name string) string {
 }
 
 // quote shows a text that an agent chose: in one line, cut short.
-func quote(s string) string {
-	const most = 64
-	if len(s) > most {
-		s = s[:most] + "…"
+func quote(s string) string { return strconv.Quote(short(s, 64)) }
+
+func short(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
-	return strconv.Quote(s)
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -1,0 +1,147 @@
+package schemas
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What Decode says of each file in v1/golden/invalid. BAD_REQUEST: it is no
+// message of this type at all.
+var badRequests = map[string]string{
+	"ok-type":              `type: is "nod.v1.okay" where nod.v1.ok is expected`,
+	"request-array":        `request is not a JSON object`,
+	"request-foreign_type": `type: is "acme.event" where nod.v1.request is expected`,
+	"request-no_type":      `type: is missing or no string; it must be nod.v1.request`,
+	"request-not_json":     `request is not JSON: line 2, column 14: invalid character '}' looking for beginning of value`,
+	"request-null":         `request is not a JSON object`,
+	"request-other_type":   `type: is "nod.v1.answer" where nod.v1.request is expected`,
+	"request-trailing":     `request is not JSON: line 1, column 27: invalid character '{' after top-level value`,
+	"request-type_number":  `type: is missing or no string; it must be nod.v1.request`,
+	"settings-not_json":    `settings.json is not JSON: line 4, column 1: invalid character '}' looking for beginning of object key string`,
+}
+
+// VALIDATION_ERROR: a field is wrong, and the message begins with its path.
+var validationErrors = map[string]string{
+	"answer-both":                   `cancelled: cannot go with an option_id`,
+	"answer-digest":                 `digest: must be 64 lower-case hexadecimal digits`,
+	"answer-input_array":            `updated_input: must be of type object, not array`,
+	"answer-integer":                `updated_input.a.n: is an integer beyond 2^53, which not every reader keeps exactly; send it as a string`,
+	"answer-neither":                `option_id: is missing; an answer names an option or is cancelled`,
+	"answer-no_from":                `from: is missing`,
+	"answer-user_id":                `from.user_id: must not be empty`,
+	"await-none":                    `requests: must not be empty`,
+	"await-null":                    `requests: must be of type array, not null`,
+	"await_reply-decision":          `results[0].decision.outcome: must be one of allowed, denied, cancelled, timed_out, withdrawn`,
+	"decision-by":                   `by.kind: must be one of human, policy, clock, agent`,
+	"decision-contradiction":        `option_kind: reject_once cannot go with outcome allowed`,
+	"decision-outcome":              `outcome: must be one of allowed, denied, cancelled, timed_out, withdrawn`,
+	"delivery-state":                `state: must be one of shown, failed, unreachable`,
+	"error-code":                    `code: must be one of BAD_REQUEST, VALIDATION_ERROR, NOT_FOUND, UNAUTHORIZED, FORBIDDEN, CONFLICT, STALE, UNDELIVERABLE, UNAVAILABLE, INTERNAL_ERROR, UNKNOWN_ACTION`,
+	"lock-granted":                  `granted: must be of type boolean, not string`,
+	"log-kind":                      `kind: must be one of asked, decided, claim, settings, session`,
+	"notice-text":                   `text: is missing`,
+	"page-prompt":                   `prompts[0].agent: must be 1 to 128 letters, digits, - or _`,
+	"presence-op":                   `op: must be one of join, renew, leave, lock, unlock`,
+	"prompt-other_request":          `request: is another than the prompt's`,
+	"prompt-request":                `request.permissions: is empty; kind permission needs at least one tag`,
+	"prompt-risk":                   `risk: must be one of low, medium, high`,
+	"query-limit":                   `limit: must be at most 1000`,
+	"receipt-tier":                  `tier: must be one of request, session, voice, connected, disconnected`,
+	"record-decision":               `decision.session_id: is missing`,
+	"record-decision_case":          `decision.Outcome: is not a field; write outcome`,
+	"record-event":                  `next_event.kind: must be one of release, escalate, deadline`,
+	"record-no_decision":            `decision: is missing`,
+	"register-worker":               `worker_id: must be 1 to 128 letters, digits, - or _`,
+	"registered-lease":              `lease_until: must be of type string, not number`,
+	"request-action_type":           `action_type: must be one of command, file_write, file_read, network, mcp_tool, other`,
+	"request-bad_id":                `pending_id: must be 1 to 128 letters, digits, - or _`,
+	"request-created_at":            `created_at: must be a time such as 2026-01-18T00:00:00Z`,
+	"request-depth":                 `action_details.command[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][…: is nested more than 100 levels deep`,
+	"request-details_string":        `action_details: must be of type object, not string`,
+	"request-empty_title":           `title: must not be empty`,
+	"request-float_integer":         `action_details.command: is a number that a double cannot keep exactly; send it as a string`,
+	"request-float_long":            `action_details.command: is a number that a double cannot keep exactly; send it as a string`,
+	"request-float_overflow":        `action_details.command: is a number that a double cannot keep exactly; send it as a string`,
+	"request-float_underflow":       `action_details.command: is a number that a double cannot keep exactly; send it as a string`,
+	"request-integer":               `action_details.command: is an integer beyond 2^53, which not every reader keeps exactly; send it as a string`,
+	"request-integer_huge":          `action_details.command: is an integer beyond 2^53, which not every reader keeps exactly; send it as a string`,
+	"request-integer_negative":      `action_details.command[1]: is an integer beyond 2^53, which not every reader keeps exactly; send it as a string`,
+	"request-integer_unknown_field": `extra.n: is an integer beyond 2^53, which not every reader keeps exactly; send it as a string`,
+	"request-kind":                  `kind: must be one of tool_call, permission, question`,
+	"request-leap_second":           `created_at: must be a time such as 2026-01-18T00:00:00Z`,
+	"request-long_id":               `session_id: must be 1 to 128 letters, digits, - or _`,
+	"request-long_title":            `title: has 513 characters; the most is 512`,
+	"request-long_tool_name":        `tool_name: has 257 characters; the most is 256`,
+	"request-no_details":            `action_details: is missing`,
+	"request-no_pending_id":         `pending_id: is missing`,
+	"request-no_tags":               `permissions: is empty; kind permission needs at least one tag`,
+	"request-no_tool_name":          `tool_name: is missing; kind tool_call needs it`,
+	"request-odd_name":              `action_details["a\nb"]: is an integer beyond 2^53, which not every reader keeps exactly; send it as a string`,
+	"request-option_kind":           `options[1].kind: must be one of allow_once, allow_always, reject_once, reject_always`,
+	"request-option_no_name":        `options[0].name: is missing`,
+	"request-option_twice":          `options[1].option_id: is that of an earlier option`,
+	"request-options_17":            `options: has 17 entries; the most is 16`,
+	"request-other_case":            `Title: is not a field; write title`,
+	"request-other_case_inside":     `options[0].KIND: is not a field; write kind`,
+	"request-other_case_unicode":    `["ſession_id"]: is not a field; write session_id`,
+	"request-surrogate":             `action_details.command: holds half of a surrogate pair, such as \ud800 alone`,
+	"request-surrogate_name":        `action_details: holds half of a surrogate pair, such as \ud800 alone`,
+	"request-surrogate_order":       `action_details.command: holds half of a surrogate pair, such as \ud800 alone`,
+	"request-tag":                   `permissions[1]: must be @read:<path>, @write:<path> or @network, without control characters`,
+	"request-tag_newline":           `permissions[0]: must be @read:<path>, @write:<path> or @network, without control characters`,
+	"request-timeout_31_days":       `timeout_seconds: must be at most 2592000`,
+	"request-timeout_exponent":      `timeout_seconds: must be written as a whole number without point or exponent, not as number 6e1`,
+	"request-timeout_fraction":      `timeout_seconds: must be of type integer, not number`,
+	"request-timeout_negative":      `timeout_seconds: must be at least 0`,
+	"request-timeout_string":        `timeout_seconds: must be of type integer, not string`,
+	"request-title_null":            `title: must be of type string, not null`,
+	"request-twice":                 `kind: is given twice`,
+	"request-twice_inside":          `action_details.env[0].A: is given twice`,
+	"request-wrong_version":         `type: is "nod.v2.request", a version that is not spoken here; send nod.v1.request`,
+	"session-agent":                 `agent: is missing`,
+	"session_change-timeout":        `timeout_seconds: must be at least 0`,
+	"settings-31_days":              `permissions.disconnected_timeout_seconds: must be at most 2592000`,
+	"settings-case":                 `permissions.Deny: is not a field; write deny`,
+	"settings-connector":            `approvers[0].identities[1].connector: must be 1 to 128 letters, digits, - or _`,
+	"settings-identity_twice":       `approvers[1].identities[0]: belongs to "ann" already; an identity is one person's, once`,
+	"settings-name_twice":           `approvers[1].name: is that of an earlier approver`,
+	"settings-no_approvers":         `approvers: is missing`,
+	"settings-no_identity":          `approvers[0].identities: must not be empty`,
+	"settings-rule_number":          `permissions.deny[1]: must be of type string, not number`,
+	"settings-unknown":              `permissions.alow: is not known here; look for a typing mistake`,
+	"settings-voice":                `connectors.voice.token: is not known here; look for a typing mistake`,
+	"settings-zero_seconds":         `permissions.connected_timeout_seconds: must be at least 1`,
+	"settings_change-none":          `settings: must be of type object, not null`,
+	"settings_state-revision":       `revision: must be at least 0`,
+	"shown-op":                      `op: must be one of get, set`,
+	"withdraw-session":              `session_id: must be 1 to 128 letters, digits, - or _`,
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	files, err := filepath.Glob("v1/golden/invalid/*.json")
+	require.NoError(t, err)
+	require.Len(t, files, len(badRequests)+len(validationErrors), "every file has its row")
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		t.Run(name, func(t *testing.T) {
+			code, message := CodeBadRequest, badRequests[name]
+			if message == "" {
+				code, message = CodeValidation, validationErrors[name]
+			}
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			v := newNoun(t, file)
+			err = Decode(data, v)
+			require.EqualError(t, err, message)
+			assert.ErrorIs(t, err, &Error{Code: code})
+			assert.NotContains(t, err.Error(), "\n")
+			assert.True(t, reflect.ValueOf(v).Elem().IsZero(), "nothing of a refused message is left behind")
+		})
+	}
+}
