@@ -11,10 +11,45 @@ import (
 // what schemas.MaxPayloadBytes needs.
 const MaxPayload = 1 << 20
 
-// What an observer may ask of STORE: one entry of the log, and the log's state.
+// What an account imports of STORE, and nothing else crosses. An import gives
+// its replies back in the importing account, so whatever reply subject somebody
+// sets, no answer of the server lands on a subject of STORE.
+//
+// The server answers $JS.API in an account without JetStream by itself ("not
+// enabled"), which would overtake the import: the mappings lead around that.
+// They apply before rights do, so that rights name their target.
 const (
-	logGet  = "$JS.API.STREAM.MSG.GET.permission_log"
-	logInfo = "$JS.API.STREAM.INFO.permission_log"
+	storeFields = `    jetstream: enabled
+    exports: [
+      {service: "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*", response: stream, accounts: [EDGE]}
+      {service: "$JS.API.CONSUMER.INFO.permission_prompts.*", accounts: [EDGE]}
+      {service: "$JS.ACK.permission_prompts.>", accounts: [EDGE]}
+      {service: "$JS.ACK.*.*.permission_prompts.>", accounts: [EDGE]}
+      {stream: "nod.v1.log.*", accounts: [OBSERVE]}
+      {service: "$JS.API.STREAM.MSG.GET.permission_log", accounts: [OBSERVE]}
+      {service: "$JS.API.STREAM.INFO.permission_log", accounts: [OBSERVE]}
+    ]
+`
+	edgeFields = `    imports: [
+      {service: {account: STORE, subject: "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*"}}
+      {service: {account: STORE, subject: "$JS.API.CONSUMER.INFO.permission_prompts.*"}, to: "_NOD.consumer_info.*"}
+      {service: {account: STORE, subject: "$JS.ACK.permission_prompts.>"}}
+      {service: {account: STORE, subject: "$JS.ACK.*.*.permission_prompts.>"}}
+    ]
+    mappings: {
+      "$JS.API.CONSUMER.INFO.permission_prompts.*": "_NOD.consumer_info.$1"
+    }
+`
+	observeFields = `    imports: [
+      {stream: {account: STORE, subject: "nod.v1.log.*"}}
+      {service: {account: STORE, subject: "$JS.API.STREAM.MSG.GET.permission_log"}, to: "_NOD.log_get"}
+      {service: {account: STORE, subject: "$JS.API.STREAM.INFO.permission_log"}, to: "_NOD.log_info"}
+    ]
+    mappings: {
+      "$JS.API.STREAM.MSG.GET.permission_log": "_NOD.log_get"
+      "$JS.API.STREAM.INFO.permission_log": "_NOD.log_info"
+    }
+`
 )
 
 // Config is a nats-server's configuration: who may connect and say what, and
@@ -49,11 +84,7 @@ func (c Config) String() string {
 	for _, a := range []struct {
 		name   Account
 		fields string
-	}{
-		{Store, storeFields()},
-		{Edge, "    jetstream: enabled\n"},
-		{Observe, observeFields()},
-	} {
+	}{{Store, storeFields}, {Edge, edgeFields}, {Observe, observeFields}} {
 		fmt.Fprintf(&b, "  %s {\n%s    users: [\n", a.name, a.fields)
 		for _, u := range c.Users {
 			if u.Account() == a.name {
@@ -64,27 +95,6 @@ func (c Config) String() string {
 	}
 	b.WriteString("}\n")
 	return b.String()
-}
-
-// An import gives its replies back in the importing account, so that nothing
-// an observer asks can be answered onto a subject of STORE.
-func storeFields() string {
-	return fmt.Sprintf(`    jetstream: enabled
-    exports: [
-      {stream: "nod.v1.log.*", accounts: [%[1]s]}
-      {service: %[2]q, accounts: [%[1]s]}
-      {service: %[3]q, accounts: [%[1]s]}
-    ]
-`, Observe, logGet, logInfo)
-}
-
-func observeFields() string {
-	return fmt.Sprintf(`    imports: [
-      {stream: {account: %[1]s, subject: "nod.v1.log.*"}}
-      {service: {account: %[1]s, subject: %[2]q}}
-      {service: {account: %[1]s, subject: %[3]q}}
-    ]
-`, Store, logGet, logInfo)
 }
 
 func writeUser(b *strings.Builder, u User) {

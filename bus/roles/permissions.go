@@ -8,7 +8,9 @@ type Permissions struct {
 	All         bool
 	Publish     []string
 	DenyPublish []string // wins over Publish
-	Subscribe   []string
+	// Subscribe never ends in "*": the server takes the ">" of a subscription
+	// for a token, so that "_INBOX.*" would let "_INBOX.>" through.
+	Subscribe []string
 	// Responses lets the user answer once, within two minutes, whatever reply
 	// subject a message to it names. No deny limits it: it is only for those
 	// whom nobody untrusted can send a message.
@@ -81,15 +83,16 @@ func inbox(name string) Permissions {
 	}
 }
 
-// A worker takes prompts from its own consumer, which an engine made, and
-// answers in its own name.
+// A worker takes prompts from its own consumer, which an engine made in STORE,
+// and answers in its own name. Acknowledgements are told by their number of
+// tokens: with a looser pattern the longer form could name another's consumer.
 func worker(name string) Permissions {
 	return Permissions{
 		Publish: append(verbs(workerVerbs, name),
 			"$JS.API.CONSUMER.MSG.NEXT.permission_prompts."+name,
-			"$JS.API.CONSUMER.INFO.permission_prompts."+name,
-			"$JS.ACK.permission_prompts."+name+".>",
-			"$JS.ACK.*.*.permission_prompts."+name+".>"),
+			"_NOD.consumer_info."+name, // $JS.API.CONSUMER.INFO.permission_prompts.<name>
+			"$JS.ACK.permission_prompts."+name+".*.*.*.*.*",
+			"$JS.ACK.*.*.permission_prompts."+name+".*.*.*.*.>"),
 		Subscribe: discovery("nod-connector-" + name),
 		Responses: true, // only the owner may publish to $SRV
 	}
@@ -97,13 +100,18 @@ func worker(name string) Permissions {
 
 // discovery is what a micro service of that name listens to.
 func discovery(service string) []string {
-	return []string{"$SRV.*", "$SRV.*." + service, "$SRV.*." + service + ".*"}
+	var subjects []string
+	for _, verb := range []string{"$SRV.PING", "$SRV.INFO", "$SRV.STATS"} {
+		subjects = append(subjects, verb, verb+"."+service, verb+"."+service+".>")
+	}
+	return subjects
 }
 
 // An engine hears everyone in EDGE. It has no publish right on what others ask
-// or answer: it could be made to reply there.
+// or answer, as it could be made to reply there, and none on JetStream: prompts
+// are queued in STORE.
 func engine() Permissions {
-	heard := []string{"$SRV.>"}
+	heard := discovery("nod-engine")
 	for _, verb := range []string{
 		"request", "withdraw", "await", "grant", "gate", "session", "answer", "presence",
 		"register", "shown", "delivery", "query", "manage",
@@ -111,26 +119,17 @@ func engine() Permissions {
 		heard = append(heard, "nod.v1."+verb+".>")
 	}
 	return Permissions{
-		Publish: []string{
-			"_INBOX.>",
-			"nod.v1.decision.*.*.*", "nod.v1.notice.*.*", "nod.v1.view.*.*", "nod.v1.prompt.*.*.*",
-			"$JS.API.STREAM.CREATE.permission_prompts",
-			"$JS.API.STREAM.UPDATE.permission_prompts",
-			"$JS.API.STREAM.INFO.permission_prompts",
-			"$JS.API.CONSUMER.CREATE.permission_prompts.>",
-			"$JS.API.CONSUMER.INFO.permission_prompts.>",
-			"$JS.API.CONSUMER.DELETE.permission_prompts.>",
-		},
+		Publish:   []string{"_INBOX.>", "nod.v1.decision.*.*.*", "nod.v1.notice.*.*", "nod.v1.view.*.*"},
 		Subscribe: heard,
 	}
 }
 
-// An engine keeps the stores. It appends to the log and cannot shorten it, and
-// only the server fires a timer (nod.v1.due).
+// An engine keeps the stores and queues the prompts. It appends to the log and
+// cannot purge it, and only the server fires a timer (nod.v1.due).
 func engineStore() Permissions {
 	return Permissions{
 		Publish: []string{
-			"$KV.>", "nod.v1.timer.*.*", "nod.v1.log.*",
+			"$KV.>", "nod.v1.prompt.*.*.*", "nod.v1.timer.*.*", "nod.v1.log.*",
 			"$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST",
 			"$JS.API.STREAM.CREATE.*", "$JS.API.STREAM.UPDATE.*", "$JS.API.STREAM.INFO.*",
 			"$JS.API.STREAM.PURGE.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.DIRECT.GET.>",
@@ -145,7 +144,7 @@ func engineStore() Permissions {
 func owner() Permissions {
 	return Permissions{
 		Publish:   append(append(verbs(ownerVerbs, "*"), verbs(inboxVerbs, Terminal)...), "$SRV.>"),
-		Subscribe: []string{"nod.v1.>", "_INBOX.*", "_INBOX.*.*"}, // the NATS CLI's own inboxes, nobody's of nod
+		Subscribe: []string{"nod.v1.>"},
 	}
 }
 
@@ -153,16 +152,15 @@ func owner() Permissions {
 // carry nothing else; see Config.
 func observer() Permissions {
 	return Permissions{
-		Publish:   []string{logGet, logInfo},
-		Subscribe: []string{"nod.v1.log.*"},
+		Publish:   []string{"_NOD.log_get", "_NOD.log_info"}, // MSG.GET and INFO of permission_log
+		Subscribe: []string{"nod.v1.log.>"},
 	}
 }
 
 // OwnReply reports whether reply is an inbox of one who may ask on subject: an
-// engine answers nowhere else. Its own rights cannot hold this for it, as it
-// must publish decisions and make consumers: an agent that set its reply to
-// another's decision subject, or to that of deleting a consumer, would have the
-// engine do it.
+// engine answers nowhere else. Its rights cannot hold this for it, as it must
+// publish decisions: asked with its reply set to another agent's decision
+// subject, it would publish there.
 func OwnReply(subject, reply string) bool {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 4 || tokens[0] != "nod" || tokens[1] != "v1" {

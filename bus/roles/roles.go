@@ -1,12 +1,14 @@
 // Package roles says who may say what on the bus: the accounts, the roles with
 // their exact rights, the keys, and the server configuration made of them.
 //
-// STORE holds every record, timer and log entry, and only engines and the owner
-// have users there. EDGE is where agents, connectors and engines talk. The
-// reason for two: a server's own replies, and a micro service's, ignore the
-// asker's publish rights. With one account an agent could set the reply of a
-// harmless request to a record's subject and so overwrite the record. OBSERVE
-// is for readers of the log, and holds nothing that could be written.
+// STORE holds every stream: records, timers, the log, queued prompts. Only
+// engines and the owner have users there. EDGE is where agents, connectors and
+// engines talk, and has no streams; workers reach their queue through an import.
+// The reason for two: a server's own replies, and a micro service's, ignore the
+// asker's publish rights. With one account a harmless request whose reply is
+// set to a record's subject overwrites the record, and an empty pull whose reply
+// is set to $JS.API.STREAM.DELETE.<stream> deletes the stream. OBSERVE is for
+// readers of the log and has nothing that could be written.
 package roles
 
 import (
@@ -120,11 +122,6 @@ func (id ID) Check() error {
 	}
 	if id.Role != Agent && id != ConnectorID(id.Name) {
 		return fmt.Errorf("the connector %s has the key %s: only terminal and web are inboxes", id.Name, ConnectorID(id.Name))
-	}
-	if id.Role == Worker && strings.Trim(id.Name, "0123456789") == "" {
-		// Read from the left, $JS.ACK.*.*.permission_prompts.42.… acknowledges
-		// message 42 of any consumer: see Permissions.
-		return fmt.Errorf("a connector called %s could acknowledge other connectors' prompts: add a letter", id.Name)
 	}
 	return nil
 }

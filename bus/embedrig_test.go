@@ -1,0 +1,110 @@
+package bus_test
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+)
+
+var (
+	asOwner       = roles.ID{Role: roles.Owner}
+	asOwnerStore  = roles.ID{Role: roles.OwnerStore}
+	asEngine      = roles.ID{Role: roles.Engine}
+	asEngineStore = roles.ID{Role: roles.EngineStore}
+	asObserver    = roles.ID{Role: roles.Observer}
+	asTerminal    = roles.ConnectorID(roles.Terminal)
+	asWeb         = roles.ConnectorID(roles.Web)
+	asTg          = roles.ConnectorID("tg")
+	asWa          = roles.ConnectorID("wa")
+	asAda         = roles.AgentID("ada") // attacks
+	asBob         = roles.AgentID("bob") // is attacked
+)
+
+func everybody() []roles.ID {
+	return []roles.ID{
+		asOwner, asOwnerStore, asEngine, asEngineStore, asObserver, asTerminal, asWeb, asTg, asWa, asAda, asBob,
+	}
+}
+
+// A guarded server is one with accounts, and a key for everybody.
+type guarded struct {
+	t    *testing.T
+	url  string
+	keys *roles.Keys
+}
+
+func startGuarded(t *testing.T) *guarded {
+	t.Helper()
+	dir := t.TempDir()
+	keys, users := keysOf(t, dir, everybody()...)
+	server, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	return &guarded{t: t, url: server.URL(), keys: keys}
+}
+
+// quiet is for servers that are attacked: each refusal is a warning.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.User) {
+	t.Helper()
+	keys, err := roles.OpenKeys(dir)
+	require.NoError(t, err)
+	require.NoError(t, keys.Ensure(ids...))
+	users, err := keys.Users()
+	require.NoError(t, err)
+	require.Len(t, users, len(ids))
+	return keys, users
+}
+
+// as connects with id's key. Violations are looked up in LastError.
+func (g *guarded) as(id roles.ID) *nats.Conn {
+	g.t.Helper()
+	key, err := nats.NkeyOptionFromSeed(g.keys.Path(id))
+	require.NoError(g.t, err)
+	nc, err := nats.Connect(g.url, key, nats.CustomInboxPrefix(id.InboxPrefix()),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	require.NoError(g.t, err, "connect as %s", id)
+	g.t.Cleanup(nc.Close)
+	return nc
+}
+
+func (g *guarded) jetstream(id roles.ID) jetstream.JetStream {
+	g.t.Helper()
+	js, err := jetstream.New(g.as(id))
+	require.NoError(g.t, err)
+	return js
+}
+
+// mayPublish tries it. The server refuses before it answers the flush.
+func mayPublish(t *testing.T, nc *nats.Conn, subject string) bool {
+	t.Helper()
+	before := nc.LastError()
+	require.NoError(t, nc.Publish(subject, nil))
+	return !refusedSince(t, nc, before)
+}
+
+func maySubscribe(t *testing.T, nc *nats.Conn, subject string) bool {
+	t.Helper()
+	before := nc.LastError()
+	sub, err := nc.SubscribeSync(subject)
+	require.NoError(t, err)
+	defer func() { _ = sub.Unsubscribe() }() // an error where it was refused
+	return !refusedSince(t, nc, before)
+}
+
+func refusedSince(t *testing.T, nc *nats.Conn, before error) bool {
+	t.Helper()
+	require.NoError(t, nc.Flush())
+	if nc.LastError() == before {
+		return false
+	}
+	require.ErrorIs(t, nc.LastError(), nats.ErrPermissionViolation)
+	return true
+}
