@@ -39,6 +39,9 @@ type Options struct {
 	follow string
 }
 
+// ErrNoServer is in the error of an address where no NATS server answers.
+var ErrNoServer = errors.New("no NATS server answers")
+
 // Conn is one connection to the bus. It reconnects by itself for as long as it
 // is open; calls made meanwhile wait as long as their contexts allow.
 type Conn struct {
@@ -145,7 +148,7 @@ func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 			return fmt.Errorf("the NATS server at %s refused these credentials: name others with --creds or NOD_CREDS", c.where(o))
 		}
 		if !time.Now().Add(wait).Before(deadline) {
-			return fmt.Errorf("no NATS server answers at %s (%w): start it, or name another with --nats-url or NOD_URL", c.where(o), err)
+			return fmt.Errorf("%w at %s (%v): start it, or name another with --nats-url or NOD_URL", ErrNoServer, c.where(o), err)
 		}
 		c.log.Info("bus: waiting for the NATS server", "url", c.where(o), "error", err)
 		select {

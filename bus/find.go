@@ -62,11 +62,16 @@ func dataHome() (string, error) {
 // there. In the latter case it follows a nod that comes back at another
 // address.
 func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, error) {
+	return JoinWait(ctx, p, id, log, 0)
+}
+
+// JoinWait is Join that goes on trying for a while where nobody answers.
+func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait time.Duration) (*Conn, error) {
 	p, err := p.WithDefaults()
 	if err != nil {
 		return nil, err
 	}
-	o := Options{URL: p.URL, Creds: p.Creds, Name: "nod " + id.String(), Inbox: id.InboxPrefix(), Log: log}
+	o := Options{URL: p.URL, Creds: p.Creds, Name: "nod " + id.String(), Inbox: id.InboxPrefix(), Wait: wait, Log: log}
 	if o.URL != "" {
 		return Connect(ctx, o)
 	}

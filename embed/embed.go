@@ -39,6 +39,8 @@ type Options struct {
 	// Settings is a settings.json to apply; nil keeps what is applied, and at
 	// the very first start lets this user answer at the terminal.
 	Settings []byte
+	// KeepSettings applies none, not even at a very first start.
+	KeepSettings bool
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
 	Version      string // in SemVer; empty is "0.0.0"
@@ -150,6 +152,9 @@ func (n *Nod) Open() bool { return n.edge.Open() }
 // applySettings applies those that were given, or the first ones.
 func (n *Nod) applySettings(ctx context.Context) error {
 	data := n.opts.Settings
+	if n.opts.KeepSettings {
+		return nil
+	}
 	if data == nil {
 		revision, err := n.engine.SettingsRevision(ctx)
 		if err != nil || revision != 0 {

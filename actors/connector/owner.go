@@ -1,0 +1,75 @@
+package connector
+
+import (
+	"context"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Owner changes what is only the owner's to change.
+type Owner struct {
+	conn      *bus.Conn
+	connector string
+}
+
+// NewOwner manages through a connector, over a connection with the owner's key.
+func NewOwner(c *bus.Conn, connector string) *Owner { return &Owner{c, connector} }
+
+// ApplySettings puts a settings.json in force, or refuses it whole.
+func (o *Owner) ApplySettings(ctx context.Context, data []byte) (schemas.SettingsState, error) {
+	var state schemas.SettingsState
+	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageSettings), schemas.SettingsChange{Type: schemas.TypeSettingsChange, Settings: data}, &state)
+	return state, err
+}
+
+// followWithin is how long engines get to take up new settings.
+const followWithin = 10 * time.Second
+
+// Follow waits until every live engine reports the settings revision, and
+// returns the ids of those that do not in time.
+func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, followWithin)
+	defer cancel()
+	for {
+		stats, err := o.conn.ServiceStats(ctx, "nod-engine")
+		if err != nil {
+			return nil, err
+		}
+		laggards = laggards[:0]
+		for _, s := range stats {
+			var data struct {
+				Revision uint64 `json:"settings_revision"`
+			}
+			if s.Into(&data) != nil || data.Revision < revision {
+				laggards = append(laggards, s.ID)
+			}
+		}
+		if len(stats) > 0 && len(laggards) == 0 || ctx.Err() != nil {
+			return laggards, nil
+		}
+	}
+}
+
+// Settings are those in force.
+func (o *Owner) Settings(ctx context.Context) (schemas.SettingsState, error) {
+	var state schemas.SettingsState
+	err := o.conn.CallInto(ctx, schemas.QuerySubject(o.connector, schemas.QuerySettings), schemas.Query{Type: schemas.TypeQuery}, &state)
+	return state, err
+}
+
+// Session is one session.
+func (o *Owner) Session(ctx context.Context, id string) (schemas.Session, error) {
+	var s schemas.Session
+	err := o.conn.CallInto(ctx, schemas.QuerySubject(o.connector, schemas.QuerySession), schemas.Query{Type: schemas.TypeQuery, SessionID: id}, &s)
+	return s, err
+}
+
+// ChangeSession changes one session.
+func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (schemas.Session, error) {
+	c.Type = schemas.TypeSessionChange
+	var s schemas.Session
+	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageSession), c, &s)
+	return s, err
+}

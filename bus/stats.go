@@ -1,0 +1,58 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// statsQuiet is how long after the last reply all are taken to have answered.
+const statsQuiet = 300 * time.Millisecond
+
+// ServiceStats are what one instance of a service says of itself.
+type ServiceStats struct {
+	ID   string
+	data json.RawMessage
+}
+
+// Into decodes what the service added to its statistics.
+func (s ServiceStats) Into(v any) error { return json.Unmarshal(s.data, v) }
+
+// ServiceStats asks every instance of a service for its statistics.
+func (c *Conn) ServiceStats(ctx context.Context, service string) ([]ServiceStats, error) {
+	subject, err := micro.ControlSubject(micro.StatsVerb, service, "")
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
+	}
+	inbox := c.nc.NewRespInbox()
+	sub, err := c.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
+	}
+	defer sub.Unsubscribe()
+	if err := c.nc.PublishRequest(subject, inbox, nil); err != nil {
+		return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
+	}
+	var all []ServiceStats
+	for {
+		quiet, cancel := context.WithTimeout(ctx, statsQuiet)
+		msg, err := sub.NextMsgWithContext(quiet)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
+		}
+		var stats micro.Stats
+		if json.Unmarshal(msg.Data, &stats) != nil || len(stats.Endpoints) == 0 {
+			continue
+		}
+		all = append(all, ServiceStats{stats.ID, stats.Endpoints[0].Data})
+	}
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+type askCmd struct {
+	Session        string   `required:"" placeholder:"S" help:"The session that asks."`
+	Tool           string   `placeholder:"T" xor:"what" help:"A tool to use, such as Bash."`
+	Input          string   `placeholder:"JSON" help:"The tool's input, a JSON object; @FILE reads a file, - standard input."`
+	Permission     []string `placeholder:"TAG" xor:"what" help:"A permission to hold: @read:PATH, @write:PATH or @network."`
+	Reason         string   `help:"Why, in the agent's words."`
+	TimeoutMinutes int      `name:"timeout-minutes" placeholder:"N" help:"How long a permission may wait, 1 to 60 (15)."`
+	ID             string   `placeholder:"ID" help:"Rejoin the request that was asked under this id, or ask under it."`
+	Agent          string   `default:"local" hidden:"" help:"The agent's name on the bus."`
+	AgentName      string   `name:"agent-name" placeholder:"NAME" help:"Who asks, as people are shown it."`
+	Label          string   `placeholder:"TEXT" help:"What the session is about, as people are shown it."`
+	Async          bool     `help:"Do not wait: exit 6 while it is open."`
+	JSON           bool     `name:"json" help:"Print the decision, or the receipt, as JSON."`
+}
+
+// Run asks, waits, and says how it ended by its exit code.
+func (c *askCmd) Run(e *env) error {
+	request, err := c.request(e)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := e.soon()
+	defer cancel()
+	client, err := nod.Connect(ctx, nod.Options{Place: e.place, Agent: c.Agent, Log: e.log})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	e.warnOpen(client.Open())
+	asked, err := client.Submit(ctx, request)
+	if err != nil {
+		return c.failed(e, err)
+	}
+	request.PendingID = asked.Receipt.PendingID
+	if c.Async && asked.Receipt.Revision != 0 {
+		asked.Drop()
+		return c.open(e, asked.Receipt)
+	}
+	if asked.Receipt.Revision != 0 && !c.JSON {
+		fmt.Fprintf(e.stderr, "waiting for a person until %s: nod allow %s\n", asked.Receipt.Deadline.Local().Format(time.DateTime), asked.Receipt.PendingID)
+	}
+	d, err := asked.Await(e.ctx)
+	if e.ctx.Err() != nil && err != nil {
+		d, err = c.takeBack(client, request)
+	}
+	if err != nil {
+		return c.failed(e, err)
+	}
+	return c.say(e, &request, d)
+}
+
+// takeBack withdraws what nobody waits for any more.
+func (c *askCmd) takeBack(client *nod.Client, r schemas.Request) (schemas.Decision, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	return client.Withdraw(ctx, r.SessionID, r.PendingID, "nod ask was stopped")
+}
+
+func (c *askCmd) request(e *env) (schemas.Request, error) {
+	r := schemas.Request{
+		SessionID: c.Session, PendingID: c.ID, Reason: c.Reason,
+		AgentName: cmp.Or(c.AgentName, "nod ask"), SessionLabel: c.Label,
+	}
+	switch {
+	case c.Tool != "":
+		details, err := c.details(e)
+		if err != nil {
+			return r, err
+		}
+		r.Kind, r.Title, r.ToolName, r.ActionDetails = schemas.KindToolCall, c.Tool, c.Tool, details
+		r.ActionType = agents.ActionOf(c.Tool)
+	case len(c.Permission) > 0:
+		if c.Reason == "" {
+			return r, errors.New("a permission needs a reason: add --reason")
+		}
+		if c.TimeoutMinutes < 0 || c.TimeoutMinutes > 60 {
+			return r, fmt.Errorf("--timeout-minutes is %d: use 1 to 60", c.TimeoutMinutes)
+		}
+		r.Kind, r.Title, r.Permissions = schemas.KindPermission, "Permission request", c.Permission
+		r.ActionType, r.ActionDetails = schemas.ActionOther, json.RawMessage("{}")
+		r.TimeoutSeconds = 60 * c.TimeoutMinutes
+	default:
+		return r, errors.New("name what to ask for: --tool T --input JSON, or --permission TAG --reason R")
+	}
+	return r, nil
+}
+
+// details are the tool's input with the directory added.
+func (c *askCmd) details(e *env) (json.RawMessage, error) {
+	input, err := e.readInput(cmp.Or(c.Input, "{}"))
+	if err != nil {
+		return nil, fmt.Errorf("read --input: %w", err)
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the current directory: %w", err)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(input, &fields); err != nil || fields == nil {
+		return nil, errors.New("--input must be a JSON object, such as '{\"command\":\"make\"}'")
+	}
+	if _, ok := fields["cwd"]; !ok {
+		if fields["cwd"], err = schemas.Encode(cwd); err != nil {
+			return nil, fmt.Errorf("encode the current directory: %w", err)
+		}
+	}
+	return schemas.Encode(fields)
+}
+
+// open says that the request waits.
+func (c *askCmd) open(e *env, r schemas.Receipt) error {
+	if c.JSON {
+		if err := e.printJSON(r); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintln(e.stdout, r.PendingID)
+		fmt.Fprintf(e.stderr, "open until %s: ask again with --id %s\n", r.Deadline.Local().Format(time.DateTime), r.PendingID)
+	}
+	return exit(exitOpen)
+}
+
+func (c *askCmd) say(e *env, r *schemas.Request, d schemas.Decision) error {
+	if c.JSON {
+		if err := e.printJSON(d); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintln(e.stdout, people.Line(people.Hear(&d, r, 0).Text))
+	}
+	switch d.Outcome {
+	case schemas.Allowed:
+		return nil
+	case schemas.TimedOut:
+		return exit(exitTimedOut)
+	case schemas.Withdrawn, schemas.Cancelled:
+		return exit(exitWithdrawn)
+	default:
+		return exit(exitDenied)
+	}
+}
+
+// failed prints nod's error as JSON where that was asked for.
+func (c *askCmd) failed(e *env, err error) error {
+	var se *schemas.Error
+	if !errors.As(err, &se) {
+		return err
+	}
+	if c.JSON {
+		if err := e.printJSON(se); err != nil {
+			return err
+		}
+	}
+	if se.Code == schemas.CodeUndeliverable && !strings.HasSuffix(se.Message, ".") {
+		return fmt.Errorf("nobody could be asked: %w", se)
+	}
+	return se
+}

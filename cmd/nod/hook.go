@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
+)
+
+func hostNamed(name string) (hook.Host, error) {
+	var known []string
+	for _, h := range hook.Hosts() {
+		if h.Name == name {
+			return h, nil
+		}
+		known = append(known, h.Name)
+	}
+	return hook.Host{}, fmt.Errorf("nod knows no agent %q: it knows %v", name, known)
+}
+
+type hookCmd struct {
+	Agent         string        `arg:"" help:"Which agent program: claude-code."`
+	HostTimeout   time.Duration `name:"host-timeout" help:"How long the agent program waits for the hook."`
+	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, or deny."`
+}
+
+// Run answers one call. Whatever happens, stdout gets one JSON object.
+func (c *hookCmd) Run(e *env) error {
+	host, err := hostNamed(c.Agent)
+	if err != nil {
+		return err
+	}
+	ctx, stop := hook.Lifetime(context.Background(), os.Stdout)
+	defer stop()
+	hostname, _ := os.Hostname() // shown only
+	name := ""
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	var client *nod.Client
+	connect := func(ctx context.Context) (agents.Asker, error) {
+		client, err = nod.Connect(ctx, nod.Options{Place: e.place, Log: e.log})
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		return asker{client}, nil
+	}
+	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
+		HostTimeout: c.HostTimeout, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
+		Host: hostname, User: name, Stderr: e.stderr,
+	})
+	if client != nil {
+		client.Close()
+	}
+	if code != exitOK {
+		return exit(code)
+	}
+	return nil
+}
+
+// unavailable is the hook's word for a nod that is not there to be asked. Keys
+// that are refused are something else: the hook denies then.
+func unavailable(err error) error {
+	if errors.Is(err, bus.ErrNotRunning) || errors.Is(err, bus.ErrNoServer) {
+		return schemas.Errorf(schemas.CodeUnavailable, "%v", err)
+	}
+	return err
+}
+
+// asker is the client as a hook uses it.
+type asker struct{ *nod.Client }
+
+// Withdraw takes a request back; what it was decided as does not matter.
+func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
+	_, err := a.Client.Withdraw(ctx, sessionID, pendingID, reason)
+	return err
+}
+
+type installCmd struct {
+	Agent         string `arg:"" help:"Which agent program: claude-code."`
+	Settings      string `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
+	Project       bool   `help:"Only for the project in the current directory."`
+	Strict        bool   `help:"Gate every tool call, not only what the agent program would ask about."`
+	Uninstall     bool   `help:"Take it out again."`
+	DryRun        bool   `name:"dry-run" help:"Only show what would change."`
+	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, or deny."`
+}
+
+// Run changes an agent program's settings.
+func (c *installCmd) Run(e *env) error {
+	host, err := hostNamed(c.Agent)
+	if err != nil {
+		return err
+	}
+	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
+	if c.OnUnavailable != string(hook.UnavailableAsk) {
+		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
+	}
+	change, err := hook.Install(host, o)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !change.Changed():
+		fmt.Fprintf(e.stdout, "%s: nothing to change\n", change.Path)
+	case c.DryRun:
+		fmt.Fprint(e.stdout, change.Diff())
+	case c.Uninstall:
+		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
+	default:
+		fmt.Fprintf(e.stdout, "%s asks nod now; start nod with: nod up\n", change.Path)
+	}
+	if change.Warning != "" {
+		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+// Command nod is the permission bus for AI agents, all of it: the server, the
+// engine, the connectors, and what people and scripts type.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/nodbus/nod/bus"
+)
+
+// The exit codes of nod ask; every other failure is 1.
+const (
+	exitOK        = 0
+	exitError     = 1
+	exitDenied    = 3
+	exitTimedOut  = 4
+	exitWithdrawn = 5 // or cancelled
+	exitOpen      = 6 // with --async
+)
+
+// cli is everything that can be typed.
+type cli struct {
+	NatsURL string `name:"nats-url" placeholder:"URL,…" help:"NATS servers to use instead of the nod that runs here (NOD_URL)."`
+	Creds   string `placeholder:"FILE" type:"path" help:"Key file for those servers (NOD_CREDS)."`
+	Data    string `placeholder:"DIR" type:"path" help:"Data directory (NOD_DATA)."`
+	Verbose bool   `short:"v" help:"Log more."`
+
+	Version versionFlag `help:"Print the version."`
+
+	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine and terminal connector."`
+	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
+	Connector connectorCmd `cmd:"" group:"run" help:"Run a connector alone."`
+
+	Ask     askCmd     `cmd:"" group:"ask" help:"Ask for permission and wait for the decision."`
+	Pending pendingCmd `cmd:"" group:"answer" help:"List what waits for an answer."`
+	Show    showCmd    `cmd:"" group:"answer" help:"Show one request whole."`
+	Allow   allowCmd   `cmd:"" group:"answer" help:"Allow a request."`
+	Deny    denyCmd    `cmd:"" group:"answer" help:"Deny a request."`
+
+	Install  installCmd  `cmd:"" group:"agents" help:"Let an agent program ask nod."`
+	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
+	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`
+	Settings settingsCmd `cmd:"" group:"operate" help:"Apply or show settings.json."`
+	Keys     keysCmd     `cmd:"" group:"operate" help:"Make keys and the server configuration for other machines."`
+}
+
+var groups = kong.ExplicitGroups([]kong.Group{
+	{Key: "run", Title: "Run:"},
+	{Key: "ask", Title: "Ask:"},
+	{Key: "answer", Title: "Answer:"},
+	{Key: "agents", Title: "Agents:"},
+	{Key: "operate", Title: "Operate:"},
+})
+
+// env is what a command works with.
+type env struct {
+	ctx            context.Context // ends when the process is told to stop
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	place          bus.Place
+	log            *slog.Logger
+}
+
+// exit is an error that only sets the exit code: what there was to say is said.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var c cli
+	done := -1 // set when kong printed help or the version
+	parser, err := kong.New(&c, kong.Name("nod"), groups,
+		kong.Description("An AI agent asks; a person nods."),
+		kong.Writers(stdout, stderr), kong.Exit(func(code int) { done = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Bind(&c))
+	if err != nil {
+		return fail(stderr, err)
+	}
+	parsed, err := parser.Parse(args)
+	if done >= 0 {
+		return done
+	}
+	if err != nil {
+		return fail(stderr, fmt.Errorf("%w: see nod --help", err))
+	}
+	level := slog.LevelWarn
+	if c.Verbose {
+		level = slog.LevelDebug
+	}
+	e := &env{
+		ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr,
+		place: bus.Place{URL: c.NatsURL, Creds: c.Creds, DataDir: c.Data},
+		log:   slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})),
+	}
+	var code exit
+	switch err := parsed.Run(e); {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &code):
+		return int(code)
+	default:
+		return fail(stderr, err)
+	}
+}
+
+func fail(stderr io.Writer, err error) int {
+	fmt.Fprintf(stderr, "nod: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+	return exitError
+}
+
+// patience bounds a command that asks nod one thing.
+const patience = 15 * time.Second
+
+func (e *env) soon() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.ctx, patience)
+}
+
+// printJSON writes v as JSON that people can read as well.
+func (e *env) printJSON(v any) error {
+	enc := json.NewEncoder(e.stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// warnOpen says what an open server means.
+func (e *env) warnOpen(open bool) {
+	if open {
+		fmt.Fprintln(e.stderr, "nod: warning: this NATS server asks for no credentials, so anyone on it can answer")
+	}
+}
+
+type versionFlag bool
+
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	fmt.Fprintln(app.Stdout, "nod", version())
+	app.Exit(exitOK)
+	return nil
+}
+
+// version is the module's, as it was built.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || !strings.HasPrefix(info.Main.Version, "v") {
+		return "0.0.0-dev"
+	}
+	v, _, _ := strings.Cut(strings.TrimPrefix(info.Main.Version, "v"), "+")
+	return v
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// owner connects as the owner, who may change things.
+func (e *env) owner(ctx context.Context) (*bus.Conn, *connector.Owner, error) {
+	conn, err := bus.Join(ctx, e.place, roles.ID{Role: roles.Owner}, e.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	e.warnOpen(conn.Open())
+	return conn, connector.NewOwner(conn, schemas.ConnectorTerminal), nil
+}
+
+type settingsCmd struct {
+	Apply  settingsApplyCmd  `cmd:"" help:"Check a settings.json and put it in force."`
+	Show   settingsShowCmd   `cmd:"" help:"Print the settings in force."`
+	Schema settingsSchemaCmd `cmd:"" help:"Print the JSON Schema of settings.json."`
+}
+
+type settingsApplyCmd struct {
+	File string `arg:"" optional:"" type:"path" help:"The file (DATA/settings.json)."`
+}
+
+// Run returns when every live engine follows the settings, else names those
+// that do not yet.
+func (c *settingsApplyCmd) Run(e *env) error {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	if c.File == "" {
+		c.File = filepath.Join(place.DataDir, "settings.json")
+	}
+	data, err := readSettings(c.File, place.DataDir)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := e.soon()
+	defer cancel()
+	conn, owner, err := e.owner(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	state, err := owner.ApplySettings(ctx, data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	laggards, err := owner.Follow(ctx, state.Revision)
+	if err != nil {
+		return err
+	}
+	if len(laggards) > 0 {
+		return fmt.Errorf("settings %d are stored, but these engines do not follow them yet: %v; see their logs", state.Revision, laggards)
+	}
+	fmt.Fprintf(e.stdout, "settings %d are in force on every engine\n", state.Revision)
+	if len(state.Settings.Approvers) == 0 {
+		fmt.Fprintln(e.stderr, "nod: warning: approvers is empty, so nobody may answer and every question is refused at once")
+	}
+	return nil
+}
+
+type settingsShowCmd struct {
+	JSON bool `name:"json" help:"Print JSON with the revision."`
+}
+
+// Run prints what is in force.
+func (c *settingsShowCmd) Run(e *env) error {
+	ctx, cancel := e.soon()
+	defer cancel()
+	conn, owner, err := e.owner(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	state, err := owner.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(state)
+	}
+	return e.printJSON(state.Settings)
+}
+
+type settingsSchemaCmd struct{}
+
+// Run prints the schema.
+func (settingsSchemaCmd) Run(e *env) error {
+	_, err := e.stdout.Write(schemas.SettingsSchema())
+	return err
+}
+
+type sessionCmd struct {
+	Show sessionShowCmd `cmd:"" help:"Show a session."`
+	Set  sessionSetCmd  `cmd:"" help:"Change a session."`
+}
+
+type sessionShowCmd struct {
+	Session string `arg:"" help:"Its id."`
+	JSON    bool   `name:"json" help:"Print one JSON object."`
+}
+
+// Run shows a session.
+func (c *sessionShowCmd) Run(e *env) error {
+	ctx, cancel := e.soon()
+	defer cancel()
+	conn, owner, err := e.owner(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	s, err := owner.Session(ctx, c.Session)
+	if err != nil {
+		return err
+	}
+	return e.printSession(s, c.JSON)
+}
+
+type sessionSetCmd struct {
+	Session string         `arg:"" help:"Its id."`
+	Timeout *time.Duration `placeholder:"D" help:"How long its requests wait, such as 10m; 0 goes back to the settings."`
+	JSON    bool           `name:"json" help:"Print one JSON object."`
+}
+
+// Run changes a session.
+func (c *sessionSetCmd) Run(e *env) error {
+	change := schemas.SessionChange{SessionID: c.Session}
+	if c.Timeout == nil {
+		return errors.New("nothing to set: name --timeout D")
+	}
+	if *c.Timeout < 0 || *c.Timeout > schemas.MaxTimeout || *c.Timeout%time.Second != 0 {
+		return fmt.Errorf("--timeout is %s: use whole seconds, up to %s", *c.Timeout, people.Words(schemas.MaxTimeout))
+	}
+	seconds := int(*c.Timeout / time.Second)
+	change.TimeoutSeconds = &seconds
+	ctx, cancel := e.soon()
+	defer cancel()
+	conn, owner, err := e.owner(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	s, err := owner.ChangeSession(ctx, change)
+	if err != nil {
+		return err
+	}
+	return e.printSession(s, c.JSON)
+}
+
+func (e *env) printSession(s schemas.Session, asJSON bool) error {
+	if asJSON {
+		return e.printJSON(s)
+	}
+	agent, timeout := s.Agent, "as in the settings"
+	if agent == "" {
+		agent = "(nobody has asked in it yet)"
+	}
+	if s.TimeoutSeconds > 0 {
+		timeout = people.Words(time.Duration(s.TimeoutSeconds) * time.Second)
+	}
+	fmt.Fprintf(e.stdout, "session  %s\nagent    %s\ntimeout  %s\nsince    %s\n", s.SessionID, people.Line(agent), timeout, s.CreatedAt.Local().Format(time.DateTime))
+	return nil
+}
+
+type keysCmd struct {
+	List   keysListCmd   `cmd:"" default:"1" help:"List the keys of the data directory."`
+	Add    keysAddCmd    `cmd:"" help:"Make a key."`
+	Config keysConfigCmd `cmd:"" help:"Print the accounts and users for the configuration of a NATS server."`
+}
+
+func (e *env) keys() (*roles.Keys, error) {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return roles.OpenKeys(place.DataDir)
+}
+
+type keysListCmd struct {
+	JSON bool `name:"json" help:"Print a JSON array."`
+}
+
+// Run lists keys, their public halves alone.
+func (c *keysListCmd) Run(e *env) error {
+	keys, err := e.keys()
+	if err != nil {
+		return err
+	}
+	users, err := keys.Users()
+	if err != nil {
+		return err
+	}
+	type row struct {
+		Name      string `json:"name"`
+		Account   string `json:"account"`
+		PublicKey string `json:"public_key"`
+		File      string `json:"file"`
+	}
+	rows := make([]row, len(users))
+	for i, u := range users {
+		rows[i] = row{u.String(), string(u.Account()), u.PublicKey, keys.Path(u.ID)}
+	}
+	if c.JSON {
+		return e.printJSON(rows)
+	}
+	for _, r := range rows {
+		fmt.Fprintf(e.stdout, "%-22s %-8s %s\n", r.Name, r.Account, r.File)
+	}
+	return nil
+}
+
+type keysAddCmd struct {
+	Name string `arg:"" help:"agent-NAME, connector-NAME, web or observer."`
+}
+
+// Run makes a key. A running server learns of it when it is started again.
+func (c *keysAddCmd) Run(e *env) error {
+	id, err := roles.ParseID(c.Name)
+	if err != nil {
+		return err
+	}
+	keys, err := e.keys()
+	if err != nil {
+		return err
+	}
+	_, err = keys.Add(id)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%s has a key already: %s", id, keys.Path(id))
+	}
+	fmt.Fprintln(e.stdout, keys.Path(id))
+	fmt.Fprintln(e.stderr, "nod up knows it from its next start on; other servers through nod keys config")
+	return nil
+}
+
+type keysConfigCmd struct{}
+
+// Run prints the configuration that an embedded server would have.
+func (keysConfigCmd) Run(e *env) error {
+	keys, err := e.keys()
+	if err != nil {
+		return err
+	}
+	if err := keys.Ensure(roles.First()...); err != nil {
+		return err
+	}
+	users, err := keys.Users()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(e.stdout, roles.Config{Users: users}.String())
+	return err
+}

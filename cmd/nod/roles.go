@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+// waitForServers is how long a role that starts before its servers waits.
+const waitForServers = time.Minute
+
+type engineCmd struct {
+	StoreCreds string `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account."`
+	Replicas   int    `default:"1" help:"Replicas of each store, made where it is missing."`
+}
+
+// Run runs an engine until it is told to stop.
+func (c *engineCmd) Run(e *env) error {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	if place.URL == "" {
+		return errors.New("an engine alone needs NATS servers: name them with --nats-url or NOD_URL; nod up brings its own")
+	}
+	voice, err := voiceTimeout()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, waitForServers)
+	defer cancel()
+	n, err := embed.Start(ctx, embed.Options{
+		URL: place.URL, Creds: place.Creds, StoreCreds: c.StoreCreds, Replicas: c.Replicas,
+		Wait: waitForServers, VoiceTimeout: voice, Version: version(), Log: e.log, KeepSettings: true,
+	})
+	if err != nil {
+		return err
+	}
+	e.warnOpen(n.Open())
+	fmt.Fprintf(e.stdout, "an engine is up on %s\n", n.URL())
+	<-e.ctx.Done()
+	stopping, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return n.Stop(stopping)
+}
+
+type connectorCmd struct {
+	Name string `arg:"" help:"Which: terminal."`
+}
+
+// Run runs a connector until it is told to stop.
+func (c *connectorCmd) Run(e *env) error {
+	if c.Name != schemas.ConnectorTerminal {
+		return fmt.Errorf("there is no connector %q: terminal is what there is", c.Name)
+	}
+	conn, err := bus.JoinWait(e.ctx, e.place, roles.ConnectorID(c.Name), e.log, waitForServers)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	e.warnOpen(conn.Open())
+	system := actors.NewSystem(e.log)
+	defer system.Stop()
+	ctx, cancel := context.WithTimeout(e.ctx, waitForServers)
+	defer cancel()
+	screen := &screen{env: e}
+	viewer, err := connector.View(ctx, system, conn, c.Name, e.log, screen.show)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "the connector %s is up on %s\n", c.Name, conn.URL())
+	<-e.ctx.Done()
+	return viewer.Stop(context.Background())
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+// preferredPort is NATS's own, so that its tools find nod by themselves.
+const preferredPort = 4222
+
+type upCmd struct {
+	Demo      bool          `help:"Have a sample agent ask something."`
+	Settings  string        `placeholder:"FILE" type:"path" help:"Apply this settings.json (DATA/settings.json, where there is one)."`
+	Listen    string        `placeholder:"ADDR" default:"127.0.0.1:4222" help:"Where the NATS server listens; another free port is used where it is taken."`
+	Sync      time.Duration `placeholder:"INTERVAL" default:"0" help:"How long an acknowledged write may wait for the disk (not at all)."`
+	StoreCred string        `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
+	Replicas  int           `default:"1" help:"Replicas of each store on --nats-url."`
+	Quiet     bool          `short:"q" help:"Do not print the questions."`
+}
+
+// Run runs nod until it is told to stop.
+func (c *upCmd) Run(e *env) error {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	settings, err := readSettings(c.Settings, place.DataDir)
+	if err != nil {
+		return err
+	}
+	host, port, err := splitAddr(c.Listen)
+	if err != nil {
+		return err
+	}
+	voice, err := voiceTimeout()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, 30*time.Second)
+	defer cancel()
+	n, err := embed.Start(ctx, embed.Options{
+		DataDir: place.DataDir, Host: host, Port: port, SyncInterval: c.Sync,
+		URL: place.URL, Creds: place.Creds, StoreCreds: c.StoreCred, Replicas: c.Replicas,
+		Settings: settings, VoiceTimeout: voice, Version: version(), Log: e.log,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := n.Stop(ctx); err != nil {
+			fmt.Fprintf(e.stderr, "nod: stopping: %v\n", err)
+		}
+	}()
+	c.welcome(e, n, place.DataDir, port)
+	return c.watch(e, n)
+}
+
+func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) {
+	out := func(format string, args ...any) { fmt.Fprintf(e.stdout, format+"\n", args...) }
+	out("nod is up on %s", n.URL())
+	if e.place.URL == "" {
+		out("  data      %s", dir)
+		if _, port, err := splitAddr(n.URL()[len("nats://"):]); err == nil && wanted != 0 && port != wanted {
+			out("  note      port %d is taken, so it is %d; nod's own commands find it", wanted, port)
+		}
+	}
+	e.warnOpen(n.Open())
+	out("  try       nod ask --session demo --tool Bash --input '{\"command\":\"make clean\"}'")
+	out("  answer    nod pending · nod show ID · nod allow ID · nod deny ID -m WHY")
+	out("  agents    nod install claude-code")
+	out("Stop with Ctrl-C. What is pending stays pending.")
+}
+
+// watch shows every question and its end, until the process is told to stop.
+func (c *upCmd) watch(e *env, n *embed.Nod) error {
+	system := actors.NewSystem(e.log)
+	defer system.Stop()
+	conn, err := n.Connect(e.ctx, roles.ConnectorID(schemas.ConnectorTerminal))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if !c.Quiet {
+		screen := &screen{env: e}
+		viewer, err := connector.View(e.ctx, system, conn, schemas.ConnectorTerminal, e.log, screen.show)
+		if err != nil {
+			return err
+		}
+		defer viewer.Stop(context.Background())
+	}
+	if c.Demo {
+		if err := runDemo(e, n, system); err != nil {
+			return err
+		}
+	}
+	<-e.ctx.Done()
+	fmt.Fprintln(e.stdout, "stopping; what is pending stays pending")
+	return nil
+}
+
+// screen prints questions and outcomes, one whole one at a time.
+type screen struct {
+	*env
+	mu sync.Mutex
+}
+
+func (s *screen) show(p schemas.Prompt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.Decision != nil {
+		fmt.Fprintf(s.stdout, "\n%s  %s\n", people.Outcome(p.Decision, p.Request.CreatedAt), people.Summary(&p, 60))
+		return
+	}
+	fmt.Fprintf(s.stdout, "\n%s\n  nod allow %s · nod deny %s\n", people.Text(&p, time.Now(), s.width()), p.PendingID, p.PendingID)
+}
+
+// readSettings reads the file that was named, or the one in the data directory
+// where there is one.
+func readSettings(path, dir string) ([]byte, error) {
+	named := path != ""
+	if !named {
+		path = filepath.Join(dir, "settings.json")
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the settings: %w", err)
+	}
+	if _, err := schemas.DecodeSettings(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return data, nil
+}
+
+func splitAddr(addr string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(addr)
+	if err == nil {
+		port, err = strconv.Atoi(text)
+	}
+	if err != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("%q is no address to listen on: use HOST:PORT, such as 127.0.0.1:%d", addr, preferredPort)
+	}
+	return host, port, nil
+}
+
+// voiceTimeout reads NOD_PERMISSION_TIMEOUT, or PERMISSION_TIMEOUT, in seconds.
+func voiceTimeout() (time.Duration, error) {
+	for _, name := range []string{"NOD_PERMISSION_TIMEOUT", "PERMISSION_TIMEOUT"} {
+		text := os.Getenv(name)
+		if text == "" {
+			continue
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || time.Duration(n)*time.Second > schemas.MaxTimeout {
+			return 0, fmt.Errorf("%s is %q: use a number of seconds from 1 to %d", name, text, schemas.MaxTimeout/time.Second)
+		}
+		return time.Duration(n) * time.Second, nil
+	}
+	return 0, nil
+}
