@@ -14,10 +14,7 @@ func (r *reader) number() (json.Number, *fault) {
 		r.at++
 	}
 	literal := r.data[start:r.at]
-	if len(literal) <= 15 && strings.IndexAny(literal, ".eE") < 0 {
-		return json.Number(literal), nil // far below 2^53
-	}
-	if strings.IndexAny(literal, ".eE") < 0 {
+	if !strings.ContainsAny(literal, ".eE") {
 		if n, err := strconv.ParseInt(literal, 10, 64); err != nil || n > 1<<53 || n < -1<<53 {
 			return "", &fault{text: "is an integer beyond 2^53, which not every reader keeps exactly; send it as a string"}
 		}
