@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -121,5 +122,5 @@ func versioned(typ string) bool {
 
 // invalid is a VALIDATION_ERROR that begins with the path of its field.
 func invalid(path, format string, args ...any) *Error {
-	return Errorf(CodeValidation, path+": "+format, args...)
+	return Errorf(CodeValidation, "%s: %s", path, fmt.Sprintf(format, args...))
 }

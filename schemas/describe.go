@@ -116,7 +116,7 @@ func list(values []any) string {
 func describeUnmarshal(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return invalid(wrong.Field, "must be written as a %s, not as %s", goWord(wrong.Type.Kind().String()), wrong.Value)
+		return invalid(wrong.Field, "must be written as a %s, not as %s", goWord(wrong.Type.Kind().String()), short(wrong.Value, 64))
 	}
 	return Errorf(CodeValidation, "the message does not decode: %v", err)
 }

@@ -90,6 +90,8 @@ var validationErrors = map[string]string{
 	"request-other_case":            `Title: is not a field; write title`,
 	"request-other_case_inside":     `options[0].KIND: is not a field; write kind`,
 	"request-other_case_unicode":    `["ſession_id"]: is not a field; write session_id`,
+	"request-percent_name":          `action_details["%s%d"]: is an integer beyond 2^53, which not every reader keeps exactly; send it as a string`,
+	"request-timeout_long":          `timeout_seconds: must be written as a whole number without point or exponent, not as number 1.0000000000000000000000000000000000000000000000000000000…`,
 	"request-surrogate":             `action_details.command: holds half of a surrogate pair, such as \ud800 alone`,
 	"request-surrogate_name":        `action_details: holds half of a surrogate pair, such as \ud800 alone`,
 	"request-surrogate_order":       `action_details.command: holds half of a surrogate pair, such as \ud800 alone`,

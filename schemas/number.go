@@ -7,17 +7,14 @@ import (
 )
 
 // number reads a number and refuses one that RFC 8785 would change: an integer
-// beyond ±2^53, or one that is not the shortest form of any double's value.
-func (p *reader) number() (json.Number, *fault) {
-	start := p.at
-	for p.at < len(p.data) && strings.IndexByte("+-.0123456789eE", p.data[p.at]) >= 0 {
-		p.at++
+// beyond ±2^53, or one that is another after reading it as a double.
+func (r *reader) number() (json.Number, *fault) {
+	start := r.at
+	for r.at < len(r.data) && strings.IndexByte("+-.0123456789eE", r.data[r.at]) >= 0 {
+		r.at++
 	}
-	literal := p.data[start:p.at]
-	if len(literal) <= 15 && strings.IndexAny(literal, ".eE") < 0 {
-		return json.Number(literal), nil // far below 2^53
-	}
-	if strings.IndexAny(literal, ".eE") < 0 {
+	literal := r.data[start:r.at]
+	if !strings.ContainsAny(literal, ".eE") {
 		if n, err := strconv.ParseInt(literal, 10, 64); err != nil || n > 1<<53 || n < -1<<53 {
 			return "", &fault{text: "is an integer beyond 2^53, which not every reader keeps exactly; send it as a string"}
 		}

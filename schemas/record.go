@@ -61,7 +61,8 @@ type Record struct {
 	NextEvent *Event          `json:"next_event,omitempty"`
 	Routes    []Route         `json:"routes"`
 	Votes     []Vote          `json:"votes"`
-	Joiners   []string        `json:"joiners"`
+	Joined    string          `json:"joined,omitempty"` // the identical request that decides this one
+	Joiners   []string        `json:"joiners"`          // the requests that this one decides
 	Decision  *Decision       `json:"decision"`
 }
 

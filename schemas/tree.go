@@ -18,15 +18,15 @@ import (
 // matter). What a person was shown, what was hashed and what the agent's host
 // will run are the same only without them.
 func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any, error) {
-	p := reader{data: string(data), maxDepth: maxDepth}
-	tree, fault := p.object(schema, 1)
-	if fault != nil {
-		return nil, fault.err()
+	r := reader{data: string(data), maxDepth: maxDepth}
+	tree, f := r.object(schema, 1)
+	if f != nil {
+		return nil, f.err()
 	}
 	return tree, nil
 }
 
-// reader reads JSON that json.Valid has accepted, so it checks no syntax.
+// reader reads JSON whose syntax has been checked.
 type reader struct {
 	data     string
 	at       int
@@ -48,37 +48,37 @@ func (f *fault) err() error {
 	return invalid(short(strings.TrimPrefix(f.path, "."), 200), "%s", f.text)
 }
 
-func (p *reader) value(schema *jsonschema.Schema, depth int) (any, *fault) {
-	p.at = skipSpace(p.data, p.at)
-	switch p.data[p.at] {
+func (r *reader) value(schema *jsonschema.Schema, depth int) (any, *fault) {
+	r.at = skipSpace(r.data, r.at)
+	switch r.data[r.at] {
 	case '{':
-		return p.object(schema, depth+1)
+		return r.object(schema, depth+1)
 	case '[':
-		return p.array(schema, depth+1)
+		return r.array(schema, depth+1)
 	case '"':
-		return p.string()
+		return r.string()
 	case 't':
-		p.at += len("true")
+		r.at += len("true")
 		return true, nil
 	case 'f':
-		p.at += len("false")
+		r.at += len("false")
 		return false, nil
 	case 'n':
-		p.at += len("null")
+		r.at += len("null")
 		return nil, nil
 	default:
-		return p.number()
+		return r.number()
 	}
 }
 
-func (p *reader) object(schema *jsonschema.Schema, depth int) (map[string]any, *fault) {
-	if f := p.checkDepth(depth); f != nil {
+func (r *reader) object(schema *jsonschema.Schema, depth int) (map[string]any, *fault) {
+	if f := r.checkDepth(depth); f != nil {
 		return nil, f
 	}
 	fields := fieldsOf(schema)
 	object := make(map[string]any, len(fields))
-	for p.enter('}') {
-		name, f := p.string()
+	for r.enter('}') {
+		name, f := r.string()
 		if f != nil {
 			return nil, f
 		}
@@ -91,8 +91,8 @@ func (p *reader) object(schema *jsonschema.Schema, depth int) (map[string]any, *
 				return nil, (&fault{text: "is not a field; write " + meant}).in(step(name))
 			}
 		}
-		p.at = skipSpace(p.data, p.at) + len(":")
-		value, f := p.value(field, depth)
+		r.at = skipSpace(r.data, r.at) + len(":")
+		value, f := r.value(field, depth)
 		if f != nil {
 			return nil, f.in(step(name))
 		}
@@ -101,8 +101,8 @@ func (p *reader) object(schema *jsonschema.Schema, depth int) (map[string]any, *
 	return object, nil
 }
 
-func (p *reader) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
-	if f := p.checkDepth(depth); f != nil {
+func (r *reader) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
+	if f := r.checkDepth(depth); f != nil {
 		return nil, f
 	}
 	var items *jsonschema.Schema
@@ -110,8 +110,8 @@ func (p *reader) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
 		items = schema.Items2020
 	}
 	array := []any{}
-	for p.enter(']') {
-		item, f := p.value(items, depth)
+	for r.enter(']') {
+		item, f := r.value(items, depth)
 		if f != nil {
 			return nil, f.in("[" + strconv.Itoa(len(array)) + "]")
 		}
@@ -122,36 +122,36 @@ func (p *reader) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
 
 // enter steps over the bracket or comma before the next member or item and
 // reports whether there is one; at the end it steps over the closing bracket.
-func (p *reader) enter(closing byte) bool {
-	p.at = skipSpace(p.data, p.at)
-	if p.data[p.at] != closing {
-		p.at = skipSpace(p.data, p.at+1)
+func (r *reader) enter(closing byte) bool {
+	r.at = skipSpace(r.data, r.at)
+	if r.data[r.at] != closing {
+		r.at = skipSpace(r.data, r.at+1)
 	}
-	if p.data[p.at] != closing {
+	if r.data[r.at] != closing {
 		return true
 	}
-	p.at++
+	r.at++
 	return false
 }
 
-func (p *reader) checkDepth(depth int) *fault {
-	if p.maxDepth > 0 && depth > p.maxDepth {
-		return &fault{text: "is nested more than " + strconv.Itoa(p.maxDepth) + " levels deep"}
+func (r *reader) checkDepth(depth int) *fault {
+	if r.maxDepth > 0 && depth > r.maxDepth {
+		return &fault{text: "is nested more than " + strconv.Itoa(r.maxDepth) + " levels deep"}
 	}
 	return nil
 }
 
-func (p *reader) string() (string, *fault) {
-	start := p.at
+func (r *reader) string() (string, *fault) {
+	start := r.at
 	plain := true
-	for p.at++; p.data[p.at] != '"'; p.at++ {
-		if p.data[p.at] == '\\' {
+	for r.at++; r.data[r.at] != '"'; r.at++ {
+		if r.data[r.at] == '\\' {
 			plain = false
-			p.at++
+			r.at++
 		}
 	}
-	p.at++
-	literal := p.data[start:p.at]
+	r.at++
+	literal := r.data[start:r.at]
 	if plain {
 		return literal[1 : len(literal)-1], nil
 	}
