@@ -151,34 +151,41 @@ func (n *Nod) Open() bool { return n.edge.Open() }
 
 // applySettings applies those that were given, or the first ones.
 func (n *Nod) applySettings(ctx context.Context) error {
-	data := n.opts.Settings
 	if n.opts.KeepSettings {
 		return nil
 	}
+	data := n.opts.Settings
 	if data == nil {
 		revision, err := n.engine.SettingsRevision(ctx)
 		if err != nil || revision != 0 {
 			return err
 		}
-		if data, err = FirstSettings(); err != nil {
-			return err
-		}
+		data = []byte("{}")
 	}
-	_, err := n.engine.ApplySettings(ctx, data, "start")
+	data, err := WithApprovers(data)
+	if err != nil {
+		return err
+	}
+	_, err = n.engine.ApplySettings(ctx, data, "start")
 	return err
 }
 
-// FirstSettings are those of a first start: the user of this machine may
-// answer at the terminal, and all else is as built in.
-func FirstSettings() ([]byte, error) {
+// WithApprovers is a settings.json that says who may answer: where it does not
+// itself, the user who runs this process may, at the terminal.
+func WithApprovers(data []byte) ([]byte, error) {
+	s, err := schemas.DecodeSettings(data)
+	if err != nil || s.Approvers != nil {
+		return data, err
+	}
 	u, err := user.Current()
 	if err != nil {
-		return nil, fmt.Errorf("find out who runs nod: %w", err)
+		return nil, fmt.Errorf("find out who may answer: %w", err)
 	}
-	return schemas.Encode(schemas.Settings{Approvers: []schemas.Approver{{
+	s.Approvers = &schemas.Approvers{People: []schemas.Approver{{
 		Name:       u.Username,
 		Identities: []schemas.Identity{{Connector: schemas.ConnectorTerminal, UserID: u.Username}},
-	}}})
+	}}}
+	return schemas.Encode(s)
 }
 
 // Stop answers every open call, then ends the engine, the connections and the

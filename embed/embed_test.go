@@ -42,8 +42,6 @@ func TestSmoke(t *testing.T) {
 	require.Len(t, page.Prompts, 1)
 	p := page.Prompts[0]
 	var got schemas.Decision
-	u, _ := embed.FirstSettings()
-	t.Log(string(u))
 	require.NoError(t, tc.CallInto(ctx, schemas.AnswerSubject("terminal", p.SessionID, p.PendingID), schemas.Answer{Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: "allow_once", From: schemas.From{UserID: "root"}}, &got))
 	d, err = q.Await(ctx)
 	require.NoError(t, err)

@@ -97,14 +97,14 @@ func (s *SettingsState) check() error { return within("settings", s.Settings.che
 func (s *Settings) check() error {
 	names := make(map[string]bool)
 	owners := make(map[Identity]string)
-	for i, a := range s.Approvers {
+	for i, a := range s.people() {
 		if names[a.Name] {
-			return invalid(fmt.Sprintf("approvers[%d].name", i), "is that of an earlier approver")
+			return invalid(fmt.Sprintf("approvers.people[%d].name", i), "is that of an earlier approver")
 		}
 		names[a.Name] = true
 		for j, id := range a.Identities {
 			if owner, taken := owners[id]; taken {
-				return invalid(fmt.Sprintf("approvers[%d].identities[%d]", i, j),
+				return invalid(fmt.Sprintf("approvers.people[%d].identities[%d]", i, j),
 					"belongs to %s already; an identity is one person's, once", quote(owner))
 			}
 			owners[id] = a.Name

@@ -15,9 +15,8 @@ import (
 // Unknown fields are tolerated. What v held before is gone, and after an error
 // v is empty.
 //
-// Errors are *Error of one line: BAD_REQUEST for what is no JSON object or is
-// of another type, VALIDATION_ERROR for the rest, beginning with the path of
-// the field, as in "options[1].kind: must be one of …".
+// Errors are *Error of code VALIDATION_ERROR and of one line, beginning with the
+// path of the field, as in "options[1].kind: must be one of …".
 func Decode(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -81,17 +80,17 @@ func (n *noun) decode(data []byte, v any) error {
 // json.Unmarshal said of data.
 func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	if !utf8.Valid(data) {
-		return Errorf(CodeBadRequest, "%s is not valid UTF-8", n.what)
+		return Errorf(CodeValidation, "%s is not valid UTF-8", n.what)
 	}
 	var syntax *json.SyntaxError
 	if errors.As(unmarshalled, &syntax) {
 		read := data[:min(int(syntax.Offset), len(data))]
 		line := bytes.Count(read, []byte("\n")) + 1
 		column := len(read) - (bytes.LastIndexByte(read, '\n') + 1)
-		return Errorf(CodeBadRequest, "%s is not JSON: line %d, column %d: %v", n.what, line, column, syntax)
+		return Errorf(CodeValidation, "%s is not JSON: line %d, column %d: %v", n.what, line, column, syntax)
 	}
 	if bytes.TrimLeft(data, " \t\r\n")[0] != '{' {
-		return Errorf(CodeBadRequest, "%s is not a JSON object", n.what)
+		return Errorf(CodeValidation, "%s is not a JSON object", n.what)
 	}
 	return nil
 }
@@ -104,11 +103,11 @@ func (n *noun) checkType(tree map[string]any) error {
 	got, ok := tree["type"].(string)
 	switch {
 	case !ok:
-		return Errorf(CodeBadRequest, "type: is missing or no string; it must be %s", n.typ)
+		return Errorf(CodeValidation, "type: is missing or no string; it must be %s", n.typ)
 	case got == n.typ:
 		return nil
 	case strings.HasPrefix(got, prefix) || !versioned(got):
-		return Errorf(CodeBadRequest, "type: is %s where %s is expected", quote(got), n.typ)
+		return Errorf(CodeValidation, "type: is %s where %s is expected", quote(got), n.typ)
 	default:
 		return invalid("type", "is %s, a version that is not spoken here; send %s", quote(got), n.typ)
 	}

@@ -41,7 +41,7 @@ func TestDecodeRefusesInvalidUTF8(t *testing.T) {
 		data := strings.Replace(string(golden(t, "request")), "rm -rf .", fault, 1)
 		err := Decode([]byte(data), new(Request))
 		assert.EqualError(t, err, "request is not valid UTF-8", "%q", fault)
-		assert.ErrorIs(t, err, &Error{Code: CodeBadRequest})
+		assert.ErrorIs(t, err, &Error{Code: CodeValidation})
 	}
 }
 
@@ -50,7 +50,7 @@ func TestDecodeRefusesEveryTruncation(t *testing.T) {
 		whole := strings.TrimRight(string(data), "\n")
 		for n := range len(whole) {
 			err := Decode([]byte(whole[:n]), newNoun(t, file))
-			assert.ErrorIs(t, err, &Error{Code: CodeBadRequest}, "%s cut at %d", file, n)
+			assert.ErrorIs(t, err, &Error{Code: CodeValidation}, "%s cut at %d", file, n)
 		}
 	}
 }
@@ -84,8 +84,8 @@ func TestDecodeSizes(t *testing.T) {
 			"updated_input: and message are 262150 bytes together; the most is 262144"},
 		{"the most awaited", awaits(MaxAwaited), new(Await), ""},
 		{"one more", awaits(MaxAwaited + 1), new(Await), "requests: has 501 entries; the most is 500"},
-		{"the longest settings", `{"permissions":{},"approvers":[]` + strings.Repeat(" ", MaxSettingsBytes-33) + "}", new(Settings), ""},
-		{"longer ones", `{"permissions":{},"approvers":[]` + strings.Repeat(" ", MaxSettingsBytes-32) + "}", new(Settings),
+		{"the longest settings", `{"permissions":{},"approvers":{"people":[]}` + strings.Repeat(" ", MaxSettingsBytes-44) + "}", new(Settings), ""},
+		{"longer ones", `{"permissions":{},"approvers":{"people":[]}` + strings.Repeat(" ", MaxSettingsBytes-43) + "}", new(Settings),
 			"settings.json: is 262145 bytes long; the most is 262144"},
 	} {
 		err := Decode([]byte(c.data), c.v)
@@ -193,7 +193,7 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	}
-	for name := range validationErrors {
+	for name := range refusals {
 		data, err := os.ReadFile("v1/golden/invalid/" + name + ".json")
 		require.NoError(f, err)
 		f.Add(uint8(0), data)

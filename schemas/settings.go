@@ -8,10 +8,33 @@ import (
 // Settings is settings.json. A file that does not match its JSON Schema is
 // refused whole, and the running settings stay.
 type Settings struct {
-	Permissions Permissions `json:"permissions"`
-	// Approvers may answer. An empty list lets nobody in.
-	Approvers  []Approver `json:"approvers"`
+	Permissions Permissions `json:"permissions,omitzero"`
+	// Approvers may answer; nil lets nobody in.
+	Approvers  *Approvers `json:"approvers,omitempty"`
 	Connectors Connectors `json:"connectors,omitzero"`
+}
+
+// Approvers are who may answer, and how.
+type Approvers struct {
+	// People is who; an empty list lets nobody in.
+	People []Approver `json:"people"`
+}
+
+// people are the approvers, if there are any.
+func (s *Settings) people() []Approver {
+	if s.Approvers == nil {
+		return nil
+	}
+	return s.Approvers.People
+}
+
+// Identities are all those who may answer.
+func (s *Settings) Identities() []Identity {
+	var all []Identity
+	for _, a := range s.people() {
+		all = append(all, a.Identities...)
+	}
+	return all
 }
 
 // Permissions are the rules and the timeouts. Deny wins over ask, ask over
@@ -81,7 +104,7 @@ func (s *Settings) VoiceTimeout() time.Duration {
 
 // Approver returns who this identity belongs to.
 func (s *Settings) Approver(connector, userID string) (Approver, bool) {
-	for _, a := range s.Approvers {
+	for _, a := range s.people() {
 		for _, id := range a.Identities {
 			if id.Connector == connector && id.UserID == userID {
 				return a, true

@@ -37,12 +37,12 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	if a.request.SessionID != c.Tokens[1] || a.request.PendingID != c.Tokens[2] {
 		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
 	}
+	var err error
+	if a.digest, err = schemas.Digest(&a.request); err != nil { // of what was asked, before anything is filled in
+		return err
+	}
 	if len(a.request.Options) == 0 {
 		a.request.Options = schemas.DefaultOptions()
-	}
-	var err error
-	if a.digest, err = schemas.Digest(&a.request); err != nil {
-		return err
 	}
 	if err := e.own(ctx, a.agent, a.request.SessionID, a.request.User); err != nil {
 		return err
@@ -308,19 +308,17 @@ func (e *Engine) routes(ctx context.Context, s *schemas.Settings) ([]schemas.Rou
 	var routes []schemas.Route
 	inbox := false
 	carriers := map[string]bool{}
-	for _, approver := range s.Approvers {
-		for _, id := range approver.Identities {
-			routes = append(routes, schemas.Route{Connector: id.Connector, Recipient: id.UserID})
-			if schemas.Inbox(id.Connector) {
-				inbox = true
-			} else {
-				carriers[id.Connector] = true
-			}
+	for _, id := range s.Identities() {
+		routes = append(routes, schemas.Route{Connector: id.Connector, Recipient: id.UserID})
+		if schemas.Inbox(id.Connector) {
+			inbox = true
+		} else {
+			carriers[id.Connector] = true
 		}
 	}
 	switch {
 	case len(routes) == 0:
-		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may answer: settings.json names no approvers; add one and run `nod settings apply`")
+		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may answer: approvers.people in settings.json is empty; add yourself and run `nod settings apply`")
 	case inbox:
 		return routes, nil
 	}

@@ -80,7 +80,7 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 }
 
 func mayNot(connector, userID string) error {
-	return schemas.Errorf(schemas.CodeForbidden, "%q on %s is not an approver: add the identity under \"approvers\" in settings.json and run `nod settings apply`", userID, connector)
+	return schemas.Errorf(schemas.CodeForbidden, "%q on %s is not an approver: add the identity under approvers.people in settings.json and run `nod settings apply`", userID, connector)
 }
 
 // routed reports whether the request was to be shown to this person, or on a

@@ -72,7 +72,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if e.store, err = bus.OpenStore(ctx, o.Store, o.Replicas); err != nil {
 		return nil, err
 	}
-	if e.prompts, err = bus.OpenPrompts(ctx, o.Edge, o.Replicas); err != nil {
+	if e.prompts, err = bus.OpenPrompts(ctx, o.Store, o.Replicas); err != nil {
 		return nil, err
 	}
 	if err := e.clock.set(ctx, e.store); err != nil {

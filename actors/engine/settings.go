@@ -47,7 +47,7 @@ func (e *Engine) readSettings(ctx context.Context) error {
 	read := time.Now()
 	data, revision, err := e.store.Settings.Document(ctx, settingsKey)
 	if errors.Is(err, bus.ErrNotFound) {
-		data, err = []byte(`{"permissions":{},"approvers":[]}`), nil
+		data, err = []byte("{}"), nil
 	}
 	if err != nil {
 		return err

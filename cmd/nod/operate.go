@@ -12,6 +12,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -45,8 +46,11 @@ func (c *settingsApplyCmd) Run(e *env) error {
 	if c.File == "" {
 		c.File = filepath.Join(place.DataDir, "settings.json")
 	}
-	data, err := readSettings(c.File, place.DataDir)
+	data, err := readSettings(c.File, "")
 	if err != nil {
+		return err
+	}
+	if data, err = embed.WithApprovers(data); err != nil {
 		return err
 	}
 	ctx, cancel := e.soon()
@@ -68,8 +72,8 @@ func (c *settingsApplyCmd) Run(e *env) error {
 		return fmt.Errorf("settings %d are stored, but these engines do not follow them yet: %v; see their logs", state.Revision, laggards)
 	}
 	fmt.Fprintf(e.stdout, "settings %d are in force on every engine\n", state.Revision)
-	if len(state.Settings.Approvers) == 0 {
-		fmt.Fprintln(e.stderr, "nod: warning: approvers is empty, so nobody may answer and every question is refused at once")
+	if len(state.Settings.Identities()) == 0 {
+		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once")
 	}
 	return nil
 }
