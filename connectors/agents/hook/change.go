@@ -98,18 +98,18 @@ func (c Change) Diff() string {
 		return ""
 	}
 	const context = 3
-	old, new := lines(c.Before), lines(c.After)
+	was, is := lines(c.Before), lines(c.After)
 	head := 0
-	for head < min(len(old), len(new)) && old[head] == new[head] {
+	for head < min(len(was), len(is)) && was[head] == is[head] {
 		head++
 	}
 	tail := 0
-	for tail < min(len(old), len(new))-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
+	for tail < min(len(was), len(is))-head && was[len(was)-1-tail] == is[len(is)-1-tail] {
 		tail++
 	}
 	from := max(0, head-context)
 	shown := min(tail, context)
-	oldEnd, newEnd := len(old)-tail, len(new)-tail
+	wasEnd, isEnd := len(was)-tail, len(is)-tail
 
 	var b strings.Builder
 	name := c.Path
@@ -117,7 +117,7 @@ func (c Change) Diff() string {
 		name = os.DevNull
 	}
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", name, c.Path)
-	fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(from, oldEnd+shown), span(from, newEnd+shown))
+	fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(from, wasEnd+shown), span(from, isEnd+shown))
 	write := func(mark string, lines []string) {
 		for _, l := range lines {
 			b.WriteString(mark + l)
@@ -126,10 +126,10 @@ func (c Change) Diff() string {
 			}
 		}
 	}
-	write(" ", old[from:head])
-	write("-", old[head:oldEnd])
-	write("+", new[head:newEnd])
-	write(" ", old[oldEnd:oldEnd+shown])
+	write(" ", was[from:head])
+	write("-", was[head:wasEnd])
+	write("+", is[head:isEnd])
+	write(" ", was[wasEnd:wasEnd+shown])
 	return b.String()
 }
 

@@ -13,6 +13,7 @@ import (
 // nod's: the syntax tree keeps every byte of it.
 type document struct {
 	path    string
+	source  []byte // as it was read
 	root    hujson.Value
 	top     *hujson.Object
 	indent  string
@@ -49,7 +50,7 @@ func parseDocument(path string, data []byte) (*document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w; nothing was changed", path, err)
 	}
-	d := &document{path: path, root: root, indent: "  ", newline: "\n"}
+	d := &document{path: path, source: data, root: root, indent: "  ", newline: "\n"}
 	var ok bool
 	if d.top, ok = root.Value.(*hujson.Object); !ok {
 		return nil, fmt.Errorf("%s holds no JSON object; correct it first, nothing was changed", path)
@@ -137,7 +138,7 @@ func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
 }
 
 func (d *document) wrong(v hujson.Value, what string) error {
-	line, column := position(d.bytes(), v.StartOffset)
+	line, column := position(d.source, v.StartOffset)
 	return fmt.Errorf("%s, line %d, column %d: %s; correct it first, nothing was changed", d.path, line, column, what)
 }
 

@@ -62,7 +62,7 @@ func (o Options) deadline() time.Duration {
 }
 
 // Connect makes the way to nod. Its error is of code UNAVAILABLE where nod is
-// not running.
+// not running. Its ctx bounds the connecting alone: the Asker outlives it.
 type Connect func(context.Context) (agents.Asker, error)
 
 var (
@@ -160,7 +160,7 @@ func (h *run) withoutNod(err error) Verdict {
 	ask := h.opts.OnUnavailable == UnavailableAsk || h.opts.OnUnavailable == ""
 	switch {
 	case missing && ask:
-		return Verdict{Effect: AskHost, Reason: "nod cannot be reached, so you are asked here: " + err.Error()}
+		return Verdict{Effect: AskHost, Reason: "nod cannot be reached, so the prompt of " + h.host.Agent + " decides: " + err.Error()}
 	case missing:
 		return deny("nod cannot be reached, and calls are refused without it: " + err.Error())
 	}

@@ -225,10 +225,11 @@ func TestInstallRefusesWhatItCannotRead(t *testing.T) {
 		"a list":         {"[]", "no JSON object"},
 		"hooks a list":   {"{\n  \"hooks\": []\n}", "line 2, column 12"},
 		"an event a map": {"{\n  \"hooks\": {\"PermissionRequest\": {}}\n}", "line 2, column 34"},
+		"a later event":  {"{\n  \"hooks\": {\n    \"PreToolUse\": 5\n  }\n}", "line 3, column 19"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := settings(t, c.content)
-			_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path, Command: "nod"})
+			_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path, Command: "nod", Strict: true})
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), path)
 			assert.Contains(t, err.Error(), c.place)

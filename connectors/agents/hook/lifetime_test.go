@@ -20,11 +20,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const asHook = "NOD_TEST_AS_HOOK"
+// asProcess makes this test binary the process that its value names.
+const asProcess = "NOD_TEST_AS"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asHook) != "" {
+	switch os.Getenv(asProcess) {
+	case "hook":
 		os.Exit(hookProcess())
+	case "install":
+		os.Exit(installProcess())
 	}
 	os.Exit(m.Run())
 }
@@ -73,7 +77,7 @@ func startChild(t *testing.T) child {
 	c.stdout, out = pipe()
 	eventsRead, events := pipe()
 	c.events = bufio.NewReader(eventsRead)
-	c.cmd.Env = append(os.Environ(), asHook+"=1")
+	c.cmd.Env = append(os.Environ(), asProcess+"=hook")
 	c.cmd.Stdin = strings.NewReader(preToolCall)
 	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = out, c.stderr, []*os.File{events}
 	require.NoError(t, c.cmd.Start())

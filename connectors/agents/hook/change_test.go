@@ -1,0 +1,35 @@
+package hook
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestChangedMeanwhile: what another program wrote since the file was read is
+// not overwritten.
+func TestChangedMeanwhile(t *testing.T) {
+	for name, before := range map[string]*string{"an old file": new("{}"), "a new file": nil} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "settings.json")
+			if before != nil {
+				require.NoError(t, os.WriteFile(path, []byte(*before), 0o600))
+			}
+			change, err := open(path)
+			require.NoError(t, err)
+			change.After = []byte(`{"hooks":{}}`)
+			require.NoError(t, os.WriteFile(path, []byte(`{"model":"x"}`), 0o600))
+
+			assert.ErrorContains(t, change.write(), "changed meanwhile")
+			left, err := os.ReadDir(filepath.Dir(path))
+			require.NoError(t, err)
+			assert.Len(t, left, 1, "no temporary file stays")
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.Equal(t, `{"model":"x"}`, string(data))
+		})
+	}
+}
