@@ -35,7 +35,7 @@ var unclear = []string{
 	"not yes", "no yes", "no please", "no, 7F3K", "no\n7F3K", "never", "nope", "yesno", "yes/no", "yes or no", "yes, no", "no no no",
 	"approve it", "please approve", "do not approve", "don't approve", "disapprove", "not approve", "approve not", "approved", "approve no",
 	"ok no", "o\u212a", "okay not", "ok?", "ok, stop", "continue to reject", "discontinue", "do not stop", "don't stop", "unstoppable", "no stop",
-	"cancel that", "cancel cancel", "yes..", ". yes", "not", "yes but no",
+	"cancel that", "cancel cancel", "yes..", ". yes", "yes .", "not", "yes but no",
 }
 
 func TestWhatDecidesNothing(t *testing.T) {

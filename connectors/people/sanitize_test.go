@@ -142,6 +142,9 @@ func requireShown(t *testing.T, in string) {
 	}
 	out := Line(in)
 	require.Equal(t, strings.Join(all, ""), out)
+	for _, mark := range anyMark.FindAllString(out, -1) {
+		require.LessOrEqual(t, Cells(mark), minWidth-labelWidth, "a mark that fits no row")
+	}
 	require.True(t, norm.NFC.IsNormalString(out), "it would change where it is normalised: %+q", out)
 	// What can be read back is whole, and no two texts show the same.
 	require.Equal(t, in, readBack(t, out))
@@ -204,6 +207,7 @@ func readBack(t *testing.T, s string) string {
 }
 
 var (
+	anyMark  = regexp.MustCompile(`⟦[^⟧]*⟧`)
 	byNumber = regexp.MustCompile(`^⟦(U\+|0x)([0-9A-F]+)(?: ×(\d+))?⟧$`)
 	byCount  = regexp.MustCompile(`^⟦(\d+) (space|tab|line break)s?⟧$`)
 	together = regexp.MustCompile(`^⟦rtl (.+) ltr⟧$`)

@@ -61,7 +61,7 @@ func atom(s string) string {
 		}
 	}
 	for i, r := range s {
-		if i > 0 && runeCells(r) > 0 {
+		if i > 0 && !unicode.IsMark(r) {
 			return s[:i]
 		}
 	}
