@@ -94,16 +94,19 @@ var voiceWords = map[string]Word{
 // be caught here: read the answer back before it counts.
 func ReadVoice(transcript, codeWord string) Said {
 	// Recognisers end what they hear like a sentence.
-	word, rest := cutWord(lower(strings.TrimSuffix(trim(transcript), ".")))
-	switch voiceWords[word] {
-	case No:
-		if rest == "" {
-			return Said{Word: No}
+	text := lower(strings.TrimSuffix(trim(transcript), "."))
+	if voiceWords[text] == No {
+		return Said{Word: No}
+	}
+	if codeWord != "" {
+		word, found := strings.CutSuffix(text, " "+lower(codeWord))
+		if !found {
+			return Said{}
 		}
-	case Yes:
-		if rest == lower(codeWord) {
-			return Said{Word: Yes}
-		}
+		text = word
+	}
+	if voiceWords[text] == Yes {
+		return Said{Word: Yes}
 	}
 	return Said{}
 }

@@ -142,7 +142,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	then := "unanswered, it is denied automatically"
 	switch p.Request.Kind {
 	case schemas.KindPermission:
-		then = "unanswered, nothing is granted and the agent is told that it timed out"
+		then = "unanswered, nothing is granted"
 	case schemas.KindQuestion:
 		then = "unanswered, the agent is told that nobody answered"
 	}

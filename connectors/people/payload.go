@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -111,14 +112,26 @@ func fieldsOf(raw json.RawMessage) ([]field, error) {
 }
 
 // textOf returns the text that raw holds. It is false for what is no text, and
-// for a text that decoding would change, such as half a surrogate pair: that
-// is better read as it was sent.
+// for a text that decoding would change: that is better read as it was sent.
 func textOf(raw json.RawMessage) (string, bool) {
 	var s string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
 		return "", false
 	}
-	return s, !strings.ContainsRune(s, utf8.RuneError)
+	return s, !strings.ContainsRune(s, utf8.RuneError) || utf8.Valid(raw) && !hasHalfPair(raw)
+}
+
+// escape matches an escape in JSON, a surrogate pair as one; its group is half
+// a pair, which decodes to the same as any other.
+var escape = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)`)
+
+func hasHalfPair(raw []byte) bool {
+	for _, m := range escape.FindAllSubmatchIndex(raw, -1) {
+		if m[2] >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // maxIndented is how deeply nested JSON is still indented: the blanks grow with

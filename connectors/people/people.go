@@ -20,8 +20,8 @@ type Ref string
 
 // Carrier shows prompts to people on one channel and brings their answers
 // back. It never retries on its own: the connector actor is the only retry
-// loop, and an *Error tells it how. All methods may be called at once from
-// different goroutines, but never two at once for the same recipient.
+// loop, and an *Error tells it how. Methods are called at once for different
+// recipients, and one after the other for the same.
 type Carrier interface {
 	// Run receives answers and brings them to desk until ctx ends, then
 	// returns promptly with ctx's error. An answer is acknowledged to the
@@ -31,8 +31,8 @@ type Carrier interface {
 	Run(ctx context.Context, desk Desk) error
 
 	// Prompt shows p to p.Recipient and says where. It returns only when the
-	// channel confirmed the message. After an error the message may have been
-	// shown all the same; a repeat is marked as one.
+	// channel confirmed the message; after an error it may have been shown all
+	// the same.
 	Prompt(ctx context.Context, p schemas.Prompt) (Ref, error)
 
 	// Settle replaces what ref shows by p's outcome: the buttons go, the

@@ -48,31 +48,35 @@ func (p Part) write(b *strings.Builder, width int) {
 	}
 	switch {
 	case p.Quote:
-		writeRows(b, indent, indent+brokenBar, p.Label, width)
+		writeRows(b, indent, indent+brokenBar, wrap(p.Label, room(width, indent+brokenBar), true))
 		for _, line := range p.Lines {
-			writeRows(b, indent+bar, indent+brokenBar, line, width)
+			writeRows(b, indent+bar, indent+brokenBar, wrap(line, room(width, indent+bar), false))
 		}
 	case p.Field:
-		writeRows(b, indent, indent+brokenBar, p.Label+": "+strings.Join(p.Lines, ""), width)
+		line := p.Label + ": " + strings.Join(p.Lines, "")
+		writeRows(b, indent, indent+brokenBar, wrap(line, room(width, indent+brokenBar), true))
 	case len(p.Lines) == 0:
 		b.WriteString(p.Label + "\n")
 	default:
 		first := pad(p.Label, labelWidth)
 		for _, line := range p.Lines {
-			writeRows(b, first, pad("", labelWidth-2)+brokenBar, line, width)
+			writeRows(b, first, pad("", labelWidth-2)+brokenBar, wrap(line, room(width, first), true))
 			first = pad("", labelWidth)
 		}
 	}
 }
 
-// writeRows writes s on as many rows as it takes, the first behind one prefix,
-// the others behind another of the same width.
-func writeRows(b *strings.Builder, first, next, s string, width int) {
-	room := 0
-	if width > 0 {
-		room = width - max(Cells(first), Cells(next))
+// room is what is left of width behind a prefix; 0 for all there is.
+func room(width int, prefix string) int {
+	if width == 0 {
+		return 0
 	}
-	for i, row := range wrap(s, room) {
+	return width - Cells(prefix)
+}
+
+// writeRows writes the first row behind one prefix, the others behind another.
+func writeRows(b *strings.Builder, first, next string, rows []string) {
+	for i, row := range rows {
 		if i > 0 {
 			first = next
 		}

@@ -16,7 +16,7 @@ const (
 	maxGap    = 24 // spaces and tabs in a row
 	maxBreaks = 4  // line breaks in a row
 	maxAccent = 3  // combining marks on one letter
-	maxRTL    = 40 // characters in one right-to-left mark
+	maxRTL    = 18 // characters in one right-to-left mark, which is never wrapped
 )
 
 const (
@@ -172,7 +172,7 @@ func (m *marker) rightToLeft(s string) int {
 		r, size := utf8.DecodeRuneInString(s[n:])
 		if r == ' ' {
 			after, afterSize := utf8.DecodeRuneInString(s[n+1:])
-			if !rightToLeft(after) || m.hides(after, afterSize) {
+			if chars > maxRTL/2 || !rightToLeft(after) || m.hides(after, afterSize) {
 				break
 			}
 		} else if m.hides(r, size) || !rightToLeft(r) && !unicode.IsMark(r) {

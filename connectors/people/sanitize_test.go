@@ -2,6 +2,7 @@ package people
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/text/unicode/bidi"
+	"golang.org/x/text/unicode/norm"
 )
 
 func TestLineShowsWhatHides(t *testing.T) {
@@ -79,12 +81,15 @@ func TestLinesKeepBreaksApart(t *testing.T) {
 }
 
 // Every character, alone and between letters, shows and can be read back. The
-// planes that hold nothing but unassigned characters are left out.
+// planes that hold nothing but unassigned or private characters are left out.
 func TestEveryCharacterShows(t *testing.T) {
 	const block = 0x100
 	for first := rune(0); first <= unicode.MaxRune; first += block {
-		if first == 0x40000 {
+		switch first {
+		case 0x40000:
 			first = 0xE0000
+		case 0xE1000:
+			first = unicode.MaxRune + 1 - block
 		}
 		var in strings.Builder
 		for r := first; r < first+block; r++ {
@@ -103,21 +108,46 @@ func FuzzLines(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, in string) {
-		all := Lines(in)
-		for i, line := range all {
-			requireVisible(t, line)
-			requireInOrder(t, bar+line)
-			require.NotContains(t, line, strings.Repeat(" ", maxGap+len(tab)), "a gap that pushes text away")
-			if i < len(all)-1 {
-				require.Regexp(t, `(⏎|line breaks?⟧)$`, line, "a line that ends for no reason")
-			}
+	f.Fuzz(requireShown)
+}
+
+// Random mixtures of what is hardest to show, the same ones in every run.
+func TestMixtures(t *testing.T) {
+	pieces := []string{
+		" ", "  ", "\t", "\n", "\r", "a", "Z", "5", "/", "(", ")", "-", "⟦", "⟧", "⏎", "⇥", "⟦rtl ", " ltr⟧", "\u202e", "\u2066", "\u200b",
+		"\u0301", "\u0e34", "ก", "é", "e", "\u1100", "\u1161", "\u11a8", "각", "א", "ש", "\u05c1", "\ufb2a", "ع", "\u064e", "\u0661", "،",
+		"\u093c", "क", "\u094d", "\u212a", "\xff", "\xed\xa0\x80", "\ufffd", "\U000E0041", "\ufe0f", "👍", "漢", "\u00a0", "\u3164", "$", "%",
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 4_000 {
+		var in strings.Builder
+		for range random.IntN(24) {
+			in.WriteString(strings.Repeat(pieces[random.IntN(len(pieces))], 1+random.IntN(3)*random.IntN(14)))
 		}
-		out := Line(in)
-		require.Equal(t, strings.Join(all, ""), out)
-		// What can be read back is whole, and no two texts show the same.
-		require.Equal(t, in, readBack(t, out))
-	})
+		requireShown(t, in.String())
+	}
+}
+
+// requireShown fails where Lines loses something of in, hides it, lets it move
+// or pushes it away.
+func requireShown(t *testing.T, in string) {
+	all := Lines(in)
+	for i, line := range all {
+		requireVisible(t, line)
+		requireInOrder(t, bar+line)
+		require.NotContains(t, line, strings.Repeat(" ", maxGap+len(tab)), "a gap that pushes text away")
+		if i < len(all)-1 {
+			require.Regexp(t, `(⏎|line breaks?⟧)$`, line, "a line that ends for no reason")
+		}
+	}
+	out := Line(in)
+	require.Equal(t, strings.Join(all, ""), out)
+	for _, mark := range anyMark.FindAllString(out, -1) {
+		require.LessOrEqual(t, Cells(mark), minWidth-labelWidth, "a mark that fits no row")
+	}
+	require.True(t, norm.NFC.IsNormalString(out), "it would change where it is normalised: %+q", out)
+	// What can be read back is whole, and no two texts show the same.
+	require.Equal(t, in, readBack(t, out))
 }
 
 // requireVisible fails on a character that would not show.
@@ -152,35 +182,42 @@ func requireInOrder(t *testing.T, s string) {
 	}
 }
 
-var (
-	markOrText = regexp.MustCompile(`⟦[^⟧]*⟧|⇥   |(?s:.)`)
-	byNumber   = regexp.MustCompile(`^⟦(U\+|0x)([0-9A-F]+)(?: ×(\d+))?⟧$`)
-	byCount    = regexp.MustCompile(`^⟦(\d+) (space|tab|line break)s?⟧$`)
-)
-
 // readBack undoes Line.
 func readBack(t *testing.T, s string) string {
 	t.Helper()
 	var b strings.Builder
-	for _, piece := range markOrText.FindAllString(s, -1) {
-		switch {
-		case piece == lineBreak:
+	for s != "" {
+		_, size := utf8.DecodeRuneInString(s)
+		switch piece := s[:size]; piece {
+		case "⟦":
+			size = strings.Index(s, "⟧") + len("⟧")
+			b.WriteString(readMark(t, s[:size]))
+		case "⏎":
 			b.WriteByte('\n')
-		case piece == tab:
+		case "⇥":
+			require.True(t, strings.HasPrefix(s, tab), "half a tab")
+			size = len(tab)
 			b.WriteByte('\t')
-		case strings.HasPrefix(piece, "⟦rtl "):
-			b.WriteString(strings.TrimSuffix(strings.TrimPrefix(piece, "⟦rtl "), " ltr⟧"))
-		case strings.HasPrefix(piece, "⟦"):
-			b.WriteString(readMark(t, piece))
 		default:
 			b.WriteString(piece)
 		}
+		s = s[size:]
 	}
 	return b.String()
 }
 
+var (
+	anyMark  = regexp.MustCompile(`⟦[^⟧]*⟧`)
+	byNumber = regexp.MustCompile(`^⟦(U\+|0x)([0-9A-F]+)(?: ×(\d+))?⟧$`)
+	byCount  = regexp.MustCompile(`^⟦(\d+) (space|tab|line break)s?⟧$`)
+	together = regexp.MustCompile(`^⟦rtl (.+) ltr⟧$`)
+)
+
 func readMark(t *testing.T, mark string) string {
 	t.Helper()
+	if m := together.FindStringSubmatch(mark); m != nil {
+		return m[1]
+	}
 	if m := byCount.FindStringSubmatch(mark); m != nil {
 		n, err := strconv.Atoi(m[1])
 		require.NoError(t, err)

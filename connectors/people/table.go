@@ -31,18 +31,25 @@ func ShortIDs(prompts []schemas.Prompt) []string {
 	return short
 }
 
+// summaryBytes is how much of a payload a summary reads.
+const summaryBytes = 2048
+
 // Summary is what p is about, on one line of at most width columns: the first
 // line of what would be done. Where that is not all, it ends in ⟦…⟧, which no
 // text of an agent can hold. It is for finding a request, never for deciding.
 func Summary(p *schemas.Prompt, width int) string {
-	all := Lines(subjectOf(&p.Request))
-	switch len(all) {
-	case 0:
-		return ""
-	case 1:
-		return cut(all[0], width)
+	subject, more := subjectOf(&p.Request), ""
+	if len(subject) > summaryBytes {
+		subject, more = strings.ToValidUTF8(subject[:summaryBytes], ""), cutMark
 	}
-	return cut(all[0]+cutMark, width)
+	all := Lines(subject)
+	if len(all) == 0 {
+		return ""
+	}
+	if len(all) > 1 {
+		more = cutMark
+	}
+	return cut(all[0]+more, width)
 }
 
 // subjectOf is the part of the payload that tells a request from others.
@@ -82,7 +89,7 @@ func (c *column) width() int {
 }
 
 // minSummary is what a table leaves for summaries before columns give way.
-const minSummary = 24
+const minSummary = 16
 
 // Table lists prompts for a terminal of width columns, a header and a line
 // each: id, age, agent, tool, risk, time left, and the Summary. A narrow one
@@ -125,17 +132,19 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 		p := &prompts[i]
 		for col, cell := range []string{
 			Line(ids[i]),
-			short(now.Sub(p.Request.CreatedAt)),
+			tight(now.Sub(p.Request.CreatedAt)),
 			cut(Line(orElse(p.Request.AgentName, p.Agent)), widest),
 			cut(Line(orElse(p.Request.ToolName, string(p.Request.ActionType))), widest),
 			riskWord(p.Risk),
-			short(p.Deadline.Sub(now)),
+			tight(p.Deadline.Sub(now)),
 		} {
 			columns[col].cells = append(columns[col].cells, cell)
 		}
 	}
 	return columns
 }
+
+func tight(d time.Duration) string { return strings.ReplaceAll(short(d), " ", "") }
 
 // squeeze drops spare columns from the right until the summary has room.
 func squeeze(columns []column, width int) (left []column, room int) {

@@ -61,35 +61,40 @@ func atom(s string) string {
 		}
 	}
 	for i, r := range s {
-		if i > 0 && runeCells(r) > 0 {
+		if i > 0 && !unicode.IsMark(r) {
 			return s[:i]
 		}
 	}
 	return s
 }
 
-// wrap breaks s into rows of at most width columns, losing nothing. Only a
-// mark that is wider than a row is split. Width 0 never breaks.
-func wrap(s string, width int) []string {
+// wrap breaks s into rows of at most width columns, losing nothing; where
+// words is set, between words if it can. Marks are never split. Spaces start a
+// row rather than end one, where nobody would see them. Width 0 never breaks.
+func wrap(s string, width int, words bool) []string {
 	if width <= 0 || Cells(s) <= width {
 		return []string{s}
 	}
 	var rows []string
-	start, used, i := 0, 0, 0
-	for i < len(s) {
+	start, used, space := 0, 0, 0
+	for i := 0; i < len(s); {
 		a := atom(s[i:])
-		n := Cells(a)
-		if n > width { // a mark wider than a row
-			_, size := utf8.DecodeRuneInString(a)
-			a = a[:size]
-			n = Cells(a)
+		for used+Cells(a) > width && i > start {
+			end := i
+			if words && space > start {
+				end = space
+			}
+			if kept := strings.TrimRight(s[start:end], " "); kept != "" {
+				end = start + len(kept)
+			}
+			rows = append(rows, s[start:end])
+			start, used = end, Cells(s[end:i])
 		}
-		if used+n > width && used > 0 {
-			rows = append(rows, s[start:i])
-			start, used = i, 0
+		if a == " " {
+			space = i
 		}
 		i += len(a)
-		used += n
+		used += Cells(a)
 	}
 	return append(rows, s[start:])
 }

@@ -1,0 +1,170 @@
+package people
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+func TestReadText(t *testing.T) {
+	for text, want := range map[string]Said{
+		"yes":                        {Word: Yes},
+		"  YES\n":                    {Word: Yes},
+		"no":                         {Word: No},
+		"yes 7F3K":                   {Word: Yes, Code: "7F3K"},
+		"Yes  7f3k ":                 {Word: Yes, Code: "7F3K"},
+		"no 7F3K":                    {Word: No, Code: "7F3K"},
+		"No 7f3k use make clean":     {Word: No, Code: "7F3K", Reason: "use make clean"},
+		"no 7F3K yes, but not there": {Word: No, Code: "7F3K", Reason: "yes, but not there"},
+		"no 7F3K a\nb":               {Word: No, Code: "7F3K", Reason: "a\nb"},
+	} {
+		assert.Equal(t, want, ReadText(text), "%q", text)
+	}
+}
+
+// unclear is what decides nothing, typed or spoken.
+var unclear = []string{
+	"", " ", "y", "yes.", "yes!", "yes?", "yes, 7F3K", "yes 7F3", "yes 7F3KX", "yes 7F3I", "yes7F3K", "7F3K", "7F3K yes", "yes yes",
+	"yes 7F3K please", "yes 7F3K no", "yes not 7F3K", "yes don't", "yes\n7F3K", "yes\t7F3K", "yes 7F3K 8G4M", "y e s", "\"yes\"", "yes\u200b",
+	"yes\u00a07F3K", "ｙｅｓ", "yeſ", "уes", "oui", "si", "👍", "allow", "allow 7F3K", "disallow", "disallow 7F3K", "do not allow abcd1234",
+	"not yes", "no yes", "no please", "no, 7F3K", "no\n7F3K", "never", "nope", "yesno", "yes/no", "yes or no", "yes, no", "no no no",
+	"approve it", "please approve", "do not approve", "don't approve", "disapprove", "not approve", "approve not", "approved", "approve no",
+	"ok no", "o\u212a", "okay not", "ok?", "ok, stop", "continue to reject", "discontinue", "do not stop", "don't stop", "unstoppable", "no stop",
+	"cancel that", "cancel cancel", "yes..", ". yes", "yes .", "not", "yes but no",
+}
+
+func TestWhatDecidesNothing(t *testing.T) {
+	for _, text := range unclear {
+		assert.Equal(t, Said{}, ReadText(text), "typed %q", text)
+		if text != "yes." {
+			assert.Equal(t, Said{}, ReadVoice(text, ""), "spoken %q", text)
+		}
+		assert.Equal(t, Said{}, ReadVoice(text, "tango"), "spoken %q, with a code word", text)
+	}
+}
+
+func TestReadVoice(t *testing.T) {
+	for _, word := range []string{"yes", "approve", "ok", "continue"} {
+		for _, text := range []string{word, strings.ToUpper(word), " " + word + ". "} {
+			assert.Equal(t, Said{Word: Yes}, ReadVoice(text, ""), "%q", text)
+			assert.Equal(t, Said{}, ReadVoice(text, "tango"), "%q lacks the code word", text)
+		}
+		assert.Equal(t, Said{Word: Yes}, ReadVoice(word+" Tango.", "tango"))
+		assert.Equal(t, Said{}, ReadVoice(word+" tango", ""))
+		assert.Equal(t, Said{}, ReadVoice(word+" tango please", "tango"))
+		assert.Equal(t, Said{}, ReadVoice("not "+word+" tango", "tango"))
+		assert.Equal(t, Said{}, ReadVoice(word+" not tango", "tango"))
+	}
+	for _, word := range []string{"no", "reject", "stop", "cancel"} {
+		assert.Equal(t, Said{Word: No}, ReadVoice(word, ""))
+		assert.Equal(t, Said{Word: No}, ReadVoice(word+".", "tango"))
+	}
+}
+
+func TestPick(t *testing.T) {
+	yes, no, coded := Said{Word: Yes}, Said{Word: No}, Said{Word: Yes, Code: "7F3K"}
+	for _, c := range []struct {
+		said Said
+		open []string
+		want int // -1 for none
+	}{
+		{yes, nil, -1}, {coded, nil, -1},
+		{yes, []string{"7F3K"}, 0}, {no, []string{"7F3K"}, 0},
+		{yes, []string{"7F3K", "8G4M"}, -1}, {no, []string{"7F3K", "8G4M"}, -1},
+		{coded, []string{"8G4M", "7F3K"}, 1}, {coded, []string{"8G4M"}, -1},
+		{coded, []string{"7F3K", "7F3K"}, -1},
+		{yes, []string{"", ""}, -1}, {yes, []string{"", "7F3K"}, -1},
+		{Said{}, []string{"7F3K"}, -1},
+	} {
+		i, ok := c.said.Pick(c.open)
+		assert.Equal(t, c.want >= 0, ok, "%v of %v", c.said, c.open)
+		if ok {
+			assert.Equal(t, c.want, i)
+		}
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	p := runs("ls")
+	from := schemas.From{UserID: "u1", Chat: "c1"}
+	base := schemas.Answer{Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID, Digest: "d1", From: from}
+
+	want := base
+	want.OptionID = "allow_once"
+	a, ok := Said{Word: Yes}.Answer(p, from)
+	assert.True(t, ok)
+	assert.Equal(t, want, a)
+
+	want = base
+	want.OptionID, want.Message = "reject_once", "why"
+	a, ok = Said{Word: No, Reason: "why"}.Answer(p, from)
+	assert.True(t, ok)
+	assert.Equal(t, want, a)
+
+	_, ok = Said{}.Answer(p, from)
+	assert.False(t, ok, "an unclear word answers nothing")
+
+	// The first option is not what a yes means, nor is what lasts.
+	p.Request.Options = []schemas.Option{{OptionID: "1", Kind: schemas.RejectAlways}, {OptionID: "2", Kind: schemas.AllowAlways}}
+	_, ok = Said{Word: Yes}.Answer(p, from)
+	assert.False(t, ok)
+	want = base
+	want.Cancelled = true
+	a, ok = Said{Word: No}.Answer(p, from)
+	assert.True(t, ok)
+	assert.Equal(t, want, a)
+}
+
+func TestNewCode(t *testing.T) {
+	var seen []string
+	for range 200 {
+		code := NewCode(func(c string) bool { return c == "" || len(seen) > 0 && c == seen[len(seen)-1] })
+		require.Equal(t, Said{Word: Yes, Code: code}, ReadText("yes "+strings.ToLower(code)))
+		seen = append(seen, code)
+	}
+	tries := 0
+	NewCode(func(string) bool { tries++; return tries < 5 })
+	assert.Equal(t, 5, tries, "taken codes are not given again")
+}
+
+func TestAgain(t *testing.T) {
+	assert.Equal(t, "Nothing is waiting for you.", Again(nil))
+	assert.Equal(t, "I did not understand that, and nothing changed. Answer yes 7F3K or no 7F3K.", Again([]string{"7F3K"}))
+	assert.Contains(t, Again([]string{"7F3K", "8G4M"}), "2 requests are waiting (7F3K, 8G4M)")
+}
+
+var (
+	typedYes  = regexp.MustCompile(`^[ \t\r\n]*[yY][eE][sS]( +[0-9BCDFGHJKMNP-TV-Zbcdfghjkmnp-tv-z]{4})?[ \t\r\n]*$`)
+	typedNo   = regexp.MustCompile(`(?s)^[ \t\r\n]*[nN][oO]( |[ \t\r\n]*$)`)
+	spokenYes = regexp.MustCompile(`^[ \t\r\n]*([yY][eE][sS]|[aA][pP][pP][rR][oO][vV][eE]|[oO][kK]|[cC][oO][nN][tT][iI][nN][uU][eE])\.?[ \t\r\n]*$`)
+	spokenNo  = regexp.MustCompile(`^[ \t\r\n]*([nN][oO]|[rR][eE][jJ][eE][cC][tT]|[sS][tT][oO][pP]|[cC][aA][nN][cC][eE][lL])\.?[ \t\r\n]*$`)
+)
+
+// Nothing but the exact forms decides.
+func FuzzGrammar(f *testing.F) {
+	for _, text := range append(unclear, "yes", "no 7F3K why", "yes 7f3k", "OK.", "approve tango", "continue") {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		said := ReadText(text)
+		require.Equal(t, typedYes.MatchString(text), said.Word == Yes, "%q", text)
+		if said.Word == No {
+			require.Regexp(t, typedNo, text)
+		}
+		if said.Word == Yes {
+			require.Empty(t, said.Reason)
+		}
+		said = ReadVoice(text, "")
+		require.Equal(t, spokenYes.MatchString(text), said.Word == Yes, "%q", text)
+		require.Equal(t, spokenNo.MatchString(text), said.Word == No, "%q", text)
+		if ReadVoice(text, "tango").Word == Yes {
+			require.True(t, strings.HasSuffix(strings.TrimSuffix(lower(trim(text)), "."), " tango"))
+			require.NotEqual(t, Yes, said.Word)
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package people
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+var at1421 = time.Date(2026, 1, 18, 14, 21, 5, 0, time.UTC)
+
+func decided(outcome schemas.Outcome, kind schemas.OptionKind, by schemas.By, message string) *schemas.Decision {
+	return &schemas.Decision{Outcome: outcome, OptionKind: kind, By: by, Message: message, DecidedAt: at1421}
+}
+
+func human(name, connector string) schemas.By {
+	return schemas.By{Kind: schemas.ByHuman, Name: name, Connector: connector}
+}
+
+var (
+	byPolicy = schemas.By{Kind: schemas.ByPolicy, Name: "Bash(rm:*)"}
+	byTable  = schemas.By{Kind: schemas.ByPolicy, Name: "default"}
+	byClock  = schemas.By{Kind: schemas.ByClock}
+	byAgent  = schemas.By{Kind: schemas.ByAgent}
+)
+
+func TestOutcome(t *testing.T) {
+	asked := at1421.Add(-48 * time.Second)
+	scoped := decided(schemas.Allowed, schemas.AllowAlways, human("Ann", "web"), "")
+	scoped.Scope = "session"
+	changed := decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "web"), "")
+	changed.UpdatedInput = json.RawMessage(`{}`)
+	for want, d := range map[string]*schemas.Decision{
+		"✅ Allowed once · Ann · 14:21 UTC · Telegram · after 48 s":             decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "telegram"), ""),
+		"✅ Allowed always (session) · Ann · 14:21 UTC · web · after 48 s":      scoped,
+		"✅ Allowed once, with changes · Ann · 14:21 UTC · web · after 48 s":    changed,
+		"✅ Allowed · the rule Bash(rm:*) · 14:21 UTC":                          decided(schemas.Allowed, "", byPolicy, ""),
+		`⛔ Denied · Bob · web · "use make clean"`:                              decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "use make clean"),
+		"⛔ Denied always · Bob · terminal":                                     decided(schemas.Denied, schemas.RejectAlways, human("Bob", "terminal"), ""),
+		"⛔ Denied · the rule Bash(rm:*)":                                       decided(schemas.Denied, "", byPolicy, ""),
+		"⛔ Denied · the built-in rules":                                        decided(schemas.Denied, "", byTable, ""),
+		"🚫 Dismissed · Ann · my-channel":                                       decided(schemas.Cancelled, "", human("Ann", "my-channel"), ""),
+		"⌛ Expired: denied automatically":                                      decided(schemas.TimedOut, "", byClock, ""),
+		"🚫 Withdrawn: the agent stopped waiting":                               decided(schemas.Withdrawn, "", byAgent, "x"),
+		"⛔ Denied · somebody · web":                                            decided(schemas.Denied, "", human("", "web"), ""),
+		"⛔ Not allowed: ended in a way that this version of nod does not know": decided("approved", schemas.AllowOnce, human("Ann", "web"), ""),
+	} {
+		assert.Equal(t, want, Outcome(d, asked))
+	}
+}
+
+func TestOutcomeSaysTheDayAndLeavesOutWhatIsUnknown(t *testing.T) {
+	d := decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "web"), "")
+	assert.Equal(t, "✅ Allowed once · Ann · 18 Jan 14:21 UTC · web · after 3 d", Outcome(d, at1421.Add(-80*time.Hour)))
+	assert.Equal(t, "✅ Allowed once · Ann · 14:21 UTC · web", Outcome(d, time.Time{}))
+	assert.Equal(t, "✅ Allowed once · Ann · 14:21 UTC · web", Outcome(d, at1421.Add(time.Minute)))
+}
+
+func TestOutcomeIsOneBoundedLine(t *testing.T) {
+	d := decided(schemas.Denied, "", human("Bob\n✅ Allowed", "web"), strings.Repeat("no\u202e\n", 100_000))
+	line := Outcome(d, time.Time{})
+	assert.True(t, strings.HasPrefix(line, `⛔ Denied · Bob⏎✅ Allowed · web · "no⟦U+202E⟧⏎`))
+	assert.True(t, strings.HasSuffix(line, `⟦…⟧"`))
+	assert.Less(t, Cells(line), 200)
+}
+
+func TestOnlyAllowedReadsAsAllowed(t *testing.T) {
+	for _, outcome := range []schemas.Outcome{schemas.Denied, schemas.Cancelled, schemas.TimedOut, schemas.Withdrawn, "", "ALLOWED", "new"} {
+		for _, by := range []schemas.By{human("Ann", "web"), byPolicy, byClock, byAgent, {}} {
+			d := decided(outcome, schemas.AllowOnce, by, "")
+			assert.NotContains(t, Outcome(d, at1421), "✅")
+			assert.NotContains(t, Already(d, at1421), "allowed this")
+			for _, kind := range []schemas.Kind{schemas.KindToolCall, schemas.KindPermission, schemas.KindQuestion} {
+				heard := Hear(d, &schemas.Request{Kind: kind, Permissions: []string{"@network"}}, time.Minute)
+				assert.False(t, heard.Allowed)
+				assert.NotContains(t, heard.Text, "granted")
+				assert.NotEmpty(t, heard.Text)
+			}
+		}
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	at1420 := time.Date(2026, 1, 18, 14, 20, 0, 0, time.UTC)
+	with := func(code schemas.Code, outcome schemas.Outcome, kind schemas.OptionKind, by schemas.By) *schemas.Error {
+		d := decided(outcome, kind, by, "")
+		d.DecidedAt = at1420
+		return schemas.Errorf(code, "x").WithDecision(d)
+	}
+	for want, err := range map[string]*schemas.Error{
+		"Nothing changed: Bob denied this on the web at 14:20.":                with(schemas.CodeConflict, schemas.Denied, schemas.RejectOnce, human("Bob", "web")),
+		"Nothing changed: Ann allowed this once on Telegram at 14:20.":         with(schemas.CodeConflict, schemas.Allowed, schemas.AllowOnce, human("Ann", "telegram")),
+		"Nothing changed: Ann allowed this always in the terminal at 14:20.":   with(schemas.CodeConflict, schemas.Allowed, schemas.AllowAlways, human("Ann", "terminal")),
+		"Nothing changed: Ann dismissed this by voice at 14:20.":               with(schemas.CodeConflict, schemas.Cancelled, "", human("Ann", "voice")),
+		"Nothing changed: Ann denied this through pager at 14:20.":             with(schemas.CodeConflict, schemas.Denied, "", human("Ann", "pager")),
+		"Nothing changed: the rule Bash(rm:*) denied this at 14:20.":           with(schemas.CodeConflict, schemas.Denied, "", byPolicy),
+		"Nothing changed: the built-in rules allowed this at 14:20.":           with(schemas.CodeConflict, schemas.Allowed, "", byTable),
+		"Nothing changed: this expired at 14:20 and was denied automatically.": with(schemas.CodeStale, schemas.TimedOut, "", byClock),
+		"Nothing changed: the agent stopped waiting at 14:20.":                 with(schemas.CodeStale, schemas.Withdrawn, "", byAgent),
+		"Nothing changed: this ended at 14:20 and was not allowed.":            with(schemas.CodeStale, "new", "", byAgent),
+		"Nothing changed: another answer came first.":                          schemas.Errorf(schemas.CodeConflict, "x"),
+		"Nothing changed: no such request is waiting for you.":                 schemas.Errorf(schemas.CodeNotFound, "x"),
+		"Nothing changed: you are not among those who may decide this.":        schemas.Errorf(schemas.CodeForbidden, "x"),
+		"Nothing changed: option_id is required⟦U+0007⟧":                       schemas.Errorf(schemas.CodeValidation, "option_id is required\a"),
+		NotConfirmed: schemas.Errorf(schemas.CodeUnavailable, "x"),
+		"Nothing changed: this is no longer the request that you were shown. Look at it again before you answer.": schemas.Errorf(schemas.CodeStale, "x"),
+		"Nothing changed: nod does not know who you are. An owner can let you in with nod pair.":                  schemas.Errorf(schemas.CodeUnauthorized, "x"),
+	} {
+		assert.Equal(t, want, Refusal(err, at1421))
+	}
+	yesterday := with(schemas.CodeConflict, schemas.Denied, schemas.RejectOnce, human("Bob", "web"))
+	assert.Equal(t, "Nothing changed: Bob denied this on the web on 18 Jan at 14:20.", Refusal(yesterday, at1421.Add(24*time.Hour)))
+	assert.Equal(t, NotConfirmed, Refusal(schemas.Errorf(schemas.CodeInternal, "secret"), at1421))
+}
+
+func TestAlready(t *testing.T) {
+	assert.Equal(t, "Nothing left to do: Bob denied this on the web at 14:21.",
+		Already(decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), ""), at1421))
+}
+
+func TestHear(t *testing.T) {
+	toolCall := &schemas.Request{Kind: schemas.KindToolCall}
+	network := &schemas.Request{Kind: schemas.KindPermission, Permissions: []string{"@network"}}
+	write := &schemas.Request{Kind: schemas.KindPermission, Permissions: []string{"@write:/p"}}
+	allow, deny := schemas.AllowOnce, schemas.RejectOnce
+	for _, c := range []struct {
+		want    Heard
+		request *schemas.Request
+		d       *schemas.Decision
+		timeout time.Duration
+	}{
+		{Heard{true, false, "Allowed by Ann."}, toolCall, decided(schemas.Allowed, allow, human("Ann", "web"), ""), 0},
+		{Heard{true, false, "Allowed by the rule Bash(rm:*)."}, toolCall, decided(schemas.Allowed, "", byPolicy, ""), 0},
+		{Heard{false, false, "Denied by Bob: use make clean"}, toolCall, decided(schemas.Denied, deny, human("Bob", "web"), "use make clean"), 0},
+		{Heard{false, false, "Denied by Bob."}, toolCall, decided(schemas.Denied, deny, human("Bob", "web"), ""), 0},
+		{Heard{false, false, "Denied by the rule Bash(rm:*)."}, toolCall, decided(schemas.Denied, "", byPolicy, ""), 0},
+		{Heard{false, false, "Dismissed without an answer by Ann."}, toolCall, decided(schemas.Cancelled, "", human("Ann", "web"), ""), 0},
+		{Heard{false, false, "Permission request timed out after 60 seconds."}, toolCall, decided(schemas.TimedOut, "", byClock, ""), time.Minute},
+		{Heard{false, false, "Permission request timed out after 7 days."}, toolCall, decided(schemas.TimedOut, "", byClock, ""), 7 * 24 * time.Hour},
+		{Heard{false, false, "Permission request was withdrawn."}, toolCall, decided(schemas.Withdrawn, "", byAgent, ""), 0},
+		{Heard{true, false, "Permission granted for network access."}, network, decided(schemas.Allowed, allow, human("Ann", "web"), ""), 0},
+		{Heard{false, false, "Permission denied for write access to /p."}, write, decided(schemas.Denied, deny, human("Ann", "web"), ""), 0},
+		{Heard{false, false, "Permission denied for write access to /p. Denied by Ann: not there"}, write, decided(schemas.Denied, deny, human("Ann", "web"), "not there"), 0},
+		{Heard{false, false, "Permission denied for network access. Denied by the rule Bash(rm:*)."}, network, decided(schemas.Denied, "", byPolicy, ""), 0},
+		{Heard{false, false, "Permission denied for network access."}, network, decided(schemas.Cancelled, "", human("Ann", "web"), ""), 0},
+		{Heard{false, true, "Permission request timed out after 15 minutes"}, network, decided(schemas.TimedOut, "", byClock, ""), 15 * time.Minute},
+		{Heard{false, true, "Permission request timed out after 1 minute"}, network, decided(schemas.TimedOut, "", byClock, ""), time.Minute},
+		{Heard{false, true, "Permission request timed out after 60 minutes"}, network, decided(schemas.TimedOut, "", byClock, ""), time.Hour},
+		{Heard{false, true, "Permission request was withdrawn"}, network, decided(schemas.Withdrawn, "", byAgent, ""), 0},
+	} {
+		assert.Equal(t, c.want, Hear(c.d, c.request, c.timeout))
+	}
+}
+
+func TestHearErrorNeverAllows(t *testing.T) {
+	assert.Equal(t, Heard{IsError: true, Text: "Nobody could be asked: no approver is set"},
+		HearError(schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")))
+	assert.Equal(t, Heard{IsError: true, Text: "id reused"}, HearError(schemas.Errorf(schemas.CodeConflict, "id reused")))
+	assert.Equal(t, Heard{IsError: true, Text: "Permission request failed"}, HearError(&schemas.Error{}))
+}
+
+func TestAccess(t *testing.T) {
+	assert.Equal(t, "Permission already granted for read access to /a.", AlreadyGranted([]string{"@read:/a"}))
+	assert.Equal(t, "network access, write access to /p:q and read access to /r",
+		Access([]string{"@network", "@write:/p:q", "@read:/r"}))
+	assert.Equal(t, "@other", Access([]string{"@other"}))
+}
+
+func TestWords(t *testing.T) {
+	day := 24 * time.Hour
+	for _, c := range []struct {
+		d            time.Duration
+		exact, rough string
+	}{
+		{0, "0 seconds", "0 seconds"},
+		{-time.Hour, "0 seconds", "0 seconds"},
+		{time.Second, "1 second", "1 second"},
+		{60 * time.Second, "60 seconds", "60 seconds"},
+		{59_800 * time.Millisecond, "60 seconds", "59 seconds"},
+		{90 * time.Second, "90 seconds", "90 seconds"},
+		{121 * time.Second, "121 seconds", "2 minutes"},
+		{300 * time.Second, "5 minutes", "5 minutes"},
+		{15 * time.Minute, "15 minutes", "15 minutes"},
+		{time.Hour, "60 minutes", "60 minutes"},
+		{2 * time.Hour, "2 hours", "2 hours"},
+		{day, "24 hours", "24 hours"},
+		{7 * day, "7 days", "7 days"},
+		{7*day - time.Second, "604799 seconds", "6 days"},
+	} {
+		assert.Equal(t, c.exact, Words(c.d))
+		assert.Equal(t, c.rough, Roughly(c.d))
+	}
+	assert.Equal(t, "6 d", short(7*day-time.Second))
+}
+
+func TestError(t *testing.T) {
+	assert.Equal(t, "EOF", (&Error{Err: io.EOF}).Error())
+	assert.ErrorIs(t, &Error{Permanent: true, Err: io.EOF}, io.EOF)
+	for _, e := range []*Error{{}, {After: time.Second}, {Permanent: true}, {Unreachable: true}} {
+		assert.NotEmpty(t, e.Error())
+		var target *Error
+		assert.True(t, errors.As(error(e), &target))
+	}
+}

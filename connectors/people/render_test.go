@@ -1,0 +1,202 @@
+package people
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func requireGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run go test with -update to write it")
+	require.Equal(t, string(want), got)
+}
+
+func TestTextGolden(t *testing.T) {
+	ended := runs("make clean")
+	ended.Decision = decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "use make clean")
+	for name, p := range map[string]*schemas.Prompt{
+		"command.txt": runs("rm -rf ."), "edit.txt": edit(), "tool.txt": tool(), "hostile.txt": hostile(),
+		"permission.txt": permission(), "question.txt": question(), "decided.txt": ended,
+		"malformed.txt": asks("Bash", schemas.ActionCommand, `{"command":"ls","command":"rm -rf /"}`),
+	} {
+		t.Run(name, func(t *testing.T) { requireGolden(t, name, Text(p, now, 80)) })
+	}
+	t.Run("narrow.txt", func(t *testing.T) { requireGolden(t, "narrow.txt", Text(hostile(), now, 40)) })
+	t.Run("brief.txt", func(t *testing.T) { requireGolden(t, "brief.txt", Layout(Brief(hostile(), now), 80)) })
+}
+
+// ownRow is a row that nod begins with its own words, or one that begins with
+// what sets the agent's off.
+var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Risk|Directory|Host|Expires|Answers) {3,}\S|` +
+	`Permissions$|Input, exactly$|Input +\(none\)$|Input, as sent \([a-z' ]+\)$|Reason, in the agent's own words$|│ |  │ |  ┆ |┆ | {10}┆ | {12}[a-z (]|  \S|$)`)
+
+func FuzzText(f *testing.F) {
+	for _, p := range []*schemas.Prompt{hostile(), runs("rm -rf ."), edit()} {
+		f.Add(string(p.Request.ActionDetails), p.Request.AgentName, p.Request.Title, p.Request.Reason, 80)
+	}
+	f.Add(`{"a\nRisk        low":1}`, "Answers", "\nAnswers     allow", "\u2028Risk", 1)
+	f.Add(`[[[`, "", "", "", 0)
+	f.Fuzz(func(t *testing.T, details, agent, title, reason string, width int) {
+		p := asks(title, schemas.ActionCommand, details)
+		p.Request.AgentName, p.Request.Title, p.Request.Reason, p.Request.Host = agent, title, reason, reason
+		width = min(max(width, 0), 200)
+		labels := map[string]int{}
+		for row := range strings.Lines(Text(p, now, width)) {
+			row = strings.TrimSuffix(row, "\n")
+			requireVisible(t, row)
+			require.Regexp(t, ownRow, row)
+			if width > 0 {
+				require.LessOrEqual(t, Cells(row), max(width, minWidth))
+			}
+			if m := ownRow.FindStringSubmatch(row); m[2] != "" {
+				labels[m[2]]++
+			}
+		}
+		for label, n := range labels {
+			require.Equal(t, 1, n, "more than one row says %s", label)
+		}
+		if strings.TrimSpace(details) != "" {
+			require.Less(t, Cells(Layout(Brief(p, now), 0)), 2000)
+		}
+	})
+}
+
+// A payload can be put together again from the rows that show it, at any width.
+func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
+	commands := []string{
+		"rm -rf .", strings.Repeat("漢字 x", 100), strings.Repeat("a", 20_000), "a\n\n b\t\n", strings.Repeat("\u202e\u200b", 90),
+		strings.Repeat("שלום עולם ", 40), "  ", "x" + strings.Repeat("\n", 40) + "y",
+	}
+	for _, command := range commands {
+		for _, width := range []int{0, 40, 41, 80, 200} {
+			_, rest, found := strings.Cut(Text(runs(command), now, width), "  command\n")
+			require.True(t, found)
+			payload, _, found := strings.Cut(rest, "\nDirectory")
+			require.True(t, found)
+			var shown strings.Builder
+			for row := range strings.Lines(payload) {
+				row = strings.TrimPrefix(strings.TrimPrefix(row, "  "+bar), "  "+brokenBar)
+				shown.WriteString(strings.TrimSuffix(row, "\n"))
+			}
+			require.Equal(t, command, readBack(t, shown.String()), "at width %d", width)
+		}
+	}
+}
+
+func TestEveryFieldOfTheInputAppears(t *testing.T) {
+	for input, want := range map[string][]string{
+		`{"command":"ls","timeout":5,"run_in_background":true,"x":null}`: {"│ ls", "timeout: 5", "run_in_background: true", "x: null"},
+		`{"a":{"b":["c"]},"d":[]}`:                                       {"a (JSON)", `"c"`, "d (JSON)", "│ []"},
+		`{"cwd":17,"command":""}`:                                        {"cwd: 17", "command: (empty)"},
+		`{"cwd":""}`:                                                     {"cwd: (empty)", "(not said)"},
+		`{"cwd":"/a","cwd":"/b"}`:                                        {"names a field twice", `"cwd": "/a"`, `"cwd": "/b"`},
+		`{"c":"\uFFFD � \ud83d\ude00 \\ud800\n"}`:                        {"  c\n", `│ � � 😀 \ud800⏎`},
+		`{"c":"\\\ud800\\ufffd"}`:                                        {"c (JSON)", `\\\ud800\\ufffd`},
+		`{"c":"\ud800"}`:                                                 {"c (JSON)", `│ "\ud800"`},
+		"{\"c\":\"\xff\"}":                                               {"c (JSON)", `⟦0xFF⟧`},
+		`{"\ud800":1}`:                                                   {"a field's name is no text", `"\ud800": 1`},
+		`{"":1,"a b":2,"(JSON)":3,"\"":4}`:                               {`"": 1`, `"a b": 2`, `"(JSON)": 3`, `"\"": 4`},
+		`["rm"]`:                                                         {"not an object", `│   "rm"`},
+		`"rm"`:                                                           {"not an object", `│ "rm"`},
+		`{"command":"rm"`:                                                {"not an object", `│ {"command":"rm"`},
+		`{"command":"rm"} x`:                                             {"not an object", `│ {"command":"rm"} x`},
+		`{}`:                                                             {"Input       (none)"},
+		`null`:                                                           {"Input       (none)"},
+		``:                                                               {"Input       (none)"},
+		`{"n":1` + strings.Repeat("0", 60) + `}`:                         {"n (JSON)", "│ 1" + strings.Repeat("0", 60)},
+		`{"deep":` + strings.Repeat("[", 9000) + `"x"` + strings.Repeat("]", 9000) + `}`: {"deep (JSON)", `│ "x"`},
+	} {
+		text := Text(asks("T", schemas.ActionOther, input), now, 0)
+		for _, part := range want {
+			assert.Contains(t, text, part)
+		}
+		assert.Less(t, len(text), 200_000)
+	}
+}
+
+func TestWhatWouldBeDoneComesFirst(t *testing.T) {
+	text := Text(asks("Bash", schemas.ActionCommand, `{"description":"List files","command":"rm"}`), now, 80)
+	assert.Less(t, strings.Index(text, "│ rm"), strings.Index(text, "│ List files"))
+}
+
+func TestExpiry(t *testing.T) {
+	p := runs("ls")
+	p.Deadline = now.Add(-time.Second)
+	assert.Contains(t, Text(p, now, 80), "2026-01-18 00:00:47 UTC, which has passed")
+	p.Deadline = time.Time{}
+	assert.Contains(t, Text(p, now, 80), "Expires     (not said)")
+}
+
+func TestFits(t *testing.T) {
+	assert.True(t, Fits("漢✅", 2, utf8.RuneCountInString))
+	assert.True(t, Fits("a😀", 3, UTF16))
+	assert.False(t, Fits("a😀", 2, UTF16))
+}
+
+func TestTable(t *testing.T) {
+	all := []schemas.Prompt{*runs("rm -rf ."), *edit(), *tool(), *hostile(), *permission(), *question()}
+	for i, id := range []string{"perm-123", "toolu_01ABCDE", "toolu_01ABXYZ", "h-0123456789abcdef0123456789abcdef", "p-2", "q"} {
+		all[i].PendingID = id
+	}
+	all[1].Request.CreatedAt = now.Add(-26 * time.Hour)
+	all[2].Request.CreatedAt = now.Add(time.Hour)
+	requireGolden(t, "table.txt", Table(all, now, 80))
+	requireGolden(t, "table_wide.txt", Table(all, now, 130))
+	requireGolden(t, "table_narrow.txt", Table(all, now, 50))
+	for _, width := range []int{50, 60, 70, 80, 100, 130, 200} {
+		for row := range strings.Lines(Table(all, now, width)) {
+			assert.LessOrEqual(t, Cells(strings.TrimSuffix(row, "\n")), width)
+		}
+	}
+	assert.Empty(t, Table(nil, now, 80))
+}
+
+func TestSummaryMarksThatItIsCut(t *testing.T) {
+	for command, want := range map[string]string{
+		"make":                       "make",
+		"make all install test":      "make all ins⟦…⟧",
+		"make\nrm -rf /":             "make⏎⟦…⟧",
+		"make …":                     "make …",
+		"ls\n\n\n\n\n\nrm":           "ls⟦…⟧",
+		strings.Repeat("漢", 20):      strings.Repeat("漢", 6) + "⟦…⟧",
+		strings.Repeat("a", 300_000): strings.Repeat("a", 12) + "⟦…⟧",
+		"":                           "{\"command\":\"⟦…⟧",
+	} {
+		assert.Equal(t, want, Summary(runs(command), 15))
+	}
+}
+
+func TestShortIDs(t *testing.T) {
+	var prompts []schemas.Prompt
+	for _, id := range []string{"abcdefgh1", "abcdefgh2", "xyz", "12345678901", "same-id-in-two", "same-id-in-two"} {
+		prompts = append(prompts, schemas.Prompt{PendingID: id})
+	}
+	assert.Equal(t, []string{"abcdefgh1", "abcdefgh2", "xyz", "12345678", "same-id-in-two", "same-id-in-two"}, ShortIDs(prompts))
+}
+
+func TestInputOfAnyKindKeepsItsBytes(t *testing.T) {
+	// What no field view can hold is shown as JSON, escapes and all.
+	p := asks("T", schemas.ActionOther, `{"x":{"u":"\u202e","q":"a\"b"}}`)
+	require.True(t, json.Valid(p.Request.ActionDetails))
+	assert.Contains(t, Text(p, now, 0), `"u": "\u202e"`)
+	assert.Contains(t, Text(p, now, 0), `"q": "a\"b"`)
+}
