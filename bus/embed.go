@@ -53,6 +53,7 @@ type EmbedOptions struct {
 // Server is a NATS server in this process.
 type Server struct {
 	nats *server.Server
+	url  string
 	lock *dirLock
 	dir  string
 }
@@ -71,8 +72,8 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.release())
 	}
-	s := &Server{nats: ns, lock: lock, dir: o.DataDir}
-	run := Run{URL: s.URL(), PID: os.Getpid(), Started: time.Now().UTC(), Version: o.Version}
+	s := &Server{nats: ns, url: dialURL(ns.Addr().(*net.TCPAddr)), lock: lock, dir: o.DataDir}
+	run := Run{URL: s.url, PID: os.Getpid(), Started: time.Now().UTC(), Version: o.Version}
 	if err := run.write(o.DataDir); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -148,7 +149,10 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 		opts.Routes = server.RoutesFromStr(strings.Join(o.Routes, ","))
 	}
 	text := roles.Config{Users: o.Users, StoreDir: dir, SyncInterval: o.SyncInterval}.String()
-	return opts, opts.ProcessConfigString(text)
+	if err := opts.ProcessConfigString(text); err != nil { // a line for each fault
+		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+	}
+	return opts, nil
 }
 
 // freePort is port if it is free, else the server's word for "any". That
@@ -166,13 +170,23 @@ func freePort(host string, port int) int {
 }
 
 // URL is where clients on this machine connect.
-func (s *Server) URL() string {
-	at := s.nats.Addr().(*net.TCPAddr)
+func (s *Server) URL() string { return s.url }
+
+func dialURL(at *net.TCPAddr) string {
 	host := at.IP.String()
 	if at.IP.IsUnspecified() {
 		host = "127.0.0.1"
 	}
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
+}
+
+// RouteURL is where other members of its cluster find the server; empty where
+// there is none.
+func (s *Server) RouteURL() string {
+	if at := s.nats.ClusterAddr(); at != nil {
+		return "nats://" + at.String()
+	}
+	return ""
 }
 
 // InProcess connects to the server without a socket: give it to nats.Connect

@@ -1,7 +1,17 @@
 package bus_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,27 +21,302 @@ import (
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
 )
 
-func TestEmbedFirst(t *testing.T) {
-	dir := t.TempDir()
-	k, err := roles.OpenKeys(dir)
+func embed(t testing.TB, o bus.EmbedOptions) *bus.Server {
+	t.Helper()
+	s, err := bus.Embed(t.Context(), o)
 	require.NoError(t, err)
-	require.NoError(t, k.Ensure(roles.First()...))
-	us, err := k.Users()
-	require.NoError(t, err)
-	st := time.Now()
+	return s
+}
 
-	s, err := bus.Embed(context.Background(), bus.EmbedOptions{DataDir: dir, Users: us, Port: 4222})
+func requireOneLine(t *testing.T, err error, words ...string) {
+	t.Helper()
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "\n")
+	for _, w := range words {
+		require.ErrorContains(t, err, w)
+	}
+}
+
+func TestEmbedServesBothWays(t *testing.T) {
+	dir := t.TempDir()
+	s := embed(t, bus.EmbedOptions{DataDir: dir, Version: "v1"})
+	for way, option := range map[string]nats.Option{"socket": nats.Name(""), "in process": s.InProcess()} {
+		nc, err := nats.Connect(s.URL(), option)
+		require.NoError(t, err, way)
+		require.GreaterOrEqual(t, nc.MaxPayload(), int64(schemas.MaxPayloadBytes))
+		js, err := jetstream.New(nc)
+		require.NoError(t, err)
+		_, err = js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}})
+		require.NoError(t, err)
+		_, err = js.Publish(t.Context(), "s", nil)
+		require.NoError(t, err)
+		nc.Close()
+	}
+	host, _, err := net.SplitHostPort(strings.TrimPrefix(s.URL(), "nats://"))
 	require.NoError(t, err)
-	t.Log(time.Since(st), s.URL())
-	opt, err := nats.NkeyOptionFromSeed(k.Path(roles.ID{Role: roles.EngineStore}))
+	require.Equal(t, "127.0.0.1", host)
+
+	run, err := bus.ReadRun(dir)
 	require.NoError(t, err)
-	nc, err := nats.Connect(s.URL(), s.InProcess(), opt, nats.CustomInboxPrefix("_INBOX.engine-store"))
+	require.Equal(t, bus.Run{URL: s.URL(), PID: os.Getpid(), Started: run.Started, Version: "v1"}, run)
+	require.WithinDuration(t, time.Now(), run.Started, time.Minute)
+
+	require.NoError(t, s.Close())
+	_, err = bus.ReadRun(dir)
+	require.ErrorIs(t, err, bus.ErrNotRunning)
+	_, err = nats.Connect(s.URL())
+	require.Error(t, err)
+
+	s = embed(t, bus.EmbedOptions{DataDir: dir})
+	defer s.Close()
+	nc, err := nats.Connect("", s.InProcess())
 	require.NoError(t, err)
-	js, _ := jetstream.New(nc)
-	_, err = js.CreateStream(context.Background(), jetstream.StreamConfig{Name: "permission_log", Subjects: []string{"nod.v1.log.>"}})
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), "s")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, stream.CachedInfo().State.Msgs)
+}
+
+func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	port := taken.Addr().(*net.TCPAddr).Port
+	other := embed(t, bus.EmbedOptions{DataDir: t.TempDir(), Port: port})
+	require.NotEqual(t, fmt.Sprintf("nats://127.0.0.1:%d", port), other.URL())
+	nc, err := nats.Connect(other.URL())
 	require.NoError(t, err)
 	nc.Close()
+	require.NoError(t, other.Close())
+
+	require.NoError(t, taken.Close())
+	preferred := embed(t, bus.EmbedOptions{DataDir: t.TempDir(), Port: port})
+	require.Equal(t, fmt.Sprintf("nats://127.0.0.1:%d", port), preferred.URL())
+	require.NoError(t, preferred.Close())
+}
+
+func TestEmbedListensElsewhereWhenToldTo(t *testing.T) {
+	s := embed(t, bus.EmbedOptions{DataDir: t.TempDir(), Host: "0.0.0.0"})
+	defer s.Close()
+	require.Contains(t, s.URL(), "127.0.0.1", "an address that can be dialled")
+	nc, err := nats.Connect(s.URL())
+	require.NoError(t, err)
+	nc.Close()
+}
+
+func TestEmbedRefusesWithOneLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, c := range map[string]struct {
+		ctx   context.Context
+		o     bus.EmbedOptions
+		words []string
+	}{
+		"a file for a directory": {t.Context(), bus.EmbedOptions{DataDir: file}, []string{file, "not a directory", "--data"}},
+		"below a file":           {t.Context(), bus.EmbedOptions{DataDir: filepath.Join(file, "x")}, []string{"not a directory", "--data"}},
+		"a host of others":       {t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1"}, []string{"listen", "192.0.2.1"}},
+		"a broken key": {t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Users: []roles.User{{ID: asAda, PublicKey: "UX"}}},
+			[]string{"configure"}},
+		"a caller that is gone": {ended, bus.EmbedOptions{DataDir: t.TempDir()}, []string{"canceled"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := bus.Embed(c.ctx, c.o)
+			requireOneLine(t, err, c.words...)
+		})
+	}
+	t.Run("a read-only directory", func(t *testing.T) {
+		if os.Getuid() == 0 {
+			t.Skip("root may write everywhere")
+		}
+		dir := t.TempDir()
+		require.NoError(t, os.Chmod(dir, 0o500))
+		_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir})
+		requireOneLine(t, err, dir, "permission denied", "--data")
+	})
+	t.Run("then everything is free again", func(t *testing.T) {
+		dir := t.TempDir()
+		_, err := bus.Embed(ended, bus.EmbedOptions{DataDir: dir})
+		require.Error(t, err)
+		require.NoError(t, embed(t, bus.EmbedOptions{DataDir: dir}).Close())
+	})
+}
+
+func TestSecondServerOnOneDirectory(t *testing.T) {
+	dir := t.TempDir()
+	s := embed(t, bus.EmbedOptions{DataDir: dir})
+	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir})
+	require.ErrorIs(t, err, bus.ErrInUse)
+	requireOneLine(t, err, dir, fmt.Sprintf("process %d", os.Getpid()), s.URL(), "--data")
+
+	require.NoError(t, os.Remove(filepath.Join(dir, "run.json")))
+	_, err = bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir})
+	requireOneLine(t, err, dir, "another nod", "--data")
 	require.NoError(t, s.Close())
+}
+
+const childDir = "NOD_TEST_EMBED_CHILD"
+
+// TestEmbedChild is the process that TestKilledServer kills.
+func TestEmbedChild(t *testing.T) {
+	dir := os.Getenv(childDir)
+	if dir == "" {
+		t.Skip("runs only as the child process of TestKilledServer")
+	}
+	s := embed(t, bus.EmbedOptions{DataDir: dir})
+	nc, err := nats.Connect("", s.InProcess())
+	require.NoError(t, err)
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	_, err = js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}})
+	require.NoError(t, err)
+	for i := 0; ; i++ {
+		if _, err = js.Publish(t.Context(), "s", fmt.Append(nil, i)); err != nil {
+			return
+		}
+		fmt.Println("acknowledged", i)
+	}
+}
+
+// A server that is killed while it writes frees its directory with its life,
+// leaves a run.json that is known to be stale, and lost nothing acknowledged.
+func TestKilledServer(t *testing.T) {
+	dir := t.TempDir()
+	child := exec.Command(os.Args[0], "-test.run=^TestEmbedChild$", "-test.v")
+	child.Env = append(os.Environ(), childDir+"="+dir)
+	out, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	acknowledged := readUntil(t, out, "acknowledged 100\n")
+
+	_, err = bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir})
+	require.ErrorIs(t, err, bus.ErrInUse)
+	requireOneLine(t, err, fmt.Sprintf("process %d", child.Process.Pid))
+	_, err = bus.ReadRun(dir)
+	require.NoError(t, err)
+
+	require.NoError(t, child.Process.Kill())
+	rest, err := io.ReadAll(out)
+	require.NoError(t, err)
+	require.Error(t, child.Wait())
+	acknowledged += strings.Count(string(rest), "acknowledged")
+
+	_, err = bus.ReadRun(dir)
+	require.ErrorIs(t, err, bus.ErrNotRunning)
+	requireOneLine(t, err, fmt.Sprintf("process %d is gone", child.Process.Pid))
+
+	s := embed(t, bus.EmbedOptions{DataDir: dir})
+	defer s.Close()
+	nc, err := nats.Connect("", s.InProcess())
+	require.NoError(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), "s")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, int(stream.CachedInfo().State.Msgs), acknowledged)
+}
+
+func readUntil(t *testing.T, r io.Reader, line string) int {
+	t.Helper()
+	var seen bytes.Buffer
+	for !strings.Contains(seen.String(), line) {
+		_, err := io.CopyN(&seen, r, 1)
+		require.NoError(t, err, seen.String())
+	}
+	return strings.Count(seen.String(), "acknowledged")
+}
+
+// The server quotes what it cannot parse, which may be anything.
+func TestServerLogTellsNoPayload(t *testing.T) {
+	log := &syncBuffer{}
+	s := embed(t, bus.EmbedOptions{DataDir: t.TempDir(),
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "nats://"))
+	require.NoError(t, err)
+	_, err = fmt.Fprint(conn, "CONNECT {}\r\nPUB s 3\r\nmy secret word\r\n")
+	require.NoError(t, err)
+	_, err = io.ReadAll(conn) // the server hangs up
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.Contains(t, log.String(), "level=WARN")
+	require.Contains(t, log.String(), "parser ERROR")
+	require.Contains(t, log.String(), "level=DEBUG")
+	require.NotContains(t, log.String(), "secret")
+}
+
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func TestRunFileThatCannotBeTrusted(t *testing.T) {
+	for content, want := range map[string]string{
+		"":                            "damaged",
+		`{"url":"nats://x"}`:          "damaged",
+		`{"url":"nats://x","pid":-1}`: "damaged",
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "run.json"), []byte(content), 0o600))
+		_, err := bus.ReadRun(dir)
+		requireOneLine(t, err, want)
+		require.NoError(t, embed(t, bus.EmbedOptions{DataDir: dir}).Close(), "a start replaces it")
+	}
+	_, err := bus.ReadRun(filepath.Join(t.TempDir(), "none"))
+	require.ErrorIs(t, err, bus.ErrNotRunning)
+	requireOneLine(t, err, "nod up")
+}
+
+func TestFilesAreForTheirOwnerAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s := embed(t, bus.EmbedOptions{DataDir: dir})
+	defer s.Close()
+	for name, mode := range map[string]os.FileMode{"": 0o700, "lock": 0o600, "run.json": 0o600} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode().Perm(), name)
+	}
+}
+
+// From nothing but a directory to the first answer of JetStream, keys made and
+// accounts in force.
+func BenchmarkFirstStart(b *testing.B) {
+	for b.Loop() {
+		dir := b.TempDir()
+		keys, err := roles.OpenKeys(dir)
+		require.NoError(b, err)
+		require.NoError(b, keys.Ensure(roles.First()...))
+		users, err := keys.Users()
+		require.NoError(b, err)
+		s := embed(b, bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet()})
+		key, err := nats.NkeyOptionFromSeed(keys.Path(asEngineStore))
+		require.NoError(b, err)
+		nc, err := nats.Connect("", s.InProcess(), key, nats.CustomInboxPrefix(asEngineStore.InboxPrefix()))
+		require.NoError(b, err)
+		js, err := jetstream.New(nc)
+		require.NoError(b, err)
+		_, err = js.AccountInfo(b.Context())
+		require.NoError(b, err)
+		b.StopTimer()
+		nc.Close()
+		require.NoError(b, s.Close())
+		b.StartTimer()
+	}
 }

@@ -1,0 +1,177 @@
+package bus_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+)
+
+// A worker finds, takes, prolongs, delays and acknowledges prompts as if its
+// consumer were in its own account, in both forms of acknowledgement.
+func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
+	newAcks := func(config string) string { return config + "feature_flags { js_ack_fc_v2: true }\n" }
+	for form, l := range map[string]layout{"$JS.ACK.permission_prompts.tg.": asShipped, "$JS.ACK._.": newAcks} {
+		t.Run(form, func(t *testing.T) {
+			g := startLayout(t, l)
+			engine := g.jetstream(asEngineStore)
+			own, err := g.jetstream(asTg).Consumer(t.Context(), "permission_prompts", "tg")
+			require.NoError(t, err)
+
+			first, err := own.Next()
+			require.NoError(t, err)
+			require.True(t, strings.HasPrefix(first.Reply(), form), first.Reply())
+			require.NoError(t, first.InProgress())
+			require.NoError(t, first.NakWithDelay(time.Millisecond))
+			again, err := own.Next()
+			require.NoError(t, err)
+			require.Equal(t, first.Subject(), again.Subject())
+			require.NoError(t, again.DoubleAck(t.Context()))
+
+			seen := make(chan string, 600) // more than one pull brings
+			consuming, err := own.Consume(func(m jetstream.Msg) {
+				if m.DoubleAck(context.Background()) == nil {
+					seen <- m.Subject()
+				}
+			})
+			require.NoError(t, err)
+			defer consuming.Stop()
+			for range cap(seen) {
+				g.feed(engine)
+			}
+			for range cap(seen) {
+				<-seen
+			}
+			rest, err := engine.Consumer(t.Context(), "permission_prompts", "tg")
+			require.NoError(t, err)
+			require.Zero(t, rest.CachedInfo().NumPending+uint64(rest.CachedInfo().NumAckPending))
+		})
+	}
+}
+
+// A pull must not outlive its worker: what it would be given were lost until
+// the acknowledgement is overdue.
+func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
+	g := startLayout(t, asShipped)
+	engine := g.jetstream(asEngineStore)
+	gone := g.as(asTg)
+	waiting := func() int {
+		tg, err := engine.Consumer(context.Background(), "permission_prompts", "tg")
+		require.NoError(t, err)
+		return tg.CachedInfo().NumWaiting
+	}
+	emptyPull(t, gone, nats.NewInbox())
+	require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
+	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x")
+	require.NoError(t, err)
+	require.NoError(t, gone.Flush())
+	require.Eventually(t, func() bool { return waiting() == 1 }, 10*time.Second, time.Millisecond)
+	gone.Close()
+	require.Eventually(t, func() bool { return waiting() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// The owner sees every service, and engines and connectors answer.
+func TestOwnerFindsTheServices(t *testing.T) {
+	g := startLayout(t, asShipped)
+	g.serveEngine()
+	for _, id := range []roles.ID{asTg, asTerminal} {
+		nc := g.as(id)
+		_, err := micro.AddService(nc, micro.Config{Name: "nod-connector-" + id.Name, Version: "1.0.0"})
+		require.NoError(t, err)
+		require.NoError(t, nc.Flush())
+		require.NoError(t, nc.LastError())
+	}
+	owner := g.as(asOwner)
+	answers, err := owner.SubscribeSync(owner.NewInbox())
+	require.NoError(t, err)
+	require.NoError(t, owner.PublishRequest("$SRV.INFO", answers.Subject, nil))
+	found := ""
+	for range 3 {
+		msg, err := answers.NextMsg(5 * time.Second)
+		require.NoError(t, err)
+		found += string(msg.Data)
+	}
+	for _, name := range []string{"nod-engine", "nod-connector-tg", "nod-connector-terminal"} {
+		require.Contains(t, found, `"name":"`+name+`"`)
+	}
+}
+
+// An observer follows the log and reads it back, and what it asks with its
+// reply set to the log, a record or a timer changes nothing.
+func TestObserverReadsTheLogAndWritesNothing(t *testing.T) {
+	g := startLayout(t, asShipped)
+	engine, nc := g.jetstream(asEngineStore), g.as(asObserver)
+	observer, err := jetstream.New(nc)
+	require.NoError(t, err)
+
+	log, err := observer.Stream(t.Context(), "permission_log")
+	require.NoError(t, err)
+	entry, err := log.GetMsg(t.Context(), log.CachedInfo().State.LastSeq)
+	require.NoError(t, err)
+	require.Equal(t, theLog, entry.Subject)
+
+	live, err := nc.SubscribeSync("nod.v1.log.>")
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	_, err = engine.Publish(t.Context(), theLog, []byte("next"))
+	require.NoError(t, err)
+	msg, err := live.NextMsg(5 * time.Second)
+	require.NoError(t, err)
+	require.Equal(t, "next", string(msg.Data))
+
+	const info = "$JS.API.STREAM.INFO.permission_log"
+	before, silent := g.stores(engine), g.as(asObserver)
+	for _, target := range []string{theLog, theRecord, theTimer, "$JS.API.STREAM.PURGE.permission_log", "$JS.API.STREAM.DELETE.permission_log"} {
+		require.NoError(t, silent.PublishRequest(info, target, nil))
+		require.NoError(t, silent.PublishRequest("$JS.API.STREAM.MSG.GET.permission_log", target, []byte(`{"seq":1}`)))
+		g.asked(silent, info, "$JS.API.STREAM.MSG.GET.permission_log")
+		require.Equal(t, before, g.stores(engine), "reply set to %s", target)
+	}
+	require.NoError(t, silent.LastError())
+}
+
+// The imports hold in a cluster, whichever server one is connected to.
+func TestAccountsInACluster(t *testing.T) {
+	keyDir := t.TempDir()
+	keys, users := keysOf(t, keyDir, everybody()...)
+	var servers []*bus.Server
+	var routes []string
+	for _, name := range []string{"n1", "n2", "n3"} {
+		s, err := bus.Embed(t.Context(), bus.EmbedOptions{
+			DataDir: t.TempDir(), Users: users, Log: quiet(), SyncInterval: time.Minute,
+			ServerName: name, ClusterName: "c", ClusterPort: -1, Routes: routes,
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		servers, routes = append(servers, s), append(routes, s.RouteURL())
+	}
+	at := func(i int) *guarded { return &guarded{t: t, url: servers[i].URL(), keys: keys} }
+	engine := at(0).jetstream(asEngineStore)
+	var stream jetstream.Stream
+	require.Eventually(t, func() bool { // until there is a leader
+		s, err := engine.CreateStream(context.Background(), jetstream.StreamConfig{
+			Name: "permission_prompts", Retention: jetstream.WorkQueuePolicy, Subjects: []string{"nod.v1.prompt.>"}, Replicas: 3,
+		})
+		stream = s
+		return err == nil
+	}, 30*time.Second, 10*time.Millisecond)
+	_, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "tg", AckPolicy: jetstream.AckExplicitPolicy})
+	require.NoError(t, err)
+
+	for i := range servers {
+		own, err := at(i).jetstream(asTg).Consumer(t.Context(), "permission_prompts", "tg")
+		require.NoError(t, err)
+		at(0).feed(engine)
+		prompt, err := own.Next()
+		require.NoError(t, err)
+		require.NoError(t, prompt.DoubleAck(t.Context()))
+	}
+}

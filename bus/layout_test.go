@@ -1,0 +1,159 @@
+package bus_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus/roles"
+)
+
+// A layout turns the configuration that ships into another one. Attacks are run
+// on layouts where they must succeed, too: else their failure would say nothing.
+type layout func(config string) string
+
+func asShipped(config string) string { return config }
+
+var usersBlock = regexp.MustCompile(`(?s)users: \[\n(.*?)\n?    \]\n`)
+
+// oneAccount puts everybody, with the same rights, into one account.
+func oneAccount(config string) string {
+	var users strings.Builder
+	for _, m := range usersBlock.FindAllStringSubmatch(config, -1) {
+		users.WriteString(m[1] + "\n")
+	}
+	head, _, _ := strings.Cut(config, "accounts {")
+	text := head + "accounts { ONE { jetstream: enabled, users: [\n" + users.String() + "] } }\n"
+	// Without accounts there is no mapping either.
+	return strings.ReplaceAll(text, "_NOD.consumer_info.", "$JS.API.CONSUMER.INFO.permission_prompts.")
+}
+
+// looseRights lets agents ask the server and the services whatever they like,
+// and engines answer to any reply subject that is not denied.
+func looseRights(config string) string {
+	for _, agent := range []string{"ada", "bob"} {
+		config = strings.ReplaceAll(config, `"nod.v1.await.`+agent+`"`, `"nod.v1.await.`+agent+`", "$JS.API.>", "$SRV.>"`)
+	}
+	return looseEngine(config)
+}
+
+// looseEngine has engines answer by allow_responses, with a deny for what they
+// must not say.
+func looseEngine(config string) string {
+	return regexp.MustCompile(`(?s)(# engine\n.*?)deny: \[\]\}\n(.*?)(      \}\})`).
+		ReplaceAllString(config, `${1}deny: ["nod.v1.answer.>", "nod.v1.request.>"]}`+"\n"+`${2}        allow_responses: true`+"\n"+`${3}`)
+}
+
+// startLayout runs a server of that layout with the stores in it. The keys are
+// those of everybody.
+func startLayout(t *testing.T, layouts ...layout) *guarded {
+	t.Helper()
+	dir := t.TempDir()
+	keys, users := keysOf(t, dir, everybody()...)
+	text := roles.Config{Users: users, StoreDir: dir}.String()
+	for _, l := range layouts {
+		text = l(text)
+	}
+	opts := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}
+	require.NoError(t, opts.ProcessConfigString(text), text)
+	ns, err := server.NewServer(opts)
+	require.NoError(t, err)
+	ns.Start()
+	require.True(t, ns.ReadyForConnections(10*time.Second))
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	g := &guarded{t: t, url: ns.ClientURL(), keys: keys}
+	g.makeStores()
+	return g
+}
+
+const (
+	theRecord   = "$KV.pending_permissions.s.1"
+	theTimer    = "nod.v1.timer.s.1"
+	theSettings = "$KV.permission_settings.settings"
+	theLog      = "nod.v1.log.s"
+	theDecision = "nod.v1.decision.bob.s.1"
+	theAnswer   = "nod.v1.answer.terminal.s.1"
+)
+
+// makeStores makes the streams as an engine does, each with something in it,
+// and a prompt for each of the workers tg and wa.
+func (g *guarded) makeStores() {
+	g.t.Helper()
+	ctx, js := context.Background(), g.jetstream(asEngineStore)
+	for _, cfg := range []jetstream.StreamConfig{
+		{Name: "KV_pending_permissions", MaxMsgsPerSubject: 1, AllowRollup: true, AllowMsgTTL: true, AllowMsgSchedules: true,
+			Subjects: []string{"$KV.pending_permissions.>", "nod.v1.timer.>", "nod.v1.due.>"}},
+		{Name: "KV_permission_settings", MaxMsgsPerSubject: 1, Subjects: []string{"$KV.permission_settings.>"}},
+		{Name: "permission_log", Subjects: []string{"nod.v1.log.>"}},
+		{Name: "permission_prompts", Retention: jetstream.WorkQueuePolicy, Subjects: []string{"nod.v1.prompt.>"}},
+	} {
+		_, err := js.CreateStream(ctx, cfg)
+		require.NoError(g.t, err)
+	}
+	for _, subject := range []string{theRecord, theTimer, theSettings, theLog} {
+		_, err := js.Publish(ctx, subject, []byte(`{"type":"as it was"}`))
+		require.NoError(g.t, err)
+	}
+	for _, worker := range []string{"tg", "wa"} {
+		_, err := js.CreateConsumer(ctx, "permission_prompts", jetstream.ConsumerConfig{
+			Durable: worker, FilterSubject: "nod.v1.prompt." + worker + ".>", AckPolicy: jetstream.AckExplicitPolicy,
+		})
+		require.NoError(g.t, err)
+		_, err = js.Publish(ctx, "nod.v1.prompt."+worker+".s.1", []byte(`{"type":"nod.v1.prompt"}`))
+		require.NoError(g.t, err)
+	}
+}
+
+// stores tells all that an attack could change: every stream's messages and
+// consumers, but not how far tg has come with its own prompts.
+func (g *guarded) stores(js jetstream.JetStream) string {
+	g.t.Helper()
+	ctx := context.Background()
+	told := map[string]any{}
+	for _, name := range []string{"KV_pending_permissions", "KV_permission_settings", "permission_log", "permission_prompts"} {
+		stream, err := js.Stream(ctx, name)
+		if err != nil {
+			told[name] = err.Error()
+			continue
+		}
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(">"))
+		require.NoError(g.t, err)
+		subjects := info.State.Subjects
+		maps.DeleteFunc(subjects, func(s string, _ uint64) bool { return strings.HasPrefix(s, "nod.v1.prompt.tg.") })
+		told[name] = []any{info.State.LastSeq, info.State.Consumers, subjects}
+	}
+	if wa, err := js.Consumer(ctx, "permission_prompts", "wa"); err == nil {
+		told["wa"] = []any{wa.CachedInfo().Delivered.Consumer, wa.CachedInfo().NumAckPending, wa.CachedInfo().NumPending}
+	}
+	text, err := json.MarshalIndent(told, "", " ")
+	require.NoError(g.t, err)
+	return string(text)
+}
+
+// feed queues one more prompt for tg.
+func (g *guarded) feed(js jetstream.JetStream) {
+	g.t.Helper()
+	_, err := js.Publish(context.Background(), "nod.v1.prompt.tg.s."+nats.NewInbox()[len("_INBOX."):], []byte(`{"type":"nod.v1.prompt"}`))
+	require.NoError(g.t, err)
+}
+
+// asked puts later questions of nc to those it has asked before: once they are
+// answered, so were the others.
+func (g *guarded) asked(nc *nats.Conn, questions ...string) {
+	g.t.Helper()
+	for range 3 {
+		for _, q := range questions {
+			_, err := nc.Request(q, []byte(`{"no_wait":true}`), 5*time.Second)
+			require.NoError(g.t, err, q)
+		}
+	}
+}

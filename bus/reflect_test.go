@@ -1,0 +1,239 @@
+package bus_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// A reflection asks something harmless with its reply set to a subject that
+// the asker has no right to: the answer goes there with the answerer's rights.
+type reflection struct {
+	how   string
+	ask   func(t *testing.T, nc *nats.Conn, reply string)
+	where []string
+}
+
+func asking(subject, body string) func(*testing.T, *nats.Conn, string) {
+	return func(t *testing.T, nc *nats.Conn, reply string) {
+		require.NoError(t, nc.PublishRequest(subject, reply, []byte(body)))
+	}
+}
+
+const (
+	nextOfTg = "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.tg"
+	infoOfTg = "$JS.API.CONSUMER.INFO.permission_prompts.tg"
+)
+
+// acknowledging takes a prompt of tg's and has its acknowledgement confirmed to
+// the reply subject.
+func acknowledging(t *testing.T, nc *nats.Conn, reply string) {
+	prompt, err := nc.Request(nextOfTg, nil, 5*time.Second)
+	require.NoError(t, err)
+	require.NoError(t, nc.PublishRequest(prompt.Reply, reply, []byte("+ACK")))
+}
+
+// emptyPull empties the queue and asks it for more.
+func emptyPull(t *testing.T, nc *nats.Conn, reply string) {
+	for status := ""; status != "404"; {
+		prompt, err := nc.Request(nextOfTg, []byte(`{"no_wait":true}`), 5*time.Second)
+		require.NoError(t, err)
+		status = prompt.Header.Get("Status")
+	}
+	asking(nextOfTg, `{"no_wait":true}`)(t, nc, reply)
+}
+
+// deliverTo makes a consumer of the log that delivers to the target.
+func deliverTo(t *testing.T, nc *nats.Conn, target string) {
+	require.NoError(t, nc.Publish("$JS.API.CONSUMER.CREATE.permission_log.x", fmt.Appendf(nil, `{"stream_name":"permission_log",`+
+		`"config":{"name":"x","deliver_subject":%q,"deliver_policy":"all","ack_policy":"none"}}`, target)))
+}
+
+// What a worker may ask, and what it must not reach by it.
+func reflectionsOfAWorker() []reflection {
+	stored := []string{theRecord, theTimer, theSettings, theLog}
+	return []reflection{
+		{"its consumer's info", asking(infoOfTg, ""), stored},
+		{"an acknowledgement", acknowledging, stored},
+		{"a pull", asking(nextOfTg, ""), append(stored,
+			"nod.v1.prompt.wa.s.9", "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.wa")},
+		{"an empty pull", emptyPull, append(stored,
+			"$JS.API.CONSUMER.DELETE.permission_prompts.wa",
+			"$JS.API.STREAM.PURGE.permission_prompts", "$JS.API.STREAM.DELETE.permission_prompts",
+			"$JS.API.STREAM.PURGE.KV_pending_permissions", "$JS.API.STREAM.DELETE.KV_pending_permissions")},
+	}
+}
+
+// What an agent has no right to ask, to be asked with that limit lifted: the
+// accounts hold by themselves.
+func reflectionsOfAnAgent() []reflection {
+	stored := []string{theRecord, theTimer, theSettings, theLog}
+	return []reflection{
+		{"a stream's info", asking("$JS.API.STREAM.INFO.KV_pending_permissions", ""), stored},
+		{"an unknown stream's info", asking("$JS.API.STREAM.INFO.nothing", ""), stored},
+		{"the account's info", asking("$JS.API.INFO", ""), stored},
+		{"a service's info", asking("$SRV.INFO.nod-engine", ""), stored},
+		{"a ping", asking("$SRV.PING", ""), stored},
+		{"a request", asking("nod.v1.request.ada.s.9", ""), stored},
+		{"a consumer's delivery", deliverTo, []string{theRecord, theTimer, theSettings}},
+	}
+}
+
+func TestNobodyReflectsOntoTheStores(t *testing.T) {
+	for _, attack := range []struct {
+		by          roles.ID
+		rights      layout
+		reflections []reflection
+		later       []string // questions whose answers come after those of the attack
+	}{
+		{asTg, asShipped, reflectionsOfAWorker(), []string{infoOfTg, nextOfTg}},
+		{asAda, looseRights, reflectionsOfAnAgent(), []string{"$JS.API.INFO", "$SRV.INFO.nod-engine", "nod.v1.request.ada.s.8"}},
+	} {
+		shipped := startLayout(t, attack.rights)
+		shipped.serveEngine()
+		engine, attacker := shipped.jetstream(asEngineStore), shipped.as(attack.by)
+		for _, r := range attack.reflections {
+			for _, target := range r.where {
+				t.Run(fmt.Sprintf("%s: %s onto %s", attack.by, r.how, target), func(t *testing.T) {
+					shipped.feed(engine)
+					before := shipped.stores(engine)
+					r.ask(t, attacker, target)
+					shipped.asked(attacker, attack.later...)
+					require.Equal(t, before, shipped.stores(engine))
+					require.NoError(t, attacker.LastError(), "the rights stopped the attack, not the layout")
+
+					one := startLayout(t, attack.rights, oneAccount)
+					one.serveEngine()
+					engine := one.jetstream(asEngineStore)
+					before = one.stores(engine)
+					r.ask(t, one.as(attack.by), target)
+					require.Eventually(t, func() bool { return before != one.stores(engine) }, 10*time.Second, time.Millisecond,
+						"in one account this attack must succeed, or its failure proves nothing")
+				})
+			}
+		}
+	}
+}
+
+// serveEngine answers every request with an answer, as no engine would: where
+// that lands on an answer subject, it would be believed.
+func (g *guarded) serveEngine() *nats.Conn {
+	g.t.Helper()
+	nc := g.as(asEngine)
+	service, err := micro.AddService(nc, micro.Config{Name: "nod-engine", Version: "1.0.0"})
+	require.NoError(g.t, err)
+	require.NoError(g.t, service.AddEndpoint("request", micro.HandlerFunc(func(r micro.Request) {
+		_ = r.Respond([]byte(`{"type":"nod.v1.answer"}`)) // the connection hears of a violation
+	}), micro.WithEndpointSubject("nod.v1.request.*.*.*")))
+	require.NoError(g.t, nc.Flush())
+	return nc
+}
+
+// listener hears what arrives on subject.
+func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscription) {
+	g.t.Helper()
+	nc := g.as(id)
+	sub, err := nc.SubscribeSync(subject)
+	require.NoError(g.t, err)
+	require.NoError(g.t, nc.Flush())
+	require.NoError(g.t, nc.LastError())
+	return nc, sub
+}
+
+// An engine asked with its reply set to where it has no right to speak.
+func TestEngineIsNotMadeToSpeakForOthers(t *testing.T) {
+	for _, target := range []string{theAnswer, "nod.v1.request.bob.s.7", "nod.v1.manage.terminal.settings"} {
+		t.Run(target, func(t *testing.T) {
+			attack := func(l layout) (engine, other *nats.Conn, heard *nats.Subscription) {
+				g := startLayout(t, l)
+				other, heard = g.listen(asEngine, target)
+				engine = g.serveEngine()
+				ada := g.as(asAda)
+				require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", target, nil))
+				g.asked(ada, "nod.v1.request.ada.s.8") // an endpoint answers in order
+				require.NoError(t, other.Flush())
+				return engine, other, heard
+			}
+			engine, _, heard := attack(asShipped)
+			require.ErrorIs(t, engine.LastError(), nats.ErrPermissionViolation)
+			requireSilent(t, heard)
+
+			// With allow_responses it is let through, whatever a deny says.
+			_, _, heard = attack(looseEngine)
+			_, err := heard.NextMsg(5 * time.Second)
+			require.NoError(t, err, "with allow_responses this attack must succeed, or its failure proves nothing")
+		})
+	}
+}
+
+func requireSilent(t *testing.T, s *nats.Subscription) {
+	t.Helper()
+	n, _, err := s.Pending()
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+// Decisions are an engine's to publish, so that its rights let it through where
+// a reply is set to another agent's: engines must look at the reply first.
+func TestOwnReplyStopsWhatRightsCannot(t *testing.T) {
+	g := startLayout(t, asShipped)
+	_, heard := g.listen(asBob, theDecision)
+	g.serveEngine() // looks at nothing
+	ada := g.as(asAda)
+	require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", theDecision, nil))
+	_, err := heard.NextMsg(5 * time.Second)
+	require.NoError(t, err, "rights alone would have to stop this, and OwnReply could go")
+	require.False(t, roles.OwnReply("nod.v1.request.ada.s.9", theDecision))
+}
+
+// A worker can still have the server's answers and its own prompts delivered
+// where handlers listen. None of that has the type that is expected there.
+func TestWhatAWorkerReflectsInEdgeIsNoMessageOfNods(t *testing.T) {
+	g := startLayout(t, asShipped)
+	engine, tg := g.jetstream(asEngineStore), g.as(asTg)
+	for _, target := range []struct {
+		subject string
+		reader  roles.ID
+		expects string
+	}{
+		{theAnswer, asEngine, schemas.TypeAnswer},
+		{"nod.v1.request.bob.s.9", asEngine, schemas.TypeRequest},
+		{"nod.v1.manage.terminal.settings", asEngine, schemas.TypeSettingsChange},
+		{theDecision, asBob, schemas.TypeDecision},
+	} {
+		_, heard := g.listen(target.reader, target.subject)
+		for _, r := range reflectionsOfAWorker() {
+			g.feed(engine)
+			r.ask(t, tg, target.subject)
+			msg, err := heard.NextMsg(5 * time.Second)
+			require.NoError(t, err, "%s onto %s: if nothing arrives any more, so much the better", r.how, target.subject)
+			var body struct {
+				Type string `json:"type"`
+			}
+			_ = json.Unmarshal(msg.Data, &body) // an empty body has no type
+			require.NotEqual(t, target.expects, body.Type, "%s onto %s", r.how, target.subject)
+		}
+	}
+}
+
+// The server refuses to copy a message's trace to where its sender may not publish.
+func TestTracesAreNoReflection(t *testing.T) {
+	g := startLayout(t, asShipped)
+	_, heard := g.listen(asEngine, "nod.v1.answer.>")
+	g.serveEngine()
+	ada := g.as(asAda)
+	msg := nats.NewMsg("nod.v1.request.ada.s.9")
+	msg.Header.Set("Nats-Trace-Dest", theAnswer)
+	require.NoError(t, ada.PublishMsg(msg))
+	require.NoError(t, ada.Flush())
+	require.ErrorIs(t, ada.LastError(), nats.ErrPermissionViolation)
+	requireSilent(t, heard)
+}
