@@ -144,7 +144,7 @@ func (c *askCmd) say(e *env, r *schemas.Request, d schemas.Decision) error {
 			return err
 		}
 	} else {
-		fmt.Fprintln(e.stdout, people.Line(people.Hear(&d, r, 0).Text))
+		fmt.Fprintln(e.stdout, people.Line(agents.Hear(r, &d).Text))
 	}
 	switch d.Outcome {
 	case schemas.Allowed:

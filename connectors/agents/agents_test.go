@@ -3,7 +3,6 @@ package agents_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
@@ -65,26 +64,58 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-func TestRefusal(t *testing.T) {
-	asked := time.Date(2026, 1, 18, 0, 0, 0, 0, time.UTC)
-	r := schemas.Request{CreatedAt: asked}
-	human := schemas.By{Kind: schemas.ByHuman, Name: "Ann"}
+func TestHear(t *testing.T) {
+	tool := schemas.Request{Kind: schemas.KindToolCall}
+	network := schemas.Request{Kind: schemas.KindPermission, Permissions: []string{"@network"}}
+	write := schemas.Request{Kind: schemas.KindPermission, Permissions: []string{"@write:/p"}}
+	ann := schemas.By{Kind: schemas.ByHuman, Name: "Ann"}
+	rule := schemas.By{Kind: schemas.ByPolicy, Name: "Bash(rm:*)"}
 	for _, c := range []struct {
+		want agents.Heard
 		r    schemas.Request
 		d    schemas.Decision
-		want string
 	}{
-		{r, schemas.Decision{Outcome: schemas.Denied, By: human, Message: "use make clean"}, "Denied by Ann: use make clean"},
-		{r, schemas.Decision{Outcome: schemas.Denied, By: human}, "Denied by Ann."},
-		{r, schemas.Decision{Outcome: schemas.Denied, By: schemas.By{Kind: schemas.ByHuman}}, "Denied by a person."},
-		{r, schemas.Decision{Outcome: schemas.Denied, By: schemas.By{Kind: schemas.ByPolicy, Name: "Bash"}}, "Denied by nod's rule Bash."},
-		{r, schemas.Decision{Outcome: schemas.Cancelled, By: human}, "Dismissed without an answer by Ann."},
-		{r, schemas.Decision{Outcome: schemas.Withdrawn}, "The permission request was withdrawn."},
-		{r, schemas.Decision{Outcome: schemas.TimedOut, DecidedAt: asked.Add(60*time.Second + 80*time.Millisecond)}, "Permission request timed out after 60 seconds."},
-		{r, schemas.Decision{Outcome: schemas.TimedOut, DecidedAt: asked.Add(time.Minute), Message: "Permission request timed out after 7 days."}, "Permission request timed out after 7 days."},
-		{schemas.Request{CreatedAt: asked, Rejoin: true}, schemas.Decision{Outcome: schemas.TimedOut, DecidedAt: asked.Add(time.Minute)}, "Permission request timed out."},
-		{r, schemas.Decision{}, `nod sent no usable decision (outcome ""); treated as denied.`},
+		{agents.Heard{Allowed: true, Text: "Allowed by Ann."}, tool, schemas.Decision{Outcome: schemas.Allowed, By: ann}},
+		{agents.Heard{Allowed: true, Text: "Allowed by the built-in rules."}, tool, schemas.Decision{Outcome: schemas.Allowed, By: schemas.By{Kind: schemas.ByPolicy, Name: "default"}}},
+		{agents.Heard{Text: "Denied by Ann: use make clean"}, tool, schemas.Decision{Outcome: schemas.Denied, By: ann, Message: "use make clean"}},
+		{agents.Heard{Text: "Denied by Ann."}, tool, schemas.Decision{Outcome: schemas.Denied, By: ann}},
+		{agents.Heard{Text: "Denied by a person."}, tool, schemas.Decision{Outcome: schemas.Denied, By: schemas.By{Kind: schemas.ByHuman}}},
+		{agents.Heard{Text: "Denied by the rule Bash(rm:*)."}, tool, schemas.Decision{Outcome: schemas.Denied, By: rule}},
+		{agents.Heard{Text: "Dismissed without an answer by Ann."}, tool, schemas.Decision{Outcome: schemas.Cancelled, By: ann}},
+		{agents.Heard{Text: "Permission request timed out after 60 seconds."}, tool, schemas.Decision{Outcome: schemas.TimedOut, Message: "Permission request timed out after 60 seconds."}},
+		{agents.Heard{Text: "Permission request timed out."}, tool, schemas.Decision{Outcome: schemas.TimedOut}},
+		{agents.Heard{Text: "Permission request was withdrawn."}, tool, schemas.Decision{Outcome: schemas.Withdrawn}},
+		{agents.Heard{IsError: true, Text: `nod sent no usable decision (outcome ""); treated as denied.`}, tool, schemas.Decision{}},
+		{agents.Heard{Allowed: true, Text: "Permission granted for network access."}, network, schemas.Decision{Outcome: schemas.Allowed, By: ann}},
+		{agents.Heard{Text: "Permission denied for write access to /p."}, write, schemas.Decision{Outcome: schemas.Denied, By: ann}},
+		{agents.Heard{Text: "Permission denied for write access to /p. Denied by Ann: not there"}, write, schemas.Decision{Outcome: schemas.Denied, By: ann, Message: "not there"}},
+		{agents.Heard{Text: "Permission denied for network access. Denied by the rule Bash(rm:*)."}, network, schemas.Decision{Outcome: schemas.Denied, By: rule}},
+		{agents.Heard{Text: "Permission denied for network access."}, network, schemas.Decision{Outcome: schemas.Cancelled, By: ann}},
+		{agents.Heard{IsError: true, Text: "Permission request timed out after 15 minutes"}, network, schemas.Decision{Outcome: schemas.TimedOut, Message: "Permission request timed out after 15 minutes"}},
 	} {
-		assert.Equal(t, c.want, agents.Refusal(c.r, c.d))
+		assert.Equal(t, c.want, agents.Hear(&c.r, &c.d))
 	}
+}
+
+func TestOnlyAllowedIsHeardAsAllowed(t *testing.T) {
+	for _, outcome := range []schemas.Outcome{schemas.Denied, schemas.Cancelled, schemas.TimedOut, schemas.Withdrawn, "", "ALLOWED", "new"} {
+		for _, kind := range []schemas.Kind{schemas.KindToolCall, schemas.KindPermission, schemas.KindQuestion} {
+			heard := agents.Hear(&schemas.Request{Kind: kind, Permissions: []string{"@network"}}, &schemas.Decision{Outcome: outcome, OptionKind: schemas.AllowOnce})
+			assert.False(t, heard.Allowed)
+			assert.NotContains(t, heard.Text, "granted")
+			assert.NotEmpty(t, heard.Text)
+		}
+	}
+}
+
+func TestHearErrorNeverAllows(t *testing.T) {
+	assert.Equal(t, agents.Heard{IsError: true, Text: "Nobody could be asked: no approver is set"},
+		agents.HearError(schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")))
+	assert.Equal(t, agents.Heard{IsError: true, Text: "Permission request failed"}, agents.HearError(&schemas.Error{}))
+}
+
+func TestAccess(t *testing.T) {
+	assert.Equal(t, "Permission already granted for read access to /a.", agents.AlreadyGranted([]string{"@read:/a"}))
+	assert.Equal(t, "network access, write access to /p:q and read access to /r",
+		agents.Access([]string{"@network", "@write:/p:q", "@read:/r"}))
 }

@@ -76,12 +76,6 @@ func TestOnlyAllowedReadsAsAllowed(t *testing.T) {
 			d := decided(outcome, schemas.AllowOnce, by, "")
 			assert.NotContains(t, Outcome(d, at1421), "✅")
 			assert.NotContains(t, Already(d, at1421), "allowed this")
-			for _, kind := range []schemas.Kind{schemas.KindToolCall, schemas.KindPermission, schemas.KindQuestion} {
-				heard := Hear(d, &schemas.Request{Kind: kind, Permissions: []string{"@network"}}, time.Minute)
-				assert.False(t, heard.Allowed)
-				assert.NotContains(t, heard.Text, "granted")
-				assert.NotEmpty(t, heard.Text)
-			}
 		}
 	}
 }
@@ -122,54 +116,6 @@ func TestRefusal(t *testing.T) {
 func TestAlready(t *testing.T) {
 	assert.Equal(t, "Nothing left to do: Bob denied this on the web at 14:21.",
 		Already(decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), ""), at1421))
-}
-
-func TestHear(t *testing.T) {
-	toolCall := &schemas.Request{Kind: schemas.KindToolCall}
-	network := &schemas.Request{Kind: schemas.KindPermission, Permissions: []string{"@network"}}
-	write := &schemas.Request{Kind: schemas.KindPermission, Permissions: []string{"@write:/p"}}
-	allow, deny := schemas.AllowOnce, schemas.RejectOnce
-	for _, c := range []struct {
-		want    Heard
-		request *schemas.Request
-		d       *schemas.Decision
-		timeout time.Duration
-	}{
-		{Heard{true, false, "Allowed by Ann."}, toolCall, decided(schemas.Allowed, allow, human("Ann", "web"), ""), 0},
-		{Heard{true, false, "Allowed by the rule Bash(rm:*)."}, toolCall, decided(schemas.Allowed, "", byPolicy, ""), 0},
-		{Heard{false, false, "Denied by Bob: use make clean"}, toolCall, decided(schemas.Denied, deny, human("Bob", "web"), "use make clean"), 0},
-		{Heard{false, false, "Denied by Bob."}, toolCall, decided(schemas.Denied, deny, human("Bob", "web"), ""), 0},
-		{Heard{false, false, "Denied by the rule Bash(rm:*)."}, toolCall, decided(schemas.Denied, "", byPolicy, ""), 0},
-		{Heard{false, false, "Dismissed without an answer by Ann."}, toolCall, decided(schemas.Cancelled, "", human("Ann", "web"), ""), 0},
-		{Heard{false, false, "Permission request timed out after 60 seconds."}, toolCall, decided(schemas.TimedOut, "", byClock, ""), time.Minute},
-		{Heard{false, false, "Permission request timed out after 7 days."}, toolCall, decided(schemas.TimedOut, "", byClock, ""), 7 * 24 * time.Hour},
-		{Heard{false, false, "Permission request was withdrawn."}, toolCall, decided(schemas.Withdrawn, "", byAgent, ""), 0},
-		{Heard{true, false, "Permission granted for network access."}, network, decided(schemas.Allowed, allow, human("Ann", "web"), ""), 0},
-		{Heard{false, false, "Permission denied for write access to /p."}, write, decided(schemas.Denied, deny, human("Ann", "web"), ""), 0},
-		{Heard{false, false, "Permission denied for write access to /p. Denied by Ann: not there"}, write, decided(schemas.Denied, deny, human("Ann", "web"), "not there"), 0},
-		{Heard{false, false, "Permission denied for network access. Denied by the rule Bash(rm:*)."}, network, decided(schemas.Denied, "", byPolicy, ""), 0},
-		{Heard{false, false, "Permission denied for network access."}, network, decided(schemas.Cancelled, "", human("Ann", "web"), ""), 0},
-		{Heard{false, true, "Permission request timed out after 15 minutes"}, network, decided(schemas.TimedOut, "", byClock, ""), 15 * time.Minute},
-		{Heard{false, true, "Permission request timed out after 1 minute"}, network, decided(schemas.TimedOut, "", byClock, ""), time.Minute},
-		{Heard{false, true, "Permission request timed out after 60 minutes"}, network, decided(schemas.TimedOut, "", byClock, ""), time.Hour},
-		{Heard{false, true, "Permission request was withdrawn"}, network, decided(schemas.Withdrawn, "", byAgent, ""), 0},
-	} {
-		assert.Equal(t, c.want, Hear(c.d, c.request, c.timeout))
-	}
-}
-
-func TestHearErrorNeverAllows(t *testing.T) {
-	assert.Equal(t, Heard{IsError: true, Text: "Nobody could be asked: no approver is set"},
-		HearError(schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")))
-	assert.Equal(t, Heard{IsError: true, Text: "id reused"}, HearError(schemas.Errorf(schemas.CodeConflict, "id reused")))
-	assert.Equal(t, Heard{IsError: true, Text: "Permission request failed"}, HearError(&schemas.Error{}))
-}
-
-func TestAccess(t *testing.T) {
-	assert.Equal(t, "Permission already granted for read access to /a.", AlreadyGranted([]string{"@read:/a"}))
-	assert.Equal(t, "network access, write access to /p:q and read access to /r",
-		Access([]string{"@network", "@write:/p:q", "@read:/r"}))
-	assert.Equal(t, "@other", Access([]string{"@other"}))
 }
 
 func TestWords(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -66,7 +67,7 @@ func (claude) Read(input []byte) (Call, error) {
 		return call, fmt.Errorf("the hook's input is not as expected: %w", err)
 	}
 	call.SessionID, call.ToolCallID = in.SessionID, in.ToolUseID
-	call.ToolName, call.Action = in.ToolName, claudeAction(in.ToolName)
+	call.ToolName, call.Action = in.ToolName, agents.ActionOf(in.ToolName)
 	call.Input, call.Cwd = in.ToolInput, in.Cwd
 	if in.ToolName == "AskUserQuestion" || in.ToolName == "ExitPlanMode" {
 		call.Ignore = in.ToolName + " is a question, not a permission"
@@ -75,23 +76,6 @@ func (claude) Read(input []byte) (Call, error) {
 		call.Rules = claudeRules(in.Suggestions)
 	}
 	return call, nil
-}
-
-func claudeAction(tool string) schemas.ActionType {
-	switch tool {
-	case "Bash", "PowerShell":
-		return schemas.ActionCommand
-	case "Write", "Edit", "MultiEdit", "NotebookEdit":
-		return schemas.ActionFileWrite
-	case "Read", "Glob", "Grep", "LS", "NotebookRead":
-		return schemas.ActionFileRead
-	case "WebFetch", "WebSearch":
-		return schemas.ActionNetwork
-	}
-	if strings.HasPrefix(tool, "mcp__") {
-		return schemas.ActionMCPTool
-	}
-	return schemas.ActionOther
 }
 
 // claudeSuggestion is a permission update that Claude Code offers to remember.

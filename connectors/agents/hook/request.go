@@ -68,8 +68,8 @@ func title(a schemas.ActionType) string {
 
 // verdict is what the host is told of decision d about r.
 func verdict(call Call, r schemas.Request, d schemas.Decision) Verdict {
-	if !agents.Allows(r, d) {
-		return deny(agents.Refusal(r, d))
+	if heard := agents.Hear(&r, &d); !heard.Allowed {
+		return deny(heard.Text)
 	}
 	v := Verdict{Effect: Allow, Reason: "Allowed through nod.", Input: call.Input}
 	if d.UpdatedInput != nil {
