@@ -45,3 +45,36 @@ type atLeastWarn struct{ slog.Handler }
 func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
+
+// Actor handles messages one after another. Its state is its receiver's alone.
+type Actor struct {
+	sys  *System
+	pid  *actor.PID
+	gone chan struct{}
+}
+
+// Actor starts an actor. A message whose handling panics is lost and logged;
+// the next ones are handled.
+func (s *System) Actor(name string, receive func(message any)) *Actor {
+	a := &Actor{sys: s, gone: make(chan struct{})}
+	props := actor.PropsFromFunc(func(c actor.Context) {
+		switch m := c.Message().(type) {
+		case *actor.Stopped:
+			close(a.gone)
+		case actor.SystemMessage, actor.AutoReceiveMessage, *actor.Started, *actor.Stopping, *actor.Restarting:
+		default:
+			receive(m)
+		}
+	}, actor.WithGuardian(resume(s.log)))
+	a.pid = s.sys.Root.SpawnPrefix(props, name)
+	return a
+}
+
+// Send queues a message. One that is sent after Stop is lost.
+func (a *Actor) Send(message any) { a.sys.sys.Root.Send(a.pid, message) }
+
+// Stop has what was sent before handled, and returns when the actor is gone.
+func (a *Actor) Stop() {
+	a.sys.sys.Root.Poison(a.pid)
+	<-a.gone
+}

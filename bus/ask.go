@@ -67,11 +67,11 @@ type Asked struct {
 // the request is withdrawn, and ctx's error returned. Errors of nod are
 // *schemas.Error.
 func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	if r.PendingID == "" {
-		r.PendingID = NewID()
-	} else {
-		r.Rejoin = true
-	}
+	return a.AskAs(ctx, named(r))
+}
+
+// AskAs is Ask under the id in r, which is fresh unless r says that it rejoins.
+func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	asked, err := a.submit(ctx, r)
 	if err == nil {
 		var d schemas.Decision
@@ -91,12 +91,16 @@ func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, e
 // Submit hands a request in and returns once it is stored or decided. The
 // caller must Await or Drop what it returns.
 func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*Asked, error) {
+	return a.submit(ctx, named(r))
+}
+
+// named gives r an id where it has none. Only such an id is fresh.
+func named(r schemas.Request) schemas.Request {
+	r.Rejoin = r.PendingID != ""
 	if r.PendingID == "" {
 		r.PendingID = NewID()
-	} else {
-		r.Rejoin = true
 	}
-	return a.submit(ctx, r)
+	return r
 }
 
 func (a *Asker) submit(ctx context.Context, r schemas.Request) (*Asked, error) {

@@ -45,6 +45,8 @@ type Prompt struct {
 	Tier      Tier      `json:"tier"`
 	Deadline  time.Time `json:"deadline"`
 	Decision  *Decision `json:"decision,omitempty"`
+	// Repeat: an earlier try may have shown this already.
+	Repeat bool `json:"repeat,omitempty"`
 }
 
 // Key is the prompt's record key.

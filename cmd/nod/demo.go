@@ -1,33 +1,39 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/nodbus/nod/actors"
-	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/actors/agent"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
-// runDemo starts a sample agent that asks before it acts.
-func runDemo(e *env, n *embed.Nod, _ *actors.System) error {
+// runDemo has a sample agent ask before it acts, until stop is called.
+func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) {
 	conn, err := n.Connect(e.ctx, roles.AgentID("local"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	asker := bus.NewAsker(conn, "local")
+	host := agent.NewHost(sys, conn, "local", e.log)
+	session, err := host.Join("demo", nil)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(e.stdout, "\ndemo: a sample agent wants to clean up. Answer it from a second terminal.")
+	ctx, cancel := context.WithCancel(e.ctx)
+	done := make(chan struct{})
 	go func() {
-		defer conn.Close()
-		defer asker.Close()
-		fmt.Fprintln(e.stdout, "\ndemo: a sample agent wants to clean up. Answer it from a second terminal.")
-		d, err := asker.Ask(e.ctx, schemas.Request{
-			SessionID: "demo", Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
+		defer close(done)
+		d, err := session.Ask(ctx, schemas.Request{
+			Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 			ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build","cwd":"/workspace"}`),
 			Reason: "clean rebuild", AgentName: "Demo agent", SessionLabel: "demo",
 		})
 		switch {
-		case e.ctx.Err() != nil:
+		case ctx.Err() != nil:
 		case err != nil:
 			fmt.Fprintf(e.stdout, "demo: the agent does nothing: %v\n", err)
 		case d.Outcome == schemas.Allowed:
@@ -36,5 +42,11 @@ func runDemo(e *env, n *embed.Nod, _ *actors.System) error {
 			fmt.Fprintf(e.stdout, "demo: the agent does not run it: %s %s\n", d.Outcome, d.Message)
 		}
 	}()
-	return nil
+	return func() {
+		cancel()
+		<-done
+		session.Leave("the demo was stopped")
+		host.Close()
+		conn.Close()
+	}, nil
 }

@@ -106,9 +106,11 @@ func (c *upCmd) watch(e *env, n *embed.Nod) error {
 		defer viewer.Stop(context.Background())
 	}
 	if c.Demo {
-		if err := runDemo(e, n, system); err != nil {
+		stop, err := runDemo(e, n, system)
+		if err != nil {
 			return err
 		}
+		defer stop()
 	}
 	<-e.ctx.Done()
 	fmt.Fprintln(e.stdout, "stopping; what is pending stays pending")

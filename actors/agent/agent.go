@@ -1,0 +1,122 @@
+// Package agent hosts the sessions of agents in a process that serves several
+// of them: one actor a session, which knows what is open in it and hears its
+// notices. The hop itself runs in the caller's goroutine.
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// withdrawWithin bounds the taking back of what nobody waits for any more.
+const withdrawWithin = 5 * time.Second
+
+// Host asks on behalf of one agent, in any number of sessions.
+type Host struct {
+	sys   *actors.System
+	conn  *bus.Conn
+	asker *bus.Asker
+	agent string
+	log   *slog.Logger
+}
+
+// NewHost hosts sessions of an agent, which the connection's key must be for.
+func NewHost(sys *actors.System, conn *bus.Conn, agent string, log *slog.Logger) *Host {
+	return &Host{sys: sys, conn: conn, asker: bus.NewAsker(conn, agent), agent: agent, log: log}
+}
+
+// Close ends the host. Its sessions must have been left before.
+func (h *Host) Close() { h.asker.Close() }
+
+// Session is an agent's working context in this process.
+type Session struct {
+	id    string
+	host  *Host
+	actor *actors.Actor
+	unsub func()
+}
+
+// The messages of a session's actor.
+type (
+	opened struct{ id string }
+	ended  struct{ id string }
+	noted  struct{ notice schemas.Notice }
+	left   struct{ open chan []string }
+)
+
+// Join starts a session. notice hears, one after another, what nod tells the
+// session that decides nothing; it may be nil.
+func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
+	if !schemas.ValidID(id) {
+		return nil, schemas.Errorf(schemas.CodeValidation, "session_id: must be 1 to 128 letters, digits, - or _")
+	}
+	open := map[string]bool{}
+	s := &Session{id: id, host: h}
+	s.actor = h.sys.Actor("session", func(message any) {
+		switch m := message.(type) {
+		case opened:
+			open[m.id] = true
+		case ended:
+			delete(open, m.id)
+		case noted:
+			if notice != nil {
+				notice(m.notice)
+			}
+		case left:
+			ids := make([]string, 0, len(open))
+			for id := range open {
+				ids = append(ids, id)
+			}
+			m.open <- ids
+		}
+	})
+	var err error
+	s.unsub, err = h.conn.Subscribe(schemas.NoticeSubject(h.agent, id), s.hear)
+	if err != nil {
+		s.actor.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Session) hear(_ string, data []byte) {
+	var n schemas.Notice
+	if err := schemas.Decode(data, &n); err != nil {
+		s.host.log.Warn("agent: a malformed notice was ignored", "session", s.id, "error", err)
+		return
+	}
+	s.actor.Send(noted{n})
+}
+
+// Ask asks in this session and waits for the one decision; see bus.Asker.Ask.
+// When ctx ends, because its caller went away, the request is withdrawn.
+func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+	r.SessionID = s.id
+	r.Rejoin = r.Rejoin || r.PendingID != "" // only an id made here is fresh
+	if r.PendingID == "" {
+		r.PendingID = bus.NewID()
+	}
+	s.actor.Send(opened{r.PendingID})
+	defer s.actor.Send(ended{r.PendingID})
+	return s.host.asker.AskAs(ctx, r)
+}
+
+// Leave ends the session in this process: what is open in it is withdrawn.
+func (s *Session) Leave(reason string) {
+	s.unsub()
+	open := make(chan []string, 1)
+	s.actor.Send(left{open})
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawWithin)
+	defer cancel()
+	for _, id := range <-open {
+		if _, err := s.host.asker.Withdraw(ctx, s.id, id, reason); err != nil {
+			s.host.log.Warn("agent: a request was not withdrawn; its deadline ends it", "session", s.id, "id", id, "error", err)
+		}
+	}
+	s.actor.Stop()
+}
