@@ -2,48 +2,62 @@ package embed_test
 
 import (
 	"context"
-	"log/slog"
-	"os"
+	"os/user"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
-	"github.com/stretchr/testify/require"
 )
 
-func TestSmoke(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+// One real request through every layer, by a rule and by a person.
+func TestStart(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	t0 := time.Now()
-	n, err := embed.Start(ctx, embed.Options{DataDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	n, err := embed.Start(ctx, embed.Options{DataDir: t.TempDir()})
 	require.NoError(t, err)
-	t.Log("ready after", time.Since(t0))
 	defer func() { require.NoError(t, n.Stop(context.Background())) }()
-	ac, err := n.Connect(ctx, roles.AgentID("local"))
-	require.NoError(t, err)
-	defer ac.Close()
-	tc, err := n.Connect(ctx, roles.ConnectorID("terminal"))
-	require.NoError(t, err)
-	defer tc.Close()
-	asker := bus.NewAsker(ac, "local")
+	connect := func(id roles.ID) *bus.Conn {
+		conn, err := n.Connect(ctx, id)
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		return conn
+	}
+	asker := bus.NewAsker(connect(roles.AgentID("local")), "local")
 	defer asker.Close()
-	d, err := asker.Ask(ctx, schemas.Request{SessionID: "S", Kind: schemas.KindToolCall, Title: "Read", ToolName: "Read", ActionType: schemas.ActionFileRead, ActionDetails: []byte(`{"file_path":"/x"}`)})
+	desk := connector.NewDesk(connect(roles.ConnectorID("terminal")), "terminal")
+	me, err := user.Current()
 	require.NoError(t, err)
-	t.Logf("%+v", d)
-	q, err := asker.Submit(ctx, schemas.Request{SessionID: "S", Kind: schemas.KindToolCall, Title: "Bash", ToolName: "Bash", ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build"}`)})
+
+	d, err := asker.Ask(ctx, call("Read", `{"file_path":"/x"}`))
 	require.NoError(t, err)
-	t.Logf("%+v", q.Receipt)
-	var page schemas.Page
-	require.NoError(t, tc.CallInto(ctx, schemas.QuerySubject("terminal", "pending"), schemas.Query{Type: schemas.TypeQuery}, &page))
-	t.Logf("%+v", page)
-	require.Len(t, page.Prompts, 1)
-	p := page.Prompts[0]
-	var got schemas.Decision
-	require.NoError(t, tc.CallInto(ctx, schemas.AnswerSubject("terminal", p.SessionID, p.PendingID), schemas.Answer{Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: "allow_once", From: schemas.From{UserID: "root"}}, &got))
-	d, err = q.Await(ctx)
+	require.Equal(t, schemas.Allowed, d.Outcome)
+	require.Equal(t, schemas.ByPolicy, d.By.Kind)
+
+	asked, err := asker.Submit(ctx, call("Bash", `{"command":"rm -rf build"}`))
 	require.NoError(t, err)
-	require.Equal(t, got, d)
+	pending, err := desk.Pending(ctx, schemas.Query{})
+	require.NoError(t, err)
+	require.Len(t, pending, 1)
+	said, err := desk.Answer(ctx, schemas.Answer{
+		SessionID: "S", PendingID: pending[0].PendingID, Digest: pending[0].Digest,
+		OptionID: "allow_once", From: schemas.From{UserID: me.Username},
+	})
+	require.NoError(t, err)
+	d, err = asked.Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, said, d)
+	require.Equal(t, schemas.By{Kind: schemas.ByHuman, Name: me.Username, Connector: "terminal"}, d.By)
+}
+
+func call(tool, input string) schemas.Request {
+	return schemas.Request{
+		SessionID: "S", Kind: schemas.KindToolCall, Title: tool, ToolName: tool,
+		ActionType: schemas.ActionOther, ActionDetails: []byte(input),
+	}
 }

@@ -68,3 +68,36 @@ func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, erro
 	err := d.conn.CallInto(ctx, schemas.PresenceSubject(d.connector), p, &lock)
 	return lock, err
 }
+
+// register renews, or gives back, the lease of one of the connector's workers.
+func (d *Desk) register(ctx context.Context, worker string, leave bool) error {
+	var r schemas.Registered
+	return d.conn.CallInto(ctx, schemas.RegisterSubject(d.connector), schemas.Register{Type: schemas.TypeRegister, WorkerID: worker, Leave: leave}, &r)
+}
+
+// shownTo reads where a prompt was shown to its recipient; an empty Ref is
+// nowhere yet.
+func (d *Desk) shownTo(ctx context.Context, p *schemas.Prompt) (schemas.Shown, error) {
+	var s schemas.Shown
+	err := d.conn.CallInto(ctx, schemas.ShownSubject(d.connector), schemas.Shown{
+		Type: schemas.TypeShown, Op: schemas.ShownGet, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
+	}, &s)
+	return s, err
+}
+
+// setShown writes it at the entry that was read. CONFLICT means that another
+// worker wrote first, or that this very write had arrived before.
+func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
+	s.Op = schemas.ShownSet
+	var stored schemas.Shown
+	err := d.conn.CallInto(ctx, schemas.ShownSubject(d.connector), s, &stored)
+	return stored, err
+}
+
+// delivered reports how a prompt fared.
+func (d *Desk) delivered(ctx context.Context, p *schemas.Prompt, state schemas.DeliveryState, reason string) error {
+	var ok schemas.OK
+	return d.conn.CallInto(ctx, schemas.DeliverySubject(d.connector), schemas.Delivery{
+		Type: schemas.TypeDelivery, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID, State: state, Reason: reason,
+	}, &ok)
+}

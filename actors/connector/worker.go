@@ -1,0 +1,264 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// renewEvery is how often a worker says that it is there; its lease is 30 s.
+	renewEvery = 5 * time.Second
+	// carryTimeout bounds one try to show or settle one prompt. It is shorter
+	// than the queue's AckWait, so that no second worker starts meanwhile.
+	carryTimeout = 25 * time.Second
+	// retryMin and retryMax are the pauses between tries; a channel that asks
+	// for longer gets it.
+	retryMin = 500 * time.Millisecond
+	retryMax = time.Minute
+)
+
+// Worker runs one carrier: it takes the connector's prompts from the queue,
+// those of one recipient in order and those of different ones in parallel, and
+// is the only retry loop there is. Any number of workers share a connector.
+type Worker struct {
+	desk    *Desk
+	carrier people.Carrier
+	log     *slog.Logger
+	id      string
+	lanes   *actors.Lanes
+	stops   []func()
+	tasks   sync.WaitGroup
+}
+
+// Work starts a worker. It returns once the worker is registered and takes
+// prompts.
+func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, carrier people.Carrier, log *slog.Logger) (*Worker, error) {
+	w := &Worker{
+		desk: NewDesk(conn, connector), carrier: carrier, log: log.With("connector", connector), id: bus.NewID(),
+		lanes: sys.Lanes("connector-" + connector),
+	}
+	if err := w.start(ctx, conn); err != nil {
+		return nil, errors.Join(err, w.Stop(ctx))
+	}
+	return w, nil
+}
+
+func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
+	if err := w.desk.register(ctx, w.id, false); err != nil {
+		return fmt.Errorf("register the connector %s: %w", w.desk.connector, err)
+	}
+	background, cancel := context.WithCancel(context.Background())
+	w.stops = append(w.stops, cancel)
+	queue, err := conn.PromptQueue(ctx, w.desk.connector)
+	if err != nil {
+		return err
+	}
+	stop, err := queue.Consume(w.take)
+	if err != nil {
+		return err
+	}
+	w.stops = append(w.stops, stop, conn.OnReconnect(func() { w.renew(background) }))
+	w.tasks.Go(func() { w.renewing(background) })
+	w.tasks.Go(func() { w.listening(background) })
+	return nil
+}
+
+// renewing keeps the worker's lease until ctx ends.
+func (w *Worker) renewing(ctx context.Context) {
+	tick := time.NewTicker(renewEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			w.renew(ctx)
+		}
+	}
+}
+
+func (w *Worker) renew(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, renewEvery)
+	defer cancel()
+	if err := w.desk.register(ctx, w.id, false); err != nil && ctx.Err() == nil {
+		w.log.Warn("connector: the lease was not renewed; it is tried again", "error", err)
+	}
+}
+
+// listening has the carrier receive answers, again after each failure.
+func (w *Worker) listening(ctx context.Context) {
+	for times := uint64(1); ctx.Err() == nil; times++ {
+		began := time.Now()
+		err := w.run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > retryMax {
+			times = 1
+		}
+		w.log.Warn("connector: the channel is out of order; it is tried again", "error", err)
+		wait := time.NewTimer(backoff(err, times))
+		select {
+		case <-ctx.Done():
+		case <-wait.C:
+		}
+		wait.Stop()
+	}
+}
+
+func (w *Worker) run(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return w.carrier.Run(ctx, w.desk)
+}
+
+// backoff is how long to wait before the next try.
+func backoff(err error, times uint64) time.Duration {
+	var e *people.Error
+	wait := min(retryMin<<min(times-1, 10), retryMax)
+	if errors.As(err, &e) && e.After > wait {
+		wait = e.After
+	}
+	return wait
+}
+
+// take passes a prompt on to its recipient's lane.
+func (w *Worker) take(d *bus.Delivery) {
+	var p schemas.Prompt
+	err := schemas.Decode(d.Data, &p)
+	if err != nil || d.Subject != schemas.PromptSubject(w.desk.connector, p.SessionID, p.PendingID) || p.Connector != w.desk.connector {
+		w.log.Error("connector: what is no prompt of this connector was dropped", "subject", d.Subject, "error", err)
+		d.Refuse()
+		return
+	}
+	p.Repeat = d.Times > 1
+	w.lanes.Send(p.Recipient, carry{w, d, p})
+}
+
+// carry is one prompt as a job.
+type carry struct {
+	*Worker
+	delivery *bus.Delivery
+	prompt   schemas.Prompt
+}
+
+func (c carry) Run(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, carryTimeout)
+	defer cancel()
+	c.finish(ctx, c.carry(ctx))
+}
+
+func (c carry) Failed(any) { c.delivery.Again(retryMax) }
+
+// finish acknowledges, or has it tried again until the deadline, and says so
+// when it gives up.
+func (c carry) finish(ctx context.Context, err error) {
+	if err == nil {
+		c.delivery.Done()
+		return
+	}
+	var e *people.Error
+	known := errors.As(err, &e)
+	state := schemas.DeliveryFailed
+	wait := backoff(err, c.delivery.Times)
+	switch {
+	case known && e.Unreachable:
+		state = schemas.DeliveryUnreachable
+	case known && e.Permanent:
+	case c.prompt.Decision == nil && time.Now().Add(wait).Before(c.prompt.Deadline), c.prompt.Decision != nil && c.delivery.Times < 20:
+		c.log.Info("connector: a prompt is tried again", "key", c.prompt.Key(), "times", c.delivery.Times, "after", wait, "error", err)
+		c.delivery.Again(wait)
+		return
+	}
+	if err := c.desk.delivered(ctx, &c.prompt, state, err.Error()); err != nil {
+		c.delivery.Again(wait)
+		return
+	}
+	c.delivery.Done()
+}
+
+// carry shows or settles, unless what is shown is as new already.
+func (c carry) carry(ctx context.Context) error {
+	shown, err := c.desk.shownTo(ctx, &c.prompt)
+	if err != nil {
+		return err
+	}
+	if shown.Settled || shown.Revision >= c.prompt.Revision {
+		return nil
+	}
+	if c.prompt.Decision != nil {
+		return c.settle(ctx, shown, &c.prompt)
+	}
+	if shown.Ref == "" && shown.Revision == 0 {
+		return c.show(ctx, shown)
+	}
+	shown.Revision = c.prompt.Revision
+	_, err = c.desk.setShown(ctx, shown)
+	return err
+}
+
+// show sends first and writes then: writing first would lose the prompt that a
+// crash keeps from being sent. A prompt that loses the write, or whose request
+// has ended meanwhile, settles itself, so that no button is left live.
+func (c carry) show(ctx context.Context, shown schemas.Shown) error {
+	ref, err := c.carrier.Prompt(ctx, c.prompt)
+	if err != nil {
+		return err
+	}
+	shown.Ref, shown.Revision = string(ref), c.prompt.Revision
+	written, err := c.desk.setShown(ctx, shown)
+	lost := errors.Is(err, &schemas.Error{Code: schemas.CodeConflict})
+	if err != nil && !lost {
+		return err
+	}
+	now, _, err := c.desk.Show(ctx, c.prompt.SessionID, c.prompt.PendingID)
+	switch {
+	case err != nil:
+		return err
+	case lost && now.Decision != nil: // another has settled what is written; this message is only known here
+		now.Connector, now.Recipient = c.prompt.Connector, c.prompt.Recipient
+		return c.carrier.Settle(ctx, ref, now)
+	case now.Decision != nil:
+		now.Connector, now.Recipient = c.prompt.Connector, c.prompt.Recipient
+		return c.settle(ctx, written, &now)
+	}
+	return c.desk.delivered(ctx, &c.prompt, schemas.DeliveryShown, "")
+}
+
+// settle replaces what is shown by the outcome, and notes it even where
+// nothing is shown yet: the prompt that is still on its way finds it.
+func (c carry) settle(ctx context.Context, shown schemas.Shown, p *schemas.Prompt) error {
+	if shown.Ref != "" {
+		if err := c.carrier.Settle(ctx, people.Ref(shown.Ref), *p); err != nil {
+			return err
+		}
+	}
+	shown.Settled, shown.Revision = true, p.Revision
+	_, err := c.desk.setShown(ctx, shown)
+	return err
+}
+
+// Stop ends the worker: what it has begun is finished, its lease is given back.
+func (w *Worker) Stop(ctx context.Context) error {
+	for _, stop := range w.stops {
+		stop()
+	}
+	w.tasks.Wait()
+	err := w.lanes.Stop(ctx)
+	if leave := w.desk.register(ctx, w.id, true); leave != nil {
+		w.log.Info("connector: the lease was not given back; it ends by itself", "error", leave)
+	}
+	return err
+}

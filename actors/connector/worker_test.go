@@ -1,0 +1,220 @@
+package connector_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+// pager is a carrier in memory: what it shows stays for all workers to edit.
+type pager struct {
+	mu    sync.Mutex
+	shown map[people.Ref]schemas.Prompt
+	sent  chan schemas.Prompt // one a Prompt
+	ended chan schemas.Prompt // one a Settle
+	fail  func(schemas.Prompt) error
+	desks chan people.Desk
+}
+
+func newPager() *pager {
+	return &pager{shown: map[people.Ref]schemas.Prompt{}, sent: make(chan schemas.Prompt, 1000), ended: make(chan schemas.Prompt, 1000), desks: make(chan people.Desk, 10)}
+}
+
+func (p *pager) Run(ctx context.Context, desk people.Desk) error {
+	p.desks <- desk
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (p *pager) Prompt(_ context.Context, prompt schemas.Prompt) (people.Ref, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fail != nil {
+		if err := p.fail(prompt); err != nil {
+			return "", err
+		}
+	}
+	ref := people.Ref(fmt.Sprint("message-", len(p.shown)+1))
+	p.shown[ref] = prompt
+	p.sent <- prompt
+	return ref, nil
+}
+
+func (p *pager) Settle(_ context.Context, ref people.Ref, prompt schemas.Prompt) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.shown[ref]; !ok {
+		return &people.Error{Permanent: true, Err: errors.New("no such message")}
+	}
+	p.shown[ref] = prompt
+	p.ended <- prompt
+	return nil
+}
+
+// rig is a nod whose only approver is Ann on the pager.
+type rig struct {
+	t     *testing.T
+	ctx   context.Context
+	nod   *embed.Nod
+	sys   *actors.System
+	asker *bus.Asker
+}
+
+func newRig(t *testing.T) *rig {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	dir := t.TempDir()
+	keys, err := roles.OpenKeys(dir)
+	require.NoError(t, err)
+	require.NoError(t, keys.Ensure(roles.ConnectorID("pager")))
+	settings := `{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"pager","user_id":"ann@example.org"}]}]}}`
+	n, err := embed.Start(ctx, embed.Options{DataDir: dir, Settings: []byte(settings), SyncInterval: time.Minute})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
+	conn, err := n.Connect(ctx, roles.AgentID("local"))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	asker := bus.NewAsker(conn, "local")
+	t.Cleanup(asker.Close)
+	sys := actors.NewSystem(slog.New(slog.DiscardHandler))
+	t.Cleanup(sys.Stop)
+	return &rig{t, ctx, n, sys, asker}
+}
+
+// work starts a worker and returns what stops it.
+func (r *rig) work(c people.Carrier) (stop func()) {
+	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
+	require.NoError(r.t, err)
+	w, err := connector.Work(r.ctx, r.sys, conn, "pager", c, slog.New(slog.DiscardHandler))
+	require.NoError(r.t, err)
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			require.NoError(r.t, w.Stop(context.Background()))
+			conn.Close()
+		})
+	}
+	r.t.Cleanup(stop)
+	return stop
+}
+
+func (r *rig) ask() *bus.Asked {
+	asked, err := r.asker.Submit(r.ctx, schemas.Request{
+		SessionID: "S", Kind: schemas.KindToolCall, Title: "Bash", ToolName: "Bash",
+		ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build"}`),
+	})
+	require.NoError(r.t, err)
+	return asked
+}
+
+func (r *rig) wait(c <-chan schemas.Prompt) schemas.Prompt {
+	select {
+	case p := <-c:
+		return p
+	case <-r.ctx.Done():
+		r.t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}
+
+func answerTo(p schemas.Prompt, user string) schemas.Answer {
+	return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: "allow_once", From: schemas.From{UserID: user}}
+}
+
+func TestAPromptIsCarriedAnsweredAndSettled(t *testing.T) {
+	r, p := newRig(t), newPager()
+	r.work(p)
+	asked := r.ask()
+	shown := r.wait(p.sent)
+	require.Equal(t, "ann@example.org", shown.Recipient)
+	require.False(t, shown.Repeat)
+
+	desk := <-p.desks
+	_, err := desk.Answer(r.ctx, answerTo(shown, "mallory"))
+	require.ErrorIs(t, err, &schemas.Error{Code: schemas.CodeForbidden})
+	said, err := desk.Answer(r.ctx, answerTo(shown, "ann@example.org"))
+	require.NoError(t, err)
+	require.Equal(t, schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "pager"}, said.By)
+	heard, err := asked.Await(r.ctx)
+	require.NoError(t, err)
+	require.Equal(t, said, heard)
+	require.Equal(t, said, *r.wait(p.ended).Decision)
+}
+
+func TestAnotherWorkerSettlesWhatOneHasShown(t *testing.T) {
+	r, p := newRig(t), newPager()
+	stop := r.work(p)
+	asked := r.ask()
+	r.wait(p.sent)
+	stop()
+	r.work(p)
+	_, err := r.asker.Withdraw(r.ctx, asked.Receipt.SessionID, asked.Receipt.PendingID, "changed its mind")
+	require.NoError(t, err)
+	require.Equal(t, schemas.Withdrawn, r.wait(p.ended).Decision.Outcome)
+	require.Empty(t, p.sent, "shown once")
+}
+
+func TestATroubledChannelIsTriedAgain(t *testing.T) {
+	r, p := newRig(t), newPager()
+	tries := 0
+	p.fail = func(schemas.Prompt) error {
+		if tries++; tries < 3 {
+			return &people.Error{After: 10 * time.Millisecond}
+		}
+		return nil
+	}
+	r.work(p)
+	r.ask()
+	require.True(t, r.wait(p.sent).Repeat, "a prompt that may have been shown says so")
+}
+
+func TestAPromptThatCannotBeShownIsSaidAtOnce(t *testing.T) {
+	r, p := newRig(t), newPager()
+	p.fail = func(schemas.Prompt) error {
+		return &people.Error{Permanent: true, Err: errors.New("blocked by the user")}
+	}
+	conn, err := r.nod.Connect(r.ctx, roles.AgentID("local"))
+	require.NoError(t, err)
+	defer conn.Close()
+	notices := make(chan schemas.Notice, 10)
+	_, err = conn.Subscribe(schemas.NoticeSubject("local", "S"), func(_ string, data []byte) {
+		var n schemas.Notice
+		if schemas.Decode(data, &n) == nil {
+			notices <- n
+		}
+	})
+	require.NoError(t, err)
+	require.NoError(t, conn.Flush(r.ctx))
+	r.work(p)
+	r.ask()
+	select {
+	case n := <-notices:
+		require.Equal(t, "undeliverable", n.Kind)
+		require.Contains(t, n.Text, "blocked by the user")
+	case <-r.ctx.Done():
+		t.Fatal("nobody said so")
+	}
+}
+
+func TestNobodyToShowItToIsRefusedAtOnce(t *testing.T) {
+	r := newRig(t)
+	_, err := r.asker.Submit(r.ctx, schemas.Request{
+		SessionID: "S", Kind: schemas.KindToolCall, Title: "Bash", ToolName: "Bash",
+		ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build"}`),
+	})
+	require.ErrorIs(t, err, &schemas.Error{Code: schemas.CodeUndeliverable})
+}
