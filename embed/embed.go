@@ -131,10 +131,20 @@ func (n *Nod) connect(ctx context.Context, id roles.ID, creds string) (*bus.Conn
 }
 
 // Connect opens a connection of its own in a role, within the process. On
-// servers that were there it has the engine's credentials, which cannot speak
-// for others unless the server is open.
+// servers that were there and ask for credentials it needs that role's key in
+// the data directory.
 func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
-	return n.connect(ctx, id, n.opts.Creds)
+	if n.server != nil || n.Open() {
+		return n.connect(ctx, id, "")
+	}
+	keys, err := roles.OpenKeys(n.opts.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := keys.User(id); err != nil {
+		return nil, err
+	}
+	return n.connect(ctx, id, keys.Path(id))
 }
 
 // URL is where other processes connect.

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 )
@@ -55,8 +56,18 @@ type Decision struct {
 	DecidedAt        time.Time `json:"decided_at"` // broker time
 }
 
-// Same reports whether d says what an answer with this outcome and option
-// would have said: the loser of a race who said the same has succeeded.
-func (d *Decision) Same(outcome Outcome, optionID string) bool {
-	return d.Outcome == outcome && d.OptionID == optionID
+// Same reports whether d says what another decision would have said: the same
+// outcome and option, and the same edit of the input. The loser of a race who
+// said the same has succeeded.
+func (d *Decision) Same(other *Decision) bool {
+	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && compact(d.UpdatedInput) == compact(other.UpdatedInput)
+}
+
+// compact is JSON without its white space.
+func compact(data json.RawMessage) string {
+	var buf bytes.Buffer
+	if json.Compact(&buf, data) != nil {
+		return string(data)
+	}
+	return buf.String()
 }

@@ -46,7 +46,12 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 				laggards = append(laggards, s.ID)
 			}
 		}
-		if len(stats) > 0 && len(laggards) == 0 || ctx.Err() != nil {
+		switch {
+		case len(stats) > 0 && len(laggards) == 0:
+			return nil, nil
+		case ctx.Err() != nil && len(stats) == 0:
+			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine says which settings it follows: see that one is running")
+		case ctx.Err() != nil:
 			return laggards, nil
 		}
 	}

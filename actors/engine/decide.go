@@ -161,7 +161,7 @@ func (e *Engine) answered(c *bus.Call, settled bus.Entry, mine *schemas.Decision
 		}
 	}
 	switch {
-	case mine.By.Kind == schemas.ByHuman && stored.Same(mine.Outcome, mine.OptionID):
+	case mine.By.Kind == schemas.ByHuman && stored.Same(mine):
 		c.Reply(stored)
 		return nil
 	case stored.Outcome == schemas.TimedOut, stored.Outcome == schemas.Withdrawn:

@@ -137,7 +137,7 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 		if err != nil {
 			return err
 		}
-		_, _, err = e.store.Log.Append(ctx, "session."+change.SessionID+"."+bus.NewID(), schemas.LogEntry{
+		_, _, err = e.store.Log.Append(ctx, "session:"+change.SessionID+":"+bus.NewID(), schemas.LogEntry{
 			Type: schemas.TypeLogEntry, At: now, Kind: schemas.LogSession, SessionID: change.SessionID, Actor: c.Tokens[0],
 		})
 		if err != nil {

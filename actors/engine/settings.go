@@ -101,7 +101,8 @@ func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (
 	if err := e.readSettings(ctx); err != nil {
 		return 0, err
 	}
-	_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings.%d", revision), schemas.LogEntry{
+	// No session's id has a colon, so no request's message id is the same.
+	_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings:%d", revision), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: actor, SettingsRevision: revision,
 	})
 	return revision, err

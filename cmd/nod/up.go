@@ -92,18 +92,13 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) {
 func (c *upCmd) watch(e *env, n *embed.Nod) error {
 	system := actors.NewSystem(e.log)
 	defer system.Stop()
-	conn, err := n.Connect(e.ctx, roles.ConnectorID(schemas.ConnectorTerminal))
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
 	if !c.Quiet {
-		screen := &screen{env: e}
-		viewer, err := connector.View(e.ctx, system, conn, schemas.ConnectorTerminal, e.log, screen.show)
+		stop, err := c.view(e, n, system)
 		if err != nil {
-			return err
+			fmt.Fprintf(e.stderr, "nod: warning: questions are not shown here: %v\n", err)
+		} else {
+			defer stop()
 		}
-		defer viewer.Stop(context.Background())
 	}
 	if c.Demo {
 		stop, err := runDemo(e, n, system)
@@ -115,6 +110,24 @@ func (c *upCmd) watch(e *env, n *embed.Nod) error {
 	<-e.ctx.Done()
 	fmt.Fprintln(e.stdout, "stopping; what is pending stays pending")
 	return nil
+}
+
+// view starts the terminal connector, which prints the questions.
+func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), err error) {
+	conn, err := n.Connect(e.ctx, roles.ConnectorID(schemas.ConnectorTerminal))
+	if err != nil {
+		return nil, err
+	}
+	screen := &screen{env: e}
+	viewer, err := connector.View(e.ctx, system, conn, schemas.ConnectorTerminal, e.log, screen.show)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return func() {
+		_ = viewer.Stop(context.Background()) // it fails only when its context ends
+		conn.Close()
+	}, nil
 }
 
 // screen prints questions and outcomes, one whole one at a time.
