@@ -9,6 +9,8 @@ import (
 // refused whole, and the running settings stay.
 type Settings struct {
 	Permissions Permissions `json:"permissions"`
+	// Policies are further layers of rules for some agents, projects or hosts.
+	Policies []PolicyLayer `json:"policies,omitempty"`
 	// Approvers may answer. An empty list lets nobody in.
 	Approvers  []Approver `json:"approvers"`
 	Connectors Connectors `json:"connectors,omitzero"`
@@ -21,9 +23,44 @@ type Permissions struct {
 	Ask   []string `json:"ask,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 
+	// Preset is what is allowed where no rule matches: design, readers
+	// (default) or project.
+	Preset string `json:"preset,omitempty"`
+	// Confirm says which answers need more than a yes; all that match add up.
+	Confirm []ConfirmRule `json:"confirm,omitempty"`
+
 	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // default 60
 	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // default 7 days
 }
+
+// PolicyLayer is a set of rules for the calls that match. Deny in any layer
+// wins, then ask, then allow. Timeouts and preset are not part of a layer.
+type PolicyLayer struct {
+	Match       PolicyMatch `json:"match,omitzero"`
+	Permissions Permissions `json:"permissions"`
+}
+
+// PolicyMatch says whom a layer is for. An empty list matches everyone; agents
+// and hosts are names or patterns with *, projects full paths or PATH/**.
+type PolicyMatch struct {
+	Agents   []string `json:"agents,omitempty"`
+	Projects []string `json:"projects,omitempty"`
+	Hosts    []string `json:"hosts,omitempty"`
+}
+
+// ConfirmRule asks more than a yes for calls of at least this risk that one of
+// the rules covers; an empty list covers every call.
+type ConfirmRule struct {
+	Rules        []string `json:"rules,omitempty"`
+	MinRisk      Risk     `json:"min_risk,omitempty"`
+	MinChannel   string   `json:"min_channel,omitempty"` // one of ChannelOrder
+	CodeWord     bool     `json:"code_word,omitempty"`
+	SecondDevice bool     `json:"second_device,omitempty"`
+}
+
+// ChannelOrder are the kinds of channel that min_channel may name, from the
+// one that is trusted least to the one that is trusted most.
+var ChannelOrder = []string{"voice", "whatsapp", "telegram", "web", "terminal"}
 
 // Approver is a person, bound to immutable identities on channels.
 type Approver struct {

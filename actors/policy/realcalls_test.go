@@ -1,0 +1,63 @@
+package policy_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/policy"
+)
+
+// realCall is a line of the corpus of real sessions.
+type realCall struct {
+	Run       string          `json:"run"`
+	Kind      string          `json:"kind"`
+	ToolName  string          `json:"tool_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
+	Cwd       string          `json:"cwd"`
+	Class     string          `json:"class"`
+}
+
+func realCalls(t testing.TB) []realCall {
+	t.Helper()
+	var out []realCall
+	lines := bufio.NewScanner(corpus(t, "real-calls.jsonl"))
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		var c realCall
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &c))
+		out = append(out, c)
+	}
+	require.NoError(t, lines.Err())
+	require.NotEmpty(t, out)
+	return out
+}
+
+func TestRealCallsByClass(t *testing.T) {
+	calls := realCalls(t)
+	for _, name := range []string{policy.PresetDesign, policy.PresetReaders} {
+		p := preset(t, name)
+		reads, allowed := 0, 0
+		for _, c := range calls {
+			v := p.Check(policy.Call{ToolName: c.ToolName, Input: c.ToolInput, Cwd: c.Cwd, Home: "/home/dev"})
+			switch c.Class {
+			case "write", "net", "install", "danger":
+				assert.NotEqual(t, policy.Allow, v.Effect, "%s, class %s: %s", name, c.Class, c.ToolInput)
+			case "read":
+				reads++
+				if v.Effect == policy.Allow {
+					allowed++
+				} else if testing.Verbose() && name == policy.PresetReaders {
+					t.Logf("asks: %.300s: %s", c.ToolInput, v.Why)
+				}
+			}
+		}
+		t.Logf("%s allows %d of %d reads", name, allowed, reads)
+		if name == policy.PresetReaders {
+			assert.GreaterOrEqual(t, allowed*100, reads*85)
+		}
+	}
+}
