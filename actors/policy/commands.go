@@ -9,7 +9,7 @@ import "strings"
 func commandTable() map[string]*spec {
 	return compileSpecs(map[string]*spec{
 		// the design's list
-		"ls": {short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", value: "ITw", operand: unlimited, anyFlag: true,
+		"ls": {short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", value: "ITw", operand: unlimited, anyFlag: true, lists: true,
 			long: "all almost-all author escape block-size: ignore-backups color= directory dired classify= file-type format: full-time group-directories-first no-group human-readable si dereference dereference-command-line hide: hyperlink= indicator-style: inode ignore: kibibytes numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style: reverse recursive size sort: time: time-style: tabsize: width: context zero"},
 		"cat": {short: "AbeEnstTuv", operand: unlimited, anyFlag: true,
 			long: "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting"},
@@ -68,6 +68,8 @@ func commandTable() map[string]*spec {
 		"strings": {level: levelReaders, short: "a", value: "nt", operand: unlimited, long: "all bytes: radix:"},
 
 		// the machine
+		"ps":     {level: levelReaders, short: "AefFjlw", value: "pu"},
+		"gofmt":  {level: levelReaders, short: "les", operand: unlimited},
 		"date":   {level: levelReaders, short: "uR", value: "d", tail: "I", operand: 1, text: true, long: "date: utc universal iso-8601= rfc-3339: rfc-email", check: checkDate},
 		"whoami": {level: levelReaders}, "id": {level: levelReaders, short: "agGnruz", operand: 1, text: true},
 		"uname": {level: levelReaders, short: "amnprsvio", long: "all kernel-name nodename kernel-release kernel-version machine processor operating-system"},

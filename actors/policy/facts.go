@@ -297,16 +297,34 @@ func (j *judge) ownPath(p string) bool { return ownPathIn(j.pol, j.place, p) }
 
 func ownPathIn(pol *Policy, pl *place, p string) bool {
 	for _, at := range suffixes(p) {
-		if pol.own.has(at, true) {
+		if spellsOwn(pol, at) {
 			return true
 		}
 		for _, r := range pl.resolve(at) {
-			if pol.own.has(r, true) {
+			if spellsOwn(pol, r) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// spellsOwn reports whether p names nod's files. A pattern counts where some
+// of the name is spelled out: rm * is about other things, and asks.
+func spellsOwn(pol *Policy, p string) bool {
+	if isGlob(p) {
+		for seg := range strings.SplitSeq(slashes(p), "/") {
+			if isGlob(seg) && len(strings.Trim(seg, "*?[]")) < 2 {
+				return false
+			}
+			for i := 0; i < len(seg); i++ {
+				if seg[i] >= 0x80 {
+					return false
+				}
+			}
+		}
+	}
+	return pol.own.has(p, true)
 }
 
 // suffixes are p and what follows each = in it, as in dd of=FILE.

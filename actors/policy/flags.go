@@ -29,6 +29,7 @@ type spec struct {
 	anyFlag bool   // no flag of this command does harm, so a name that turns out to be one may
 	ordered bool   // flags after the first operand ask
 	loose   bool   // values of flags are no paths, because the first operand is a pattern or a program
+	lists   bool   // prints names only, so a pattern counts for the directories that it spells out
 	script  string // where loose: the flag that gives the pattern instead of the first operand
 	check   func(s *scope, a *args) string
 

@@ -33,7 +33,7 @@ func gitReads() map[string]*spec {
 		"status": {short: "sbvz", tail: "uM", operand: unlimited, long: "short branch show-stash porcelain= long verbose untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
 		"log":    &log, "show": &show,
 		"diff": {short: diffShort, value: "UlSGI", tail: diffTail, operand: unlimited, long: diffLong},
-		"branch": {short: "arvil", operand: unlimited, check: gitBranch,
+		"branch": {text: true, short: "arvil", operand: unlimited, check: gitBranch,
 			long: "all remotes verbose list show-current contains= no-contains= merged= no-merged= points-at: sort: format: color= no-color column= no-column abbrev= no-abbrev ignore-case omit-empty"},
 		"shortlog": &shortlog, "reflog show": &reflog, "reflog": {level: levelReaders, value: "n", digits: true},
 		"rev-parse":    {level: levelReaders, short: "q", operand: unlimited, long: "verify quiet short= abbrev-ref= symbolic symbolic-full-name show-toplevel show-prefix show-cdup git-dir absolute-git-dir git-common-dir is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository all branches= tags= remotes= show-superproject-working-tree"},
@@ -49,7 +49,7 @@ func gitReads() map[string]*spec {
 		"grep": {level: levelReaders, short: "aiIwvhHEGFPnlLzocpWq", value: "eABCm", operand: unlimited, loose: true, script: "e",
 			long: "text ignore-case word-regexp invert-match full-name extended-regexp basic-regexp perl-regexp fixed-strings line-number column files-with-matches name-only files-without-match null only-matching count color= no-color break heading show-function after-context: before-context: context: function-context max-count: max-depth: cached and or not all-match quiet"},
 		"remote": {level: levelReaders, short: "v", long: "verbose"}, "remote get-url": {level: levelReaders, operand: 1, long: "all push"},
-		"tag":           {level: levelReaders, short: "l", tail: "n", operand: unlimited, long: "list sort: format: contains= no-contains= merged= no-merged= points-at: column= no-column color=", check: gitTag},
+		"tag":           {level: levelReaders, text: true, short: "l", tail: "n", operand: unlimited, long: "list sort: format: contains= no-contains= merged= no-merged= points-at: column= no-column color=", check: gitTag},
 		"stash list":    {level: levelReaders, digits: true, long: "oneline stat"},
 		"stash show":    {level: levelReaders, short: "pu", operand: 1, long: "stat patch name-only name-status"},
 		"worktree list": {level: levelReaders, short: "vz", long: "porcelain verbose"},
@@ -83,7 +83,8 @@ func (s *scope) git(words []word) (string, bool) {
 			return opt.text + " before the subcommand can re-point git", false
 		}
 	}
-	here := place{dirs: dirs, project: s.project, home: s.home}
+	here := s.place
+	here.dirs = dirs
 	if !here.standsInProject() {
 		return "reads a repository outside the project, whose configuration can run programs", false
 	}
@@ -107,6 +108,9 @@ func (s *scope) git(words []word) (string, bool) {
 	if sub.loose {
 		operands = sub.paths(&a)
 		checked = operands
+	}
+	if sub.text {
+		return why, false
 	}
 	for _, w := range checked {
 		if s.gitSecret(w.text) {
@@ -148,7 +152,12 @@ func (s *scope) gitPaths(words []word, here *place) string {
 			return "uses a path form that nod does not follow"
 		}
 		if w.tilde || isAbs(slashes(t)) {
-			if !here.inProject(t) {
+			for _, full := range here.resolve(t) {
+				if !here.inTree(full) {
+					return "names a path outside the project"
+				}
+			}
+			if len(here.resolve(t)) == 0 {
 				return "names a path outside the project"
 			}
 			continue

@@ -10,6 +10,7 @@ import (
 type place struct {
 	dirs    []string // where the command may stand by now, clean; empty if unknown
 	project string   // clean; "" if unknown
+	main    string   // the project that project is a work tree of; else project
 	home    string   // clean; "" if unknown
 }
 
@@ -21,7 +22,29 @@ func newPlace(c *Call) place {
 			p.project = cwd
 		}
 	}
+	p.main = mainTree(p.project)
 	return p
+}
+
+// worktreeDirs are where tools keep further work trees of a project: in the
+// project, or next to it under its name.
+var worktreeDirs = []string{"/.claude/worktrees/", "/.worktrees/", "__worktrees/", ".worktrees/"}
+
+// mainTree is the project of which dir is a work tree, by its name; dir itself
+// where it is none.
+func mainTree(dir string) string {
+	for _, w := range worktreeDirs {
+		if i := strings.Index(dir, w); i > 0 && dir[i-1] != '/' {
+			return dir[:i]
+		}
+	}
+	return dir
+}
+
+// inTree reports whether the clean path p lies in the project or in a work
+// tree of it.
+func (pl *place) inTree(p string) bool {
+	return within(p, pl.project) || within(mainTree(p), pl.main)
 }
 
 // slashes writes a Windows path with slashes, D:\x and /d/x as d:/x.
@@ -92,7 +115,7 @@ func (pl *place) inProject(p string) bool {
 // standsInProject reports whether the command certainly runs in the project.
 func (pl *place) standsInProject() bool {
 	for _, d := range pl.dirs {
-		if !within(d, pl.project) {
+		if !pl.inTree(d) {
 			return false
 		}
 	}

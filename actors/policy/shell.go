@@ -253,7 +253,7 @@ func (s *scope) simple(words []word) (string, bool) {
 		return "the command's name is quoted or a pattern", false
 	}
 	switch name.text {
-	case "cd", "test", "git", "find", "rtk":
+	case "cd", "test", "git", "find", "rtk", "workmux":
 		if name.text != "git" && s.pol.level < levelReaders {
 			break
 		}
@@ -273,13 +273,43 @@ func (s *scope) simple(words []word) (string, bool) {
 		}
 	}
 	checked := words[1:]
-	if spec.loose {
+	switch {
+	case spec.loose:
 		checked = spec.paths(&a)
+	case spec.lists:
+		checked = spelled(checked)
 	}
 	if w := s.firstSecret(checked, spec.text); w != "" {
 		return "names a secret, " + w, true
 	}
 	return "", false
+}
+
+// spelled is words with patterns cut off where they begin, but for patterns of
+// hidden names: * matches none of those, and what else it matches is a name.
+func spelled(words []word) []word {
+	out := make([]word, 0, len(words))
+	for _, w := range words {
+		if w.glob {
+			for at := 0; ; {
+				end := strings.IndexByte(w.text[at:], '/')
+				seg := w.text[at:]
+				if end >= 0 {
+					seg = w.text[at : at+end]
+				}
+				if isGlob(seg) && seg[0] != '.' {
+					w.text = w.text[:at]
+					break
+				}
+				if end < 0 {
+					break
+				}
+				at += end + 1
+			}
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 func (s *scope) special(name string, words []word) (string, bool) {
@@ -296,8 +326,24 @@ func (s *scope) special(name string, words []word) (string, bool) {
 			return "is not a command known to only read", false
 		}
 		return s.git(words[1:])
+	case "workmux":
+		return s.workmux(words)
 	}
 	return s.git(words)
+}
+
+// workmuxReads are the commands of workmux that show work trees and what their
+// agents print.
+var workmuxReads = compileSpecs(map[string]*spec{
+	"status": {operand: unlimited, long: "json"}, "list": {operand: unlimited, long: "json all"}, "capture": {operand: 1, value: "n", long: "lines:"},
+})
+
+func (s *scope) workmux(words []word) (string, bool) {
+	if len(words) == 0 || workmuxReads[words[0].text] == nil {
+		return "is not a command known to only read", false
+	}
+	_, why := workmuxReads[words[0].text].parse("workmux", words[1:])
+	return why, false
 }
 
 func (s *scope) anySecret(words []word, text bool) bool { return s.firstSecret(words, text) != "" }

@@ -197,13 +197,19 @@ func (r *reader) quoted(d *syntax.DblQuoted) string {
 			if j+1 < len(s) {
 				next = s[j+1]
 			}
+			if next == 0 && i+1 < len(d.Parts) {
+				if l, ok := d.Parts[i+1].(*syntax.Lit); ok && l.Value != "" {
+					next = l.Value[0]
+				}
+			}
 			end := next == 0 && i == len(d.Parts)-1
 			switch s[j] {
 			case '\\':
-				switch next {
-				case '$', '`', '"', '\\':
+				switch {
+				case j+1 == len(s):
+				case next == '$' || next == '`' || next == '"' || next == '\\':
 					j++
-				case '\n':
+				case next == '\n':
 					j++
 					continue
 				}
