@@ -96,7 +96,7 @@ func (s *spec) parse(name string, words []word) (args, string) {
 				return a, "a file name that the pattern matches could be read as a flag: put -- or ./ before it"
 			}
 			a.operands = append(a.operands, w)
-		case w.glob:
+		case w.glob && !boundGlob(t):
 			return a, "a pattern in a flag may stand for another flag"
 		case t == "--":
 			a.dashes = len(a.operands)
@@ -124,6 +124,13 @@ func (s *spec) parse(name string, words []word) (args, string) {
 		return a, "more operands than it reads"
 	}
 	return a, ""
+}
+
+// boundGlob reports whether a pattern in a long flag comes after its =, so
+// that all it may stand for is the same flag.
+func boundGlob(t string) bool {
+	eq := strings.IndexByte(t, '=')
+	return strings.HasPrefix(t, "--") && eq > 0 && eq < strings.IndexAny(t, "*?[")
 }
 
 func isCount(t string) bool {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -151,25 +152,18 @@ func (s *scope) gitPaths(words []word, here *place) string {
 		if strings.HasPrefix(t, ":(") && !strings.HasPrefix(t, ":(exclude)") && !strings.HasPrefix(t, ":(top)") {
 			return "uses a path form that nod does not follow"
 		}
-		if w.tilde || isAbs(slashes(t)) {
-			for _, full := range here.resolve(t) {
-				if !here.inTree(full) {
-					return "names a path outside the project"
-				}
-			}
-			if len(here.resolve(t)) == 0 {
-				return "names a path outside the project"
-			}
+		if !w.tilde && !isAbs(slashes(t)) && !strings.Contains("/"+slashes(t)+"/", "/../") {
 			continue
 		}
-		if strings.HasPrefix(t, "../") && len(here.dirs) > 0 && !here.inProject(t) || strings.HasPrefix(t, "../") && len(here.dirs) == 0 {
+		all := here.resolve(t)
+		if len(all) == 0 || slices.ContainsFunc(all, func(p string) bool { return !here.inTree(p) }) {
 			return "names a path outside the project"
 		}
 	}
 	return ""
 }
 
-var gitPretty = regexp.MustCompile(`^(?:oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
+var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
 // gitFormat refuses formats that verify signatures, which runs gpg, and names
 // that the configuration may give such a format.
