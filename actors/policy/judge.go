@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -120,9 +121,11 @@ func (j *judge) files(in input) {
 			if s, ok := in.text(k); ok && (k != "pattern" || j.tool.name == "Glob") {
 				known = known || k == "pattern"
 				if k == "pattern" && isAbs(slashes(s)) {
+					s, _ = path.Split(slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
-				} else if !sourceGlob(s) && strings.Trim(s[strings.LastIndexByte(s, '/')+1:], "*") != "" && j.pol.secret(s, j.place, true) {
+				} else if p := spelledOut(s); p != "" && j.pol.secret(p, j.place, true) || k != "pattern" && j.secretGlob(s) {
 					paths = append(paths, s)
+					j.namesSecret(s)
 				}
 			}
 		}
@@ -141,6 +144,41 @@ func (j *judge) files(in input) {
 	}
 }
 
+// spelledOut is what a pattern of a search says about names: its segments but
+// for those that start with a wildcard.
+func spelledOut(pattern string) string {
+	var out []string
+	for seg := range strings.SplitSeq(slashes(pattern), "/") {
+		if seg != "" && strings.IndexByte("*?[", seg[0]) < 0 {
+			out = append(out, seg)
+		}
+	}
+	return strings.Join(out, "/")
+}
+
+// secretGlob reports whether a search's filter is about files that hold
+// secrets, one {a,b} in it written out.
+func (j *judge) secretGlob(filter string) bool {
+	last := filter[strings.LastIndexByte(filter, '/')+1:]
+	before, rest, group := strings.Cut(last, "{")
+	inside, after, closed := strings.Cut(rest, "}")
+	if !group || !closed {
+		inside, before, after = last, "", ""
+	}
+	for one := range strings.SplitSeq(inside, ",") {
+		one = before + one + after
+		if strings.Trim(one, "*") != "" && !sourceGlob(one) && j.pol.secret(one, j.place, true) {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *judge) namesSecret(p string) {
+	j.v.Effect, j.v.Rule, j.v.Risk, j.v.Why = Ask, "default secrets", schemas.RiskHigh, "names a secret or settings, "+p
+	j.reason("touches a secret or settings")
+}
+
 // path notes what stands against a path: nod's own files and secrets.
 func (j *judge) path(p string, writes bool) {
 	switch {
@@ -150,8 +188,7 @@ func (j *judge) path(p string, writes bool) {
 		j.v = Verdict{Effect: Deny, Rule: "default nod", Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: "agents may not write nod's own files"}
 		return
 	case j.pol.secret(p, j.place, false):
-		j.v.Effect, j.v.Rule, j.v.Risk, j.v.Why = Ask, "default secrets", schemas.RiskHigh, "names a secret or settings, "+p
-		j.reason("touches a secret or settings")
+		j.namesSecret(p)
 	case j.tool.name == "Grep" && j.place.aboveHome(p):
 		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "searches a home directory"
 	}

@@ -3,6 +3,8 @@ package policy_test
 import (
 	"bufio"
 	"encoding/json"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -60,4 +62,35 @@ func TestRealCallsByClass(t *testing.T) {
 			assert.GreaterOrEqual(t, allowed*100, reads*85)
 		}
 	}
+}
+
+// TestReplayWithSuggestions is what a user gets who takes the five best
+// suggestions of each project.
+func TestReplayWithSuggestions(t *testing.T) {
+	calls, err := policy.ReadTranscript(corpus(t, "real-calls.jsonl"), "real-calls")
+	require.NoError(t, err)
+	p := preset(t, policy.PresetProject)
+	byProject := map[string][]policy.Call{}
+	for _, c := range calls {
+		byProject[c.Project] = append(byProject[c.Project], c.Call)
+	}
+	var taken []policy.Always
+	for _, own := range byProject {
+		for _, s := range p.Suggest(own, 5) {
+			taken = append(taken, s.Rule)
+			t.Logf("spares %d: %s", s.Spares, s.Rule.String())
+		}
+	}
+	with := p.With(taken...)
+	prompts := map[string]int{}
+	for _, c := range calls {
+		prompts[c.Session] += 0
+		v := with.Check(c.Call)
+		if v.Effect != policy.Allow {
+			prompts[c.Session]++
+		}
+	}
+	counts := slices.Sorted(maps.Values(prompts))
+	t.Logf("prompts per session: %v", counts)
+	assert.LessOrEqual(t, counts[(len(counts)-1)/2], 3)
 }

@@ -92,15 +92,11 @@ func (n *names) has(p string, dots bool) bool {
 		if n.exact[s] {
 			return true
 		}
-		if globbed {
-			for e := range n.exact {
-				if overlap(s, e, dots) {
-					return true
-				}
-			}
+		if globbed && n.mayBe(s, i == len(segs)-1, dots) {
+			return true
 		}
 		for _, w := range n.wild {
-			if globbed && overlapList(s, w, dots) || !globbed && match(w, s) {
+			if !globbed && match(w, s) {
 				return true
 			}
 		}
@@ -110,6 +106,26 @@ func (n *names) has(p string, dots bool) bool {
 					return true
 				}
 			}
+		}
+	}
+	return false
+}
+
+// mayBe reports whether the pattern s may stand for a listed name. Within a
+// path it stands for directories, and those have hidden names; a lone * there
+// says nothing about which.
+func (n *names) mayBe(s string, last, dots bool) bool {
+	if !last && strings.Trim(s, "*") == "" {
+		return false
+	}
+	for e := range n.exact {
+		if (last || e[0] == '.') && overlap(s, e, dots) {
+			return true
+		}
+	}
+	for _, w := range n.wild {
+		if (last || w[0] == '.') && overlapList(s, w, dots) {
+			return true
 		}
 	}
 	return false

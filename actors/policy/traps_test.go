@@ -30,7 +30,7 @@ func TestTraps(t *testing.T) {
 		{"a repository elsewhere has its own configuration", []string{`cd /tmp/evil && git status`, `cd .. && git log`, `git -C /tmp status`, `git -C .. log`, `cd /tmp || git status`, `cd /tmp; cd -; git status`, `git -C ~/other diff`},
 			[]string{`cd src && git status`, `git -C ` + project + ` log`, `git -C ` + project + `__worktrees/x status`}},
 		{"git reads outside the repository", []string{`git diff /etc/passwd /etc/hosts`, `git diff ../../a ../../b`, `git diff a/../../../etc/passwd b`, `git diff --no-index a b`, `git diff ~/x ~/y`}, []string{`git diff a b`, `git diff ` + project + `/a`}},
-		{"listing turns into writing", []string{`git branch -v new`, `git branch --list --no-list -D x`, `git branch -a new`, `git branch -l new`, `git tag v1`, `git stash -p list`, `git remote -v update`, `git remote -v show origin`, `git reflog expire`, `git worktree -v add x`, `git branch -vD x`, `git remote get-url`[:0] + `git remote prune origin`},
+		{"listing turns into writing", []string{`git branch -v new`, `git branch --list --no-list -D x`, `git branch -a new`, `git branch -l new`, `git tag v1`, `git stash -p list`, `git remote -v update`, `git remote -v show origin`, `git reflog expire`, `git worktree -v add x`, `git branch -vD x`, `git remote prune origin`},
 			[]string{`git branch -vv`, `git branch --list 'a*'`, `git branch --contains HEAD`, `git stash list`, `git remote -v`, `git reflog -5`, `git tag -l 'v*'`}},
 		{"formats that run gpg", []string{`git log --format=%G?`, `git log --pretty="%h %GK"`, `git log --pretty=mine`, `git branch --format='%(signature)'`, `git for-each-ref --sort=-signature:grade`, `git log --show-signature`}, []string{`git log --format=%H`, `git log --format=`, `git log --pretty=fuller`}},
 		{"abbreviated flags", []string{`git diff --outpu=x`, `sort --outp=x y`, `git branch --del x`, `ls --al`}, []string{`ls --all`}},
@@ -39,7 +39,7 @@ w x' a`, `awk 'BEGIN{system("id")}'`, `awk '{print > "x"}' a`, `awk '{print | "s
 			[]string{`sed -n 1,5p a`, `sed -n '/func/,/^}/p' a.go`, `sed 's/a/b/g' a`, `sed -n '5p;9p' a`, `sed '/^$/d' a`, `awk '{print $1}' a`, `awk -F: 'NR>3 && NR<9 {print $1, $NF}' a`, `jq -r '.a | length' a.json`, `printf '%s\n' x`}},
 		{"searches of whole trees", []string{`grep -r TOKEN .`, `grep -rn x`, `grep -r x ~`, `rg x ~`, `rg --hidden x`, `rg -uu x`, `rg -g '.env*' x`, `rg -g '*' x`, `rg x /`, `rg x /home`, `grep -rn --include='*' x .`, `diff -r a b`, `diff dir1 dir2`},
 			[]string{`grep -rl x src`, `grep -rn --include=*.go x .`, `rg x src`, `rg --files --hidden`, `rg -g '!x' y`, `diff a.txt b.txt`}},
-		{"flags that run or write", []string{`rg --pre x y`, `rg -z x`, `sort --compress-program=x y`, `find . -exec rm {} +`, `find . -fprintf x y`, `find . -delete`, `uniq a b`, `tree -o x`, `file -C`, `diff -l a.x b.x`, `date -s 1`, `date 0101`, `hostname x`, `ps auxe`, `tail --pid=1 x`[:0] + `less x`, `command rm -v`, `command -v x; command rm x`, `type -x y`},
+		{"flags that run or write", []string{`rg --pre x y`, `rg -z x`, `sort --compress-program=x y`, `find . -exec rm {} +`, `find . -fprintf x y`, `find . -delete`, `uniq a b`, `tree -o x`, `file -C`, `diff -l a.x b.x`, `date -s 1`, `date 0101`, `hostname x`, `ps auxe`, `less x`, `command rm -v`, `command -v x; command rm x`, `type -x y`},
 			[]string{`command -v go`, `find . -name '*.go' -not -path './x/*'`, `date +%s`, `date -u`, `sort -u a`, `uniq -c`}},
 		{"what Zsh reads otherwise", []string{`ls =ls`, `cat =(id)`, `ls *(e:'id':)`, `echo ~+`, `echo ~ann`, `ls a=~`, `echo "$+x"`, `echo "$?[1]"`, `[ 'a[$(id)]' -eq 1 ]`, `git branch # new`, `ls # $(id)`, `ls # ; touch x`, `echo "!x"`, `echo !!`}, []string{`ls ~`, `git log -1 HEAD~3`, `echo "EXIT:$?"`, `ls # the list`, `echo "Done!"`, `[ -f x ] && echo y`, `find . ! -name x`}},
 		{"variables", []string{`echo $HOME`, `X=1 ls`, `export X=1`, `ls $?x$Y`, `echo "$$"`, `echo ${?}`, `let x=1`, `declare -x A=1`, `((x=1))`}, []string{`echo $?`, `ls; echo "exit $?"`}},
@@ -97,6 +97,10 @@ func TestSecretsAskForEveryTool(t *testing.T) {
 			assert.Equal(t, policy.Ask, v.Effect, "%s %s", c.ToolName, path)
 			assert.Equal(t, schemas.RiskHigh, v.Risk, "%s %s", c.ToolName, path)
 		}
+	}
+	for glob, want := range map[string]policy.Effect{"*.env": policy.Ask, "**/.env*": policy.Ask, "*.{pem,key}": policy.Ask, ".npmrc": policy.Ask,
+		"*.go": policy.Allow, "**/*.{ts,tsx}": policy.Allow, "src/**/*_test.py": policy.Allow, "*": policy.Allow} {
+		assert.Equal(t, want, p.Check(call(t, "Grep", map[string]string{"pattern": "x", "glob": glob})).Effect, glob)
 	}
 	for _, path := range []string{".env.example", "README.md", "internal/env.go"} {
 		assert.Equal(t, policy.Allow, p.Check(call(t, "Read", map[string]string{"file_path": path})).Effect, path)
