@@ -9,6 +9,8 @@ import (
 // refused whole, and the running settings stay.
 type Settings struct {
 	Permissions Permissions `json:"permissions,omitzero"`
+	// Policies are further layers of rules for some agents, projects or hosts.
+	Policies []PolicyLayer `json:"policies,omitempty"`
 	// Approvers may answer; nil lets nobody in.
 	Approvers  *Approvers `json:"approvers,omitempty"`
 	Connectors Connectors `json:"connectors,omitzero"`
@@ -44,8 +46,34 @@ type Permissions struct {
 	Ask   []string `json:"ask,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 
+	// Preset is what is allowed where no rule matches: design, readers
+	// (default) or project.
+	Preset string `json:"preset,omitempty"`
+
 	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // default 60
 	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // default 7 days
+}
+
+// PolicyLayer is a set of rules for the calls that match. Deny in any layer
+// wins, then ask, then allow.
+type PolicyLayer struct {
+	Match       PolicyMatch `json:"match,omitzero"`
+	Permissions Rules       `json:"permissions"`
+}
+
+// Rules are the rules of a layer.
+type Rules struct {
+	Allow []string `json:"allow,omitempty"`
+	Ask   []string `json:"ask,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
+}
+
+// PolicyMatch says whom a layer is for. An empty list matches everyone; agents
+// and hosts are names or patterns with *, projects full paths or PATH/**.
+type PolicyMatch struct {
+	Agents   []string `json:"agents,omitempty"`
+	Projects []string `json:"projects,omitempty"`
+	Hosts    []string `json:"hosts,omitempty"`
 }
 
 // Approver is a person, bound to immutable identities on channels.

@@ -67,7 +67,10 @@ func (e *Engine) judge(a *asked) policy.Verdict {
 		Cwd string `json:"cwd"`
 	}
 	_ = json.Unmarshal(a.request.ActionDetails, &where) // the schema says that it is an object; no cwd is none
-	v := a.under.policy.Check(policy.Call{ToolName: a.request.ToolName, ActionType: a.request.ActionType, Input: a.request.ActionDetails, Cwd: where.Cwd})
+	v := a.under.policy.Check(policy.Call{
+		ToolName: a.request.ToolName, ActionType: a.request.ActionType, Input: a.request.ActionDetails, Cwd: where.Cwd,
+		Agent: a.agent, Host: a.request.Host, Project: a.request.Project,
+	})
 	switch {
 	case v.Effect == policy.Deny:
 	case v.Effect == policy.Allow && time.Since(a.under.read) < staleAfter:

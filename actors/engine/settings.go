@@ -34,7 +34,7 @@ func compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := policy.New(s.Permissions)
+	p, err := policy.New(s.Permissions, s.Policies...)
 	if err != nil {
 		return nil, nil, schemas.Errorf(schemas.CodeValidation, "%v", err)
 	}

@@ -1,15 +1,17 @@
 // Package policy decides, without I/O and without state, what needs asking: a
 // tool call goes in, a verdict comes out, always the same one.
 //
-// Rules are tried deny, then ask, then allow; the first list with a match
-// decides, and only where none matches does the built-in table. Whatever the
-// package does not know, it asks.
+// Rules are tried deny, then ask, then allow, over all layers that match; only
+// where none matches does the preset decide. Whatever the package does not
+// know, it asks. Paths are compared as they are written: a symbolic link is
+// not followed.
 package policy
 
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
+	"strings"
+	"sync"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -24,77 +26,115 @@ const (
 	Deny  Effect = "deny"
 )
 
-// Call is a tool call to judge.
+// Call is a tool call to judge. What is empty is unknown, and what depends on
+// it asks.
 type Call struct {
 	ToolName   string
 	ActionType schemas.ActionType
 	Input      json.RawMessage // the tool's input, an object
 	Cwd        string
+
+	Agent   string // who asks, for layers; from the subject, never from the payload
+	Host    string
+	Project string // the project's root; Cwd where empty
+	Home    string // what ~ stands for
 }
 
 // Verdict is the judgement of a call.
 type Verdict struct {
 	Effect  Effect
-	Rule    string // the rule that decided, as the user would write it; "default" for the table
+	Rule    string // the rule that decided, as the user would write it; "default" for the preset
 	Risk    schemas.Risk
 	Reasons []string // why the risk is what it is
+	Why     string   // why it was not allowed, in a sentence for a person; "" where it was
 }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent
 // use.
 type Policy struct {
-	deny, ask, allow map[string]bool
+	level   level
+	layers  []layer
+	grants  []Always
+	specs   map[string]*spec
+	git     map[string]*spec
+	secrets *names
+	own     *names
+	open    map[string]bool
+	parsers *sync.Pool // of *syntax.Parser
 }
 
-var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
-
-// New compiles rules. A rule that cannot be understood is an error that names
-// it: a rule that is silently ignored would let something through.
-func New(p schemas.Permissions) (*Policy, error) {
-	var pol Policy
-	for _, list := range []struct {
-		name  string
-		rules []string
-		into  *map[string]bool
-	}{{"deny", p.Deny, &pol.deny}, {"ask", p.Ask, &pol.ask}, {"allow", p.Allow, &pol.allow}} {
-		*list.into = make(map[string]bool, len(list.rules))
-		for i, rule := range list.rules {
-			if !toolName.MatchString(rule) {
-				return nil, fmt.Errorf("permissions.%s[%d]: %q is not a rule: expected a tool's name, such as \"Bash\"", list.name, i, rule)
-			}
-			(*list.into)[rule] = true
-		}
+// New compiles rules and the layers over them. A rule that cannot be
+// understood is an error that names it: a rule that is silently ignored would
+// let something through.
+func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
+	pol := &Policy{
+		specs: commandTable(), git: gitReads(),
+		secrets: compileNames(secretNames, ownNames), own: compileNames(ownNames), open: map[string]bool{},
+		parsers: parserPool(),
 	}
-	return &pol, nil
+	for _, n := range openNames {
+		pol.open[n] = true
+	}
+	var err error
+	if pol.level, err = levelOf(p.Preset); err != nil {
+		return nil, fmt.Errorf("permissions.preset: %w", err)
+	}
+	base, err := compileLayer("permissions", schemas.PolicyLayer{Permissions: schemas.Rules{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny}})
+	if err != nil {
+		return nil, err
+	}
+	pol.layers = append(pol.layers, base)
+	for i, l := range layers {
+		one, err := compileLayer(fmt.Sprintf("policies[%d].permissions", i), l)
+		if err != nil {
+			return nil, err
+		}
+		pol.layers = append(pol.layers, one)
+	}
+	return pol, nil
 }
 
-// table is what each known tool does by default; every other tool asks.
-var table = map[string]Verdict{
-	"Read":         {Effect: Allow, Risk: schemas.RiskLow},
-	"Glob":         {Effect: Allow, Risk: schemas.RiskLow},
-	"Grep":         {Effect: Allow, Risk: schemas.RiskLow},
-	"WebSearch":    {Effect: Allow, Risk: schemas.RiskLow},
-	"WebFetch":     {Effect: Allow, Risk: schemas.RiskLow},
-	"Write":        {Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"writes a file"}},
-	"Edit":         {Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"writes a file"}},
-	"NotebookEdit": {Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"writes a file"}},
-	"Bash":         {Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"runs a command"}},
+// Tighten is p with a project's own settings on top, for calls of that
+// project. Such settings may only tighten: their allow rules and their preset
+// are left out, and named in ignored.
+func (p *Policy) Tighten(project schemas.Permissions) (tight *Policy, ignored []string, err error) {
+	for _, r := range project.Allow {
+		ignored = append(ignored, "allow "+r)
+	}
+	if project.Preset != "" {
+		ignored = append(ignored, "preset "+project.Preset)
+	}
+	l, err := compileLayer("permissions", schemas.PolicyLayer{Permissions: schemas.Rules{Ask: project.Ask, Deny: project.Deny}})
+	if err != nil {
+		return nil, nil, err
+	}
+	out := *p
+	out.layers = append(p.layers[:len(p.layers):len(p.layers)], l)
+	return &out, ignored, nil
 }
 
 // Check judges a call.
 func (p *Policy) Check(c Call) Verdict {
-	v, known := table[c.ToolName]
-	if !known {
-		v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"unknown tool"}}
-	}
-	v.Rule = "default"
+	pl := newPlace(&c)
+	t := canonical(c.ToolName)
+	j := judge{pol: p, call: &c, place: &pl, tool: t}
+	in, err := readInput(c.Input)
 	switch {
-	case p.deny[c.ToolName]:
-		v.Effect, v.Rule = Deny, "deny "+c.ToolName
-	case p.ask[c.ToolName]:
-		v.Effect, v.Rule = Ask, "ask "+c.ToolName
-	case p.allow[c.ToolName]:
-		v.Effect, v.Rule = Allow, "allow "+c.ToolName
+	case err != nil:
+		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"its input cannot be read"}}
+		j.rules(nil)
+	case t.kind == kindShell:
+		j.shell(in)
+	case t.kind == kindFile || t.kind == kindSearch || t.kind == kindEdit:
+		j.files(in)
+	default:
+		j.other(in)
 	}
-	return v
+	if j.v.Rule == "" {
+		j.v.Rule = "default"
+	}
+	if j.v.Effect != Allow && j.v.Why == "" {
+		j.v.Why = strings.Join(j.v.Reasons, ", ")
+	}
+	return j.v
 }

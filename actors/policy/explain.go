@@ -1,0 +1,160 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Explanation says how a verdict came about.
+type Explanation struct {
+	Verdict Verdict
+	Parts   []ExplainedPart // the simple commands of a command line, in order
+	Line    string          // why the line as a whole asks; "" where it does not
+	Allows  []Always        // rules that would allow the call, the narrowest first; none where nod cannot bound one
+	Harden  string          // the line with git's configured programs switched off; "" where that changes nothing
+}
+
+// ExplainedPart is one simple command.
+type ExplainedPart struct {
+	Command  string
+	Harmless bool
+	Why      string // why it is not known to be harmless
+}
+
+// Explain judges a call as Check does and says why.
+func (p *Policy) Explain(c Call) Explanation {
+	e := Explanation{Verdict: p.Check(c), Allows: p.Propose(c)}
+	if canonical(c.ToolName).kind != kindShell {
+		return e
+	}
+	in, err := readInput(c.Input)
+	if err != nil {
+		return e
+	}
+	src, _, _ := in.command()
+	line, _ := p.read(src, newPlace(&c))
+	e.Line = line.why
+	for _, part := range line.parts {
+		argv := make([]string, len(part.words))
+		for i, w := range part.words {
+			argv[i] = w.text
+			if w.text == "" {
+				argv[i] = "?"
+			}
+		}
+		e.Parts = append(e.Parts, ExplainedPart{strings.Join(argv, " "), part.why == "", part.why})
+	}
+	if hard, changed := p.Harden(c); changed {
+		e.Harden = hard
+	}
+	return e
+}
+
+// String is the explanation for a person.
+func (e Explanation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  by %s, risk %s\n", e.Verdict.Effect, e.Verdict.Rule, e.Verdict.Risk)
+	if e.Verdict.Why != "" {
+		fmt.Fprintf(&b, "  because: %s\n", e.Verdict.Why)
+	}
+	if len(e.Verdict.Reasons) > 0 {
+		fmt.Fprintf(&b, "  risk:    %s\n", strings.Join(e.Verdict.Reasons, ", "))
+	}
+	if e.Line != "" {
+		fmt.Fprintf(&b, "  the line %s\n", e.Line)
+	}
+	for _, p := range e.Parts {
+		mark, why := "ok ", ""
+		if !p.Harmless {
+			mark, why = "ask", "  ("+p.Why+")"
+		}
+		fmt.Fprintf(&b, "  %s  %s%s\n", mark, p.Command, why)
+	}
+	for _, a := range e.Allows {
+		fmt.Fprintf(&b, "  a rule that would allow it: %s\n", a.String())
+	}
+	if e.Verdict.Effect == Ask && len(e.Allows) == 0 {
+		b.WriteString("  no rule that nod can bound would allow it\n")
+	}
+	if e.Harden != "" {
+		fmt.Fprintf(&b, "  hardened: %s\n", e.Harden)
+	}
+	return b.String()
+}
+
+// hardenDiff are the subcommands of git that may run a configured differ.
+var hardenDiff = map[string]bool{"diff": true, "log": true, "show": true}
+
+// Harden rewrites a command line that is allowed by itself so that a git read
+// in it runs no program that the repository's configuration names. It returns
+// the line as it is, and false, where there is nothing to rewrite.
+func (p *Policy) Harden(c Call) (string, bool) {
+	in, err := readInput(c.Input)
+	if err != nil || canonical(c.ToolName).kind != kindShell {
+		return "", false
+	}
+	src, _, why := in.command()
+	line, file := p.read(src, newPlace(&c))
+	if why != "" || file == nil || !line.harmless() {
+		return src, false
+	}
+	var b strings.Builder
+	last := 0
+	for _, call := range allCalls(file) {
+		if name, _ := readWord1(call.Args[0], src); name != "git" {
+			continue
+		}
+		at := int(call.Args[0].End().Offset())
+		b.WriteString(src[last:at] + " -c core.fsmonitor=false -c log.showSignature=false")
+		last = at
+		if sub := subcommand(call, src); sub != nil {
+			at = int(sub.End().Offset())
+			b.WriteString(src[last:at] + " --no-ext-diff --no-textconv")
+			last = at
+		}
+	}
+	return b.String() + src[last:], last > 0
+}
+
+// subcommand is git's subcommand where it may run a configured differ.
+func subcommand(call *syntax.CallExpr, src string) *syntax.Word {
+	for i := 1; i < len(call.Args); i++ {
+		switch w, _ := readWord1(call.Args[i], src); {
+		case w == "-C":
+			i++
+		case !strings.HasPrefix(w, "-"):
+			if hardenDiff[w] {
+				return call.Args[i]
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// HardenInput is a tool's input with its command hardened, for a host that
+// takes an updated input; false where there is nothing to change.
+func (p *Policy) HardenInput(c Call) (json.RawMessage, bool) {
+	hard, changed := p.Harden(c)
+	if !changed {
+		return nil, false
+	}
+	in, err := readInput(c.Input)
+	if err != nil {
+		return nil, false
+	}
+	for _, key := range []string{"command", "cmd"} {
+		var s string
+		if json.Unmarshal(in[key], &s) == nil && in[key] != nil {
+			if in[key], err = json.Marshal(hard); err != nil {
+				return nil, false
+			}
+			raw, err := json.Marshal(in)
+			return raw, err == nil
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,339 @@
+package policy
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// facts are what can be told of any command line, harmless or not: they serve
+// to forbid, to ask and to name the risk, never to allow.
+type facts struct {
+	argvs  [][]string // every command in the line, wrappers taken off
+	words  []string   // every word that is known
+	writes []string   // files that redirections write
+	piped  []string   // names of commands that read a pipe
+	subst  bool
+	own    string // why the line may not run at all; "" if it may
+	place  *place
+	pol    *Policy
+}
+
+// wrappers run the rest of their words as a command. The number is how many
+// words of their own come first at least.
+var wrappers = map[string]bool{
+	"sudo": true, "doas": true, "env": true, "nohup": true, "nice": true, "ionice": true, "time": true, "timeout": true, "xargs": true, "command": true,
+	"builtin": true, "exec": true, "stdbuf": true, "setsid": true, "chroot": true, "unshare": true, "watch": true, "parallel": true, "busybox": true,
+	"toybox": true, "runuser": true, "su": true, "script": true, "strace": true, "ltrace": true, "flock": true, "caffeinate": true, "arch": true, "noglob": true,
+	"nocorrect": true, "then": true, "do": true, "gtimeout": true, "chronic": true, "rtk": true, "dotenv": true, "direnv": true, "find": true, "npx": true, "systemd-run": true,
+}
+
+// interpreters take a command line as a word.
+var interpreters = map[string]bool{"sh": true, "bash": true, "zsh": true, "dash": true, "ksh": true, "fish": true, "eval": true, "ssh": true, "su": true, "env": true, "watch": true, "xargs": true, "parallel": true, "script": true}
+
+// gather walks the whole tree; what cannot be parsed is searched as text.
+func (p *Policy) gather(file *syntax.File, src string, pl *place) *facts {
+	f := &facts{place: pl, pol: p}
+	if file == nil {
+		if ownText.MatchString(src) {
+			f.own = "agents may not run nod commands that decide, grant or configure"
+		}
+		for _, w := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) }) {
+			f.words = append(f.words, w)
+		}
+		for line := range strings.FieldsFuncSeq(src, func(r rune) bool { return strings.ContainsRune("\n;|&()`{}", r) }) {
+			if argv := strings.Fields(line); len(argv) > 0 {
+				f.addArgv(argv)
+			}
+		}
+		f.ownWrites(true)
+		return f
+	}
+	f.walk(file, src, 0)
+	f.ownWrites(false)
+	return f
+}
+
+func allCalls(n syntax.Node) (calls []*syntax.CallExpr) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.CallExpr); ok {
+			calls = append(calls, c)
+		}
+		return true
+	})
+	return calls
+}
+
+func (f *facts) walk(file *syntax.File, src string, depth int) {
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			f.callExpr(n, src, depth)
+		case *syntax.Redirect:
+			w, _ := readWord1(n.Word, src)
+			switch n.Op {
+			case syntax.DplOut, syntax.DplIn, syntax.RdrIn, syntax.WordHdoc, syntax.Hdoc, syntax.DashHdoc:
+				f.words = append(f.words, w)
+				if n.Op == syntax.DplOut && !isCount("-"+w) && w != "-" {
+					f.writes = append(f.writes, w)
+				}
+			default:
+				if w != "/dev/null" {
+					f.writes = append(f.writes, w)
+				}
+			}
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			f.subst = true
+		case *syntax.BinaryCmd:
+			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
+				if c, ok := n.Y.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 {
+					w, _ := readWord1(c.Args[0], src)
+					f.piped = append(f.piped, w)
+				}
+			}
+		}
+		return true
+	})
+}
+
+// readWord1 is a word's text as far as it is known, and whether that is all.
+func readWord1(w *syntax.Word, src string) (string, bool) {
+	if w == nil || len(w.Parts) == 0 {
+		return "", false
+	}
+	if d, why := readWord(w, src); why == "" {
+		return d.text, true
+	}
+	r := reader{src: src}
+	all := true
+	for i, part := range w.Parts {
+		if r.part(part, i == 0, i == len(w.Parts)-1) != "" {
+			all = false
+			if s, ok := part.(*syntax.SglQuoted); ok {
+				r.text.WriteString(s.Value)
+			}
+			if d, ok := part.(*syntax.DblQuoted); ok {
+				for _, in := range d.Parts {
+					if l, ok := in.(*syntax.Lit); ok {
+						r.text.WriteString(l.Value)
+					}
+				}
+			}
+		}
+	}
+	return r.text.String(), all
+}
+
+func (f *facts) callExpr(c *syntax.CallExpr, src string, depth int) {
+	argv := make([]string, 0, len(c.Args))
+	for _, a := range c.Args {
+		w, _ := readWord1(a, src)
+		argv = append(argv, w)
+	}
+	f.words = append(f.words, argv...)
+	if len(argv) == 0 {
+		return
+	}
+	f.addArgv(argv)
+	if depth > 2 {
+		return
+	}
+	for i, a := range argv {
+		if !interpreters[base(a)] {
+			continue
+		}
+		for _, inner := range argv[i+1:] {
+			if strings.ContainsAny(inner, " ;|&\n") {
+				if file := f.pol.parse(inner); file != nil {
+					f.walk(file, inner, depth+1)
+				} else if ownText.MatchString(inner) {
+					f.own = "agents may not run nod commands that decide, grant or configure"
+				}
+			}
+		}
+		if base(a) == "eval" && i+1 < len(argv) {
+			if file := f.pol.parse(strings.Join(argv[i+1:], " ")); file != nil {
+				f.walk(file, strings.Join(argv[i+1:], " "), depth+1)
+			}
+		}
+		break
+	}
+}
+
+func base(name string) string {
+	name = slashes(name)
+	return strings.TrimSuffix(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]), ".exe")
+}
+
+// addArgv notes a command, and each command that it may run in turn.
+func (f *facts) addArgv(argv []string) {
+	f.argvs = append(f.argvs, argv)
+	f.ownCommand(argv)
+	if !wrappers[base(argv[0])] {
+		return
+	}
+	for i := 1; i < len(argv) && i < 12; i++ {
+		if strings.HasPrefix(argv[i], "-") || strings.Contains(argv[i], "=") {
+			continue
+		}
+		f.argvs = append(f.argvs, argv[i:])
+		f.ownCommand(argv[i:])
+	}
+}
+
+// covered reports whether a deny or ask rule about commands covers one of the
+// line's. A path to a program counts as its name.
+func (f *facts) covered(r *rule) bool {
+	if r.argv == nil {
+		return true
+	}
+	for _, argv := range f.argvs {
+		if r.coversArgv(argv, false) {
+			return true
+		}
+		if b := base(argv[0]); b != argv[0] {
+			if r.coversArgv(append([]string{b}, argv[1:]...), false) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// names reports whether a word of the line may stand for a path of the rule.
+func (f *facts) names(r *rule, line *scope) bool {
+	pl := line.place
+	if len(pl.dirs) == 0 {
+		pl = *f.place
+	}
+	for _, list := range [][]string{f.words, f.writes} {
+		for _, w := range list {
+			if w == "" {
+				continue
+			}
+			if r.coversPath(w, &pl, false) {
+				return true
+			}
+			for i := 0; i+1 < len(w); i++ {
+				if (w[i] == '=' || w[i] == ':') && r.coversPath(w[i+1:], &pl, false) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// ownVerbs are nod's commands that only show; every other one decides, grants
+// or configures, and so does one that this list does not know yet.
+var ownVerbs = map[string]bool{
+	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "--help": true, "--version": true, "-h": true,
+	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,
+	"session show": true, "settings show": true, "settings schema": true, "audit tail": true, "audit verify": true,
+}
+
+var ownText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
+
+func (f *facts) ownCommand(argv []string) {
+	if b := base(argv[0]); b != "nod" && !(b == "go" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasSuffix(a, "cmd/nod") || strings.Contains(a, "cmd/nod@") })) {
+		return
+	}
+	if base(argv[0]) == "go" {
+		if len(argv) < 2 || argv[1] != "run" {
+			return
+		}
+		i := slices.IndexFunc(argv, func(a string) bool { return strings.Contains(a, "cmd/nod") })
+		argv = argv[i:]
+	}
+	verb := strings.Join(argv[1:min(len(argv), 3)], " ")
+	if len(argv) == 1 || ownVerbs[verb] || ownVerbs[argv[1]] {
+		return
+	}
+	f.own = "agents may not run nod commands that decide, grant or configure"
+}
+
+// ownWrites looks for a command that may write nod's own files: a redirection
+// into them, or any command but a reader that names them.
+func (f *facts) ownWrites(unparsed bool) {
+	const why = "agents may not write nod's own files"
+	for _, w := range f.writes {
+		if f.ownPath(w) {
+			f.own = why
+		}
+	}
+	if !slices.ContainsFunc(f.words, f.ownPath) {
+		return
+	}
+	if unparsed {
+		f.own = why
+		return
+	}
+	for _, argv := range f.argvs {
+		spec := f.pol.specs[argv[0]]
+		if spec == nil && argv[0] != "cd" && argv[0] != "test" && argv[0] != "[" && argv[0] != "git" || argv[0] == "find" {
+			if slices.ContainsFunc(argv, f.ownPath) || slices.ContainsFunc(f.argvs, func(a []string) bool { return a[0] == "cd" && slices.ContainsFunc(a, f.ownPath) }) {
+				f.own = why
+				return
+			}
+		}
+		if spec != nil {
+			words := make([]word, len(argv)-1)
+			for i, a := range argv[1:] {
+				words[i] = word{text: a}
+			}
+			if _, bad := spec.parse(argv[0], words); bad != "" && slices.ContainsFunc(argv, f.ownPath) {
+				f.own = why
+				return
+			}
+		}
+	}
+}
+
+func (f *facts) ownPath(p string) bool { return ownPathIn(f.pol, f.place, p) }
+
+func (j *judge) ownPath(p string) bool { return ownPathIn(j.pol, j.place, p) }
+
+func ownPathIn(pol *Policy, pl *place, p string) bool {
+	for _, at := range suffixes(p) {
+		if spellsOwn(pol, at) {
+			return true
+		}
+		for _, r := range pl.resolve(at) {
+			if spellsOwn(pol, r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// spellsOwn reports whether p names nod's files. A pattern counts where some
+// of the name is spelled out: rm * is about other things, and asks.
+func spellsOwn(pol *Policy, p string) bool {
+	if isGlob(p) {
+		for seg := range strings.SplitSeq(slashes(p), "/") {
+			if isGlob(seg) && len(strings.Trim(seg, "*?[]")) < 2 {
+				return false
+			}
+			for i := 0; i < len(seg); i++ {
+				if seg[i] >= 0x80 {
+					return false
+				}
+			}
+		}
+	}
+	return pol.own.has(p, true)
+}
+
+// suffixes are p and what follows each = in it, as in dd of=FILE.
+func suffixes(p string) []string {
+	out := []string{p}
+	for i := 0; i+1 < len(p); i++ {
+		if p[i] == '=' {
+			out = append(out, p[i+1:])
+		}
+	}
+	return out
+}

@@ -1,0 +1,198 @@
+package policy
+
+import "strings"
+
+// level is the first preset that allows a command.
+type level int
+
+// The levels, each holding the ones before it.
+const (
+	levelDesign level = iota
+	levelReaders
+	levelProject
+)
+
+// spec is what a command may be given. A flag that is not listed asks, an
+// abbreviated long flag too: what is unknown may write or execute.
+type spec struct {
+	level level
+	short string // letters without a value
+	value string // letters with a value, attached or in the next word
+	tail  string // letters with an optional value, attached only
+	// long lists long flags: "name" without a value, "name=" with an optional
+	// one after =, "name:" with one after = or in the next word.
+	long    string
+	digits  bool   // -20 and +20 are counts
+	operand int    // most operands allowed
+	text    bool   // operands are text, not paths
+	raw     bool   // has no flags that matter: every word is an operand
+	anyFlag bool   // no flag of this command does harm, so a name that turns out to be one may
+	ordered bool   // flags after the first operand ask
+	loose   bool   // values of flags are no paths, because the first operand is a pattern or a program
+	lists   bool   // prints names only, so a pattern counts for the directories that it spells out
+	script  string // where loose: the flag that gives the pattern instead of the first operand
+	check   func(s *scope, a *args) string
+
+	longs map[string]byte
+}
+
+// unlimited is no limit on operands.
+const unlimited = 1 << 20
+
+// args is a command's words sorted by what they are.
+type args struct {
+	name     string
+	flags    []flag
+	operands []word
+	dashes   int // operands that came before --; -1 without one
+}
+
+// flag is one flag; value is "" where it has none.
+type flag struct {
+	name  string // without dashes
+	value string
+}
+
+func (a *args) has(names ...string) bool {
+	for _, f := range a.flags {
+		for _, n := range names {
+			if f.name == n {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func compileSpecs(table map[string]*spec) map[string]*spec {
+	for _, s := range table {
+		s.longs = map[string]byte{}
+		for name := range strings.FieldsSeq(s.long) {
+			kind := byte(0)
+			if last := name[len(name)-1]; last == '=' || last == ':' {
+				name, kind = name[:len(name)-1], last
+			}
+			s.longs[name] = kind
+		}
+	}
+	return table
+}
+
+// parse sorts the words after a command's name, as GNU getopt does: flags may
+// follow operands. Other programs read those as operands, so the caller checks
+// every value that follows an operand as a path as well.
+func (s *spec) parse(name string, words []word) (args, string) {
+	a := args{name: name, dashes: -1}
+	if s.raw {
+		a.operands = words
+		return a, ""
+	}
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		t := w.text
+		switch {
+		case a.dashes >= 0 || t == "-" || t == "" || t[0] != '-' && (t[0] != '+' || !s.digits):
+			if w.lead && a.dashes < 0 && !s.anyFlag {
+				return a, "a file name that the pattern matches could be read as a flag: put -- or ./ before it"
+			}
+			a.operands = append(a.operands, w)
+		case w.glob && !boundGlob(t):
+			return a, "a pattern in a flag may stand for another flag"
+		case t == "--":
+			a.dashes = len(a.operands)
+		case s.ordered && len(a.operands) > 0:
+			return a, t + " after an operand can be read as a file"
+		case s.digits && isCount(t):
+			a.flags = append(a.flags, flag{"#", t[1:]})
+		case t[0] == '+':
+			a.operands = append(a.operands, w)
+		case strings.HasPrefix(t, "--"):
+			used, why := s.longFlag(&a, t[2:], words[i+1:])
+			if why != "" {
+				return a, why
+			}
+			i += used
+		default:
+			used, why := s.cluster(&a, t[1:], words[i+1:])
+			if why != "" {
+				return a, why
+			}
+			i += used
+		}
+	}
+	if len(a.operands) > s.operand {
+		return a, "more operands than it reads"
+	}
+	return a, ""
+}
+
+// boundGlob reports whether a pattern in a long flag comes after its =, so
+// that all it may stand for is the same flag.
+func boundGlob(t string) bool {
+	eq := strings.IndexByte(t, '=')
+	return strings.HasPrefix(t, "--") && eq > 0 && eq < strings.IndexAny(t, "*?[")
+}
+
+func isCount(t string) bool {
+	for i := 1; i < len(t); i++ {
+		if t[i] < '0' || t[i] > '9' {
+			return false
+		}
+	}
+	return len(t) > 1 && len(t) < 12
+}
+
+func (s *spec) longFlag(a *args, t string, rest []word) (int, string) {
+	name, value, eq := strings.Cut(t, "=")
+	kind, ok := s.longs[name]
+	switch {
+	case !ok:
+		return 0, "--" + name + " is not a flag known to be harmless"
+	case eq && kind == 0:
+		return 0, "--" + name + " takes no value"
+	case !eq && kind == ':':
+		v, why := nextValue("--"+name, rest)
+		a.flags = append(a.flags, flag{name, v})
+		return 1, why
+	}
+	a.flags = append(a.flags, flag{name, value})
+	return 0, ""
+}
+
+func (s *spec) cluster(a *args, t string, rest []word) (int, string) {
+	for i := 0; i < len(t); i++ {
+		c := t[i]
+		switch {
+		case strings.IndexByte(s.short, c) >= 0:
+			a.flags = append(a.flags, flag{t[i : i+1], ""})
+		case strings.IndexByte(s.tail, c) >= 0:
+			a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})
+			return 0, ""
+		case strings.IndexByte(s.value, c) >= 0:
+			if i+1 < len(t) {
+				a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})
+				return 0, ""
+			}
+			v, why := nextValue("-"+t[i:i+1], rest)
+			a.flags = append(a.flags, flag{t[i : i+1], v})
+			return 1, why
+		default:
+			return 0, "-" + t[i:i+1] + " is not a flag known to be harmless"
+		}
+	}
+	return 0, ""
+}
+
+// nextValue is the next word as a flag's value. One that could be a flag asks,
+// because programs disagree on it; a negative count is none.
+func nextValue(name string, rest []word) (string, string) {
+	switch {
+	case len(rest) == 0:
+		return "", name + " lacks its value"
+	case rest[0].glob && rest[0].lead:
+		return "", "the value of " + name + " may be several words"
+	case strings.HasPrefix(rest[0].text, "-") && !isCount(rest[0].text) && rest[0].text != "-":
+		return "", "the value of " + name + " looks like a flag"
+	}
+	return rest[0].text, ""
+}

@@ -1,0 +1,146 @@
+package policy
+
+import (
+	"path"
+	"strings"
+)
+
+// place is where a call happens: what relative paths and ~ stand for.
+// Everything here is lexical; a symbolic link is not followed.
+type place struct {
+	dirs    []string // where the command may stand by now, clean; empty if unknown
+	project string   // clean; "" if unknown
+	main    string   // the project that project is a work tree of; else project
+	home    string   // clean; "" if unknown
+}
+
+func newPlace(c *Call) place {
+	p := place{project: cleanAbs(c.Project), home: cleanAbs(c.Home)}
+	if cwd := cleanAbs(c.Cwd); cwd != "" {
+		p.dirs = []string{cwd}
+		if p.project == "" {
+			p.project = cwd
+		}
+	}
+	p.main = mainTree(p.project)
+	return p
+}
+
+// worktreeDirs are where tools keep further work trees of a project: in the
+// project, or next to it under its name.
+var worktreeDirs = []string{"/.claude/worktrees/", "/.worktrees/", "__worktrees/", ".worktrees/"}
+
+// mainTree is the project of which dir is a work tree, by its name; dir itself
+// where it is none.
+func mainTree(dir string) string {
+	for _, w := range worktreeDirs {
+		if i := strings.Index(dir, w); i > 0 && dir[i-1] != '/' {
+			return dir[:i]
+		}
+	}
+	return dir
+}
+
+// inTree reports whether the clean path p lies in the project or in a work
+// tree of it.
+func (pl *place) inTree(p string) bool {
+	return within(p, pl.project) || within(mainTree(p), pl.main)
+}
+
+// slashes writes a Windows path with slashes, D:\x and /d/x as d:/x.
+func slashes(p string) string {
+	if strings.IndexByte(p, '\\') >= 0 {
+		p = strings.ReplaceAll(p, `\`, "/")
+	}
+	if len(p) >= 2 && p[1] == ':' && isAlnum(p[0]) && (len(p) == 2 || p[2] == '/') {
+		p = strings.ToLower(p[:1]) + p[1:]
+	}
+	return p
+}
+
+func isAbs(p string) bool {
+	return strings.HasPrefix(p, "/") || len(p) > 2 && p[1] == ':' && p[2] == '/' && isAlnum(p[0])
+}
+
+func cleanAbs(p string) string {
+	p = slashes(p)
+	if !isAbs(p) {
+		return ""
+	}
+	return path.Clean(p)
+}
+
+// resolve returns every path that p may stand for; none if that is unknown.
+func (pl *place) resolve(p string) []string {
+	p = slashes(p)
+	switch {
+	case p == "~" || strings.HasPrefix(p, "~/"):
+		if pl.home == "" {
+			return nil
+		}
+		return []string{path.Join(pl.home, p[1:])}
+	case isAbs(p):
+		p = path.Clean(p)
+		if len(pl.project) > 1 && pl.project[1] == ':' && len(p) > 2 && p[2] == '/' && p[0] == '/' {
+			p = strings.ToLower(p[1:2]) + ":" + p[2:] // Git Bash writes d:/x as /d/x
+		}
+		return []string{p}
+	}
+	out := make([]string, 0, len(pl.dirs))
+	for _, d := range pl.dirs {
+		out = append(out, path.Join(d, p))
+	}
+	return out
+}
+
+// within reports whether p is dir or below it: /src holds /src/x, not /srcfoo.
+func within(p, dir string) bool {
+	if dir == "" || !strings.HasPrefix(p, dir) {
+		return false
+	}
+	return len(p) == len(dir) || p[len(dir)] == '/' || strings.HasSuffix(dir, "/")
+}
+
+// inProject reports whether p certainly stands for a path of the project.
+func (pl *place) inProject(p string) bool {
+	all := pl.resolve(p)
+	for _, r := range all {
+		if !within(r, pl.project) {
+			return false
+		}
+	}
+	return len(all) > 0 && pl.project != ""
+}
+
+// standsInProject reports whether the command certainly runs in the project.
+func (pl *place) standsInProject() bool {
+	for _, d := range pl.dirs {
+		if !pl.inTree(d) {
+			return false
+		}
+	}
+	return true // an unknown directory is the one that the agent started in
+}
+
+// aboveHome reports whether p may be the home directory or hold it: searching
+// such a tree reads every secret in it.
+func (pl *place) aboveHome(p string) bool {
+	p = slashes(p)
+	if p == "~" || p == "~/" || strings.HasPrefix(p, "~/.") && strings.Trim(p[2:], "./") == "" {
+		return true
+	}
+	all := pl.resolve(p)
+	if len(all) == 0 {
+		return isAbs(p) || strings.HasPrefix(p, "..")
+	}
+	for _, r := range all {
+		if pl.home != "" && within(pl.home, r) {
+			return true
+		}
+		parts := strings.Split(strings.Trim(r, "/"), "/")
+		if len(parts) <= 1 || len(parts) == 2 && (parts[0] == "home" || parts[0] == "Users" || strings.EqualFold(parts[1], "users")) || len(parts) == 3 && strings.EqualFold(parts[1], "users") {
+			return true
+		}
+	}
+	return false
+}

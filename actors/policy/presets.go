@@ -1,0 +1,43 @@
+package policy
+
+import "fmt"
+
+// The presets, from the one that asks most to the one that asks least.
+const (
+	PresetDesign  = "design"
+	PresetReaders = "readers" // in force where settings name none
+	PresetProject = "project"
+)
+
+func levelOf(preset string) (level, error) {
+	switch preset {
+	case PresetDesign:
+		return levelDesign, nil
+	case PresetReaders, "":
+		return levelReaders, nil
+	case PresetProject:
+		return levelProject, nil
+	}
+	return 0, fmt.Errorf("%q is not a preset: write %q, %q or %q", preset, PresetDesign, PresetReaders, PresetProject)
+}
+
+// Presets explains the presets in one screen.
+func Presets() string {
+	return `Choose one as permissions.preset in settings.json. Each allows what the one before it does.
+
+design   Read, Glob, Grep, WebSearch, WebFetch
+         ls cat head tail pwd echo which, and git status, log, diff, branch and show where they read
+         such commands joined by |, &&, || and ;
+readers  (the default) plus plain readers, each with the flags that only read:
+         grep rg sed -n find wc sort uniq cut nl tr jq awk diff cmp stat file du cd test and the like
+         git rev-parse, ls-files, ls-tree, blame, grep, describe, shortlog, reflog, stash list, tag -l, ...
+         the agent's own to-do list
+project  plus edits of the project's files, but for .git, agents' and editors' settings and secrets
+
+Asked under every preset: secrets (keys, credential stores, .env, browser and cloud profiles), what writes,
+runs other code, reaches the network or configures, and everything that nod does not know.
+Denied under every preset: writing nod's own files, and nod commands that decide, grant or configure.
+Tests, builds and linters run code, so no preset has them: allow them once for a project with "always",
+or take over what "nod policy suggest" proposes.
+`
+}

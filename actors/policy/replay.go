@@ -1,0 +1,218 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// SessionCall is a call in an agent's own transcript.
+type SessionCall struct {
+	Session string
+	Call
+}
+
+// ReadTranscript reads the tool calls of a transcript, one JSON object a line:
+// Claude Code's, Codex's, or calls {"run","tool_name","tool_input","cwd"}.
+// name is the session of lines that name none. Lines about other things are
+// passed over; a line that is no JSON is an error that names it.
+func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
+	t := transcript{session: name, projects: map[string]string{}}
+	err := eachLine(r, func(n int, line []byte) error {
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("line %d of %s is not JSON: %w", n, name, err)
+		}
+		t.entry(&e)
+		return nil
+	})
+	return t.calls, err
+}
+
+// entry is a line of any of the formats.
+type entry struct {
+	Run       string          `json:"run"`
+	Kind      string          `json:"kind"`
+	ToolName  string          `json:"tool_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
+
+	Type      string          `json:"type"`
+	SessionID string          `json:"sessionId"`
+	Cwd       string          `json:"cwd"`
+	Message   json.RawMessage `json:"message"`
+	Payload   json.RawMessage `json:"payload"`
+}
+
+type transcript struct {
+	session, cwd string
+	projects     map[string]string // of each session: where it began
+	calls        []SessionCall
+}
+
+func (t *transcript) add(session, cwd, tool string, input json.RawMessage) {
+	dir := cleanAbs(cwd)
+	if p, ok := t.projects[session]; !ok || p == "" || !within(dir, p) && within(p, dir) {
+		t.projects[session] = mainTree(dir)
+	}
+	project := t.projects[session]
+	if !within(mainTree(dir), project) {
+		project = mainTree(dir)
+	}
+	t.calls = append(t.calls, SessionCall{session, Call{ToolName: tool, Input: input, Cwd: cwd, Project: project}})
+}
+
+func (t *transcript) entry(e *entry) {
+	switch {
+	case e.ToolName != "":
+		if e.Kind != "agent-internal" {
+			t.add(e.Run, e.Cwd, e.ToolName, e.ToolInput)
+		}
+	case e.Type == "assistant":
+		t.claude(e)
+	case e.Type == "session_meta" || e.Type == "turn_context":
+		var meta struct{ ID, Cwd string }
+		if json.Unmarshal(e.Payload, &meta) == nil {
+			if t.cwd = meta.Cwd; meta.ID != "" && e.Type == "session_meta" {
+				t.session = meta.ID
+			}
+		}
+	case e.Type == "response_item":
+		t.codex(e)
+	}
+}
+
+func (t *transcript) claude(e *entry) {
+	var m struct {
+		Content []struct {
+			Type  string
+			Name  string
+			Input json.RawMessage
+		}
+	}
+	if json.Unmarshal(e.Message, &m) != nil {
+		return // a message of plain text
+	}
+	session := e.SessionID
+	if session == "" {
+		session = t.session
+	}
+	for _, c := range m.Content {
+		if c.Type == "tool_use" && !internal[c.Name] {
+			t.add(session, e.Cwd, c.Name, c.Input)
+		}
+	}
+}
+
+func (t *transcript) codex(e *entry) {
+	var item struct {
+		Type, Name, Arguments, Input string
+		Action                       struct {
+			Command          []string
+			WorkingDirectory string `json:"working_directory"`
+		}
+	}
+	if json.Unmarshal(e.Payload, &item) != nil {
+		return // an item of another shape
+	}
+	switch item.Type {
+	case "function_call":
+		if !internal[item.Name] {
+			t.add(t.session, t.cwd, item.Name, json.RawMessage(item.Arguments))
+		}
+	case "custom_tool_call":
+		raw, _ := schemas.Encode(map[string]string{"input": item.Input}) // strings always encode
+		t.add(t.session, t.cwd, item.Name, raw)
+	case "local_shell_call":
+		raw, _ := schemas.Encode(map[string]any{"command": item.Action.Command, "workdir": item.Action.WorkingDirectory})
+		t.add(t.session, t.cwd, "shell", raw)
+	}
+}
+
+// internal are tools by which an agent talks to itself or to its user; their
+// hosts ask no permission for them.
+var internal = map[string]bool{
+	"Task": true, "Agent": true, "Skill": true, "AskUserQuestion": true, "ExitPlanMode": true, "EnterPlanMode": true, "SendMessage": true, "TaskStop": true,
+	"TeamCreate": true, "TeamDelete": true, "TodoWrite": true, "TodoRead": true, "TaskCreate": true, "TaskUpdate": true, "TaskGet": true, "TaskList": true,
+	"TaskOutput": true, "ToolSearch": true, "update_plan": true, "write_stdin": true, "ask_user": true,
+}
+
+// Replayed is what a preset would have asked.
+type Replayed struct {
+	Preset      string         `json:"preset"`
+	Sessions    int            `json:"sessions"`
+	Calls       int            `json:"calls"`
+	Allowed     int            `json:"allowed"`
+	Asked       int            `json:"asked"`
+	Denied      int            `json:"denied"`
+	Median      int            `json:"median"` // prompts per session
+	P90         int            `json:"p90"`
+	AllowedBy   map[string]int `json:"allowed_by_tool"`
+	Suggestions []Suggestion   `json:"suggestions"` // the best ones over all projects
+}
+
+// Replay says, for each preset on top of these permissions, what nod would
+// have asked, and which limit suggestions would spare the most.
+func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replayed, error) {
+	var out []Replayed
+	for _, preset := range []string{PresetDesign, PresetReaders, PresetProject} {
+		perms.Preset = preset
+		p, err := New(perms)
+		if err != nil {
+			return nil, fmt.Errorf("replay preset %s: %w", preset, err)
+		}
+		r := p.replay(calls)
+		r.Preset = preset
+		flat := make([]Call, len(calls))
+		for i := range calls {
+			flat[i] = calls[i].Call
+		}
+		r.Suggestions = p.Suggest(flat, limit)
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func (p *Policy) replay(calls []SessionCall) Replayed {
+	r := Replayed{Calls: len(calls), AllowedBy: map[string]int{}}
+	prompts := map[string]int{}
+	for _, c := range calls {
+		prompts[c.Session] += 0
+		switch p.Check(c.Call).Effect {
+		case Allow:
+			r.Allowed++
+			r.AllowedBy[canonical(c.ToolName).name]++
+		case Deny:
+			r.Denied++
+		default:
+			r.Asked++
+			prompts[c.Session]++
+		}
+	}
+	counts := make([]int, 0, len(prompts))
+	for _, n := range prompts {
+		counts = append(counts, n)
+	}
+	slices.Sort(counts)
+	if r.Sessions = len(counts); r.Sessions > 0 {
+		r.Median, r.P90 = counts[(len(counts)-1)/2], counts[(len(counts)-1)*9/10]
+	}
+	return r
+}
+
+// String is the replay for a person.
+func (r Replayed) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-8s %d calls in %d sessions: %d allowed, %d asked, %d denied; prompts per session: median %d, 90%% up to %d\n",
+		r.Preset, r.Calls, r.Sessions, r.Allowed, r.Asked, r.Denied, r.Median, r.P90)
+	for _, s := range r.Suggestions {
+		fmt.Fprintf(&b, "         spares %3d: %s\n", s.Spares, s.Rule.String())
+		for _, also := range s.Also {
+			fmt.Fprintf(&b, "                     also allows: %s\n", also)
+		}
+	}
+	return b.String()
+}

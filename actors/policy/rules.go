@@ -1,0 +1,342 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// rule is one compiled line of permissions.
+type rule struct {
+	text string // as the user wrote it
+	tool string // the tool's name in rules, or an MCP server's or tool's
+	mcp  bool   // covers every tool of the server
+
+	argv   []string // Bash: the words; nil for every command
+	prefix bool     // Bash: more words may follow
+	paths  []string // file tools: the pattern's segments; nil for every path
+	root   byte     // what paths starts at: / ~ p(roject) *(any depth)
+	domain string   // WebFetch
+}
+
+var toolPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
+
+// parseRule compiles a rule, or says what is wrong with it and how to write it.
+func parseRule(text string) (rule, error) {
+	m := toolPattern.FindStringSubmatch(text)
+	if m == nil {
+		if strings.HasPrefix(text, "mcp__") && strings.HasSuffix(text, "*") && toolPattern.MatchString(strings.TrimRight(text, "*")) {
+			m = []string{text, text, ""}
+		} else {
+			return rule{}, fmt.Errorf("%q is not a rule: expected a tool's name, such as \"Bash\", or a tool with a pattern, such as \"Bash(git status:*)\"", text)
+		}
+	}
+	r := rule{text: text, tool: m[1]}
+	if strings.HasPrefix(r.tool, "mcp__") {
+		if strings.Contains(text, "(") {
+			return rule{}, fmt.Errorf("%q: a rule for an MCP tool has no pattern: name the tool, or its server for all of its tools", text)
+		}
+		r.tool = strings.TrimSuffix(strings.TrimSuffix(r.tool, "*"), "__")
+		r.mcp = strings.Count(r.tool, "__") == 1
+		if !r.mcp && strings.HasSuffix(text, "*") {
+			return rule{}, fmt.Errorf("%q: name one MCP tool, or the server for all of its tools", text)
+		}
+		return r, nil
+	}
+	t := canonical(r.tool)
+	r.tool = t.name
+	if !strings.Contains(text, "(") || m[2] == "*" {
+		return r, nil
+	}
+	var err error
+	switch t.kind {
+	case kindShell:
+		err = r.command(m[2])
+	case kindFile, kindSearch, kindEdit:
+		err = r.pathPattern(m[2])
+	case kindWeb:
+		var ok bool
+		if r.domain, ok = strings.CutPrefix(m[2], "domain:"); !ok || r.domain == "" || strings.ContainsAny(strings.TrimPrefix(r.domain, "*."), "*/:@ ") {
+			err = fmt.Errorf("expected domain:example.com or domain:*.example.com")
+		}
+		r.domain = strings.ToLower(r.domain)
+	default:
+		err = fmt.Errorf("nod knows no patterns for this tool: name the tool alone")
+	}
+	if err != nil {
+		return rule{}, fmt.Errorf("%q: %w", text, err)
+	}
+	return r, nil
+}
+
+func (r *rule) command(s string) error {
+	if rest, ok := strings.CutSuffix(s, ":*"); ok {
+		s, r.prefix = rest, true
+	} else if rest, ok := strings.CutSuffix(s, " *"); ok {
+		s, r.prefix = rest, true
+	}
+	argv, err := splitCommand(s)
+	if err != nil {
+		return err
+	}
+	r.argv = argv
+	return nil
+}
+
+// splitCommand is the words of one plain command.
+func splitCommand(s string) ([]string, error) {
+	var pol Policy
+	pol.parsers = parserPool()
+	sc := scope{pol: &pol, src: s}
+	file := pol.parse(s)
+	if file == nil || visible(s) != "" {
+		return nil, fmt.Errorf("the command in it cannot be parsed")
+	}
+	calls := allCalls(file)
+	if len(file.Stmts) != 1 || len(calls) != 1 || len(calls[0].Assigns) > 0 || len(file.Stmts[0].Redirs) > 0 || len(calls[0].Args) == 0 {
+		return nil, fmt.Errorf("a rule holds one plain command: write one rule for each command of a line")
+	}
+	var argv []string
+	for _, a := range calls[0].Args {
+		w, why := readWord(a, sc.src)
+		if why != "" {
+			return nil, fmt.Errorf("the command in it %s", why)
+		}
+		argv = append(argv, w.text)
+	}
+	if strings.Trim(argv[0], "*") == "" {
+		return nil, fmt.Errorf("the command's name cannot be a pattern: write Bash for every command")
+	}
+	return argv, nil
+}
+
+func (r *rule) pathPattern(s string) error {
+	below := strings.HasSuffix(s, "/")
+	switch {
+	case strings.HasPrefix(s, "//"):
+		r.root, s = '/', s[2:]
+	case strings.HasPrefix(s, "~/"):
+		r.root, s = '~', s[2:]
+	case len(s) > 2 && s[1] == ':':
+		r.root, s = '/', slashes(s)
+	case strings.HasPrefix(s, "/"):
+		r.root, s = 'p', s[1:]
+	case strings.HasPrefix(s, "./"):
+		r.root, s = 'p', s[2:]
+	case strings.Contains(strings.TrimSuffix(s, "/"), "/"):
+		r.root = 'p'
+	default:
+		r.root = '*'
+	}
+	if strings.ContainsAny(s, "{}!") {
+		return fmt.Errorf("the pattern has {}, or !, which nod does not know: write one rule for each")
+	}
+	for seg := range strings.SplitSeq(s, "/") {
+		switch {
+		case seg == "..":
+			return fmt.Errorf("the pattern holds ..: write the path in full, as //abs/path")
+		case seg != "" && seg != ".":
+			r.paths = append(r.paths, seg)
+		}
+	}
+	if below || len(r.paths) == 0 {
+		r.paths = append(r.paths, "**")
+	}
+	return nil
+}
+
+// coversTool reports whether the rule is about this tool. A rule with a path
+// speaks of what is done to files, so Read(p) covers searches and Edit(p)
+// every tool that writes; strict takes a bare name for itself alone.
+func (r *rule) coversTool(t tool, strict bool) bool {
+	if r.tool == t.name {
+		return true
+	}
+	if r.mcp {
+		return strings.HasPrefix(t.name, r.tool+"__")
+	}
+	if strict && r.paths == nil {
+		return false
+	}
+	return r.tool == "Read" && t.kind == kindSearch || r.tool == "Edit" && t.kind == kindEdit
+}
+
+// coversPath reports whether p matches. For an allow rule it must match whole
+// and may hold no wildcard; otherwise a match of some path that p may stand
+// for, or of a directory above it, is enough.
+func (r *rule) coversPath(p string, pl *place, allow bool) bool {
+	if r.paths == nil {
+		return true
+	}
+	var base string
+	switch r.root {
+	case '/':
+		base = "/"
+		if len(r.paths[0]) == 2 && r.paths[0][1] == ':' {
+			base = ""
+		}
+	case '~':
+		base = pl.home
+	default:
+		base = pl.project
+	}
+	if base == "" && r.root != '/' {
+		return !allow && r.loose(p, pl)
+	}
+	all := pl.resolve(p)
+	if len(all) == 0 {
+		return !allow && r.loose(p, pl)
+	}
+	for _, full := range all {
+		rel, ok := strings.CutPrefix(full, strings.TrimSuffix(base, "/"))
+		if !ok || rel != "" && rel[0] != '/' && base != "" {
+			if allow {
+				return false
+			}
+			continue
+		}
+		ok = r.segments(strings.Split(strings.Trim(rel, "/"), "/"), allow)
+		if ok != allow {
+			return ok
+		}
+	}
+	return allow
+}
+
+// loose compares a path of an unknown place by its end alone.
+func (r *rule) loose(p string, _ *place) bool {
+	return r.segments(append([]string{"**"}, splitPath(nil, p)...), false) || r.root == '*' && r.segments(splitPath(nil, p), false)
+}
+
+func (r *rule) segments(segs []string, allow bool) bool {
+	pattern := r.paths
+	if r.root == '*' {
+		pattern = append([]string{"**"}, pattern...)
+	}
+	if allow {
+		return slices.IndexFunc(segs, isGlob) < 0 && segmentsMatch(pattern, segs, true)
+	}
+	for n := len(segs); n > 0; n-- {
+		if segmentsMatch(pattern, segs[:n], false) {
+			return true
+		}
+	}
+	return false
+}
+
+// segmentsMatch matches whole segments; ** stands for any number of them. A
+// rule that forbids takes wildcards on both sides and any case.
+func segmentsMatch(pattern, segs []string, strict bool) bool {
+	switch {
+	case len(pattern) > 0 && pattern[0] == "**":
+		return segmentsMatch(pattern[1:], segs, strict) || len(segs) > 0 && segmentsMatch(pattern, segs[1:], strict)
+	case !strict && len(segs) > 0 && segs[0] == "**":
+		return segmentsMatch(pattern, segs[1:], strict) || len(pattern) > 0 && segmentsMatch(pattern[1:], segs, strict)
+	case len(pattern) == 0 || len(segs) == 0:
+		return len(pattern) == len(segs)
+	}
+	if strict {
+		ok, err := path.Match(pattern[0], segs[0])
+		return err == nil && ok && segmentsMatch(pattern[1:], segs[1:], strict)
+	}
+	return overlap(strings.ToLower(segs[0]), strings.ToLower(pattern[0]), true) && segmentsMatch(pattern[1:], segs[1:], strict)
+}
+
+// coversArgv reports whether the command's words match. In an allow rule a *
+// is one word and nothing else; elsewhere it is any number of them.
+func (r *rule) coversArgv(argv []string, allow bool) bool {
+	if r.argv == nil {
+		return true
+	}
+	return argvMatch(r.argv, argv, r.prefix, allow)
+}
+
+func argvMatch(pattern, argv []string, prefix, strict bool) bool {
+	switch {
+	case len(pattern) == 0:
+		return prefix || len(argv) == 0
+	case !strict && pattern[0] == "*":
+		return argvMatch(pattern[1:], argv, prefix, strict) || len(argv) > 0 && argvMatch(pattern, argv[1:], prefix, strict)
+	case len(argv) == 0 || argv[0] != pattern[0] && !(strings.Contains(pattern[0], "*") && match(pattern[0], argv[0])):
+		return false
+	}
+	return argvMatch(pattern[1:], argv[1:], prefix, strict)
+}
+
+func (r *rule) coversURL(raw string, allow bool) bool {
+	if r.domain == "" {
+		return true
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return !allow
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if rest, ok := strings.CutPrefix(r.domain, "*."); ok {
+		return strings.HasSuffix(host, "."+rest)
+	}
+	return host == r.domain
+}
+
+// layer is one set of rules and whom it is for.
+type layer struct {
+	match            schemas.PolicyMatch
+	deny, ask, allow []rule
+}
+
+func compileLayer(at string, l schemas.PolicyLayer) (layer, error) {
+	out := layer{match: l.Match}
+	for _, list := range []struct {
+		name  string
+		rules []string
+		into  *[]rule
+	}{{"deny", l.Permissions.Deny, &out.deny}, {"ask", l.Permissions.Ask, &out.ask}, {"allow", l.Permissions.Allow, &out.allow}} {
+		for i, text := range list.rules {
+			r, err := parseRule(text)
+			if err != nil {
+				return layer{}, fmt.Errorf("%s.%s[%d]: %w", at, list.name, i, err)
+			}
+			*list.into = append(*list.into, r)
+		}
+	}
+	return out, nil
+}
+
+// applies reports whether the layer is for this call. Where something that it
+// matches on is unknown, it is for the call if that tightens.
+func (l *layer) applies(c *Call, pl *place, tightens bool) bool {
+	return matchAny(l.match.Agents, c.Agent, tightens) && matchAny(l.match.Hosts, c.Host, tightens) && l.matchProject(pl, tightens)
+}
+
+func matchAny(patterns []string, s string, tightens bool) bool {
+	if len(patterns) == 0 || s == "" && tightens {
+		return true
+	}
+	return slices.ContainsFunc(patterns, func(p string) bool { return s != "" && match(p, s) })
+}
+
+func (l *layer) matchProject(pl *place, tightens bool) bool {
+	if len(l.match.Projects) == 0 {
+		return true
+	}
+	if pl.project == "" {
+		return tightens
+	}
+	return slices.ContainsFunc(l.match.Projects, func(p string) bool {
+		dir := pl.resolve(strings.TrimSuffix(p, "/**"))
+		return len(dir) == 1 && (pl.project == dir[0] || strings.HasSuffix(p, "/**") && within(pl.project, dir[0]))
+	})
+}
+
+// inputURL is the address that a web tool is given.
+func (in input) inputURL() string {
+	var s string
+	_ = json.Unmarshal(in["url"], &s) // "" is no address, which asks
+	return s
+}

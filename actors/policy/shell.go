@@ -1,0 +1,441 @@
+package policy
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// maxCommand is the longest command that is looked into. What is longer asks:
+// nobody reads it, and parsing it could be made slow.
+const maxCommand = 16 << 10
+
+// maxNesting bounds the brackets of a command, for the same reason.
+const maxNesting = 200
+
+// part is one simple command of a command line.
+type part struct {
+	words []word
+	why   string // why it is not known to be harmless; "" if it is
+	bad   bool   // the words are not all known, so that no rule may allow it
+	touch bool   // it names a secret
+}
+
+// scope is one reading of one command line: a closed recursion over its tree
+// that knows a few forms and refuses the rest.
+type scope struct {
+	place
+	pol   *Policy
+	src   string
+	parts []part
+	why   string // why the line as a whole is not known to be harmless
+	touch bool   // a redirection names a secret
+	zsh   bool   // the reading of an interactive Zsh, where # starts no comment
+}
+
+// harmless reports whether the line runs nothing but what is known to do no
+// harm.
+func (s *scope) harmless() bool {
+	for i := range s.parts {
+		if s.parts[i].why != "" {
+			return false
+		}
+	}
+	return s.why == "" && len(s.parts) > 0
+}
+
+// touches reports whether the line is known to name a secret.
+func (s *scope) touches() bool {
+	for i := range s.parts {
+		if s.parts[i].touch {
+			return true
+		}
+	}
+	return s.touch
+}
+
+// reason is the first thing that stands against the line.
+func (s *scope) reason() string {
+	if s.why != "" {
+		return s.why
+	}
+	for _, p := range s.parts {
+		if p.why != "" {
+			if len(p.words) > 0 {
+				return p.words[0].text + ": " + p.why
+			}
+			return p.why
+		}
+	}
+	return ""
+}
+
+// read parses and walks a command line. The tree is nil where it cannot be
+// parsed.
+func (p *Policy) read(src string, pl place) (*scope, *syntax.File) {
+	s := &scope{place: pl, pol: p, src: src}
+	if len(src) > maxCommand {
+		s.why = "is too long to check"
+		return s, nil
+	}
+	if s.why = visible(src); s.why != "" {
+		return s, nil
+	}
+	if strings.Count(src, "(")+strings.Count(src, "{")+strings.Count(src, "`")+strings.Count(src, "[[") > maxNesting {
+		s.why = "is too deeply nested to check"
+		return s, nil
+	}
+	file := p.parse(src)
+	if file == nil {
+		s.why = "cannot be parsed"
+		return s, nil
+	}
+	s.list(file.Stmts)
+	if strings.IndexByte(src, '#') >= 0 && s.harmless() {
+		s.uncomment(file)
+	}
+	return s, file
+}
+
+// uncomment reads the line once more as an interactive Zsh does, which takes
+// comments for words.
+func (s *scope) uncomment(file *syntax.File) {
+	var b strings.Builder
+	last := 0
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.Comment); ok && int(c.Hash.Offset()) >= last {
+			b.WriteString(s.src[last:c.Hash.Offset()])
+			b.WriteByte('\\')
+			last = int(c.Hash.Offset())
+		}
+		return true
+	})
+	if last == 0 && b.Len() == 0 {
+		return
+	}
+	b.WriteString(s.src[last:])
+	again := &scope{place: s.place, pol: s.pol, src: b.String(), zsh: true}
+	other := s.pol.parse(again.src)
+	if other == nil {
+		s.why = "an interactive Zsh takes the comment for words"
+		return
+	}
+	again.list(other.Stmts)
+	if !again.harmless() {
+		s.why = "an interactive Zsh takes the comment for words: " + again.reason()
+	}
+}
+
+// parse is nil for what is no Bash. Errors are never recovered from: a guess
+// at what was meant is not what runs.
+func (p *Policy) parse(src string) *syntax.File {
+	parser := p.parsers.Get().(*syntax.Parser)
+	file, err := parser.Parse(strings.NewReader(src), "")
+	p.parsers.Put(parser)
+	if err != nil {
+		return nil
+	}
+	return file
+}
+
+func (s *scope) refuse(why string) {
+	if s.why == "" {
+		s.why = why
+	}
+}
+
+func (s *scope) list(stmts []*syntax.Stmt) {
+	for _, st := range stmts {
+		s.stmt(st)
+	}
+}
+
+func (s *scope) stmt(st *syntax.Stmt) {
+	switch {
+	case st.Background, st.Coprocess, st.Disown:
+		s.refuse("runs in the background")
+	case st.Negated:
+		s.refuse("negates a command")
+	}
+	for _, r := range st.Redirs {
+		s.redirect(r)
+	}
+	switch c := st.Cmd.(type) {
+	case *syntax.CallExpr:
+		s.call(c)
+	case *syntax.BinaryCmd:
+		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt && c.Op != syntax.Pipe {
+			s.refuse("joins commands by " + c.Op.String())
+		}
+		s.stmt(c.X)
+		s.stmt(c.Y)
+	case nil:
+		s.refuse("has no command")
+	default:
+		s.refuse("is more than simple commands joined by |, &&, || and ;")
+	}
+}
+
+// redirect allows to discard output, to join the two outputs, and to read a
+// plain file.
+func (s *scope) redirect(r *syntax.Redirect) {
+	n := ""
+	if r.N != nil {
+		n = r.N.Value
+	}
+	if r.Word == nil || len(r.Word.Parts) == 0 || r.Hdoc != nil {
+		s.refuse("holds a here-document")
+		return
+	}
+	w, why := readWord(r.Word, s.src)
+	if why != "" {
+		s.refuse(why)
+		return
+	}
+	output := n == "" || n == "1" || n == "2"
+	switch r.Op {
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrAll, syntax.AppAll:
+		if s.secretPath(w) {
+			s.touch = true
+		}
+		if !output || !w.bare || w.text != "/dev/null" {
+			s.refuse("writes to " + w.text)
+		}
+	case syntax.DplOut:
+		if !output || !w.bare || w.text != "1" && w.text != "2" {
+			s.refuse("writes to " + w.text)
+		}
+	case syntax.RdrIn:
+		if s.secretPath(w) {
+			s.touch = true
+			s.refuse("names a secret, " + w.text)
+		}
+		if n != "" && n != "0" || w.glob || w.tilde {
+			s.refuse("reads from " + w.text)
+		}
+	default:
+		s.refuse("redirects by " + r.Op.String())
+	}
+}
+
+func (s *scope) call(c *syntax.CallExpr) {
+	p := part{words: make([]word, 0, len(c.Args))}
+	if len(c.Assigns) > 0 {
+		p.why, p.bad = "sets a variable, which can change what a command does", true
+	}
+	for _, a := range c.Args {
+		w, why := readWord(a, s.src)
+		if why != "" {
+			p.bad = true
+			if p.why == "" {
+				p.why = why
+			}
+		}
+		p.words = append(p.words, w)
+	}
+	if p.why == "" {
+		p.why, p.touch = s.simple(p.words)
+	}
+	s.parts = append(s.parts, p)
+}
+
+// simple judges one command whose words are all known: why it may do harm, and
+// whether that is because it names a secret.
+func (s *scope) simple(words []word) (string, bool) {
+	name := words[0]
+	if s.zsh && strings.HasPrefix(name.text, "#") {
+		return "", false // there is no such command
+	}
+	if !name.bare {
+		if name.text == "[" && len(name.text) == 1 && s.pol.level >= levelReaders {
+			return s.test(words[1:], true)
+		}
+		return "the command's name is quoted or a pattern", false
+	}
+	switch name.text {
+	case "cd", "test", "git", "find", "rtk", "workmux":
+		if name.text != "git" && s.pol.level < levelReaders {
+			break
+		}
+		return s.special(name.text, words[1:])
+	}
+	spec := s.pol.specs[name.text]
+	if spec == nil || spec.level > s.pol.level {
+		return "is not a command known to only read", false
+	}
+	a, why := spec.parse(name.text, words[1:])
+	if why != "" {
+		return why, s.anySecret(words[1:], spec.text)
+	}
+	if spec.check != nil {
+		if why := spec.check(s, &a); why != "" {
+			return why, s.anySecret(words[1:], spec.text)
+		}
+	}
+	checked := words[1:]
+	switch {
+	case spec.loose:
+		checked = spec.paths(&a)
+	case spec.lists:
+		checked = spelled(checked)
+	}
+	if w := s.firstSecret(checked, spec.text); w != "" {
+		return "names a secret, " + w, true
+	}
+	return "", false
+}
+
+// spelled is words with patterns cut off where they begin, but for patterns of
+// hidden names: * matches none of those, and what else it matches is a name.
+func spelled(words []word) []word {
+	out := make([]word, 0, len(words))
+	for _, w := range words {
+		if w.glob {
+			for at := 0; ; {
+				end := strings.IndexByte(w.text[at:], '/')
+				seg := w.text[at:]
+				if end >= 0 {
+					seg = w.text[at : at+end]
+				}
+				if isGlob(seg) && seg[0] != '.' {
+					w.text = w.text[:at]
+					break
+				}
+				if end < 0 {
+					break
+				}
+				at += end + 1
+			}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func (s *scope) special(name string, words []word) (string, bool) {
+	switch name {
+	case "cd":
+		return s.cd(words)
+	case "test":
+		return s.test(words, false)
+	case "find":
+		return s.find(words)
+	case "rtk":
+		// A filter that shortens what git prints; all else that it runs asks.
+		if len(words) == 0 || words[0].text != "git" || !words[0].bare {
+			return "is not a command known to only read", false
+		}
+		return s.git(words[1:])
+	case "workmux":
+		return s.workmux(words)
+	}
+	return s.git(words)
+}
+
+// workmuxReads are the commands of workmux that show work trees and what their
+// agents print.
+var workmuxReads = compileSpecs(map[string]*spec{
+	"status": {operand: unlimited, long: "json"}, "list": {operand: unlimited, long: "json all"}, "capture": {operand: 1, value: "n", long: "lines:"},
+})
+
+func (s *scope) workmux(words []word) (string, bool) {
+	if len(words) == 0 || workmuxReads[words[0].text] == nil {
+		return "is not a command known to only read", false
+	}
+	_, why := workmuxReads[words[0].text].parse("workmux", words[1:])
+	return why, false
+}
+
+func (s *scope) anySecret(words []word, text bool) bool { return s.firstSecret(words, text) != "" }
+
+// firstSecret is the first word that may stand for a secret. Of a command
+// whose words are text, only those count that the shell expands.
+func (s *scope) firstSecret(words []word, text bool) string {
+	for _, w := range words {
+		if (!text || w.glob || w.tilde) && s.secretPath(w) {
+			return w.text
+		}
+	}
+	return ""
+}
+
+// secretPath reports whether w, or what follows a = or : in it, may stand for
+// a secret or a file of nod's own.
+func (s *scope) secretPath(w word) bool { return s.secretText(w.text, false) }
+
+func (s *scope) secretText(t string, dots bool) bool {
+	if s.secretIn(t, dots) {
+		return true
+	}
+	for i := 0; i < len(t); i++ {
+		if (t[i] == '=' || t[i] == ':') && i+1 < len(t) && s.secretIn(t[i+1:], dots) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scope) secretIn(t string, dots bool) bool {
+	if t == "" || isCount("-"+t) {
+		return false
+	}
+	return s.pol.secret(t, &s.place, dots)
+}
+
+// cd follows a change of directory. Whether it succeeds is not known, so the
+// command may stand in the old and in the new one from there on.
+func (s *scope) cd(words []word) (string, bool) {
+	if len(words) > 0 && words[0].text == "--" {
+		words = words[1:]
+	}
+	if len(words) != 1 || words[0].text == "" || words[0].glob || strings.HasPrefix(words[0].text, "-") || strings.HasPrefix(words[0].text, "+") {
+		return "does not name one plain directory", false
+	}
+	if s.secretPath(words[0]) {
+		return "names a secret, " + words[0].text, true
+	}
+	to := s.resolve(words[0].text)
+	if len(to) == 0 {
+		// From an unknown directory to an unknown one: nothing relative can be
+		// judged any more, so name a place that is in no project.
+		to = []string{"/?/" + slashes(words[0].text)}
+	}
+	if len(s.dirs)+len(to) > 8 {
+		return "changes the directory too often to follow", false
+	}
+	if len(s.dirs) == 0 {
+		s.dirs = to
+		return "", false
+	}
+	s.dirs = append(s.dirs[:len(s.dirs):len(s.dirs)], to...)
+	return "", false
+}
+
+// test allows questions about files and equality of strings. Other operators
+// evaluate arithmetic in one shell or another, which can run commands.
+func (s *scope) test(words []word, bracket bool) (string, bool) {
+	if bracket {
+		if len(words) == 0 || words[len(words)-1].text != "]" {
+			return "lacks its ]", false
+		}
+		words = words[:len(words)-1]
+	}
+	if len(words) > 0 && words[0].text == "!" && words[0].bare {
+		words = words[1:]
+	}
+	for _, w := range words {
+		if w.glob {
+			return "tests a pattern, which may be several words", false
+		}
+	}
+	switch {
+	case len(words) == 2 && len(words[0].text) == 2 && words[0].text[0] == '-' && strings.IndexByte("efdrwxsLhzn", words[0].text[1]) >= 0:
+		if s.secretPath(words[1]) {
+			return "names a secret, " + words[1].text, true
+		}
+		return "", false
+	case len(words) == 3 && (words[1].text == "=" || words[1].text == "!=") && !strings.HasPrefix(words[0].text, "-") && !strings.ContainsAny(words[0].text, "()!"):
+		return "", false
+	}
+	return "is not a test known to be harmless", false
+}

@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// maxLine is the longest line of a stream that is read.
+const maxLine = 4 << 20
+
+// checked is one answer of CheckStream.
+type checked struct {
+	Verdict Effect       `json:"verdict"`
+	Rule    string       `json:"rule"`
+	Risk    schemas.Risk `json:"risk"`
+	Reasons []string     `json:"reasons"`
+	Reason  string       `json:"reason"`
+}
+
+// asked is one call in a stream or a test file.
+type asked struct {
+	ToolName  string          `json:"tool_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
+	Cwd       string          `json:"cwd"`
+	Command   string          `json:"command"` // short for a Bash call
+	Verdict   Effect          `json:"verdict"` // expected, in a test file
+}
+
+// fill makes the call that a line is about; what the line leaves out comes
+// from base.
+func (a *asked) fill(base Call) Call {
+	base.ToolName, base.Input = a.ToolName, a.ToolInput
+	if a.Cwd != "" {
+		base.Cwd = a.Cwd
+	}
+	if a.ToolName == "" && a.Command != "" {
+		base.ToolName = "Bash"
+		base.Input, _ = schemas.Encode(map[string]string{"command": a.Command}) // strings always encode
+	}
+	return base
+}
+
+// CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object a
+// line, and writes one verdict a line, in order; blank lines are passed over.
+// A line that is no such object asks and says so. base holds what is the same
+// for all. It fails only where r or w does.
+func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call) error {
+	out := bufio.NewWriter(w)
+	err := eachLine(r, func(_ int, line []byte) error {
+		v := Verdict{Effect: Ask, Rule: "default", Risk: schemas.RiskMedium, Reasons: []string{}, Why: "the line is not a JSON object with tool_name and tool_input"}
+		var a asked
+		if json.Unmarshal(line, &a) == nil && a.ToolName != "" {
+			v = p.Check(a.fill(base))
+		}
+		if v.Reasons == nil {
+			v.Reasons = []string{}
+		}
+		raw, err := schemas.Encode(checked{v.Effect, v.Rule, v.Risk, v.Reasons, v.Why})
+		if err != nil {
+			return fmt.Errorf("write a verdict: %w", err)
+		}
+		if _, err := out.Write(append(raw, '\n')); err != nil {
+			return fmt.Errorf("write a verdict: %w", err)
+		}
+		return nil
+	})
+	if flushErr := out.Flush(); err == nil && flushErr != nil {
+		err = fmt.Errorf("write a verdict: %w", flushErr)
+	}
+	return err
+}
+
+// eachLine hands on every line that is not blank, with its number.
+func eachLine(r io.Reader, do func(n int, line []byte) error) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	for n := 1; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		if err := do(n, lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read a line: %w", err)
+	}
+	return nil
+}
+
+// Mismatch is a case whose verdict is not the expected one.
+type Mismatch struct {
+	Line int    `json:"line"`
+	Case string `json:"case"`
+	Want Effect `json:"want"`
+	Got  Effect `json:"got"`
+	Rule string `json:"rule"`
+	Why  string `json:"reason"`
+}
+
+// TestFile runs a user's own cases and returns how many there were and which
+// failed. A line is a verdict and a command ("allow git status"), or an object
+// {"tool_name","tool_input","cwd","verdict"}; blank lines and lines from # on
+// are passed over. A line that is neither is an error that names it.
+func (p *Policy) TestFile(r io.Reader, base Call) (cases int, failed []Mismatch, err error) {
+	err = eachLine(r, func(n int, line []byte) error {
+		text := strings.TrimSpace(string(line))
+		if strings.HasPrefix(text, "#") {
+			return nil
+		}
+		var a asked
+		if strings.HasPrefix(text, "{") {
+			if err := json.Unmarshal(line, &a); err != nil {
+				return fmt.Errorf("line %d is not a case: %w", n, err)
+			}
+		} else if at := strings.IndexAny(text, " \t"); at > 0 {
+			a.Verdict, a.Command = Effect(text[:at]), strings.TrimSpace(text[at:])
+		}
+		if a.Verdict != Allow && a.Verdict != Ask && a.Verdict != Deny || a.ToolName == "" && a.Command == "" {
+			return fmt.Errorf("line %d is not a case: expected allow, ask or deny and a command", n)
+		}
+		cases++
+		if v := p.Check(a.fill(base)); v.Effect != a.Verdict {
+			failed = append(failed, Mismatch{n, text, a.Verdict, v.Effect, v.Rule, v.Why})
+		}
+		return nil
+	})
+	return cases, failed, err
+}

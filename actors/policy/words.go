@@ -1,0 +1,267 @@
+package policy
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// word is a shell word as Bash and Zsh both read it: quotes are gone, nothing
+// in it expands but a leading ~ and file name patterns.
+type word struct {
+	text  string
+	glob  bool // has an unquoted *, ? or [
+	lead  bool // starts with one, so that it may expand to a flag
+	bare  bool // spelled without quotes, backslashes or expansions
+	tilde bool // starts with the home directory
+}
+
+// readWord decodes w, or says why it cannot be known what w stands for.
+func readWord(w *syntax.Word, src string) (word, string) {
+	if lit := w.Parts[0]; len(w.Parts) == 1 {
+		if l, ok := lit.(*syntax.Lit); ok && plain(l.Value) {
+			return word{text: l.Value, bare: true}, ""
+		}
+	}
+	r := reader{src: src}
+	for i, part := range w.Parts {
+		if why := r.part(part, i == 0, i == len(w.Parts)-1); why != "" {
+			return word{}, why
+		}
+	}
+	r.out.text = r.text.String()
+	return r.out, ""
+}
+
+// plain reports whether an unquoted literal means itself in every shell.
+func plain(s string) bool {
+	if s == "" || s[0] == '~' || s[0] == '=' {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case strings.IndexByte("-_./,:=+@%", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// reader decodes the parts of one word.
+type reader struct {
+	src  string
+	text strings.Builder
+	out  word
+}
+
+func (r *reader) part(part syntax.WordPart, first, last bool) string {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		return r.unquoted(p.Value, first, last)
+	case *syntax.SglQuoted:
+		if p.Dollar {
+			return "$'…' hides what it stands for"
+		}
+		r.text.WriteString(p.Value)
+		return ""
+	case *syntax.DblQuoted:
+		if p.Dollar {
+			return `$"…" is translated before it is used`
+		}
+		return r.quoted(p)
+	case *syntax.ParamExp:
+		return r.param(p)
+	case *syntax.CmdSubst:
+		return "runs a command inside another"
+	case *syntax.ProcSubst:
+		return "runs a command as a file"
+	case *syntax.ArithmExp:
+		return "arithmetic can run commands"
+	case *syntax.ExtGlob:
+		return "Bash and Zsh read this pattern differently"
+	}
+	return "a form that nod does not know"
+}
+
+// param allows $? alone: it is a number, and every other expansion may hold
+// anything. Zsh goes on reading a subscript or a modifier after it.
+func (r *reader) param(p *syntax.ParamExp) string {
+	end := int(p.End().Offset())
+	next := byte(0)
+	if end < len(r.src) {
+		next = r.src[end]
+	}
+	if !p.Short || p.Param == nil || p.Param.Value != "?" || end != int(p.Pos().Offset())+2 || next == '[' || next == ':' {
+		return "a variable may hold anything"
+	}
+	r.text.WriteByte('0')
+	return ""
+}
+
+// unquoted decodes a literal outside quotes, where a backslash takes the
+// character after it literally.
+func (r *reader) unquoted(s string, first, last bool) string {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		atStart := first && i == 0
+		switch c {
+		case '\\':
+			i++
+			if i == len(s) {
+				return "ends in a backslash"
+			}
+			if s[i] != '\n' {
+				r.text.WriteByte(s[i])
+			}
+			continue
+		case '*', '?', '[':
+			r.out.glob = true
+			if r.text.Len() == 0 {
+				r.out.lead = true
+			}
+		case '~':
+			if why := r.tilde(s, i, atStart, last); why != "" {
+				return why
+			}
+		case '=':
+			if atStart {
+				return "Zsh replaces a leading = by a program's path"
+			}
+		case '{', '}':
+			n := upstream(s[i:], r.text.String())
+			if n == 0 {
+				return "braces expand to several words"
+			}
+			r.text.WriteString(s[i : i+n])
+			i += n - 1
+			continue
+		case '!':
+			// An interactive shell replaces !x by an earlier command.
+			if i+1 < len(s) && s[i+1] != '=' || i+1 == len(s) && !last {
+				return "! may recall an earlier command"
+			}
+		case '$', '`', '(', ')', '<', '>', '|', '&', ';', '\n':
+			return "an expansion that nod does not know"
+		}
+		r.text.WriteByte(c)
+	}
+	return ""
+}
+
+// upstream is the length of {word} at the start of s where it follows @, as in
+// HEAD@{1}; such braces hold no list and do not expand.
+func upstream(s, before string) int {
+	end := strings.IndexByte(s, '}')
+	if !strings.HasSuffix(before, "@") || s[0] != '{' || end < 2 {
+		return 0
+	}
+	for _, c := range []byte(s[1:end]) {
+		if !isAlnum(c) && c != '-' {
+			return 0
+		}
+	}
+	return end + 1
+}
+
+func (r *reader) tilde(s string, i int, atStart, last bool) string {
+	if !atStart {
+		if i == 0 || s[i-1] == '=' || s[i-1] == ':' {
+			return "Bash and Zsh read this ~ differently"
+		}
+		return ""
+	}
+	if len(s) > 1 && s[1] != '/' || len(s) == 1 && !last {
+		return "~ with a name stands for a directory that nod does not know"
+	}
+	r.out.tilde = true
+	return ""
+}
+
+// quoted decodes what stands between double quotes.
+func (r *reader) quoted(d *syntax.DblQuoted) string {
+	for i, part := range d.Parts {
+		lit, ok := part.(*syntax.Lit)
+		if !ok {
+			if why := r.part(part, false, false); why != "" {
+				return why
+			}
+			continue
+		}
+		s := lit.Value
+		for j := 0; j < len(s); j++ {
+			next := byte(0)
+			if j+1 < len(s) {
+				next = s[j+1]
+			}
+			if next == 0 && i+1 < len(d.Parts) {
+				if l, ok := d.Parts[i+1].(*syntax.Lit); ok && l.Value != "" {
+					next = l.Value[0]
+				}
+			}
+			end := next == 0 && i == len(d.Parts)-1
+			switch s[j] {
+			case '\\':
+				switch {
+				case j+1 == len(s):
+				case next == '$' || next == '`' || next == '"' || next == '\\':
+					j++
+				case next == '\n':
+					j++
+					continue
+				}
+			case '$':
+				// Zsh has $+name, $^name, $=name and $~name as well.
+				if !end && next != ' ' && next != '\\' && next != '|' && next != ')' {
+					return "a variable may hold anything"
+				}
+			case '!':
+				if !r.harmlessBang(next, end, int(d.End().Offset())) {
+					return "! may recall an earlier command"
+				}
+			case '`':
+				return "runs a command inside another"
+			}
+			r.text.WriteByte(s[j])
+		}
+	}
+	return ""
+}
+
+// harmlessBang reports whether a ! in double quotes means itself in an
+// interactive shell too. Zsh swallows the quote in !", which changes nothing
+// where no other quote follows: the line is then left open.
+func (r *reader) harmlessBang(next byte, end bool, quoteEnd int) bool {
+	if end {
+		return quoteEnd <= len(r.src) && !strings.ContainsAny(r.src[quoteEnd:], `"'`+"`")
+	}
+	return next == ' ' || next == '\t' || next == '\n' || next == '='
+}
+
+func isAlnum(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// visible says which character of s does not show, repaints what shows, or
+// shows as another one; "" if there is none.
+func visible(s string) string {
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+				return "holds a control character"
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError || unicode.In(r, unicode.C, unicode.Z) || !unicode.IsGraphic(r) {
+			return "holds an invisible character"
+		}
+		i += n
+	}
+	return ""
+}
