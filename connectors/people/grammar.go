@@ -33,7 +33,8 @@ const (
 )
 
 // NewCode is a random code for one prompt in one chat, unlike those taken. It
-// says nothing about the request: an agent could choose a request to fit it.
+// is not made from the request: an agent could search for a request whose code
+// a person is about to type.
 func NewCode(taken func(code string) bool) string {
 	for {
 		code := make([]byte, 0, CodeLength)
@@ -141,8 +142,8 @@ func Again(open []string) string {
 }
 
 // Answer makes the answer to p that said stands for: an offered option that
-// allows once, or one that denies once. Where p offers none to deny with, a no
-// cancels; where it offers none to allow once with, ok is false and nothing
+// allows once, or one that denies once. Where p offers none that denies once,
+// a no cancels. Where it offers none that allows once, ok is false and nothing
 // may be answered: a yes never chooses another option.
 func (said Said) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
 	a = schemas.Answer{

@@ -3,7 +3,7 @@ package people
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -82,33 +82,30 @@ func fieldsOf(raw json.RawMessage) ([]field, error) {
 		return nil, nil
 	}
 	if raw[0] != '{' || !json.Valid(raw) {
-		return nil, fmt.Errorf("not an object")
+		return nil, errors.New("not an object")
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := dec.Token(); err != nil {
-		return nil, fmt.Errorf("not an object")
-	}
+	_, err := dec.Token()
 	var fields []field
 	seen := map[string]bool{}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return nil, fmt.Errorf("not an object")
+	for err == nil && dec.More() {
+		var f field
+		var name json.Token
+		if name, err = dec.Token(); err != nil {
+			break
 		}
-		f := field{name: name.(string)}
-		if err := dec.Decode(&f.raw); err != nil {
-			return nil, fmt.Errorf("not an object")
-		}
-		if seen[f.name] {
-			return nil, fmt.Errorf("it names a field twice")
-		}
-		if strings.ContainsRune(f.name, utf8.RuneError) {
-			return nil, fmt.Errorf("a field's name is no text")
+		f.name, _ = name.(string)
+		err = dec.Decode(&f.raw)
+		switch {
+		case seen[f.name]:
+			return nil, errors.New("it names a field twice")
+		case strings.ContainsRune(f.name, utf8.RuneError):
+			return nil, errors.New("a field's name is no text")
 		}
 		seen[f.name] = true
 		fields = append(fields, f)
 	}
-	return fields, nil
+	return fields, err
 }
 
 // textOf returns the text that raw holds. It is false for what is no text, and
@@ -134,18 +131,14 @@ func hasHalfPair(raw []byte) bool {
 	return false
 }
 
-// maxIndented is how deeply nested JSON is still indented: the blanks grow with
-// the square of the depth.
+// maxIndented is how deeply nested JSON is still set out: beyond that, blanks
+// and rows of single brackets would bury what it says.
 const maxIndented = 10
 
 // jsonLines shows JSON value by value, everything in it as it was sent.
 func jsonLines(raw json.RawMessage) []string {
-	indent := "  "
-	if depth(raw) > maxIndented {
-		indent = ""
-	}
 	var buf bytes.Buffer
-	if json.Indent(&buf, raw, "", indent) != nil {
+	if depth(raw) > maxIndented || json.Indent(&buf, raw, "", "  ") != nil {
 		return Lines(string(raw))
 	}
 	// The line breaks are nod's own here: inside JSON's strings they are \n.
@@ -156,15 +149,20 @@ func jsonLines(raw json.RawMessage) []string {
 	return all
 }
 
-// depth is how deeply raw nests, or more where brackets stand in its strings.
+// depth is how deeply raw nests; brackets in its texts do not count.
 func depth(raw []byte) int {
-	deepest, now := 0, 0
-	for _, b := range raw {
-		switch b {
-		case '{', '[':
+	deepest, now, inText := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch b := raw[i]; {
+		case b == '"':
+			inText = !inText
+		case inText && b == '\\':
+			i++
+		case inText:
+		case b == '{', b == '[':
 			now++
 			deepest = max(deepest, now)
-		case '}', ']':
+		case b == '}', b == ']':
 			now--
 		}
 	}

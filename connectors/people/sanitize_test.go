@@ -80,20 +80,26 @@ func TestLinesKeepBreaksApart(t *testing.T) {
 	}
 }
 
-// Every character, alone and between letters, shows and can be read back. The
-// planes that hold nothing but unassigned or private characters are left out.
+// Every character shows and can be read back. Left out are the long stretches
+// of ideographs, syllables, unassigned and private characters.
 func TestEveryCharacterShows(t *testing.T) {
 	const block = 0x100
 	for first := rune(0); first <= unicode.MaxRune; first += block {
 		switch first {
-		case 0x40000:
+		case 0x3500:
+			first = 0x9F00
+		case 0xAD00:
+			first = 0xD700
+		case 0x20100:
+			first = 0x2F800
+		case 0x2FB00:
 			first = 0xE0000
 		case 0xE1000:
 			first = unicode.MaxRune + 1 - block
 		}
 		var in strings.Builder
 		for r := first; r < first+block; r++ {
-			fmt.Fprintf(&in, "%ca%cb\n", r, r)
+			fmt.Fprintf(&in, "a%cb\n", r)
 		}
 		out := Line(in.String())
 		requireVisible(t, out)
@@ -119,7 +125,7 @@ func TestMixtures(t *testing.T) {
 		"\u093c", "क", "\u094d", "\u212a", "\xff", "\xed\xa0\x80", "\ufffd", "\U000E0041", "\ufe0f", "👍", "漢", "\u00a0", "\u3164", "$", "%",
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 4_000 {
+	for range 600 {
 		var in strings.Builder
 		for range random.IntN(24) {
 			in.WriteString(strings.Repeat(pieces[random.IntN(len(pieces))], 1+random.IntN(3)*random.IntN(14)))
