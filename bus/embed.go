@@ -60,8 +60,8 @@ type Server struct {
 
 // Embed starts a server and returns it ready for connections. A data directory
 // that is in use, or cannot be written, and whatever else keeps the server from
-// starting is one line; nothing is left running then. ctx ends the wait, not the
-// server.
+// starting is one line, and nothing is left running then. ctx ends the start, not
+// the server.
 func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	o.Host = cmp.Or(o.Host, "127.0.0.1")
 	lock, err := lockDir(o.DataDir)
@@ -92,22 +92,14 @@ func startEmbedded(ctx context.Context, o EmbedOptions) (*server.Server, error) 
 	bridge := &natsLog{log: cmp.Or(o.Log, slog.Default()), fatal: make(chan error, 1)}
 	ns.SetLoggerV2(bridge, false, false, false)
 
-	started := make(chan struct{})
-	go func() { ns.Start(); close(started) }()
-	select {
-	case <-started:
-	case <-ctx.Done(): // Start cannot be interrupted, only followed by Shutdown
-		<-started
-		err = ctx.Err()
-	}
-	if err == nil {
-		err = listening(ctx, ns, bridge.fatal)
-	}
+	ns.Start() // cannot be interrupted
+	err = listening(ctx, ns, bridge.fatal)
 	if err != nil {
 		ns.Shutdown()
 		ns.WaitForShutdown()
 		return nil, fmt.Errorf("start the embedded NATS server: %w", err)
 	}
+	bridge.started.Store(true)
 	return ns, nil
 }
 

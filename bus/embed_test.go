@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -147,91 +146,6 @@ func TestEmbedRefusesWithOneLine(t *testing.T) {
 	})
 }
 
-func TestSecondServerOnOneDirectory(t *testing.T) {
-	dir := t.TempDir()
-	s := embed(t, bus.EmbedOptions{DataDir: dir})
-	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir})
-	require.ErrorIs(t, err, bus.ErrInUse)
-	requireOneLine(t, err, dir, fmt.Sprintf("process %d", os.Getpid()), s.URL(), "--data")
-
-	require.NoError(t, os.Remove(filepath.Join(dir, "run.json")))
-	_, err = bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir})
-	requireOneLine(t, err, dir, "another nod", "--data")
-	require.NoError(t, s.Close())
-}
-
-const childDir = "NOD_TEST_EMBED_CHILD"
-
-// TestEmbedChild is the process that TestKilledServer kills.
-func TestEmbedChild(t *testing.T) {
-	dir := os.Getenv(childDir)
-	if dir == "" {
-		t.Skip("runs only as the child process of TestKilledServer")
-	}
-	s := embed(t, bus.EmbedOptions{DataDir: dir})
-	nc, err := nats.Connect("", s.InProcess())
-	require.NoError(t, err)
-	js, err := jetstream.New(nc)
-	require.NoError(t, err)
-	_, err = js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}})
-	require.NoError(t, err)
-	for i := 0; ; i++ {
-		if _, err = js.Publish(t.Context(), "s", fmt.Append(nil, i)); err != nil {
-			return
-		}
-		fmt.Println("acknowledged", i)
-	}
-}
-
-// A server that is killed while it writes frees its directory with its life,
-// leaves a run.json that is known to be stale, and lost nothing acknowledged.
-func TestKilledServer(t *testing.T) {
-	dir := t.TempDir()
-	child := exec.Command(os.Args[0], "-test.run=^TestEmbedChild$", "-test.v")
-	child.Env = append(os.Environ(), childDir+"="+dir)
-	out, err := child.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, child.Start())
-	acknowledged := readUntil(t, out, "acknowledged 100\n")
-
-	_, err = bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir})
-	require.ErrorIs(t, err, bus.ErrInUse)
-	requireOneLine(t, err, fmt.Sprintf("process %d", child.Process.Pid))
-	_, err = bus.ReadRun(dir)
-	require.NoError(t, err)
-
-	require.NoError(t, child.Process.Kill())
-	rest, err := io.ReadAll(out)
-	require.NoError(t, err)
-	require.Error(t, child.Wait())
-	acknowledged += strings.Count(string(rest), "acknowledged")
-
-	_, err = bus.ReadRun(dir)
-	require.ErrorIs(t, err, bus.ErrNotRunning)
-	requireOneLine(t, err, fmt.Sprintf("process %d is gone", child.Process.Pid))
-
-	s := embed(t, bus.EmbedOptions{DataDir: dir})
-	defer s.Close()
-	nc, err := nats.Connect("", s.InProcess())
-	require.NoError(t, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	require.NoError(t, err)
-	stream, err := js.Stream(t.Context(), "s")
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, int(stream.CachedInfo().State.Msgs), acknowledged)
-}
-
-func readUntil(t *testing.T, r io.Reader, line string) int {
-	t.Helper()
-	var seen bytes.Buffer
-	for !strings.Contains(seen.String(), line) {
-		_, err := io.CopyN(&seen, r, 1)
-		require.NoError(t, err, seen.String())
-	}
-	return strings.Count(seen.String(), "acknowledged")
-}
-
 // The server quotes what it cannot parse, which may be anything.
 func TestServerLogTellsNoPayload(t *testing.T) {
 	log := &syncBuffer{}
@@ -267,25 +181,8 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-func TestRunFileThatCannotBeTrusted(t *testing.T) {
-	for content, want := range map[string]string{
-		"":                            "damaged",
-		`{"url":"nats://x"}`:          "damaged",
-		`{"url":"nats://x","pid":-1}`: "damaged",
-	} {
-		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "run.json"), []byte(content), 0o600))
-		_, err := bus.ReadRun(dir)
-		requireOneLine(t, err, want)
-		require.NoError(t, embed(t, bus.EmbedOptions{DataDir: dir}).Close(), "a start replaces it")
-	}
-	_, err := bus.ReadRun(filepath.Join(t.TempDir(), "none"))
-	require.ErrorIs(t, err, bus.ErrNotRunning)
-	requireOneLine(t, err, "nod up")
-}
-
 func TestFilesAreForTheirOwnerAlone(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
+	dir := filepath.Join(t.TempDir(), `my "data" \n`)
 	s := embed(t, bus.EmbedOptions{DataDir: dir})
 	defer s.Close()
 	for name, mode := range map[string]os.FileMode{"": 0o700, "lock": 0o600, "run.json": 0o600} {

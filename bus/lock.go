@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/gofrs/flock"
 )
@@ -47,14 +46,13 @@ func unwritable(dir string, err error) error {
 	return fmt.Errorf("the data directory %s cannot be used: %w: fix its permissions, or name another with --data", dir, err)
 }
 
-func inUse(dir string) error {
-	who := "another nod"
-	if run, err := ReadRun(dir); err == nil {
-		who = fmt.Sprintf("process %d on %s", run.PID, run.URL)
-	}
-	return fmt.Errorf("the data directory %s is in use by %s: %w: stop that one, or name another directory with --data",
-		dir, who, ErrInUse)
-}
-
 // ErrInUse is in the error of a data directory that a running server holds.
-var ErrInUse error = syscall.EBUSY
+var ErrInUse = errors.New("in use by a running nod")
+
+func inUse(dir string) error {
+	who := ""
+	if run, err := ReadRun(dir); err == nil {
+		who = fmt.Sprintf(" (process %d on %s)", run.PID, run.URL)
+	}
+	return fmt.Errorf("the data directory %s is %w%s: stop that one, or name another directory with --data", dir, ErrInUse, who)
+}

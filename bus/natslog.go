@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 )
 
 // natsLog hands the server's log to slog. The server quotes what it cannot
 // parse; natsLog leaves those quotes out, as they may be anybody's payload.
 type natsLog struct {
-	log   *slog.Logger
-	fatal chan error // the first reason not to start
+	log     *slog.Logger
+	fatal   chan error // the first reason not to start
+	started atomic.Bool
 }
 
 func (l *natsLog) Noticef(format string, v ...any) {
@@ -34,13 +36,17 @@ func (l *natsLog) Errorf(format string, v ...any) {
 	l.write(level, format, v)
 }
 
-// Fatalf does not end the process: whoever embedded the server is told.
+// Fatalf does not end the process: whoever starts the server is told, and the
+// log once it runs.
 func (l *natsLog) Fatalf(format string, v ...any) {
-	select {
-	case l.fatal <- errors.New(redacted(format, v)):
-	default:
-		l.write(slog.LevelError, format, v)
+	if !l.started.Load() {
+		select {
+		case l.fatal <- errors.New(redacted(format, v)):
+			return
+		default: // one reason is enough to give up, the others are logged
+		}
 	}
+	l.write(slog.LevelError, format, v)
 }
 
 func (l *natsLog) Debugf(format string, v ...any) { l.write(slog.LevelDebug, format, v) }

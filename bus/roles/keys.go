@@ -70,8 +70,11 @@ func (k *Keys) Add(id ID) (User, error) {
 // Ensure makes those keys that are not there yet and reads all of them back.
 func (k *Keys) Ensure(ids ...ID) error {
 	for _, id := range ids {
-		_, err := k.Add(id)
-		if errors.Is(err, fs.ErrExist) {
+		_, err := k.User(id)
+		if errors.Is(err, fs.ErrNotExist) {
+			_, err = k.Add(id)
+		}
+		if errors.Is(err, fs.ErrExist) { // made in between, by another first start
 			_, err = k.User(id)
 		}
 		if err != nil {
