@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -73,6 +74,12 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 		return nil, errors.Join(err, lock.release())
 	}
 	s := &Server{nats: ns, url: dialURL(ns.Addr().(*net.TCPAddr)), lock: lock, dir: o.DataDir}
+	// A lock that nobody refers to is closed by the garbage collector, and free:
+	// it is held for as long as the server runs, whatever the caller keeps.
+	go func() {
+		ns.WaitForShutdown()
+		runtime.KeepAlive(lock)
+	}()
 	run := Run{URL: s.url, PID: os.Getpid(), Started: time.Now().UTC(), Version: o.Version}
 	if err := run.write(o.DataDir); err != nil {
 		return nil, errors.Join(err, s.Close())
