@@ -40,9 +40,7 @@ func (p *Policy) gather(file *syntax.File, src string, pl *place) *facts {
 		if ownText.MatchString(src) {
 			f.own = "agents may not run nod commands that decide, grant or configure"
 		}
-		for _, w := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) }) {
-			f.words = append(f.words, w)
-		}
+		f.words = append(f.words, strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) })...)
 		for line := range strings.FieldsFuncSeq(src, func(r rune) bool { return strings.ContainsRune("\n;|&()`{}", r) }) {
 			if argv := strings.Fields(line); len(argv) > 0 {
 				f.addArgv(argv)
