@@ -31,7 +31,7 @@ func Hear(d *schemas.Decision, r *schemas.Request, timeout time.Duration) Heard 
 	case schemas.Cancelled:
 		heard.Text = said("Dismissed without an answer", d)
 	case schemas.TimedOut:
-		heard.Text = "Permission request timed out after " + Words(timeout) + "."
+		heard.Text = "Permission request timed out after " + schemas.Words(timeout) + "."
 	case schemas.Withdrawn:
 		heard.Text = "Permission request was withdrawn."
 	default:
@@ -46,7 +46,7 @@ func hearPermission(d *schemas.Decision, r *schemas.Request, timeout time.Durati
 	case schemas.Allowed:
 		return Heard{Allowed: true, Text: "Permission granted for " + what + "."}
 	case schemas.TimedOut:
-		return Heard{IsError: true, Text: "Permission request timed out after " + minutes(timeout)}
+		return Heard{IsError: true, Text: "Permission request timed out after " + schemas.Minutes(timeout)}
 	case schemas.Withdrawn:
 		return Heard{IsError: true, Text: "Permission request was withdrawn"}
 	}
@@ -100,12 +100,4 @@ func Access(tags []string) string {
 		return strings.Join(all[:n-1], ", ") + " and " + all[n-1]
 	}
 	return strings.Join(all, "")
-}
-
-// minutes is Words, but in minutes where they are whole, as they were asked for.
-func minutes(d time.Duration) string {
-	if d = d.Round(time.Second); d >= time.Minute && d%time.Minute == 0 {
-		return count(int(d/time.Minute), "minute")
-	}
-	return Words(d)
 }
