@@ -236,24 +236,25 @@ func sessionFilter(session string) string {
 }
 
 // Outbox delivers every record's newest version, at least once, to one of the
-// engines. Versions that were overtaken before delivery are skipped.
-func (r *Records) Outbox(ctx context.Context) (*Queue, error) {
+// engines, and to another when it is not done within ackWait. Versions that
+// were overtaken before delivery are skipped.
+func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
 		FilterSubject: recordPrefix + ">",
 		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       30 * time.Second,
+		AckWait:       ackWait,
 		MaxAckPending: 512,
 	})
 }
 
-// Due delivers every fired timer, at least once, to one of the engines.
-func (r *Records) Due(ctx context.Context) (*Queue, error) {
+// Due delivers every fired timer like Outbox.
+func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-clock",
 		FilterSubject: duePrefix + ">",
 		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       30 * time.Second,
+		AckWait:       ackWait,
 		MaxAckPending: 512,
 	})
 }

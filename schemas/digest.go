@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/gowebpki/jcs"
 )
@@ -26,6 +27,10 @@ type asked struct {
 	Options       []Option        `json:"options,omitempty"`
 	Reason        string          `json:"reason,omitempty"`
 }
+
+// AnyDigest is the digest of a request that was withdrawn before it was asked:
+// what still arrives under its id is that request, whatever it asks.
+var AnyDigest = strings.Repeat("0", 2*sha256.Size)
 
 // Digest is the lower-case hexadecimal SHA-256 of the RFC 8785 form of what r
 // asks. Two requests that Decode accepted have the same digest only where they

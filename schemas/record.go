@@ -49,21 +49,23 @@ type Vote struct {
 // Record is a request's one key in pending_permissions: its bytes, routes,
 // votes, and its decision or none. It is the only write that an answer makes.
 type Record struct {
-	Type      string          `json:"type"`
-	Agent     string          `json:"agent"` // from the subject
-	User      string          `json:"user,omitempty"`
-	Request   json.RawMessage `json:"request"` // the bytes as asked
-	Digest    string          `json:"digest"`
-	Tier      Tier            `json:"tier"`
-	Risk      Risk            `json:"risk"`
-	Reasons   []string        `json:"reasons,omitempty"`
-	Deadline  time.Time       `json:"deadline"` // fixed when the request is made
-	NextEvent *Event          `json:"next_event,omitempty"`
-	Routes    []Route         `json:"routes"`
-	Votes     []Vote          `json:"votes"`
-	Joined    string          `json:"joined,omitempty"` // the identical request that decides this one
-	Joiners   []string        `json:"joiners"`          // the requests that this one decides
-	Decision  *Decision       `json:"decision"`
+	Type     string          `json:"type"`
+	Agent    string          `json:"agent"` // from the subject
+	User     string          `json:"user,omitempty"`
+	Request  json.RawMessage `json:"request"` // the bytes as asked
+	Digest   string          `json:"digest"`
+	Tier     Tier            `json:"tier"`
+	Risk     Risk            `json:"risk"`
+	Reasons  []string        `json:"reasons,omitempty"`
+	Deadline time.Time       `json:"deadline"` // fixed when the request is made
+	// TimeoutSeconds is how long the request could wait, to be told when it has.
+	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
+	NextEvent      *Event    `json:"next_event,omitempty"`
+	Routes         []Route   `json:"routes"`
+	Votes          []Vote    `json:"votes"`
+	Joined         string    `json:"joined,omitempty"` // the identical request that decides this one
+	Joiners        []string  `json:"joiners"`          // the requests that this one decides
+	Decision       *Decision `json:"decision"`
 }
 
 // Terminal reports whether the record has its decision.

@@ -190,7 +190,7 @@ func (e *Engine) throughRecord(ctx context.Context, c *bus.Call, a *asked) error
 }
 
 func (e *Engine) createDecided(ctx context.Context, c *bus.Call, a *asked, revision uint64) error {
-	entry := bus.Entry{Key: a.key(), Record: a.record(), Revision: revision}
+	entry := bus.Entry{Key: a.key(), Record: a.record(e.clock.now()), Revision: revision}
 	entry.Record.Decision = e.byPolicy(a)
 	_, err := e.store.Records.CreateDecided(ctx, entry)
 	if errors.Is(err, bus.ErrMoved) {
@@ -203,17 +203,19 @@ func (e *Engine) createDecided(ctx context.Context, c *bus.Call, a *asked, revis
 	return nil
 }
 
-func (a *asked) record() schemas.Record {
+// record is one of a request that does not wait: its deadline is now.
+func (a *asked) record(now time.Time) schemas.Record {
 	return schemas.Record{
 		Type: schemas.TypeRecord, Agent: a.agent, User: a.request.User, Request: a.bytes, Digest: a.digest,
-		Risk: a.verdict.Risk, Reasons: a.verdict.Reasons,
+		Risk: a.verdict.Risk, Reasons: a.verdict.Reasons, Tier: schemas.TierRequest, Deadline: now,
 		Routes: []schemas.Route{}, Votes: []schemas.Vote{}, Joiners: []string{},
 	}
 }
 
 // create stores the request for a person to decide, and answers its receipt.
 func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uint64) error {
-	rec := a.record()
+	now := e.clock.now()
+	rec := a.record(now)
 	var err error
 	if rec.Routes, err = e.routes(ctx, a.under.settings); err != nil {
 		return err
@@ -222,7 +224,7 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	if rec.Tier, timeout, err = e.tier(ctx, a); err != nil {
 		return err
 	}
-	rec.Deadline = e.clock.now().Add(timeout).Truncate(time.Millisecond)
+	rec.Deadline, rec.TimeoutSeconds = now.Add(timeout).Truncate(time.Millisecond), int(timeout/time.Second)
 	rec.NextEvent = &schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
 	seq, err := e.store.Records.Create(ctx, a.key(), rec, revision)
 	if errors.Is(err, bus.ErrMoved) {
@@ -254,7 +256,7 @@ func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.
 	switch rec := &entry.Record; {
 	case rec.Agent != a.agent:
 		return notFound(a.key())
-	case rec.Digest != a.digest && rec.Digest != "": // a withdrawal that came first matches any
+	case rec.Digest != a.digest && rec.Digest != schemas.AnyDigest: // a withdrawal that came first matches any
 		return reused(a.key())
 	case rec.Terminal():
 		return e.tell(c, entry)

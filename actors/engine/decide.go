@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
@@ -101,7 +102,7 @@ func routed(rec *schemas.Record, connector, userID string) bool {
 // A late answer makes the clock's.
 func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*schemas.Decision, error) {
 	rec := &entry.Record
-	if a.Digest != rec.Digest && rec.Digest != "" {
+	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
 		err := schemas.Errorf(schemas.CodeStale, "the answer is to another request than the one that is open under this id: look again")
 		return nil, err.WithDecision(rec.Decision)
 	}
@@ -146,9 +147,14 @@ func requestOf(rec *schemas.Record) (schemas.Request, error) {
 	return r, nil
 }
 
-// expired is what the clock decides.
+// expired is what the clock decides, in the words that the asker reads.
 func (e *Engine) expired(rec *schemas.Record, r *schemas.Request) *schemas.Decision {
-	return e.decision(r, rec.Digest, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
+	d := e.decision(r, rec.Digest, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
+	waited := time.Duration(rec.TimeoutSeconds) * time.Second
+	if d.Message = "Permission request timed out after " + schemas.Words(waited) + "."; r.Kind == schemas.KindPermission {
+		d.Message = "Permission request timed out after " + schemas.Minutes(waited)
+	}
+	return d
 }
 
 // answered tells the person how it ended: their own answer, or one that said
@@ -236,10 +242,9 @@ func (e *Engine) withdrawUnknown(ctx context.Context, c *bus.Call, agent string,
 	if err != nil {
 		return fmt.Errorf("encode the withdrawal of %s: %w", key, err)
 	}
-	a := asked{agent: agent, bytes: request}
-	entry := bus.Entry{Key: key, Record: a.record(), Revision: revision}
-	entry.Record.Risk, entry.Record.Tier, entry.Record.Deadline = schemas.RiskLow, schemas.TierRequest, e.clock.now()
-	entry.Record.Decision = e.withdrawal(agent, w, "")
+	a := asked{agent: agent, bytes: request, digest: schemas.AnyDigest}
+	entry := bus.Entry{Key: key, Record: a.record(e.clock.now()), Revision: revision}
+	entry.Record.Risk, entry.Record.Decision = schemas.RiskLow, e.withdrawal(agent, w, a.digest)
 	_, err = e.store.Records.CreateDecided(ctx, entry)
 	if errors.Is(err, bus.ErrMoved) {
 		if entry, err = e.store.Records.Get(ctx, key); err == nil {

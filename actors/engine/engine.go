@@ -5,6 +5,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,13 @@ type Options struct {
 	Version     string
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
-	Log          *slog.Logger
+	// Lease is how long a client or a worker counts as there after it last said
+	// so; 0 is 30 s. The broker ends it, whoever is alive.
+	Lease time.Duration
+	// AckWait is how long an engine may take over a change or a timer before
+	// another gets it; 0 is 30 s. It is the queues' own: all engines give the same.
+	AckWait time.Duration
+	Log     *slog.Logger
 }
 
 const (
@@ -67,6 +74,7 @@ type Engine struct {
 // Start opens the stores, making what is missing, and serves. It waits for
 // JetStream as long as ctx allows.
 func Start(ctx context.Context, o Options) (*Engine, error) {
+	o.Lease, o.AckWait = cmp.Or(o.Lease, 30*time.Second), cmp.Or(o.AckWait, 30*time.Second)
 	e := &Engine{Options: o}
 	var err error
 	if e.store, err = bus.OpenStore(ctx, o.Store, o.Replicas); err != nil {
@@ -100,10 +108,10 @@ func (e *Engine) run(ctx context.Context) error {
 	e.every(background, sweepEvery, e.sweep)
 	e.tasks.Go(func() { e.sweep(background) })
 	for _, q := range []struct {
-		open   func(context.Context) (*bus.Queue, error)
+		open   func(context.Context, time.Duration) (*bus.Queue, error)
 		handle func(*bus.Delivery)
 	}{{e.store.Records.Outbox, e.takeVersion}, {e.store.Records.Due, e.takeDue}} {
-		queue, err := q.open(ctx)
+		queue, err := q.open(ctx, e.AckWait)
 		if err != nil {
 			return err
 		}

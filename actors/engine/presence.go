@@ -3,15 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
-
-// lease is how long a client or a worker counts as there after it last said
-// so. The broker ends it, whoever is alive.
-const lease = 30 * time.Second
 
 func lockKey(session string) string           { return "lock." + session }
 func clientKey(session, client string) string { return "client." + session + "." + client }
@@ -57,8 +52,8 @@ func (e *Engine) hold(ctx context.Context, p *schemas.Presence, mine schemas.Loc
 	case ours && (p.Op == schemas.PresenceUnlock || p.Op == schemas.PresenceLeave):
 		return schemas.Lock{Type: schemas.TypeLock}, e.store.Presence.Remove(ctx, lockKey(p.SessionID), revision)
 	case ours && p.Op != schemas.PresenceJoin, free && p.Op == schemas.PresenceLock:
-		mine.LeaseUntil = e.clock.now().Add(lease)
-		_, err = e.store.Presence.Put(ctx, lockKey(p.SessionID), mine, revision, lease)
+		mine.LeaseUntil = e.clock.now().Add(e.Lease)
+		_, err = e.store.Presence.Put(ctx, lockKey(p.SessionID), mine, revision, e.Lease)
 		return mine, err
 	case free:
 		return schemas.Lock{Type: schemas.TypeLock}, nil
@@ -81,7 +76,7 @@ func (e *Engine) attend(ctx context.Context, p *schemas.Presence, mine schemas.L
 		}
 		return e.store.Presence.Remove(ctx, key, revision)
 	}
-	mine.Granted, mine.LeaseUntil = false, e.clock.now().Add(lease)
-	_, err = e.store.Presence.Put(ctx, key, mine, revision, lease)
+	mine.Granted, mine.LeaseUntil = false, e.clock.now().Add(e.Lease)
+	_, err = e.store.Presence.Put(ctx, key, mine, revision, e.Lease)
 	return err
 }

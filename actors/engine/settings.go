@@ -45,6 +45,7 @@ func compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 // force as empty ones: nobody may answer then.
 func (e *Engine) readSettings(ctx context.Context) error {
 	read := time.Now()
+	old := e.settings.current.Load() // before reading: a slower reader must not bring back older settings
 	data, revision, err := e.store.Settings.Document(ctx, settingsKey)
 	if errors.Is(err, bus.ErrNotFound) {
 		data, err = []byte("{}"), nil
@@ -52,7 +53,6 @@ func (e *Engine) readSettings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	old := e.settings.current.Load()
 	if old != nil && old.revision == revision {
 		same := *old
 		same.read = read

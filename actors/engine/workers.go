@@ -16,7 +16,7 @@ func (e *Engine) register(ctx context.Context, c *bus.Call) error {
 	if err := schemas.Decode(c.Data, &r); err != nil {
 		return err
 	}
-	until := e.clock.now().Add(lease)
+	until := e.clock.now().Add(e.Lease)
 	worker := schemas.Registered{Type: schemas.TypeRegistered, LeaseUntil: until}
 	key := "worker." + connector + "." + r.WorkerID
 	for {
@@ -37,7 +37,7 @@ func (e *Engine) register(ctx context.Context, c *bus.Call) error {
 					return err
 				}
 			}
-			_, err = e.store.Presence.Put(ctx, key, worker, revision, lease)
+			_, err = e.store.Presence.Put(ctx, key, worker, revision, e.Lease)
 		}
 		if errors.Is(err, bus.ErrMoved) {
 			continue

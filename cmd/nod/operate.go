@@ -148,7 +148,7 @@ func (c *sessionSetCmd) Run(e *env) error {
 		return errors.New("nothing to set: name --timeout D")
 	}
 	if *c.Timeout < 0 || *c.Timeout > schemas.MaxTimeout || *c.Timeout%time.Second != 0 {
-		return fmt.Errorf("--timeout is %s: use whole seconds, up to %s", *c.Timeout, people.Words(schemas.MaxTimeout))
+		return fmt.Errorf("--timeout is %s: use whole seconds, up to %s", *c.Timeout, schemas.Words(schemas.MaxTimeout))
 	}
 	seconds := int(*c.Timeout / time.Second)
 	change.TimeoutSeconds = &seconds
@@ -175,7 +175,7 @@ func (e *env) printSession(s schemas.Session, asJSON bool) error {
 		agent = "(nobody has asked in it yet)"
 	}
 	if s.TimeoutSeconds > 0 {
-		timeout = people.Words(time.Duration(s.TimeoutSeconds) * time.Second)
+		timeout = schemas.Words(time.Duration(s.TimeoutSeconds) * time.Second)
 	}
 	fmt.Fprintf(e.stdout, "session  %s\nagent    %s\ntimeout  %s\nsince    %s\n", s.SessionID, people.Line(agent), timeout, s.CreatedAt.Local().Format(time.DateTime))
 	return nil

@@ -151,7 +151,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	}
 	at := p.Deadline.UTC().Format("2006-01-02 15:04:05 UTC")
 	if left := p.Deadline.Sub(now); left > 0 {
-		return []string{at + ", in " + Roughly(left), then}
+		return []string{at + ", in " + schemas.Roughly(left), then}
 	}
 	return []string{at + ", which has passed", then}
 }
