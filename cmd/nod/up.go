@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nodbus/nod/actors"
@@ -154,8 +155,8 @@ func readSettings(path, dir string) ([]byte, error) {
 		path = filepath.Join(dir, "settings.json")
 	}
 	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && !named {
-		return nil, nil
+	if !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
+		return nil, nil // what is wrong with the directory is said by whoever needs it
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the settings: %w", err)

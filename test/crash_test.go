@@ -1,0 +1,231 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// binary is nod, built once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "nod-test-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "nod")
+	out, err := exec.Command("go", "build", "-o", path, "../cmd/nod").CombinedOutput()
+	if err != nil {
+		return "", &exec.ExitError{Stderr: out}
+	}
+	return path, nil
+})
+
+// machine is a data directory and the nod that runs on it as a process.
+type machine struct {
+	t   *testing.T
+	dir string
+	nod string
+	up  *exec.Cmd
+}
+
+func newMachine(t *testing.T) *machine {
+	path, err := binary()
+	require.NoError(t, err)
+	return &machine{t: t, dir: t.TempDir(), nod: path}
+}
+
+func (m *machine) command(args ...string) *exec.Cmd {
+	c := exec.Command(m.nod, args...)
+	c.Env = append(os.Environ(), "NOD_DATA="+m.dir, "NOD_URL=", "NOD_CREDS=")
+	return c
+}
+
+// start runs nod up until it says that it is up.
+func (m *machine) start(args ...string) {
+	m.up = m.command(append([]string{"up", "-q", "--listen", "127.0.0.1:0"}, args...)...)
+	out, err := m.up.StdoutPipe()
+	require.NoError(m.t, err)
+	var errs bytes.Buffer
+	m.up.Stderr = &errs
+	require.NoError(m.t, m.up.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(m.t, err, "nod up said: %s", &errs)
+	require.Contains(m.t, line, "nod is up on")
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	m.t.Cleanup(m.kill)
+}
+
+// kill ends nod at once, as a power cut would.
+func (m *machine) kill() {
+	_ = m.up.Process.Kill() // it may have ended
+	_ = m.up.Wait()
+}
+
+// run runs a command of nod's and returns what it printed and its exit code.
+func (m *machine) run(args ...string) (stdout, stderr string, code int) {
+	c := m.command(args...)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	err := c.Run()
+	if _, ok := err.(*exec.ExitError); err != nil && !ok {
+		require.NoError(m.t, err)
+	}
+	return out.String(), errs.String(), c.ProcessState.ExitCode()
+}
+
+func ask(session, id string) []string {
+	return []string{"ask", "--session", session, "--id", id, "--tool", "Frobnicate", "--input", `{"n":1}`, "--json"}
+}
+
+// kill -9 of everything at random moments of a request's life: afterwards the
+// request is pending with its old deadline, or has its one decision, or was
+// never acknowledged; and whoever asks again gets it.
+func TestKillNine(t *testing.T) {
+	kills := 50
+	if testing.Short() {
+		kills = 8
+		t.Log("the short form: 8 kills in place of 50")
+	}
+	m := newMachine(t)
+	m.start()
+	said := map[string]int{}
+	for n := range kills {
+		id := "kill-" + strings.Repeat("x", n/10) + string(rune('a'+n%10)) + "-tool"
+		var asked, answered, decided string
+		var receiptCode, answerCode int
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			asked, _, receiptCode = m.run(append(ask("kill", id), "--async")...)
+			if receiptCode == 6 {
+				answered, _, answerCode = m.run("allow", id, "--session", "kill", "--json")
+			}
+		}()
+		fuse := time.NewTimer(rand.N(70 * time.Millisecond))
+		<-fuse.C
+		m.kill()
+		m.start()
+		<-done
+
+		decided, errs, code := m.run(append(ask("kill", id), "--async")...)
+		switch code {
+		case 6: // pending
+			var again schemas.Receipt
+			require.NoError(t, json.Unmarshal([]byte(decided), &again), errs)
+			if receiptCode == 6 {
+				var first schemas.Receipt
+				require.NoError(t, json.Unmarshal([]byte(asked), &first))
+				require.True(t, first.Deadline.Equal(again.Deadline), "the deadline moved")
+			}
+			require.False(t, receiptCode == 6 && answerCode == 0, "an acknowledged decision was lost")
+			_, errs, code := m.run("deny", id, "--session", "kill")
+			require.Zero(t, code, errs)
+			said["pending"]++
+		case 0: // decided by the answer, told or not
+			var d schemas.Decision
+			require.NoError(t, json.Unmarshal([]byte(decided), &d))
+			require.Equal(t, schemas.Allowed, d.Outcome)
+			if answerCode == 0 && answered != "" {
+				var first schemas.Decision
+				require.NoError(t, json.Unmarshal([]byte(answered), &first))
+				require.Equal(t, first.DecisionID, d.DecisionID)
+			}
+			said["decided"]++
+		default:
+			t.Fatalf("%s: exit %d: %s%s", id, code, decided, errs)
+		}
+	}
+	t.Log(said)
+}
+
+// A waiting nod ask outlives a kill -9 and a restart, at another port, by
+// itself.
+func TestAWaitingAskOutlivesTheRestart(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	waiting := m.command(ask("wait", "waits")...)
+	var out, errs bytes.Buffer
+	waiting.Stdout, waiting.Stderr = &out, &errs
+	require.NoError(t, waiting.Start())
+	require.Eventually(t, func() bool {
+		_, _, code := m.run("show", "waits", "--json")
+		return code == 0
+	}, 20*time.Second, 20*time.Millisecond)
+	m.kill()
+	m.start()
+	_, stderr, code := m.run("allow", "waits")
+	require.Zero(t, code, stderr)
+	require.NoError(t, waiting.Wait(), errs.String())
+	var d schemas.Decision
+	require.NoError(t, json.Unmarshal(out.Bytes(), &d))
+	require.Equal(t, schemas.Allowed, d.Outcome)
+}
+
+// A deadline that passes while nod is away ends the request soon after it is
+// back.
+func TestADeadlineThatPassedWhileNodWasAway(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	_, stderr, code := m.run("session", "set", "away", "--timeout", "1s")
+	require.Zero(t, code, stderr)
+	out, _, code := m.run(append(ask("away", "late"), "--async")...)
+	require.Equal(t, 6, code)
+	var r schemas.Receipt
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	m.kill()
+	passed := time.NewTimer(time.Until(r.Deadline) + 100*time.Millisecond)
+	<-passed.C
+	m.start()
+	out, stderr, code = m.run(ask("away", "late")...)
+	require.Equal(t, 4, code, out+stderr)
+	require.Contains(t, out, "timed out after 1 second")
+}
+
+func TestStoppingIsClean(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	require.NoError(t, m.up.Process.Signal(os.Interrupt))
+	require.NoError(t, m.up.Wait())
+	_, stderr, code := m.run("pending")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "nod is not running")
+}
+
+// What keeps nod from starting is one line that says what to do.
+func TestWhatKeepsItFromStarting(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	file := filepath.Join(m.dir, "file")
+	require.NoError(t, os.WriteFile(file, []byte(`{"permisions":{}}`), 0o600))
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"a second one on the directory": {[]string{"up"}, "--data"},
+		"a directory that is a file":    {[]string{"up", "--data", file}, "--data"},
+		"an unreachable server":         {[]string{"up", "--nats-url", "nats://127.0.0.1:1"}, "--nats-url"},
+		"settings with a typing error":  {[]string{"up", "--data", t.TempDir(), "--settings", file}, "permisions"},
+		"an engine without servers":     {[]string{"engine"}, "--nats-url"},
+		"an address that is none":       {[]string{"up", "--listen", "here"}, "127.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, stderr, code := m.run(c.args...)
+			require.Equal(t, 1, code, out)
+			require.Contains(t, stderr, c.says)
+			require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+		})
+	}
+}
