@@ -210,14 +210,8 @@ func (f *facts) names(r *rule, line *scope) bool {
 	}
 	for _, list := range [][]string{f.words, f.writes} {
 		for _, w := range list {
-			if w == "" {
-				continue
-			}
-			if r.coversPath(w, &pl, false) {
-				return true
-			}
-			for i := 0; i+1 < len(w); i++ {
-				if (w[i] == '=' || w[i] == ':') && r.coversPath(w[i+1:], &pl, false) {
+			for _, at := range pieces(w) {
+				if at != "" && r.coversPath(at, &pl, false) {
 					return true
 				}
 			}
@@ -296,7 +290,7 @@ func (f *facts) ownPath(p string) bool { return ownPathIn(f.pol, f.place, p) }
 func (j *judge) ownPath(p string) bool { return ownPathIn(j.pol, j.place, p) }
 
 func ownPathIn(pol *Policy, pl *place, p string) bool {
-	for _, at := range suffixes(p) {
+	for _, at := range pieces(p) {
 		if spellsOwn(pol, at) {
 			return true
 		}
@@ -327,13 +321,11 @@ func spellsOwn(pol *Policy, p string) bool {
 	return pol.own.has(p, true)
 }
 
-// suffixes are p and what follows each = in it, as in dd of=FILE.
-func suffixes(p string) []string {
-	out := []string{p}
-	for i := 0; i+1 < len(p); i++ {
-		if p[i] == '=' {
-			out = append(out, p[i+1:])
-		}
+// pieces are p and what stands between the signs that may start a path in it,
+// as in dd of=FILE.
+func pieces(p string) []string {
+	if strings.IndexAny(p, "=:") < 0 {
+		return []string{p}
 	}
-	return out
+	return append([]string{p}, strings.FieldsFunc(p, func(r rune) bool { return r == '=' || r == ':' })...)
 }

@@ -297,7 +297,7 @@ func (j *judge) shell(in input) {
 		j.v = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 		return
 	}
-	j.facts = j.pol.gather(file, src, j.place)
+	j.facts = j.pol.gather(file, src[:min(len(src), maxCommand)], j.place)
 	j.v = Verdict{Effect: Ask, Why: line.reason()}
 	j.v.Risk, j.v.Reasons = j.facts.risk(line)
 	if j.facts.own != "" {

@@ -129,6 +129,7 @@ func (p *Policy) Tighten(project schemas.Permissions) (tight *Policy, ignored []
 // Check judges a call.
 func (p *Policy) Check(c Call) Verdict {
 	pl := newPlace(&c)
+	pl.lead = p.secrets.leads(pl.dirs)
 	t := canonical(c.ToolName)
 	j := judge{pol: p, call: &c, place: &pl, tool: t}
 	in, err := readInput(c.Input)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -143,6 +144,26 @@ func (n *names) row(row, segs []string, atRoot, dots bool) bool {
 	return true
 }
 
+// leads reports whether a listed path may begin in one of the directories and
+// go on below it. Most directories lead nowhere, and then a relative path need
+// not be resolved.
+func (n *names) leads(dirs []string) bool {
+	for _, d := range dirs {
+		if d == "/" || n.has(d, true) {
+			return true
+		}
+		segs := splitPath(nil, d)
+		for i, s := range segs {
+			if s != "" && n.first[s] || s == "" && i == 0 && slices.ContainsFunc(n.rows, func(row []string) bool {
+				return row[0] == "" && len(row) > len(segs) && slices.Equal(row[:len(segs)], segs)
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // splitPath appends p's segments in lower case, without "." and with ".."
 // taken back; an absolute path starts with "".
 func splitPath(segs []string, p string) []string {
@@ -258,7 +279,7 @@ func (p *Policy) secret(t string, pl *place, dots bool) bool {
 	if p.hidden(t, dots) {
 		return true
 	}
-	if isAbs(slashes(t)) {
+	if isAbs(slashes(t)) || !pl.lead && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {
 		return false
 	}
 	for _, r := range pl.resolve(t) {

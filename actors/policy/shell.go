@@ -6,12 +6,36 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxCommand is the longest command that is looked into. What is longer asks:
-// nobody reads it, and parsing it could be made slow.
-const maxCommand = 16 << 10
+// Bounds of what is looked into. What is longer asks: nobody reads it, and
+// checking it could be made slow.
+const (
+	maxCommand = 8 << 10 // bytes
+	maxNesting = 100     // brackets
+	maxJoints  = 400     // separators of commands
+	maxSpaces  = 1500
+)
 
-// maxNesting bounds the brackets of a command, for the same reason.
-const maxNesting = 200
+// tooMuch says which bound a command line breaks; "" if none.
+func tooMuch(src string) string {
+	if len(src) > maxCommand {
+		return "is too long to check"
+	}
+	var nesting, joints, spaces int
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '(', '{', '`', '[':
+			nesting++
+		case ';', '|', '&', '\n':
+			joints++
+		case ' ', '\t':
+			spaces++
+		}
+	}
+	if nesting > maxNesting || joints > maxJoints || spaces > maxSpaces {
+		return "has too many parts to check"
+	}
+	return ""
+}
 
 // part is one simple command of a command line.
 type part struct {
@@ -73,16 +97,12 @@ func (s *scope) reason() string {
 // read parses and walks a command line. The tree is nil where it cannot be
 // parsed.
 func (p *Policy) read(src string, pl place) (*scope, *syntax.File) {
+	pl.lead = p.secrets.leads(pl.dirs)
 	s := &scope{place: pl, pol: p, src: src}
-	if len(src) > maxCommand {
-		s.why = "is too long to check"
+	if s.why = tooMuch(src); s.why != "" {
 		return s, nil
 	}
 	if s.why = visible(src); s.why != "" {
-		return s, nil
-	}
-	if strings.Count(src, "(")+strings.Count(src, "{")+strings.Count(src, "`")+strings.Count(src, "[[") > maxNesting {
-		s.why = "is too deeply nested to check"
 		return s, nil
 	}
 	file := p.parse(src)
@@ -198,7 +218,7 @@ func (s *scope) redirect(r *syntax.Redirect) {
 		if s.secretPath(w) {
 			s.touch = true
 		}
-		if !output || !w.bare || w.text != "/dev/null" {
+		if !output || w.glob || w.tilde || w.text != "/dev/null" {
 			s.refuse("writes to " + w.text)
 		}
 	case syntax.DplOut:
@@ -322,7 +342,7 @@ func (s *scope) special(name string, words []word) (string, bool) {
 		return s.find(words)
 	case "rtk":
 		// A filter that shortens what git prints; all else that it runs asks.
-		if len(words) == 0 || words[0].text != "git" || !words[0].bare {
+		if len(words) == 0 || words[0].text != "git" {
 			return "is not a command known to only read", false
 		}
 		return s.git(words[1:])
@@ -363,12 +383,17 @@ func (s *scope) firstSecret(words []word, text bool) string {
 // a secret or a file of nod's own.
 func (s *scope) secretPath(w word) bool { return s.secretText(w.text, false) }
 
+// secretText judges t, and each piece of it between the signs that may start a
+// path in a word: --flag=PATH, REV:PATH.
 func (s *scope) secretText(t string, dots bool) bool {
 	if s.secretIn(t, dots) {
 		return true
 	}
-	for i := 0; i < len(t); i++ {
-		if (t[i] == '=' || t[i] == ':') && i+1 < len(t) && s.secretIn(t[i+1:], dots) {
+	if strings.IndexAny(t, "=:") < 0 {
+		return false
+	}
+	for piece := range strings.FieldsFuncSeq(t, func(r rune) bool { return r == '=' || r == ':' }) {
+		if s.secretIn(piece, dots) {
 			return true
 		}
 	}
@@ -405,9 +430,10 @@ func (s *scope) cd(words []word) (string, bool) {
 	}
 	if len(s.dirs) == 0 {
 		s.dirs = to
-		return "", false
+	} else {
+		s.dirs = append(s.dirs[:len(s.dirs):len(s.dirs)], to...)
 	}
-	s.dirs = append(s.dirs[:len(s.dirs):len(s.dirs)], to...)
+	s.lead = s.pol.secrets.leads(s.dirs)
 	return "", false
 }
 
@@ -420,7 +446,7 @@ func (s *scope) test(words []word, bracket bool) (string, bool) {
 		}
 		words = words[:len(words)-1]
 	}
-	if len(words) > 0 && words[0].text == "!" && words[0].bare {
+	if len(words) > 0 && words[0].text == "!" {
 		words = words[1:]
 	}
 	for _, w := range words {
