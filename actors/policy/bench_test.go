@@ -8,22 +8,34 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// BenchmarkCheck reports the median time of one command over the corpus of
-// real sessions, or over the seeds where that is missing.
+// BenchmarkCheck reports the median time of one command: over the seeds, the
+// corpus of commands and the corpus of real sessions, where they are there.
 func BenchmarkCheck(b *testing.B) {
-	p := preset(b, policy.PresetReaders)
-	var calls []policy.Call
+	var short []policy.Call
 	for _, s := range seeds {
-		calls = append(calls, bash(b, s))
+		short = append(short, bash(b, s))
 	}
-	if corpusThere() {
-		calls = calls[:0]
+	b.Run("seeds", func(b *testing.B) { measure(b, short) })
+	b.Run("shell", func(b *testing.B) {
+		var calls []policy.Call
+		for _, c := range shellCases(b) {
+			calls = append(calls, bash(b, c.command))
+		}
+		measure(b, calls)
+	})
+	b.Run("real", func(b *testing.B) {
+		var calls []policy.Call
 		for _, c := range realCalls(b) {
 			if c.Kind == "shell" {
 				calls = append(calls, policy.Call{ToolName: c.ToolName, Input: c.ToolInput, Cwd: c.Cwd, Home: home})
 			}
 		}
-	}
+		measure(b, calls)
+	})
+}
+
+func measure(b *testing.B, calls []policy.Call) {
+	p := preset(b, policy.PresetReaders)
 	b.ReportAllocs()
 	var times []time.Duration
 	for b.Loop() {

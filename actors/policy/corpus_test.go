@@ -64,11 +64,6 @@ func corpusDir() string {
 	return filepath.Join("..", "..", "..", "shared", "corpus")
 }
 
-func corpusThere() bool {
-	_, err := os.Stat(filepath.Join(corpusDir(), "real-calls.jsonl"))
-	return err == nil
-}
-
 // control stands for the bytes that a line of the corpus cannot hold.
 var control = strings.NewReplacer("␊", "\n", "␉", "\t", "␍", "\r", "␛", "\x1b", "␈", "\b", "␋", "\v", "␌", "\f", "␀", "\x00")
 

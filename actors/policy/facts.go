@@ -34,8 +34,17 @@ var wrappers = map[string]bool{
 var interpreters = map[string]bool{"sh": true, "bash": true, "zsh": true, "dash": true, "ksh": true, "fish": true, "eval": true, "ssh": true, "su": true, "env": true, "watch": true, "xargs": true, "parallel": true, "script": true}
 
 // gather walks the whole tree; what cannot be parsed is searched as text.
-func (p *Policy) gather(file *syntax.File, src string, pl *place) *facts {
+func (p *Policy) gather(line *scope, file *syntax.File, src string, pl *place) *facts {
 	f := &facts{place: pl, pol: p}
+	if line.flat {
+		argv := make([]string, len(line.parts[0].words))
+		for i, w := range line.parts[0].words {
+			argv[i] = w.text
+		}
+		f.command(argv, 0)
+		f.ownWrites(false)
+		return f
+	}
 	if file == nil {
 		if ownText.MatchString(src) {
 			f.own = "agents may not run nod commands that decide, grant or configure"
@@ -132,6 +141,11 @@ func (f *facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 		w, _ := readWord1(a, src)
 		argv = append(argv, w)
 	}
+	f.command(argv, depth)
+}
+
+// command notes a command and those in its words.
+func (f *facts) command(argv []string, depth int) {
 	f.words = append(f.words, argv...)
 	if len(argv) == 0 {
 		return
@@ -290,12 +304,30 @@ func (f *facts) ownPath(p string) bool { return ownPathIn(f.pol, f.place, p) }
 func (j *judge) ownPath(p string) bool { return ownPathIn(j.pol, j.place, p) }
 
 func ownPathIn(pol *Policy, pl *place, p string) bool {
+	if !mayNameOwn(p) && !slices.ContainsFunc(pl.dirs, mayNameOwn) {
+		return false
+	}
 	for _, at := range pieces(p) {
 		if spellsOwn(pol, at) {
 			return true
 		}
 		for _, r := range pl.resolve(at) {
 			if spellsOwn(pol, r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayNameOwn is a quick look: every name of nod's own files holds "nod".
+func mayNameOwn(p string) bool {
+	for i := 0; i < len(p); i++ {
+		switch p[i] {
+		case '*', '?', '[':
+			return true
+		case 'n', 'N':
+			if i+2 < len(p) && p[i+1]|0x20 == 'o' && p[i+2]|0x20 == 'd' {
 				return true
 			}
 		}

@@ -288,6 +288,7 @@ func (j *judge) shell(in input) {
 			why = "its directory is not a full path"
 		}
 	}
+	j.place.lead = j.pol.secrets.leads(j.place.dirs)
 	line, file := j.pol.read(src, *j.place)
 	j.line = line
 	if why != "" {
@@ -297,7 +298,7 @@ func (j *judge) shell(in input) {
 		j.v = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 		return
 	}
-	j.facts = j.pol.gather(file, src[:min(len(src), maxCommand)], j.place)
+	j.facts = j.pol.gather(line, file, src[:min(len(src), maxCommand)], j.place)
 	j.v = Verdict{Effect: Ask, Why: line.reason()}
 	j.v.Risk, j.v.Reasons = j.facts.risk(line)
 	if j.facts.own != "" {
@@ -372,7 +373,7 @@ func (j *judge) pathRule() string {
 // allowedParts is the rule that allows the line: every part must be harmless
 // or covered, alone and whole, and nothing around the parts may do more.
 func (j *judge) allowedParts() string {
-	if j.line.why != "" || len(j.line.parts) == 0 || !j.line.standsInProject() && len(j.line.dirs) > 1 {
+	if !j.mayAllow() || j.line.why != "" || len(j.line.parts) == 0 || !j.line.standsInProject() && len(j.line.dirs) > 1 {
 		return ""
 	}
 	found := ""
@@ -391,6 +392,11 @@ func (j *judge) allowedParts() string {
 		found = rule
 	}
 	return found
+}
+
+// mayAllow reports whether there is any rule that could allow something.
+func (j *judge) mayAllow() bool {
+	return len(j.pol.grants) > 0 || slices.ContainsFunc(j.pol.layers, func(l layer) bool { return len(l.allow) > 0 })
 }
 
 func (j *judge) allowsPart(p *part) string {

@@ -129,7 +129,6 @@ func (p *Policy) Tighten(project schemas.Permissions) (tight *Policy, ignored []
 // Check judges a call.
 func (p *Policy) Check(c Call) Verdict {
 	pl := newPlace(&c)
-	pl.lead = p.secrets.leads(pl.dirs)
 	t := canonical(c.ToolName)
 	j := judge{pol: p, call: &c, place: &pl, tool: t}
 	in, err := readInput(c.Input)
@@ -140,6 +139,7 @@ func (p *Policy) Check(c Call) Verdict {
 	case t.kind == kindShell:
 		j.shell(in)
 	case t.kind == kindFile || t.kind == kindSearch || t.kind == kindEdit:
+		pl.lead = p.secrets.leads(pl.dirs)
 		j.files(in)
 	default:
 		j.other(in)

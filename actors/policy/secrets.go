@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -55,28 +56,38 @@ var openNames = []string{
 	"/dev/null", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime",
 }
 
-// names is a list of path patterns made fast: most paths are settled by one
-// look into a map for each segment.
+// names is a list of path patterns made fast: most segments of most paths are
+// settled by their first and last letter.
 type names struct {
-	exact map[string]bool // whole segments without a wildcard
-	wild  []string        // single segments with one
-	rows  [][]string      // several segments; a first "" is the root
-	first map[string]bool // the first segments of rows
+	exact  map[string]bool // whole segments without a wildcard
+	wild   []string        // single segments with one
+	rows   [][]string      // several segments; a first "" is the root
+	first  map[string]bool // the first segments of rows
+	roots  map[string]bool // absolute directories in which rows at the root begin
+	starts [256]bool       // first letters of exact, of first, and of what is open at its end
+	ends   [256]bool       // last letters of wild that are closed at their end
 }
 
 func compileNames(lists ...[]string) *names {
-	n := &names{exact: map[string]bool{}, first: map[string]bool{}}
-	for _, list := range lists {
-		for _, p := range list {
-			segs := strings.Split(p, "/")
-			switch {
-			case len(segs) > 1:
-				n.rows = append(n.rows, segs)
-				n.first[segs[0]] = true
-			case strings.Contains(p, "*"):
-				n.wild = append(n.wild, p)
-			default:
-				n.exact[p] = true
+	n := &names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
+	for _, p := range slices.Concat(lists...) {
+		segs := strings.Split(p, "/")
+		switch last := p[len(p)-1]; {
+		case len(segs) > 1:
+			n.rows = append(n.rows, segs)
+			if n.first[segs[0]] = true; segs[0] != "" {
+				n.starts[segs[0][0]] = true
+				break
+			}
+			for i := range segs {
+				n.roots[cmp.Or(strings.Join(segs[:i], "/"), "/")] = true
+			}
+		case !strings.Contains(p, "*"):
+			n.exact[p], n.starts[p[0]] = true, true
+		default:
+			n.wild = append(n.wild, p)
+			if n.starts[p[0]] = true; last != '*' {
+				n.ends[last] = true
 			}
 		}
 	}
@@ -86,30 +97,81 @@ func compileNames(lists ...[]string) *names {
 // has reports whether p, which may hold wildcards, may stand for a listed path
 // or for one below it. dots says that a leading wildcard matches a dot too.
 func (n *names) has(p string, dots bool) bool {
-	segs := make([]string, 0, 12)
-	segs = splitPath(segs, p)
+	if n.quiet(p) {
+		return false
+	}
+	segs := splitPath(make([]string, 0, 16), p)
 	for i, s := range segs {
 		globbed := isGlob(s)
-		if n.exact[s] {
+		begins := s != "" && n.starts[s[0]]
+		switch {
+		case globbed && n.mayBe(s, i == len(segs)-1, dots), begins && n.exact[s]:
 			return true
-		}
-		if globbed && n.mayBe(s, i == len(segs)-1, dots) {
+		case !globbed && s != "" && (begins || n.ends[s[len(s)-1]]) && n.matchWild(s):
 			return true
+		case !globbed && s != "" && (!begins || !n.first[s]):
+			continue
 		}
-		for _, w := range n.wild {
-			if !globbed && match(w, s) {
+		for _, row := range n.rows {
+			if n.row(row, segs[i:], i == 0, dots) {
 				return true
-			}
-		}
-		if globbed || n.first[s] {
-			for _, row := range n.rows {
-				if n.row(row, segs[i:], i == 0, dots) {
-					return true
-				}
 			}
 		}
 	}
 	return false
+}
+
+func (n *names) matchWild(s string) bool {
+	for _, w := range n.wild {
+		switch {
+		case w[0] == '*':
+			if strings.HasSuffix(s, w[1:]) {
+				return true
+			}
+		case w[0] == s[0] && match(w, s):
+			return true
+		}
+	}
+	return false
+}
+
+// quiet reports whether no segment of p even begins or ends like a listed
+// name. It looks at each byte once and says no where it is not sure.
+func (n *names) quiet(p string) bool {
+	if p == "" || p[0] == '/' && n.rooted(p) {
+		return p == ""
+	}
+	begins := true
+	for i := 0; i < len(p); i++ {
+		c := p[i]
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		switch {
+		case c == '*', c == '?', c == '[', c == '\\', c == ' ', c >= utf8.RuneSelf:
+			return false
+		case c == '/':
+			begins = true
+			continue
+		case begins && (n.starts[c] || c == '.' && i+1 < len(p) && p[i+1] == '.'):
+			return false
+		case n.ends[c] && (i+1 == len(p) || p[i+1] == '/'):
+			return false
+		}
+		begins = false
+	}
+	return true
+}
+
+// rooted reports whether an absolute path may match a listed one.
+func (n *names) rooted(p string) bool {
+	return slices.ContainsFunc(n.rows, func(row []string) bool {
+		if row[0] != "" {
+			return false
+		}
+		at := strings.TrimLeft(p, "/")
+		return len(at) > 0 && (at[0]|0x20 == row[1][0] || at[0] == '.')
+	})
 }
 
 // mayBe reports whether the pattern s may stand for a listed name. Within a
@@ -148,20 +210,26 @@ func (n *names) row(row, segs []string, atRoot, dots bool) bool {
 // go on below it. Most directories lead nowhere, and then a relative path need
 // not be resolved.
 func (n *names) leads(dirs []string) bool {
-	for _, d := range dirs {
-		if d == "/" || n.has(d, true) {
+	return slices.ContainsFunc(dirs, func(d string) bool {
+		if n.roots[strings.ToLower(d)] {
 			return true
 		}
-		segs := splitPath(nil, d)
-		for i, s := range segs {
-			if s != "" && n.first[s] || s == "" && i == 0 && slices.ContainsFunc(n.rows, func(row []string) bool {
-				return row[0] == "" && len(row) > len(segs) && slices.Equal(row[:len(segs)], segs)
-			}) {
+		for rest := d; rest != ""; {
+			seg, after, _ := strings.Cut(rest, "/")
+			if rest = after; seg == "" {
+				continue
+			}
+			if isGlob(seg) || n.ends[seg[len(seg)-1]|0x20] && n.matchWild(strings.ToLower(seg)) {
 				return true
 			}
+			if n.starts[seg[0]] || seg[0] >= 'A' && seg[0] <= 'Z' {
+				if low := strings.ToLower(seg); n.exact[low] || n.first[low] || n.matchWild(low) {
+					return true
+				}
+			}
 		}
-	}
-	return false
+		return false
+	})
 }
 
 // splitPath appends p's segments in lower case, without "." and with ".."

@@ -54,6 +54,7 @@ type scope struct {
 	parts []part
 	why   string // why the line as a whole is not known to be harmless
 	touch bool   // a redirection names a secret
+	flat  bool   // is one command of plain words, which needs no tree
 	zsh   bool   // the reading of an interactive Zsh, where # starts no comment
 }
 
@@ -94,15 +95,39 @@ func (s *scope) reason() string {
 	return ""
 }
 
+// plainWords are the words of a line of nothing but words that mean themselves
+// in every shell, and of spaces: most commands are such, and splitting them is
+// all that parsing would do. nil for every other line.
+func plainWords(src string) []word {
+	words := make([]word, 0, 8)
+	for text := range strings.SplitSeq(src, " ") {
+		switch {
+		case text == "":
+		case !plain(text), len(words) == 0 && strings.IndexByte(text, '=') >= 0:
+			return nil
+		default:
+			words = append(words, word{text: text, bare: true})
+		}
+	}
+	if len(words) == 0 || syntax.IsKeyword(words[0].text) {
+		return nil
+	}
+	return words
+}
+
 // read parses and walks a command line. The tree is nil where it cannot be
-// parsed.
+// parsed, or need not be.
 func (p *Policy) read(src string, pl place) (*scope, *syntax.File) {
-	pl.lead = p.secrets.leads(pl.dirs)
 	s := &scope{place: pl, pol: p, src: src}
 	if s.why = tooMuch(src); s.why != "" {
 		return s, nil
 	}
 	if s.why = visible(src); s.why != "" {
+		return s, nil
+	}
+	if words := plainWords(src); words != nil {
+		s.flat = true
+		s.judge(part{words: words})
 		return s, nil
 	}
 	file := p.parse(src)
@@ -253,6 +278,11 @@ func (s *scope) call(c *syntax.CallExpr) {
 		}
 		p.words = append(p.words, w)
 	}
+	s.judge(p)
+}
+
+// judge notes a simple command, and judges it where its words are known.
+func (s *scope) judge(p part) {
 	if p.why == "" {
 		p.why, p.touch = s.simple(p.words)
 	}

@@ -72,7 +72,7 @@ func (p *Policy) Propose(c Call) []Always {
 // needs are, for each thing in a call that asks, the rules that would settle
 // it. It is empty where some thing has none.
 func (p *Policy) needs(c Call) [][]Always {
-	pl := newPlace(&c)
+	pl := p.at(&c)
 	t := canonical(c.ToolName)
 	in, err := readInput(c.Input)
 	if err != nil {
@@ -93,6 +93,7 @@ func (p *Policy) shellNeeds(in input, pl place) [][]Always {
 	src, dir, why := in.command()
 	if dir != "" {
 		pl.dirs = newPlace(&Call{Cwd: dir}).dirs
+		pl.lead = p.secrets.leads(pl.dirs)
 	}
 	line, _ := p.read(src, pl)
 	if why != "" || line.why != "" || pl.project == "" {

@@ -1,11 +1,13 @@
 package policy
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/netip"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -80,12 +82,25 @@ func (in input) text(keys ...string) (string, bool) {
 		if !ok {
 			continue
 		}
-		if found || json.Unmarshal(raw, &out) != nil {
+		s, isText := unquote(raw)
+		if found || !isText {
 			return "", false
 		}
-		found = true
+		out, found = s, true
 	}
 	return out, found
+}
+
+// unquote is a JSON string's text. A plain one needs no second decoding.
+func unquote(raw json.RawMessage) (string, bool) {
+	if n := len(raw); n >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return string(raw[1 : n-1]), true
+	}
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, true
 }
 
 // shellKeys are the fields of shell tools that do not change what runs.
