@@ -54,6 +54,7 @@ type scope struct {
 	parts []part
 	why   string // why the line as a whole is not known to be harmless
 	touch bool   // a redirection names a secret
+	notes bool   // holds comments
 	flat  bool   // is one command of plain words, which needs no tree
 	zsh   bool   // the reading of an interactive Zsh, where # starts no comment
 }
@@ -136,7 +137,7 @@ func (p *Policy) read(src string, pl place) (*scope, *syntax.File) {
 		return s, nil
 	}
 	s.list(file.Stmts)
-	if strings.IndexByte(src, '#') >= 0 && s.harmless() {
+	if strings.IndexByte(src, '#') >= 0 {
 		s.uncomment(file)
 	}
 	return s, file
@@ -155,7 +156,7 @@ func (s *scope) uncomment(file *syntax.File) {
 		}
 		return true
 	})
-	if last == 0 && b.Len() == 0 {
+	if s.notes = b.Len() > 0; !s.notes || !s.harmless() {
 		return
 	}
 	b.WriteString(s.src[last:])

@@ -96,7 +96,7 @@ func (p *Policy) shellNeeds(in input, pl place) [][]Always {
 		pl.lead = p.secrets.leads(pl.dirs)
 	}
 	line, _ := p.read(src, pl)
-	if why != "" || line.why != "" || pl.project == "" {
+	if why != "" || line.why != "" || line.notes || pl.project == "" {
 		return nil
 	}
 	var out [][]Always
