@@ -172,6 +172,11 @@ func TestProjectPreset(t *testing.T) {
 	assert.Equal(t, policy.Allow, p.Check(patch("*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n*** End Patch")).Effect)
 	assert.Equal(t, policy.Ask, p.Check(patch("*** Begin Patch\n*** Update File: a.go\n*** Move to: ../b\n*** End Patch")).Effect)
 	assert.Equal(t, policy.Ask, p.Check(patch("nothing")).Effect)
+	decoy := map[string]string{"file_path": "/etc/x", "input": "*** Update File: a.go"}
+	assert.Equal(t, policy.Ask, p.Check(call(t, "Edit", decoy)).Effect)
+	assert.Equal(t, policy.Ask, p.Check(call(t, "Write", map[string]string{"path": "a.go", "filename": "/etc/x"})).Effect)
+	assert.Equal(t, policy.Ask, p.Check(call(t, "Write", map[string]string{"path": "a.go", "file_path": "/etc/x"})).Effect)
+	assert.Equal(t, policy.Ask, p.Check(call(t, "Read", map[string]string{"filename": ".env"})).Effect)
 	unknown := file(t, "Write", "a.go")
 	unknown.Cwd, unknown.Project = "", ""
 	assert.Equal(t, policy.Ask, p.Check(unknown).Effect)

@@ -155,7 +155,8 @@ func (p *Policy) boundable(argv []string, pl *place) bool {
 		}
 	}
 	_, known := hazards[name]
-	return known && !slices.Contains(argv, inlineCode[name])
+	sets := slices.ContainsFunc(argv[1:], func(a string) bool { return !strings.HasPrefix(a, "-") && strings.Contains(a, "=") })
+	return known && !sets && !slices.Contains(argv, inlineCode[name])
 }
 
 func editNeeds(in input, t tool, pl *place) [][]Always {

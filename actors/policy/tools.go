@@ -153,10 +153,14 @@ func (in input) command() (src, dir string, why string) {
 // filePaths are the paths that a file tool names; false where they cannot be
 // told.
 func (in input) filePaths(t tool) ([]string, bool) {
-	if t.name == "Edit" && (in["patch"] != nil || in["input"] != nil) {
-		return in.patchPaths()
-	}
 	var out []string
+	if t.name == "Edit" && (in["patch"] != nil || in["input"] != nil) {
+		patched, ok := in.patchPaths()
+		if !ok {
+			return nil, false
+		}
+		out = patched
+	}
 	for _, k := range []string{"file_path", "filePath", "path", "notebook_path", "absolute_path", "dir_path"} {
 		raw, ok := in[k]
 		if !ok {
@@ -169,6 +173,25 @@ func (in input) filePaths(t tool) ([]string, bool) {
 		out = append(out, s)
 	}
 	return out, len(out) > 0
+}
+
+// editKeys are the fields of editing tools besides those that name the file. A
+// field that is not known may name another file.
+var editKeys = map[string]bool{
+	"file_path": true, "filePath": true, "path": true, "notebook_path": true, "absolute_path": true, "patch": true, "input": true, "cwd": true,
+	"content": true, "contents": true, "file_text": true, "old_string": true, "new_string": true, "oldString": true, "newString": true, "old_str": true, "new_str": true,
+	"replace_all": true, "replaceAll": true, "edits": true, "new_source": true, "cell_id": true, "cell_type": true, "edit_mode": true, "insert_line": true, "insert_text": true,
+	"expected_replacements": true, "instruction": true,
+}
+
+// knownEdit reports whether every field of an edit is known.
+func (in input) knownEdit() bool {
+	for k := range in {
+		if !editKeys[k] {
+			return false
+		}
+	}
+	return true
 }
 
 // patchPaths are the files that an apply_patch envelope changes.
@@ -211,4 +234,11 @@ func privateURL(raw string) string {
 		}
 	}
 	return ""
+}
+
+// inputURL is the address that a web tool is given.
+func (in input) inputURL() string {
+	var s string
+	_ = json.Unmarshal(in["url"], &s) // "" is no address, which asks
+	return s
 }
