@@ -19,6 +19,13 @@ type facts struct {
 	pol    *Policy
 }
 
+// maxFacts bounds what is told of a line: one with more commands or words than
+// that asks in any case.
+const maxFacts = 400
+
+// maxText is how much of a line is looked into as text.
+const maxText = 4 << 10
+
 // wrappers run the rest of their words as a command. The number is how many
 // words of their own come first at least.
 var wrappers = map[string]bool{
@@ -44,11 +51,14 @@ func (p *Policy) gather(line *scope, file *syntax.File, src string, pl *place) *
 		return f
 	}
 	if file == nil {
-		if ownText.MatchString(src) {
+		src = src[:min(len(src), maxText)]
+		if mayNameOwn(src) && ownText.MatchString(src) {
 			f.own = "agents may not run nod commands that decide, grant or configure"
 		}
 		for _, w := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) }) {
-			f.words = append(f.words, w)
+			if len(f.words) < maxFacts {
+				f.words = append(f.words, w)
+			}
 		}
 		for line := range strings.FieldsFuncSeq(src, func(r rune) bool { return strings.ContainsRune("\n;|&()`{}", r) }) {
 			if argv := strings.Fields(line); len(argv) > 0 {
@@ -144,7 +154,9 @@ func (f *facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 
 // command notes a command and those in its words.
 func (f *facts) command(argv []string, depth int) {
-	f.words = append(f.words, argv...)
+	if len(f.words) < maxFacts {
+		f.words = append(f.words, argv...)
+	}
 	if len(argv) == 0 {
 		return
 	}
@@ -181,8 +193,11 @@ func base(name string) string {
 
 // addArgv notes a command, and each command that it may run in turn.
 func (f *facts) addArgv(argv []string) {
-	f.argvs = append(f.argvs, argv)
 	f.ownCommand(argv)
+	if len(f.argvs) > maxFacts {
+		return
+	}
+	f.argvs = append(f.argvs, argv)
 	if !wrappers[base(argv[0])] {
 		return
 	}

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func addSeeds(f *testing.F) {
 	}
 	for _, s := range []string{strings.Repeat("(", 150), strings.Repeat("$(", 90), strings.Repeat("a|", 8000) + "a", strings.Repeat("*a", 4000), "cat " + strings.Repeat("x*", 4), "cat " + strings.Repeat("é", 400), strings.Repeat("ls;", 5000),
 		"cat " + strings.Repeat("../", 5000), "git log " + strings.Repeat("a:", 7000), strings.Repeat("[[ ", 60), "echo " + strings.Repeat("'a'", 5000), "cat " + strings.Repeat("[", 190), "sed -n '" + strings.Repeat("1p;", 4000) + "'",
-		"cat " + strings.Repeat("a ", 8000), "nod " + strings.Repeat("nod ", 3000), strings.Repeat("bash -c 'bash -c ", 500), "eval " + strings.Repeat("eval ", 3000), strings.Repeat("{", 150), "cat " + strings.Repeat("a=", 7000)} {
+		"cat " + strings.Repeat("a ", 8000), "nod " + strings.Repeat("nod ", 3000), strings.Repeat("bash -c 'bash -c ", 500), "eval " + strings.Repeat("eval ", 3000), strings.Repeat("{", 150), "cat " + strings.Repeat("a=", 7000), "cat " + strings.Repeat("\xe4!", 300), "cat " + strings.Repeat("é!", 300), "cat " + strings.Repeat("?a", 600), "cat " + strings.Repeat("[a]", 30)} {
 		f.Add(s)
 	}
 }
@@ -146,6 +147,10 @@ func FuzzZsh(f *testing.F) {
 func FuzzBounded(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
+	limit := 10 * time.Millisecond
+	if fuzzing := flag.Lookup("test.fuzz"); raceEnabled || fuzzing != nil && fuzzing.Value.String() != "" {
+		limit *= 10 // instrumented code is that much slower
+	}
 	f.Fuzz(func(t *testing.T, src string) {
 		best := time.Hour
 		for range 5 {
@@ -155,7 +160,7 @@ func FuzzBounded(f *testing.F) {
 			if v.Effect != policy.Allow && v.Effect != policy.Ask && v.Effect != policy.Deny {
 				t.Fatalf("no verdict: %q", src)
 			}
-			if best < 10*time.Millisecond {
+			if best < limit {
 				return
 			}
 		}

@@ -215,19 +215,37 @@ func isGlob(s string) bool {
 }
 
 // overlap reports whether some name matches both patterns. It errs towards
-// yes: a bracket is any text.
+// yes: a bracket is any text, so is a letter outside ASCII, and so is a pattern
+// of many wildcards.
 func overlap(shell, listed string, dots bool) bool {
-	if strings.Count(shell, "*") > 4 {
-		return true
-	}
 	if open := strings.IndexByte(shell, '['); open >= 0 {
 		end := strings.LastIndexByte(shell, ']')
 		shell = shell[:open] + "*" + shell[max(end, open)+1:]
+	}
+	shell = anyText(shell)
+	if strings.Count(shell, "*") > 4 {
+		return true
 	}
 	if !dots && strings.HasPrefix(listed, ".") && (strings.HasPrefix(shell, "*") || strings.HasPrefix(shell, "?")) {
 		return false
 	}
 	return meet(shell, listed)
+}
+
+// anyText writes each run of stars and of letters outside ASCII as one star.
+func anyText(s string) string {
+	if !strings.Contains(s, "**") && strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if wild := s[i] == '*' || s[i] >= utf8.RuneSelf; !wild {
+			b.WriteByte(s[i])
+		} else if i == 0 || s[i-1] != '*' && s[i-1] < utf8.RuneSelf {
+			b.WriteByte('*')
+		}
+	}
+	return b.String()
 }
 
 // overlapList is overlap for a listed name with a wildcard. One that is open
@@ -245,7 +263,7 @@ func meet(a, b string) bool {
 	switch {
 	case a == "" && b == "":
 		return true
-	case a != "" && (a[0] == '*' || a[0] >= utf8.RuneSelf):
+	case a != "" && a[0] == '*':
 		return meet(a[1:], b) || b != "" && meet(a, b[1:])
 	case b != "" && b[0] == '*':
 		return meet(a, b[1:]) || a != "" && meet(a[1:], b)
