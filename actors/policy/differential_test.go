@@ -69,8 +69,8 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// TestAllowedCommandsChangeNothing runs every allowed command of the corpus
-// and of the seeds under Bash, and Zsh where it is installed, without network,
+// TestAllowedCommandsChangeNothing runs every allowed command of the corpus,
+// of the traps and of the seeds under Bash, and Zsh where it is installed, without network,
 // and compares the files before and after. It can fail: a command that writes
 // is run the same way at the end and must be noticed.
 func TestAllowedCommandsChangeNothing(t *testing.T) {
@@ -98,6 +98,9 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 	commands := append([]string(nil), seeds...)
 	for _, c := range corpusCommands(t) {
 		commands = append(commands, c.command)
+	}
+	for _, trap := range traps() {
+		commands = append(commands, trap.allow...)
 	}
 	p := preset(t, policy.PresetReaders)
 	before := snapshot(t, filepath.Dir(dir))

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"testing"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -35,6 +36,32 @@ func FuzzPlainWords(f *testing.F) {
 			if w, why := readWord(a, src); why != "" || w != words[i] {
 				t.Fatalf("%q: word %d is %+v (%s), not %+v", src, i, w, why, words[i])
 			}
+		}
+	})
+}
+
+// FuzzFlatInput holds that an input that is read by hand is what the JSON
+// decoder reads.
+func FuzzFlatInput(f *testing.F) {
+	for _, s := range []string{`{"command":"ls"}`, `{"a":"b","c":"d"}`, `{"a":"\\"","b":"\\\\"}`, `{"a":"b",}`, `{"a":"b"`, `{}`, `{"a":1}`, `{"a\\u0062":"x"}`, `{"a":"b"}}`, `{"a":"b" }`, `{"a":"\\x"}`, `{"a":"x\\"}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		flat := flatInput(json.RawMessage(raw))
+		if flat == nil {
+			return
+		}
+		var want map[string]string
+		if err := json.Unmarshal([]byte(raw), &want); err != nil {
+			t.Fatalf("%q is no JSON: %v", raw, err)
+		}
+		for k := range flat {
+			if got, ok := flat.text(k); !ok || got != want[k] {
+				t.Fatalf("%q: %q is %q, not %q", raw, k, got, want[k])
+			}
+		}
+		if len(want) != len(flat) {
+			t.Fatalf("%q has other keys", raw)
 		}
 	})
 }

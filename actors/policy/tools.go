@@ -65,6 +65,9 @@ func readInput(raw json.RawMessage) (input, error) {
 	if len(raw) == 0 {
 		return in, nil
 	}
+	if flat := flatInput(raw); flat != nil {
+		return flat, nil
+	}
 	if len(raw) > schemas.MaxRequestBytes {
 		return nil, errors.New("its input is too long to check")
 	}
@@ -72,6 +75,53 @@ func readInput(raw json.RawMessage) (input, error) {
 		return nil, errors.New("its input is not a JSON object")
 	}
 	return in, nil
+}
+
+// flatInput reads an object of plain keys and strings, which most inputs are;
+// nil for every other JSON, and for what is none. The strings stay encoded.
+func flatInput(raw json.RawMessage) input {
+	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' || len(raw) > schemas.MaxRequestBytes {
+		return nil
+	}
+	in := make(input, 2)
+	for at := 1; ; {
+		key := stringEnd(raw, at)
+		if key < 0 || key+1 >= len(raw) || raw[key] != ':' || bytes.IndexFunc(raw[at:key], func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf }) >= 0 {
+			return nil
+		}
+		value := stringEnd(raw, key+1)
+		if value < 0 || bytes.IndexByte(raw[key:value], '\\') >= 0 && !json.Valid(raw[key+1:value]) {
+			return nil
+		}
+		in[string(raw[at+1:key-1])] = raw[key+1 : value]
+		switch {
+		case raw[value] == ',':
+			at = value + 1
+		case value == len(raw)-1:
+			return in
+		default:
+			return nil
+		}
+	}
+}
+
+// stringEnd is where the JSON string that starts at at ends; -1 where none
+// does.
+func stringEnd(raw json.RawMessage, at int) int {
+	if at >= len(raw) || raw[at] != '"' {
+		return -1
+	}
+	for i := at + 1; i < len(raw)-1; i++ {
+		switch c := raw[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			return i + 1
+		case c < ' ':
+			return -1
+		}
+	}
+	return -1
 }
 
 // text is the string under the only one of these keys that is there.
