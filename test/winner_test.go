@@ -16,8 +16,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-func isCode(err error, c schemas.Code) bool { return errors.Is(err, &schemas.Error{Code: c}) }
-
 // Of four answers, a withdrawal and the deadline, all at once, one wins; every
 // loser is told the winner, and the agent hears it and nothing else.
 func TestOneWinner(t *testing.T) {

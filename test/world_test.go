@@ -71,13 +71,6 @@ func (w *world) owner() *connector.Owner {
 	return connector.NewOwner(w.connect(roles.ID{Role: roles.Owner}), "terminal")
 }
 
-// apply puts further settings in force.
-func (w *world) apply(more string) uint64 {
-	state, err := w.owner().ApplySettings(w.ctx, []byte(fmt.Sprintf(twoPeople, more)))
-	require.NoError(w.t, err)
-	return state.Revision
-}
-
 // bash is a request that asks under the built-in rules.
 func bash(session, id, command string) schemas.Request {
 	details, _ := schemas.Encode(map[string]string{"command": command})
@@ -87,30 +80,7 @@ func bash(session, id, command string) schemas.Request {
 	}
 }
 
-// unknown is a request for a tool that no built-in rule knows.
-func unknown(session, id string) schemas.Request {
-	r := bash(session, id, "x")
-	r.ToolName, r.ActionType = "Frobnicate", schemas.ActionOther
-	return r
-}
-
-func (w *world) submit(a *bus.Asker, r schemas.Request) *bus.Asked {
-	asked, err := a.Submit(w.ctx, r)
-	require.NoError(w.t, err)
-	return asked
-}
-
 // answer is what a person says of a receipt's request.
 func answer(r schemas.Receipt, who, option string) schemas.Answer {
 	return schemas.Answer{SessionID: r.SessionID, PendingID: r.PendingID, Digest: r.Digest, OptionID: option, From: schemas.From{UserID: who}}
-}
-
-// code is the error's code, or empty.
-func code(err error) schemas.Code {
-	for _, c := range []schemas.Code{schemas.CodeValidation, schemas.CodeNotFound, schemas.CodeForbidden, schemas.CodeConflict, schemas.CodeStale, schemas.CodeUndeliverable, schemas.CodeUnavailable, schemas.CodeInternal} {
-		if isCode(err, c) {
-			return c
-		}
-	}
-	return ""
 }

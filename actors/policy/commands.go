@@ -27,7 +27,7 @@ func commandTable() map[string]*spec {
 		"printf":  {level: levelReaders, operand: unlimited, text: true, check: checkPrintf},
 
 		// text
-		"wc":   {level: levelReaders, short: "lcwmL", operand: unlimited, long: "bytes chars lines words max-line-length total:"},
+		"wc":   {level: levelReaders, anyFlag: true, short: "lcwmL", operand: unlimited, long: "bytes chars lines words max-line-length total:"},
 		"sort": {level: levelReaders, short: "bdfgiMhnRrVcCmsuz", value: "kt", operand: unlimited, long: "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse version-sort check= key: merge stable field-separator: unique zero-terminated"},
 		"uniq": {level: levelReaders, short: "cdDiuz", value: "fsw", operand: 1, ordered: true, long: "count repeated all-repeated= skip-fields: ignore-case skip-chars: unique check-chars: zero-terminated group="},
 		"cut":  {level: levelReaders, short: "nsz", value: "bcdf", operand: unlimited, long: "bytes: characters: delimiter: fields: complement only-delimited output-delimiter: zero-terminated"},

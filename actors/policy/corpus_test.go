@@ -49,16 +49,19 @@ func bash(t testing.TB, command string) policy.Call {
 // corpus opens a file of the corpora, which are not part of the project.
 func corpus(t testing.TB, name string) *os.File {
 	t.Helper()
-	dir := os.Getenv("NOD_CORPUS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	f, err := os.Open(filepath.Join(dir, name))
+	f, err := os.Open(filepath.Join(corpusDir(), name))
 	if err != nil {
 		t.Skipf("left out: %v; set NOD_CORPUS to the directory of the corpora", err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	return f
+}
+
+func corpusDir() string {
+	if dir := os.Getenv("NOD_CORPUS"); dir != "" {
+		return dir
+	}
+	return filepath.Join("..", "..", "..", "shared", "corpus")
 }
 
 // control stands for the bytes that a line of the corpus cannot hold.

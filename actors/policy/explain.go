@@ -35,7 +35,7 @@ func (p *Policy) Explain(c Call) Explanation {
 		return e
 	}
 	src, _, _ := in.command()
-	line, _ := p.read(src, newPlace(&c))
+	line, _ := p.read(src, p.at(&c))
 	e.Line = line.why
 	for _, part := range line.parts {
 		argv := make([]string, len(part.words))
@@ -85,6 +85,13 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
+// at is where a call happens.
+func (p *Policy) at(c *Call) place {
+	pl := newPlace(c)
+	pl.lead = p.secrets.leads(pl.dirs)
+	return pl
+}
+
 // hardenDiff are the subcommands of git that may run a configured differ.
 var hardenDiff = map[string]bool{"diff": true, "log": true, "show": true}
 
@@ -97,7 +104,8 @@ func (p *Policy) Harden(c Call) (string, bool) {
 		return "", false
 	}
 	src, _, why := in.command()
-	line, file := p.read(src, newPlace(&c))
+	line, _ := p.read(src, p.at(&c))
+	file := p.parse(src)
 	if why != "" || file == nil || !line.harmless() {
 		return src, false
 	}

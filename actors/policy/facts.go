@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"regexp"
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -21,6 +19,13 @@ type facts struct {
 	pol    *Policy
 }
 
+// maxFacts bounds what is told of a line: one with more commands or words than
+// that asks in any case.
+const maxFacts = 400
+
+// maxText is how much of a line is looked into as text.
+const maxText = 4 << 10
+
 // wrappers run the rest of their words as a command. The number is how many
 // words of their own come first at least.
 var wrappers = map[string]bool{
@@ -34,13 +39,27 @@ var wrappers = map[string]bool{
 var interpreters = map[string]bool{"sh": true, "bash": true, "zsh": true, "dash": true, "ksh": true, "fish": true, "eval": true, "ssh": true, "su": true, "env": true, "watch": true, "xargs": true, "parallel": true, "script": true}
 
 // gather walks the whole tree; what cannot be parsed is searched as text.
-func (p *Policy) gather(file *syntax.File, src string, pl *place) *facts {
+func (p *Policy) gather(line *scope, file *syntax.File, src string, pl *place) *facts {
 	f := &facts{place: pl, pol: p}
+	if line.flat {
+		argv := make([]string, len(line.parts[0].words))
+		for i, w := range line.parts[0].words {
+			argv[i] = w.text
+		}
+		f.command(argv, 0)
+		f.ownWrites(false)
+		return f
+	}
 	if file == nil {
-		if ownText.MatchString(src) {
+		src = src[:min(len(src), maxText)]
+		if mayNameOwn(src) && ownText.MatchString(src) {
 			f.own = "agents may not run nod commands that decide, grant or configure"
 		}
-		f.words = append(f.words, strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) })...)
+		for _, w := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) }) {
+			if len(f.words) < maxFacts {
+				f.words = append(f.words, w)
+			}
+		}
 		for line := range strings.FieldsFuncSeq(src, func(r rune) bool { return strings.ContainsRune("\n;|&()`{}", r) }) {
 			if argv := strings.Fields(line); len(argv) > 0 {
 				f.addArgv(argv)
@@ -130,7 +149,14 @@ func (f *facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 		w, _ := readWord1(a, src)
 		argv = append(argv, w)
 	}
-	f.words = append(f.words, argv...)
+	f.command(argv, depth)
+}
+
+// command notes a command and those in its words.
+func (f *facts) command(argv []string, depth int) {
+	if len(f.words) < maxFacts {
+		f.words = append(f.words, argv...)
+	}
 	if len(argv) == 0 {
 		return
 	}
@@ -167,8 +193,11 @@ func base(name string) string {
 
 // addArgv notes a command, and each command that it may run in turn.
 func (f *facts) addArgv(argv []string) {
-	f.argvs = append(f.argvs, argv)
 	f.ownCommand(argv)
+	if len(f.argvs) > maxFacts {
+		return
+	}
+	f.argvs = append(f.argvs, argv)
 	if !wrappers[base(argv[0])] {
 		return
 	}
@@ -208,130 +237,12 @@ func (f *facts) names(r *rule, line *scope) bool {
 	}
 	for _, list := range [][]string{f.words, f.writes} {
 		for _, w := range list {
-			if w == "" {
-				continue
-			}
-			if r.coversPath(w, &pl, false) {
-				return true
-			}
-			for i := 0; i+1 < len(w); i++ {
-				if (w[i] == '=' || w[i] == ':') && r.coversPath(w[i+1:], &pl, false) {
+			for _, at := range pieces(w) {
+				if at != "" && r.coversPath(at, &pl, false) {
 					return true
 				}
 			}
 		}
 	}
 	return false
-}
-
-// ownVerbs are nod's commands that only show; every other one decides, grants
-// or configures, and so does one that this list does not know yet.
-var ownVerbs = map[string]bool{
-	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "--help": true, "--version": true, "-h": true,
-	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,
-	"session show": true, "settings show": true, "settings schema": true, "audit tail": true, "audit verify": true,
-}
-
-var ownText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
-
-func (f *facts) ownCommand(argv []string) {
-	if b := base(argv[0]); b != "nod" && !(b == "go" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasSuffix(a, "cmd/nod") || strings.Contains(a, "cmd/nod@") })) {
-		return
-	}
-	if base(argv[0]) == "go" {
-		if len(argv) < 2 || argv[1] != "run" {
-			return
-		}
-		i := slices.IndexFunc(argv, func(a string) bool { return strings.Contains(a, "cmd/nod") })
-		argv = argv[i:]
-	}
-	verb := strings.Join(argv[1:min(len(argv), 3)], " ")
-	if len(argv) == 1 || ownVerbs[verb] || ownVerbs[argv[1]] {
-		return
-	}
-	f.own = "agents may not run nod commands that decide, grant or configure"
-}
-
-// ownWrites looks for a command that may write nod's own files: a redirection
-// into them, or any command but a reader that names them.
-func (f *facts) ownWrites(unparsed bool) {
-	const why = "agents may not write nod's own files"
-	for _, w := range f.writes {
-		if f.ownPath(w) {
-			f.own = why
-		}
-	}
-	if !slices.ContainsFunc(f.words, f.ownPath) {
-		return
-	}
-	if unparsed {
-		f.own = why
-		return
-	}
-	for _, argv := range f.argvs {
-		spec := f.pol.specs[argv[0]]
-		if spec == nil && argv[0] != "cd" && argv[0] != "test" && argv[0] != "[" && argv[0] != "git" || argv[0] == "find" {
-			if slices.ContainsFunc(argv, f.ownPath) || slices.ContainsFunc(f.argvs, func(a []string) bool { return a[0] == "cd" && slices.ContainsFunc(a, f.ownPath) }) {
-				f.own = why
-				return
-			}
-		}
-		if spec != nil {
-			words := make([]word, len(argv)-1)
-			for i, a := range argv[1:] {
-				words[i] = word{text: a}
-			}
-			if _, bad := spec.parse(argv[0], words); bad != "" && slices.ContainsFunc(argv, f.ownPath) {
-				f.own = why
-				return
-			}
-		}
-	}
-}
-
-func (f *facts) ownPath(p string) bool { return ownPathIn(f.pol, f.place, p) }
-
-func (j *judge) ownPath(p string) bool { return ownPathIn(j.pol, j.place, p) }
-
-func ownPathIn(pol *Policy, pl *place, p string) bool {
-	for _, at := range suffixes(p) {
-		if spellsOwn(pol, at) {
-			return true
-		}
-		for _, r := range pl.resolve(at) {
-			if spellsOwn(pol, r) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// spellsOwn reports whether p names nod's files. A pattern counts where some
-// of the name is spelled out: rm * is about other things, and asks.
-func spellsOwn(pol *Policy, p string) bool {
-	if isGlob(p) {
-		for seg := range strings.SplitSeq(slashes(p), "/") {
-			if isGlob(seg) && len(strings.Trim(seg, "*?[]")) < 2 {
-				return false
-			}
-			for i := 0; i < len(seg); i++ {
-				if seg[i] >= 0x80 {
-					return false
-				}
-			}
-		}
-	}
-	return pol.own.has(p, true)
-}
-
-// suffixes are p and what follows each = in it, as in dd of=FILE.
-func suffixes(p string) []string {
-	out := []string{p}
-	for i := 0; i+1 < len(p); i++ {
-		if p[i] == '=' {
-			out = append(out, p[i+1:])
-		}
-	}
-	return out
 }

@@ -66,8 +66,6 @@ func (s *scope) git(words []word) (string, bool) {
 	dirs := s.dirs
 	for len(words) > 0 && strings.HasPrefix(words[0].text, "-") {
 		switch opt := words[0]; {
-		case !opt.bare:
-			return "an option of git is quoted", false
 		case opt.text == "--no-pager", opt.text == "-P", opt.text == "--no-optional-locks", opt.text == "--literal-pathspecs":
 			words = words[1:]
 		case opt.text == "-C" && s.pol.level >= levelReaders && len(words) > 1:
@@ -89,11 +87,11 @@ func (s *scope) git(words []word) (string, bool) {
 	if !here.standsInProject() {
 		return "reads a repository outside the project, whose configuration can run programs", false
 	}
-	if len(words) == 0 || !words[0].bare {
+	if len(words) == 0 || words[0].glob {
 		return "has no plain subcommand", false
 	}
 	sub, name := s.pol.git[words[0].text], words[0].text
-	if len(words) > 1 && words[1].bare && s.pol.git[name+" "+words[1].text] != nil {
+	if len(words) > 1 && !words[1].glob && s.pol.git[name+" "+words[1].text] != nil {
 		words = words[1:]
 		name += " " + words[0].text
 		sub = s.pol.git[name]

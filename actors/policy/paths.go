@@ -12,6 +12,7 @@ type place struct {
 	project string   // clean; "" if unknown
 	main    string   // the project that project is a work tree of; else project
 	home    string   // clean; "" if unknown
+	lead    bool     // a secret may begin in dirs and end in a path below them
 }
 
 func newPlace(c *Call) place {

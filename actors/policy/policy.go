@@ -126,6 +126,7 @@ func (p *Policy) Check(c Call) Verdict {
 	case t.kind == kindShell:
 		j.shell(in)
 	case t.kind == kindFile || t.kind == kindSearch || t.kind == kindEdit:
+		pl.lead = p.secrets.leads(pl.dirs)
 		j.files(in)
 	default:
 		j.other(in)

@@ -86,7 +86,7 @@ func (f *facts) risk(line *scope) (schemas.Risk, []string) {
 			break
 		}
 	}
-	if line.touches() {
+	if line.touches() || slices.ContainsFunc(f.words, func(w string) bool { return w != "" && f.pol.secret(w, f.place, false) }) {
 		add(hazard{schemas.RiskHigh, "touches a secret or settings"})
 	}
 	if f.own != "" {

@@ -1,15 +1,12 @@
 package policy
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/nodbus/nod/schemas"
 )
 
 // rule is one compiled line of permissions.
@@ -282,61 +279,4 @@ func (r *rule) coversURL(raw string, allow bool) bool {
 		return strings.HasSuffix(host, "."+rest)
 	}
 	return host == r.domain
-}
-
-// layer is one set of rules and whom it is for.
-type layer struct {
-	match            schemas.PolicyMatch
-	deny, ask, allow []rule
-}
-
-func compileLayer(at string, l schemas.PolicyLayer) (layer, error) {
-	out := layer{match: l.Match}
-	for _, list := range []struct {
-		name  string
-		rules []string
-		into  *[]rule
-	}{{"deny", l.Permissions.Deny, &out.deny}, {"ask", l.Permissions.Ask, &out.ask}, {"allow", l.Permissions.Allow, &out.allow}} {
-		for i, text := range list.rules {
-			r, err := parseRule(text)
-			if err != nil {
-				return layer{}, fmt.Errorf("%s.%s[%d]: %w", at, list.name, i, err)
-			}
-			*list.into = append(*list.into, r)
-		}
-	}
-	return out, nil
-}
-
-// applies reports whether the layer is for this call. Where something that it
-// matches on is unknown, it is for the call if that tightens.
-func (l *layer) applies(c *Call, pl *place, tightens bool) bool {
-	return matchAny(l.match.Agents, c.Agent, tightens) && matchAny(l.match.Hosts, c.Host, tightens) && l.matchProject(pl, tightens)
-}
-
-func matchAny(patterns []string, s string, tightens bool) bool {
-	if len(patterns) == 0 || s == "" && tightens {
-		return true
-	}
-	return slices.ContainsFunc(patterns, func(p string) bool { return s != "" && match(p, s) })
-}
-
-func (l *layer) matchProject(pl *place, tightens bool) bool {
-	if len(l.match.Projects) == 0 {
-		return true
-	}
-	if pl.project == "" {
-		return tightens
-	}
-	return slices.ContainsFunc(l.match.Projects, func(p string) bool {
-		dir := pl.resolve(strings.TrimSuffix(p, "/**"))
-		return len(dir) == 1 && (pl.project == dir[0] || strings.HasSuffix(p, "/**") && within(pl.project, dir[0]))
-	})
-}
-
-// inputURL is the address that a web tool is given.
-func (in input) inputURL() string {
-	var s string
-	_ = json.Unmarshal(in["url"], &s) // "" is no address, which asks
-	return s
 }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"strings"
-	"unicode/utf8"
 )
 
 // secretNames are files and directories that hold secrets, or that configure
@@ -54,191 +53,6 @@ var openNames = []string{
 	"/dev/null", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime",
 }
 
-// names is a list of path patterns made fast: most paths are settled by one
-// look into a map for each segment.
-type names struct {
-	exact map[string]bool // whole segments without a wildcard
-	wild  []string        // single segments with one
-	rows  [][]string      // several segments; a first "" is the root
-	first map[string]bool // the first segments of rows
-}
-
-func compileNames(lists ...[]string) *names {
-	n := &names{exact: map[string]bool{}, first: map[string]bool{}}
-	for _, list := range lists {
-		for _, p := range list {
-			segs := strings.Split(p, "/")
-			switch {
-			case len(segs) > 1:
-				n.rows = append(n.rows, segs)
-				n.first[segs[0]] = true
-			case strings.Contains(p, "*"):
-				n.wild = append(n.wild, p)
-			default:
-				n.exact[p] = true
-			}
-		}
-	}
-	return n
-}
-
-// has reports whether p, which may hold wildcards, may stand for a listed path
-// or for one below it. dots says that a leading wildcard matches a dot too.
-func (n *names) has(p string, dots bool) bool {
-	segs := make([]string, 0, 12)
-	segs = splitPath(segs, p)
-	for i, s := range segs {
-		globbed := isGlob(s)
-		if n.exact[s] {
-			return true
-		}
-		if globbed && n.mayBe(s, i == len(segs)-1, dots) {
-			return true
-		}
-		for _, w := range n.wild {
-			if !globbed && match(w, s) {
-				return true
-			}
-		}
-		if globbed || n.first[s] {
-			for _, row := range n.rows {
-				if n.row(row, segs[i:], i == 0, dots) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// mayBe reports whether the pattern s may stand for a listed name. Within a
-// path it stands for directories, and those have hidden names; a lone * there
-// says nothing about which.
-func (n *names) mayBe(s string, last, dots bool) bool {
-	if !last && strings.Trim(s, "*") == "" {
-		return false
-	}
-	for e := range n.exact {
-		if (last || e[0] == '.') && overlap(s, e, dots) {
-			return true
-		}
-	}
-	for _, w := range n.wild {
-		if (last || w[0] == '.') && overlapList(s, w, dots) {
-			return true
-		}
-	}
-	return false
-}
-
-func (n *names) row(row, segs []string, atRoot, dots bool) bool {
-	if row[0] == "" && (!atRoot || segs[0] != "") || len(segs) < len(row) {
-		return false
-	}
-	for i, r := range row {
-		if s := segs[i]; s != r && !overlap(s, r, dots) {
-			return false
-		}
-	}
-	return true
-}
-
-// splitPath appends p's segments in lower case, without "." and with ".."
-// taken back; an absolute path starts with "".
-func splitPath(segs []string, p string) []string {
-	p = strings.ToLower(slashes(p))
-	if strings.HasPrefix(p, "/") {
-		segs = append(segs, "")
-	}
-	for s := range strings.SplitSeq(p, "/") {
-		switch {
-		case s == "" || s == ".":
-		case s == ".." && len(segs) > 0 && segs[len(segs)-1] != "" && segs[len(segs)-1] != ".." && !isGlob(segs[len(segs)-1]):
-			segs = segs[:len(segs)-1]
-		case s == ".." && len(segs) == 1 && segs[0] == "":
-		default:
-			segs = append(segs, strings.TrimRight(s, " "))
-		}
-	}
-	return segs
-}
-
-// isGlob reports whether s may stand for more than itself. A letter outside
-// ASCII counts: file systems fold some of them to plain ones.
-func isGlob(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c == '*' || c == '?' || c == '[' || c >= utf8.RuneSelf {
-			return true
-		}
-	}
-	return false
-}
-
-// overlap reports whether some name matches both patterns. It errs towards
-// yes: a bracket is any text.
-func overlap(shell, listed string, dots bool) bool {
-	if strings.Count(shell, "*") > 4 {
-		return true
-	}
-	if open := strings.IndexByte(shell, '['); open >= 0 {
-		end := strings.LastIndexByte(shell, ']')
-		shell = shell[:open] + "*" + shell[max(end, open)+1:]
-	}
-	if !dots && strings.HasPrefix(listed, ".") && (strings.HasPrefix(shell, "*") || strings.HasPrefix(shell, "?")) {
-		return false
-	}
-	return meet(shell, listed)
-}
-
-// overlapList is overlap for a listed name with a wildcard. One that is open
-// at its end, such as .env*, shares some name with every *.go: it counts where
-// the pattern spells its beginning out.
-func overlapList(shell, listed string, dots bool) bool {
-	if !strings.HasSuffix(listed, "*") {
-		return overlap(shell, listed, dots)
-	}
-	return strings.HasPrefix(shell[:strings.IndexAny(shell+"*", "*?[")], strings.TrimSuffix(listed, "*"))
-}
-
-// meet reports whether two patterns of * and ? have a name in common.
-func meet(a, b string) bool {
-	switch {
-	case a == "" && b == "":
-		return true
-	case a != "" && (a[0] == '*' || a[0] >= utf8.RuneSelf):
-		return meet(a[1:], b) || b != "" && meet(a, b[1:])
-	case b != "" && b[0] == '*':
-		return meet(a, b[1:]) || a != "" && meet(a[1:], b)
-	case a == "" || b == "":
-		return false
-	case a[0] == b[0] || a[0] == '?':
-		return meet(a[1:], b[1:])
-	}
-	return false
-}
-
-// match reports whether name matches a pattern of *.
-func match(pattern, name string) bool {
-	star, mark := -1, 0
-	i, j := 0, 0
-	for j < len(name) {
-		switch {
-		case i < len(pattern) && pattern[i] == '*':
-			star, mark = i, j
-			i++
-		case i < len(pattern) && pattern[i] == name[j]:
-			i++
-			j++
-		case star >= 0:
-			mark++
-			i, j = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[i:], "*") == ""
-}
-
 // sourceKinds are extensions of files that people write to be read.
 var sourceKinds = map[string]bool{
 	"c": true, "cc": true, "cpp": true, "cs": true, "css": true, "dart": true, "fish": true, "go": true, "h": true, "hpp": true, "html": true, "java": true,
@@ -258,7 +72,7 @@ func (p *Policy) secret(t string, pl *place, dots bool) bool {
 	if p.hidden(t, dots) {
 		return true
 	}
-	if isAbs(slashes(t)) {
+	if isAbs(slashes(t)) || !pl.lead && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {
 		return false
 	}
 	for _, r := range pl.resolve(t) {

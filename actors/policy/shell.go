@@ -6,12 +6,36 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxCommand is the longest command that is looked into. What is longer asks:
-// nobody reads it, and parsing it could be made slow.
-const maxCommand = 16 << 10
+// Bounds of what is looked into. What is longer asks: nobody reads it, and
+// checking it could be made slow.
+const (
+	maxCommand = 8 << 10 // bytes
+	maxNesting = 100     // brackets
+	maxJoints  = 400     // separators of commands
+	maxSpaces  = 1500
+)
 
-// maxNesting bounds the brackets of a command, for the same reason.
-const maxNesting = 200
+// tooMuch says which bound a command line breaks; "" if none.
+func tooMuch(src string) string {
+	if len(src) > maxCommand {
+		return "is too long to check"
+	}
+	var nesting, joints, spaces int
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '(', '{', '`', '[':
+			nesting++
+		case ';', '|', '&', '\n':
+			joints++
+		case ' ', '\t':
+			spaces++
+		}
+	}
+	if nesting > maxNesting || joints > maxJoints || spaces > maxSpaces {
+		return "has too many parts to check"
+	}
+	return ""
+}
 
 // part is one simple command of a command line.
 type part struct {
@@ -30,6 +54,8 @@ type scope struct {
 	parts []part
 	why   string // why the line as a whole is not known to be harmless
 	touch bool   // a redirection names a secret
+	notes bool   // holds comments
+	flat  bool   // is one command of plain words, which needs no tree
 	zsh   bool   // the reading of an interactive Zsh, where # starts no comment
 }
 
@@ -70,19 +96,39 @@ func (s *scope) reason() string {
 	return ""
 }
 
+// plainWords are the words of a line of nothing but words that mean themselves
+// in every shell, and of spaces: most commands are such, and splitting them is
+// all that parsing would do. nil for every other line.
+func plainWords(src string) []word {
+	words := make([]word, 0, 8)
+	for text := range strings.SplitSeq(src, " ") {
+		switch {
+		case text == "":
+		case !plain(text), len(words) == 0 && strings.IndexByte(text, '=') >= 0:
+			return nil
+		default:
+			words = append(words, word{text: text, bare: true})
+		}
+	}
+	if len(words) == 0 || syntax.IsKeyword(words[0].text) {
+		return nil
+	}
+	return words
+}
+
 // read parses and walks a command line. The tree is nil where it cannot be
-// parsed.
+// parsed, or need not be.
 func (p *Policy) read(src string, pl place) (*scope, *syntax.File) {
 	s := &scope{place: pl, pol: p, src: src}
-	if len(src) > maxCommand {
-		s.why = "is too long to check"
+	if s.why = tooMuch(src); s.why != "" {
 		return s, nil
 	}
 	if s.why = visible(src); s.why != "" {
 		return s, nil
 	}
-	if strings.Count(src, "(")+strings.Count(src, "{")+strings.Count(src, "`")+strings.Count(src, "[[") > maxNesting {
-		s.why = "is too deeply nested to check"
+	if words := plainWords(src); words != nil {
+		s.flat = true
+		s.judge(part{words: words})
 		return s, nil
 	}
 	file := p.parse(src)
@@ -91,7 +137,7 @@ func (p *Policy) read(src string, pl place) (*scope, *syntax.File) {
 		return s, nil
 	}
 	s.list(file.Stmts)
-	if strings.IndexByte(src, '#') >= 0 && s.harmless() {
+	if strings.IndexByte(src, '#') >= 0 {
 		s.uncomment(file)
 	}
 	return s, file
@@ -110,7 +156,7 @@ func (s *scope) uncomment(file *syntax.File) {
 		}
 		return true
 	})
-	if last == 0 && b.Len() == 0 {
+	if s.notes = b.Len() > 0; !s.notes || !s.harmless() {
 		return
 	}
 	b.WriteString(s.src[last:])
@@ -198,7 +244,7 @@ func (s *scope) redirect(r *syntax.Redirect) {
 		if s.secretPath(w) {
 			s.touch = true
 		}
-		if !output || !w.bare || w.text != "/dev/null" {
+		if !output || w.glob || w.tilde || w.text != "/dev/null" {
 			s.refuse("writes to " + w.text)
 		}
 	case syntax.DplOut:
@@ -233,209 +279,13 @@ func (s *scope) call(c *syntax.CallExpr) {
 		}
 		p.words = append(p.words, w)
 	}
+	s.judge(p)
+}
+
+// judge notes a simple command, and judges it where its words are known.
+func (s *scope) judge(p part) {
 	if p.why == "" {
 		p.why, p.touch = s.simple(p.words)
 	}
 	s.parts = append(s.parts, p)
-}
-
-// simple judges one command whose words are all known: why it may do harm, and
-// whether that is because it names a secret.
-func (s *scope) simple(words []word) (string, bool) {
-	name := words[0]
-	if s.zsh && strings.HasPrefix(name.text, "#") {
-		return "", false // there is no such command
-	}
-	if !name.bare {
-		if name.text == "[" && len(name.text) == 1 && s.pol.level >= levelReaders {
-			return s.test(words[1:], true)
-		}
-		return "the command's name is quoted or a pattern", false
-	}
-	switch name.text {
-	case "cd", "test", "git", "find", "rtk", "workmux":
-		if name.text != "git" && s.pol.level < levelReaders {
-			break
-		}
-		return s.special(name.text, words[1:])
-	}
-	spec := s.pol.specs[name.text]
-	if spec == nil || spec.level > s.pol.level {
-		return "is not a command known to only read", false
-	}
-	a, why := spec.parse(name.text, words[1:])
-	if why != "" {
-		return why, s.anySecret(words[1:], spec.text)
-	}
-	if spec.check != nil {
-		if why := spec.check(s, &a); why != "" {
-			return why, s.anySecret(words[1:], spec.text)
-		}
-	}
-	checked := words[1:]
-	switch {
-	case spec.loose:
-		checked = spec.paths(&a)
-	case spec.lists:
-		checked = spelled(checked)
-	}
-	if w := s.firstSecret(checked, spec.text); w != "" {
-		return "names a secret, " + w, true
-	}
-	return "", false
-}
-
-// spelled is words with patterns cut off where they begin, but for patterns of
-// hidden names: * matches none of those, and what else it matches is a name.
-func spelled(words []word) []word {
-	out := make([]word, 0, len(words))
-	for _, w := range words {
-		if w.glob {
-			for at := 0; ; {
-				end := strings.IndexByte(w.text[at:], '/')
-				seg := w.text[at:]
-				if end >= 0 {
-					seg = w.text[at : at+end]
-				}
-				if isGlob(seg) && seg[0] != '.' {
-					w.text = w.text[:at]
-					break
-				}
-				if end < 0 {
-					break
-				}
-				at += end + 1
-			}
-		}
-		out = append(out, w)
-	}
-	return out
-}
-
-func (s *scope) special(name string, words []word) (string, bool) {
-	switch name {
-	case "cd":
-		return s.cd(words)
-	case "test":
-		return s.test(words, false)
-	case "find":
-		return s.find(words)
-	case "rtk":
-		// A filter that shortens what git prints; all else that it runs asks.
-		if len(words) == 0 || words[0].text != "git" || !words[0].bare {
-			return "is not a command known to only read", false
-		}
-		return s.git(words[1:])
-	case "workmux":
-		return s.workmux(words)
-	}
-	return s.git(words)
-}
-
-// workmuxReads are the commands of workmux that show work trees and what their
-// agents print.
-var workmuxReads = compileSpecs(map[string]*spec{
-	"status": {operand: unlimited, long: "json"}, "list": {operand: unlimited, long: "json all"}, "capture": {operand: 1, value: "n", long: "lines:"},
-})
-
-func (s *scope) workmux(words []word) (string, bool) {
-	if len(words) == 0 || workmuxReads[words[0].text] == nil {
-		return "is not a command known to only read", false
-	}
-	_, why := workmuxReads[words[0].text].parse("workmux", words[1:])
-	return why, false
-}
-
-func (s *scope) anySecret(words []word, text bool) bool { return s.firstSecret(words, text) != "" }
-
-// firstSecret is the first word that may stand for a secret. Of a command
-// whose words are text, only those count that the shell expands.
-func (s *scope) firstSecret(words []word, text bool) string {
-	for _, w := range words {
-		if (!text || w.glob || w.tilde) && s.secretPath(w) {
-			return w.text
-		}
-	}
-	return ""
-}
-
-// secretPath reports whether w, or what follows a = or : in it, may stand for
-// a secret or a file of nod's own.
-func (s *scope) secretPath(w word) bool { return s.secretText(w.text, false) }
-
-func (s *scope) secretText(t string, dots bool) bool {
-	if s.secretIn(t, dots) {
-		return true
-	}
-	for i := 0; i < len(t); i++ {
-		if (t[i] == '=' || t[i] == ':') && i+1 < len(t) && s.secretIn(t[i+1:], dots) {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *scope) secretIn(t string, dots bool) bool {
-	if t == "" || isCount("-"+t) {
-		return false
-	}
-	return s.pol.secret(t, &s.place, dots)
-}
-
-// cd follows a change of directory. Whether it succeeds is not known, so the
-// command may stand in the old and in the new one from there on.
-func (s *scope) cd(words []word) (string, bool) {
-	if len(words) > 0 && words[0].text == "--" {
-		words = words[1:]
-	}
-	if len(words) != 1 || words[0].text == "" || words[0].glob || strings.HasPrefix(words[0].text, "-") || strings.HasPrefix(words[0].text, "+") {
-		return "does not name one plain directory", false
-	}
-	if s.secretPath(words[0]) {
-		return "names a secret, " + words[0].text, true
-	}
-	to := s.resolve(words[0].text)
-	if len(to) == 0 {
-		// From an unknown directory to an unknown one: nothing relative can be
-		// judged any more, so name a place that is in no project.
-		to = []string{"/?/" + slashes(words[0].text)}
-	}
-	if len(s.dirs)+len(to) > 8 {
-		return "changes the directory too often to follow", false
-	}
-	if len(s.dirs) == 0 {
-		s.dirs = to
-		return "", false
-	}
-	s.dirs = append(s.dirs[:len(s.dirs):len(s.dirs)], to...)
-	return "", false
-}
-
-// test allows questions about files and equality of strings. Other operators
-// evaluate arithmetic in one shell or another, which can run commands.
-func (s *scope) test(words []word, bracket bool) (string, bool) {
-	if bracket {
-		if len(words) == 0 || words[len(words)-1].text != "]" {
-			return "lacks its ]", false
-		}
-		words = words[:len(words)-1]
-	}
-	if len(words) > 0 && words[0].text == "!" && words[0].bare {
-		words = words[1:]
-	}
-	for _, w := range words {
-		if w.glob {
-			return "tests a pattern, which may be several words", false
-		}
-	}
-	switch {
-	case len(words) == 2 && len(words[0].text) == 2 && words[0].text[0] == '-' && strings.IndexByte("efdrwxsLhzn", words[0].text[1]) >= 0:
-		if s.secretPath(words[1]) {
-			return "names a secret, " + words[1].text, true
-		}
-		return "", false
-	case len(words) == 3 && (words[1].text == "=" || words[1].text == "!=") && !strings.HasPrefix(words[0].text, "-") && !strings.ContainsAny(words[0].text, "()!"):
-		return "", false
-	}
-	return "is not a test known to be harmless", false
 }

@@ -72,7 +72,7 @@ func (p *Policy) Propose(c Call) []Always {
 // needs are, for each thing in a call that asks, the rules that would settle
 // it. It is empty where some thing has none.
 func (p *Policy) needs(c Call) [][]Always {
-	pl := newPlace(&c)
+	pl := p.at(&c)
 	t := canonical(c.ToolName)
 	in, err := readInput(c.Input)
 	if err != nil {
@@ -93,9 +93,10 @@ func (p *Policy) shellNeeds(in input, pl place) [][]Always {
 	src, dir, why := in.command()
 	if dir != "" {
 		pl.dirs = newPlace(&Call{Cwd: dir}).dirs
+		pl.lead = p.secrets.leads(pl.dirs)
 	}
 	line, _ := p.read(src, pl)
-	if why != "" || line.why != "" || pl.project == "" {
+	if why != "" || line.why != "" || line.notes || pl.project == "" {
 		return nil
 	}
 	var out [][]Always
@@ -154,7 +155,8 @@ func (p *Policy) boundable(argv []string, pl *place) bool {
 		}
 	}
 	_, known := hazards[name]
-	return known && !slices.Contains(argv, inlineCode[name])
+	sets := slices.ContainsFunc(argv[1:], func(a string) bool { return !strings.HasPrefix(a, "-") && strings.Contains(a, "=") })
+	return known && !sets && !slices.Contains(argv, inlineCode[name])
 }
 
 func editNeeds(in input, t tool, pl *place) [][]Always {

@@ -1,11 +1,13 @@
 package policy
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/netip"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -63,6 +65,9 @@ func readInput(raw json.RawMessage) (input, error) {
 	if len(raw) == 0 {
 		return in, nil
 	}
+	if flat := flatInput(raw); flat != nil {
+		return flat, nil
+	}
 	if len(raw) > schemas.MaxRequestBytes {
 		return nil, errors.New("its input is too long to check")
 	}
@@ -70,6 +75,53 @@ func readInput(raw json.RawMessage) (input, error) {
 		return nil, errors.New("its input is not a JSON object")
 	}
 	return in, nil
+}
+
+// flatInput reads an object of plain keys and strings, which most inputs are;
+// nil for every other JSON, and for what is none. The strings stay encoded.
+func flatInput(raw json.RawMessage) input {
+	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' || len(raw) > schemas.MaxRequestBytes {
+		return nil
+	}
+	in := make(input, 2)
+	for at := 1; ; {
+		key := stringEnd(raw, at)
+		if key < 0 || key+1 >= len(raw) || raw[key] != ':' || bytes.IndexFunc(raw[at:key], func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf }) >= 0 {
+			return nil
+		}
+		value := stringEnd(raw, key+1)
+		if value < 0 || bytes.IndexByte(raw[key:value], '\\') >= 0 && !json.Valid(raw[key+1:value]) {
+			return nil
+		}
+		in[string(raw[at+1:key-1])] = raw[key+1 : value]
+		switch {
+		case raw[value] == ',':
+			at = value + 1
+		case value == len(raw)-1:
+			return in
+		default:
+			return nil
+		}
+	}
+}
+
+// stringEnd is where the JSON string that starts at at ends; -1 where none
+// does.
+func stringEnd(raw json.RawMessage, at int) int {
+	if at >= len(raw) || raw[at] != '"' {
+		return -1
+	}
+	for i := at + 1; i < len(raw)-1; i++ {
+		switch c := raw[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			return i + 1
+		case c < ' ':
+			return -1
+		}
+	}
+	return -1
 }
 
 // text is the string under the only one of these keys that is there.
@@ -80,12 +132,25 @@ func (in input) text(keys ...string) (string, bool) {
 		if !ok {
 			continue
 		}
-		if found || json.Unmarshal(raw, &out) != nil {
+		s, isText := unquote(raw)
+		if found || !isText {
 			return "", false
 		}
-		found = true
+		out, found = s, true
 	}
 	return out, found
+}
+
+// unquote is a JSON string's text. A plain one needs no second decoding.
+func unquote(raw json.RawMessage) (string, bool) {
+	if n := len(raw); n >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return string(raw[1 : n-1]), true
+	}
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, true
 }
 
 // shellKeys are the fields of shell tools that do not change what runs.
@@ -138,10 +203,14 @@ func (in input) command() (src, dir string, why string) {
 // filePaths are the paths that a file tool names; false where they cannot be
 // told.
 func (in input) filePaths(t tool) ([]string, bool) {
-	if t.name == "Edit" && (in["patch"] != nil || in["input"] != nil) {
-		return in.patchPaths()
-	}
 	var out []string
+	if t.name == "Edit" && (in["patch"] != nil || in["input"] != nil) {
+		patched, ok := in.patchPaths()
+		if !ok {
+			return nil, false
+		}
+		out = patched
+	}
 	for _, k := range []string{"file_path", "filePath", "path", "notebook_path", "absolute_path", "dir_path"} {
 		raw, ok := in[k]
 		if !ok {
@@ -154,6 +223,25 @@ func (in input) filePaths(t tool) ([]string, bool) {
 		out = append(out, s)
 	}
 	return out, len(out) > 0
+}
+
+// editKeys are the fields of editing tools besides those that name the file. A
+// field that is not known may name another file.
+var editKeys = map[string]bool{
+	"file_path": true, "filePath": true, "path": true, "notebook_path": true, "absolute_path": true, "patch": true, "input": true, "cwd": true,
+	"content": true, "contents": true, "file_text": true, "old_string": true, "new_string": true, "oldString": true, "newString": true, "old_str": true, "new_str": true,
+	"replace_all": true, "replaceAll": true, "edits": true, "new_source": true, "cell_id": true, "cell_type": true, "edit_mode": true, "insert_line": true, "insert_text": true,
+	"expected_replacements": true, "instruction": true,
+}
+
+// knownEdit reports whether every field of an edit is known.
+func (in input) knownEdit() bool {
+	for k := range in {
+		if !editKeys[k] {
+			return false
+		}
+	}
+	return true
 }
 
 // patchPaths are the files that an apply_patch envelope changes.
@@ -196,4 +284,11 @@ func privateURL(raw string) string {
 		}
 	}
 	return ""
+}
+
+// inputURL is the address that a web tool is given.
+func (in input) inputURL() string {
+	var s string
+	_ = json.Unmarshal(in["url"], &s) // "" is no address, which asks
+	return s
 }

@@ -9,14 +9,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestTraps has, for each way to fool a reader of commands, what must ask and
-// what looks alike and may pass.
-func TestTraps(t *testing.T) {
-	p := preset(t, policy.PresetReaders)
-	for _, trap := range []struct {
-		name       string
-		ask, allow []string
-	}{
+// trap is one way to fool a reader of commands: what must ask, and what looks
+// alike and may pass.
+type trap struct {
+	name       string
+	ask, allow []string
+}
+
+func traps() []trap {
+	return []trap{
 		{"a backslash hides a flag", []string{`git diff --outpu\t=x`, `sort -\o x y`, `find . -ex\ec rm {} \;`}, []string{`cat a\ b`, `git log --one\line`}},
 		{"quotes hide a flag", []string{`git diff "--out"put=x`, `sort '-o' x y`, `rg --p're' x y`}, []string{`git log "--oneline"`, `sort '-n' x`}},
 		{"$'' hides anything", []string{`cat $'\x2eenv'`, `echo $'a'`, `ls $"x"`}, []string{`cat 'x$'`, `grep "a$" f.txt`}},
@@ -45,7 +46,13 @@ w x' a`, `awk 'BEGIN{system("id")}'`, `awk '{print > "x"}' a`, `awk '{print | "s
 		{"variables", []string{`echo $HOME`, `X=1 ls`, `export X=1`, `ls $?x$Y`, `echo "$$"`, `echo ${?}`, `let x=1`, `declare -x A=1`, `((x=1))`}, []string{`echo $?`, `ls; echo "exit $?"`}},
 		{"redirections", []string{`ls > x`, `ls &> x`, `ls 2> x`, `ls >> x`, `ls > "/dev/null "`, `ls > /dev/null/../x`, `cat < /dev/tcp/h/80`, `ls >&3`, `ls {fd}>x`, `cat <<< x`, `ls <> x`}, []string{`ls > /dev/null 2>&1`, `ls 2>/dev/null`, `ls >&2`, `wc -l < a.txt`, `ls &>/dev/null`}},
 		{"builtins that run or set", []string{`source x`, `. x`, `eval ls`, `exec ls`, `alias ls=rm`, `trap x EXIT`, `hash -p x ls`, `builtin ls`, `enable -n ls`, `set -x`, `shopt -s dotglob`, `time ls`, `coproc ls`, `(ls)`, `{ ls; }`, `! ls`, `ls &`, `if true; then ls; fi`}, []string{`true`, `false || true`, `: x`}},
-	} {
+	}
+}
+
+// TestTraps has the verdict of each.
+func TestTraps(t *testing.T) {
+	p := preset(t, policy.PresetReaders)
+	for _, trap := range traps() {
 		t.Run(trap.name, func(t *testing.T) {
 			for _, c := range trap.ask {
 				assert.NotEqual(t, policy.Allow, p.Check(bash(t, c)).Effect, "%s", c)

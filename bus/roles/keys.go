@@ -23,7 +23,7 @@ type Keys struct{ dir string }
 func OpenKeys(dataDir string) (*Keys, error) {
 	dir := filepath.Join(dataDir, "keys")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the key directory: %w: fix its permissions, or name another data directory", err)
+		return nil, fmt.Errorf("make the key directory: %w: fix its permissions, or name another data directory with --data", err)
 	}
 	info, err := os.Stat(dir)
 	if err != nil {

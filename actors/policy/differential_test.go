@@ -1,0 +1,138 @@
+package policy_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/policy"
+)
+
+// scratch is a directory with a repository, a home and files for the allowed
+// commands to read.
+func scratch(t *testing.T) (dir, homeDir string) {
+	t.Helper()
+	root := t.TempDir()
+	dir, homeDir = filepath.Join(root, "work"), filepath.Join(root, "home")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "src", "docs"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "docs"), 0o755))
+	require.NoError(t, os.MkdirAll(homeDir, 0o755))
+	for _, name := range []string{"README.md", "main.go", "go.mod", "go.sum", "app.log", "a", "b", "a b", "src/main.go", "src/a.go", "docs/a b.md", "a.json", "file with spaces.txt"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("{\"a\": 1}\nfunc x() {}\n"), 0o644))
+	}
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"commit", "-q", "-m", "one"}, {"branch", "feature"}, {"commit", "-q", "--allow-empty", "-m", "two"}, {"tag", "v1.2.3"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir, cmd.Env = dir, environ(homeDir)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "git %v: %s", args, out)
+	}
+	return dir, homeDir
+}
+
+// environ has no optional locks, so that git status leaves the index alone.
+func environ(homeDir string) []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + homeDir, "GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "TMPDIR=" + homeDir,
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x"}
+}
+
+// snapshot is every file below dir with its mode and a hash of its content.
+func snapshot(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		var content []byte
+		if info.Mode().IsRegular() {
+			if content, err = os.ReadFile(path); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(&b, "%s %v %x\n", path, info.Mode(), sha256.Sum256(content))
+		return nil
+	}))
+	return b.String()
+}
+
+// TestAllowedCommandsChangeNothing runs every allowed command of the corpus,
+// of the traps and of the seeds under Bash, and Zsh where it is installed, without network,
+// and compares the files before and after. It can fail: a command that writes
+// is run the same way at the end and must be noticed.
+func TestAllowedCommandsChangeNothing(t *testing.T) {
+	bashPath, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("left out: bash is not installed")
+	}
+	if exec.Command("unshare", "-rn", "true").Run() != nil {
+		t.Skip("left out: this machine lets no test run without network (unshare -rn)")
+	}
+	shells := []string{bashPath}
+	if zsh, err := exec.LookPath("zsh"); err == nil {
+		shells = append(shells, zsh)
+	} else {
+		t.Log("Zsh is left out: it is not installed")
+	}
+	dir, homeDir := scratch(t)
+	run := func(shell, command string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "unshare", "-rn", shell, "-c", command)
+		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, environ(homeDir), time.Second
+		_ = cmd.Run() // how a read fails does not matter
+	}
+	commands := append([]string(nil), seeds...)
+	for _, c := range corpusCommands(t) {
+		commands = append(commands, c.command)
+	}
+	for _, trap := range traps() {
+		commands = append(commands, trap.allow...)
+	}
+	p := preset(t, policy.PresetReaders)
+	before := snapshot(t, filepath.Dir(dir))
+	ran := 0
+	for _, c := range commands {
+		raw := bash(t, c)
+		raw.Cwd, raw.Project, raw.Home = dir, dir, homeDir
+		if p.Check(raw).Effect != policy.Allow {
+			continue
+		}
+		for _, shell := range shells {
+			run(shell, c)
+			ran++
+		}
+		if after := snapshot(t, filepath.Dir(dir)); after != before {
+			assert.Equal(t, before, after, "%s changes files", c)
+			before = after
+		}
+	}
+	t.Logf("ran %d commands", ran)
+	require.Greater(t, ran, 10)
+	run(bashPath, "touch pwned")
+	assert.NotEqual(t, before, snapshot(t, filepath.Dir(dir)), "a change is not noticed")
+}
+
+// corpusCommands are the commands of the corpus; none, and a printed line,
+// where it is missing.
+func corpusCommands(t *testing.T) []shellCase {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(corpusDir(), "shell.tsv")); err != nil {
+		t.Logf("the corpus is left out: %v", err)
+		return nil
+	}
+	return shellCases(t)
+}

@@ -1,0 +1,298 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// names is a list of path patterns made fast: most segments of most paths are
+// settled by their first and last letter.
+type names struct {
+	exact  map[string]bool // whole segments without a wildcard
+	wild   []string        // single segments with one
+	rows   [][]string      // several segments; a first "" is the root
+	first  map[string]bool // the first segments of rows
+	roots  map[string]bool // absolute directories in which rows at the root begin
+	starts [256]bool       // first letters of exact, of first, and of what is open at its end
+	ends   [256]bool       // last letters of wild that are closed at their end
+}
+
+func compileNames(lists ...[]string) *names {
+	n := &names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
+	for _, p := range slices.Concat(lists...) {
+		segs := strings.Split(p, "/")
+		switch last := p[len(p)-1]; {
+		case len(segs) > 1:
+			n.rows = append(n.rows, segs)
+			if n.first[segs[0]] = true; segs[0] != "" {
+				n.starts[segs[0][0]] = true
+				break
+			}
+			for i := range segs {
+				n.roots[cmp.Or(strings.Join(segs[:i], "/"), "/")] = true
+			}
+		case !strings.Contains(p, "*"):
+			n.exact[p], n.starts[p[0]] = true, true
+		default:
+			n.wild = append(n.wild, p)
+			if n.starts[p[0]] = true; last != '*' {
+				n.ends[last] = true
+			}
+		}
+	}
+	return n
+}
+
+// has reports whether p, which may hold wildcards, may stand for a listed path
+// or for one below it. dots says that a leading wildcard matches a dot too.
+func (n *names) has(p string, dots bool) bool {
+	if n.quiet(p) {
+		return false
+	}
+	segs := splitPath(make([]string, 0, 16), p)
+	for i, s := range segs {
+		globbed := isGlob(s)
+		begins := s != "" && n.starts[s[0]]
+		switch {
+		case globbed && n.mayBe(s, i == len(segs)-1, dots), begins && n.exact[s]:
+			return true
+		case !globbed && s != "" && (begins || n.ends[s[len(s)-1]]) && n.matchWild(s):
+			return true
+		case !globbed && s != "" && (!begins || !n.first[s]):
+			continue
+		}
+		for _, row := range n.rows {
+			if n.row(row, segs[i:], i == 0, dots) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (n *names) matchWild(s string) bool {
+	for _, w := range n.wild {
+		switch {
+		case w[0] == '*':
+			if strings.HasSuffix(s, w[1:]) {
+				return true
+			}
+		case w[0] == s[0] && match(w, s):
+			return true
+		}
+	}
+	return false
+}
+
+// quiet reports whether no segment of p even begins or ends like a listed
+// name. It looks at each byte once and says no where it is not sure.
+func (n *names) quiet(p string) bool {
+	if p == "" || p[0] == '/' && n.rooted(p) {
+		return p == ""
+	}
+	begins := true
+	for i := 0; i < len(p); i++ {
+		c := p[i]
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		switch {
+		case c == '*', c == '?', c == '[', c == '\\', c == ' ', c >= utf8.RuneSelf:
+			return false
+		case c == '/':
+			begins = true
+			continue
+		case begins && (n.starts[c] || c == '.' && i+1 < len(p) && p[i+1] == '.'):
+			return false
+		case n.ends[c] && (i+1 == len(p) || p[i+1] == '/'):
+			return false
+		}
+		begins = false
+	}
+	return true
+}
+
+// rooted reports whether an absolute path may match a listed one.
+func (n *names) rooted(p string) bool {
+	return slices.ContainsFunc(n.rows, func(row []string) bool {
+		if row[0] != "" {
+			return false
+		}
+		at := strings.TrimLeft(p, "/")
+		return len(at) > 0 && (at[0]|0x20 == row[1][0] || at[0] == '.')
+	})
+}
+
+// mayBe reports whether the pattern s may stand for a listed name. Within a
+// path it stands for directories, and those have hidden names; a lone * there
+// says nothing about which.
+func (n *names) mayBe(s string, last, dots bool) bool {
+	if !last && strings.Trim(s, "*") == "" {
+		return false
+	}
+	for e := range n.exact {
+		if (last || e[0] == '.') && overlap(s, e, dots) {
+			return true
+		}
+	}
+	for _, w := range n.wild {
+		if (last || w[0] == '.') && overlapList(s, w, dots) {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *names) row(row, segs []string, atRoot, dots bool) bool {
+	if row[0] == "" && (!atRoot || segs[0] != "") || len(segs) < len(row) {
+		return false
+	}
+	for i, r := range row {
+		if s := segs[i]; s != r && !overlap(s, r, dots) {
+			return false
+		}
+	}
+	return true
+}
+
+// leads reports whether a listed path may begin in one of the directories and
+// go on below it. Most directories lead nowhere, and then a relative path need
+// not be resolved.
+func (n *names) leads(dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool {
+		if n.roots[strings.ToLower(d)] {
+			return true
+		}
+		for rest := d; rest != ""; {
+			seg, after, _ := strings.Cut(rest, "/")
+			if rest = after; seg == "" {
+				continue
+			}
+			if isGlob(seg) || n.ends[seg[len(seg)-1]|0x20] && n.matchWild(strings.ToLower(seg)) {
+				return true
+			}
+			if n.starts[seg[0]] || seg[0] >= 'A' && seg[0] <= 'Z' {
+				if low := strings.ToLower(seg); n.exact[low] || n.first[low] || n.matchWild(low) {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
+
+// splitPath appends p's segments in lower case, without "." and with ".."
+// taken back; an absolute path starts with "".
+func splitPath(segs []string, p string) []string {
+	p = strings.ToLower(slashes(p))
+	if strings.HasPrefix(p, "/") {
+		segs = append(segs, "")
+	}
+	for s := range strings.SplitSeq(p, "/") {
+		switch {
+		case s == "" || s == ".":
+		case s == ".." && len(segs) > 0 && segs[len(segs)-1] != "" && segs[len(segs)-1] != ".." && !isGlob(segs[len(segs)-1]):
+			segs = segs[:len(segs)-1]
+		case s == ".." && len(segs) == 1 && segs[0] == "":
+		default:
+			segs = append(segs, strings.TrimRight(s, " "))
+		}
+	}
+	return segs
+}
+
+// isGlob reports whether s may stand for more than itself. A letter outside
+// ASCII counts: file systems fold some of them to plain ones.
+func isGlob(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c == '*' || c == '?' || c == '[' || c >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
+}
+
+// overlap reports whether some name matches both patterns. It errs towards
+// yes: a bracket is any text, so is a letter outside ASCII, and so is a pattern
+// of many wildcards.
+func overlap(shell, listed string, dots bool) bool {
+	if open := strings.IndexByte(shell, '['); open >= 0 {
+		end := strings.LastIndexByte(shell, ']')
+		shell = shell[:open] + "*" + shell[max(end, open)+1:]
+	}
+	shell = anyText(shell)
+	if strings.Count(shell, "*") > 4 {
+		return true
+	}
+	if !dots && strings.HasPrefix(listed, ".") && (strings.HasPrefix(shell, "*") || strings.HasPrefix(shell, "?")) {
+		return false
+	}
+	return meet(shell, listed)
+}
+
+// anyText writes each run of stars and of letters outside ASCII as one star.
+func anyText(s string) string {
+	if !strings.Contains(s, "**") && strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if wild := s[i] == '*' || s[i] >= utf8.RuneSelf; !wild {
+			b.WriteByte(s[i])
+		} else if i == 0 || s[i-1] != '*' && s[i-1] < utf8.RuneSelf {
+			b.WriteByte('*')
+		}
+	}
+	return b.String()
+}
+
+// overlapList is overlap for a listed name with a wildcard. One that is open
+// at its end, such as .env*, shares some name with every *.go: it counts where
+// the pattern spells its beginning out.
+func overlapList(shell, listed string, dots bool) bool {
+	if !strings.HasSuffix(listed, "*") {
+		return overlap(shell, listed, dots)
+	}
+	return strings.HasPrefix(shell[:strings.IndexAny(shell+"*", "*?[")], strings.TrimSuffix(listed, "*"))
+}
+
+// meet reports whether two patterns of * and ? have a name in common.
+func meet(a, b string) bool {
+	switch {
+	case a == "" && b == "":
+		return true
+	case a != "" && a[0] == '*':
+		return meet(a[1:], b) || b != "" && meet(a, b[1:])
+	case b != "" && b[0] == '*':
+		return meet(a, b[1:]) || a != "" && meet(a[1:], b)
+	case a == "" || b == "":
+		return false
+	case a[0] == b[0] || a[0] == '?':
+		return meet(a[1:], b[1:])
+	}
+	return false
+}
+
+// match reports whether name matches a pattern of *.
+func match(pattern, name string) bool {
+	star, mark := -1, 0
+	i, j := 0, 0
+	for j < len(name) {
+		switch {
+		case i < len(pattern) && pattern[i] == '*':
+			star, mark = i, j
+			i++
+		case i < len(pattern) && pattern[i] == name[j]:
+			i++
+			j++
+		case star >= 0:
+			mark++
+			i, j = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[i:], "*") == ""
+}

@@ -1,0 +1,67 @@
+package policy
+
+import (
+	"encoding/json"
+	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// FuzzPlainWords holds that a line which is split without a tree has the very
+// words that the tree has.
+func FuzzPlainWords(f *testing.F) {
+	for _, s := range []string{"ls -la", "git log -1 a..b", "  a  b ", "a=b c", "c a=b", "if true", "time ls", "a:b @c %d +e", "", " ", "ls ~", "ls\tx", "function x", "select a", "a@b.c=d"} {
+		f.Add(s)
+	}
+	p, err := New(schemas.Permissions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, src string) {
+		words := plainWords(src)
+		if words == nil || tooMuch(src) != "" {
+			return
+		}
+		file := p.parse(src)
+		if file == nil || len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 || file.Stmts[0].Negated {
+			t.Fatalf("%q is no single command", src)
+		}
+		call, ok := file.Stmts[0].Cmd.(*syntax.CallExpr)
+		if !ok || len(call.Assigns) > 0 || len(call.Args) != len(words) {
+			t.Fatalf("%q is no call of %d words", src, len(words))
+		}
+		for i, a := range call.Args {
+			if w, why := readWord(a, src); why != "" || w != words[i] {
+				t.Fatalf("%q: word %d is %+v (%s), not %+v", src, i, w, why, words[i])
+			}
+		}
+	})
+}
+
+// FuzzFlatInput holds that an input that is read by hand is what the JSON
+// decoder reads.
+func FuzzFlatInput(f *testing.F) {
+	for _, s := range []string{`{"command":"ls"}`, `{"a":"b","c":"d"}`, `{"a":"\\"","b":"\\\\"}`, `{"a":"b",}`, `{"a":"b"`, `{}`, `{"a":1}`, `{"a\\u0062":"x"}`, `{"a":"b"}}`, `{"a":"b" }`, `{"a":"\\x"}`, `{"a":"x\\"}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		flat := flatInput(json.RawMessage(raw))
+		if flat == nil {
+			return
+		}
+		var want map[string]string
+		if err := json.Unmarshal([]byte(raw), &want); err != nil {
+			t.Fatalf("%q is no JSON: %v", raw, err)
+		}
+		for k := range flat {
+			if got, ok := flat.text(k); !ok || got != want[k] {
+				t.Fatalf("%q: %q is %q, not %q", raw, k, got, want[k])
+			}
+		}
+		if len(want) != len(flat) {
+			t.Fatalf("%q has other keys", raw)
+		}
+	})
+}

@@ -1,0 +1,212 @@
+package policy
+
+import (
+	"strings"
+)
+
+// simple judges one command whose words are all known: why it may do harm, and
+// whether that is because it names a secret.
+func (s *scope) simple(words []word) (string, bool) {
+	name := words[0]
+	if s.zsh && strings.HasPrefix(name.text, "#") {
+		return "", false // there is no such command
+	}
+	if !name.bare {
+		if name.text == "[" && len(name.text) == 1 && s.pol.level >= levelReaders {
+			return s.test(words[1:], true)
+		}
+		return "the command's name is quoted or a pattern", false
+	}
+	switch name.text {
+	case "cd", "test", "git", "find", "rtk", "workmux":
+		if name.text != "git" && s.pol.level < levelReaders {
+			break
+		}
+		return s.special(name.text, words[1:])
+	}
+	spec := s.pol.specs[name.text]
+	if spec == nil || spec.level > s.pol.level {
+		return "is not a command known to only read", false
+	}
+	a, why := spec.parse(name.text, words[1:])
+	if why != "" {
+		return why, s.anySecret(words[1:], spec.text)
+	}
+	if spec.check != nil {
+		if why := spec.check(s, &a); why != "" {
+			return why, s.anySecret(words[1:], spec.text)
+		}
+	}
+	checked := words[1:]
+	switch {
+	case spec.loose:
+		checked = spec.paths(&a)
+	case spec.lists:
+		checked = spelled(checked)
+	}
+	if w := s.firstSecret(checked, spec.text); w != "" {
+		return "names a secret, " + w, true
+	}
+	return "", false
+}
+
+// spelled is words with patterns cut off where they begin, but for patterns of
+// hidden names: * matches none of those, and what else it matches is a name.
+func spelled(words []word) []word {
+	out := make([]word, 0, len(words))
+	for _, w := range words {
+		if w.glob {
+			for at := 0; ; {
+				end := strings.IndexByte(w.text[at:], '/')
+				seg := w.text[at:]
+				if end >= 0 {
+					seg = w.text[at : at+end]
+				}
+				if isGlob(seg) && seg[0] != '.' {
+					w.text = w.text[:at]
+					break
+				}
+				if end < 0 {
+					break
+				}
+				at += end + 1
+			}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func (s *scope) special(name string, words []word) (string, bool) {
+	switch name {
+	case "cd":
+		return s.cd(words)
+	case "test":
+		return s.test(words, false)
+	case "find":
+		return s.find(words)
+	case "rtk":
+		// A filter that shortens what git prints; all else that it runs asks.
+		if len(words) == 0 || words[0].text != "git" {
+			return "is not a command known to only read", false
+		}
+		return s.git(words[1:])
+	case "workmux":
+		return s.workmux(words)
+	}
+	return s.git(words)
+}
+
+// workmuxReads are the commands of workmux that show work trees and what their
+// agents print.
+var workmuxReads = compileSpecs(map[string]*spec{
+	"status": {operand: unlimited, long: "json"}, "list": {operand: unlimited, long: "json all"}, "capture": {operand: 1, value: "n", long: "lines:"},
+})
+
+func (s *scope) workmux(words []word) (string, bool) {
+	if len(words) == 0 || workmuxReads[words[0].text] == nil {
+		return "is not a command known to only read", false
+	}
+	_, why := workmuxReads[words[0].text].parse("workmux", words[1:])
+	return why, false
+}
+
+func (s *scope) anySecret(words []word, text bool) bool { return s.firstSecret(words, text) != "" }
+
+// firstSecret is the first word that may stand for a secret. Of a command
+// whose words are text, only those count that the shell expands.
+func (s *scope) firstSecret(words []word, text bool) string {
+	for _, w := range words {
+		if (!text || w.glob || w.tilde) && s.secretPath(w) {
+			return w.text
+		}
+	}
+	return ""
+}
+
+// secretPath reports whether w, or what follows a = or : in it, may stand for
+// a secret or a file of nod's own.
+func (s *scope) secretPath(w word) bool { return s.secretText(w.text, false) }
+
+// secretText judges t, and each piece of it between the signs that may start a
+// path in a word: --flag=PATH, REV:PATH.
+func (s *scope) secretText(t string, dots bool) bool {
+	if s.secretIn(t, dots) {
+		return true
+	}
+	if !strings.ContainsAny(t, "=:") {
+		return false
+	}
+	for piece := range strings.FieldsFuncSeq(t, func(r rune) bool { return r == '=' || r == ':' }) {
+		if s.secretIn(piece, dots) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scope) secretIn(t string, dots bool) bool {
+	if t == "" || isCount("-"+t) {
+		return false
+	}
+	return s.pol.secret(t, &s.place, dots)
+}
+
+// cd follows a change of directory. Whether it succeeds is not known, so the
+// command may stand in the old and in the new one from there on.
+func (s *scope) cd(words []word) (string, bool) {
+	if len(words) > 0 && words[0].text == "--" {
+		words = words[1:]
+	}
+	if len(words) != 1 || words[0].text == "" || words[0].glob || strings.HasPrefix(words[0].text, "-") || strings.HasPrefix(words[0].text, "+") {
+		return "does not name one plain directory", false
+	}
+	if s.secretPath(words[0]) {
+		return "names a secret, " + words[0].text, true
+	}
+	to := s.resolve(words[0].text)
+	if len(to) == 0 {
+		// From an unknown directory to an unknown one: nothing relative can be
+		// judged any more, so name a place that is in no project.
+		to = []string{"/?/" + slashes(words[0].text)}
+	}
+	if len(s.dirs)+len(to) > 8 {
+		return "changes the directory too often to follow", false
+	}
+	if len(s.dirs) == 0 {
+		s.dirs = to
+	} else {
+		s.dirs = append(s.dirs[:len(s.dirs):len(s.dirs)], to...)
+	}
+	s.lead = s.pol.secrets.leads(s.dirs)
+	return "", false
+}
+
+// test allows questions about files and equality of strings. Other operators
+// evaluate arithmetic in one shell or another, which can run commands.
+func (s *scope) test(words []word, bracket bool) (string, bool) {
+	if bracket {
+		if len(words) == 0 || words[len(words)-1].text != "]" {
+			return "lacks its ]", false
+		}
+		words = words[:len(words)-1]
+	}
+	if len(words) > 0 && words[0].text == "!" {
+		words = words[1:]
+	}
+	for _, w := range words {
+		if w.glob {
+			return "tests a pattern, which may be several words", false
+		}
+	}
+	switch {
+	case len(words) == 2 && len(words[0].text) == 2 && words[0].text[0] == '-' && strings.IndexByte("efdrwxsLhzn", words[0].text[1]) >= 0:
+		if s.secretPath(words[1]) {
+			return "names a secret, " + words[1].text, true
+		}
+		return "", false
+	case len(words) == 3 && (words[1].text == "=" || words[1].text == "!=") && !strings.HasPrefix(words[0].text, "-") && !strings.ContainsAny(words[0].text, "()!"):
+		return "", false
+	}
+	return "is not a test known to be harmless", false
+}
