@@ -53,6 +53,7 @@ type cli struct {
 	Install  installCmd  `cmd:"" group:"agents" help:"Let an agent program ask nod."`
 	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
 	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`
+	Policy   policyCmd   `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
 	Settings settingsCmd `cmd:"" group:"operate" help:"Apply or show settings.json."`
 	Keys     keysCmd     `cmd:"" group:"operate" help:"Make keys and the server configuration for other machines."`
 }
@@ -95,6 +96,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Bind(&c))
 	if err != nil {
 		return fail(stderr, err)
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
 	}
 	parsed, err := parser.Parse(args)
 	if done >= 0 {

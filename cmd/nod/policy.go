@@ -1,0 +1,256 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/schemas"
+)
+
+type policyCmd struct {
+	Check   policyCheckCmd   `cmd:"" help:"Read tool calls as NDJSON, write a verdict a line."`
+	Explain policyExplainCmd `cmd:"" help:"Say what a command would get, and why."`
+	Test    policyTestCmd    `cmd:"" help:"Run your own cases."`
+	Suggest policySuggestCmd `cmd:"" help:"Propose rules that would spare the most questions of transcripts."`
+	Import  policyImportCmd  `cmd:"" help:"Take over the rules of claude-code."`
+	Replay  policyReplayCmd  `cmd:"" help:"Say what nod would have asked in transcripts, by preset."`
+	Presets policyPresetsCmd `cmd:"" help:"Explain the presets."`
+}
+
+// rulesFlag names the settings whose rules are judged by.
+type rulesFlag struct {
+	Settings string `placeholder:"FILE" type:"path" help:"Judge by this settings.json (DATA/settings.json, where there is one)."`
+}
+
+func (f rulesFlag) permissions(e *env) (schemas.Settings, error) {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return schemas.Settings{}, err
+	}
+	data, err := readSettings(f.Settings, place.DataDir)
+	if err != nil || data == nil {
+		return schemas.Settings{}, err
+	}
+	return schemas.DecodeSettings(data)
+}
+
+func (f rulesFlag) policy(e *env) (*policy.Policy, error) {
+	s, err := f.permissions(e)
+	if err != nil {
+		return nil, err
+	}
+	return policy.New(s.Permissions, s.Policies...)
+}
+
+// here is what a call that does not say otherwise is taken to come from.
+func here() policy.Call {
+	cwd, _ := os.Getwd()        // unknown asks
+	home, _ := os.UserHomeDir() // unknown asks
+	host, _ := os.Hostname()
+	return policy.Call{Cwd: cwd, Project: cwd, Home: home, Host: host, Agent: "local"}
+}
+
+type policyCheckCmd struct{ rulesFlag }
+
+// Run writes one verdict a line, in order.
+func (c *policyCheckCmd) Run(e *env) error {
+	p, err := c.policy(e)
+	if err != nil {
+		return err
+	}
+	return p.CheckStream(e.stdin, e.stdout, here())
+}
+
+type policyExplainCmd struct {
+	rulesFlag
+	Command []string `arg:"" passthrough:"" help:"The command, as one argument or several."`
+}
+
+// Run explains a verdict.
+func (c *policyExplainCmd) Run(e *env) error {
+	p, err := c.policy(e)
+	if err != nil {
+		return err
+	}
+	call := here()
+	call.ToolName, call.ActionType = "Bash", schemas.ActionCommand
+	if call.Input, err = schemas.Encode(map[string]string{"command": strings.Join(c.Command, " ")}); err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(e.stdout, p.Explain(call).String())
+	return err
+}
+
+type policyTestCmd struct {
+	rulesFlag
+	File string `arg:"" type:"existingfile" help:"Lines such as: allow git status"`
+}
+
+// Run fails where a case has another verdict than it says.
+func (c *policyTestCmd) Run(e *env) error {
+	p, err := c.policy(e)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(c.File)
+	if err != nil {
+		return fmt.Errorf("read the cases: %w", err)
+	}
+	defer f.Close()
+	cases, failed, err := p.TestFile(f, here())
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	for _, m := range failed {
+		fmt.Fprintf(e.stdout, "%s:%d: %s: want %s, got %s by %s: %s\n", c.File, m.Line, m.Case, m.Want, m.Got, m.Rule, m.Why)
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%d of %d cases have another verdict", len(failed), cases)
+	}
+	fmt.Fprintf(e.stdout, "%d cases pass\n", cases)
+	return nil
+}
+
+type policySuggestCmd struct {
+	rulesFlag
+	Paths []string `arg:"" type:"existingpath" help:"Transcripts, or directories of them."`
+	Most  int      `default:"5" help:"How many rules."`
+	JSON  bool     `name:"json" help:"Print a JSON array."`
+}
+
+// Run proposes rules.
+func (c *policySuggestCmd) Run(e *env) error {
+	p, err := c.policy(e)
+	if err != nil {
+		return err
+	}
+	calls, err := readTranscripts(c.Paths)
+	if err != nil {
+		return err
+	}
+	flat := make([]policy.Call, len(calls))
+	for i := range calls {
+		flat[i] = calls[i].Call
+	}
+	suggestions := p.Suggest(flat, c.Most)
+	if c.JSON {
+		return e.printJSON(append([]policy.Suggestion{}, suggestions...))
+	}
+	for _, s := range suggestions {
+		fmt.Fprintf(e.stdout, "%s\n  spares %d questions\n", s.Rule.String(), s.Spares)
+		for _, also := range s.Also {
+			fmt.Fprintf(e.stdout, "  also: %s\n", also)
+		}
+	}
+	return nil
+}
+
+type policyImportCmd struct {
+	Agent string `arg:"" enum:"claude-code" help:"claude-code"`
+	File  string `placeholder:"PATH" type:"path" help:"Its settings file (~/.claude/settings.json)."`
+}
+
+// Run prints a settings.json with the rules, and names those that are left out.
+func (c *policyImportCmd) Run(e *env) error {
+	if c.File == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return fmt.Errorf("find Claude Code's settings: %w", err)
+		}
+		c.File = filepath.Join(home, ".claude", "settings.json")
+	}
+	data, err := os.ReadFile(c.File)
+	if err != nil {
+		return fmt.Errorf("read Claude Code's settings: %w: name the file with --file", err)
+	}
+	perms, left, err := policy.ImportClaudeCode(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	for _, n := range left {
+		fmt.Fprintf(e.stderr, "left out: %s %s: %s\n", n.List, n.Rule, n.Why)
+	}
+	return e.printJSON(schemas.Settings{Permissions: perms})
+}
+
+type policyReplayCmd struct {
+	rulesFlag
+	Paths []string `arg:"" type:"existingpath" help:"Transcripts, or directories of them."`
+	Most  int      `default:"5" help:"How many rules to suggest."`
+	JSON  bool     `name:"json" help:"Print a JSON array."`
+}
+
+// Run says what nod would have asked.
+func (c *policyReplayCmd) Run(e *env) error {
+	s, err := c.permissions(e)
+	if err != nil {
+		return err
+	}
+	calls, err := readTranscripts(c.Paths)
+	if err != nil {
+		return err
+	}
+	replayed, err := policy.Replay(calls, s.Permissions, c.Most)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(replayed)
+	}
+	for _, r := range replayed {
+		fmt.Fprintln(e.stdout, r.String())
+	}
+	return nil
+}
+
+type policyPresetsCmd struct{}
+
+// Run explains the presets in one screen.
+func (policyPresetsCmd) Run(e *env) error {
+	_, err := fmt.Fprint(e.stdout, policy.Presets())
+	return err
+}
+
+// readTranscripts reads every transcript at these paths: files of JSON lines.
+func readTranscripts(paths []string) ([]policy.SessionCall, error) {
+	var files []string
+	for _, root := range paths {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && (path == root || strings.HasSuffix(path, ".jsonl")) {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for transcripts: %w", err)
+		}
+	}
+	slices.Sort(files)
+	var calls []policy.SessionCall
+	for _, file := range files {
+		more, err := readTranscript(file)
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, more...)
+	}
+	if len(calls) == 0 {
+		return nil, fmt.Errorf("there is no tool call in %s: name a transcript (.jsonl) or a directory of them", cmp.Or(strings.Join(paths, ", "), "nothing"))
+	}
+	return calls, nil
+}
+
+func readTranscript(path string) ([]policy.SessionCall, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read a transcript: %w", err)
+	}
+	defer f.Close()
+	return policy.ReadTranscript(f, strings.TrimSuffix(filepath.Base(path), ".jsonl"))
+}
