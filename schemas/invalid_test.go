@@ -104,7 +104,7 @@ var refusals = map[string]string{
 	"request-twice":                 `kind: is given twice`,
 	"request-twice_inside":          `action_details.env[0].A: is given twice`,
 	"request-wrong_version":         `type: is "nod.v2.request", a version that is not spoken here; send nod.v1.request`,
-	"session-agent":                 `agent: is missing`,
+	"session-agent":                 `agent: must be 1 to 128 letters, digits, - or _`,
 	"session_change-timeout":        `timeout_seconds: must be at least 0`,
 	"settings-31_days":              `permissions.disconnected_timeout_seconds: must be at most 2592000`,
 	"settings-case":                 `permissions.Deny: is not a field; write deny`,

@@ -8,7 +8,7 @@ import "time"
 type Session struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	Agent     string `json:"agent"`
+	Agent     string `json:"agent,omitempty"` // none before the first request
 	User      string `json:"user,omitempty"`
 	// TimeoutSeconds overrides the timeout tiers; 0 leaves them in force.
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
