@@ -281,3 +281,13 @@ func me(t *testing.T) string {
 	require.NoError(t, err)
 	return u.Username
 }
+
+// outboxIdle reports whether all that follows from the records has happened.
+func (e *env) outboxIdle() bool {
+	consumer, err := e.jetstream().Consumer(e.ctx, "KV_pending_permissions", "nod-outbox")
+	if err != nil {
+		return false
+	}
+	info := consumer.CachedInfo()
+	return info.NumPending == 0 && info.NumAckPending == 0
+}
