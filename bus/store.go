@@ -159,9 +159,25 @@ func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error 
 	return b.remove(ctx, key, revision)
 }
 
-// Keys lists the keys that match a filter such as "worker.*.*".
+// Keys lists the keys that match a filter such as "worker.tg.*". It reads each,
+// because one that was removed is listed for a while: keep the filter narrow.
 func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
-	return b.keys(ctx, b.prefix, filter)
+	listed, err := b.keys(ctx, b.prefix, filter)
+	if err != nil {
+		return nil, err
+	}
+	keys := listed[:0]
+	for _, key := range listed {
+		_, err := b.get(ctx, key)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 // Watch calls changed whenever something in the bucket may have changed, until

@@ -46,6 +46,14 @@ func (e *Engine) announce(entry bus.Entry) error {
 	return e.Edge.Publish(schemas.DecisionSubject(entry.Record.Agent, d.SessionID, d.PendingID), d)
 }
 
+// publish announces what this engine has just decided. The outbox will where
+// that fails.
+func (e *Engine) publish(entry bus.Entry) {
+	if err := e.announce(entry); err != nil {
+		e.Log.Warn("engine: a decision was not published; the outbox will", "key", entry.Key, "error", err)
+	}
+}
+
 // answer takes what a person said.
 func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	connector := c.Tokens[0]
@@ -73,11 +81,20 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	settled, err := e.settle(ctx, entry, d)
+	write := d
+	if !e.clock.now().Before(entry.Record.Deadline) { // too late: it makes the clock's
+		if write, err = e.expired(&entry.Record); err != nil {
+			return err
+		}
+	}
+	settled, err := e.settle(ctx, entry, write)
 	if err != nil {
 		return err
 	}
-	return e.answered(c, settled, d)
+	if settled.Record.Decision.DecisionID == write.DecisionID {
+		e.publish(settled)
+	}
+	return answered(c, settled.Record.Decision, d)
 }
 
 func mayNot(connector, userID string) error {
@@ -99,7 +116,6 @@ func routed(rec *schemas.Record, connector, userID string) bool {
 }
 
 // said is the decision that an answer makes of a request, or why it makes none.
-// A late answer makes the clock's.
 func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*schemas.Decision, error) {
 	rec := &entry.Record
 	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
@@ -109,9 +125,6 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*sche
 	request, err := requestOf(rec)
 	if err != nil {
 		return nil, err
-	}
-	if !rec.Terminal() && !e.clock.now().Before(rec.Deadline) {
-		return e.expired(rec, &request), nil
 	}
 	d := e.decision(&request, rec.Digest, schemas.Cancelled, by)
 	d.Message, d.Scope, d.UpdatedInput = a.Message, a.Scope, a.UpdatedInput
@@ -148,26 +161,24 @@ func requestOf(rec *schemas.Record) (schemas.Request, error) {
 }
 
 // expired is what the clock decides, in the words that the asker reads.
-func (e *Engine) expired(rec *schemas.Record, r *schemas.Request) *schemas.Decision {
-	d := e.decision(r, rec.Digest, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
+func (e *Engine) expired(rec *schemas.Record) (*schemas.Decision, error) {
+	r, err := requestOf(rec)
+	if err != nil {
+		return nil, err
+	}
+	d := e.decision(&r, rec.Digest, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
 	waited := time.Duration(rec.TimeoutSeconds) * time.Second
 	if d.Message = "Permission request timed out after " + schemas.Words(waited) + "."; r.Kind == schemas.KindPermission {
 		d.Message = "Permission request timed out after " + schemas.Minutes(waited)
 	}
-	return d
+	return d, nil
 }
 
 // answered tells the person how it ended: their own answer, or one that said
 // the same, is a success; anything else is told as what really happened.
-func (e *Engine) answered(c *bus.Call, settled bus.Entry, mine *schemas.Decision) error {
-	stored := settled.Record.Decision
-	if stored.DecisionID == mine.DecisionID {
-		if err := e.announce(settled); err != nil {
-			e.Log.Warn("engine: a decision was not published; the outbox will", "key", settled.Key, "error", err)
-		}
-	}
+func answered(c *bus.Call, stored, said *schemas.Decision) error {
 	switch {
-	case mine.By.Kind == schemas.ByHuman && stored.Same(mine):
+	case stored.Same(said):
 		c.Reply(stored)
 		return nil
 	case stored.Outcome == schemas.TimedOut, stored.Outcome == schemas.Withdrawn:
@@ -215,9 +226,7 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 	if err != nil {
 		return err
 	}
-	if err := e.announce(settled); err != nil {
-		e.Log.Warn("engine: a decision was not published; the outbox will", "key", settled.Key, "error", err)
-	}
+	e.publish(settled)
 	return e.tell(c, settled)
 }
 

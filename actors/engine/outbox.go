@@ -170,11 +170,11 @@ func (e *Engine) due(ctx context.Context, key string, armed schemas.Event) error
 
 // expire ends a request whose deadline has come.
 func (e *Engine) expire(ctx context.Context, entry bus.Entry) error {
-	r, err := requestOf(&entry.Record)
+	d, err := e.expired(&entry.Record)
 	if err != nil {
 		return err
 	}
-	settled, err := e.settle(ctx, entry, e.expired(&entry.Record, &r))
+	settled, err := e.settle(ctx, entry, d)
 	if err != nil {
 		return err
 	}

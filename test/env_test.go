@@ -1,0 +1,293 @@
+package test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/user"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// env is a whole nod in this process, whose parts a test starts, stops and
+// breaks: a server with a key for everybody, any number of engines, agents and
+// people. What goes wrong outside of what a test looks at ends it.
+type env struct {
+	*require.Assertions
+	t       *testing.T
+	ctx     context.Context
+	dir     string
+	keys    *roles.Keys
+	server  *bus.Server
+	conns   map[roles.ID]*bus.Conn
+	agents  map[string]*agent
+	store   *bus.Store // as an engine sees it
+	engines []*node
+}
+
+// node is one running engine.
+type node struct {
+	*engine.Engine
+	env    *env
+	close  []func()
+	system *actors.System
+}
+
+// setup is what a test may want to be otherwise.
+type setup struct {
+	settings string
+	engine   engine.Options
+	sync     time.Duration
+	engines  int
+}
+
+// everybody answers and everything asks, but for two tools with rules.
+const everybody = `{
+	"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
+	"approvers": {"people": [
+		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]},
+		{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}]}
+	]}
+}`
+
+// start starts a nod that ends with the test.
+func start(t *testing.T, change ...func(*setup)) *env {
+	t.Helper()
+	s := setup{settings: everybody, engines: 1, sync: time.Second}
+	for _, c := range change {
+		c(&s)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	e := &env{Assertions: require.New(t), t: t, ctx: ctx, dir: t.TempDir(), agents: map[string]*agent{}}
+	var err error
+	e.keys, err = roles.OpenKeys(e.dir)
+	e.NoError(err)
+	e.NoError(e.keys.Ensure(append(roles.First(), roles.AgentID("ada"), roles.AgentID("ben"),
+		roles.ConnectorID("web"), roles.ConnectorID("tg"))...))
+	t.Cleanup(func() { e.down(); cancel() })
+	e.up(s)
+	return e
+}
+
+// up starts the server and its engines.
+func (e *env) up(s setup) {
+	e.t.Helper()
+	users, err := e.keys.Users()
+	e.NoError(err)
+	e.server, err = bus.Embed(e.ctx, bus.EmbedOptions{DataDir: e.dir, Users: users, SyncInterval: s.sync, Log: quiet()})
+	e.NoError(err)
+	e.conns = map[roles.ID]*bus.Conn{}
+	e.store, err = bus.OpenStore(e.ctx, e.conn(roles.ID{Role: roles.EngineStore}), 1)
+	e.NoError(err)
+	for range s.engines {
+		e.engine(s.engine)
+	}
+	if s.engines > 0 && s.settings != "" {
+		_, err := e.engines[0].ApplySettings(e.ctx, []byte(s.settings), "test")
+		e.NoError(err)
+	}
+}
+
+// engine starts one more engine, on connections of its own.
+func (e *env) engine(o engine.Options) *node {
+	e.t.Helper()
+	n := &node{env: e, system: actors.NewSystem(quiet())}
+	if o.Edge == nil {
+		o.Edge = e.dial(roles.ID{Role: roles.Engine}, e.server.URL())
+		n.close = append(n.close, o.Edge.Close)
+	}
+	if o.Store == nil {
+		o.Store = e.dial(roles.ID{Role: roles.EngineStore}, e.server.URL())
+		n.close = append(n.close, o.Store.Close)
+	}
+	o.Replicas, o.System, o.Version, o.Log = 1, n.system, "0.0.0", quiet()
+	var err error
+	n.Engine, err = engine.Start(e.ctx, o)
+	e.NoError(err)
+	e.engines = append(e.engines, n)
+	return n
+}
+
+// stop ends an engine as a stopping process does.
+func (n *node) stop() {
+	if n.Engine == nil {
+		return
+	}
+	n.env.NoError(n.Stop(context.Background()))
+	n.Engine = nil
+	n.system.Stop()
+	for _, c := range n.close {
+		c()
+	}
+}
+
+// down ends everything; what is stored stays.
+func (e *env) down() {
+	for _, a := range e.agents {
+		a.asker.Close()
+	}
+	for _, n := range e.engines {
+		n.stop()
+	}
+	for _, c := range e.conns {
+		c.Close()
+	}
+	e.agents, e.engines, e.conns = map[string]*agent{}, nil, nil
+	e.NoError(e.server.Close())
+}
+
+// quiet hides what the tests provoke. NOD_TEST_LOG=1 shows it.
+func quiet() *slog.Logger {
+	if os.Getenv("NOD_TEST_LOG") != "" {
+		return slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// dial opens a new connection in a role.
+func (e *env) dial(id roles.ID, url string) *bus.Conn {
+	e.t.Helper()
+	c, err := bus.Connect(e.ctx, bus.Options{URL: url, Name: id.String(), Creds: e.keys.Path(id), Inbox: id.InboxPrefix(), Log: quiet()})
+	e.NoError(err)
+	return c
+}
+
+// conn is the test's own connection in a role.
+func (e *env) conn(id roles.ID) *bus.Conn {
+	e.t.Helper()
+	if e.conns[id] == nil {
+		e.conns[id] = e.dial(id, e.server.URL())
+	}
+	return e.conns[id]
+}
+
+// jetstream is the owner's hand in the stores, for what only a fault does.
+func (e *env) jetstream() jetstream.JetStream {
+	e.t.Helper()
+	id := roles.ID{Role: roles.OwnerStore}
+	key, err := nats.NkeyOptionFromSeed(e.keys.Path(id))
+	e.NoError(err)
+	nc, err := nats.Connect(e.server.URL(), key, nats.CustomInboxPrefix(id.InboxPrefix()))
+	e.NoError(err)
+	e.t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	e.NoError(err)
+	return js
+}
+
+// loseTimer removes a record's timer, as no engine ever does while it waits.
+func (e *env) loseTimer(key string) {
+	e.t.Helper()
+	stream, err := e.jetstream().Stream(e.ctx, "KV_pending_permissions")
+	e.NoError(err)
+	e.NoError(stream.Purge(e.ctx, jetstream.WithPurgeSubject(schemas.TimerSubject(key))))
+	e.NotContains(e.armed(), key)
+}
+
+// armed are the keys that have a timer.
+func (e *env) armed() []string {
+	e.t.Helper()
+	keys, err := e.store.Records.Pending(e.ctx, "")
+	e.NoError(err)
+	return keys
+}
+
+// timer is what a record's timer is armed for, as it is stored.
+func (e *env) timer(key string) string {
+	e.t.Helper()
+	stream, err := e.jetstream().Stream(e.ctx, "KV_pending_permissions")
+	e.NoError(err)
+	msg, err := stream.GetLastMsgForSubject(e.ctx, schemas.TimerSubject(key))
+	e.NoError(err)
+	return strings.TrimPrefix(msg.Header.Get("Nats-Schedule"), "@at ")
+}
+
+// stored is a record as it is now.
+func (e *env) stored(key string) bus.Entry {
+	e.t.Helper()
+	entry, err := e.store.Records.Get(e.ctx, key)
+	e.NoError(err, key)
+	return entry
+}
+
+// nothingStored makes sure that there is neither record nor timer.
+func (e *env) nothingStored() {
+	e.t.Helper()
+	keys, err := e.store.Records.Keys(e.ctx, "")
+	e.NoError(err)
+	e.Empty(keys)
+	e.Empty(e.armed())
+}
+
+// soon waits for a condition that nothing announces.
+func (e *env) soon(what string, holds func() bool) {
+	e.t.Helper()
+	e.Eventually(holds, 30*time.Second, 10*time.Millisecond, what)
+}
+
+// passed waits until the broker's clock is past an instant.
+func (e *env) passed(at time.Time) {
+	e.t.Helper()
+	ahead, err := e.store.BrokerTime(e.ctx)
+	e.NoError(err)
+	select {
+	case <-time.After(time.Until(at) - ahead + 20*time.Millisecond):
+	case <-e.ctx.Done():
+		e.NoError(e.ctx.Err())
+	}
+}
+
+// owner changes settings and sessions.
+func (e *env) owner() *connector.Owner {
+	e.t.Helper()
+	return connector.NewOwner(e.conn(roles.ID{Role: roles.Owner}), schemas.ConnectorTerminal)
+}
+
+// timeout sets a session's override.
+func (e *env) timeout(session string, d time.Duration) {
+	e.t.Helper()
+	seconds := int(d / time.Second)
+	_, err := e.owner().ChangeSession(e.ctx, schemas.SessionChange{SessionID: session, TimeoutSeconds: &seconds})
+	e.NoError(err)
+}
+
+// apply puts settings in force on every engine.
+func (e *env) apply(settings string) uint64 {
+	e.t.Helper()
+	state, err := e.owner().ApplySettings(e.ctx, []byte(settings))
+	e.NoError(err)
+	laggards, err := e.owner().Follow(e.ctx, state.Revision)
+	e.NoError(err)
+	e.Empty(laggards)
+	return state.Revision
+}
+
+// me is who the commands answer as.
+func me(t *testing.T) string {
+	t.Helper()
+	u, err := user.Current()
+	require.NoError(t, err)
+	return u.Username
+}
+
+// outboxIdle reports whether all that follows from the records has happened.
+func (e *env) outboxIdle() bool {
+	consumer, err := e.jetstream().Consumer(e.ctx, "KV_pending_permissions", "nod-outbox")
+	if err != nil {
+		return false
+	}
+	info := consumer.CachedInfo()
+	return info.NumPending == 0 && info.NumAckPending == 0
+}

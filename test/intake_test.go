@@ -1,0 +1,266 @@
+package test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// A fast answer is there before the receipt was read: the asker's reading is
+// held up until the person has answered.
+func TestAnAnswerBeforeTheReceiptWasReadIsNotLost(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	answered := make(chan schemas.Decision, 1)
+	stop, err := env.conn(roles.ConnectorID("terminal")).Subscribe("nod.v1.view.S.*", func(_ string, data []byte) {
+		var p schemas.Prompt
+		if schemas.Decode(data, &p) != nil || p.Decision != nil {
+			return
+		}
+		go func() {
+			d, err := ann.Answer(env.ctx, schemas.Answer{
+				SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: "allow_once", From: schemas.From{UserID: "ann"},
+			})
+			if err == nil {
+				answered <- d
+			}
+		}()
+	})
+	env.NoError(err)
+	defer stop()
+	env.NoError(env.conn(roles.ConnectorID("terminal")).Flush(env.ctx))
+	for range 50 {
+		q := ada.Asks(deploy("S", ""))
+		d := <-answered // before anybody awaits
+		env.Equal(d, q.Hears())
+	}
+}
+
+func TestRequestsOfOneSessionNeverTouchEachOther(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, ann, bob := env.Agent("ada"), env.Ann(), env.Bob()
+	const n = 60
+	questions := make([]*question, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			r := deploy("S", fmt.Sprint("id", i))
+			r.ActionDetails = fmt.Appendf(nil, `{"to":%d}`, i)
+			asked, err := ada.asker.Submit(env.ctx, r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			questions[i] = &question{asked, ada}
+		})
+	}
+	wg.Wait()
+	want := []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Cancelled, schemas.Withdrawn, ""}
+	for i, q := range questions {
+		wg.Go(func() {
+			var err error
+			switch want[i%len(want)] {
+			case schemas.Allowed:
+				_, err = ann.Says(q, "allow_once")
+			case schemas.Denied:
+				_, err = bob.Says(q, "reject_once")
+			case schemas.Cancelled:
+				a := bob.answer(q, "")
+				a.Cancelled = true
+				_, err = bob.Answer(env.ctx, a)
+			case schemas.Withdrawn:
+				_, err = ada.asker.Withdraw(env.ctx, "S", q.Receipt.PendingID, "")
+			}
+			if err != nil {
+				t.Error(i, err)
+			}
+		})
+	}
+	wg.Wait()
+	open := 0
+	for i, q := range questions {
+		if outcome := want[i%len(want)]; outcome != "" {
+			d := q.Ends(outcome)
+			env.Equal(fmt.Sprint("id", i), d.PendingID)
+			env.Equal(q.Receipt.Digest, d.Digest)
+			continue
+		}
+		open++
+		env.Equal(q.Receipt.Revision, env.stored(q.Key).Revision, "nobody answered it, but it moved")
+	}
+	pending, err := ann.Pending(env.ctx, schemas.Query{SessionID: "S"})
+	env.NoError(err)
+	env.Len(pending, open)
+}
+
+// None of these is an answer, and none changes anything. Unknown and foreign
+// ids read the same.
+func TestWhatIsNoAnswerChangesNothing(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) {
+		s.settings = strings.Replace(everybody, `"user_id": "bob"}`, `"user_id": "bob"}, {"connector": "tg", "user_id": "1001"}`, 1)
+	})
+	ada, ann := env.Agent("ada"), env.Ann()
+	q := ada.Asks(deploy("S", "1"))
+	env.apply(strings.Replace(everybody, `"user_id": "bob"}`, `"user_id": "bob"}, {"connector": "tg", "user_id": "2002"}`, 1))
+	before := env.stored("S.1")
+	good := ann.answer(q, "allow_once")
+	other := strings.Repeat("ab", 32)
+	for name, c := range map[string]struct {
+		by     *person
+		change func(*schemas.Answer)
+		code   schemas.Code
+		says   string
+	}{
+		"another digest":            {ann, func(a *schemas.Answer) { a.Digest = other }, schemas.CodeStale, ""},
+		"an option not offered":     {ann, func(a *schemas.Answer) { a.OptionID = "allow_always" }, schemas.CodeValidation, "option_id: "},
+		"no option":                 {ann, func(a *schemas.Answer) { a.OptionID = "" }, schemas.CodeValidation, "option_id: "},
+		"both":                      {ann, func(a *schemas.Answer) { a.Cancelled = true }, schemas.CodeValidation, "cancelled: "},
+		"a denial with an edit":     {ann, func(a *schemas.Answer) { a.OptionID = "reject_once"; a.UpdatedInput = []byte(`{}`) }, schemas.CodeValidation, "updated_input: "},
+		"an edit that is no object": {ann, func(a *schemas.Answer) { a.UpdatedInput = []byte(`[1]`) }, schemas.CodeValidation, "updated_input: "},
+		"too long":                  {ann, func(a *schemas.Answer) { a.Message = strings.Repeat("<", schemas.MaxAnswerBytes+1) }, schemas.CodeValidation, "message: "},
+		"an unknown id":             {ann, func(a *schemas.Answer) { a.PendingID = "2" }, schemas.CodeNotFound, "no request S.2 is known"},
+		"an unknown session":        {ann, func(a *schemas.Answer) { a.SessionID = "T" }, schemas.CodeNotFound, "no request T.1 is known"},
+		"not shown to this person":  {env.person("tg", "2002"), func(a *schemas.Answer) { a.From.UserID = "2002" }, schemas.CodeNotFound, "no request S.1 is known"},
+		"a stranger":                {ann, func(a *schemas.Answer) { a.From.UserID = "eve" }, schemas.CodeForbidden, ""},
+		"another connector's name":  {ann, func(a *schemas.Answer) { a.From.UserID = "bob" }, schemas.CodeForbidden, ""},
+		"nobody":                    {ann, func(a *schemas.Answer) { a.From.UserID = "" }, schemas.CodeValidation, "from.user_id: "},
+	} {
+		a := good
+		c.change(&a)
+		_, err := c.by.Answer(env.ctx, a)
+		env.Contains(env.refusal(err, c.code).Message, c.says, name)
+		env.Equal(before, env.stored("S.1"), name)
+	}
+	env.Contains(env.armed(), "S.1")
+	env.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}, ann.Allows(q).By)
+}
+
+func TestASessionBelongsToWhoFirstAsksInIt(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, ben := env.Agent("ada"), env.Agent("ben")
+	q := ada.Asks(deploy("S", "1"))
+	before := env.stored("S.1")
+	var texts []string
+	for _, r := range []schemas.Request{deploy("S", "1"), deploy("S", "2"), lookup("S", "3")} {
+		texts = append(texts, ben.Refused(r, schemas.CodeNotFound).Message)
+	}
+	for _, id := range []string{"1", "2"} {
+		_, err := ben.asker.Withdraw(env.ctx, "S", id, "")
+		texts = append(texts, env.refusal(err, schemas.CodeNotFound).Message)
+	}
+	env.Len(slices.Compact(texts), 1, "what is there reads like what is not: %q", texts)
+	env.Equal(before, env.stored("S.1"))
+	keys, err := env.store.Records.Keys(env.ctx, "")
+	env.NoError(err)
+	env.Equal([]string{"S.1"}, keys)
+	env.Ann().Allows(q)
+	q.Ends(schemas.Allowed)
+}
+
+func TestWhatNobodyMayAnswerIsUndeliverableAtOnce(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = `{"approvers": {"people": []}}` })
+	ada := env.Agent("ada")
+	env.Contains(ada.Refused(deploy("S", "1"), schemas.CodeUndeliverable).Message, "nod settings apply")
+	env.nothingStored()
+	env.apply(`{}`)
+	ada.Refused(deploy("S", "1"), schemas.CodeUndeliverable)
+
+	// Only a carrier, and none is running.
+	env.apply(`{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "tg", "user_id": "1"}]}]}}`)
+	env.Contains(ada.Refused(deploy("S", "1"), schemas.CodeUndeliverable).Message, "nod connector")
+	env.nothingStored()
+	// As soon as one runs, the same id can be asked.
+	env.registers("tg", "w1", false)
+	ada.Asks(deploy("S", "1"))
+	env.registers("tg", "w1", true)
+	ada.Refused(deploy("S", "2"), schemas.CodeUndeliverable)
+
+	// An inbox is there whoever looks.
+	env.apply(everybody)
+	ada.Asks(deploy("S", "2"))
+}
+
+func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	conn := env.Agent("ada").conn
+	with := func(change func(*schemas.Request)) any {
+		r := deploy("S", "1")
+		r.Type, r.CreatedAt = schemas.TypeRequest, r.CreatedAt.AddDate(2025, 0, 0)
+		change(&r)
+		return r
+	}
+	raw := func(fields map[string]any) any {
+		m := map[string]any{
+			"type": "nod.v1.request", "session_id": "S", "pending_id": "1", "kind": "tool_call", "title": "T", "tool_name": "Deploy",
+			"action_type": "other", "action_details": map[string]any{}, "created_at": "2026-01-18T00:00:00Z",
+		}
+		for k, v := range fields {
+			if m[k] = v; v == nil {
+				delete(m, k)
+			}
+		}
+		return m
+	}
+	for name, c := range map[string]struct {
+		subject string // behind nod.v1.request.ada.
+		message any
+		field   string
+	}{
+		"no object":          {"S.1", "a text", "not a JSON object"},
+		"another type":       {"S.1", raw(map[string]any{"type": "nod.v1.answer"}), "type: "},
+		"another version":    {"S.1", raw(map[string]any{"type": "nod.v2.request"}), "type: "},
+		"no title":           {"S.1", raw(map[string]any{"title": nil}), "title: "},
+		"no tool":            {"S.1", with(func(r *schemas.Request) { r.ToolName = "" }), "tool_name: "},
+		"unknown kind":       {"S.1", raw(map[string]any{"kind": "order"}), "kind: "},
+		"details no object":  {"S.1", raw(map[string]any{"action_details": []int{1}}), "action_details: "},
+		"a huge number":      {"S.1", raw(map[string]any{"action_details": map[string]any{"n": 1 << 60}}), "action_details.n: "},
+		"a timeout in words": {"S.1", raw(map[string]any{"timeout_seconds": "long"}), "timeout_seconds: "},
+		"an endless timeout": {"S.1", raw(map[string]any{"timeout_seconds": 1 << 40}), "timeout_seconds: "},
+		"no permission":      {"S.1", with(func(r *schemas.Request) { r.Kind = schemas.KindPermission }), "permissions: "},
+		"an option twice": {"S.1", with(func(r *schemas.Request) {
+			r.Options = append(schemas.DefaultOptions(), schemas.DefaultOptions()[0])
+		}), "options[2].option_id: "},
+		"an option unkind": {"S.1", raw(map[string]any{"options": []any{map[string]any{"option_id": "a", "name": "A", "kind": "maybe"}}}), "options[0].kind: "},
+		"too large":        {"S.1", with(func(r *schemas.Request) { r.Reason = strings.Repeat("<", schemas.MaxRequestBytes) }), "bytes long"},
+		"an id with a dot": {"S.1", raw(map[string]any{"pending_id": "a.b"}), "pending_id: "},
+		"no id":            {"S.1", raw(map[string]any{"session_id": ""}), "session_id: "},
+		"another subject":  {"S.2", raw(nil), "session_id, pending_id: "},
+		"a foreign one":    {"T.1", raw(nil), "session_id, pending_id: "},
+		"an ill-named one": {"S.%", raw(nil), "holds an id"},
+		"a long one":       {"S." + strings.Repeat("a", 129), raw(nil), "holds an id"},
+	} {
+		err := conn.CallInto(env.ctx, "nod.v1.request.ada."+c.subject, c.message, &schemas.Receipt{})
+		env.Contains(env.refusal(err, schemas.CodeValidation).Message, c.field, name)
+	}
+	env.nothingStored()
+	sessions, err := env.store.Sessions.Keys(env.ctx, "*.*")
+	env.NoError(err)
+	env.Empty(sessions)
+	r := deploy("S", "1") // the longest that is carried can be decided, too
+	r.ActionDetails = []byte(`{"text":"` + strings.Repeat("<", 250<<10) + `"}`)
+	q := env.Agent("ada").Asks(r)
+	a := env.Ann().answer(q, "allow_once")
+	a.UpdatedInput = r.ActionDetails
+	d, err := env.Ann().Answer(env.ctx, a)
+	env.NoError(err)
+	env.Equal(d, q.Hears())
+}
+
+// registers renews or ends the lease of a connector's worker.
+func (e *env) registers(connector, worker string, leave bool) {
+	e.t.Helper()
+	var r schemas.Registered
+	e.NoError(e.conn(roles.ConnectorID(connector)).CallInto(e.ctx, schemas.RegisterSubject(connector),
+		schemas.Register{Type: schemas.TypeRegister, WorkerID: worker, Leave: leave}, &r))
+}

@@ -1,0 +1,161 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// told is what one party to a race heard.
+type told struct {
+	who      string
+	outcome  schemas.Outcome // what it wanted
+	option   string
+	decision *schemas.Decision
+	err      error
+}
+
+// race has two people answer both ways and the agent withdraw, all at once and
+// at the deadline, and returns what each was told, the asker included.
+func race(env *env, q *question) []told {
+	ann, bob, ada := env.Ann(), env.Bob(), env.Agent("ada")
+	says := func(p *person, outcome schemas.Outcome, option string) func() told {
+		return func() told {
+			d, err := p.Says(q, option)
+			return told{p.user + " " + option, outcome, option, &d, err}
+		}
+	}
+	parties := []func() told{
+		says(ann, schemas.Allowed, "allow_once"), says(ann, schemas.Denied, "reject_once"),
+		says(bob, schemas.Allowed, "allow_once"), says(bob, schemas.Denied, "reject_once"),
+		func() told {
+			d, err := ada.asker.Withdraw(env.ctx, q.Receipt.SessionID, q.Receipt.PendingID, "")
+			return told{"withdrawal", schemas.Withdrawn, "", &d, err}
+		},
+		func() told {
+			d, err := q.Await(env.ctx)
+			return told{"asker", d.Outcome, d.OptionID, &d, err}
+		},
+	}
+	rand.Shuffle(len(parties), func(i, j int) { parties[i], parties[j] = parties[j], parties[i] })
+	heard := make([]told, len(parties))
+	var wg sync.WaitGroup
+	for i, p := range parties {
+		wg.Go(func() { heard[i] = p() })
+	}
+	wg.Wait()
+	return heard
+}
+
+// oneOutcome says what is wrong with what the parties heard, given what is
+// stored: all must have been told that, as a success only where it is what they
+// said.
+func oneOutcome(stored *schemas.Decision, heard []told) error {
+	for _, h := range heard {
+		var refused *schemas.Error
+		switch {
+		case h.err == nil && h.decision.DecisionID != stored.DecisionID:
+			return fmt.Errorf("%s was told another decision: %+v", h.who, h.decision)
+		case h.err == nil && h.who != "withdrawal" && !stored.Same(h.outcome, h.option):
+			return fmt.Errorf("%s succeeded, but it is %s", h.who, stored.Outcome)
+		case h.err == nil:
+			continue
+		case !errors.As(h.err, &refused) || refused.Decision() == nil:
+			return fmt.Errorf("%s was not told how it ended: %w", h.who, h.err)
+		case refused.Decision().DecisionID != stored.DecisionID:
+			return fmt.Errorf("%s was told another decision: %+v", h.who, refused.Decision())
+		case stored.Same(h.outcome, h.option):
+			return fmt.Errorf("%s said what is stored and was refused: %w", h.who, h.err)
+		}
+		want := schemas.CodeConflict
+		if stored.Outcome == schemas.TimedOut || stored.Outcome == schemas.Withdrawn {
+			want = schemas.CodeStale
+		}
+		if refused.Code != want {
+			return fmt.Errorf("%s was told %s where the request is %s", h.who, refused.Code, stored.Outcome)
+		}
+	}
+	return nil
+}
+
+// 1,000 requests, each with four answers, a withdrawal and its deadline at the
+// same moment, over two engines.
+func TestOneWinner(t *testing.T) {
+	const requests, sessions = 1000, 20
+	env := start(t, func(s *setup) { s.engines = 2 })
+	ada := env.Agent("ada")
+	var mu sync.Mutex
+	published := map[string]map[string]bool{} // key: decision ids told to the agent
+	stop, err := ada.conn.Subscribe("nod.v1.decision.ada.>", func(_ string, data []byte) {
+		var d schemas.Decision
+		if schemas.Decode(data, &d) != nil {
+			d.DecisionID = "malformed"
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		key := schemas.Key(d.SessionID, d.PendingID)
+		if published[key] == nil {
+			published[key] = map[string]bool{}
+		}
+		published[key][d.DecisionID] = true
+	})
+	env.NoError(err)
+	defer stop()
+	for i := range sessions {
+		env.timeout(fmt.Sprint("S", i), time.Second)
+	}
+	ahead, err := env.store.BrokerTime(env.ctx)
+	env.NoError(err)
+
+	outcomes := map[schemas.Outcome]int{}
+	by := map[schemas.ByKind]int{}
+	var wg sync.WaitGroup
+	room := make(chan struct{}, 64)
+	for i := range requests {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			asked, err := ada.asker.Submit(env.ctx, deploy(fmt.Sprint("S", i%sessions), bus.NewID()))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			q := &question{asked, ada}
+			// The moment at which all meet: a little before or after the deadline.
+			<-time.After(time.Until(q.Receipt.Deadline) - ahead + rand.N(200*time.Millisecond) - 160*time.Millisecond)
+			heard := race(env, q)
+			entry, err := env.store.Records.Get(env.ctx, q.Key)
+			if err != nil || entry.Record.Decision == nil {
+				t.Errorf("%s has no outcome: %v", q.Key, err)
+				return
+			}
+			stored := entry.Record.Decision
+			if err := oneOutcome(stored, heard); err != nil {
+				t.Errorf("%s, %s by %s: %v", q.Key, stored.Outcome, stored.By.Kind, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			outcomes[stored.Outcome]++
+			by[stored.By.Kind]++
+		})
+	}
+	wg.Wait()
+	t.Log(outcomes, by)
+	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
+		env.NotZero(outcomes[o], "nobody ever won with %s, so it was no race", o)
+	}
+	// Once the outbox is through, too, each was told one decision.
+	env.soon("the log says how each ended", func() bool { return env.outboxIdle() })
+	mu.Lock()
+	defer mu.Unlock()
+	env.Len(published, requests)
+	for key, ids := range published {
+		env.Len(ids, 1, key)
+	}
+}
