@@ -62,7 +62,7 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 		switch {
 		case h.err == nil && h.decision.DecisionID != stored.DecisionID:
 			return fmt.Errorf("%s was told another decision: %+v", h.who, h.decision)
-		case h.err == nil && h.who != "withdrawal" && !stored.Same(h.outcome, h.option):
+		case h.err == nil && h.who != "withdrawal" && !stored.Same(&schemas.Decision{Outcome: h.outcome, OptionID: h.option}):
 			return fmt.Errorf("%s succeeded, but it is %s", h.who, stored.Outcome)
 		case h.err == nil:
 			continue
@@ -70,7 +70,7 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 			return fmt.Errorf("%s was not told how it ended: %w", h.who, h.err)
 		case refused.Decision().DecisionID != stored.DecisionID:
 			return fmt.Errorf("%s was told another decision: %+v", h.who, refused.Decision())
-		case stored.Same(h.outcome, h.option):
+		case stored.Same(&schemas.Decision{Outcome: h.outcome, OptionID: h.option}):
 			return fmt.Errorf("%s said what is stored and was refused: %w", h.who, h.err)
 		}
 		want := schemas.CodeConflict
