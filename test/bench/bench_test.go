@@ -1,0 +1,327 @@
+// Package bench compares nod with the same work done in bare NATS callbacks,
+// with the same durable writes, on the same server, in one process:
+//
+//	go test -run xxx -bench . ./test/bench
+//
+// The two take turns, so that a machine that drifts drifts for both. Metrics
+// are ratios of medians: latency/bare is nod's time for one request at a time
+// over bare NATS's, throughput/bare nod's requests per second with 64 in flight
+// over its, and latency/writes nod's time over that of the writes alone that no
+// design avoids (the record with its timer, and the decision).
+package bench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	inFlight = 64
+	batch    = 256 // requests of one turn at inFlight
+)
+
+// work does one request, from the asking to the hearing.
+type work func() error
+
+func BenchmarkAutomatic(b *testing.B) {
+	bySync(b, func(b *testing.B, r *rig) { r.compare(b, r.nodAutomatic, r.bareAutomatic, nil) })
+}
+
+func BenchmarkHuman(b *testing.B) {
+	bySync(b, func(b *testing.B, r *rig) { r.compare(b, r.nodHuman, r.bareHuman, r.writes) })
+}
+
+func bySync(b *testing.B, run func(*testing.B, *rig)) {
+	for name, interval := range map[string]time.Duration{"sync_always": 0, "sync_interval": 2 * time.Minute} {
+		b.Run(name, func(b *testing.B) { run(b, newRig(b, interval)) })
+	}
+}
+
+// compare has the kinds of work take turns, b.N of each one at a time, and then
+// batches with many in flight.
+func (r *rig) compare(b *testing.B, nod, bare, writes work) {
+	b.Run("one", func(b *testing.B) {
+		times := map[string][]time.Duration{}
+		for b.Loop() {
+			for name, w := range map[string]work{"nod": nod, "bare": bare, "writes": writes} {
+				if w != nil {
+					start := time.Now()
+					require.NoError(b, w())
+					times[name] = append(times[name], time.Since(start))
+				}
+			}
+		}
+		b.ReportMetric(float64(median(times["nod"]).Microseconds()), "nod-µs")
+		b.ReportMetric(float64(median(times["bare"]).Microseconds()), "bare-µs")
+		b.ReportMetric(ratio(times["nod"], times["bare"]), "latency/bare")
+		if writes != nil {
+			b.ReportMetric(ratio(times["nod"], times["writes"]), "latency/writes")
+		}
+	})
+	b.Run(fmt.Sprint(inFlight), func(b *testing.B) {
+		var ours, theirs []time.Duration
+		for b.Loop() {
+			ours = append(ours, r.batch(b, nod))
+			theirs = append(theirs, r.batch(b, bare))
+		}
+		b.ReportMetric(batch/median(ours).Seconds(), "nod/s")
+		b.ReportMetric(batch/median(theirs).Seconds(), "bare/s")
+		b.ReportMetric(ratio(theirs, ours), "throughput/bare")
+	})
+}
+
+func (r *rig) batch(b *testing.B, w work) time.Duration {
+	var wg sync.WaitGroup
+	var left atomic.Int64
+	left.Store(batch)
+	start := time.Now()
+	for range inFlight {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := w(); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(start)
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+func ratio(a, b []time.Duration) float64 { return float64(median(a)) / float64(median(b)) }
+
+// rig is one open server with a nod and a bare implementation on it.
+type rig struct {
+	ctx   context.Context
+	asker *bus.Asker
+	agent *nats.Conn
+	js    jetstream.JetStream
+	n     atomic.Int64
+}
+
+func newRig(b *testing.B, interval time.Duration) *rig {
+	ctx, cancel := context.WithCancel(context.Background())
+	b.Cleanup(cancel)
+	quiet := slog.New(slog.DiscardHandler)
+	server, err := bus.Embed(ctx, bus.EmbedOptions{DataDir: b.TempDir(), SyncInterval: interval, Log: quiet})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, server.Close()) })
+	n, err := embed.Start(ctx, embed.Options{
+		URL: server.URL(), Log: quiet,
+		Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`),
+	})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, n.Stop(context.Background())) })
+	r := &rig{ctx: ctx}
+	r.startNod(b, n, quiet)
+	r.startBare(b, server.URL())
+	return r
+}
+
+func (r *rig) startNod(b *testing.B, n *embed.Nod, quiet *slog.Logger) {
+	agent, err := n.Connect(r.ctx, roles.AgentID("local"))
+	require.NoError(b, err)
+	r.asker = bus.NewAsker(agent, "local")
+	terminal, err := n.Connect(r.ctx, roles.ConnectorID("terminal"))
+	require.NoError(b, err)
+	sys := actors.NewSystem(quiet)
+	desk := connector.NewDesk(terminal, "terminal")
+	viewer, err := connector.View(r.ctx, sys, terminal, "terminal", quiet, func(p schemas.Prompt) {
+		if p.Decision == nil {
+			go func() {
+				_, err := desk.Answer(r.ctx, schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: "allow_once", From: schemas.From{UserID: "ann"}})
+				if err != nil && r.ctx.Err() == nil {
+					b.Error(err)
+				}
+			}()
+		}
+	})
+	require.NoError(b, err)
+	b.Cleanup(func() {
+		require.NoError(b, viewer.Stop(context.Background()))
+		sys.Stop()
+		r.asker.Close()
+		agent.Close()
+		terminal.Close()
+	})
+}
+
+func request(tool string) schemas.Request {
+	return schemas.Request{
+		SessionID: "bench", Kind: schemas.KindToolCall, Title: "Run a command", ToolName: tool,
+		ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build","cwd":"/workspace"}`),
+		Reason: "clean rebuild", AgentName: "bench",
+	}
+}
+
+func (r *rig) ask(tool string) error {
+	d, err := r.asker.Ask(r.ctx, request(tool))
+	if err == nil && d.Outcome != schemas.Allowed {
+		err = fmt.Errorf("it was %s", d.Outcome)
+	}
+	return err
+}
+
+func (r *rig) nodAutomatic() error { return r.ask("Glob") }
+func (r *rig) nodHuman() error     { return r.ask("Frobnicate") }
+
+// payload is about what nod stores of a request.
+var payload = []byte(strings.Repeat("x", 700))
+
+// startBare serves the same work from callbacks.
+func (r *rig) startBare(b *testing.B, url string) {
+	connect := func() *nats.Conn {
+		nc, err := nats.Connect(url)
+		require.NoError(b, err)
+		b.Cleanup(nc.Close)
+		return nc
+	}
+	engine, person := connect(), connect()
+	r.agent = connect()
+	var err error
+	r.js, err = jetstream.New(engine)
+	require.NoError(b, err)
+	_, err = r.js.CreateStream(r.ctx, jetstream.StreamConfig{
+		Name: "KV_bare", Subjects: []string{"$KV.bare.>", "bare.timer.>", "bare.due.>"}, MaxMsgsPerSubject: 1,
+		AllowRollup: true, AllowMsgTTL: true, AllowMsgSchedules: true,
+	})
+	require.NoError(b, err)
+	_, err = r.js.CreateStream(r.ctx, jetstream.StreamConfig{Name: "bare_log", Subjects: []string{"bare.log"}, Duplicates: time.Hour})
+	require.NoError(b, err)
+	subscribe := func(nc *nats.Conn, subject string, handle func(m *nats.Msg, id string) error) {
+		_, err := nc.Subscribe(subject, func(m *nats.Msg) {
+			go func() {
+				if err := handle(m, m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]); err != nil && r.ctx.Err() == nil {
+					b.Error(err)
+				}
+			}()
+		})
+		require.NoError(b, err)
+		require.NoError(b, nc.Flush())
+	}
+	subscribe(engine, "bare.auto.*", func(m *nats.Msg, id string) error {
+		if _, err := r.js.Publish(r.ctx, "bare.log", payload, jetstream.WithMsgID(id)); err != nil {
+			return err
+		}
+		return m.Respond(payload)
+	})
+	subscribe(engine, "bare.request.*", func(m *nats.Msg, id string) error {
+		if _, err := r.store(id); err != nil {
+			return err
+		}
+		if err := m.Respond(payload[:200]); err != nil {
+			return err
+		}
+		return engine.Publish("bare.view."+id, payload)
+	})
+	subscribe(person, "bare.view.*", func(_ *nats.Msg, id string) error {
+		_, err := person.Request("bare.answer."+id, payload[:200], 10*time.Second)
+		return err
+	})
+	stream, err := r.js.Stream(r.ctx, "KV_bare")
+	require.NoError(b, err)
+	subscribe(engine, "bare.answer.*", func(m *nats.Msg, id string) error {
+		record, err := stream.GetLastMsgForSubject(r.ctx, "$KV.bare."+id)
+		if err != nil {
+			return err
+		}
+		if err := r.decide(id, record.Sequence); err != nil {
+			return err
+		}
+		if err := engine.Publish("bare.decision."+id, payload[:400]); err != nil {
+			return err
+		}
+		return m.Respond(payload[:400])
+	})
+}
+
+// store writes the record and its timer.
+func (r *rig) store(id string) (uint64, error) {
+	timer := nats.NewMsg("bare.timer." + id)
+	timer.Data = payload[:60]
+	timer.Header.Set("Nats-Schedule", "@at "+time.Now().Add(7*24*time.Hour).UTC().Format(time.RFC3339Nano))
+	timer.Header.Set("Nats-Schedule-Target", "bare.due."+id)
+	armed, err := r.js.PublishMsgAsync(timer, jetstream.WithExpectLastSequencePerSubject(0))
+	if err != nil {
+		return 0, err
+	}
+	stored, err := r.js.PublishMsgAsync(&nats.Msg{Subject: "$KV.bare." + id, Data: payload}, jetstream.WithExpectLastSequencePerSubject(0))
+	if err != nil {
+		return 0, err
+	}
+	var sequence uint64
+	for _, f := range []jetstream.PubAckFuture{armed, stored} {
+		select {
+		case ack := <-f.Ok():
+			sequence = ack.Sequence
+		case err := <-f.Err():
+			return 0, err
+		}
+	}
+	return sequence, nil
+}
+
+// decide writes the record with its decision and cancels the timer.
+func (r *rig) decide(id string, revision uint64) error {
+	msg := nats.NewMsg("$KV.bare." + id)
+	msg.Data = append(payload[:len(payload):len(payload)], payload[:400]...)
+	msg.Header.Set("Nats-TTL", "24h")
+	msg.Header.Set("Nats-Schedule-Next", "purge")
+	msg.Header.Set("Nats-Scheduler", "bare.timer."+id)
+	_, err := r.js.PublishMsg(r.ctx, msg, jetstream.WithExpectLastSequencePerSubject(revision))
+	return err
+}
+
+func (r *rig) id() string { return fmt.Sprint(r.n.Add(1)) }
+
+func (r *rig) bareAutomatic() error {
+	_, err := r.agent.Request("bare.auto."+r.id(), payload[:600], 10*time.Second)
+	return err
+}
+
+func (r *rig) bareHuman() error {
+	id := r.id()
+	sub, err := r.agent.SubscribeSync("bare.decision." + id)
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe()
+	if _, err := r.agent.Request("bare.request."+id, payload[:600], 10*time.Second); err != nil {
+		return err
+	}
+	_, err = sub.NextMsg(10 * time.Second)
+	return err
+}
+
+// writes are the durable writes of one request and nothing else.
+func (r *rig) writes() error {
+	id := r.id()
+	revision, err := r.store(id)
+	if err != nil {
+		return err
+	}
+	return r.decide(id, revision)
+}
