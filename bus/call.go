@@ -28,8 +28,8 @@ type Reply struct {
 	data []byte
 }
 
-// Into decodes the reply, which must be of v's type and valid.
-func (r Reply) Into(v any) error { return schemas.Decode(r.data, v) }
+// Into decodes the reply, which must be of v's type.
+func (r Reply) Into(v any) error { return schemas.Load(r.data, v) }
 
 // Call sends v to subject and waits for the reply, trying again with backoff
 // for as long as ctx allows while nobody answers or the answer is UNAVAILABLE.

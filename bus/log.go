@@ -64,7 +64,7 @@ func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, erro
 		cancel()
 		switch {
 		case err == nil:
-			if err := schemas.Decode(msg.Data, &e); err != nil {
+			if err := schemas.Load(msg.Data, &e); err != nil {
 				return e, fmt.Errorf("read log entry %d: %w", sequence, err)
 			}
 			return e, nil

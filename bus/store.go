@@ -123,7 +123,7 @@ func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, e
 	if err != nil {
 		return val.revision, err
 	}
-	if err := schemas.Decode(val.data, v); err != nil {
+	if err := schemas.Load(val.data, v); err != nil {
 		return val.revision, fmt.Errorf("read %s of %s: %w", key, b.name, err)
 	}
 	return val.revision, nil

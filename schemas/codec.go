@@ -34,6 +34,40 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
+// Load reads one message that nod wrote itself: into a store, or as an engine's
+// reply or publication, on a subject where only engines may. It was made from
+// valid parts, so its type and the noun's own rules are checked and not its
+// JSON Schema, which takes as long as all the rest of a request's way.
+func Load(data []byte, v any) error {
+	target := reflect.ValueOf(v)
+	if target.Kind() != reflect.Pointer || target.IsNil() {
+		return Errorf(CodeInternal, "load into %T: a pointer to a noun is needed", v)
+	}
+	target.Elem().SetZero()
+	n, ok := nouns()[target.Type()]
+	if !ok {
+		return Errorf(CodeInternal, "load into %T: it is no message of nod", v)
+	}
+	if err := n.load(data, v); err != nil {
+		target.Elem().SetZero()
+		return err
+	}
+	return nil
+}
+
+func (n *noun) load(data []byte, v any) error {
+	if err := json.Unmarshal(data, v); err != nil {
+		return invalid(n.what, "is not as expected: %v", err)
+	}
+	if typ := reflect.ValueOf(v).Elem().FieldByName("Type").String(); typ != n.typ {
+		return invalid("type", "is %s where %s is expected", quote(typ), n.typ)
+	}
+	if c, ok := v.(checker); ok {
+		return c.check()
+	}
+	return nil
+}
+
 // DecodeSettings reads a settings.json. Its errors are those of Decode; an
 // unknown property is one, so that a mistyped rule list cannot go unnoticed.
 func DecodeSettings(data []byte) (Settings, error) {

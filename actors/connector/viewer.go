@@ -75,7 +75,7 @@ func (v *Viewer) read(ctx context.Context) error {
 
 func (v *Viewer) hear(_ string, data []byte) {
 	var p schemas.Prompt
-	if err := schemas.Decode(data, &p); err != nil {
+	if err := schemas.Load(data, &p); err != nil {
 		v.log.Warn("viewer: a malformed view was ignored", "error", err)
 		return
 	}

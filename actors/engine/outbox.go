@@ -35,14 +35,19 @@ func (e *Engine) follow(ctx context.Context, entry bus.Entry) error {
 		if err := e.emit(ctx, entry); err != nil {
 			return err
 		}
-		now, err := e.store.Records.Get(ctx, entry.Key)
-		if errors.Is(err, bus.ErrNotFound) || err == nil && now.Revision == entry.Revision {
+		revision, err := e.store.Records.Revision(ctx, entry.Key)
+		if errors.Is(err, bus.ErrNotFound) || err == nil && revision == entry.Revision {
+			return nil
+		}
+		if err == nil {
+			entry, err = e.store.Records.Get(ctx, entry.Key)
+		}
+		if errors.Is(err, bus.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		entry = now
 	}
 }
 

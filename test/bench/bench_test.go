@@ -120,6 +120,7 @@ type rig struct {
 	agent *nats.Conn
 	js    jetstream.JetStream
 	n     atomic.Int64
+	over  atomic.Bool // what still runs is cut off
 }
 
 func newRig(b *testing.B, interval time.Duration) *rig {
@@ -138,6 +139,7 @@ func newRig(b *testing.B, interval time.Duration) *rig {
 	r := &rig{ctx: ctx}
 	r.startNod(b, n, quiet)
 	r.startBare(b, server.URL())
+	b.Cleanup(func() { r.over.Store(true) })
 	return r
 }
 
@@ -153,7 +155,7 @@ func (r *rig) startNod(b *testing.B, n *embed.Nod, quiet *slog.Logger) {
 		if p.Decision == nil {
 			go func() {
 				_, err := desk.Answer(r.ctx, schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: "allow_once", From: schemas.From{UserID: "ann"}})
-				if err != nil && r.ctx.Err() == nil {
+				if err != nil && !r.over.Load() {
 					b.Error(err)
 				}
 			}()
@@ -214,7 +216,7 @@ func (r *rig) startBare(b *testing.B, url string) {
 	subscribe := func(nc *nats.Conn, subject string, handle func(m *nats.Msg, id string) error) {
 		_, err := nc.Subscribe(subject, func(m *nats.Msg) {
 			go func() {
-				if err := handle(m, m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]); err != nil && r.ctx.Err() == nil {
+				if err := handle(m, m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]); err != nil && !r.over.Load() {
 					b.Error(err)
 				}
 			}()
@@ -235,7 +237,10 @@ func (r *rig) startBare(b *testing.B, url string) {
 		if err := m.Respond(payload[:200]); err != nil {
 			return err
 		}
-		return engine.Publish("bare.view."+id, payload)
+		if err := engine.Publish("bare.view."+id, payload); err != nil {
+			return err
+		}
+		return r.note("asked." + id)
 	})
 	subscribe(person, "bare.view.*", func(_ *nats.Msg, id string) error {
 		_, err := person.Request("bare.answer."+id, payload[:200], 10*time.Second)
@@ -254,8 +259,17 @@ func (r *rig) startBare(b *testing.B, url string) {
 		if err := engine.Publish("bare.decision."+id, payload[:400]); err != nil {
 			return err
 		}
-		return m.Respond(payload[:400])
+		if err := m.Respond(payload[:400]); err != nil {
+			return err
+		}
+		return r.note("decided." + id)
 	})
+}
+
+// note logs what happened; nobody waits for it.
+func (r *rig) note(id string) error {
+	_, err := r.js.PublishMsgAsync(&nats.Msg{Subject: "bare.log", Data: payload[:300]}, jetstream.WithMsgID(id))
+	return err
 }
 
 // store writes the record and its timer.
