@@ -34,7 +34,9 @@ type env struct {
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*agent
 	store   *bus.Store // as an engine sees it
+	raw     jetstream.JetStream
 	engines []*node
+	wires   []func() // ends what is between a client and the server
 }
 
 // node is one running engine.
@@ -88,6 +90,7 @@ func (e *env) up(s setup) {
 	e.NoError(err)
 	e.server, err = bus.Embed(e.ctx, bus.EmbedOptions{DataDir: e.dir, Users: users, SyncInterval: s.sync, Log: quiet()})
 	e.NoError(err)
+	e.openRaw()
 	e.conns = map[roles.ID]*bus.Conn{}
 	e.store, err = bus.OpenStore(e.ctx, e.conn(roles.ID{Role: roles.EngineStore}), 1)
 	e.NoError(err)
@@ -144,14 +147,17 @@ func (e *env) down() {
 	for _, c := range e.conns {
 		c.Close()
 	}
-	e.agents, e.engines, e.conns = map[string]*agent{}, nil, nil
+	for _, end := range e.wires {
+		end()
+	}
+	e.agents, e.engines, e.conns, e.wires = map[string]*agent{}, nil, nil, nil
 	e.NoError(e.server.Close())
 }
 
 // quiet hides what the tests provoke. NOD_TEST_LOG=1 shows it.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
-		return slog.New(slog.NewTextHandler(os.Stderr, nil))
+		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	return slog.New(slog.DiscardHandler)
 }
@@ -173,8 +179,9 @@ func (e *env) conn(id roles.ID) *bus.Conn {
 	return e.conns[id]
 }
 
-// jetstream is the owner's hand in the stores, for what only a fault does.
-func (e *env) jetstream() jetstream.JetStream {
+// openRaw gives the test the owner's hand in the stores, for what only a fault
+// does.
+func (e *env) openRaw() {
 	e.t.Helper()
 	id := roles.ID{Role: roles.OwnerStore}
 	key, err := nats.NkeyOptionFromSeed(e.keys.Path(id))
@@ -182,15 +189,14 @@ func (e *env) jetstream() jetstream.JetStream {
 	nc, err := nats.Connect(e.server.URL(), key, nats.CustomInboxPrefix(id.InboxPrefix()))
 	e.NoError(err)
 	e.t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
+	e.raw, err = jetstream.New(nc)
 	e.NoError(err)
-	return js
 }
 
 // loseTimer removes a record's timer, as no engine ever does while it waits.
 func (e *env) loseTimer(key string) {
 	e.t.Helper()
-	stream, err := e.jetstream().Stream(e.ctx, "KV_pending_permissions")
+	stream, err := e.raw.Stream(e.ctx, "KV_pending_permissions")
 	e.NoError(err)
 	e.NoError(stream.Purge(e.ctx, jetstream.WithPurgeSubject(schemas.TimerSubject(key))))
 	e.NotContains(e.armed(), key)
@@ -207,7 +213,7 @@ func (e *env) armed() []string {
 // timer is what a record's timer is armed for, as it is stored.
 func (e *env) timer(key string) string {
 	e.t.Helper()
-	stream, err := e.jetstream().Stream(e.ctx, "KV_pending_permissions")
+	stream, err := e.raw.Stream(e.ctx, "KV_pending_permissions")
 	e.NoError(err)
 	msg, err := stream.GetLastMsgForSubject(e.ctx, schemas.TimerSubject(key))
 	e.NoError(err)
@@ -284,7 +290,7 @@ func me(t *testing.T) string {
 
 // outboxIdle reports whether all that follows from the records has happened.
 func (e *env) outboxIdle() bool {
-	consumer, err := e.jetstream().Consumer(e.ctx, "KV_pending_permissions", "nod-outbox")
+	consumer, err := e.raw.Consumer(e.ctx, "KV_pending_permissions", "nod-outbox")
 	if err != nil {
 		return false
 	}

@@ -11,37 +11,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A fast answer is there before the receipt was read: the asker's reading is
-// held up until the person has answered.
-func TestAnAnswerBeforeTheReceiptWasReadIsNotLost(t *testing.T) {
-	t.Parallel()
-	env := start(t)
-	ada, ann := env.Agent("ada"), env.Ann()
-	answered := make(chan schemas.Decision, 1)
-	stop, err := env.conn(roles.ConnectorID("terminal")).Subscribe("nod.v1.view.S.*", func(_ string, data []byte) {
-		var p schemas.Prompt
-		if schemas.Decode(data, &p) != nil || p.Decision != nil {
-			return
-		}
-		go func() {
-			d, err := ann.Answer(env.ctx, schemas.Answer{
-				SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: "allow_once", From: schemas.From{UserID: "ann"},
-			})
-			if err == nil {
-				answered <- d
-			}
-		}()
-	})
-	env.NoError(err)
-	defer stop()
-	env.NoError(env.conn(roles.ConnectorID("terminal")).Flush(env.ctx))
-	for range 50 {
-		q := ada.Asks(deploy("S", ""))
-		d := <-answered // before anybody awaits
-		env.Equal(d, q.Hears())
-	}
-}
-
 func TestRequestsOfOneSessionNeverTouchEachOther(t *testing.T) {
 	t.Parallel()
 	env := start(t)

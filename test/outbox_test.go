@@ -1,0 +1,184 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// ledger counts what was heard of each version of each record.
+type ledger struct {
+	mu    sync.Mutex
+	heard map[string]int // <key>@<revision>
+}
+
+func (l *ledger) add(p schemas.Prompt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.heard == nil {
+		l.heard = map[string]int{}
+	}
+	l.heard[fmt.Sprintf("%s@%d", p.Key(), p.Revision)]++
+}
+
+func (l *ledger) times(key string, revision uint64) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.heard[fmt.Sprintf("%s@%d", key, revision)]
+}
+
+// withCarrier is everybody, and Ann on a carrier.
+var withCarrier = strings.Replace(everybody, `"user_id": "ann"}`, `"user_id": "ann"}, {"connector": "tg", "user_id": "1001"}`, 1)
+
+// carrier takes every prompt of tg from its queue.
+func (e *env) carrier() *ledger {
+	e.t.Helper()
+	var shown ledger
+	e.registers("tg", "carrier", false)
+	queue, err := e.conn(roles.ConnectorID("tg")).PromptQueue(e.ctx, "tg")
+	e.NoError(err)
+	stop, err := queue.Consume(func(d *bus.Delivery) {
+		var p schemas.Prompt
+		if schemas.Decode(d.Data, &p) == nil && p.Recipient == "1001" {
+			shown.add(p)
+		}
+		d.Done()
+	})
+	e.NoError(err)
+	e.wires = append(e.wires, stop)
+	return &shown
+}
+
+// viewer sees everything.
+func (e *env) viewer() *ledger {
+	e.t.Helper()
+	var seen ledger
+	_, err := e.conn(roles.ConnectorID("terminal")).Subscribe("nod.v1.view.>", func(_ string, data []byte) {
+		var p schemas.Prompt
+		if schemas.Decode(data, &p) == nil {
+			seen.add(p)
+		}
+	})
+	e.NoError(err)
+	e.NoError(e.conn(roles.ConnectorID("terminal")).Flush(e.ctx))
+	return &seen
+}
+
+// logged counts the log's entries of a kind about each request.
+func (e *env) logged(kind schemas.LogKind) map[string]int {
+	e.t.Helper()
+	stream, err := e.raw.Stream(e.ctx, "permission_log")
+	e.NoError(err)
+	entries := map[string]int{}
+	for seq := uint64(1); seq <= stream.CachedInfo().State.LastSeq; seq++ {
+		entry, err := e.store.Log.Read(e.ctx, seq)
+		e.NoError(err)
+		if entry.Kind == kind {
+			entries[schemas.Key(entry.SessionID, entry.PendingID)]++
+		}
+	}
+	return entries
+}
+
+// An engine takes changes from the outbox and does nothing with them, for longer
+// than the broker waits: they go to another, and everybody hears of every
+// decision, carriers and the log once of each version.
+func TestAStalledOutboxIsTakenOver(t *testing.T) {
+	t.Parallel()
+	o := engine.Options{AckWait: time.Second}
+	env := start(t, func(s *setup) { s.settings, s.engine = withCarrier, o })
+	shown, seen := env.carrier(), env.viewer()
+	var mu sync.Mutex
+	held := map[string]int{} // by record, what hangs
+	stuck, err := bus.OpenStore(env.ctx, env.conn(roles.ID{Role: roles.EngineStore}), 1)
+	env.NoError(err)
+	queue, err := stuck.Records.Outbox(env.ctx, o.AckWait)
+	env.NoError(err)
+	stop, err := queue.Consume(func(d *bus.Delivery) {
+		entry, err := stuck.Records.Entry(d)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil && entry.Record.Terminal() {
+			held[entry.Key]++
+		}
+	})
+	env.NoError(err)
+	var questions []*question
+	for {
+		q := env.Agent("ada").Asks(deploy("S", ""))
+		env.Ann().Allows(q)
+		questions = append(questions, q)
+		mu.Lock()
+		enough := len(held) >= 5
+		mu.Unlock()
+		if enough {
+			break
+		}
+	}
+	stop() // a process that was killed
+	for _, q := range questions {
+		now := env.stored(q.Key)
+		env.soon("viewers see how "+q.Key+" ended", func() bool { return seen.times(q.Key, now.Revision) > 0 })
+		env.soon("so do those who were shown it", func() bool { return shown.times(q.Key, now.Revision) > 0 })
+		env.Equal(*now.Record.Decision, q.Hears())
+	}
+	env.soon("all is done", env.outboxIdle)
+	log := env.logged(schemas.LogDecided)
+	for _, q := range questions {
+		env.Equal(1, shown.times(q.Key, env.stored(q.Key).Revision), "a prompt was queued twice")
+		env.Equal(1, log[q.Key], "logged twice")
+	}
+}
+
+// A decision that was not published when it was made is told by the outbox.
+func TestTheOutboxTellsTheAgentToo(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	q := env.Agent("ada").Asks(deploy("S", "1"))
+	env.soon("the outbox is idle", env.outboxIdle)
+	// As an engine that dies between its write and its word.
+	entry := env.stored("S.1")
+	entry.Record.NextEvent = nil
+	entry.Record.Decision = &schemas.Decision{
+		Type: schemas.TypeDecision, SessionID: "S", PendingID: "1", DecisionID: "d1", Outcome: schemas.Denied,
+		OptionID: "reject_once", OptionKind: schemas.RejectOnce, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"},
+		Digest: entry.Record.Digest, DecidedAt: time.Now().UTC(),
+	}
+	_, err := env.store.Records.Decide(env.ctx, entry)
+	env.NoError(err)
+	env.Equal("d1", q.Ends(schemas.Denied).DecisionID)
+	_, err = env.Ann().Says(q, "allow_once")
+	env.Equal("d1", env.refusal(err, schemas.CodeConflict).Decision().DecisionID)
+	_, err = env.store.Records.Decide(env.ctx, entry) // the same write again, its outcome unknown
+	env.True(err == nil || errors.Is(err, bus.ErrMoved))
+	env.Equal("d1", env.stored("S.1").Record.Decision.DecisionID)
+}
+
+// Prompts whose queue was lost, as a hard kill may, are queued again by the
+// sweep; those that were shown are not.
+func TestTheSweepQueuesPromptsThatNobodyWasShown(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = withCarrier })
+	env.registers("tg", "w1", false)
+	ada := env.Agent("ada")
+	lost, there := ada.Asks(deploy("S", "lost")), ada.Asks(deploy("S", "shown"))
+	env.soon("the outbox is idle", env.outboxIdle)
+	var s schemas.Shown
+	env.NoError(env.conn(roles.ConnectorID("tg")).CallInto(env.ctx, schemas.ShownSubject("tg"), schemas.Shown{
+		Type: schemas.TypeShown, Op: schemas.ShownSet, Recipient: "1001", SessionID: "S", PendingID: "shown", Ref: "m1", Revision: there.Receipt.Revision,
+	}, &s))
+	env.NoError(env.raw.DeleteStream(env.ctx, "permission_prompts"))
+
+	env.engine(engine.Options{})
+	shown := env.carrier()
+	env.soon("the lost prompt is there", func() bool { return shown.times(lost.Key, lost.Receipt.Revision) == 1 })
+	env.Zero(shown.times(there.Key, there.Receipt.Revision))
+}

@@ -1,0 +1,97 @@
+package test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+func TestSettingsAreFollowedByEveryEngineAndNamedByDecisions(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines = 3 })
+	ada := env.Agent("ada")
+	pending := ada.Asks(deploy("S", "1"))
+	revision := env.apply(rules("Deploy", "Lookup")) // all report it
+	for _, n := range env.engines {
+		r, err := n.SettingsRevision(env.ctx)
+		env.NoError(err)
+		env.Equal(revision, r)
+	}
+	for range 20 { // whichever engine takes it
+		for tool, outcome := range map[string]schemas.Outcome{"Deploy": schemas.Allowed, "Lookup": schemas.Denied} {
+			d := ada.Gets(call(tool, "S", bus.NewID()))
+			env.Equal(outcome, d.Outcome)
+			env.Equal(revision, d.SettingsRevision)
+		}
+	}
+	env.Equal(revision, env.Ann().Denies(pending).SettingsRevision)
+
+	state, err := env.owner().Settings(env.ctx)
+	env.NoError(err)
+	env.Equal(revision, state.Revision)
+	env.Equal([]string{"Deploy"}, state.Settings.Permissions.Allow)
+	env.Equal(revision, env.apply(rules("Deploy", "Lookup")), "the same again is no change")
+
+	env.engines[0].stop() // and one that comes later follows as well
+	late, err := env.engine(engine.Options{}).SettingsRevision(env.ctx)
+	env.NoError(err)
+	env.Equal(revision, late)
+}
+
+func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	before, err := env.owner().Settings(env.ctx)
+	env.NoError(err)
+	identities := `"identities":[{"connector":"terminal","user_id":"ann"}]`
+	for settings, path := range map[string]string{
+		`{"permissions":{"alow":["Bash"]}}`:                                                          "permissions.alow: ",
+		`{"permissions":{"allow":"Bash"}}`:                                                           "permissions.allow: ",
+		`{"permissions":{"deny":["Deploy"],"allow":["("]}}`:                                          "permissions.allow[0]",
+		`{"permissions":{"connected_timeout_seconds":-1}}`:                                           "permissions.connected_timeout_seconds: ",
+		`{"permissions":{"connected_timeout_seconds":"60"}}`:                                         "permissions.connected_timeout_seconds: ",
+		`{"permissions":{"disconnected_timeout_seconds":2592001}}`:                                   "permissions.disconnected_timeout_seconds: ",
+		`{"connectors":{"voice":{"permission_timeout_seconds":1.5}}}`:                                "connectors.voice.permission_timeout_seconds: ",
+		`{"approvers":{"people":[{"name":"Ann"}]}}`:                                                  "approvers.people[0].identities: ",
+		`{"approvers":{"people":[{"name":"A",` + identities + `},{"name":"B",` + identities + `}]}}`: "approvers.people[1].identities[0]: ",
+		`{"approvers":`: "not JSON",
+		`[]`:            "not a JSON object",
+	} {
+		// As the owner's command sends it, where that can be sent at all, and as a
+		// starting nod applies it.
+		if !strings.HasPrefix(path, "not JSON") {
+			_, err := env.owner().ApplySettings(env.ctx, []byte(settings))
+			env.Contains(env.refusal(err, schemas.CodeValidation).Message, strings.TrimPrefix(path, "not a JSON object"), settings)
+		}
+		_, err := env.engines[0].ApplySettings(env.ctx, []byte(settings), "test")
+		env.Contains(env.refusal(err, schemas.CodeValidation).Message, path, settings)
+	}
+	after, err := env.owner().Settings(env.ctx)
+	env.NoError(err)
+	env.Equal(before, after)
+	_, revision, err := env.store.Settings.Document(env.ctx, "settings")
+	env.NoError(err)
+	env.Equal(before.Revision, revision, "nothing was written")
+	env.Equal(schemas.Allowed, env.Agent("ada").Gets(lookup("S", "")).Outcome)
+	env.Agent("ada").Asks(deploy("S", ""))
+}
+
+// What is stored although it is not valid, written past every check, changes
+// nothing either.
+func TestStoredSettingsThatAreNotValidAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	_, revision, err := env.store.Settings.Document(env.ctx, "settings")
+	env.NoError(err)
+	_, err = env.store.Settings.PutDocument(env.ctx, "settings", []byte(`{"permissions":{"allow":["Deploy"],"deny":17}}`), revision)
+	env.NoError(err)
+	_, err = env.engines[0].SettingsRevision(env.ctx) // has read it
+	env.ErrorContains(err, "permissions.deny")
+	env.Agent("ada").Asks(deploy("S", "1"))
+	state, err := env.owner().Settings(env.ctx)
+	env.NoError(err)
+	env.Equal(revision, state.Revision)
+}

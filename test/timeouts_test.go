@@ -1,0 +1,235 @@
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// timeouts are settings with these seconds.
+func timeouts(connected, disconnected, voice int) string {
+	var s map[string]any
+	_ = json.Unmarshal([]byte(everybody), &s) // a constant
+	s["permissions"] = map[string]any{"connected_timeout_seconds": connected, "disconnected_timeout_seconds": disconnected}
+	s["connectors"] = map[string]any{"voice": map[string]any{"permission_timeout_seconds": voice}}
+	data, _ := json.Marshal(s)
+	return string(data)
+}
+
+// Every row of the table of timeouts, with the defaults and with settings.
+func TestTheTierIsThatOfTheMomentOfAsking(t *testing.T) {
+	t.Parallel()
+	permission := func(seconds int) func(*schemas.Request) {
+		return func(r *schemas.Request) {
+			r.Kind, r.ToolName, r.Permissions, r.TimeoutSeconds = schemas.KindPermission, "", []string{"@network"}, seconds
+		}
+	}
+	for _, nod := range []struct {
+		name                           string
+		settings                       string
+		voice                          time.Duration // NOD_PERMISSION_TIMEOUT
+		connected, disconnected, spoke time.Duration
+	}{
+		{"defaults", everybody, 0, time.Minute, 7 * 24 * time.Hour, 5 * time.Minute},
+		{"settings", timeouts(90, 7200, 30), 0, 90 * time.Second, 2 * time.Hour, 30 * time.Second},
+		{"environment", timeouts(90, 7200, 30), 45 * time.Second, 90 * time.Second, 2 * time.Hour, 45 * time.Second},
+	} {
+		t.Run(nod.name, func(t *testing.T) {
+			t.Parallel()
+			env := start(t, func(s *setup) { s.settings, s.engine.VoiceTimeout = nod.settings, nod.voice })
+			ann := env.Ann()
+			lock := func(kind string) func(string) {
+				return func(s string) { env.True(ann.does(schemas.PresenceLock, s, "c", kind).Granted) }
+			}
+			for i, row := range []struct {
+				name    string
+				before  func(session string)
+				change  func(*schemas.Request)
+				tier    schemas.Tier
+				timeout time.Duration
+			}{
+				{"nobody", nil, nil, schemas.TierDisconnected, nod.disconnected},
+				{"holds the lock", lock("terminal"), nil, schemas.TierConnected, nod.connected},
+				{"holds it and renews", func(s string) { lock("web")(s); ann.does(schemas.PresenceRenew, s, "c", "web") }, nil, schemas.TierConnected, nod.connected},
+				{"present without the lock", func(s string) { ann.does(schemas.PresenceJoin, s, "c", "terminal") }, nil, schemas.TierDisconnected, nod.disconnected},
+				{"gave the lock back", func(s string) { lock("terminal")(s); ann.does(schemas.PresenceUnlock, s, "c", "terminal") }, nil, schemas.TierDisconnected, nod.disconnected},
+				{"left", func(s string) { lock("terminal")(s); ann.does(schemas.PresenceLeave, s, "c", "terminal") }, nil, schemas.TierDisconnected, nod.disconnected},
+				{"holds another session's", func(string) { lock("terminal")("elsewhere") }, nil, schemas.TierDisconnected, nod.disconnected},
+				{"speaks", lock(schemas.ClientVoice), nil, schemas.TierVoice, nod.spoke},
+				{"an override", func(s string) { env.timeout(s, time.Hour); lock(schemas.ClientVoice)(s) }, nil, schemas.TierSession, time.Hour},
+				{"an override taken back", func(s string) { env.timeout(s, time.Hour); env.timeout(s, 0) }, nil, schemas.TierDisconnected, nod.disconnected},
+				{"a permission", lock("terminal"), permission(0), schemas.TierRequest, 15 * time.Minute},
+				{"a permission for so long", lock("terminal"), permission(3600), schemas.TierRequest, time.Hour},
+				{"a tool call's own wish", lock("terminal"), func(r *schemas.Request) { r.TimeoutSeconds = 3600 }, schemas.TierConnected, nod.connected},
+				{"a question", nil, func(r *schemas.Request) { r.Kind, r.ToolName = schemas.KindQuestion, "" }, schemas.TierDisconnected, nod.disconnected},
+			} {
+				r := deploy(fmt.Sprint("S", i), "1")
+				if row.before != nil {
+					row.before(r.SessionID)
+				}
+				if row.change != nil {
+					row.change(&r)
+				}
+				q := env.Agent("ada").Asks(r)
+				env.Equal(row.tier, q.Receipt.Tier, row.name)
+				ahead, err := env.store.BrokerTime(env.ctx)
+				env.NoError(err)
+				env.WithinDuration(time.Now().Add(ahead+row.timeout), q.Receipt.Deadline, 10*time.Second, row.name)
+				env.Equal(q.Receipt.Deadline.Format(time.RFC3339Nano), env.timer(q.Key), row.name)
+			}
+		})
+	}
+}
+
+// Asked at T+0 while connected; the holder leaves halfway and comes back at
+// three quarters: denied when the whole time has passed, not earlier or later.
+func TestLeavingAndComingBackMovesNoDeadline(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = timeouts(2, 7200, 30) })
+	ada, ann := env.Agent("ada"), env.Ann()
+	env.True(ann.does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
+	q := ada.Asks(deploy("S", "1"))
+	asked := q.Receipt.Deadline.Add(-2 * time.Second)
+
+	env.passed(asked.Add(time.Second))
+	ann.does(schemas.PresenceLeave, "S", "laptop", "terminal")
+	away := ada.Asks(deploy("S", "2"))
+	env.Equal(schemas.TierDisconnected, away.Receipt.Tier, "the lock is gone")
+	env.Equal(q.Receipt, ada.Asks(deploy("S", "1")).Receipt)
+
+	env.passed(asked.Add(1500 * time.Millisecond))
+	ann.does(schemas.PresenceJoin, "S", "laptop", "terminal")
+	env.True(ann.does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
+
+	d := q.Ends(schemas.TimedOut)
+	env.Equal(schemas.ByClock, d.By.Kind)
+	env.Equal("Permission request timed out after 2 seconds.", d.Message)
+	env.False(d.DecidedAt.Before(q.Receipt.Deadline))
+	env.Equal(away.Receipt.Revision, env.stored("S.2").Revision, "coming back did not shorten the other's time")
+	_, err := ann.Says(q, "allow_once")
+	env.Equal(d, *env.refusal(err, schemas.CodeStale).Decision())
+}
+
+// Requests that were asked while nobody was there outlive a restart of
+// everything, with their deadlines.
+func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
+	t.Parallel()
+	s := setup{settings: timeouts(2, 7200, 30), engines: 1}
+	env := start(t, func(all *setup) { *all = s })
+	env.timeout("short", 2*time.Second)
+	ada := env.Agent("ada")
+	long, short := ada.Asks(deploy("S", "1")).Receipt, ada.Asks(deploy("short", "1")).Receipt
+	env.Equal(schemas.TierDisconnected, long.Tier)
+	env.down()
+
+	s.settings = "" // those that are stored
+	env.up(s)
+	ada = env.Agent("ada")
+	env.Len(env.armed(), 2)
+	q := ada.Asks(deploy("S", "1"))
+	env.Equal(long, q.Receipt)
+	env.Equal(long.Deadline.Format(time.RFC3339Nano), env.timer("S.1"))
+	asked, err := ada.asker.Submit(env.ctx, deploy("short", "1")) // may have ended by now
+	env.NoError(err)
+	d := (&question{asked, ada}).Ends(schemas.TimedOut)
+	env.False(d.DecidedAt.Before(short.Deadline))
+	env.Equal(env.Ann().Allows(q), q.Hears())
+}
+
+func TestTheInputLock(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ann, bob := env.Ann(), env.Bob()
+	none := schemas.Lock{Type: schemas.TypeLock}
+	env.Equal(none, ann.does(schemas.PresenceJoin, "S", "laptop", "terminal"), "nobody holds it")
+	env.Equal(none, ann.does(schemas.PresenceRenew, "S", "laptop", "terminal"), "renewing is not asking for it")
+
+	mine := ann.does(schemas.PresenceLock, "S", "laptop", "terminal")
+	env.True(mine.Granted)
+	env.Equal("Ann", mine.Holder)
+	again := ann.does(schemas.PresenceLock, "S", "laptop", "terminal")
+	env.True(again.Granted, "asking again while holding")
+
+	for _, op := range []schemas.PresenceOp{schemas.PresenceLock, schemas.PresenceRenew, schemas.PresenceUnlock, schemas.PresenceJoin, schemas.PresenceLeave} {
+		his := bob.does(op, "S", "phone", "web")
+		env.False(his.Granted, op)
+		env.Equal("Ann", his.Holder, op)
+	}
+	env.False(ann.does(schemas.PresenceLock, "S", "tablet", "terminal").Granted, "another client of the same person")
+	env.False(bob.does(schemas.PresenceLock, "S", "laptop", "web").Granted, "another person under the same client's name")
+	env.True(bob.does(schemas.PresenceLock, "T", "phone", "web").Granted, "another session's")
+
+	env.Equal(none, ann.does(schemas.PresenceUnlock, "S", "laptop", "terminal"))
+	env.True(bob.does(schemas.PresenceLock, "S", "phone", "web").Granted)
+	lost := ann.does(schemas.PresenceRenew, "S", "laptop", "terminal")
+	env.False(lost.Granted)
+	env.Equal("Bob", lost.Holder)
+
+	_, err := ann.Hold(env.ctx, schemas.Presence{Op: schemas.PresenceLock, SessionID: "U", ClientID: "c", Kind: "terminal", From: schemas.From{UserID: "eve"}})
+	env.refusal(err, schemas.CodeForbidden)
+}
+
+func TestTheLockHasOneHolderWhoeverAsksAtOnce(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines = 2 })
+	people := []*person{env.Ann(), env.Bob()}
+	for i := range 20 {
+		session := fmt.Sprint("S", i)
+		granted := make(chan bool)
+		for j := range 6 {
+			go func() {
+				p := people[j%2]
+				lock, err := p.Hold(env.ctx, schemas.Presence{
+					Op: schemas.PresenceLock, SessionID: session, ClientID: fmt.Sprint("c", j), Kind: "web", From: schemas.From{UserID: p.user},
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- lock.Granted
+			}()
+		}
+		holders := 0
+		for range 6 {
+			if <-granted {
+				holders++
+			}
+		}
+		env.Equal(1, holders, session)
+	}
+}
+
+// The broker ends the lease of a client that says no more, whoever is alive.
+func TestTheBrokerEndsALease(t *testing.T) {
+	t.Parallel()
+	o := engine.Options{Lease: 3 * time.Second}
+	env := start(t, func(s *setup) { s.engine = o })
+	ann, bob := env.Ann(), env.Bob()
+	env.True(ann.does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
+	env.False(bob.does(schemas.PresenceLock, "S", "phone", "web").Granted)
+	for range 3 { // longer than one lease: each renewal is a lease of its own
+		env.passed(time.Now().Add(1200 * time.Millisecond))
+		env.True(ann.does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
+	}
+	for _, n := range env.engines {
+		n.stop() // nobody is there to count
+	}
+	env.soon("the broker frees the lock", func() bool {
+		var held schemas.Lock
+		_, err := env.store.Presence.Get(env.ctx, "lock.S", &held)
+		return errors.Is(err, bus.ErrNotFound)
+	})
+	env.engine(o)
+	env.True(bob.does(schemas.PresenceLock, "S", "phone", "web").Granted)
+	lost := ann.does(schemas.PresenceRenew, "S", "laptop", "terminal")
+	env.False(lost.Granted)
+	env.Equal("Bob", lost.Holder)
+	env.soon("a lease that is not renewed ends", func() bool {
+		return env.Agent("ada").Asks(deploy("S", bus.NewID())).Receipt.Tier == schemas.TierDisconnected
+	})
+}

@@ -1,0 +1,223 @@
+package test
+
+import (
+	"bytes"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// wire stands between a client and the server. It can hold back what the server
+// says, and break.
+type wire struct {
+	url string
+
+	mu     sync.Mutex
+	free   *sync.Cond
+	held   bool
+	marker []byte // holds once the client has said this
+	heard  chan struct{}
+	conns  []net.Conn
+}
+
+func (e *env) wire() *wire {
+	e.t.Helper()
+	at, err := url.Parse(e.server.URL())
+	e.NoError(err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	e.NoError(err)
+	w := &wire{url: "nats://" + l.Addr().String()}
+	w.free = sync.NewCond(&w.mu)
+	e.wires = append(e.wires, func() { _ = l.Close(); w.cut() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", at.Host)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			w.mu.Lock()
+			w.conns = append(w.conns, client, server)
+			w.mu.Unlock()
+			go carry(client, server, w.listen)
+			go carry(server, client, w.wait)
+		}
+	}()
+	return w
+}
+
+// carry copies one way, with a word before each piece, until either end closes.
+func carry(from, to net.Conn, before func([]byte)) {
+	defer from.Close()
+	defer to.Close()
+	piece := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(piece)
+		if err != nil {
+			return
+		}
+		before(piece[:n])
+		if _, err := to.Write(piece[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (w *wire) listen(said []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.marker != nil && bytes.Contains(said, w.marker) {
+		w.held, w.marker = true, nil
+		close(w.heard)
+	}
+}
+
+func (w *wire) wait([]byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.held {
+		w.free.Wait()
+	}
+}
+
+// holdOn keeps back all that the server says from when the client says marker,
+// which closes heard, until the wire is released or cut.
+func (w *wire) holdOn(marker string) (heard <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.marker, w.heard = []byte(marker), make(chan struct{})
+	return w.heard
+}
+
+func (w *wire) release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = false
+	w.free.Broadcast()
+}
+
+// cut breaks all connections and loses what was held back.
+func (w *wire) cut() {
+	w.mu.Lock()
+	for _, c := range w.conns {
+		_ = c.Close()
+	}
+	w.conns = nil
+	w.mu.Unlock()
+	w.release()
+}
+
+// The answer has come before the asker has read its receipt.
+func TestAnAnswerBeforeTheReceiptWasReadIsNotLost(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	asked := 0
+	stop, err := env.conn(roles.ID{Role: roles.Owner}).Subscribe("nod.v1.await.>", func(string, []byte) { asked++ })
+	env.NoError(err)
+	wire := env.wire()
+	conn := env.dial(roles.AgentID("ada"), wire.url)
+	defer conn.Close()
+	asker := bus.NewAsker(conn, "ada")
+	defer asker.Close()
+
+	heard := wire.holdOn("PUB nod.v1.request.ada.S.1 ")
+	submitted := make(chan *bus.Asked, 1)
+	go func() {
+		defer close(submitted)
+		q, err := asker.Submit(env.ctx, deploy("S", "1"))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		submitted <- q
+	}()
+	<-heard
+	var pending []schemas.Prompt
+	env.soon("the request is pending", func() bool {
+		pending, err = env.Ann().Pending(env.ctx, schemas.Query{})
+		return err == nil && len(pending) == 1
+	})
+	env.Empty(submitted)
+	d, err := env.Ann().Answer(env.ctx, schemas.Answer{
+		SessionID: "S", PendingID: "1", Digest: pending[0].Digest, OptionID: "allow_once", From: schemas.From{UserID: "ann"},
+	})
+	env.NoError(err)
+	env.soon("all that follows has happened", env.outboxIdle)
+	wire.release()
+	q := <-submitted
+	env.NotNil(q)
+	got, err := q.Await(env.ctx)
+	env.NoError(err)
+	env.Equal(d, got)
+	stop()
+	env.Zero(asked, "it was heard by asking again, much later")
+}
+
+// The acknowledgement of a write is lost: its outcome is unknown, and found out.
+func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		marker string
+		fresh  schemas.Request
+		act    func(*env, *question) (schemas.Decision, error)
+	}{
+		"an answer": {"PUB $KV.pending_permissions.S.1 ", deploy("S", "1"), func(e *env, q *question) (schemas.Decision, error) {
+			return e.Ann().Says(q, "allow_once")
+		}},
+		"an ask": {"PUB $KV.pending_permissions.S.2 ", deploy("S", "1"), func(e *env, _ *question) (schemas.Decision, error) {
+			return e.Ann().Allows(e.Agent("ada").Asks(deploy("S", "2"))), nil
+		}},
+		"an automatic decision": {"PUB nod.v1.log.S ", deploy("S", "1"), func(e *env, _ *question) (schemas.Decision, error) {
+			return e.Agent("ada").Gets(lookup("S", "2")), nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := start(t, func(s *setup) { s.engines = 0 })
+			wire := env.wire()
+			store := env.dial(roles.ID{Role: roles.EngineStore}, wire.url)
+			n := env.engine(engine.Options{Store: store, AckWait: time.Second})
+			n.close = append(n.close, store.Close)
+			_, err := n.ApplySettings(env.ctx, []byte(everybody), "test")
+			env.NoError(err)
+			q := env.Agent("ada").Asks(c.fresh)
+			env.soon("the outbox is idle", env.outboxIdle)
+			before := env.writes()
+			heard := wire.holdOn(c.marker)
+			go func() {
+				<-heard
+				for env.ctx.Err() == nil && env.writes() == before { // until it is stored
+				}
+				wire.cut()
+			}()
+			d, err := c.act(env, q)
+			env.NoError(err)
+			env.Equal(schemas.Allowed, d.Outcome)
+			env.soon("the outbox is idle", env.outboxIdle)
+			if entry, err := env.store.Records.Get(env.ctx, schemas.Key(d.SessionID, d.PendingID)); err == nil {
+				env.Equal(d, *entry.Record.Decision)
+			}
+		})
+	}
+}
+
+// writes counts what was ever stored of records and in the log.
+func (e *env) writes() (n uint64) {
+	for _, name := range []string{"KV_pending_permissions", "permission_log"} {
+		if stream, err := e.raw.Stream(e.ctx, name); err == nil {
+			n += stream.CachedInfo().State.LastSeq
+		}
+	}
+	return n
+}
