@@ -115,16 +115,16 @@ func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) 
 // take accepts one call or says at once why not.
 func (s *Service) take(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
+	if !s.replies(r) { // before all else: not even an error may go there
+		s.log.Warn("bus: a call whose reply goes elsewhere than to its asker's inbox was dropped", "subject", r.Subject())
+		return
+	}
 	tokens, ok := schemas.Tokens(r.Subject(), e.Verb, e.Tokens)
 	if !ok {
 		call.Fail(schemas.Errorf(schemas.CodeValidation, "the subject %q holds an id that is not 1 to 128 letters, digits, _ or -", r.Subject()))
 		return
 	}
 	call.Tokens = tokens
-	if !s.replies(r) {
-		s.log.Warn("bus: a call whose reply goes elsewhere than to its asker's inbox was dropped", "subject", r.Subject())
-		return
-	}
 	if !s.begin() {
 		call.Fail(schemas.Errorf(schemas.CodeUnavailable, "this engine is stopping; ask again"))
 		return

@@ -183,14 +183,20 @@ func (e *env) conn(id roles.ID) *bus.Conn {
 // does.
 func (e *env) openRaw() {
 	e.t.Helper()
-	id := roles.ID{Role: roles.OwnerStore}
+	var err error
+	e.raw, err = jetstream.New(e.rawConn(roles.ID{Role: roles.OwnerStore}))
+	e.NoError(err)
+}
+
+// rawConn is a connection without nod's manners.
+func (e *env) rawConn(id roles.ID) *nats.Conn {
+	e.t.Helper()
 	key, err := nats.NkeyOptionFromSeed(e.keys.Path(id))
 	e.NoError(err)
 	nc, err := nats.Connect(e.server.URL(), key, nats.CustomInboxPrefix(id.InboxPrefix()))
 	e.NoError(err)
 	e.t.Cleanup(nc.Close)
-	e.raw, err = jetstream.New(nc)
-	e.NoError(err)
+	return nc
 }
 
 // loseTimer removes a record's timer, as no engine ever does while it waits.

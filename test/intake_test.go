@@ -226,6 +226,35 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 	env.Equal(d, q.Hears())
 }
 
+// Whatever is asked, and however badly, nothing is answered to where it would
+// count as something else.
+func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	heard := make(chan string, 100)
+	_, err := env.Agent("ben").conn.Subscribe("nod.v1.decision.ben.>", func(_ string, data []byte) { heard <- string(data) })
+	env.NoError(err)
+	env.NoError(env.Agent("ben").conn.Flush(env.ctx))
+	ada := env.rawConn(roles.AgentID("ada"))
+	good, err := schemas.Encode(lookup("S", "1"))
+	env.NoError(err)
+	for _, subject := range []string{"nod.v1.request.ada.S.1", "nod.v1.request.ada.S.%", "nod.v1.withdraw.ada.S.%", "nod.v1.await.ada"} {
+		for _, data := range [][]byte{good, nil, []byte("{")} {
+			for _, reply := range []string{"nod.v1.decision.ben.S.1", "nod.v1.view.S.1", "_INBOX.agent.ben.x"} {
+				env.NoError(ada.PublishRequest(subject, reply, data))
+			}
+		}
+	}
+	env.NoError(ada.Flush())
+	for i := range 3 { // each endpoint has handled what came before
+		d := env.Agent("ada").Gets(lookup("S", fmt.Sprint("after", i)))
+		env.Equal(schemas.Allowed, d.Outcome)
+	}
+	env.Agent("ada").Withdraws("S", "after0")
+	env.Agent("ben").Gets(lookup("T", "1"))
+	env.Empty(heard)
+}
+
 // registers renews or ends the lease of a connector's worker.
 func (e *env) registers(connector, worker string, leave bool) {
 	e.t.Helper()

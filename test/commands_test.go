@@ -1,0 +1,287 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// command is the nod binary, built once.
+var command string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "nod-test-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		command = filepath.Join(dir, "nod")
+		if out, err := exec.Command("go", "build", "-o", command, "../cmd/nod").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build the command: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// ran is how a command ended.
+type ran struct {
+	code        int
+	stdout, err string
+}
+
+// nod runs a command as the user does who runs the tests.
+func (e *env) nod(args ...string) ran {
+	e.t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(e.ctx, command, args...)
+	cmd.Env = append(os.Environ(), "NOD_DATA="+e.dir, "NOD_URL=", "NOD_CREDS=")
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		e.NoError(err)
+	}
+	return ran{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// says checks the exit code, and that standard output and the one line on
+// standard error contain these.
+func (e *env) says(r ran, code int, stdout, stderr string) {
+	e.t.Helper()
+	e.Equal(code, r.code, "%+v", r)
+	e.Contains(r.stdout, stdout)
+	e.Contains(r.err, stderr)
+	if code == 1 {
+		e.Equal(1, strings.Count(r.err, "\n"), r.err)
+		e.True(strings.HasPrefix(r.err, "nod: "), r.err)
+	}
+}
+
+// atTheTerminal lets the user who runs the tests answer, and Bob on the web.
+func atTheTerminal(t *testing.T) func(*setup) {
+	return func(s *setup) {
+		s.settings = strings.Replace(everybody, `"user_id": "ann"`, `"user_id": "`+me(t)+`"`, 1)
+	}
+}
+
+func (e *env) object(text string) map[string]any {
+	e.t.Helper()
+	var v map[string]any
+	e.NoError(json.Unmarshal([]byte(text), &v), text)
+	return v
+}
+
+// open has a process ask without waiting, and returns the question.
+func (e *env) open(id string) *question {
+	e.t.Helper()
+	r := e.nod("ask", "--session", "S", "--id", id, "--tool", "Deploy", "--input", `{"to":"production"}`, "--async", "--json")
+	e.says(r, 6, "", "")
+	var receipt schemas.Receipt
+	e.NoError(schemas.Decode([]byte(r.stdout), &receipt))
+	e.Equal(id, receipt.PendingID)
+	q := &question{agent: e.Agent("local")}
+	// The process has gone; the test waits in its place.
+	entry := e.stored("S." + id)
+	var request schemas.Request
+	e.NoError(json.Unmarshal(entry.Record.Request, &request))
+	asked, err := q.agent.asker.Submit(e.ctx, request)
+	e.NoError(err)
+	e.Equal(receipt, asked.Receipt)
+	q.Asked = asked
+	return q
+}
+
+func TestAskingByCommandEndsInItsExitCode(t *testing.T) {
+	t.Parallel()
+	env := start(t, atTheTerminal(t))
+	ask := func(more ...string) ran { return env.nod(append([]string{"ask", "--session", "S"}, more...)...) }
+
+	env.says(ask("--tool", "Lookup"), 0, "Allowed", "")
+	env.says(ask("--tool", "Forbidden"), 3, "deni", "")
+	d := env.object(ask("--tool", "Lookup", "--json").stdout)
+	env.Equal("allowed", d["outcome"])
+	env.Equal("policy", d["by"].(map[string]any)["kind"])
+
+	for id, c := range map[string]struct {
+		code    int
+		outcome string
+		answer  []string
+	}{
+		"allow1":  {0, "allowed", []string{"allow", "allow1"}},
+		"deny1":   {3, "denied", []string{"deny", "deny1", "-m", "use staging"}},
+		"expired": {4, "timed_out", nil},
+		"gone1":   {5, "withdrawn", nil},
+		"cancel1": {5, "cancelled", nil},
+	} {
+		if id == "expired" {
+			env.timeout("S", 3*time.Second)
+		}
+		done := make(chan ran, 1)
+		go func() { done <- ask("--id", id, "--tool", "Deploy", "--json") }()
+		env.soon(id+" is stored", func() bool {
+			_, err := env.store.Records.Get(env.ctx, "S."+id)
+			return err == nil
+		})
+		env.timeout("S", 0)
+		switch {
+		case c.answer != nil:
+			env.says(env.nod(c.answer...), 0, "", "")
+		case id == "gone1":
+			env.Agent("local").Withdraws("S", id)
+		case id == "cancel1":
+			_, err := env.Bob().Answer(env.ctx, schemas.Answer{
+				SessionID: "S", PendingID: id, Digest: env.stored("S." + id).Record.Digest, Cancelled: true, From: schemas.From{UserID: "bob"},
+			})
+			env.NoError(err)
+		}
+		r := <-done
+		env.Equal(c.code, r.code, id)
+		d := env.object(r.stdout)
+		env.Equal(c.outcome, d["outcome"], id)
+		if id == "expired" {
+			env.Equal("Permission request timed out after 3 seconds.", d["message"])
+		}
+		if id == "deny1" {
+			env.Equal("use staging", d["message"])
+		}
+		// Rejoined by its id, it ends as it did.
+		again := ask("--id", id, "--tool", "Deploy", "--json")
+		env.Equal(c.code, again.code, id)
+		env.Equal(d, env.object(again.stdout), id)
+	}
+}
+
+func TestAskingByCommandWithoutADecision(t *testing.T) {
+	t.Parallel()
+	env := start(t, atTheTerminal(t))
+	q := env.open("open1")
+	again := env.nod("ask", "--session", "S", "--id", "open1", "--tool", "Deploy", "--input", `{"to":"production"}`, "--async")
+	env.says(again, 6, "open1\n", "ask again with --id open1")
+	env.says(env.nod("ask", "--session", "S", "--id", "open1", "--tool", "Deploy", "--input", `{"to":"staging"}`), 1, "", "used for another request")
+	env.says(env.nod("ask", "--session", "S", "--tool", "Deploy", "--input", `[1]`), 1, "", "--input must be a JSON object")
+	env.says(env.nod("ask", "--session", "S"), 1, "", "--tool")
+	env.says(env.nod("ask", "--session", "a.b", "--tool", "Deploy"), 1, "", "session_id")
+	env.says(env.nod("ask", "--session", "S", "--permission", "@network"), 1, "", "--reason")
+	env.Equal(schemas.TierRequest, env.permission().Tier)
+	env.Agent("ada").Asks(deploy("T", "1"))
+	env.says(env.nod("ask", "--session", "T", "--id", "1", "--tool", "Deploy"), 1, "", "no session T is known")
+
+	env.apply(`{"approvers":{"people":[]}}`)
+	env.says(env.nod("ask", "--session", "S", "--tool", "Deploy"), 1, "", "nobody")
+	env.Equal("UNDELIVERABLE", env.object(env.nod("ask", "--session", "S", "--tool", "Deploy", "--json").stdout)["code"])
+	env.Agent("local").Withdraws("S", "open1")
+	q.Ends(schemas.Withdrawn)
+}
+
+// permission asks for one by command.
+func (e *env) permission() (r schemas.Receipt) {
+	e.t.Helper()
+	ran := e.nod("ask", "--session", "S", "--permission", "@network", "--reason", "to install", "--timeout-minutes", "5", "--async", "--json")
+	e.says(ran, 6, "", "")
+	e.NoError(schemas.Decode([]byte(ran.stdout), &r))
+	return r
+}
+
+func TestListingAndShowingByCommand(t *testing.T) {
+	t.Parallel()
+	env := start(t, atTheTerminal(t))
+	env.says(env.nod("pending"), 0, "", "nothing waits")
+	env.Equal("[]\n", env.nod("pending", "--json").stdout)
+	one := env.open("aaaa-1")
+	env.open("aaaa-2")
+	env.Agent("ada").Asks(deploy("T", "bbbb-1"))
+
+	var list []map[string]any
+	env.NoError(json.Unmarshal([]byte(env.nod("pending", "--json").stdout), &list))
+	env.Len(list, 3)
+	for i, id := range []string{"aaaa-1", "aaaa-2", "bbbb-1"} { // oldest first
+		env.Equal(id, list[i]["pending_id"])
+		for _, field := range []string{"session_id", "kind", "title", "tool_name", "action_details", "options", "agent", "digest", "risk", "tier", "deadline", "created_at"} {
+			env.Contains(list[i], field)
+		}
+		env.NotContains(list[i], "decision")
+	}
+	env.Equal("local", list[0]["agent"])
+	env.Equal(one.Receipt.Deadline.Format(time.RFC3339Nano), list[0]["deadline"])
+	env.NoError(json.Unmarshal([]byte(env.nod("pending", "--session", "T", "--json").stdout), &list))
+	env.Len(list, 1)
+	env.says(env.nod("pending"), 0, "aaaa", "")
+
+	shown := env.object(env.nod("show", "aaaa-1", "--json").stdout)
+	env.Equal("aaaa-1", shown["pending_id"])
+	env.Equal(map[string]any{"to": "production"}, without(shown["action_details"], "cwd"))
+	env.says(env.nod("show", "bbbb"), 0, "production", "")
+	env.says(env.nod("show", "aaaa"), 1, "", "begins the ids of 2 requests")
+	env.says(env.nod("show", "bbb"), 1, "", "no request") // shorter than a prefix may be
+	env.says(env.nod("show", "cccc"), 1, "", "no request")
+	env.says(env.nod("allow", "aaaa"), 1, "", "begins the ids of 2 requests")
+	env.says(env.nod("show", "a.b"), 1, "", "pending_id: ")
+
+	env.says(env.nod("deny", "aaaa-2", "--json"), 0, `"outcome": "denied"`, "")
+	shown = env.object(env.nod("show", "aaaa-2", "--json").stdout)
+	env.Equal("denied", shown["decision"].(map[string]any)["outcome"])
+	env.NoError(json.Unmarshal([]byte(env.nod("pending", "--json").stdout), &list))
+	env.Len(list, 2)
+}
+
+func without(object any, field string) map[string]any {
+	m, _ := object.(map[string]any)
+	delete(m, field)
+	return m
+}
+
+// Whoever answers reads what really happened.
+func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
+	t.Parallel()
+	env := start(t, atTheTerminal(t))
+	env.open("allowed1")
+	env.says(env.nod("allow", "allo"), 0, "✅ Allowed once", "")
+	env.says(env.nod("allow", "allowed1"), 0, "Ann", "") // a duplicate: a success
+	env.says(env.nod("deny", "allowed1"), 1, "", "Nothing changed: Ann allowed this once")
+	conflict := env.object(env.nod("deny", "allowed1", "--json").stdout)
+	env.Equal("CONFLICT", conflict["code"])
+	env.Equal("allowed", conflict["details"].(map[string]any)["decision"].(map[string]any)["outcome"])
+
+	q := env.open("denied1")
+	env.says(env.nod("deny", "denied1", "-m", "use staging"), 0, "⛔ Denied · Ann", "")
+	env.Equal("use staging", q.Ends(schemas.Denied).Message)
+	env.says(env.nod("allow", "denied1"), 1, "", "Nothing changed: Ann denied this")
+
+	q = env.open("byhim1")
+	env.Bob().Denies(q)
+	env.says(env.nod("allow", "byhim1"), 1, "", "Nothing changed: Bob denied this")
+
+	q = env.open("edited1")
+	env.says(env.nod("allow", "edited1", "--input", `{"to":"staging"}`), 0, "with changes", "")
+	env.JSONEq(`{"to":"staging"}`, string(q.Hears().UpdatedInput))
+	env.says(env.nod("allow", "edited1", "--input", `17`), 1, "", "updated_input")
+
+	env.open("gone1")
+	env.Agent("local").Withdraws("S", "gone1")
+	env.says(env.nod("allow", "gone1"), 1, "", "Nothing changed: the agent stopped waiting")
+
+	env.timeout("S", time.Second)
+	env.open("late1").Ends(schemas.TimedOut)
+	env.says(env.nod("allow", "late1"), 1, "", "Nothing changed: this expired")
+	env.Equal("STALE", env.object(env.nod("allow", "late1", "--json").stdout)["code"])
+
+	env.says(env.nod("allow", "unknown1"), 1, "", "no such request")
+	env.apply(everybody) // the one who runs the tests is not Ann any more
+	env.timeout("S", 0)
+	env.open("foreign1")
+	before := env.stored("S.foreign1")
+	env.says(env.nod("allow", "foreign1"), 1, "", "is not an approver")
+	env.Equal(before, env.stored("S.foreign1"))
+}
