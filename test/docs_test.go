@@ -59,7 +59,7 @@ func TestActorsTellsTheTimeouts(t *testing.T) {
 func TestActorsNamesRealTests(t *testing.T) {
 	data, err := os.ReadFile("../ACTORS.md")
 	require.NoError(t, err)
-	git := exec.Command("git", "grep", "-hoE", "^func Test[A-Za-z0-9_]+", "--", "*_test.go")
+	git := exec.Command("git", "grep", "--untracked", "-hoE", "^func Test[A-Za-z0-9_]+", "--", "*_test.go")
 	git.Dir = ".."
 	out, err := git.Output()
 	require.NoError(t, err)
