@@ -47,8 +47,9 @@ func (a *Asker) Close() {
 
 // Asked is a request that was handed in.
 type Asked struct {
-	Receipt schemas.Receipt // zero where the decision came at once
-	Key     string
+	Receipt   schemas.Receipt // zero where the decision came at once
+	PendingID string          // the one it was asked under
+	Key       string
 
 	asker *Asker
 	unsub func()
@@ -114,7 +115,7 @@ func (a *Asker) submit(ctx context.Context, r schemas.Request) (*Asked, error) {
 	if len(r.Options) == 0 {
 		r.Options = schemas.DefaultOptions()
 	}
-	asked := &Asked{Key: r.Key(), asker: a, ended: make(chan struct{}), wait: reaskMin}
+	asked := &Asked{PendingID: r.PendingID, Key: r.Key(), asker: a, ended: make(chan struct{}), wait: reaskMin}
 	// Listen first: a fast decision must find its listener.
 	var err error
 	asked.unsub, err = a.conn.Subscribe(schemas.DecisionSubject(a.agent, r.SessionID, r.PendingID), asked.hear)

@@ -229,3 +229,54 @@ func TestWhatKeepsItFromStarting(t *testing.T) {
 		})
 	}
 }
+
+// What scripts go by: the exit codes and what is printed beside them.
+func TestWhatScriptsGoBy(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	out, stderr, code := m.run("ask", "--session", "s", "--tool", "Read", "--input", `{"file_path":"/x"}`)
+	require.Zero(t, code, stderr)
+	require.Equal(t, "Allowed by the built-in rules.\n", out)
+	out, _, code = m.run("ask", "--session", "s", "--tool", "Bash", "--input", `{"command":"git status | head"}`)
+	require.Zero(t, code)
+	require.Contains(t, out, "Allowed")
+
+	out, _, code = m.run(append(ask("s", "open"), "--async")...)
+	require.Equal(t, 6, code, out)
+	out, _, code = m.run("pending", "--json")
+	require.Zero(t, code)
+	var rows []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out), &rows))
+	require.Len(t, rows, 1)
+	for _, name := range []string{"pending_id", "session_id", "deadline", "tool_name", "digest"} {
+		require.Contains(t, rows[0], name)
+	}
+	_, stderr, code = m.run("deny", "open", "-m", "not today")
+	require.Zero(t, code, stderr)
+	out, _, code = m.run(ask("s", "open")...)
+	require.Equal(t, 3, code, out)
+	_, stderr, code = m.run("allow", "open")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "Nothing changed:")
+	require.Contains(t, stderr, "denied this")
+	_, stderr, code = m.run("show", "nowhere")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "no request nowhere is known")
+
+	waiting := m.command(ask("s", "stopped")...)
+	require.NoError(t, waiting.Start())
+	require.Eventually(t, func() bool {
+		_, _, code := m.run("show", "stopped")
+		return code == 0
+	}, 20*time.Second, 20*time.Millisecond)
+	require.NoError(t, waiting.Process.Signal(os.Interrupt))
+	_ = waiting.Wait() // its exit code says how it ended
+	require.Equal(t, 5, waiting.ProcessState.ExitCode(), "stopping the asker withdraws")
+	out, _, code = m.run("ask", "--session", "s", "--permission", "@network", "--reason", "x", "--id", "perm", "--async")
+	require.Equal(t, 6, code, out)
+	_, stderr, code = m.run("allow", "perm")
+	require.Zero(t, code, stderr)
+	out, _, code = m.run("ask", "--session", "s", "--permission", "@network", "--reason", "x", "--id", "perm")
+	require.Zero(t, code)
+	require.Equal(t, "Permission granted for network access.\n", out)
+}

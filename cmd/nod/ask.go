@@ -49,7 +49,7 @@ func (c *askCmd) Run(e *env) error {
 	if err != nil {
 		return c.failed(e, err)
 	}
-	request.PendingID = asked.Receipt.PendingID
+	request.PendingID = asked.PendingID
 	if c.Async && asked.Receipt.Revision != 0 {
 		asked.Drop()
 		return c.open(e, asked.Receipt)
@@ -139,19 +139,20 @@ func (c *askCmd) open(e *env, r schemas.Receipt) error {
 }
 
 func (c *askCmd) say(e *env, r *schemas.Request, d schemas.Decision) error {
+	heard := agents.Hear(r, &d)
 	if c.JSON {
 		if err := e.printJSON(d); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintln(e.stdout, people.Line(agents.Hear(r, &d).Text))
+		fmt.Fprintln(e.stdout, people.Line(heard.Text))
 	}
-	switch d.Outcome {
-	case schemas.Allowed:
+	switch {
+	case heard.Allowed:
 		return nil
-	case schemas.TimedOut:
+	case d.Outcome == schemas.TimedOut:
 		return exit(exitTimedOut)
-	case schemas.Withdrawn, schemas.Cancelled:
+	case d.Outcome == schemas.Withdrawn, d.Outcome == schemas.Cancelled:
 		return exit(exitWithdrawn)
 	default:
 		return exit(exitDenied)
