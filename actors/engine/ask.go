@@ -217,6 +217,12 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	now := e.clock.now()
 	rec := a.record(now)
 	var err error
+	if len(a.under.settings.Identities()) == 0 { // an engine that has not heard of the newest settings must not refuse
+		if err := e.readSettings(ctx); err != nil {
+			return err
+		}
+		a.under = e.settings.now()
+	}
 	if rec.Routes, err = e.routes(ctx, a.under.settings); err != nil {
 		return err
 	}
