@@ -116,7 +116,7 @@ func TestOneWinner(t *testing.T) {
 	outcomes := map[schemas.Outcome]int{}
 	by := map[schemas.ByKind]int{}
 	var wg sync.WaitGroup
-	room := make(chan struct{}, 64)
+	room := make(chan struct{}, 100)
 	for i := range requests {
 		room <- struct{}{}
 		wg.Go(func() {

@@ -167,8 +167,8 @@ func (e *Engine) expired(rec *schemas.Record) (*schemas.Decision, error) {
 		return nil, err
 	}
 	d := e.decision(&r, rec.Digest, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
-	if d.DecidedAt.Before(rec.Deadline) {
-		d.DecidedAt = rec.Deadline // the broker fired: it is this engine's reading of its clock that is behind
+	if d.DecidedAt.Before(rec.Deadline) { // the broker's clock fired: this reading of it is behind
+		d.DecidedAt = rec.Deadline
 	}
 	waited := time.Duration(rec.TimeoutSeconds) * time.Second
 	if d.Message = "Permission request timed out after " + schemas.Words(waited) + "."; r.Kind == schemas.KindPermission {
