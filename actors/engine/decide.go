@@ -66,9 +66,9 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	}
 	// Names in payloads count for nothing: the connector vouches for the
 	// identity, and the settings say whose it is.
-	approver, ok := e.settings.now().settings.Approver(connector, a.From.UserID)
-	if !ok {
-		return mayNot(connector, a.From.UserID)
+	approver, err := e.approver(ctx, connector, a.From.UserID)
+	if err != nil {
+		return err
 	}
 	entry, err := e.store.Records.Get(ctx, schemas.Key(a.SessionID, a.PendingID))
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {

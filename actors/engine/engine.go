@@ -103,6 +103,9 @@ func (e *Engine) run(ctx context.Context) error {
 	if err := e.store.Settings.Watch(background, e.settingsChanged); err != nil {
 		return err
 	}
+	if err := e.readSettings(ctx); err != nil { // what changed before the watch was there
+		return err
+	}
 	e.stop = append(e.stop, e.Store.OnReconnect(e.settingsChanged))
 	e.every(background, settingsEvery, func(ctx context.Context) { e.refresh(ctx) })
 	e.every(background, sweepEvery, e.sweep)

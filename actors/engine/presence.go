@@ -18,9 +18,9 @@ func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 	if err := schemas.Decode(c.Data, &p); err != nil {
 		return err
 	}
-	approver, ok := e.settings.now().settings.Approver(c.Tokens[0], p.From.UserID)
-	if !ok {
-		return mayNot(c.Tokens[0], p.From.UserID)
+	approver, err := e.approver(ctx, c.Tokens[0], p.From.UserID)
+	if err != nil {
+		return err
 	}
 	mine := schemas.Lock{Type: schemas.TypeLock, Granted: true, Holder: approver.Name, ClientID: p.ClientID, Kind: p.Kind}
 	for {

@@ -141,3 +141,19 @@ func (e *Engine) changeSettings(ctx context.Context, c *bus.Call) error {
 	c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: s})
 	return nil
 }
+
+// approver is whom an identity belongs to. Settings that do not know it are
+// read again before it is refused: they may be newer than this engine heard.
+func (e *Engine) approver(ctx context.Context, connector, userID string) (schemas.Approver, error) {
+	a, ok := e.settings.now().settings.Approver(connector, userID)
+	if !ok {
+		if err := e.readSettings(ctx); err != nil {
+			return a, err
+		}
+		a, ok = e.settings.now().settings.Approver(connector, userID)
+	}
+	if !ok {
+		return a, mayNot(connector, userID)
+	}
+	return a, nil
+}
