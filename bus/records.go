@@ -185,6 +185,16 @@ func (r *Records) Rearm(ctx context.Context, key string, next schemas.Event) err
 	}
 }
 
+// Armed is what the record's timer is armed for; ErrNotFound where it has none.
+func (r *Records) Armed(ctx context.Context, key string) (schemas.Event, error) {
+	val, err := r.last(ctx, timerPrefix+key)
+	if err != nil {
+		return schemas.Event{}, err
+	}
+	e, _ := armedFor(val.data) // none is the zero event
+	return e, nil
+}
+
 func (r *Records) arm(ctx context.Context, key string, next schemas.Event, revision uint64) error {
 	msg, err := timerMsg(key, next)
 	if err != nil {

@@ -168,9 +168,28 @@ func (e *Engine) due(ctx context.Context, key string, armed schemas.Event) error
 	}
 	next := entry.Record.NextEvent
 	if !armed.At.Equal(next.At) || armed.Kind != next.Kind {
-		return e.store.Records.Rearm(ctx, key, *next)
+		return e.rearm(ctx, key, *next)
 	}
 	return e.expire(ctx, entry)
+}
+
+// errRearmed has a fired timer delivered once more.
+var errRearmed = errors.New("the timer was armed again, which is looked at once more")
+
+// rearm arms the timer, and is done when a later delivery finds it armed: the
+// server, done with firing a timer, may remove the one that was armed meanwhile.
+func (e *Engine) rearm(ctx context.Context, key string, next schemas.Event) error {
+	armed, err := e.store.Records.Armed(ctx, key)
+	switch {
+	case err == nil && armed.At.Equal(next.At) && armed.Kind == next.Kind:
+		return nil
+	case err != nil && !errors.Is(err, bus.ErrNotFound):
+		return err
+	}
+	if err := e.store.Records.Rearm(ctx, key, next); err != nil {
+		return err
+	}
+	return errRearmed
 }
 
 // expire ends a request whose deadline has come.
