@@ -29,12 +29,15 @@ func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	env.Len(env.armed(), 1)
 
 	// Two hosts that both believe to be the first.
-	reply, err := ada.Sends(deploy("S", "1"), false)
-	env.NoError(err)
-	var receipt schemas.Receipt
-	env.NoError(reply.Into(&receipt))
-	env.Equal(first.Receipt, receipt)
-	env.Equal(armed, env.timer("S.1"))
+	for _, override := range []time.Duration{2 * time.Hour, time.Minute} {
+		env.timeout("S", override)
+		reply, err := ada.Sends(deploy("S", "1"), false)
+		env.NoError(err)
+		var receipt schemas.Receipt
+		env.NoError(reply.Into(&receipt))
+		env.Equal(first.Receipt, receipt)
+		env.Equal(armed, env.timer("S.1"))
+	}
 }
 
 func TestALostTimerIsArmedWhenTheRequestIsAskedAgain(t *testing.T) {
