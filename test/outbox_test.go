@@ -1,6 +1,7 @@
 package test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -88,8 +89,8 @@ func (e *env) logged(kind schemas.LogKind) map[string]int {
 	return entries
 }
 
-// An engine takes changes from the outbox and does nothing with them, for longer
-// than the broker waits: they go to another, and everybody hears of every
+// An engine takes changes from the outbox, queues the prompts and hangs for longer
+// than the broker waits: the changes go to another, and everybody hears of every
 // decision, carriers and the log once of each version.
 func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	t.Parallel()
@@ -102,13 +103,19 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	env.NoError(err)
 	queue, err := stuck.Records.Outbox(env.ctx, o.AckWait)
 	env.NoError(err)
+	prompts, err := bus.OpenPrompts(env.ctx, env.conn(roles.ID{Role: roles.EngineStore}), 1)
+	env.NoError(err)
 	stop, err := queue.Consume(func(d *bus.Delivery) {
 		entry, err := stuck.Records.Entry(d)
+		if err != nil || !entry.Record.Terminal() {
+			return
+		}
+		if err := prompts.Send(env.ctx, promptOf(t, entry)); err != nil {
+			t.Error(err)
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		if err == nil && entry.Record.Terminal() {
-			held[entry.Key]++
-		}
+		held[entry.Key]++
 	})
 	env.NoError(err)
 	var questions []*question
@@ -138,10 +145,25 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	}
 }
 
+// promptOf is what Ann is shown of a record on tg.
+func promptOf(t *testing.T, e bus.Entry) schemas.Prompt {
+	t.Helper()
+	p := schemas.Prompt{
+		Type: schemas.TypePrompt, Connector: "tg", Recipient: "1001", Revision: e.Revision, Agent: e.Record.Agent,
+		Digest: e.Record.Digest, Risk: e.Record.Risk, Tier: e.Record.Tier, Deadline: e.Record.Deadline, Decision: e.Record.Decision,
+	}
+	if err := json.Unmarshal(e.Record.Request, &p.Request); err != nil {
+		t.Error(err)
+	}
+	p.SessionID, p.PendingID = p.Request.SessionID, p.Request.PendingID
+	return p
+}
+
 // A decision that was not published when it was made is told by the outbox.
 func TestTheOutboxTellsTheAgentToo(t *testing.T) {
 	t.Parallel()
 	env := start(t)
+	again := env.askedAgain()
 	q := env.Agent("ada").Asks(deploy("S", "1"))
 	env.soon("the outbox is idle", env.outboxIdle)
 	// As an engine that dies between its write and its word.
@@ -155,6 +177,7 @@ func TestTheOutboxTellsTheAgentToo(t *testing.T) {
 	_, err := env.store.Records.Decide(env.ctx, entry)
 	env.NoError(err)
 	env.Equal("d1", q.Ends(schemas.Denied).DecisionID)
+	env.Zero(again(), "it was heard by asking again, much later")
 	_, err = env.Ann().Says(q, "allow_once")
 	env.Equal("d1", env.refusal(err, schemas.CodeConflict).Decision().DecisionID)
 	_, err = env.store.Records.Decide(env.ctx, entry) // the same write again, its outcome unknown

@@ -1,13 +1,10 @@
 package test
 
 import (
-	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/nodbus/nod/actors/engine"
-	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -29,12 +26,15 @@ func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	env.Len(env.armed(), 1)
 
 	// Two hosts that both believe to be the first.
-	reply, err := ada.Sends(deploy("S", "1"), false)
-	env.NoError(err)
-	var receipt schemas.Receipt
-	env.NoError(reply.Into(&receipt))
-	env.Equal(first.Receipt, receipt)
-	env.Equal(armed, env.timer("S.1"))
+	for _, override := range []time.Duration{2 * time.Hour, time.Minute} {
+		env.timeout("S", override)
+		reply, err := ada.Sends(deploy("S", "1"), false)
+		env.NoError(err)
+		var receipt schemas.Receipt
+		env.NoError(reply.Into(&receipt))
+		env.Equal(first.Receipt, receipt)
+		env.Equal(armed, env.timer("S.1"))
+	}
 }
 
 func TestALostTimerIsArmedWhenTheRequestIsAskedAgain(t *testing.T) {
@@ -137,222 +137,4 @@ func TestTheClockSaysHowLongTheRequestWaited(t *testing.T) {
 	q := ada.Asks(r)
 	env.Equal(schemas.TierRequest, q.Receipt.Tier)
 	env.Equal("Permission request timed out after 2 seconds", q.Hears().Message)
-}
-
-// Identity and rejoining: protocol, section 2.
-
-// settings where no rule allows Lookup, and where a rule denies Deploy.
-func rules(allow, deny string) string {
-	list := func(tool string) []string { return strings.Fields(tool) }
-	var s map[string]any
-	_ = json.Unmarshal([]byte(everybody), &s) // a constant
-	s["permissions"] = map[string]any{"allow": list(allow), "deny": list(deny)}
-	data, _ := json.Marshal(s)
-	return string(data)
-}
-
-func TestAnAutomaticDecisionStaysWhateverTheRulesSayLater(t *testing.T) {
-	t.Parallel()
-	env := start(t)
-	ada := env.Agent("ada")
-	reply, err := ada.Sends(lookup("S", "1"), false)
-	env.NoError(err)
-	var first schemas.Decision
-	env.NoError(reply.Into(&first))
-	env.Equal(schemas.Allowed, first.Outcome)
-	env.nothingStored() // but in the log
-
-	for _, settings := range []string{rules("", ""), rules("", "Lookup")} {
-		env.apply(settings)
-		env.Equal(first, ada.Gets(lookup("S", "1")), "asked again")
-	}
-	reply, err = ada.Sends(lookup("S", "1"), false)
-	env.NoError(err)
-	var again schemas.Decision
-	env.NoError(reply.Into(&again))
-	env.Equal(first, again, "a duplicate automatic decision")
-	env.Equal(first, ada.Withdraws("S", "1"), "withdrawn too late")
-}
-
-func TestADuplicateAutomaticDecisionOfAnotherRequestIsAConflict(t *testing.T) {
-	t.Parallel()
-	env := start(t)
-	ada := env.Agent("ada")
-	_, err := ada.Sends(lookup("S", "1"), false)
-	env.NoError(err)
-	other := lookup("S", "1")
-	other.ActionDetails = []byte(`{"to":"staging"}`)
-	for _, rejoin := range []bool{false, true} {
-		_, err := ada.Sends(other, rejoin)
-		env.refusal(err, schemas.CodeConflict)
-	}
-	env.nothingStored()
-}
-
-func TestARuleThatCameLaterDecidesAPendingRequestThroughItsRecord(t *testing.T) {
-	t.Parallel()
-	env := start(t)
-	ada := env.Agent("ada")
-	q := ada.Asks(deploy("S", "1"))
-	revision := env.apply(rules("", "Deploy"))
-	d := ada.Gets(deploy("S", "1"))
-	env.Equal(schemas.Denied, d.Outcome)
-	env.Equal(schemas.ByPolicy, d.By.Kind)
-	env.Equal(revision, d.SettingsRevision)
-	env.Equal(d, *env.stored("S.1").Record.Decision)
-	env.Equal(d, q.Hears(), "whoever waited hears the same")
-	env.Empty(env.armed())
-
-	env.apply(rules("Deploy", ""))
-	env.Equal(d, ada.Gets(deploy("S", "1")), "and no later rule makes another")
-	_, err := env.Ann().Says(q, "allow_once")
-	env.Equal(d, *env.refusal(err, schemas.CodeConflict).Decision())
-}
-
-// What was sent before may still be on its way: asking again must take the
-// place in the log that an automatic decision of it would take.
-func TestAskingAgainClaimsTheIdBeforeAnAutomaticDecisionOfIt(t *testing.T) {
-	t.Parallel()
-	env := start(t)
-	ada := env.Agent("ada")
-	env.apply(rules("", ""))
-	q := ada.Asks(lookup("S", "1")) // rejoins: nothing there, so it claims
-	env.apply(rules("Lookup", ""))
-	reply, err := ada.Sends(lookup("S", "1"), false) // the first send, arriving late
-	env.NoError(err)
-	var late schemas.Decision
-	env.NoError(reply.Into(&late))
-	env.Equal(*env.stored("S.1").Record.Decision, late)
-	env.Equal(late, q.Ends(schemas.Allowed))
-}
-
-// The same id is sent twice at once, to engines of which one has a rule and the
-// other has not: one decision.
-func TestAClaimAndAnAutomaticDecisionRace(t *testing.T) {
-	t.Parallel()
-	env := start(t)
-	ada := env.Agent("ada")
-	type told struct {
-		decision schemas.Decision
-		err      error
-	}
-	const n = 100
-	for i := range n {
-		r := lookup("S", bus.NewID())
-		answers := make(chan told, 3)
-		for j := range 3 {
-			go func() {
-				var d schemas.Decision
-				reply, err := ada.Sends(r, (i+j)%3 != 0)
-				if err == nil {
-					err = reply.Into(&d)
-				}
-				answers <- told{d, err}
-			}()
-		}
-		first := <-answers
-		env.NoError(first.err)
-		for range 2 {
-			other := <-answers
-			env.NoError(other.err)
-			env.Equal(first.decision, other.decision)
-		}
-	}
-}
-
-func TestAWithdrawalThatOvertakesItsAsk(t *testing.T) {
-	t.Parallel()
-	env := start(t)
-	ada := env.Agent("ada")
-	d := ada.Withdraws("S", "1")
-	env.Equal(schemas.Withdrawn, d.Outcome)
-	for name, r := range map[string]schemas.Request{"asks": deploy("S", "1"), "is allowed by a rule": lookup("S", "1")} {
-		for _, rejoin := range []bool{false, true} {
-			reply, err := ada.Sends(r, rejoin)
-			env.NoError(err, name)
-			var got schemas.Decision
-			env.NoError(reply.Into(&got), name)
-			env.Equal(d, got, name)
-		}
-	}
-	pending, err := env.Ann().Pending(env.ctx, schemas.Query{})
-	env.NoError(err)
-	env.Empty(pending, "nobody is asked")
-	env.Equal(d, ada.Withdraws("S", "1"))
-	shown, _, err := env.Ann().Show(env.ctx, "S", "1")
-	env.NoError(err)
-	env.Equal(d, *shown.Decision)
-}
-
-func TestTheSameIdWithOtherContentIsAConflict(t *testing.T) {
-	t.Parallel()
-	env := start(t)
-	ada := env.Agent("ada")
-	q := ada.Asks(deploy("S", "1"))
-	before := env.stored("S.1")
-	for name, change := range map[string]func(*schemas.Request){
-		"details": func(r *schemas.Request) { r.ActionDetails = []byte(`{"to":"staging"}`) },
-		"title":   func(r *schemas.Request) { r.Title = "Use Nothing" },
-		"reason":  func(r *schemas.Request) { r.Reason = "because" },
-		"options": func(r *schemas.Request) {
-			r.Options = []schemas.Option{{OptionID: "allow_once", Name: "Yes", Kind: schemas.AllowOnce}}
-		},
-		"kind": func(r *schemas.Request) { r.Kind = schemas.KindQuestion },
-	} {
-		other := deploy("S", "1")
-		change(&other)
-		env.Contains(ada.Refused(other, schemas.CodeConflict).Message, "S.1", name)
-	}
-	env.Equal(before, env.stored("S.1"))
-
-	same := deploy("S", "1") // what is no part of the digest may differ
-	same.TaskID, same.AgentName, same.ActionDetails = "t2", "Another", []byte(` {"to" : "production"} `)
-	env.Equal(q.Receipt, ada.Asks(same).Receipt)
-
-	env.Ann().Allows(q)
-	other := deploy("S", "1")
-	other.Reason = "because"
-	ada.Refused(other, schemas.CodeConflict)
-}
-
-func TestAskingAgainWithItsRevisionNeverCreates(t *testing.T) {
-	t.Parallel()
-	env := start(t)
-	ada := env.Agent("ada")
-	for _, r := range []schemas.Request{deploy("S", "1"), lookup("S", "2")} {
-		r.Revision = 7
-		ada.Refused(r, schemas.CodeNotFound)
-	}
-	env.nothingStored()
-	q := ada.Asks(deploy("S", "3"))
-	r := deploy("S", "3")
-	r.Revision = q.Receipt.Revision
-	env.Equal(q.Receipt, ada.Asks(r).Receipt)
-}
-
-func TestAwaitTellsWhatIsDecidedAndCreatesNothing(t *testing.T) {
-	t.Parallel()
-	env := start(t)
-	ada := env.Agent("ada")
-	open, decided := ada.Asks(deploy("S", "open")), ada.Asks(deploy("S", "decided"))
-	d := env.Ann().Denies(decided)
-	env.Agent("ben").Asks(deploy("T", "foreign"))
-	var reply schemas.AwaitReply
-	env.NoError(ada.conn.CallInto(env.ctx, schemas.AwaitSubject("ada"), schemas.Await{Type: schemas.TypeAwait, Requests: []schemas.Awaited{
-		{SessionID: "S", PendingID: "open"}, {SessionID: "S", PendingID: "decided"},
-		{SessionID: "T", PendingID: "foreign"}, {SessionID: "T", PendingID: "unknown"},
-	}}, &reply))
-	env.Len(reply.Results, 4)
-	env.Equal(open.Receipt.Revision, reply.Results[0].Revision)
-	env.Nil(reply.Results[0].Decision)
-	env.Equal(d, *reply.Results[1].Decision)
-	for _, r := range reply.Results[2:] {
-		env.Equal(schemas.CodeNotFound, r.Error.Code)
-		env.Zero(r.Revision)
-	}
-	env.Equal("no request T.foreign is known", reply.Results[2].Error.Message)
-	env.Equal("no request T.unknown is known", reply.Results[3].Error.Message)
-	keys, err := env.store.Records.Keys(env.ctx, "")
-	env.NoError(err)
-	env.Len(keys, 3)
 }
