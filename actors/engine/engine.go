@@ -49,6 +49,9 @@ const (
 	staleAfter    = 15 * time.Second
 	// sweepEvery is the pause between sweeps.
 	sweepEvery = 10 * time.Minute
+
+	defaultLease   = 30 * time.Second
+	defaultAckWait = 30 * time.Second
 )
 
 // Engine is one running engine.
@@ -74,7 +77,7 @@ type Engine struct {
 // Start opens the stores, making what is missing, and serves. It waits for
 // JetStream as long as ctx allows.
 func Start(ctx context.Context, o Options) (*Engine, error) {
-	o.Lease, o.AckWait = cmp.Or(o.Lease, 30*time.Second), cmp.Or(o.AckWait, 30*time.Second)
+	o.Lease, o.AckWait = cmp.Or(o.Lease, defaultLease), cmp.Or(o.AckWait, defaultAckWait)
 	e := &Engine{Options: o}
 	var err error
 	if e.store, err = bus.OpenStore(ctx, o.Store, o.Replicas); err != nil {
