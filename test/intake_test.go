@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
@@ -232,7 +233,7 @@ func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	heard := make(chan string, 100)
-	_, err := env.Agent("ben").conn.Subscribe("nod.v1.decision.ben.>", func(_ string, data []byte) { heard <- string(data) })
+	_, err := env.Agent("ben").conn.Subscribe("nod.v1.decision.ben.>", func(m bus.Message) { heard <- string(m.Data) })
 	env.NoError(err)
 	env.NoError(env.Agent("ben").conn.Flush(env.ctx))
 	ada := env.rawConn(roles.AgentID("ada"))

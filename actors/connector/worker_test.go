@@ -191,9 +191,9 @@ func TestAPromptThatCannotBeShownIsSaidAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	notices := make(chan schemas.Notice, 10)
-	_, err = conn.Subscribe(schemas.NoticeSubject("local", "S"), func(_ string, data []byte) {
+	_, err = conn.Subscribe(schemas.NoticeSubject("local", "S"), func(m bus.Message) {
 		var n schemas.Notice
-		if schemas.Decode(data, &n) == nil {
+		if schemas.Decode(m.Data, &n) == nil {
 			notices <- n
 		}
 	})

@@ -64,13 +64,18 @@ func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 			return err
 		}
 	}
-	if err := e.Edge.Publish(schemas.ViewSubject(prompt.SessionID, prompt.PendingID), prompt); err != nil {
+	if err := e.view(prompt); err != nil {
 		return err
 	}
 	if err := e.carry(ctx, rec, prompt); err != nil {
 		return err
 	}
 	return e.note(ctx, entry, prompt)
+}
+
+// view shows a version to everybody who looks.
+func (e *Engine) view(p schemas.Prompt) error {
+	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
 }
 
 // carry queues a prompt for each recipient of a carrier.
@@ -119,16 +124,21 @@ func actorOf(d *schemas.Decision) string {
 
 // promptOf is a record as viewers see it.
 func promptOf(entry bus.Entry) (schemas.Prompt, error) {
-	rec := &entry.Record
-	r, err := requestOf(rec)
+	r, err := requestOf(&entry.Record)
 	if err != nil {
 		return schemas.Prompt{}, err
 	}
+	return asPrompt(entry, r), nil
+}
+
+// asPrompt is promptOf with the record's request at hand.
+func asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
+	rec := &entry.Record
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
 		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons,
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
-	}, nil
+	}
 }
 
 // each calls f for 0 to n-1, a few at a time, and waits for all.
