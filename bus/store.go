@@ -160,6 +160,12 @@ func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error 
 	return b.remove(ctx, key, revision)
 }
 
+// Listed lists the keys that match a filter such as "agent.*", in no order. One
+// that was removed may still be among them.
+func (b *Bucket) Listed(ctx context.Context, filter string) ([]string, error) {
+	return b.keys(ctx, b.prefix, filter)
+}
+
 // Keys lists the keys that match a filter such as "worker.tg.*". It reads each,
 // because one that was removed is listed for a while: keep the filter narrow.
 func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {

@@ -24,8 +24,12 @@ type Answer struct {
 	Cancelled    bool            `json:"cancelled,omitempty"`
 	Message      string          `json:"message,omitempty"`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
-	Scope        string          `json:"scope,omitempty"`
-	From         From            `json:"from"`
+	// Scope beyond once allows from then on what Reach says, for ForSeconds or,
+	// where that is 0, until it is revoked.
+	Scope      Scope `json:"scope,omitempty"`
+	Reach      int   `json:"reach,omitempty"` // which of the prompt's, from 0
+	ForSeconds int   `json:"for_seconds,omitempty"`
+	From       From  `json:"from"`
 }
 
 // Prompt is a request as one person is shown it through one connector; with an
@@ -44,7 +48,10 @@ type Prompt struct {
 	Reasons   []string  `json:"reasons,omitempty"` // why the risk is what it is
 	Tier      Tier      `json:"tier"`
 	Deadline  time.Time `json:"deadline"`
-	Decision  *Decision `json:"decision,omitempty"`
+	// Remember are the reaches that an answer in a wider scope may have, the
+	// narrowest first; none where nod cannot bound one.
+	Remember []Reach   `json:"remember,omitempty"`
+	Decision *Decision `json:"decision,omitempty"`
 	// Repeat: an earlier try may have shown this already.
 	Repeat bool `json:"repeat,omitempty"`
 }

@@ -28,6 +28,12 @@ func (a *Answer) check() error {
 	if a.OptionID != "" && a.Cancelled {
 		return invalid("cancelled", "cannot go with an option_id")
 	}
+	switch wider := a.Scope != "" && a.Scope != ScopeOnce; {
+	case wider && a.UpdatedInput != nil:
+		return invalid("scope", "an edited input is allowed once")
+	case !wider && a.ForSeconds != 0:
+		return invalid("for_seconds", "goes with a scope beyond once")
+	}
 	message, err := Encode(a.Message) // as it will be stored
 	if err != nil {
 		return invalid("message", "cannot be stored: %v", err)

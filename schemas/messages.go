@@ -40,6 +40,9 @@ func Messages() []Message {
 		show      = QuerySubject(connector, QueryShow)
 		sessionQ  = QuerySubject(connector, QuerySession)
 		settingsQ = QuerySubject(connector, QuerySettings)
+		grantsQ   = QuerySubject(connector, QueryGrants)
+		revokeM   = ManageSubject(connector, ManageRevoke)
+		agentKey  = "$KV.permission_sessions.agent." + agent
 		sessionM  = ManageSubject(connector, ManageSession)
 		settingsM = ManageSubject(connector, ManageSettings)
 		record    = "$KV.pending_permissions." + Key(session, id)
@@ -79,10 +82,17 @@ func Messages() []Message {
 		{TypeQuery, settingsQ, "connector", "engine", HowRequest, "which settings are in force?", fresh[Query]},
 		{TypeSettingsState, settingsQ, "engine", "connector", HowReply, "the settings and their revision", fresh[SettingsState]},
 
+		{TypeQuery, grantsQ, "connector", "engine", HowRequest, "what has been allowed beyond one call?", fresh[Query]},
+		{TypeGrants, grantsQ, "engine", "connector", HowReply, "a page of it", fresh[Grants]},
+		{TypeGrants, agentKey, "engine", "engine", HowStored, "an agent's grants; a session's are in the session", fresh[Grants]},
+
 		{TypeSessionChange, sessionM, "owner", "engine", HowRequest, "set what the owner may set of a session", fresh[SessionChange]},
 		{TypeSession, sessionM, "engine", "owner", HowReply, "the session as it is now", fresh[Session]},
 		{TypeSettingsChange, settingsM, "owner", "engine", HowRequest, "apply this settings.json", fresh[SettingsChange]},
 		{TypeSettingsState, settingsM, "engine", "owner", HowReply, "applied by every live engine", fresh[SettingsState]},
+
+		{TypeRevoke, revokeM, "owner", "engine", HowRequest, "end this grant", fresh[Revoke]},
+		{TypeGrants, revokeM, "engine", "owner", HowReply, "the grant, ended", fresh[Grants]},
 
 		{TypeLogEntry, LogSubject(session), "engine", "log", HowStored, "what happened, append only", fresh[LogEntry]},
 		{TypeError, everyCall, "engine", "whoever asked", HowReply, "why not", fresh[Error]},

@@ -63,8 +63,9 @@ type Record struct {
 	NextEvent      *Event    `json:"next_event,omitempty"`
 	Routes         []Route   `json:"routes"`
 	Votes          []Vote    `json:"votes"`
-	Joined         string    `json:"joined,omitempty"` // the identical request that decides this one
-	Joiners        []string  `json:"joiners"`          // the requests that this one decides
+	Joined         string    `json:"joined,omitempty"`   // the identical request that decides this one
+	Joiners        []string  `json:"joiners"`            // the requests that this one decides
+	Remember       []Reach   `json:"remember,omitempty"` // as every prompt shows it
 	Decision       *Decision `json:"decision"`
 }
 
@@ -81,6 +82,8 @@ const (
 	LogClaim    LogKind = "claim" // this id is decided through its record
 	LogSettings LogKind = "settings"
 	LogSession  LogKind = "session"
+	LogGranted  LogKind = "granted"
+	LogRevoked  LogKind = "revoked"
 )
 
 // LogEntry is one line of permission_log. It carries no payloads. An automatic

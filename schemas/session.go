@@ -11,9 +11,11 @@ type Session struct {
 	Agent     string `json:"agent,omitempty"` // empty until one asks in it
 	User      string `json:"user,omitempty"`
 	// TimeoutSeconds overrides the timeout tiers; 0 leaves them in force.
-	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
-	CreatedAt      time.Time `json:"created_at"`
-	ActiveAt       time.Time `json:"active_at"` // to the day
+	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
+	// Grants are those in ScopeSession, ended ones too for a while.
+	Grants    []Grant   `json:"grants,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	ActiveAt  time.Time `json:"active_at"` // to the day
 }
 
 // SessionChange sets what the owner may set of a session.

@@ -29,6 +29,8 @@ const (
 	TypeError          = "nod.v1.error"
 	TypeSettingsChange = "nod.v1.settings_change"
 	TypeSettingsState  = "nod.v1.settings_state"
+	TypeGrants         = "nod.v1.grants"
+	TypeRevoke         = "nod.v1.revoke"
 )
 
 const prefix = "nod.v1."
@@ -100,9 +102,11 @@ const (
 	QueryShow     = "show"
 	QuerySession  = "session"
 	QuerySettings = "settings"
+	QueryGrants   = "grants"
 
 	ManageSettings = "settings"
 	ManageSession  = "session"
+	ManageRevoke   = "revoke"
 )
 
 // Tokens splits a subject of nod's behind the prefix it must have, such as

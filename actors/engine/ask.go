@@ -20,6 +20,7 @@ type asked struct {
 	digest  string
 	verdict policy.Verdict
 	under   applied // the settings it is judged by
+	held    held    // read where policy alone would ask
 }
 
 func (a *asked) key() string { return a.request.Key() }
@@ -48,6 +49,12 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	a.verdict = e.judge(a)
+	if a.verdict.Effect == policy.Ask {
+		if a.held, err = e.heldBy(ctx, a.agent, a.request.SessionID); err != nil {
+			return err
+		}
+		e.remembered(a)
+	}
 	if a.request.Rejoin {
 		return e.rejoin(ctx, c, a)
 	}
@@ -63,14 +70,7 @@ func (e *Engine) judge(a *asked) policy.Verdict {
 	if a.request.Kind != schemas.KindToolCall {
 		return policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskMedium, Reasons: []string{"asks for " + string(a.request.Kind)}}
 	}
-	var where struct {
-		Cwd string `json:"cwd"`
-	}
-	_ = json.Unmarshal(a.request.ActionDetails, &where) // the schema says that it is an object; no cwd is none
-	v := a.under.policy.Check(policy.Call{
-		ToolName: a.request.ToolName, ActionType: a.request.ActionType, Input: a.request.ActionDetails, Cwd: where.Cwd,
-		Agent: a.agent, Host: a.request.Host, Project: a.request.Project,
-	})
+	v := a.under.policy.Check(callOf(a))
 	switch {
 	case v.Effect == policy.Deny:
 	case v.Effect == policy.Allow && time.Since(a.under.read) < staleAfter:
@@ -78,6 +78,18 @@ func (e *Engine) judge(a *asked) policy.Verdict {
 		v.Effect = policy.Ask
 	}
 	return v
+}
+
+// callOf is the request as policy sees it.
+func callOf(a *asked) policy.Call {
+	var where struct {
+		Cwd string `json:"cwd"`
+	}
+	_ = json.Unmarshal(a.request.ActionDetails, &where) // the schema says that it is an object; no cwd is none
+	return policy.Call{
+		ToolName: a.request.ToolName, ActionType: a.request.ActionType, Input: a.request.ActionDetails, Cwd: where.Cwd,
+		Agent: a.agent, Host: a.request.Host, Project: a.request.Project,
+	}
 }
 
 // byPolicy is the decision that the verdict makes.
@@ -226,10 +238,11 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	if rec.Routes, err = e.routes(ctx, a.under.settings); err != nil {
 		return err
 	}
-	var timeout time.Duration
-	if rec.Tier, timeout, err = e.tier(ctx, a); err != nil {
-		return err
+	if a.request.Kind == schemas.KindToolCall {
+		rec.Remember = a.under.policy.Remember(callOf(a))
 	}
+	var timeout time.Duration
+	rec.Tier, timeout = e.tier(a)
 	rec.Deadline, rec.TimeoutSeconds = now.Add(timeout).Truncate(time.Millisecond), int(timeout/time.Second)
 	rec.NextEvent = &schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
 	seq, err := e.store.Records.Create(ctx, a.key(), rec, revision)
@@ -270,6 +283,9 @@ func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.
 	case rec.Digest != a.digest && rec.Digest != schemas.AnyDigest: // a withdrawal that came first matches any
 		return reused(a.key())
 	case rec.Terminal():
+		if err := e.effects(ctx, entry); err != nil {
+			return err
+		}
 		return e.tell(c, entry)
 	case a.verdict.Effect != policy.Ask:
 		settled, err := e.settle(ctx, entry, e.byPolicy(a))
@@ -293,29 +309,25 @@ func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
 }
 
 // tier tells which row of the timeout policy applies, once and for good.
-func (e *Engine) tier(ctx context.Context, a *asked) (schemas.Tier, time.Duration, error) {
+func (e *Engine) tier(a *asked) (schemas.Tier, time.Duration) {
 	if a.request.Kind == schemas.KindPermission {
 		if a.request.TimeoutSeconds > 0 {
-			return schemas.TierRequest, time.Duration(a.request.TimeoutSeconds) * time.Second, nil
+			return schemas.TierRequest, time.Duration(a.request.TimeoutSeconds) * time.Second
 		}
-		return schemas.TierRequest, schemas.DefaultPermissionTimeout, nil
+		return schemas.TierRequest, schemas.DefaultPermissionTimeout
 	}
-	session, lock, err := e.sessionAndLock(ctx, a.request.SessionID)
-	if err != nil {
-		return "", 0, err
-	}
-	s := a.under.settings
+	s, session, lock := a.under.settings, a.held.session, a.held.lock
 	switch {
 	case session.TimeoutSeconds > 0:
-		return schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second, nil
+		return schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second
 	case lock == nil:
-		return schemas.TierDisconnected, s.DisconnectedTimeout(), nil
+		return schemas.TierDisconnected, s.DisconnectedTimeout()
 	case lock.Kind == schemas.ClientVoice && e.VoiceTimeout > 0:
-		return schemas.TierVoice, e.VoiceTimeout, nil
+		return schemas.TierVoice, e.VoiceTimeout
 	case lock.Kind == schemas.ClientVoice:
-		return schemas.TierVoice, s.VoiceTimeout(), nil
+		return schemas.TierVoice, s.VoiceTimeout()
 	}
-	return schemas.TierConnected, s.ConnectedTimeout(), nil
+	return schemas.TierConnected, s.ConnectedTimeout()
 }
 
 // routes are everybody who may be asked. A request that nobody can be shown is

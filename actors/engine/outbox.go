@@ -60,6 +60,9 @@ func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 		return err
 	}
 	if rec.Terminal() {
+		if err := e.effects(ctx, entry); err != nil {
+			return err
+		}
 		if err := e.announce(entry); err != nil {
 			return err
 		}
@@ -136,7 +139,7 @@ func asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons,
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember,
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 }

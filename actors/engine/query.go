@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -27,6 +28,8 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 		return e.show(ctx, c, &q)
 	case schemas.QuerySession:
 		return e.showSession(ctx, c, &q)
+	case schemas.QueryGrants:
+		return e.grants(ctx, c, &q)
 	case schemas.QuerySettings:
 		now := e.settings.now()
 		c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings})
@@ -42,6 +45,8 @@ func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
 		return e.changeSettings(ctx, c)
 	case schemas.ManageSession:
 		return e.changeSession(ctx, c)
+	case schemas.ManageRevoke:
+		return e.revoke(ctx, c)
 	}
 	return schemas.Errorf(schemas.CodeUnknownAction, "there is no operation %q", c.Tokens[1])
 }
@@ -52,20 +57,8 @@ func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) err
 	if err != nil {
 		return err
 	}
-	slices.Sort(keys)
-	start, _ := slices.BinarySearch(keys, q.After+"\x00")
-	if q.After == "" {
-		start = 0
-	}
-	limit := q.Limit
-	if limit == 0 {
-		limit = pageSize
-	}
 	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
-	keys = keys[start:]
-	if len(keys) > limit {
-		keys, page.Next = keys[:limit], keys[limit-1]
-	}
+	keys, page.Next = pageOf(keys, q)
 	if page.Prompts, err = e.read(ctx, keys); err != nil {
 		return err
 	}
@@ -75,6 +68,20 @@ func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) err
 	})
 	c.Reply(page)
 	return nil
+}
+
+// pageOf is the part of keys that a query asks for, in their order, and where
+// the next one begins.
+func pageOf(keys []string, q *schemas.Query) (page []string, next string) {
+	slices.Sort(keys)
+	if q.After != "" {
+		start, _ := slices.BinarySearch(keys, q.After+"\x00")
+		keys = keys[start:]
+	}
+	if limit := cmp.Or(q.Limit, pageSize); len(keys) > limit {
+		return keys[:limit], keys[limit-1]
+	}
+	return keys, ""
 }
 
 // read returns the records under keys as viewers see them, without those that

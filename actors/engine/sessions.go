@@ -89,27 +89,6 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 	}
 }
 
-// sessionAndLock reads at once what the timeout policy looks at. The lock is
-// nil where nobody holds it.
-func (e *Engine) sessionAndLock(ctx context.Context, session string) (s schemas.Session, lock *schemas.Lock, err error) {
-	var held schemas.Lock
-	var lockErr error
-	var wg sync.WaitGroup
-	wg.Go(func() { _, lockErr = e.store.Presence.Get(ctx, lockKey(session), &held) })
-	_, err = e.store.Sessions.Get(ctx, sessionKey(session), &s)
-	wg.Wait()
-	if err != nil && !errors.Is(err, bus.ErrNotFound) {
-		return s, nil, err
-	}
-	switch {
-	case lockErr == nil:
-		return s, &held, nil
-	case errors.Is(lockErr, bus.ErrNotFound):
-		return s, nil, nil
-	}
-	return s, nil, lockErr
-}
-
 // changeSession sets what the owner may set of a session, also of one in which
 // nobody has asked yet.
 func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {

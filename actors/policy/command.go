@@ -143,7 +143,7 @@ func (j *judge) allowsPart(p *part) string {
 		return "allow " + r.text
 	}
 	for i := range j.pol.grants {
-		if g := &j.pol.grants[i]; g.coversArgv(j, argv) {
+		if g := &j.pol.grants[i]; coversArgv(g, j, argv) {
 			return "always " + g.String()
 		}
 	}

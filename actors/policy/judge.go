@@ -88,7 +88,7 @@ func (j *judge) rules(t *target) bool {
 		return j.decide(Allow, "allow "+r.text)
 	}
 	for i := range j.pol.grants {
-		if g := &j.pol.grants[i]; t != nil && g.coversTool(j, t) {
+		if g := &j.pol.grants[i]; t != nil && coversTool(g, j, t) {
 			return j.decide(Allow, "always "+g.String())
 		}
 	}

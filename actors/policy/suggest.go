@@ -69,6 +69,32 @@ func (p *Policy) Propose(c Call) []Always {
 	return out
 }
 
+// Remember are the ways in which a call that asks could be allowed from now
+// on, each with all the rules it needs, the narrowest first: exactly this call,
+// and what it begins with where that can be bounded. There are none where nod
+// cannot say what a rule would allow.
+func (p *Policy) Remember(c Call) []schemas.Reach {
+	if p.Check(c).Effect != Ask {
+		return nil
+	}
+	needs := p.needs(c)
+	var reaches []schemas.Reach
+	for _, pick := range []func([]Always) Always{
+		func(options []Always) Always { return options[0] },
+		func(options []Always) Always { return options[len(options)-1] },
+	} {
+		var r schemas.Reach
+		for _, options := range needs {
+			r.Rules = append(r.Rules, pick(options))
+		}
+		same := len(reaches) > 0 && reaches[0].String() == r.String()
+		if len(r.Rules) > 0 && !same && p.With(r.Rules...).Check(c).Effect == Allow {
+			reaches = append(reaches, r)
+		}
+	}
+	return reaches
+}
+
 // needs are, for each thing in a call that asks, the rules that would settle
 // it. It is empty where some thing has none.
 func (p *Policy) needs(c Call) [][]Always {
@@ -111,9 +137,9 @@ func (p *Policy) shellNeeds(in input, pl place) [][]Always {
 		}
 		var options []Always
 		if n := runnerWords(argv); n > 0 {
-			options = []Always{{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: pl.project}}
-			if len(argv) > n {
-				options = append([]Always{{Tool: "Bash", Argv: argv, Project: pl.project}}, options...)
+			options = []Always{
+				{Tool: "Bash", Argv: argv, Project: pl.project},
+				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: pl.project},
 			}
 		} else if p.boundable(argv, &pl) {
 			options = []Always{{Tool: "Bash", Argv: argv, Project: pl.project}}
@@ -253,7 +279,7 @@ func choose(parts [][][]string, open []map[string]bool, byKey map[string]Always,
 			done[i] = done[i] || settled(parts[i], chosen, "")
 		}
 		rule := byKey[key]
-		out = append(out, Suggestion{Rule: rule, Spares: spares[key], Also: rule.reach()})
+		out = append(out, Suggestion{Rule: rule, Spares: spares[key], Also: alsoAllows(rule)})
 	}
 	return out
 }
@@ -265,8 +291,8 @@ func settled(parts [][]string, chosen map[string]bool, next string) bool {
 	})
 }
 
-// reach is what a rule allows beyond what it was made from.
-func (a *Always) reach() []string {
+// alsoAllows is what a rule allows beyond what it was made from.
+func alsoAllows(a Always) []string {
 	switch {
 	case a.Prefix:
 		why := hazards[base(a.Argv[0])].why

@@ -49,6 +49,8 @@ type cli struct {
 	Show    showCmd    `cmd:"" group:"answer" help:"Show one request whole."`
 	Allow   allowCmd   `cmd:"" group:"answer" help:"Allow a request."`
 	Deny    denyCmd    `cmd:"" group:"answer" help:"Deny a request."`
+	Grants  grantsCmd  `cmd:"" group:"answer" help:"List what is allowed beyond one call."`
+	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End such a grant."`
 
 	Install  installCmd  `cmd:"" group:"agents" help:"Let an agent program ask nod."`
 	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`

@@ -60,7 +60,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 	}
 	return append(parts,
 		Part{Label: "Expires", Lines: expiry(p, now)},
-		Part{Label: "Answers", Lines: answers(p.Request.Options)})
+		Part{Label: "Answers", Lines: append(answers(p.Request.Options), remember(p.Remember)...)})
 }
 
 // Brief is what a channel shows of a prompt that does not fit there whole: a
@@ -172,6 +172,16 @@ func answers(options []schemas.Option) []string {
 	for _, o := range options {
 		what := orElse(kindWords[o.Kind], "of a kind that nod does not know, allows nothing")
 		all = append(all, fmt.Sprintf("%s: %s", what, Line(o.Name)))
+	}
+	return all
+}
+
+// remember says what an answer beyond once would allow, by the number that
+// chooses it.
+func remember(reaches []schemas.Reach) []string {
+	var all []string
+	for i := range reaches {
+		all = append(all, fmt.Sprintf("from now on, %d: %s", i+1, Line(reaches[i].String())))
 	}
 	return all
 }
