@@ -81,10 +81,11 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 	}
 	switch {
 	case c.Tool != "":
-		details, err := c.details(e)
+		details, cwd, err := c.details(e)
 		if err != nil {
 			return r, err
 		}
+		r.Project = cwd
 		r.Kind, r.Title, r.ToolName, r.ActionDetails = schemas.KindToolCall, c.Tool, c.Tool, details
 		r.ActionType = agents.ActionOf(c.Tool)
 	case len(c.Permission) > 0:
@@ -103,26 +104,31 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 	return r, nil
 }
 
-// details are the tool's input with the directory added.
-func (c *askCmd) details(e *env) (json.RawMessage, error) {
+// details are the tool's input with the directory that it happens in: its own
+// where it names one, else the current one.
+func (c *askCmd) details(e *env) (details json.RawMessage, cwd string, err error) {
 	input, err := e.readInput(cmp.Or(c.Input, "{}"))
 	if err != nil {
-		return nil, fmt.Errorf("read --input: %w", err)
-	}
-	cwd, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("find the current directory: %w", err)
+		return nil, "", fmt.Errorf("read --input: %w", err)
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(input, &fields); err != nil || fields == nil {
-		return nil, errors.New("--input must be a JSON object, such as '{\"command\":\"make\"}'")
+		return nil, "", errors.New("--input must be a JSON object, such as '{\"command\":\"make\"}'")
 	}
-	if _, ok := fields["cwd"]; !ok {
+	if raw, ok := fields["cwd"]; ok {
+		if json.Unmarshal(raw, &cwd) != nil {
+			return nil, "", errors.New("--input: cwd must be a directory's path")
+		}
+	} else {
+		if cwd, err = os.Getwd(); err != nil {
+			return nil, "", fmt.Errorf("find the current directory: %w", err)
+		}
 		if fields["cwd"], err = schemas.Encode(cwd); err != nil {
-			return nil, fmt.Errorf("encode the current directory: %w", err)
+			return nil, "", fmt.Errorf("encode the current directory: %w", err)
 		}
 	}
-	return schemas.Encode(fields)
+	details, err = schemas.Encode(fields)
+	return details, cwd, err
 }
 
 // open says that the request waits.
