@@ -23,7 +23,7 @@ func (j *judge) files(in input) {
 				if k == "pattern" && isAbs(slashes(s)) {
 					s, _ = path.Split(slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
-				} else if p := spelledOut(s); p != "" && j.pol.secret(p, j.place, true) || k != "pattern" && j.secretGlob(s) {
+				} else if p := spelledOut(s); p != "" && j.pol.secret(p, j.place, true) || k != "pattern" && j.pol.secretFilter(s, false) {
 					paths = append(paths, s)
 					j.namesSecret(s)
 				}
@@ -59,22 +59,55 @@ func spelledOut(pattern string) string {
 	return strings.Join(out, "/")
 }
 
-// secretGlob reports whether a search's filter is about files that hold
-// secrets, one {a,b} in it written out.
-func (j *judge) secretGlob(filter string) bool {
-	last := filter[strings.LastIndexByte(filter, '/')+1:]
-	before, rest, group := strings.Cut(last, "{")
-	inside, after, closed := strings.Cut(rest, "}")
-	if !group || !closed {
-		inside, before, after = last, "", ""
-	}
-	for one := range strings.SplitSeq(inside, ",") {
-		one = before + one + after
-		if strings.Trim(one, "*") != "" && !sourceGlob(one) && j.pol.secret(one, j.place, true) {
+// secretFilter reports whether a search's filter, which may be several, is
+// about files that hold secrets. A filter of files that people write is not,
+// and one of every name is where every says so; directories that it spells out
+// count all the same.
+func (p *Policy) secretFilter(filter string, every bool) bool {
+	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
+		all := alternatives(one)
+		if len(all) == 0 {
 			return true
+		}
+		for _, alt := range all {
+			segs := strings.Split(alt, "/")
+			name := segs[len(segs)-1]
+			segs = slices.DeleteFunc(segs[:len(segs)-1], func(s string) bool { return strings.Trim(s, "*") == "" })
+			if !sourceGlob(name) && (every || strings.Trim(name, "*") != "") {
+				segs = append(segs, name)
+			}
+			if len(segs) > 0 && p.secret(strings.Join(segs, "/"), &place{}, true) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// maxAlternatives bounds what a filter with braces is written out to.
+const maxAlternatives = 64
+
+// alternatives are what a filter with {a,b} in it stands for, also where the
+// commas stand outside braces; none where that is too much.
+func alternatives(filter string) []string {
+	out, todo := []string(nil), []string{filter}
+	for len(todo) > 0 {
+		one := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		end := strings.IndexByte(one, '}')
+		open := strings.LastIndexByte(one[:max(end, 0)], '{')
+		switch {
+		case len(out)+len(todo) > maxAlternatives:
+			return nil
+		case open >= 0:
+			for inner := range strings.SplitSeq(one[open+1:end], ",") {
+				todo = append(todo, one[:open]+inner+one[end+1:])
+			}
+		default:
+			out = append(out, strings.Split(strings.NewReplacer("{", "", "}", "").Replace(one), ",")...)
+		}
+	}
+	return out
 }
 
 func (j *judge) namesSecret(p string) {

@@ -97,10 +97,9 @@ func (s *scope) special(name string, words []word) (string, bool) {
 	return s.git(words)
 }
 
-// workmuxReads are the commands of workmux that show work trees and what their
-// agents print.
+// workmuxReads are the commands of workmux that list work trees.
 var workmuxReads = compileSpecs(map[string]*spec{
-	"status": {operand: unlimited, long: "json"}, "list": {operand: unlimited, long: "json all"}, "capture": {operand: 1, value: "n", long: "lines:"},
+	"status": {operand: unlimited, long: "json"}, "list": {operand: unlimited, long: "json all"},
 })
 
 func (s *scope) workmux(words []word) (string, bool) {
@@ -129,15 +128,12 @@ func (s *scope) firstSecret(words []word, text bool) string {
 func (s *scope) secretPath(w word) bool { return s.secretText(w.text, false) }
 
 // secretText judges t, and each piece of it between the signs that may start a
-// path in a word: --flag=PATH, REV:PATH.
+// path in a word: --flag=PATH, REV:PATH, @PATH.
 func (s *scope) secretText(t string, dots bool) bool {
 	if s.secretIn(t, dots) {
 		return true
 	}
-	if !strings.ContainsAny(t, "=:") {
-		return false
-	}
-	for piece := range strings.FieldsFuncSeq(t, func(r rune) bool { return r == '=' || r == ':' }) {
+	for _, piece := range pieces(t)[1:] {
 		if s.secretIn(piece, dots) {
 			return true
 		}
