@@ -97,9 +97,10 @@ func (s *scope) special(name string, words []word) (string, bool) {
 	return s.git(words)
 }
 
-// workmuxReads are the commands of workmux that list work trees.
+// workmuxReads are the commands of workmux that show work trees and what their
+// agents print.
 var workmuxReads = compileSpecs(map[string]*spec{
-	"status": {operand: unlimited, long: "json"}, "list": {operand: unlimited, long: "json all"},
+	"status": {operand: unlimited, long: "json"}, "list": {operand: unlimited, long: "json all"}, "capture": {operand: 1, value: "n", long: "lines:"},
 })
 
 func (s *scope) workmux(words []word) (string, bool) {
