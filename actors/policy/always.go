@@ -68,7 +68,8 @@ func (a *Always) coversArgv(j *judge, argv []string) bool {
 
 // coversTool reports whether the grant holds a call that is no command.
 func (a *Always) coversTool(j *judge, t *target) bool {
-	if canonical(a.Tool).name != j.tool.name || len(a.Argv) > 0 || j.tool.kind == kindShell || !a.inScope(j.place) {
+	// What of the web asks does so for its address, which no grant holds.
+	if canonical(a.Tool).name != j.tool.name || len(a.Argv) > 0 || j.tool.kind == kindShell || j.tool.kind == kindWeb || !a.inScope(j.place) {
 		return false
 	}
 	if a.Path == "" {
@@ -76,7 +77,7 @@ func (a *Always) coversTool(j *judge, t *target) bool {
 	}
 	for _, p := range t.paths {
 		for _, full := range j.place.resolve(p) {
-			if dir, ok := strings.CutSuffix(a.Path, "/"); ok && (!within(full, dir) || fixedNames.has(full[len(dir):], true)) || !ok && full != a.Path {
+			if dir, ok := strings.CutSuffix(a.Path, "/"); ok && (!within(full, dir) || len(unusual(full[len(dir):])) > 0) || !ok && full != a.Path {
 				return false
 			}
 		}

@@ -61,6 +61,8 @@ func (j *judge) rules(t *target) bool {
 			switch {
 			case t == nil:
 				return !allow
+			case allow && j.tool.kind == kindEdit && slices.ContainsFunc(t.paths, func(p string) bool { return !r.spellsOut(p, j.place) }):
+				return false
 			case r.paths != nil && len(t.paths) == 0:
 				return !allow
 			case r.paths != nil:
@@ -105,6 +107,14 @@ func (j *judge) decide(e Effect, rule string) bool {
 	return true
 }
 
+// unknownField asks, above every allow, where the input has a field that tools
+// of this kind are not known to have.
+func (j *judge) unknownField(in input) {
+	if name := in.unknown(j.tool.kind); name != "" {
+		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its input has a field that nod does not know, "+name
+	}
+}
+
 // other judges a tool that is neither a shell nor about files.
 func (j *judge) other(in input) {
 	url := in.inputURL()
@@ -114,6 +124,7 @@ func (j *judge) other(in input) {
 		if why := privateURL(url); j.tool.name == "WebFetch" && len(in) > 0 && why != "" {
 			j.v = Verdict{Effect: Ask, Risk: schemas.RiskHigh, Reasons: []string{"uses the network", why}, Why: why}
 		}
+		j.unknownField(in)
 	case j.tool.kind == kindNotes && j.pol.level >= levelReaders:
 		j.v = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 	case j.tool.kind == kindNotes:

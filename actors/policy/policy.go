@@ -117,6 +117,9 @@ func (p *Policy) Tighten(project schemas.Permissions) (tight *Policy, ignored []
 func (p *Policy) Check(c Call) Verdict {
 	pl := newPlace(&c)
 	t := canonical(c.ToolName)
+	if !t.fits(c.ActionType) {
+		t = tool{name: c.ToolName}
+	}
 	j := judge{pol: p, call: &c, place: &pl, tool: t}
 	in, err := readInput(c.Input)
 	switch {

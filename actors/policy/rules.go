@@ -206,6 +206,19 @@ func (r *rule) coversPath(p string, pl *place, allow bool) bool {
 	return allow
 }
 
+// spellsOut reports whether the rule names what is unusual about p: a rule for
+// every file is not meant for hooks and settings.
+func (r *rule) spellsOut(p string, pl *place) bool {
+	for _, full := range pl.resolve(p) {
+		for _, seg := range unusual(pl.inside(full)) {
+			if !slices.ContainsFunc(r.paths, func(own string) bool { return strings.EqualFold(own, seg) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // loose compares a path of an unknown place by its end alone.
 func (r *rule) loose(p string, _ *place) bool {
 	return r.segments(append([]string{"**"}, splitPath(nil, p)...), false) || r.root == '*' && r.segments(splitPath(nil, p), false)
@@ -271,8 +284,11 @@ func (r *rule) coversURL(raw string, allow bool) bool {
 		return true
 	}
 	u, err := url.Parse(raw)
-	if err != nil {
+	if err != nil || raw == "" {
 		return !allow
+	}
+	if allow && (u.User != nil || u.Scheme != "https" && u.Scheme != "http") {
+		return false
 	}
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if rest, ok := strings.CutPrefix(r.domain, "*."); ok {

@@ -167,23 +167,36 @@ func editNeeds(in input, t tool, pl *place) [][]Always {
 	var out [][]Always
 	for _, p := range paths {
 		all := pl.resolve(p)
-		if len(all) != 1 || isGlob(p) || fixedNames.has(all[0], true) && !strings.HasPrefix(all[0], pl.main) {
+		if len(all) != 1 || isGlob(p) || fixedNames.has(pl.inside(all[0]), true) {
 			return nil
 		}
-		dir := path.Dir(all[0])
-		if pl.inTree(all[0]) {
-			dir = pl.project
-			if !within(all[0], dir) {
-				dir = pl.main
-			}
-		}
 		options := []Always{{Tool: t.name, Path: all[0], Project: pl.project}}
-		if !pl.aboveHome(dir) {
+		if dir := editDir(all[0], pl); !pl.aboveHome(dir) {
 			options = append(options, Always{Tool: t.name, Path: dir + "/", Project: pl.project})
 		}
 		out = append(out, options)
 	}
 	return out
+}
+
+// editDir is the directory whose files are edited like p: the project or its
+// main tree, the hidden one in it that p lies in, or else p's own.
+func editDir(p string, pl *place) string {
+	dir := path.Dir(p)
+	if !pl.inTree(p) {
+		return dir
+	}
+	top := pl.main
+	if within(p, pl.project) {
+		top = p[:len(p)-len(pl.inside(p))]
+	}
+	for within(dir, top) && len(unusual(dir[len(top):])) == 0 {
+		if dir == top {
+			return top
+		}
+		dir = path.Dir(dir)
+	}
+	return dir
 }
 
 // Suggestion is a rule that would have spared questions.
