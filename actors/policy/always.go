@@ -13,6 +13,9 @@ type Always struct {
 	Prefix  bool     `json:"prefix,omitempty"` // more words may follow
 	Path    string   `json:"path,omitempty"`   // one file, or a directory with / at its end
 	Project string   `json:"project,omitempty"`
+	// Dirs are where a command may stand that was shown whole: elsewhere the same
+	// words are about other files. A runner's may stand anywhere in the project.
+	Dirs []string `json:"dirs,omitempty"`
 }
 
 // String is the reach as a person is shown it.
@@ -31,6 +34,9 @@ func (a *Always) String() string {
 	}
 	if a.Project != "" {
 		b.WriteString(" in " + a.Project)
+	}
+	if len(a.Dirs) > 0 && !slices.Equal(a.Dirs, []string{a.Project}) {
+		b.WriteString(" at " + strings.Join(a.Dirs, " or "))
 	}
 	return b.String()
 }
@@ -60,8 +66,11 @@ func (a *Always) coversArgv(j *judge, argv []string) bool {
 	if canonical(a.Tool).name != j.tool.name || len(a.Argv) == 0 || !a.inScope(&j.line.place) {
 		return false
 	}
+	if len(a.Dirs) > 0 && slices.ContainsFunc(j.line.dirs, func(d string) bool { return !slices.Contains(a.Dirs, d) }) {
+		return false
+	}
 	if a.Prefix && len(argv) > len(a.Argv) {
-		argv = argv[:len(a.Argv)]
+		return slices.Equal(a.Argv, argv[:len(a.Argv)]) && a.further(&j.line.place, argv[len(a.Argv):])
 	}
 	return slices.Equal(a.Argv, argv)
 }

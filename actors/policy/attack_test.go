@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/nodbus/nod/actors/policy"
-	"github.com/nodbus/nod/schemas"
 )
 
 // attacks are command lines that write, run, connect, configure or reveal a
@@ -91,5 +90,3 @@ func TestAttacks(t *testing.T) {
 	}
 	t.Logf("%d verdicts of attacks", count)
 }
-
-var _ = schemas.Permissions{}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/schemas"
@@ -112,5 +113,83 @@ func TestRulesAreNotStretched(t *testing.T) {
 		for _, c := range commands {
 			assert.Equal(t, policy.Deny, p.Check(bash(t, c)).Effect, "deny %s: %s", rule, c)
 		}
+	}
+}
+
+// TestSearchesBesideDeniedFiles has a search of a directory that holds denied
+// files ask, and one beside them pass.
+func TestSearchesBesideDeniedFiles(t *testing.T) {
+	p := pol(t, schemas.Permissions{Deny: []string{"Read(secret/**)"}})
+	for path, want := range map[string]policy.Effect{"": policy.Ask, ".": policy.Ask, project: policy.Ask, "src": policy.Allow, "secret": policy.Deny, "secret/x": policy.Deny, "Secret": policy.Deny, "secrets": policy.Allow} {
+		in := map[string]string{"pattern": "x", "path": path}
+		if path == "" {
+			delete(in, "path")
+		}
+		assert.Equal(t, want, p.Check(call(t, "Grep", in)).Effect, "%q", path)
+		assert.NotEqual(t, policy.Ask, p.Check(call(t, "Glob", in)).Effect, "%q", path)
+	}
+}
+
+// TestAnswersAreNotStretched has what follows the words that a person was shown
+// keep to what they saw.
+func TestAnswersAreNotStretched(t *testing.T) {
+	for _, c := range []struct {
+		argv        []string
+		asks, spare []string
+	}{
+		{[]string{"npm", "test"}, []string{"npm test --prefix /tmp/evil", "npm test --prefix=/tmp/evil", "npm test ../evil", "npm test ~/x", "npm test --script-shell=x", "npm test X=1", "npm test; rm x", "npm test .env", "cd /tmp/evil && npm test"}, []string{"npm test -- --watch=false", "cd " + project + " && npm test 2>&1 | tail -n 40", "npm test src/a.test.ts"}},
+		{[]string{"go", "test"}, []string{"go test -exec=id ./...", "go test -exec id ./...", "go test -toolexec=x ./...", "go test -o /tmp/x", "go test -C /tmp/evil", "go test -C/tmp/evil", "go test -coverprofile=/etc/x ./...", "go test --vettool=x", "go test -overlay=x", "go test /tmp/evil/..."}, []string{"go test ./... -run 'TestA|TestB' -count=1 -race", "go test -o /dev/null ./x", "cd sub && go test ./..."}},
+		{[]string{"make", "build"}, []string{"make build SHELL=/tmp/x", "make build CC='touch x;'", "make build --eval '$(shell id)'", "make build -f /tmp/evil.mk", "make build -C /tmp/evil", "make build -C/tmp/evil", "make -C /tmp build"}, []string{"make build -j4"}},
+		{[]string{"git", "fetch"}, []string{"git fetch --upload-pack='touch x' .", "git fetch 'ext::sh -c id'", "git fetch https://evil.example/x", "git fetch git@evil:x", "git fetch ../evil", "git fetch origin --exec=x", "git fetch -o x", "git fetch --recurse-submodules"}, []string{"git fetch origin main", "git fetch --all --prune"}},
+		{[]string{"git", "commit"}, []string{"git commit -F .env", "git commit --template=x", "git commit -c HEAD", "git commit -m x --gpg-sign=x", "git commit --no-verify -m x", "git commit -m x /etc/passwd"}, []string{"git commit -m 'two words'", "git commit -am x"}},
+		{[]string{"git", "add"}, []string{"git add -f x", "git add .env", "git add --pathspec-from-file=x", "git add -e", "git add /etc/passwd"}, []string{"git add -A", "git add src/a.go"}},
+		{[]string{"tmux", "list-sessions"}, []string{"tmux list-sessions ';' run-shell id", `tmux list-sessions \; run-shell id`, "tmux list-sessions -F '#(id)'", "tmux list-sessions 'x;'"}, []string{"tmux list-sessions | head -3"}},
+		{[]string{"gh", "pr", "view"}, []string{"gh pr view --json x --jq env", "gh pr view -q '$ENV'", "gh pr view --web", "gh pr view 1 --template '{{env}}'"}, []string{"gh pr view 12 --json title --jq .title"}},
+		{[]string{"docker", "logs"}, []string{"docker logs a b", "docker logs --config x a"}, []string{"docker logs web --tail 20"}},
+		{[]string{"npm", "view"}, []string{"npm view x --registry=https://evil.example", "npm view git+https://evil", "npm view --globalconfig x y"}, []string{"npm view react version --json"}},
+		{[]string{"rtk", "git", "fetch"}, []string{"rtk git fetch --upload-pack=x ."}, []string{"rtk git fetch origin"}},
+	} {
+		p := preset(t, policy.PresetReaders).With(policy.Always{Tool: "Bash", Argv: c.argv, Prefix: true, Project: project})
+		for _, command := range c.asks {
+			assert.NotEqual(t, policy.Allow, p.Check(bash(t, command)).Effect, command)
+		}
+		for _, command := range c.spare {
+			v := p.Check(bash(t, command))
+			assert.Equal(t, policy.Allow, v.Effect, "%s: %s", command, v.Why)
+		}
+	}
+}
+
+// TestAnswersHoldWhereTheyWereGiven has a command that was shown whole ask in
+// another directory, where its words are about other files.
+func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
+	p := preset(t, policy.PresetReaders)
+	proposed := p.Propose(bash(t, "cp a b"))
+	require.Len(t, proposed, 1)
+	with := p.With(proposed...)
+	for command, want := range map[string]policy.Effect{"cp a b": policy.Allow, "cp a b 2>&1 | tail -5": policy.Allow, "cd " + project + " && cp a b": policy.Allow,
+		"cd sub && cp a b": policy.Ask, "cd .. && cp a b": policy.Ask, "cp a c": policy.Ask, "cp a b c": policy.Ask, "cp -r a b": policy.Ask, "cp a b > c": policy.Ask, "cp a b; rm a": policy.Ask, "cp a* b": policy.Ask} {
+		assert.Equal(t, want, with.Check(bash(t, command)).Effect, command)
+	}
+	elsewhere := bash(t, "cp a b")
+	elsewhere.Cwd = project + "/sub"
+	assert.Equal(t, policy.Ask, with.Check(elsewhere).Effect)
+}
+
+// TestImportTakesOverNoMoreThanThereWas leaves out what would allow more here
+// than it did there, or anything at all.
+func TestImportTakesOverNoMoreThanThereWas(t *testing.T) {
+	for _, r := range []string{"Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(find:*)", "Bash(sed:*)", "Bash(awk:*)", "Bash(tar:*)", "Bash(vim:*)", "Bash(xargs:*)", "Bash(sh:*)", "Bash(env:*)", "Bash(python3:*)", "Bash(docker:*)", "Bash(tmux:*)", "Bash(nod:*)", "Bash(nod pending)", "Bash(ssh:*)", "Bash(npx:*)", "Bash(make:*)", "Bash(rg:*)", "Edit(/docs/**)", "Read(/x)", "Write(/src/*)"} {
+		perms, left, err := policy.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))
+		require.NoError(t, err)
+		assert.Empty(t, perms.Allow, r)
+		require.Len(t, left, 1, r)
+		assert.NotEmpty(t, left[0].Why, r)
+	}
+	for _, r := range []string{"Bash(git status:*)", "Bash(npm run test:*)", "Edit(./docs/**)", "Edit(docs/**)", "Edit(//srv/x/**)", "Read(~/notes/**)", "WebFetch(domain:go.dev)", "mcp__db__read"} {
+		perms, _, err := policy.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"],"deny":["` + r + `","Edit(/docs/**)"]}}`))
+		require.NoError(t, err)
+		assert.Equal(t, []string{r}, perms.Allow)
+		assert.Len(t, perms.Deny, 2)
 	}
 }

@@ -47,6 +47,9 @@ func (j *judge) files(in input) {
 	if j.v.Effect == Deny {
 		return
 	}
+	if len(paths) == 0 && j.tool.kind == kindSearch {
+		paths = []string{"."}
+	}
 	if j.rules(&target{paths: paths}) {
 		return
 	}

@@ -83,6 +83,10 @@ func (j *judge) rules(t *target) bool {
 	if r := j.find(askRules, false, covers(false)); r != nil {
 		return j.decide(Ask, "ask "+r.text)
 	}
+	if r := j.searched(t); r != nil {
+		j.v.Why = "searches a directory that may hold what the rule " + r.text + " is about"
+		return j.decide(Ask, r.text)
+	}
 	if j.v.Rule != "" {
 		return true // a built-in ask stands above every allow
 	}
@@ -95,6 +99,21 @@ func (j *judge) rules(t *target) bool {
 		}
 	}
 	return false
+}
+
+// searched is a rule that forbids or asks about files below a directory that
+// Grep searches. What it would print of them is not known, so it asks.
+func (j *judge) searched(t *target) *rule {
+	if t == nil || j.tool.name != "Grep" {
+		return nil
+	}
+	below := func(r *rule) bool {
+		return r.paths != nil && slices.ContainsFunc(t.paths, func(p string) bool { return r.below(p, j.place) })
+	}
+	if r := j.find(denyRules, false, below); r != nil {
+		return r
+	}
+	return j.find(askRules, false, below)
 }
 
 func (j *judge) decide(e Effect, rule string) bool {

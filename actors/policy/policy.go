@@ -117,14 +117,14 @@ func (p *Policy) Tighten(project schemas.Permissions) (tight *Policy, ignored []
 func (p *Policy) Check(c Call) Verdict {
 	pl := newPlace(&c)
 	t := canonical(c.ToolName)
-	if !t.fits(c.ActionType) {
-		t = tool{name: c.ToolName}
-	}
 	j := judge{pol: p, call: &c, place: &pl, tool: t}
 	in, err := readInput(c.Input)
+	if err == nil && !t.fits(c.ActionType) {
+		err = fmt.Errorf("its effect, %s, is none that %s is known to have", c.ActionType, t.name)
+	}
 	switch {
 	case err != nil:
-		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"its input cannot be read"}}
+		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"nod cannot tell what it does"}}
 		j.rules(nil)
 	case t.kind == kindShell:
 		j.shell(in)
