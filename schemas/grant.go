@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,6 +25,9 @@ type Always struct {
 	Prefix  bool     `json:"prefix,omitempty"` // more words may follow
 	Path    string   `json:"path,omitempty"`   // one file, or a directory with / at its end
 	Project string   `json:"project,omitempty"`
+	// Dirs are where a command may stand that was shown whole: elsewhere the same
+	// words are about other files. A runner's may stand anywhere in the project.
+	Dirs []string `json:"dirs,omitempty"`
 }
 
 // String is the reach as a person is shown it.
@@ -42,6 +46,9 @@ func (a *Always) String() string {
 	}
 	if a.Project != "" {
 		b.WriteString(" in " + a.Project)
+	}
+	if len(a.Dirs) > 0 && !slices.Equal(a.Dirs, []string{a.Project}) {
+		b.WriteString(" at " + strings.Join(a.Dirs, " or "))
 	}
 	return b.String()
 }

@@ -35,15 +35,19 @@ func coversArgv(a *Always, j *judge, argv []string) bool {
 	if canonical(a.Tool).name != j.tool.name || len(a.Argv) == 0 || !inScope(a, &j.line.place) {
 		return false
 	}
+	if len(a.Dirs) > 0 && slices.ContainsFunc(j.line.dirs, func(d string) bool { return !slices.Contains(a.Dirs, d) }) {
+		return false
+	}
 	if a.Prefix && len(argv) > len(a.Argv) {
-		argv = argv[:len(a.Argv)]
+		return slices.Equal(a.Argv, argv[:len(a.Argv)]) && further(a, &j.line.place, argv[len(a.Argv):])
 	}
 	return slices.Equal(a.Argv, argv)
 }
 
 // coversTool reports whether the grant holds a call that is no command.
 func coversTool(a *Always, j *judge, t *target) bool {
-	if canonical(a.Tool).name != j.tool.name || len(a.Argv) > 0 || j.tool.kind == kindShell || !inScope(a, j.place) {
+	// What of the web asks does so for its address, which no grant holds.
+	if canonical(a.Tool).name != j.tool.name || len(a.Argv) > 0 || j.tool.kind == kindShell || j.tool.kind == kindWeb || !inScope(a, j.place) {
 		return false
 	}
 	if a.Path == "" {
@@ -51,7 +55,7 @@ func coversTool(a *Always, j *judge, t *target) bool {
 	}
 	for _, p := range t.paths {
 		for _, full := range j.place.resolve(p) {
-			if dir, ok := strings.CutSuffix(a.Path, "/"); ok && (!within(full, dir) || fixedNames.has(full[len(dir):], true)) || !ok && full != a.Path {
+			if dir, ok := strings.CutSuffix(a.Path, "/"); ok && (!within(full, dir) || len(unusual(full[len(dir):])) > 0) || !ok && full != a.Path {
 				return false
 			}
 		}

@@ -105,7 +105,7 @@ func (j *judge) pathRule() string {
 // allowedParts is the rule that allows the line: every part must be harmless
 // or covered, alone and whole, and nothing around the parts may do more.
 func (j *judge) allowedParts() string {
-	if !j.mayAllow() || j.line.notes || j.line.why != "" || len(j.line.parts) == 0 || !j.line.standsInProject() && len(j.line.dirs) > 1 {
+	if !j.mayAllow() || j.line.notes || j.line.why != "" || len(j.line.parts) == 0 || !j.line.standsInProject() {
 		return ""
 	}
 	found := ""

@@ -217,11 +217,13 @@ func (f *facts) covered(r *rule) bool {
 		return true
 	}
 	for _, argv := range f.argvs {
-		if r.coversArgv(argv, false) {
+		if r.coversArgv(argv, false) || r.coversArgv(append([]string{base(argv[0])}, argv[1:]...), false) {
 			return true
 		}
-		if b := base(argv[0]); b != argv[0] {
-			if r.coversArgv(append([]string{b}, argv[1:]...), false) {
+		// git -C DIR push is a push: flags before a subcommand are left out,
+		// with the words that may be their values.
+		for i := 1; i < len(argv) && i < 12 && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
+			if r.coversArgv(append([]string{base(argv[0])}, argv[i+1:]...), false) {
 				return true
 			}
 		}

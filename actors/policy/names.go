@@ -21,7 +21,13 @@ type names struct {
 
 func compileNames(lists ...[]string) *names {
 	n := &names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
-	for _, p := range slices.Concat(lists...) {
+	all := slices.Concat(lists...)
+	for _, p := range all { // macOS keeps these directories below /private
+		if strings.HasPrefix(p, "/etc/") || strings.HasPrefix(p, "/var/") || strings.HasPrefix(p, "/tmp/") {
+			all = append(all, "/private"+p)
+		}
+	}
+	for _, p := range all {
 		segs := strings.Split(p, "/")
 		switch last := p[len(p)-1]; {
 		case len(segs) > 1:
@@ -76,7 +82,7 @@ func (n *names) matchWild(s string) bool {
 	for _, w := range n.wild {
 		switch {
 		case w[0] == '*':
-			if strings.HasSuffix(s, w[1:]) {
+			if strings.HasSuffix(s, w[1:]) || strings.IndexByte(w[1:], '*') >= 0 && match(w, s) {
 				return true
 			}
 		case w[0] == s[0] && match(w, s):

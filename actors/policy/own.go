@@ -125,11 +125,18 @@ func spellsOwn(pol *Policy, p string) bool {
 	return pol.own.has(p, true)
 }
 
-// pieces are p and what stands between the signs that may start a path in it,
-// as in dd of=FILE.
+// pieces are p and what stands between the signs that may start or end a path
+// in it, as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
 func pieces(p string) []string {
-	if !strings.ContainsAny(p, "=:") {
-		return []string{p}
+	out := []string{p}
+	if !strings.ContainsAny(p, "=:@,") {
+		return out
 	}
-	return append([]string{p}, strings.FieldsFunc(p, func(r rune) bool { return r == '=' || r == ':' })...)
+	for piece := range strings.FieldsFuncSeq(p, func(r rune) bool { return strings.ContainsRune("=:@,", r) }) {
+		out = append(out, piece)
+		if before, after, ok := strings.Cut(piece, ".."); ok {
+			out = append(out, before, after)
+		}
+	}
+	return out
 }

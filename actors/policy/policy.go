@@ -119,9 +119,12 @@ func (p *Policy) Check(c Call) Verdict {
 	t := canonical(c.ToolName)
 	j := judge{pol: p, call: &c, place: &pl, tool: t}
 	in, err := readInput(c.Input)
+	if err == nil && !t.fits(c.ActionType) {
+		err = fmt.Errorf("its effect, %s, is none that %s is known to have", c.ActionType, t.name)
+	}
 	switch {
 	case err != nil:
-		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"its input cannot be read"}}
+		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"nod cannot tell what it does"}}
 		j.rules(nil)
 	case t.kind == kindShell:
 		j.shell(in)

@@ -164,6 +164,19 @@ func (r *rule) coversTool(t tool, strict bool) bool {
 	return r.tool == "Read" && t.kind == kindSearch || r.tool == "Edit" && t.kind == kindEdit
 }
 
+// base is where the rule's paths begin, and whether that is known.
+func (r *rule) base(pl *place) (string, bool) {
+	switch {
+	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
+		return "", true
+	case r.root == '/':
+		return "/", true
+	case r.root == '~':
+		return pl.home, pl.home != ""
+	}
+	return pl.project, pl.project != ""
+}
+
 // coversPath reports whether p matches. For an allow rule it must match whole
 // and may hold no wildcard; otherwise a match of some path that p may stand
 // for, or of a directory above it, is enough.
@@ -171,19 +184,8 @@ func (r *rule) coversPath(p string, pl *place, allow bool) bool {
 	if r.paths == nil {
 		return true
 	}
-	var base string
-	switch r.root {
-	case '/':
-		base = "/"
-		if len(r.paths[0]) == 2 && r.paths[0][1] == ':' {
-			base = ""
-		}
-	case '~':
-		base = pl.home
-	default:
-		base = pl.project
-	}
-	if base == "" && r.root != '/' {
+	base, known := r.base(pl)
+	if !known {
 		return !allow && r.loose(p, pl)
 	}
 	all := pl.resolve(p)
@@ -204,6 +206,35 @@ func (r *rule) coversPath(p string, pl *place, allow bool) bool {
 		}
 	}
 	return allow
+}
+
+// below reports whether files that the rule is about may lie below p.
+func (r *rule) below(p string, pl *place) bool {
+	start, known := r.base(pl)
+	if r.root == '*' || !known {
+		return true
+	}
+	for _, seg := range r.paths {
+		if isGlob(seg) {
+			break
+		}
+		start = path.Join(start, seg)
+	}
+	all := pl.resolve(p)
+	return len(all) == 0 || slices.ContainsFunc(all, func(full string) bool { return within(strings.ToLower(start), strings.ToLower(full)) })
+}
+
+// spellsOut reports whether the rule names what is unusual about p: a rule for
+// every file is not meant for hooks and settings.
+func (r *rule) spellsOut(p string, pl *place) bool {
+	for _, full := range pl.resolve(p) {
+		for _, seg := range unusual(pl.inside(full)) {
+			if !slices.ContainsFunc(r.paths, func(own string) bool { return strings.EqualFold(own, seg) }) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // loose compares a path of an unknown place by its end alone.
@@ -273,6 +304,9 @@ func (r *rule) coversURL(raw string, allow bool) bool {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return !allow
+	}
+	if allow && (u.User != nil || u.Scheme != "https" && u.Scheme != "http") {
+		return false
 	}
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if rest, ok := strings.CutPrefix(r.domain, "*."); ok {

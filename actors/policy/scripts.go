@@ -92,8 +92,11 @@ func checkGrep(s *scope, a *args) string {
 	}
 	included := false
 	for _, f := range a.flags {
-		if f.name == "include" {
-			if included = true; s.pol.secret(f.value, &place{}, true) {
+		switch {
+		case f.name == "exclude" && !included:
+			return "lets in every file but the excluded ones: put --include first"
+		case f.name == "include":
+			if included = true; s.pol.secretFilter(f.value, true) {
 				return "searches files that may hold secrets"
 			}
 		}
@@ -131,7 +134,7 @@ func checkRg(s *scope, a *args) string {
 			return "searches a home directory"
 		}
 	}
-	names := a.has("files", "l", "files-with-matches", "files-without-match", "c", "count", "count-matches", "q", "quiet", "type-list")
+	names := !a.has("json") && a.has("files", "l", "files-with-matches", "files-without-match", "c", "count", "count-matches", "q", "quiet", "type-list")
 	for _, f := range a.flags {
 		switch f.name {
 		case ".", "hidden", "u", "unrestricted", "no-ignore", "no-ignore-vcs", "no-ignore-parent", "L", "follow":
@@ -139,7 +142,7 @@ func checkRg(s *scope, a *args) string {
 				return "searches hidden or ignored files, in which secrets lie"
 			}
 		case "g", "glob", "iglob":
-			if !names && !strings.HasPrefix(f.value, "!") && !sourceGlob(f.value) && s.pol.secret(f.value, &place{}, true) {
+			if !names && !strings.HasPrefix(f.value, "!") && s.pol.secretFilter(f.value, true) {
 				return "searches files that may hold secrets"
 			}
 		}
