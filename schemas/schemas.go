@@ -22,6 +22,10 @@ const (
 	MaxAwaited      = 500       // requests named by one await
 	// MaxSettingsBytes is the longest settings.json.
 	MaxSettingsBytes = 256 << 10
+	// MaxPath is how many characters the path of a permission may have.
+	MaxPath = 4096
+	// MaxDirs is how many directories a session may hold of each sort.
+	MaxDirs = 256
 	// MaxDepth is how deep a request or an answer may nest: what nod wraps
 	// around them must still be readable.
 	MaxDepth = 100

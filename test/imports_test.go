@@ -97,6 +97,7 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"mvdan.cc/sh":                           {"actors/policy"},
 		"github.com/santhosh-tekuri/jsonschema": {"schemas"},
 		"github.com/alecthomas/kong":            {"cmd/..."},
+		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 	}
 	for _, p := range packages(t) {
 		for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {

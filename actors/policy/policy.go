@@ -1,10 +1,11 @@
 // Package policy decides, without I/O and without state, what needs asking: a
-// tool call goes in, a verdict comes out, always the same one.
+// tool call goes in, a verdict comes out, always the same one. It also says
+// what a session's permissions cover.
 //
 // Rules are tried deny, then ask, then allow, over all layers that match; only
 // where none matches does the preset decide. Whatever the package does not
 // know, it asks. Paths are compared as they are written: a symbolic link is
-// not followed.
+// not followed. (Permissions are about true paths: see OnDisk.)
 package policy
 
 import (
