@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -189,12 +190,16 @@ func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
 
 // Watch calls changed whenever something in the bucket may have changed, until
 // ctx ends. It may miss a change while the bus is away: read now and then.
-func (b *Bucket) Watch(ctx context.Context, changed func()) error {
+func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision uint64)) error {
 	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy, HeadersOnly: true})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", b.name, err)
 	}
-	run, err := consumer.Consume(func(jetstream.Msg) { changed() })
+	run, err := consumer.Consume(func(m jetstream.Msg) {
+		if meta, err := m.Metadata(); err == nil {
+			changed(strings.TrimPrefix(m.Subject(), b.prefix), meta.Sequence.Stream)
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", b.name, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/user"
 	"time"
 
@@ -88,10 +89,14 @@ func (n *Nod) start(ctx context.Context) error {
 			return err
 		}
 	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("find this machine's name: %w", err)
+	}
 	n.system = actors.NewSystem(o.Log)
 	n.engine, err = engine.Start(ctx, engine.Options{
 		Edge: n.edge, Store: n.store, Replicas: max(1, o.Replicas), System: n.system,
-		Version: o.Version, VoiceTimeout: o.VoiceTimeout, Log: o.Log,
+		Version: o.Version, Host: host, VoiceTimeout: o.VoiceTimeout, Log: o.Log,
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,14 @@
 package schemas
 
-import "fmt"
+import (
+	"fmt"
+	"regexp"
+)
+
+// tagPattern is what the JSON Schemas say of tags.
+var tagPattern = regexp.MustCompile(`^@(network|(read|write):[^\x00-\x1f\x7f]+)$`)
+
+const tagWords = "@read:<path>, @write:<path> or @network, without control characters"
 
 // The rules of each noun that its JSON Schema does not say.
 
@@ -8,8 +16,12 @@ func (r *Request) check() error {
 	if r.Kind == KindToolCall && r.ToolName == "" {
 		return invalid("tool_name", "is missing; kind tool_call needs it")
 	}
-	if r.Kind == KindPermission && len(r.Permissions) == 0 {
-		return invalid("permissions", "is empty; kind permission needs at least one tag")
+	if r.Kind != KindPermission { // whose tags are checked in their turn, in words that agents know
+		for i, tag := range r.Permissions {
+			if !tagPattern.MatchString(tag) {
+				return invalid(fmt.Sprintf("permissions[%d]", i), "must be %s", tagWords)
+			}
+		}
 	}
 	seen := make(map[string]bool, len(r.Options))
 	for i, o := range r.Options {

@@ -29,6 +29,10 @@ const (
 	ByAgent  ByKind = "agent"
 )
 
+// NobodyReached is the name of what ends a request for permissions that could
+// be shown to nobody.
+const NobodyReached = "nobody reached"
+
 // By says who decided. Name is the approver's name or the rule.
 type By struct {
 	Kind      ByKind `json:"kind"`

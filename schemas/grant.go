@@ -67,18 +67,20 @@ func quoteArgv(argv []string) string {
 // plainBytes mean themselves to every shell where they do not begin a word.
 const plainBytes = "=abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:@_"
 
-// Reach is what one answer would allow from then on: all its rules together.
+// Reach is what one answer would allow from then on: all its rules together, or
+// all its permission tags.
 type Reach struct {
-	Rules []Always `json:"rules"`
+	Rules       []Always `json:"rules,omitempty"`
+	Permissions []string `json:"permissions,omitempty"`
 }
 
 // String is the reach as a person is shown it.
 func (r *Reach) String() string {
-	rules := make([]string, len(r.Rules))
+	all := slices.Clone(r.Permissions)
 	for i := range r.Rules {
-		rules[i] = r.Rules[i].String()
+		all = append(all, r.Rules[i].String())
 	}
-	return strings.Join(rules, " and ")
+	return strings.Join(all, " and ")
 }
 
 // Grant is what a person has allowed beyond one call: rules, or permission
@@ -87,7 +89,7 @@ func (r *Reach) String() string {
 type Grant struct {
 	GrantID     string   `json:"grant_id"` // the decision's, so that a grant is made once
 	Scope       Scope    `json:"scope"`
-	SessionID   string   `json:"session_id,omitempty"` // where it was asked for; it holds there alone in ScopeSession
+	SessionID   string   `json:"session_id,omitempty"` // whose it is; it holds there alone in ScopeSession
 	Agent       string   `json:"agent"`
 	Rules       []Always `json:"rules,omitempty"`
 	Permissions []string `json:"permissions,omitempty"`
@@ -106,8 +108,8 @@ func (g *Grant) Live(now time.Time) bool {
 
 // Reach is what the grant allows, for a person.
 func (g *Grant) Reach() string {
-	r := Reach{g.Rules}
-	return strings.Join(append(g.Permissions[:len(g.Permissions):len(g.Permissions)], r.String()), " ")
+	r := Reach{g.Rules, g.Permissions}
+	return r.String()
 }
 
 // Grants are those of one agent as they are stored, and a page of a listing.

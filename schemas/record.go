@@ -36,6 +36,8 @@ type Event struct {
 type Route struct {
 	Connector string `json:"connector"`
 	Recipient string `json:"recipient"`
+	// Failed: the prompt could not be shown there, for good.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // Vote is one approver's answer to a request that needs several.
@@ -66,6 +68,7 @@ type Record struct {
 	Joined         string    `json:"joined,omitempty"`   // the identical request that decides this one
 	Joiners        []string  `json:"joiners"`            // the requests that this one decides
 	Remember       []Reach   `json:"remember,omitempty"` // as every prompt shows it
+	Holder         string    `json:"holder,omitempty"`   // the session that gets what is granted
 	Decision       *Decision `json:"decision"`
 }
 

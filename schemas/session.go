@@ -21,6 +21,8 @@ type Session struct {
 	Grants    []Grant   `json:"grants,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	ActiveAt  time.Time `json:"active_at"` // to the day
+	// Revision is that of the change that this answers.
+	Revision uint64 `json:"revision,omitempty"`
 }
 
 // SessionPermissions are what a session holds. Paths are absolute and true: no

@@ -50,9 +50,29 @@ type Permissions struct {
 	// (default) or project.
 	Preset string `json:"preset,omitempty"`
 
+	// Tools say what else tools need of a session that holds permissions.
+	Tools []ToolNeeds `json:"tools,omitempty"`
+
 	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // default 60
 	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // default 7 days
 }
+
+// ToolNeeds says what a tool needs of a session that holds permissions.
+type ToolNeeds struct {
+	Name  string `json:"name"`
+	Needs Need   `json:"needs"`
+}
+
+// Need is the access that a tool needs.
+type Need string
+
+// The needs.
+const (
+	NeedsRead    Need = "read"
+	NeedsWrite   Need = "write" // and read
+	NeedsNetwork Need = "network"
+	NeedsNothing Need = "nothing" // permissions are not about this tool
+)
 
 // PolicyLayer is a set of rules for the calls that match. Deny in any layer
 // wins, then ask, then allow.

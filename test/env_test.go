@@ -115,6 +115,7 @@ func (e *env) engine(o engine.Options) *node {
 		o.Store = e.dial(roles.ID{Role: roles.EngineStore}, e.server.URL())
 		n.close = append(n.close, o.Store.Close)
 	}
+	o.Host = "devbox"
 	o.Replicas, o.System, o.Version, o.Log = 1, n.system, "0.0.0", quiet()
 	var err error
 	n.Engine, err = engine.Start(e.ctx, o)

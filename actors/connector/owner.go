@@ -30,6 +30,15 @@ const followWithin = 10 * time.Second
 // Follow waits until every live engine reports the settings revision, and
 // returns the ids of those that do not in time.
 func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string, err error) {
+	return o.follow(ctx, "settings_revision", revision)
+}
+
+// FollowSession is Follow of a session's change.
+func (o *Owner) FollowSession(ctx context.Context, s *schemas.Session) (laggards []string, err error) {
+	return o.follow(ctx, "sessions_revision", s.Revision)
+}
+
+func (o *Owner) follow(ctx context.Context, what string, revision uint64) (laggards []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, followWithin)
 	defer cancel()
 	for {
@@ -39,10 +48,8 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 		}
 		laggards = laggards[:0]
 		for _, s := range stats {
-			var data struct {
-				Revision uint64 `json:"settings_revision"`
-			}
-			if s.Into(&data) != nil || data.Revision < revision {
+			var data map[string]uint64
+			if s.Into(&data) != nil || data[what] < revision {
 				laggards = append(laggards, s.ID)
 			}
 		}
@@ -50,7 +57,7 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 		case len(stats) > 0 && len(laggards) == 0:
 			return nil, nil
 		case ctx.Err() != nil && len(stats) == 0:
-			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine says which settings it follows: see that one is running")
+			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine says what it follows: see that one is running")
 		case ctx.Err() != nil:
 			return laggards, nil
 		}

@@ -20,7 +20,12 @@ type asked struct {
 	digest  string
 	verdict policy.Verdict
 	under   applied // the settings it is judged by
-	held    held    // read where policy alone would ask
+	held    held    // read where policy alone would ask, or the session is managed
+	// missing is what the session would need to hold; holder is the session that
+	// would get it.
+	missing []policy.Permission
+	holder  string
+	bare    bool // nod cannot say what it needs, so an answer is for once
 }
 
 func (a *asked) key() string { return a.request.Key() }
@@ -45,15 +50,15 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	if len(a.request.Options) == 0 {
 		a.request.Options = schemas.DefaultOptions()
 	}
-	if err := e.own(ctx, a.agent, a.request.SessionID, a.request.User); err != nil {
+	managed, err := e.own(ctx, a.agent, a.request.SessionID, a.request.User)
+	if err != nil {
 		return err
 	}
 	a.verdict = e.judge(a)
-	if a.verdict.Effect == policy.Ask {
-		if a.held, err = e.heldBy(ctx, a.agent, a.request.SessionID); err != nil {
+	if a.verdict.Effect == policy.Ask || managed && a.verdict.Effect == policy.Allow {
+		if err := e.hold(ctx, a); err != nil {
 			return err
 		}
-		e.remembered(a)
 	}
 	if a.request.Rejoin {
 		return e.rejoin(ctx, c, a)
@@ -78,6 +83,20 @@ func (e *Engine) judge(a *asked) policy.Verdict {
 		v.Effect = policy.Ask
 	}
 	return v
+}
+
+// hold reads what the asker holds, and has it settle what it can.
+func (e *Engine) hold(ctx context.Context, a *asked) (err error) {
+	if a.held, err = e.heldBy(ctx, a.agent, a.request.SessionID); err != nil {
+		return err
+	}
+	switch a.request.Kind {
+	case schemas.KindToolCall:
+		e.weigh(a)
+	case schemas.KindPermission:
+		return e.permission(ctx, a)
+	}
+	return nil
 }
 
 // callOf is the request as policy sees it.
@@ -238,9 +257,7 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	if rec.Routes, err = e.routes(ctx, a.under.settings); err != nil {
 		return err
 	}
-	if a.request.Kind == schemas.KindToolCall {
-		rec.Remember = a.under.policy.Remember(callOf(a))
-	}
+	rec.Remember, rec.Holder = a.remember(), a.holder
 	var timeout time.Duration
 	rec.Tier, timeout = e.tier(a)
 	rec.Deadline, rec.TimeoutSeconds = now.Add(timeout).Truncate(time.Millisecond), int(timeout/time.Second)

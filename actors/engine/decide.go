@@ -202,7 +202,7 @@ func (e *Engine) withdraw(ctx context.Context, c *bus.Call) error {
 	if w.SessionID != c.Tokens[1] || w.PendingID != c.Tokens[2] {
 		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
 	}
-	if err := e.own(ctx, agent, w.SessionID, ""); err != nil {
+	if _, err := e.own(ctx, agent, w.SessionID, ""); err != nil {
 		return err
 	}
 	entry, err := e.store.Records.Get(ctx, key)

@@ -26,6 +26,9 @@ type Options struct {
 	Replicas    int
 	System      *actors.System
 	Version     string
+	// Host is this machine's name, as requests made on it say it: of their files
+	// links are followed.
+	Host string
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
 	// Lease is how long a client or a worker counts as there after it last said
@@ -103,9 +106,13 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 func (e *Engine) run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
-	if err := e.store.Settings.Watch(background, e.settingsChanged); err != nil {
+	if err := e.store.Settings.Watch(background, func(string, uint64) { e.settingsChanged() }); err != nil {
 		return err
 	}
+	if err := e.store.Sessions.Watch(background, e.owners.changed); err != nil {
+		return err
+	}
+	e.stop = append(e.stop, e.Store.OnReconnect(e.owners.missed))
 	if err := e.readSettings(ctx); err != nil { // what changed before the watch was there
 		return err
 	}
@@ -172,7 +179,7 @@ func (e *Engine) halt(ctx context.Context) error {
 
 // stats are added to the service's statistics.
 func (e *Engine) stats() any {
-	return map[string]any{"settings_revision": e.settings.now().revision}
+	return map[string]any{"settings_revision": e.settings.now().revision, "sessions_revision": e.owners.newest()}
 }
 
 // endpoints are the subjects that an engine answers.

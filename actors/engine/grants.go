@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -55,27 +54,17 @@ func live(grants []schemas.Grant, now time.Time) []schemas.Grant {
 	return slices.DeleteFunc(grants, func(g schemas.Grant) bool { return !g.Live(now) })
 }
 
-// remembered has what was allowed before settle what policy would ask.
-func (e *Engine) remembered(a *asked) {
-	var rules []schemas.Always
-	for _, g := range a.held.grants {
-		rules = append(rules, g.Rules...)
-	}
-	if len(rules) == 0 || a.request.Kind != schemas.KindToolCall || time.Since(a.under.read) >= staleAfter {
-		return
-	}
-	if v := a.under.policy.With(rules...).Check(callOf(a)); v.Effect == policy.Allow {
-		a.verdict = v
-	}
-}
-
 // grant is what an answer allows beyond the call it is about, or nil.
 func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.Grant, error) {
-	if a.Scope == "" || a.Scope == schemas.ScopeOnce || d.Outcome != schemas.Allowed {
+	scope := a.Scope
+	if r.Kind == schemas.KindPermission && (scope == "" || scope == schemas.ScopeOnce) {
+		scope = schemas.ScopeSession // what is asked for is to hold it
+	}
+	if scope == "" || scope == schemas.ScopeOnce || d.Outcome != schemas.Allowed {
 		return nil, nil
 	}
 	g := &schemas.Grant{
-		GrantID: d.DecisionID, Scope: a.Scope, SessionID: r.SessionID, Agent: entry.Record.Agent,
+		GrantID: d.DecisionID, Scope: scope, SessionID: cmp.Or(entry.Record.Holder, r.SessionID), Agent: entry.Record.Agent,
 		By: d.By, CreatedAt: d.DecidedAt,
 	}
 	if a.ForSeconds > 0 {
@@ -87,7 +76,7 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	case a.Reach >= len(reaches):
 		return nil, schemas.Errorf(schemas.CodeValidation, "reach: there are %d to choose from, counted from 0", len(reaches))
 	default:
-		g.Rules = reaches[a.Reach].Rules
+		g.Rules, g.Permissions = reaches[a.Reach].Rules, reaches[a.Reach].Permissions
 	}
 	return g, nil
 }

@@ -84,7 +84,7 @@ func (e *Engine) view(p schemas.Prompt) error {
 // carry queues a prompt for each recipient of a carrier.
 func (e *Engine) carry(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	for _, r := range rec.Routes {
-		if schemas.Inbox(r.Connector) {
+		if schemas.Inbox(r.Connector) || r.Failed {
 			continue
 		}
 		p := prompt

@@ -21,7 +21,8 @@ type applied struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
-	read     time.Time // when they were last known to be the newest
+	needs    map[string]policy.Access // what tools need of permissions
+	read     time.Time                // when they were last known to be the newest
 }
 
 // settings hold what is in force on this engine.
@@ -63,7 +64,7 @@ func (e *Engine) readSettings(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the stored settings (revision %d) are not valid: %w", revision, err)
 	}
-	e.settings.current.CompareAndSwap(old, &applied{revision, s, p, read})
+	e.settings.current.CompareAndSwap(old, &applied{revision, s, p, needsOf(s), read})
 	return nil
 }
 

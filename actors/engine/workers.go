@@ -110,6 +110,16 @@ func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
 	kind, text := "shown", "The question is shown on "+c.Tokens[0]+"."
 	if d.State != schemas.DeliveryShown {
 		kind, text = "undeliverable", "The question could not be shown on "+c.Tokens[0]+": "+d.Reason
+		var last bool
+		if entry, last, err = e.failed(ctx, entry, c.Tokens[0], d.Recipient); err != nil {
+			return err
+		}
+		if last {
+			text = "Nobody could be shown the question: " + d.Reason
+			if err := e.unreachable(ctx, entry, d.Reason); err != nil {
+				return err
+			}
+		}
 	}
 	notice := schemas.Notice{Type: schemas.TypeNotice, SessionID: d.SessionID, PendingID: d.PendingID, Kind: kind, Text: text}
 	if err := e.Edge.Publish(schemas.NoticeSubject(entry.Record.Agent, d.SessionID), notice); err != nil {

@@ -40,11 +40,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 		{Label: "Wants", Lines: lines(wants(&p.Request), claim("tool", p.Request.ToolName), claim("titled", p.Request.Title))},
 		{Label: "Risk", Lines: risk(p)},
 	}
-	if len(p.Request.Permissions) > 0 {
-		var tags []string
-		for _, tag := range p.Request.Permissions {
-			tags = append(tags, Line(tag))
-		}
+	if tags := asked(p); len(tags) > 0 {
 		parts = append(parts, Part{Label: "Permissions", Quote: true, Lines: tags})
 	}
 	parts = append(parts, details...)
@@ -60,7 +56,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 	}
 	return append(parts,
 		Part{Label: "Expires", Lines: expiry(p, now)},
-		Part{Label: "Answers", Lines: append(answers(p.Request.Options), remember(p.Remember)...)})
+		Part{Label: "Answers", Lines: append(answers(p.Request.Options), remember(p)...)})
 }
 
 // Brief is what a channel shows of a prompt that does not fit there whole: a
@@ -178,12 +174,29 @@ func answers(options []schemas.Option) []string {
 
 // remember says what an answer beyond once would allow, by the number that
 // chooses it.
-func remember(reaches []schemas.Reach) []string {
+func remember(p *schemas.Prompt) []string {
+	if p.Request.Kind == schemas.KindPermission {
+		return nil // every allow of it is from now on
+	}
 	var all []string
-	for i := range reaches {
-		all = append(all, fmt.Sprintf("from now on, %d: %s", i+1, Line(reaches[i].String())))
+	for i := range p.Remember {
+		all = append(all, fmt.Sprintf("from now on, %d: %s", i+1, Line(p.Remember[i].String())))
 	}
 	return all
+}
+
+// asked are the permissions that would be granted: of those that were asked
+// for the ones that are not held yet.
+func asked(p *schemas.Prompt) []string {
+	all := p.Request.Permissions
+	if p.Request.Kind == schemas.KindPermission && len(p.Remember) > 0 {
+		all = p.Remember[0].Permissions
+	}
+	var shown []string
+	for _, tag := range all {
+		shown = append(shown, Line(tag))
+	}
+	return shown
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
