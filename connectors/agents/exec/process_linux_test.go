@@ -223,4 +223,3 @@ func (p *place) tries(scope schemas.SessionPermissions, what string, args ...str
 	}
 	return string(out)
 }
-
