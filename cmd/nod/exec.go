@@ -24,7 +24,8 @@ func (execCmd) Help() string {
 	return "The command may use the session's working directory and what --permission names of what the session holds, and nothing else of it. " +
 		"It starts where it is called, or in the working directory where that is out of reach. " +
 		"Where it was not run, the exit code is 125, or 126 and 127 as in a shell. To run programs it may also read, where they are there: " +
-		strings.Join(exec.SystemPaths(), " ") + "; and read and write: " + strings.Join(exec.SystemDevices(), " ") + "."
+		strings.Join(exec.SystemPaths(), " ") + "; and read and write: " + strings.Join(exec.SystemDevices(), " ") +
+		". What a program keeps in the home directory (git: ~/.gitconfig) must be named, or the program told to do without."
 }
 
 // Run becomes the command. It returns only where that was not possible, with
