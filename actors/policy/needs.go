@@ -40,10 +40,10 @@ func DefaultNeeds() map[string]Access {
 	return needs
 }
 
-// ToolNeeds are the permissions, at least one, without which a tool's call
-// does not do what it says; details are its input, with the host's cwd. A tool
-// that is not in needs is ErrOtherTool. Every other error says why it cannot
-// be told what the call needs, and then a person must be asked.
+// ToolNeeds are the permissions that a tool's call needs, one or more, their
+// links not resolved; details are its input, with the host's cwd. A tool that is
+// not in needs is ErrOtherTool. Every other error says why it cannot be told
+// what the call needs, and then a person must be asked.
 func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([]Permission, error) {
 	access, ok := needs[name]
 	if !ok {
@@ -118,7 +118,10 @@ func (in input) needed(t tool, access Access) ([]string, error) {
 	if t.name != "Glob" {
 		return paths, nil
 	}
-	pattern, _ := in.text("pattern")
+	pattern, ok := in.text("pattern")
+	if !ok && in["pattern"] != nil {
+		return nil, errors.New("its pattern cannot be told")
+	}
 	return globPaths(paths, pattern)
 }
 
@@ -127,7 +130,8 @@ func (in input) hasAny(keys ...string) bool {
 }
 
 // globPaths are the directories that a search for pattern begins in: dirs, or
-// where the pattern leads out of them.
+// where the pattern leads out of them. (A wildcard may yet tell the names, not
+// what is in them, of files that a link in there leads to.)
 func globPaths(dirs []string, pattern string) ([]string, error) {
 	dirs = slices.Clone(dirs)
 	fixed := pattern[:strings.IndexAny(pattern+"*", `*?[{\`)]

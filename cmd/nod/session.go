@@ -127,7 +127,7 @@ func trueDirs(flag string, paths []string) ([]string, error) {
 	dirs := []string{}
 	for _, p := range slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == "" }) {
 		if strings.HasPrefix(p, "~") {
-			return nil, fmt.Errorf("%s %q: Path must be absolute.", flag, p)
+			return nil, fmt.Errorf("%s %q: %w", flag, p, policy.CheckPath(p))
 		}
 		if !strings.HasPrefix(p, "/") {
 			cwd, err := os.Getwd()
