@@ -21,7 +21,7 @@ type Session struct {
 	Grants    []Grant   `json:"grants,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	ActiveAt  time.Time `json:"active_at"` // to the day
-	// Revision is that of the change that this answers.
+	// Revision is the stored session's, where this answers a query or a change.
 	Revision uint64 `json:"revision,omitempty"`
 }
 

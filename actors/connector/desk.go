@@ -47,6 +47,13 @@ func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, 
 	return prompts, nil
 }
 
+// Session returns one session.
+func (d *Desk) Session(ctx context.Context, id string) (schemas.Session, error) {
+	var s schemas.Session
+	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QuerySession), schemas.Query{Type: schemas.TypeQuery, SessionID: id}, &s)
+	return s, err
+}
+
 // Show returns one request, decided or not, by its id or a unique prefix, and
 // the page it came in, which has the broker's time.
 func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {

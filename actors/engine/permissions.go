@@ -25,21 +25,7 @@ func needsOf(s *schemas.Settings) map[string]policy.Access {
 	return needs
 }
 
-// set is what the session holds: what its owner gave it, and what was granted.
-func (h *held) set() schemas.SessionPermissions {
-	var set schemas.SessionPermissions
-	if h.session.Permissions != nil {
-		set = *h.session.Permissions
-	}
-	for _, g := range h.grants {
-		for _, tag := range g.Permissions {
-			if p, err := policy.ParsePermission(tag); err == nil { // others were never granted
-				set = policy.Apply(set, p)
-			}
-		}
-	}
-	return set
-}
+func (h *held) set() schemas.SessionPermissions { return policy.Held(h.session.Permissions, h.grants) }
 
 func (h *held) managed() bool { return h.session.Permissions != nil }
 
@@ -80,9 +66,7 @@ func (e *Engine) weigh(a *asked) {
 	}
 	switch {
 	case covered:
-		for _, p := range perms {
-			rules = append(rules, schemas.Always{Tool: a.request.ToolName, Path: path.Clean(p.Path)})
-		}
+		rules = append(rules, policy.Covered(a.request.ToolName, &set, perms, e.resolver(a.request.Host))...)
 	case errors.Is(err, policy.ErrOtherTool):
 	case a.held.managed():
 		a.bare = err != nil

@@ -158,13 +158,21 @@ func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) 
 
 func (e *Engine) showSession(ctx context.Context, c *bus.Call, q *schemas.Query) error {
 	var s schemas.Session
-	_, err := e.store.Sessions.Get(ctx, sessionKey(q.SessionID), &s)
+	revision, err := e.store.Sessions.Get(ctx, sessionKey(q.SessionID), &s)
 	if errors.Is(err, bus.ErrNotFound) {
 		return schemas.Errorf(schemas.CodeNotFound, "no session %s is known", q.SessionID)
 	}
 	if err != nil {
 		return err
 	}
+	if s.Agent != "" {
+		grants, err := e.grantsUnder(ctx, agentKey(s.Agent))
+		if err != nil {
+			return err
+		}
+		s.Grants = append(s.Grants, grants...)
+	}
+	s.Grants, s.Revision = live(s.Grants, e.clock.now()), revision
 	c.Reply(s)
 	return nil
 }

@@ -3,10 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
+	"path"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -143,11 +145,11 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 		} else if err != nil {
 			return err
 		}
-		if change.TimeoutSeconds != nil {
-			s.TimeoutSeconds = *change.TimeoutSeconds
+		if err := changed(&s, &change); err != nil {
+			return err
 		}
 		s.ActiveAt = now
-		_, err = e.store.Sessions.Put(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
+		s.Revision, err = e.store.Sessions.Put(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
 		if errors.Is(err, bus.ErrMoved) {
 			continue
 		}
@@ -163,4 +165,63 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 		c.Reply(s)
 		return nil
 	}
+}
+
+// changed makes the owner's change to s.
+func changed(s *schemas.Session, change *schemas.SessionChange) error {
+	if change.TimeoutSeconds != nil {
+		s.TimeoutSeconds = *change.TimeoutSeconds
+	}
+	if change.Background != nil {
+		s.Background = *change.Background
+	}
+	if change.Unmanaged {
+		s.Permissions = nil
+	}
+	if change.Permissions == nil {
+		return nil
+	}
+	var set schemas.SessionPermissions
+	if s.Permissions != nil {
+		set = *s.Permissions
+	}
+	if dir := change.Permissions.WorkingDir; dir != nil {
+		set.WorkingDir = ""
+		if *dir != "" {
+			dirs, err := trueDirs("permissions.working_dir", []string{*dir})
+			if err != nil {
+				return err
+			}
+			set.WorkingDir = dirs[0]
+		}
+	}
+	var err error
+	if dirs := change.Permissions.ReadDirs; dirs != nil {
+		if set.ReadDirs, err = trueDirs("permissions.read_dirs", *dirs); err != nil {
+			return err
+		}
+	}
+	if dirs := change.Permissions.WriteDirs; dirs != nil {
+		if set.WriteDirs, err = trueDirs("permissions.write_dirs", *dirs); err != nil {
+			return err
+		}
+	}
+	if change.Permissions.Network != nil {
+		set.Network = *change.Permissions.Network
+	}
+	s.Permissions = &set
+	return nil
+}
+
+// trueDirs are dirs as a session holds them. That no part of one is a link is
+// the owner's to see to, whose files they are.
+func trueDirs(field string, dirs []string) ([]string, error) {
+	clean := make([]string, len(dirs))
+	for i, dir := range dirs {
+		if err := policy.CheckPath(dir); err != nil {
+			return nil, schemas.Errorf(schemas.CodeValidation, "%s: %q: %v", field, dir, err)
+		}
+		clean[i] = path.Clean(dir)
+	}
+	return clean, nil
 }

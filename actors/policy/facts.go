@@ -33,6 +33,7 @@ var wrappers = map[string]bool{
 	"builtin": true, "exec": true, "stdbuf": true, "setsid": true, "chroot": true, "unshare": true, "watch": true, "parallel": true, "busybox": true,
 	"toybox": true, "runuser": true, "su": true, "script": true, "strace": true, "ltrace": true, "flock": true, "caffeinate": true, "arch": true, "noglob": true,
 	"nocorrect": true, "then": true, "do": true, "gtimeout": true, "chronic": true, "rtk": true, "dotenv": true, "direnv": true, "find": true, "npx": true, "systemd-run": true,
+	"nod": true,
 }
 
 // interpreters take a command line as a word.

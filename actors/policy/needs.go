@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/schemas"
 )
 
 // ErrOtherTool says that permissions are not about this tool: the rules decide.
@@ -40,10 +42,10 @@ func DefaultNeeds() map[string]Access {
 	return needs
 }
 
-// ToolNeeds are the permissions, at least one, without which a tool's call
-// does not do what it says; details are its input, with the host's cwd. A tool
-// that is not in needs is ErrOtherTool. Every other error says why it cannot
-// be told what the call needs, and then a person must be asked.
+// ToolNeeds are the permissions that a tool's call needs, one or more, their
+// links not resolved; details are its input, with the host's cwd. A tool that is
+// not in needs is ErrOtherTool. Every other error says why it cannot be told
+// what the call needs, and then a person must be asked.
 func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([]Permission, error) {
 	access, ok := needs[name]
 	if !ok {
@@ -79,6 +81,29 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 	return perms, nil
 }
 
+// Covered are the remembered answers that a call stands on whose perms, as
+// ToolNeeds gave them, set holds: this tool on these files. As with every such
+// answer, rules that deny or ask stand above it, and what says which programs
+// run (.git, agents' settings) is in none: it must have been given by its name.
+func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []Always {
+	if canonical(name).kind != kindEdit {
+		return []Always{{Tool: name}}
+	}
+	var rules []Always
+	for _, p := range perms {
+		at, err := p.resolved(resolve)
+		if err != nil {
+			return nil
+		}
+		plain := func(dir string) bool { return within(at.Path, dir) && len(unusual(at.Path[len(dir):])) == 0 }
+		if !plain(set.WorkingDir) && !slices.ContainsFunc(set.WriteDirs, plain) {
+			return nil
+		}
+		rules = append(rules, Always{Tool: name, Path: path.Clean(p.Path)})
+	}
+	return rules
+}
+
 // openWeb refuses an address that is a file's.
 func (in input) openWeb() error {
 	raw, ok := in["url"]
@@ -112,7 +137,10 @@ func (in input) needed(t tool) ([]string, error) {
 	if t.name != "Glob" {
 		return paths, nil
 	}
-	pattern, _ := in.text("pattern")
+	pattern, ok := in.text("pattern")
+	if !ok && in["pattern"] != nil {
+		return nil, errors.New("its pattern cannot be told")
+	}
 	return globPaths(paths, pattern)
 }
 
@@ -121,7 +149,8 @@ func (in input) hasAny(keys ...string) bool {
 }
 
 // globPaths are the directories that a search for pattern begins in: dirs, or
-// where the pattern leads out of them.
+// where the pattern leads out of them. (A wildcard may yet tell the names, not
+// what is in them, of files that a link in there leads to.)
 func globPaths(dirs []string, pattern string) ([]string, error) {
 	dirs = slices.Clone(dirs)
 	fixed := pattern[:strings.IndexAny(pattern+"*", `*?[{\`)]

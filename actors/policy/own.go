@@ -27,6 +27,12 @@ func (f *facts) ownCommand(argv []string) {
 		i := slices.IndexFunc(argv, func(a string) bool { return strings.Contains(a, "cmd/nod") })
 		argv = argv[i:]
 	}
+	if len(argv) > 1 && argv[1] == "exec" { // it runs, inside less, what follows
+		for i := range argv[2:] {
+			f.ownCommand(argv[2+i:])
+		}
+		return
+	}
 	verb := strings.Join(argv[1:min(len(argv), 3)], " ")
 	if len(argv) == 1 || ownVerbs[verb] || ownVerbs[argv[1]] {
 		return

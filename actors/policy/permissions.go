@@ -156,6 +156,23 @@ func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionP
 	return set
 }
 
+// Held is what a session holds: the set that its owner gave it, nil for none,
+// and what was granted, of which every grant must be live.
+func Held(set *schemas.SessionPermissions, grants []schemas.Grant) schemas.SessionPermissions {
+	var held schemas.SessionPermissions
+	if set != nil {
+		held = *set
+	}
+	for _, g := range grants {
+		for _, tag := range g.Permissions {
+			if p, err := ParsePermission(tag); err == nil { // no other was ever granted
+				held = Apply(held, p)
+			}
+		}
+	}
+	return held
+}
+
 func withDir(dirs []string, dir string) []string {
 	if CheckPath(dir) != nil || slices.ContainsFunc(dirs, func(d string) bool { return within(dir, d) }) {
 		return dirs

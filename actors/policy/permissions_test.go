@@ -241,6 +241,7 @@ func TestToolNeeds(t *testing.T) {
 		{"Grep", `{"pattern":"x","path":7,"cwd":"/src"}`, "its path cannot be told"},
 		{"Glob", `{"pattern":"*/../../*","path":"/src"}`, "may lead anywhere"},
 		{"Glob", `{"pattern":"..","path":"/src"}`, "may lead anywhere"},
+		{"Glob", `{"pattern":["/etc/*"],"path":"/src"}`, "its pattern cannot be told"},
 		{"Glob", `{"pattern":"{/etc,x}/*","path":"/src"}`, "may lead anywhere"},
 		{"Glob", `{"pattern":"{.,x}{.,y}/*","path":"/src"}`, "may lead anywhere"},
 		{"Write", `{"content":"x"}`, "its path cannot be told"},

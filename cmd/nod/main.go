@@ -54,6 +54,7 @@ type cli struct {
 
 	Install  installCmd  `cmd:"" group:"agents" help:"Let an agent program ask nod."`
 	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
+	Exec     execCmd     `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
 	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`
 	Policy   policyCmd   `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
 	Settings settingsCmd `cmd:"" group:"operate" help:"Apply or show settings.json."`

@@ -23,6 +23,8 @@ func TestFilesOutsideAreOutOfReach(t *testing.T) {
 		{"read", p.outside + "/file"},
 		{"list", p.outside},
 		{"list", "/"},
+		{"list", "/etc"},
+		{"list", "/etc/ssl"},
 		{"read", "link/file"},
 		{"read", "../outside/file"},
 		{"read", "/proc/self/root" + p.outside + "/file"},
