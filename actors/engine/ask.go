@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,29 +56,6 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 		return e.create(ctx, c, a, 0)
 	}
 	return e.decideFresh(ctx, c, a)
-}
-
-// judge is the policy's verdict. Whoever cannot be sure that its settings are
-// the ones in force asks instead of allowing.
-func (e *Engine) judge(a *asked) policy.Verdict {
-	if a.request.Kind != schemas.KindToolCall {
-		return policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskMedium, Reasons: []string{"asks for " + string(a.request.Kind)}}
-	}
-	var where struct {
-		Cwd string `json:"cwd"`
-	}
-	_ = json.Unmarshal(a.request.ActionDetails, &where) // the schema says that it is an object; no cwd is none
-	v := a.under.policy.Check(policy.Call{
-		ToolName: a.request.ToolName, ActionType: a.request.ActionType, Input: a.request.ActionDetails, Cwd: where.Cwd,
-		Agent: a.agent, Host: a.request.Host, Project: a.request.Project,
-	})
-	switch {
-	case v.Effect == policy.Deny:
-	case v.Effect == policy.Allow && time.Since(a.under.read) < staleAfter:
-	default:
-		v.Effect = policy.Ask
-	}
-	return v
 }
 
 // byPolicy is the decision that the verdict makes.

@@ -28,6 +28,14 @@ type Options struct {
 	Version     string
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
+	// Host and Home are this machine's name and its user's home. Paths of calls
+	// from another host are judged without them.
+	Host, Home string
+	// Own are nod's own files, which agents may not write, besides those at the
+	// usual places.
+	Own []string
+	// Projects are the rules of projects on this machine; nil is none.
+	Projects ProjectRules
 	// Lease is how long a client or a worker counts as there after it last said
 	// so; 0 is 30 s. The broker ends it, whoever is alive.
 	Lease time.Duration

@@ -176,6 +176,25 @@ func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
 	assert.Equal(t, policy.Ask, with.Check(elsewhere).Effect)
 }
 
+// TestGuard has a data directory at an unusual place be nod's own.
+func TestGuard(t *testing.T) {
+	p, err := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write"}}).Guard("/srv/keep", project+"/Data")
+	require.NoError(t, err)
+	for _, c := range []policy.Call{file(t, "Write", "/srv/keep/x"), file(t, "Write", "/srv/x/../keep/y"), file(t, "Edit", "data/keys/x"), file(t, "Write", "/SRV/keep/x"), bash(t, "rm -rf /srv/keep"), bash(t, "cp x data/x"), bash(t, "echo x > /srv/keep/y"), bash(t, "cd /srv && rm -rf keep"), bash(t, "dd of=/srv/keep/x"), bash(t, "sed -i s/a/b/ /srv/keep/x")} {
+		assert.Equal(t, policy.Deny, p.Check(c).Effect, "%s", c.Input)
+	}
+	for _, c := range []policy.Call{file(t, "Read", "/srv/keep/x"), bash(t, "cat /srv/keep/x"), bash(t, "cat data/x"), bash(t, "cd /srv && cat keep/x"), bash(t, "cat /srv/k*/x")} {
+		assert.Equal(t, policy.Ask, p.Check(c).Effect, "%s", c.Input)
+	}
+	for _, c := range []policy.Call{file(t, "Read", "/srv/keeper"), bash(t, "cat /srv/other"), file(t, "Write", "datax"), bash(t, "ls /srv")} {
+		assert.Equal(t, policy.Allow, p.Check(c).Effect, "%s", c.Input)
+	}
+	for _, bad := range []string{"", "keep", "/", "./x", "~"} {
+		_, err := p.Guard(bad)
+		assert.ErrorContains(t, err, "full path", bad)
+	}
+}
+
 // TestImportTakesOverNoMoreThanThereWas leaves out what would allow more here
 // than it did there, or anything at all.
 func TestImportTakesOverNoMoreThanThereWas(t *testing.T) {
