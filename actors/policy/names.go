@@ -17,6 +17,8 @@ type names struct {
 	roots  map[string]bool // absolute directories in which rows at the root begin
 	starts [256]bool       // first letters of exact, of first, and of what is open at its end
 	ends   [256]bool       // last letters of wild that are closed at their end
+
+	byEnd, byStart [256][]string // wild by the last letter where they start with a *, else by the first
 }
 
 func compileNames(lists ...[]string) *names {
@@ -43,6 +45,11 @@ func compileNames(lists ...[]string) *names {
 			n.exact[p], n.starts[p[0]] = true, true
 		default:
 			n.wild = append(n.wild, p)
+			if p[0] == '*' {
+				n.byEnd[last] = append(n.byEnd[last], p)
+			} else {
+				n.byStart[p[0]] = append(n.byStart[p[0]], p)
+			}
 			if n.starts[p[0]] = true; last != '*' {
 				n.ends[last] = true
 			}
@@ -79,17 +86,12 @@ func (n *names) has(p string, dots bool) bool {
 }
 
 func (n *names) matchWild(s string) bool {
-	for _, w := range n.wild {
-		switch {
-		case w[0] == '*':
-			if strings.HasSuffix(s, w[1:]) || strings.IndexByte(w[1:], '*') >= 0 && match(w, s) {
-				return true
-			}
-		case w[0] == s[0] && match(w, s):
+	for _, w := range n.byEnd[s[len(s)-1]] {
+		if strings.HasSuffix(s, w[1:]) || strings.IndexByte(w[1:], '*') >= 0 && match(w, s) {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return match(w, s) })
 }
 
 // quiet reports whether no segment of p even begins or ends like a listed
@@ -112,7 +114,7 @@ func (n *names) quiet(p string) bool {
 			continue
 		case begins && (n.starts[c] || c == '.' && i+1 < len(p) && p[i+1] == '.'):
 			return false
-		case n.ends[c] && (i+1 == len(p) || p[i+1] == '/'):
+		case (n.ends[c] || c == '.') && (i+1 == len(p) || p[i+1] == '/'):
 			return false
 		}
 		begins = false
@@ -203,7 +205,10 @@ func splitPath(segs []string, p string) []string {
 			segs = segs[:len(segs)-1]
 		case s == ".." && len(segs) == 1 && segs[0] == "":
 		default:
-			segs = append(segs, strings.TrimRight(s, " "))
+			if plain := strings.TrimRight(s, " ."); plain != "" {
+				s = plain // Windows leaves them out as well
+			}
+			segs = append(segs, s)
 		}
 	}
 	return segs
