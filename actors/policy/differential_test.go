@@ -99,6 +99,7 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 	for _, c := range corpusCommands(t) {
 		commands = append(commands, c.command)
 	}
+	commands = append(commands, reads()...)
 	for _, trap := range traps() {
 		commands = append(commands, trap.allow...)
 	}

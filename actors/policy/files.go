@@ -71,9 +71,10 @@ func spelledOut(pattern string) string {
 }
 
 // secretFilter reports whether a search's filter, which may be several, is
-// about files that hold secrets. A filter of files that people write is not,
-// and one of every name is where every says so; directories that it spells out
-// count all the same.
+// about files that hold secrets. Where every says so, that is each filter that
+// some secret passes; otherwise one of every name, or of all files of a kind
+// that people write, only narrows a search that may be. Directories that it
+// spells out count all the same.
 func (p *Policy) secretFilter(filter string, every bool) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
 		all := alternatives(one)
@@ -84,7 +85,7 @@ func (p *Policy) secretFilter(filter string, every bool) bool {
 			segs := strings.Split(alt, "/")
 			name := segs[len(segs)-1]
 			segs = slices.DeleteFunc(segs[:len(segs)-1], func(s string) bool { return strings.Trim(s, "*") == "" })
-			if !sourceGlob(name) && (every || strings.Trim(name, "*") != "") {
+			if every || !sourceGlob(name) && strings.Trim(name, "*") != "" {
 				segs = append(segs, name)
 			}
 			if len(segs) > 0 && p.secret(strings.Join(segs, "/"), &place{}, true) {

@@ -29,7 +29,7 @@ var harmful = map[string][]string{
 	"jq":       {"-f x", "--from-file x", "--slurpfile a x", "--rawfile a x", "-L x .", "--argfile a x"},
 	"sed":      {"-i p x", "--in-place p x", "-f x", "--file=x", "-I x p"},
 	"awk":      {"-f x", "-i x p", "-v x=y p", "-E x", "-l x p"},
-	"ps":       {"-E", "-o pid", "e"},
+	"ps":       {"-E", "-o pid", "e", "-u x", "-uxe"},
 	"gofmt":    {"-w x", "-cpuprofile x", "-r x y", "-d x"},
 	"od":       {"--traditional"},
 	"column":   {"--table-hide x"},

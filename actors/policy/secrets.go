@@ -17,7 +17,7 @@ var secretNames = []string{
 	// credential stores
 	".env", ".env*", "*.env", ".envrc", ".env.local", ".env.bak", ".env.dev", ".env.development", ".env.development.local", ".env.prod",
 	".env.production", ".env.production.local", ".env.staging", ".env.test", ".env.test.local", ".netrc", "_netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials",
-	".config/git/credentials", ".htpasswd", ".vault-token", ".dockercfg", ".docker/config.json", ".cargo/credentials",
+	".config/git/credentials", ".git/config", ".gitconfig", ".htpasswd", ".vault-token", ".dockercfg", ".docker/config.json", ".cargo/credentials",
 	".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties", ".nuget/nuget.config",
 	".composer/auth.json", ".terraformrc", ".terraform.d", "*.tfstate", "*.tfvars", "rclone.conf", ".s3cfg", ".boto",
 	".databrickscfg", ".snowflake", ".dev.vars", ".dev.vars.*", "*.tfvars.json", "*.tfstate.backup", "*-firebase-adminsdk-*.json",
