@@ -29,7 +29,7 @@ func attacks() map[string][]string {
 			`uniq a*`, `uniq a b`, `uniq -c a b`, `uniq -- a b`, `uniq a?`, `uniq a[bc]`, `uniq -f 1* a`, `uniq -w 1? a`, `uniq +1 b`, `uniq -1 b`, `uniq src/*`, `uniq --skip-fields=1 a b`, `uniq ~/*`,
 			`sort a -o a`, `sort -oa a`, `sort -uo a a`, `sort --output a a`, `sort -T /x a`, `sort --random-source=.env a`, `sort --files0-from=.env`, `sort --compress-prog=id a`, `sort --parallel=9 a`,
 			`tree -o x`, `tree -R -H . -L 1`, `tree --fromfile .env`, `nl -o x`, `split a`, `csplit a 1`, `tee a`, `dd if=a of=b`, `cp a b`, `install a b`, `ln -s a b`, `mkfifo a`, `mktemp`, `truncate -s0 a`, `touch a`, `shred a`, `patch -p1`, `rename a b *`,
-			`column -o x a --output-file=y`, `cmp a b c d`, `comm --output=x a b`, `cut --output=x a`, `xxd -r a b`, `base64 -o x a`, `gofmt -w a.go`, `gofmt -cpuprofile=x a.go`, `gofmt -lw a.go`, `date -s 1`, `date 010100002026`, `date -us 1`, `date --se=1`, `hostname evil`, `hostname -F x`, `file -C -m x`, `file -bC`, `script x`, `tr a b c`,
+			`column -o x a --output-file=y`, `cmp a b c d`, `comm --output=x a b`, `cut --output=x a`, `xxd -r a b`, `base64 -o x a`, `gofmt -w a.go`, `gofmt -cpuprofile=x a.go`, `gofmt -lw a.go`, `gofmt -l .`, `date -s 1`, `date 010100002026`, `date -us 1`, `date --se=1`, `hostname evil`, `hostname -F x`, `file -C -m x`, `file -bC`, `script x`, `tr a b c`,
 		},
 		"grep": {
 			`grep -r TOKEN .`, `grep -R TOKEN`, `grep -rn TOKEN src`, `grep -rh '' .`, `grep -d recurse x .`, `grep --directories=recurse x .`, `grep -f .env x`, `grep --file=.env x`, `grep --fil=.env x`, `grep '' .env`, `grep -h '' .e*`, `grep . *`, `grep -e x .env`, `grep -ie x .env`, `grep -A3 x .env`, `grep -A 3 x .env`, `grep --regexp=x .env`, `grep --regexp x .env`, `grep -- x .env`, `grep x -- .env`, `grep x README.md .env`, `grep -rn --include=.env x .`, `grep -rn --include=*.json x .`, `grep -rn --include=*.yaml x .`, `grep -rn --include=*.go --include=*.toml x .`, `grep -rn --include='.e*' x .`, `grep -rn --include='*' x .`, `grep -rn --include='.[e]nv' x .`, `grep -rn --include='.e\nv' x .`, `grep -rn --include=*.go --include='.n*' x .`,
@@ -98,7 +98,7 @@ func reads() []string {
 		`git --version`, `cd src && ls && cd .. && ls`, `cat .git/hooks/pre-commit`, `ls .git/hooks`, `cat /etc/passwd`, `cat /etc/hosts`, `ls -la /`, `ls ~/*`, `tree -L 2`, `basename .env`, `[ -z "" ]`, `[ ! -f x ]`, `[ -n "$?" ]`,
 		`echo "a" 'b' c`, `echo -e 'a\nb'`, `echo -n x`, `echo a;echo b`, `printf '%s\n' a b`, `printf 'x%%y'`, `printf '%5s|%-10s' a b`, `printf '\x41'`, `which -a ls go`, `type ls`, `type -a ls`, `command -v ls && ls`, `command -V rm`,
 		`date +%Y-%m-%d`, `date -d 'yesterday' +%F`, `date -Iseconds`, `date --date=@0`, `date -u +%s`, `uname -a`, `whoami && id`, `ps -ef`, `ps -ef | grep node`, `ps -p 1`, `ps -A -l -w -w`, `df -h .`, `free -m`, `uptime`, `seq 1 5`,
-		`tr -d '\n' < a`, `tr a-z A-Z`, `rev a`, `fold -w80 a`, `column -t a`, `paste -d, a b`, `od -An -c a`, `hexdump -C a`, `strings a`, `md5sum a`, `gofmt -l .`, `gofmt -s -l src`, `cat a > /dev/null`, `cat a >/dev/null 2>&1`,
+		`tr -d '\n' < a`, `tr a-z A-Z`, `rev a`, `fold -w80 a`, `column -t a`, `paste -d, a b`, `od -An -c a`, `hexdump -C a`, `strings a`, `md5sum a`, `cat a > /dev/null`, `cat a >/dev/null 2>&1`,
 		`cat a 2>&1 >/dev/null`, `cat a &>/dev/null`, `cat a >&2`, `cat a 1>&2`, `cat a 0<b`, `cat <b`, `cat < "b"`, `ls||true`, `ls&&ls`, `ls;ls;`, `ls|cat|cat`, `ls # comment`, `ls;# x`,
 	}
 }

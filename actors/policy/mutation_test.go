@@ -30,7 +30,6 @@ var harmful = map[string][]string{
 	"sed":      {"-i p x", "--in-place p x", "-f x", "--file=x", "-I x p"},
 	"awk":      {"-f x", "-i x p", "-v x=y p", "-E x", "-l x p"},
 	"ps":       {"-E", "-o pid", "e", "-u x", "-uxe"},
-	"gofmt":    {"-w x", "-cpuprofile x", "-r x y", "-d x"},
 	"od":       {"--traditional"},
 	"column":   {"--table-hide x"},
 	"printf":   {"-v x y"},
