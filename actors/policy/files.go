@@ -41,14 +41,14 @@ func (j *judge) files(in input) {
 	if j.unknownField(in); !known && len(in) > 0 && j.tool.kind == kindFile {
 		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its path cannot be told"
 	}
+	if len(paths) == 0 && j.tool.kind == kindSearch {
+		paths = []string{"."}
+	}
 	for _, p := range paths {
 		j.path(p, writes)
 	}
 	if j.v.Effect == Deny {
 		return
-	}
-	if len(paths) == 0 && j.tool.kind == kindSearch {
-		paths = []string{"."}
 	}
 	if j.rules(&target{paths: paths}) {
 		return
@@ -139,8 +139,8 @@ func (j *judge) path(p string, writes bool) {
 		return
 	case slices.ContainsFunc(pieces(strings.TrimSpace(p)), func(at string) bool { return j.pol.secret(at, j.place, false) }):
 		j.namesSecret(p)
-	case j.tool.name == "Grep" && j.place.aboveHome(p):
-		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "searches a home directory"
+	case j.tool.name == "Grep" && j.pol.private(p, j.place):
+		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "searches a directory in which secrets lie"
 	}
 	if !j.place.inProject(p) && (j.place.project != "" || isAbs(slashes(p))) {
 		j.reason("outside the project")

@@ -191,6 +191,29 @@ func (n *names) leads(dirs []string) bool {
 	})
 }
 
+// above reports whether a listed path of several segments lies below p. Where
+// such a path begins with a plain name, as library/cookies, it counts in a home
+// directory only: elsewhere that is a directory like any other.
+func (n *names) above(p string, pl *place) bool {
+	segs := splitPath(make([]string, 0, 16), p)
+	return slices.ContainsFunc(n.rows, func(row []string) bool {
+		for k := 1; k < len(row) && k <= len(segs); k++ {
+			before := segs[:len(segs)-k]
+			counts := row[0] != "" && row[0][0] == '.' && !dotNames[row[0]]
+			switch {
+			case row[0] == "":
+				counts = len(before) == 0
+			case row[0][0] != '.':
+				counts = len(before) > 0 && (before[0] == "~" || pl.holdsHome(strings.Join(before, "/")))
+			}
+			if counts && n.row(row[:k], segs[len(before):], len(before) == 0, true) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // splitPath appends p's segments in lower case, without "." and with ".."
 // taken back; an absolute path starts with "".
 func splitPath(segs []string, p string) []string {
