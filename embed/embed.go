@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
+	"path/filepath"
 	"time"
 
 	"github.com/nodbus/nod/actors"
@@ -89,19 +90,37 @@ func (n *Nod) start(ctx context.Context) error {
 			return err
 		}
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("find this machine's name: %w", err)
-	}
 	n.system = actors.NewSystem(o.Log)
+	host, _ := os.Hostname()    // unknown asks
+	home, _ := os.UserHomeDir() // unknown asks
+	own, err := ownFiles(o.DataDir)
+	if err != nil {
+		return err
+	}
 	n.engine, err = engine.Start(ctx, engine.Options{
 		Edge: n.edge, Store: n.store, Replicas: max(1, o.Replicas), System: n.system,
-		Version: o.Version, Host: host, VoiceTimeout: o.VoiceTimeout, Log: o.Log,
+		Version: o.Version, VoiceTimeout: o.VoiceTimeout, Log: o.Log,
+		Host: host, Home: home, Own: own, Projects: &engine.ProjectFiles{},
 	})
 	if err != nil {
 		return err
 	}
 	return n.applySettings(ctx)
+}
+
+// ownFiles are the data directory as it was given and as it is.
+func ownFiles(dataDir string) ([]string, error) {
+	if dataDir == "" {
+		return nil, nil
+	}
+	full, err := filepath.Abs(dataDir)
+	if err != nil {
+		return nil, fmt.Errorf("find the data directory: %w", err)
+	}
+	if is, err := filepath.EvalSymlinks(full); err == nil && is != full { // one that is not there yet is no link
+		return []string{full, is}, nil
+	}
+	return []string{full}, nil
 }
 
 // serve starts the embedded server with every key that is there.

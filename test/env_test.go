@@ -1,6 +1,7 @@
 package test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -115,7 +116,7 @@ func (e *env) engine(o engine.Options) *node {
 		o.Store = e.dial(roles.ID{Role: roles.EngineStore}, e.server.URL())
 		n.close = append(n.close, o.Store.Close)
 	}
-	o.Host = "devbox"
+	o.Host = cmp.Or(o.Host, "devbox")
 	o.Replicas, o.System, o.Version, o.Log = 1, n.system, "0.0.0", quiet()
 	var err error
 	n.Engine, err = engine.Start(e.ctx, o)

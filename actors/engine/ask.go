@@ -19,8 +19,10 @@ type asked struct {
 	request schemas.Request
 	digest  string
 	verdict policy.Verdict
-	under   applied // the settings it is judged by
-	held    held    // read where policy alone would ask, or the session is managed
+	call    policy.Call    // the request as policy sees it
+	rules   *policy.Policy // what judged it; nil where they cannot be told
+	under   applied        // the settings it is judged by
+	held    held           // read where policy alone would ask, or the session is managed
 	// missing is what the session would need to hold; holder is the session that
 	// would get it.
 	missing []policy.Permission
@@ -69,22 +71,6 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	return e.decideFresh(ctx, c, a)
 }
 
-// judge is the policy's verdict. Whoever cannot be sure that its settings are
-// the ones in force asks instead of allowing.
-func (e *Engine) judge(a *asked) policy.Verdict {
-	if a.request.Kind != schemas.KindToolCall {
-		return policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskMedium, Reasons: []string{"asks for " + string(a.request.Kind)}}
-	}
-	v := a.under.policy.Check(callOf(a))
-	switch {
-	case v.Effect == policy.Deny:
-	case v.Effect == policy.Allow && time.Since(a.under.read) < staleAfter:
-	default:
-		v.Effect = policy.Ask
-	}
-	return v
-}
-
 // hold reads what the asker holds, and has it settle what it can.
 func (e *Engine) hold(ctx context.Context, a *asked) (err error) {
 	if a.held, err = e.heldBy(ctx, a.agent, a.request.SessionID); err != nil {
@@ -97,18 +83,6 @@ func (e *Engine) hold(ctx context.Context, a *asked) (err error) {
 		return e.permission(ctx, a)
 	}
 	return nil
-}
-
-// callOf is the request as policy sees it.
-func callOf(a *asked) policy.Call {
-	var where struct {
-		Cwd string `json:"cwd"`
-	}
-	_ = json.Unmarshal(a.request.ActionDetails, &where) // the schema says that it is an object; no cwd is none
-	return policy.Call{
-		ToolName: a.request.ToolName, ActionType: a.request.ActionType, Input: a.request.ActionDetails, Cwd: where.Cwd,
-		Agent: a.agent, Host: a.request.Host, Project: a.request.Project,
-	}
 }
 
 // byPolicy is the decision that the verdict makes.

@@ -26,11 +26,17 @@ type Options struct {
 	Replicas    int
 	System      *actors.System
 	Version     string
-	// Host is this machine's name, as requests made on it say it: of their files
-	// links are followed.
-	Host string
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
+	// Host and Home are this machine's name, as requests made on it say it, and
+	// its user's home. Paths of calls from another host are judged without them,
+	// and links in them are not followed.
+	Host, Home string
+	// Own are nod's own files, which agents may not write, besides those at the
+	// usual places.
+	Own []string
+	// Projects are the rules of projects on this machine; nil is none.
+	Projects ProjectRules
 	// Lease is how long a client or a worker counts as there after it last said
 	// so; 0 is 30 s. The broker ends it, whoever is alive.
 	Lease time.Duration

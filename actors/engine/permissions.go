@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
@@ -49,10 +48,9 @@ func asWritten(p string) (string, error) { return path.Clean(p), nil }
 // policy would allow. Rules that deny or ask, secrets and nod's own files stand
 // above it all.
 func (e *Engine) weigh(a *asked) {
-	if time.Since(a.under.read) >= staleAfter {
+	if a.rules == nil {
 		return
 	}
-	call := callOf(a)
 	var rules []schemas.Always
 	for _, g := range a.held.grants {
 		rules = append(rules, g.Rules...)
@@ -79,7 +77,7 @@ func (e *Engine) weigh(a *asked) {
 	if a.verdict.Effect == policy.Allow || len(rules) == 0 {
 		return
 	}
-	if v := a.under.policy.With(rules...).Check(call); v.Effect == policy.Allow {
+	if v := a.rules.With(rules...).Check(a.call); v.Effect == policy.Allow {
 		a.verdict = v
 	}
 }
@@ -104,8 +102,8 @@ func (a *asked) remember() []schemas.Reach {
 	switch {
 	case len(a.missing) > 0:
 		return []schemas.Reach{{Permissions: tags(a.missing)}}
-	case a.request.Kind == schemas.KindToolCall && !a.bare:
-		return a.under.policy.Remember(callOf(a))
+	case a.rules != nil && !a.bare:
+		return a.rules.Remember(a.call)
 	}
 	return nil
 }

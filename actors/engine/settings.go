@@ -64,6 +64,9 @@ func (e *Engine) readSettings(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the stored settings (revision %d) are not valid: %w", revision, err)
 	}
+	if p, err = p.Guard(e.Own...); err != nil {
+		return err
+	}
 	e.settings.current.CompareAndSwap(old, &applied{revision, s, p, needsOf(s), read})
 	return nil
 }

@@ -69,7 +69,6 @@ func commandTable() map[string]*spec {
 
 		// the machine
 		"ps":     {level: levelReaders, short: "AefFjlw", value: "p", check: checkPs}, // not -u: of a user that there is not, ps -uxe shows environments
-		"gofmt":  {level: levelReaders, short: "les", operand: unlimited},
 		"date":   {level: levelReaders, short: "uR", value: "d", tail: "I", operand: 1, text: true, long: "date: utc universal iso-8601= rfc-3339: rfc-email", check: checkDate},
 		"whoami": {level: levelReaders}, "id": {level: levelReaders, short: "agGnruz", operand: 1, text: true},
 		"uname": {level: levelReaders, short: "amnprsvio", long: "all kernel-name nodename kernel-release kernel-version machine processor operating-system"},

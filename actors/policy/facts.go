@@ -41,6 +41,9 @@ var interpreters = map[string]bool{"sh": true, "bash": true, "zsh": true, "dash"
 
 // gather walks the whole tree; what cannot be parsed is searched as text.
 func (p *Policy) gather(line *scope, file *syntax.File, src string, pl *place) *facts {
+	if len(line.dirs) > 0 {
+		pl = &line.place // with the directories that the line changes to
+	}
 	f := &facts{place: pl, pol: p}
 	if line.flat {
 		argv := make([]string, len(line.parts[0].words))

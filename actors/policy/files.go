@@ -41,14 +41,14 @@ func (j *judge) files(in input) {
 	if j.unknownField(in); !known && len(in) > 0 && j.tool.kind == kindFile {
 		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its path cannot be told"
 	}
+	if len(paths) == 0 && j.tool.kind == kindSearch {
+		paths = []string{"."}
+	}
 	for _, p := range paths {
 		j.path(p, writes)
 	}
 	if j.v.Effect == Deny {
 		return
-	}
-	if len(paths) == 0 && j.tool.kind == kindSearch {
-		paths = []string{"."}
 	}
 	if j.rules(&target{paths: paths}) {
 		return
@@ -71,9 +71,10 @@ func spelledOut(pattern string) string {
 }
 
 // secretFilter reports whether a search's filter, which may be several, is
-// about files that hold secrets. A filter of files that people write is not,
-// and one of every name is where every says so; directories that it spells out
-// count all the same.
+// about files that hold secrets. Where every says so, that is each filter that
+// some secret passes; otherwise one of every name, or of all files of a kind
+// that people write, only narrows a search that may be. Directories that it
+// spells out count all the same.
 func (p *Policy) secretFilter(filter string, every bool) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
 		all := alternatives(one)
@@ -84,7 +85,7 @@ func (p *Policy) secretFilter(filter string, every bool) bool {
 			segs := strings.Split(alt, "/")
 			name := segs[len(segs)-1]
 			segs = slices.DeleteFunc(segs[:len(segs)-1], func(s string) bool { return strings.Trim(s, "*") == "" })
-			if !sourceGlob(name) && (every || strings.Trim(name, "*") != "") {
+			if every || !sourceGlob(name) && strings.Trim(name, "*") != "" {
 				segs = append(segs, name)
 			}
 			if len(segs) > 0 && p.secret(strings.Join(segs, "/"), &place{}, true) {
@@ -138,8 +139,8 @@ func (j *judge) path(p string, writes bool) {
 		return
 	case slices.ContainsFunc(pieces(strings.TrimSpace(p)), func(at string) bool { return j.pol.secret(at, j.place, false) }):
 		j.namesSecret(p)
-	case j.tool.name == "Grep" && j.place.aboveHome(p):
-		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "searches a home directory"
+	case j.tool.name == "Grep" && j.pol.private(p, j.place):
+		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "searches a directory in which secrets lie"
 	}
 	if !j.place.inProject(p) && (j.place.project != "" || isAbs(slashes(p))) {
 		j.reason("outside the project")

@@ -82,7 +82,7 @@ func (f *facts) ownPath(p string) bool { return ownPathIn(f.pol, f.place, p) }
 func (j *judge) ownPath(p string) bool { return ownPathIn(j.pol, j.place, p) }
 
 func ownPathIn(pol *Policy, pl *place, p string) bool {
-	if !mayNameOwn(p) && !slices.ContainsFunc(pl.dirs, mayNameOwn) {
+	if !pol.guarded && !mayNameOwn(p) && !slices.ContainsFunc(pl.dirs, mayNameOwn) {
 		return false
 	}
 	for _, at := range pieces(p) {

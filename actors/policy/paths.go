@@ -152,7 +152,7 @@ func (pl *place) aboveHome(p string) bool {
 		return isAbs(p) || strings.HasPrefix(p, "..")
 	}
 	for _, r := range all {
-		if pl.holdsHome(r) || !strings.Contains(strings.Trim(r, "/"), "/") {
+		if pl.holdsHome(r) || r != pl.project && !strings.Contains(strings.Trim(r, "/"), "/") {
 			return true
 		}
 	}

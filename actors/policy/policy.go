@@ -60,6 +60,7 @@ type Policy struct {
 	git     map[string]*spec
 	secrets *names
 	own     *names
+	guarded bool // own names files that nod was told about
 	open    map[string]bool
 	parsers *sync.Pool // of *syntax.Parser
 }
@@ -112,6 +113,23 @@ func (p *Policy) Tighten(project schemas.Permissions) (tight *Policy, ignored []
 	out := *p
 	out.layers = append(p.layers[:len(p.layers):len(p.layers)], l)
 	return &out, ignored, nil
+}
+
+// Guard is p with further files or directories of nod's own, by full path, such
+// as a data directory that is not where it usually is. A path that is not full
+// is an error: it would protect nothing.
+func (p *Policy) Guard(paths ...string) (*Policy, error) {
+	var own []string
+	for _, at := range paths {
+		clean := cleanAbs(at)
+		if strings.Trim(clean, "/") == "" {
+			return nil, fmt.Errorf("%q is no full path that could be guarded", at)
+		}
+		own = append(own, strings.ToLower(clean))
+	}
+	out := *p
+	out.secrets, out.own, out.guarded = compileNames(secretNames, ownNames, own), compileNames(ownNames, own), len(own) > 0
+	return &out, nil
 }
 
 // Check judges a call.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -17,7 +18,7 @@ var secretNames = []string{
 	// credential stores
 	".env", ".env*", "*.env", ".envrc", ".env.local", ".env.bak", ".env.dev", ".env.development", ".env.development.local", ".env.prod",
 	".env.production", ".env.production.local", ".env.staging", ".env.test", ".env.test.local", ".netrc", "_netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials",
-	".config/git/credentials", ".htpasswd", ".vault-token", ".dockercfg", ".docker/config.json", ".cargo/credentials",
+	".config/git/credentials", ".git/config", ".gitconfig", ".htpasswd", ".vault-token", ".dockercfg", ".docker/config.json", ".cargo/credentials",
 	".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties", ".nuget/nuget.config",
 	".composer/auth.json", ".terraformrc", ".terraform.d", "*.tfstate", "*.tfvars", "rclone.conf", ".s3cfg", ".boto",
 	".databrickscfg", ".snowflake", ".dev.vars", ".dev.vars.*", "*.tfvars.json", "*.tfstate.backup", "*-firebase-adminsdk-*.json",
@@ -25,7 +26,7 @@ var secretNames = []string{
 	".kaggle", ".huggingface", ".cache/huggingface/token", ".filezilla", ".config/filezilla", ".ngrok2", ".config/ngrok", ".config/stripe", ".lastpass",
 	".config/keepassxc", ".config/1password", ".config/bitwarden", "application support/bitwarden", ".config/signal", "application support/signal", "credentials.json", "client_secret*.json", "service-account*.json", "service_account*.json",
 	"serviceaccount*.json", "secrets.json", "secrets.yml", "secrets.yaml", "secrets.toml", ".secrets", ".*_history",
-	"fish_history", "consolehost_history.txt", ".zhistory", ".histfile", ".lesshst", ".viminfo", "/etc/master.passwd", "/etc/security/opasswd", "/etc/shadow*", "/etc/gshadow*", "/etc/sudoers", "/etc/sudoers.d", "/run/secrets", "/var/run/secrets",
+	"fish_history", "psreadline/consolehost_history.txt", ".zhistory", ".histfile", ".lesshst", ".viminfo", "/etc/master.passwd", "/etc/security/opasswd", "/etc/shadow*", "/etc/gshadow*", "/etc/sudoers", "/etc/sudoers.d", "/run/secrets", "/var/run/secrets",
 	"/run/credentials", "library/keychains", ".local/share/keyrings", ".local/share/kwalletd",
 	// cloud profiles
 	".aws", ".azure", ".gcloud", ".config/gcloud", ".kube", "kubeconfig", "*.kubeconfig", ".oci", ".cloudflared", ".config/hcloud", ".config/scw", ".config/gh", ".config/hub", ".config/glab-cli",
@@ -93,6 +94,15 @@ func (p *Policy) secret(t string, pl *place, dots bool) bool {
 		}
 	}
 	return false
+}
+
+// private reports whether what lies below t is a home directory, or holds
+// secrets at a listed place: ~/.config holds those of many programs.
+func (p *Policy) private(t string, pl *place) bool {
+	if pl.aboveHome(t) || p.secrets.above(t, pl) {
+		return true
+	}
+	return slices.ContainsFunc(pl.resolve(t), func(full string) bool { return p.secrets.above(full, pl) })
 }
 
 func (p *Policy) hidden(t string, dots bool) bool {

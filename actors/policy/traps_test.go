@@ -120,7 +120,7 @@ func TestOwnFilesAndCommands(t *testing.T) {
 	for _, c := range []string{`nod allow perm-1`, `nod deny x`, `/usr/local/bin/nod allow x`, `sudo nod grant x`, `env X=1 nod allow x`, `"nod" allow x`, `n\od freeze`, `ls && nod allow x`, `$(nod allow x)`, `bash -c "nod allow x"`, `sh -c 'ls; nod thaw'`,
 		`eval nod allow x`, `echo x | xargs nod allow`, `nod settings apply x`, `nod session set s --timeout 1h`, `nod up`, `nod --data /x allow y`, `nod policy import claude-code`, `nod hook claude-code`, `if true; then nod allow x; fi`, `nohup nod allow x &`, `timeout 5 nod allow x`, `go run ./cmd/nod allow x`,
 		`nod exec --session s -- nod allow x`, `nod exec --session s --permission @network -- sh -c "ls; nod allow x"`, `nod exec --session s -- nod exec -- nod up`,
-		`echo x > ~/.local/share/nod/keys`, `cp x .nod/settings.json`, `rm -rf ~/.local/share/nod`, `cd ~/.local/share/nod && rm x`, `tee ~/.config/nod/settings.json`, `sed -i s/a/b/ .nod/settings.json`, `dd of=.nod/x`, `echo x >> .nod/settings.json; nod (`} {
+		`echo x > ~/.local/share/nod/keys`, `cp x .nod/settings.json`, `rm -rf ~/.local/share/nod`, `cd ~/.local/share/nod && rm x`, `cd ~/.local/share && rm -rf nod`, `cd ~/.config; cp x nod/settings.json`, `tee ~/.config/nod/settings.json`, `sed -i s/a/b/ .nod/settings.json`, `dd of=.nod/x`, `echo x >> .nod/settings.json; nod (`} {
 		v := p.Check(bash(t, c))
 		assert.Equal(t, policy.Deny, v.Effect, "%s", c)
 		assert.Equal(t, "default nod", v.Rule, "%s", c)

@@ -55,7 +55,7 @@ func (c *hookCmd) Run(e *env) error {
 	}
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Stderr: e.stderr,
+		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Stderr: e.stderr,
 	})
 	if client != nil {
 		client.Close()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/schemas"
 )
@@ -45,7 +47,29 @@ func (f rulesFlag) policy(e *env) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return policy.New(s.Permissions, s.Policies...)
+	p, err := policy.New(s.Permissions, s.Policies...)
+	if err != nil {
+		return nil, err
+	}
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	data, err := filepath.Abs(place.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("find the data directory: %w", err)
+	}
+	return p.Guard(data)
+}
+
+// policyHere is the policy under the rules of the project that this is run in.
+func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
+	p, err := f.policy(e)
+	if err != nil {
+		return nil, err
+	}
+	var files engine.ProjectFiles
+	return files.Tighten(p, here().Cwd)
 }
 
 // here is what a call that does not say otherwise is taken to come from.
@@ -60,7 +84,7 @@ type policyCheckCmd struct{ rulesFlag }
 
 // Run writes one verdict a line, in order.
 func (c *policyCheckCmd) Run(e *env) error {
-	p, err := c.policy(e)
+	p, err := c.policyHere(e)
 	if err != nil {
 		return err
 	}
@@ -74,7 +98,7 @@ type policyExplainCmd struct {
 
 // Run explains a verdict.
 func (c *policyExplainCmd) Run(e *env) error {
-	p, err := c.policy(e)
+	p, err := c.policyHere(e)
 	if err != nil {
 		return err
 	}
@@ -94,7 +118,7 @@ type policyTestCmd struct {
 
 // Run fails where a case has another verdict than it says.
 func (c *policyTestCmd) Run(e *env) error {
-	p, err := c.policy(e)
+	p, err := c.policyHere(e)
 	if err != nil {
 		return err
 	}
@@ -119,13 +143,16 @@ func (c *policyTestCmd) Run(e *env) error {
 
 type policySuggestCmd struct {
 	rulesFlag
-	Paths []string `arg:"" type:"existingpath" help:"Transcripts, or directories of them."`
+	Paths []string `arg:"" optional:"" type:"existingpath" help:"Transcripts, or directories of them."`
 	Most  int      `default:"5" help:"How many rules."`
 	JSON  bool     `name:"json" help:"Print a JSON array."`
 }
 
 // Run proposes rules.
 func (c *policySuggestCmd) Run(e *env) error {
+	if len(c.Paths) == 0 {
+		return errors.New("name transcripts of agents, such as ~/.claude/projects or ~/.codex/sessions: nod's own log holds digests and no commands, so that nothing can be suggested from it")
+	}
 	p, err := c.policy(e)
 	if err != nil {
 		return err

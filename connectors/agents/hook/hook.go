@@ -39,6 +39,10 @@ type Options struct {
 	// Host, User and SessionLabel are shown to people. Where SessionLabel is
 	// empty it is the working directory's last element.
 	Host, User, SessionLabel string
+	// Project is the full path of the project that the host was started in. Where
+	// it is empty, the working directory of each call has to do, which an agent
+	// can change.
+	Project string
 	// Stderr gets one line about what went wrong, never what was asked.
 	Stderr io.Writer
 }

@@ -35,6 +35,17 @@ func TestInputIsByteFaithful(t *testing.T) {
 	assert.Contains(t, got.stdout, `"updatedInput":{`+members+`}`)
 }
 
+// TestProjectStaysWhereTheHostWasStarted: an agent that changes its directory
+// does not change the project that rules are about.
+func TestProjectStaysWhereTheHostWasStarted(t *testing.T) {
+	for started, project := range map[string]string{"/srv/project": "/srv/project", "": "/elsewhere"} {
+		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
+		run(t, t.Context(), strings.NewReader(`{"session_id":"s1","cwd":"/elsewhere","hook_event_name":"PermissionRequest","tool_name":"T","tool_input":{}}`), nod.connect, hook.Options{Project: started})
+		assert.Equal(t, project, nod.asked().Project)
+		assert.Equal(t, `{"cwd":"/elsewhere"}`, string(nod.asked().ActionDetails), "where it runs is said as well")
+	}
+}
+
 func TestWithoutToolUseIDEveryAskingIsItsOwn(t *testing.T) {
 	ask := func() *schemas.Request {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}

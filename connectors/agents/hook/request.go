@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		AgentName:     host.Agent,
 		Host:          o.Host,
 		User:          o.User,
-		Project:       call.Cwd,
+		Project:       cmp.Or(o.Project, call.Cwd),
 		SessionLabel:  o.SessionLabel,
 		Options:       schemas.DefaultOptions(),
 		CreatedAt:     time.Now().UTC(),
