@@ -82,6 +82,8 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err e
 			err = nil
 		}
 	}()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	v := visit{Carrier: c, desk: desk, now: time.Now()}
 	switch {
 	case u.Callback != nil:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -18,7 +19,7 @@ const (
 	sayTimeout = 5 * time.Second
 	// soon is how long an answer may take before its person reads that it is
 	// being recorded, and patience how long until its update must come again.
-	soon     = 3 * time.Second
+	soon     = 2 * time.Second
 	patience = 30 * time.Second
 	// maxToast is how long the text may be that Telegram shows over the chat.
 	maxToast = 200
@@ -39,7 +40,8 @@ var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // tapped handles a press of a button.
 func (v *visit) tapped(ctx context.Context, t *tap) error {
-	say := func(text string) { v.toast(ctx, t, text) }
+	say, stop := patiently(func(text string) { v.toast(ctx, t, text) })
+	defer stop()
 	digest, action, ok := readCallback(t.Data)
 	if !ok || t.From.IsBot {
 		say(people.Refusal(unknown, v.now))
@@ -51,7 +53,7 @@ func (v *visit) tapped(ctx context.Context, t *tap) error {
 	}
 	switch action {
 	case actMore, actBack, actWhy:
-		return v.step(ctx, t, &p, action)
+		return v.step(ctx, t, &p, action, say)
 	}
 	a, ok := chosen(&p, action, t.from())
 	if !ok {
@@ -59,6 +61,34 @@ func (v *visit) tapped(ctx context.Context, t *tap) error {
 		return nil
 	}
 	return v.answer(ctx, &p, a, say)
+}
+
+// patiently is say, and says by itself that the answer is being recorded where
+// nothing else was said soon. After that only a refusal is still worth a word:
+// the question itself shows that the answer counts. stop ends it.
+func patiently(say func(string)) (tell func(string), stop func()) {
+	var mu sync.Mutex
+	over, recording := false, false
+	timer := time.AfterFunc(soon, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			recording = true
+			say(people.Recording)
+		}
+	})
+	stop = func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+	}
+	return func(text string) {
+		stop()
+		if !recording || strings.HasPrefix(text, "Not") {
+			say(text)
+		}
+	}, stop
 }
 
 // from is who pressed: the person, never the chat.
@@ -74,8 +104,6 @@ func (t *tap) from() schemas.From {
 // of the button; where the message can no longer be read, it is looked for
 // among all that this person may be shown.
 func (v *visit) find(ctx context.Context, m *message, person int64, digest string) (schemas.Prompt, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	if m != nil && m.Text != "" {
 		session, id, ok := named(m.Text)
 		if !ok {
@@ -105,16 +133,7 @@ func (v *visit) find(ctx context.Context, m *message, person int64, digest strin
 // answer brings an answer to the desk and says how it ended. Success is said
 // only when it is recorded.
 func (v *visit) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer, say func(string)) error {
-	quick, cancel := context.WithTimeout(ctx, soon)
-	d, err := v.desk.Answer(quick, a)
-	cancel()
-	if again(err) && ctx.Err() == nil {
-		say(people.Recording)
-		say = func(string) {} // the message itself will say so
-		patient, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		d, err = v.desk.Answer(patient, a)
-	}
+	d, err := v.desk.Answer(ctx, a)
 	switch {
 	case err != nil:
 		return v.refuse(err, say)
@@ -139,8 +158,7 @@ func (v *visit) refuse(err error, say func(string)) error {
 }
 
 // step shows what a button leads to, to the person whose chat it is.
-func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action string) error {
-	say := func(text string) { v.toast(ctx, t, text) }
+func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action string, say func(string)) error {
 	switch {
 	case t.Message == nil || t.Message.Chat.ID != t.From.ID:
 		say(people.Refusal(&schemas.Error{Code: schemas.CodeForbidden}, v.now))

@@ -90,8 +90,6 @@ const maxListed = 20
 
 // pending lists what waits for this person.
 func (v *visit) pending(ctx context.Context, m *message) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	open, err := v.desk.Pending(ctx, schemas.Query{Recipient: strconv.FormatInt(m.From.ID, 10)})
 	if err != nil {
 		return v.refuse(err, func(text string) { v.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text}) })
