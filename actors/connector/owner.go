@@ -59,9 +59,7 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 
 // Settings are those in force.
 func (o *Owner) Settings(ctx context.Context) (schemas.SettingsState, error) {
-	var state schemas.SettingsState
-	err := o.conn.CallInto(ctx, schemas.QuerySubject(o.connector, schemas.QuerySettings), schemas.Query{Type: schemas.TypeQuery}, &state)
-	return state, err
+	return NewDesk(o.conn, o.connector).Settings(ctx)
 }
 
 // Session is one session.
