@@ -1,5 +1,6 @@
 // Package embed runs a whole nod in the caller's process: an embedded NATS
-// server with its keys, or connections to one that is there, and an engine.
+// server with its keys, or connections to one that is there, an engine, and the
+// connectors that its settings name.
 package embed
 
 import (
@@ -41,6 +42,8 @@ type Options struct {
 	Settings []byte
 	// KeepSettings applies none, not even at a very first start.
 	KeepSettings bool
+	// EngineAlone starts no connectors, whatever the settings name.
+	EngineAlone bool
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
 	Version      string // in SemVer; empty is "0.0.0"
@@ -56,6 +59,9 @@ type Nod struct {
 	store  *bus.Conn
 	system *actors.System
 	engine *engine.Engine
+
+	workers []worker
+	running []string // their names
 }
 
 // Start returns when nod answers. What keeps it from starting is one line, and
@@ -96,7 +102,10 @@ func (n *Nod) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return n.applySettings(ctx)
+	if err := n.applySettings(ctx); err != nil || n.opts.EngineAlone {
+		return err
+	}
+	return n.carry(ctx)
 }
 
 // serve starts the embedded server with every key that is there.
@@ -106,7 +115,11 @@ func (n *Nod) serve(ctx context.Context) error {
 	if n.keys, err = roles.OpenKeys(o.DataDir); err != nil {
 		return err
 	}
-	if err := n.keys.Ensure(roles.First()...); err != nil {
+	ids := roles.First()
+	for _, name := range Channels() {
+		ids = append(ids, roles.ConnectorID(name)) // settings may name it while the server runs
+	}
+	if err := n.keys.Ensure(ids...); err != nil {
 		return err
 	}
 	users, err := n.keys.Users()
@@ -198,10 +211,10 @@ func WithApprovers(data []byte) ([]byte, error) {
 	return schemas.Encode(s)
 }
 
-// Stop answers every open call, then ends the engine, the connections and the
-// server. Requests stay as they are.
+// Stop ends the connectors, answers every open call, then ends the engine, the
+// connections and the server. Requests stay as they are.
 func (n *Nod) Stop(ctx context.Context) error {
-	var errs []error
+	errs := []error{n.stopWorkers(ctx)}
 	if n.engine != nil {
 		errs = append(errs, n.engine.Stop(ctx))
 	}
