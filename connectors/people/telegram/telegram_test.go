@@ -112,3 +112,5 @@ func (r *rig) Break(fault peopletest.Fault) {
 		peopletest.Blocked: {Code: http.StatusForbidden, Words: "Forbidden: bot was blocked by the user"},
 	}[fault])
 }
+
+func refOf(messageID int64) string { return strconv.FormatInt(messageID, 10) }

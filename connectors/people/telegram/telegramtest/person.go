@@ -171,3 +171,11 @@ func (m *message) bare() string {
 	}
 	return string(utf16.Decode(left))
 }
+
+// Last is the id of the last message in a chat, whoever wrote it.
+func (s *Server) Last(id int64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.people[id].messages
+	return all[len(all)-1].ID
+}
