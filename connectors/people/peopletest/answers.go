@@ -92,7 +92,7 @@ func forged(s *stage) {
 	other, _, n := s.shown("rm -rf /")
 	allow, _ := m.choice(schemas.AllowOnce)
 	deny, _ := n.choice(schemas.RejectOnce)
-	tokens := []string{"x", "v1::a", allow.Token + "a", allow.Token[:len(allow.Token)-1], strings.ToUpper(allow.Token) + "!", "allow_once", "yes", "v1:" + p.PendingID + ":a", "\x00", strings.Repeat("v", 64)}
+	tokens := []string{"x", "v1::a", allow.Token + "a", allow.Token[:len(allow.Token)-1], strings.ToUpper(allow.Token) + "!", "allow_once", "v1:" + p.PendingID + ":a", "\x00", strings.Repeat("v", 64)}
 	for i := range len(allow.Token) {
 		changed := []byte(allow.Token)
 		changed[i] ^= 1
