@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +86,7 @@ type desk struct {
 	prompt  schemas.Prompt
 	answers chan schemas.Answer
 	err     func() error
+	shows   func() schemas.Prompt // nil for the prompt as it is
 }
 
 func newDesk(t *testing.T) *desk {
@@ -124,7 +121,10 @@ func (d *desk) Pending(_ context.Context, q schemas.Query) ([]schemas.Prompt, er
 	return []schemas.Prompt{d.prompt}, nil
 }
 
-func (d *desk) Show(_ context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
+func (d *desk) Show(context.Context, string, string) (schemas.Prompt, schemas.Page, error) {
+	if d.shows != nil {
+		return d.shows(), schemas.Page{Now: time.Now()}, nil
+	}
 	return d.prompt, schemas.Page{Now: time.Now()}, nil
 }
 
@@ -269,67 +269,41 @@ func TestAReplyToAnybodyElsesWordsDecidesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.shows()
 	w.Write(ann, "Reply to this message and say why: your reply denies it.\nRequest: perm-1\nSession: S-1", 0)
+	copied := w.Last(ann)
 	defer w.run()()
 	w.told("Nothing changed")
-	w.Write(ann, "yes", w.Last(ann))
+	w.Write(ann, "yes", copied)
 	w.waits(func() bool { return w.Unconfirmed() == 0 })
 	w.Empty(w.desk.answers)
 }
 
-func TestSettingsThatCannotWork(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "token")
-	require.NoError(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
-	log := slog.New(slog.DiscardHandler)
-	t.Setenv("NOD_TEST_TOKEN", "")
-	for want, s := range map[string]schemas.TelegramSettings{
-		"":                                {TokenFile: file},
-		"it must begin with https://":     {TokenFile: file, BaseURL: "http://proxy.example"},
-		"it must be a plain address":      {TokenFile: file, BaseURL: "https://me:" + "secretsecret" + "@proxy.example"},
-		"token_file":                      {TokenFile: filepath.Join(dir, "none")},
-		"NOD_TEST_TOKEN is not set":       {TokenEnv: "NOD_TEST_TOKEN"},
-		"copy what @BotFather gave":       {TokenEnv: "PATH"},
-		"connectors.telegram.token_file:": {TokenFile: dir},
-	} {
-		_, err := telegram.Open(s, log)
-		if want == "" {
-			require.NoError(t, err)
-			continue
-		}
-		require.ErrorContains(t, err, want)
-		require.NotContains(t, err.Error(), "secretsecret")
+// The steps that decide nothing are the person's own as well.
+func TestAStrangerOpensNoSecondStep(t *testing.T) {
+	w := newWorld(t)
+	w.Start(666)
+	w.desk.prompt.Request.Options = append(w.desk.prompt.Request.Options, schemas.Option{OptionID: "always", Name: "Bash(make:*)", Kind: schemas.AllowAlways})
+	m := w.shows()
+	w.Len(m.Buttons, 4)
+	defer w.run()()
+	for i, b := range m.Buttons[2:] { // deny with a reason, more options
+		w.Press(666, ann, m.ID, b.Data, false)
+		w.waits(func() bool { return len(w.Read(666)) == i+1 })
+		w.Contains(w.Read(666)[i].Toast, "you are not among those who may decide this")
 	}
+	w.Equal([]telegramtest.Message{m}, w.Chat(ann), "nothing was changed or added")
 }
 
-// The token goes to nobody but the server that was named, and into no error.
-func TestTheTokenGoesNowhereElse(t *testing.T) {
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("a request was sent elsewhere: %s", r.URL)
-	}))
-	defer elsewhere.Close()
-	replies := map[string]http.HandlerFunc{
-		"a redirect": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
-		},
-		"its address": func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.URL.Path, http.StatusBadRequest) },
-		"an echo": func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write([]byte(`{"ok":false,"error_code":400,"description":"no such path ` + r.URL.Path + `"}`))
-		},
-		"no JSON":      func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
-		"another JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"ok":true,"result":"x"}`)) },
-	}
-	d := newDesk(t)
-	for name, reply := range replies {
-		server := httptest.NewServer(reply)
-		c, err := telegram.New(server.URL, token, slog.New(slog.DiscardHandler))
-		require.NoError(t, err)
-		_, err = c.Prompt(t.Context(), d.prompt)
-		require.Error(t, err, name)
-		require.NotContains(t, err.Error(), "secretsecret", name)
-		server.Close()
-		_, err = c.Prompt(t.Context(), d.prompt)
-		require.Error(t, err, "nobody listens")
-		require.NotContains(t, err.Error(), "secretsecret", name)
-	}
+// The buttons of a request that ends while a second step is opened do not stay.
+func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
+	w := newWorld(t)
+	w.desk.prompt.Request.Options = append(w.desk.prompt.Request.Options, schemas.Option{OptionID: "always", Name: "Bash(make:*)", Kind: schemas.AllowAlways})
+	m := w.shows()
+	ended := w.desk.prompt
+	ended.Decision = &schemas.Decision{Outcome: schemas.Withdrawn}
+	first := w.desk.prompt
+	w.desk.shows = func() schemas.Prompt { defer func() { first = ended }(); return first }
+	defer w.run()()
+	w.Press(ann, ann, m.ID, m.Buttons[3].Data, false)
+	w.told("Withdrawn")
+	w.Empty(w.Chat(ann)[0].Buttons)
 }

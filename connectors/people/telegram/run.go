@@ -48,15 +48,15 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 // at once. It returns when all are handled for good, or with an error when one
 // must come again.
 func (c *Carrier) take(ctx context.Context, desk people.Desk, updates []update) error {
-	people := map[int64][]update{}
+	theirs := map[int64][]update{}
 	for _, u := range updates {
-		people[u.who()] = append(people[u.who()], u)
+		theirs[u.who()] = append(theirs[u.who()], u)
 	}
-	errs := make(chan error, len(people))
+	errs := make(chan error, len(theirs))
 	var tasks sync.WaitGroup
-	for _, theirs := range people {
+	for _, one := range theirs {
 		tasks.Go(func() {
-			for _, u := range theirs {
+			for _, u := range one {
 				if err := c.handle(ctx, desk, u); err != nil {
 					errs <- err
 					return
@@ -66,11 +66,7 @@ func (c *Carrier) take(ctx context.Context, desk people.Desk, updates []update) 
 	}
 	tasks.Wait()
 	close(errs)
-	var all []error
-	for err := range errs {
-		all = append(all, err)
-	}
-	return errors.Join(all...)
+	return <-errs // the first, or nil
 }
 
 // handle handles one update. One that panics is dropped: it would come again
