@@ -1,5 +1,6 @@
 // Package embed runs a whole nod in the caller's process: an embedded NATS
-// server with its keys, or connections to one that is there, and an engine.
+// server with its keys, or connections to one that is there, an engine, and the
+// connectors that its settings name.
 package embed
 
 import (
@@ -43,6 +44,8 @@ type Options struct {
 	Settings []byte
 	// KeepSettings applies none, not even at a very first start.
 	KeepSettings bool
+	// EngineAlone starts no connectors, whatever the settings name.
+	EngineAlone bool
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
 	Version      string // in SemVer; empty is "0.0.0"
@@ -58,6 +61,9 @@ type Nod struct {
 	store  *bus.Conn
 	system *actors.System
 	engine *engine.Engine
+
+	workers []worker
+	running []string // their names
 }
 
 // Start returns when nod answers. What keeps it from starting is one line, and
@@ -105,7 +111,10 @@ func (n *Nod) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return n.applySettings(ctx)
+	if err := n.applySettings(ctx); err != nil || n.opts.EngineAlone {
+		return err
+	}
+	return n.carry(ctx)
 }
 
 // ownFiles are the data directory as it was given and as it is.
@@ -130,7 +139,11 @@ func (n *Nod) serve(ctx context.Context) error {
 	if n.keys, err = roles.OpenKeys(o.DataDir); err != nil {
 		return err
 	}
-	if err := n.keys.Ensure(roles.First()...); err != nil {
+	ids := roles.First()
+	for _, name := range Channels() {
+		ids = append(ids, roles.ConnectorID(name)) // settings may name it while the server runs
+	}
+	if err := n.keys.Ensure(ids...); err != nil {
 		return err
 	}
 	users, err := n.keys.Users()
@@ -222,10 +235,10 @@ func WithApprovers(data []byte) ([]byte, error) {
 	return schemas.Encode(s)
 }
 
-// Stop answers every open call, then ends the engine, the connections and the
-// server. Requests stay as they are.
+// Stop ends the connectors, answers every open call, then ends the engine, the
+// connections and the server. Requests stay as they are.
 func (n *Nod) Stop(ctx context.Context) error {
-	var errs []error
+	errs := []error{n.stopWorkers(ctx)}
 	if n.engine != nil {
 		errs = append(errs, n.engine.Stop(ctx))
 	}

@@ -65,6 +65,9 @@ type Query struct {
 	SessionID string `json:"session_id,omitempty"`
 	// PendingID is an id or a unique prefix of at least MinPrefix characters.
 	PendingID string `json:"pending_id,omitempty"`
+	// Recipient limits what is listed to what this person may be shown on the
+	// connector that asks.
+	Recipient string `json:"recipient,omitempty"`
 	// After is the Next of the page before; empty for the first page.
 	After string `json:"after,omitempty"`
 	Limit int    `json:"limit,omitempty"`

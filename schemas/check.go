@@ -113,6 +113,9 @@ func within(path string, err error) error {
 func (s *SettingsState) check() error { return within("settings", s.Settings.check()) }
 
 func (s *Settings) check() error {
+	if t := s.Connectors.Telegram; t != nil && (t.TokenEnv == "") == (t.TokenFile == "") {
+		return invalid("connectors.telegram", "needs token_env or token_file, one of the two: where the bot's token is")
+	}
 	names := make(map[string]bool)
 	owners := make(map[Identity]string)
 	for i, a := range s.people() {

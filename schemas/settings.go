@@ -112,6 +112,16 @@ type Identity struct {
 // Connectors are the settings of each connector.
 type Connectors struct {
 	Voice VoiceSettings `json:"voice,omitzero"`
+	// Telegram is nil where no bot is set up.
+	Telegram *TelegramSettings `json:"telegram,omitempty"`
+}
+
+// TelegramSettings name the Telegram bot that prompts go through. Its token is
+// never in the settings: the worker reads it from its environment or a file.
+type TelegramSettings struct {
+	BaseURL   string `json:"base_url,omitempty"` // default https://api.telegram.org
+	TokenEnv  string `json:"token_env,omitempty"`
+	TokenFile string `json:"token_file,omitempty"`
 }
 
 // VoiceSettings are the voice connector's.

@@ -66,7 +66,7 @@ var mayImport = []struct {
 	{"actors", []string{"bus", "schemas"}},
 	{"connectors/people/...", []string{"schemas", "connectors/people"}},
 	{"connectors/agents/...", []string{"schemas", "connectors/agents"}},
-	{"embed", []string{"actors/...", "bus/...", "schemas"}},
+	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "schemas"}},
 	{"", []string{"bus/...", "schemas"}}, // the Go client
 	{"cmd/...", []string{"..."}},
 	{"test/...", []string{"..."}},

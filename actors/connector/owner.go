@@ -66,9 +66,7 @@ func (o *Owner) follow(ctx context.Context, what string, revision uint64) (lagga
 
 // Settings are those in force.
 func (o *Owner) Settings(ctx context.Context) (schemas.SettingsState, error) {
-	var state schemas.SettingsState
-	err := o.conn.CallInto(ctx, schemas.QuerySubject(o.connector, schemas.QuerySettings), schemas.Query{Type: schemas.TypeQuery}, &state)
-	return state, err
+	return NewDesk(o.conn, o.connector).Settings(ctx)
 }
 
 // Grants are all that have been allowed beyond one call, ended ones too for a

@@ -59,7 +59,7 @@ func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) err
 	}
 	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
 	keys, page.Next = pageOf(keys, q)
-	if page.Prompts, err = e.read(ctx, keys); err != nil {
+	if page.Prompts, err = e.read(ctx, keys, c.Tokens[0], q.Recipient); err != nil {
 		return err
 	}
 	page.Prompts = slices.DeleteFunc(page.Prompts, func(p schemas.Prompt) bool { return p.Decision != nil })
@@ -85,13 +85,14 @@ func pageOf(keys []string, q *schemas.Query) (page []string, next string) {
 }
 
 // read returns the records under keys as viewers see them, without those that
-// are gone.
-func (e *Engine) read(ctx context.Context, keys []string) ([]schemas.Prompt, error) {
+// are gone, and for a carrier without those that it was not to show: to this
+// recipient, or to anybody where none is named.
+func (e *Engine) read(ctx context.Context, keys []string, connector, recipient string) ([]schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		entry, err := e.store.Records.Get(ctx, keys[i])
-		if errors.Is(err, bus.ErrNotFound) {
+		if errors.Is(err, bus.ErrNotFound) || err == nil && !visible(&entry.Record, connector, recipient) {
 			return
 		}
 		if err == nil {
@@ -110,6 +111,17 @@ func (e *Engine) read(ctx context.Context, keys []string) ([]schemas.Prompt, err
 	return prompts, errors.Join(errs...)
 }
 
+// visible reports whether a request may be seen on a connector, by one person
+// where a recipient is named: a carrier sees what was routed to it.
+func visible(rec *schemas.Record, connector, recipient string) bool {
+	if schemas.Inbox(connector) {
+		return true
+	}
+	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool {
+		return r.Connector == connector && (recipient == "" || r.Recipient == recipient)
+	})
+}
+
 // show answers one request, by its id or by a prefix that is unique among all
 // that are kept.
 func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error {
@@ -121,7 +133,7 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 		slices.Sort(keys)
 		return schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s, …): give more of it, or the session", q.PendingID, len(keys), strings.Join(keys[:2], ", "))
 	}
-	prompts, err := e.read(ctx, keys)
+	prompts, err := e.read(ctx, keys, c.Tokens[0], q.Recipient)
 	if err != nil {
 		return err
 	}

@@ -91,6 +91,14 @@ func (e *Engine) SettingsRevision(ctx context.Context) (uint64, error) {
 	return e.settings.now().revision, nil
 }
 
+// Settings are those in force.
+func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
+	if err := e.readSettings(ctx); err != nil {
+		return schemas.Settings{}, err
+	}
+	return *e.settings.now().settings, nil
+}
+
 // ApplySettings stores a settings.json, which every engine then follows, and
 // returns its revision. It is refused whole where it is not valid. Settings
 // that are stored already keep their revision.

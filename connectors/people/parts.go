@@ -62,18 +62,26 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 // Brief is what a channel shows of a prompt that does not fit there whole: a
 // bounded text, under 2,000 characters, that tells requests apart and where to
 // read all of p. The payload is not in it, so nothing may be allowed from it.
+// Of a decided prompt it shows the outcome in place of the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
-	return []Part{
+	parts := []Part{
 		{Label: "Request", Lines: lines(Line(p.PendingID))},
 		{Label: "Session", Lines: lines(Line(p.SessionID))},
 		{Label: "Agent", Lines: lines(Line(p.Agent), cut(claim("calls itself", p.Request.AgentName), width))},
 		{Label: "Wants", Lines: lines(wants(&p.Request), cut(claim("tool", p.Request.ToolName), width))},
 		{Label: "Risk", Lines: lines(riskWord(p.Risk))},
 		{Label: "Begins", Lines: lines(Summary(p, width))},
-		{Label: "Expires", Lines: expiry(p, now)},
-		{Label: "In full", Lines: lines("it does not fit here, so it cannot be allowed here", "read it with: nod show "+Line(p.PendingID))},
 	}
+	read := "read it with: nod show " + Line(p.PendingID)
+	if p.Decision != nil {
+		return append(parts,
+			Part{Label: "In full", Lines: lines("it does not fit here", read)},
+			Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p.Request.CreatedAt)}})
+	}
+	return append(parts,
+		Part{Label: "Expires", Lines: expiry(p, now)},
+		Part{Label: "In full", Lines: lines("it does not fit here, so it cannot be allowed here", read)})
 }
 
 func lines(all ...string) []string {
@@ -151,6 +159,10 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	}
 	return []string{at + ", which has passed", then}
 }
+
+// KindWords is what an option of this kind does, in nod's words: "allow
+// always". It is empty for a kind that nod does not know.
+func KindWords(k schemas.OptionKind) string { return kindWords[k] }
 
 var kindWords = map[schemas.OptionKind]string{
 	schemas.AllowOnce:    "allow once",
