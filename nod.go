@@ -72,6 +72,7 @@ type Options struct {
 type Client struct {
 	conn  *bus.Conn
 	asker *bus.Asker
+	agent string
 }
 
 // Connect finds a running nod and connects to it. Where none runs, the error is
@@ -84,7 +85,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{conn: conn, asker: bus.NewAsker(conn, o.Agent)}, nil
+	return &Client{conn: conn, asker: bus.NewAsker(conn, o.Agent), agent: o.Agent}, nil
 }
 
 // Ask asks and waits for the one decision, through restarts of everything. When
@@ -104,6 +105,32 @@ func (c *Client) Withdraw(ctx context.Context, sessionID, pendingID, reason stri
 	return c.asker.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
+// Share lets another session of the same agent hold permissions that this one
+// holds, and returns the grant that it got. It ends when what it was shared of
+// does.
+func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.Grant, error) {
+	s.Type = schemas.TypeShare
+	var reply schemas.Grants
+	if err := c.conn.CallInto(ctx, schemas.GrantSubject(c.agent), s, &reply); err != nil {
+		return schemas.Grant{}, fmt.Errorf("share: %w", err)
+	}
+	if len(reply.Grants) != 1 {
+		return schemas.Grant{}, schemas.Errorf(schemas.CodeInternal, "share: nod named %d grants", len(reply.Grants))
+	}
+	return reply.Grants[0], nil
+}
+
+// Gate returns what a scheduled task needs and its session does not hold. The
+// session is told; whether the task runs is the caller's.
+func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, err error) {
+	g.Type = schemas.TypeGate
+	var reply schemas.GateReply
+	if err := c.conn.CallInto(ctx, schemas.GateSubject(c.agent), g, &reply); err != nil {
+		return nil, fmt.Errorf("gate: %w", err)
+	}
+	return reply.Missing, nil
+}
+
 // Close ends the connection. What is pending stays pending.
 func (c *Client) Close() {
 	c.asker.Close()
@@ -121,6 +148,15 @@ func Command(command string) schemas.Request {
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 		ActionType: schemas.ActionCommand, ActionDetails: details,
+	}
+}
+
+// Permission is a request to hold permissions, for a reason that the person is
+// shown: @read:<path>, @write:<path>, @network.
+func Permission(reason string, tags ...string) schemas.Request {
+	return schemas.Request{
+		Kind: schemas.KindPermission, Title: "Permission request", Permissions: tags, Reason: reason,
+		ActionType: schemas.ActionOther, ActionDetails: []byte("{}"),
 	}
 }
 

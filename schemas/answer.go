@@ -50,8 +50,10 @@ type Prompt struct {
 	Deadline  time.Time `json:"deadline"`
 	// Remember are the reaches that an answer in a wider scope may have, the
 	// narrowest first; none where nod cannot bound one.
-	Remember []Reach   `json:"remember,omitempty"`
-	Decision *Decision `json:"decision,omitempty"`
+	Remember []Reach `json:"remember,omitempty"`
+	// Foreground is the session in whose place a background one asks.
+	Foreground string    `json:"foreground,omitempty"`
+	Decision   *Decision `json:"decision,omitempty"`
 	// Repeat: an earlier try may have shown this already.
 	Repeat bool `json:"repeat,omitempty"`
 }

@@ -134,6 +134,7 @@ func TestTheClockSaysHowLongTheRequestWaited(t *testing.T) {
 	env.Equal("Permission request timed out after 1 second.", ada.Asks(deploy("S", "1")).Hears().Message)
 	r := deploy("S", "2")
 	r.Kind, r.ToolName, r.Permissions, r.TimeoutSeconds = schemas.KindPermission, "", []string{"@network"}, 2
+	r.Reason = "to fetch"
 	q := ada.Asks(r)
 	env.Equal(schemas.TierRequest, q.Receipt.Tier)
 	env.Equal("Permission request timed out after 2 seconds", q.Hears().Message)

@@ -256,3 +256,31 @@ func TestNobodyToShowItToIsRefusedAtOnce(t *testing.T) {
 	})
 	require.ErrorIs(t, err, &schemas.Error{Code: schemas.CodeUndeliverable})
 }
+
+// A request for permissions that its last route cannot show ends at once; any
+// other stays open for those who look.
+func TestAPermissionThatNobodyCanBeShownEndsAtOnce(t *testing.T) {
+	r, p := newRig(t), newPager()
+	p.fail = func(schemas.Prompt) error {
+		return &people.Error{Unreachable: true, Err: errors.New("switched off")}
+	}
+	r.work(p)
+	tool := r.ask()
+	asked, err := r.asker.Submit(r.ctx, schemas.Request{
+		SessionID: "S", Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,
+		ActionDetails: []byte("{}"), Permissions: []string{"@network"}, Reason: "to fetch",
+	})
+	require.NoError(t, err)
+	d, err := asked.Await(r.ctx)
+	require.NoError(t, err)
+	require.Equal(t, schemas.Cancelled, d.Outcome)
+	require.Equal(t, schemas.NobodyReached, d.By.Name)
+	require.Contains(t, d.Message, "switched off")
+	looking, err := r.nod.Connect(r.ctx, roles.ConnectorID("terminal"))
+	require.NoError(t, err)
+	defer looking.Close()
+	pending, err := connector.NewDesk(looking, "terminal").Pending(r.ctx, schemas.Query{})
+	require.NoError(t, err)
+	require.Len(t, pending, 1)
+	require.Equal(t, tool.PendingID, pending[0].PendingID)
+}

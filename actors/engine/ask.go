@@ -27,7 +27,9 @@ type asked struct {
 	// would get it.
 	missing []policy.Permission
 	holder  string
-	bare    bool // nod cannot say what it needs, so an answer is for once
+	// foreground is the session in whose place a background one asks.
+	foreground string
+	bare       bool // nod cannot say what it needs, so an answer is for once
 }
 
 func (a *asked) key() string { return a.request.Key() }
@@ -52,12 +54,16 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	if len(a.request.Options) == 0 {
 		a.request.Options = schemas.DefaultOptions()
 	}
-	managed, err := e.own(ctx, a.agent, a.request.SessionID, a.request.User)
+	if err := complete(&a.request); err != nil {
+		return err
+	}
+	session, err := e.own(ctx, a.agent, a.request.SessionID, a.request.User)
 	if err != nil {
 		return err
 	}
+	e.active(a.agent, a.request.SessionID, session)
 	a.verdict = e.judge(a)
-	if a.verdict.Effect == policy.Ask || managed && a.verdict.Effect == policy.Allow {
+	if a.verdict.Effect == policy.Ask || session.managed && a.verdict.Effect == policy.Allow {
 		if err := e.hold(ctx, a); err != nil {
 			return err
 		}
@@ -228,6 +234,10 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 		}
 		a.under = e.settings.now()
 	}
+	if err := e.foreground(ctx, a); err != nil {
+		return err
+	}
+	rec.Foreground = a.foreground
 	if rec.Routes, err = e.routes(ctx, a.under.settings); err != nil {
 		return err
 	}

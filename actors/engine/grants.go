@@ -193,41 +193,50 @@ func (e *Engine) grantsUnder(ctx context.Context, key string) ([]schemas.Grant, 
 	return *k.grants, nil
 }
 
-// revoke ends a grant. It answers when that is stored: whoever asks afterwards
-// is judged by what is read then.
+// revoke ends a grant, and what was shared of it. It answers when that is
+// stored: whoever asks afterwards is judged by what is read then.
 func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 	var r schemas.Revoke
 	if err := schemas.Decode(c.Data, &r); err != nil {
 		return err
 	}
-	scope := schemas.ScopeAgent
-	if r.SessionID != "" {
-		scope = schemas.ScopeSession
-	}
-	var found *schemas.Grant
-	err := e.changeGrants(ctx, scope, r.SessionID, r.Agent, func(all *[]schemas.Grant) bool {
-		found = nil
-		i := slices.IndexFunc(*all, func(g schemas.Grant) bool { return g.GrantID == r.GrantID })
-		if i < 0 {
-			return false
-		}
-		found = &(*all)[i]
-		if !found.RevokedAt.IsZero() {
-			return false
-		}
-		found.RevokedAt, found.RevokedBy = e.clock.now(), c.Tokens[0]
-		return true
-	})
+	g, err := e.endGrant(ctx, &r, c.Tokens[0])
 	if err != nil {
-		return err
-	}
-	if found == nil {
-		return schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", r.GrantID)
-	}
-	g := *found
-	if err := e.logGrant(ctx, schemas.LogRevoked, &g, g.RevokedAt, g.RevokedBy); err != nil {
 		return err
 	}
 	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.Grant{g}})
 	return nil
+}
+
+func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.Grant, error) {
+	scope := schemas.ScopeAgent
+	if r.SessionID != "" {
+		scope = schemas.ScopeSession
+	}
+	var ended schemas.Grant
+	err := e.changeGrants(ctx, scope, r.SessionID, r.Agent, func(all *[]schemas.Grant) bool {
+		i := slices.IndexFunc(*all, func(g schemas.Grant) bool { return g.GrantID == r.GrantID })
+		if ended = (schemas.Grant{}); i < 0 {
+			return false
+		}
+		g := &(*all)[i]
+		change := g.RevokedAt.IsZero()
+		if change {
+			g.RevokedAt, g.RevokedBy = e.clock.now(), by
+		}
+		ended = *g
+		return change
+	})
+	switch {
+	case err != nil:
+		return ended, err
+	case ended.GrantID == "":
+		return ended, schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", r.GrantID)
+	}
+	if len(ended.Permissions) > 0 {
+		if err := e.revokeDerived(ctx, ended.Agent, ended.GrantID, by); err != nil {
+			return ended, err
+		}
+	}
+	return ended, e.logGrant(ctx, schemas.LogRevoked, &ended, ended.RevokedAt, by)
 }

@@ -70,6 +70,9 @@ func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 	if err := e.view(prompt); err != nil {
 		return err
 	}
+	if err := e.tellForeground(rec, &prompt); err != nil {
+		return err
+	}
 	if err := e.carry(ctx, rec, prompt); err != nil {
 		return err
 	}
@@ -139,7 +142,7 @@ func asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember,
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground,
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 }

@@ -30,13 +30,30 @@ type owners struct {
 	mu       sync.Mutex
 	until    time.Time
 	known    map[string]owned
-	revision uint64    // the newest change that was heard of
-	unsure   time.Time // changes may be missed until then
+	revision uint64               // the newest change that was heard of
+	unsure   time.Time            // changes may be missed until then
+	noted    map[string]time.Time // when a session was last noted to be active
+}
+
+// noteDue reports whether it is time to note that a session is active.
+func (o *owners) noteDue(session string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	if now.Sub(o.noted[session]) < activeEvery {
+		return false
+	}
+	if o.noted == nil || len(o.noted) >= ownersKept {
+		o.noted = make(map[string]time.Time)
+	}
+	o.noted[session] = now
+	return true
 }
 
 type owned struct {
-	agent   string
-	managed bool
+	agent, user string
+	managed     bool
+	background  bool
 }
 
 func (o *owners) of(session string) (owned, bool) {
@@ -86,21 +103,21 @@ func (o *owners) newest() uint64 {
 
 // own makes sure that the session is the agent's: it belongs to whoever first
 // asks in it, and to others it does not exist.
-func (e *Engine) own(ctx context.Context, agent, session, user string) (managed bool, err error) {
+func (e *Engine) own(ctx context.Context, agent, session, user string) (known owned, err error) {
 	known, ok := e.owners.of(session)
 	if !ok {
 		heard := e.owners.newest()
 		s, err := e.claimSession(ctx, agent, session, user)
 		if err != nil {
-			return false, err
+			return owned{}, err
 		}
-		known = owned{s.Agent, s.Permissions != nil}
+		known = owned{s.Agent, s.User, s.Permissions != nil, s.Background}
 		e.owners.remember(session, known, heard)
 	}
 	if known.agent != agent {
-		return false, schemas.Errorf(schemas.CodeNotFound, "no session %s is known", session)
+		return owned{}, schemas.Errorf(schemas.CodeNotFound, "no session %s is known", session)
 	}
-	return known.managed, nil
+	return known, nil
 }
 
 // claimSession reads a session, giving it to the agent where it is nobody's,

@@ -95,8 +95,9 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 		if c.TimeoutMinutes < 0 || c.TimeoutMinutes > 60 {
 			return r, fmt.Errorf("--timeout-minutes is %d: use 1 to 60", c.TimeoutMinutes)
 		}
-		r.Kind, r.Title, r.Permissions = schemas.KindPermission, "Permission request", c.Permission
-		r.ActionType, r.ActionDetails = schemas.ActionOther, json.RawMessage("{}")
+		wanted := nod.Permission(c.Reason, c.Permission...)
+		r.Kind, r.Title, r.Permissions = wanted.Kind, wanted.Title, wanted.Permissions
+		r.ActionType, r.ActionDetails = wanted.ActionType, wanted.ActionDetails
 		r.TimeoutSeconds = 60 * c.TimeoutMinutes
 	default:
 		return r, errors.New("name what to ask for: --tool T --input JSON, or --permission TAG --reason R")

@@ -53,6 +53,8 @@ type cli struct {
 	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End such a grant."`
 
 	Install  installCmd  `cmd:"" group:"agents" help:"Let an agent program ask nod."`
+	Grant    grantCmd    `cmd:"" group:"agents" help:"Share what a session holds with another of the same agent."`
+	Gate     gateCmd     `cmd:"" group:"agents" help:"Check what a scheduled task needs."`
 	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
 	Exec     execCmd     `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
 	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`

@@ -35,7 +35,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 	details, cwd := inputOf(&p.Request)
 	parts := []Part{
 		{Label: "Request", Lines: lines(Line(p.PendingID), claim("task", p.Request.TaskID))},
-		{Label: "Session", Lines: lines(Line(p.SessionID), claim("labelled", p.Request.SessionLabel))},
+		{Label: "Session", Lines: lines(Line(p.SessionID), background(p), claim("labelled", p.Request.SessionLabel))},
 		{Label: "Agent", Lines: lines(Line(p.Agent), claim("calls itself", p.Request.AgentName))},
 		{Label: "Wants", Lines: lines(wants(&p.Request), claim("tool", p.Request.ToolName), claim("titled", p.Request.Title))},
 		{Label: "Risk", Lines: risk(p)},
@@ -94,6 +94,13 @@ func claim(what, text string) string {
 		return ""
 	}
 	return what + ": " + Line(text)
+}
+
+func background(p *schemas.Prompt) string {
+	if p.Foreground == "" {
+		return ""
+	}
+	return "in the background of: " + Line(p.Foreground)
 }
 
 func orElse(text, otherwise string) string {
