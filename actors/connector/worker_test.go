@@ -244,7 +244,7 @@ func TestAPromptThatCannotBeShownIsSaidAtOnce(t *testing.T) {
 	r.work(p)
 	r.ask()
 	n := next(r, notices)
-	require.Equal(t, "undeliverable", n.Kind)
+	require.Equal(t, schemas.NoticeUndeliverable, n.Kind)
 	require.Contains(t, n.Text, "blocked by the user")
 }
 
