@@ -29,7 +29,9 @@ type Answer struct {
 	Scope      Scope `json:"scope,omitempty"`
 	Reach      int   `json:"reach,omitempty"` // which of the prompt's, from 0
 	ForSeconds int   `json:"for_seconds,omitempty"`
-	From       From  `json:"from"`
+	// CodeWord is the word that settings may want to hear; it is stored nowhere.
+	CodeWord string `json:"code_word,omitempty"`
+	From     From   `json:"from"`
 }
 
 // Prompt is a request as one person is shown it through one connector; with an
@@ -51,6 +53,8 @@ type Prompt struct {
 	// Remember are the reaches that an answer in a wider scope may have, the
 	// narrowest first; none where nod cannot bound one.
 	Remember []Reach `json:"remember,omitempty"`
+	// Takes says what it takes to allow this, besides an approver's word.
+	Takes []string `json:"takes,omitempty"`
 	// Foreground is the session in whose place a background one asks.
 	Foreground string    `json:"foreground,omitempty"`
 	Decision   *Decision `json:"decision,omitempty"`

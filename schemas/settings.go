@@ -50,6 +50,9 @@ type Permissions struct {
 	// (default) or project.
 	Preset string `json:"preset,omitempty"`
 
+	// Confirm is what it takes to allow what is risky.
+	Confirm []Confirm `json:"confirm,omitempty"`
+
 	// Tools say what else tools need of a session that holds permissions.
 	Tools []ToolNeeds `json:"tools,omitempty"`
 

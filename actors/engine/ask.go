@@ -256,7 +256,7 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	entry := bus.Entry{Key: a.key(), Record: rec, Revision: seq}
 	c.Reply(receipt(entry, &a.request))
 	a.request.Rejoin, a.request.Revision = false, 0
-	if err := e.view(asPrompt(entry, a.request)); err != nil { // those who look need not wait for the outbox
+	if err := e.view(e.asPrompt(entry, a.request)); err != nil { // those who look need not wait for the outbox
 		e.Log.Warn("engine: a request was not shown to those who look; the outbox will", "key", entry.Key, "error", err)
 	}
 	return nil

@@ -55,7 +55,7 @@ func (e *Engine) follow(ctx context.Context, entry bus.Entry) error {
 // then those who are shown it, then the log.
 func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
-	prompt, err := promptOf(entry)
+	prompt, err := e.promptOf(entry)
 	if err != nil {
 		return err
 	}
@@ -129,20 +129,20 @@ func actorOf(d *schemas.Decision) string {
 }
 
 // promptOf is a record as viewers see it.
-func promptOf(entry bus.Entry) (schemas.Prompt, error) {
+func (e *Engine) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	r, err := requestOf(&entry.Record)
 	if err != nil {
 		return schemas.Prompt{}, err
 	}
-	return asPrompt(entry, r), nil
+	return e.asPrompt(entry, r), nil
 }
 
 // asPrompt is promptOf with the record's request at hand.
-func asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
+func (e *Engine) asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground,
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Takes: e.takes(rec.Risk),
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 }
@@ -293,7 +293,7 @@ func (e *Engine) sweepUnshown(ctx context.Context, pending []string) error {
 		if err != nil {
 			return err
 		}
-		prompt, err := promptOf(entry)
+		prompt, err := e.promptOf(entry)
 		if err != nil {
 			return err
 		}

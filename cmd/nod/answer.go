@@ -125,6 +125,7 @@ type allowCmd struct {
 	For    time.Duration `placeholder:"D" help:"From now on as well, in this session, for so long, such as 30m."`
 	Rule   int           `default:"1" placeholder:"N" help:"Which of the rules that nod show lists (1, the narrowest)."`
 	Scope  string        `enum:",session,agent" default:"" help:"Where it holds: session or agent."`
+	Code   string        `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
 	Yes    bool          `short:"y" help:"Do not ask whether the rule is the one that is meant."`
 	JSON   bool          `name:"json" help:"Print the decision as JSON."`
 }
@@ -147,7 +148,7 @@ func (c *allowCmd) Run(e *env) error {
 
 // wanted is the answer that the flags ask for.
 func (c *allowCmd) wanted() (schemas.Answer, error) {
-	a := schemas.Answer{Message: c.Message, Scope: schemas.Scope(c.Scope), Reach: c.Rule - 1, ForSeconds: int(c.For / time.Second)}
+	a := schemas.Answer{Message: c.Message, Scope: schemas.Scope(c.Scope), Reach: c.Rule - 1, CodeWord: c.Code, ForSeconds: int(c.For / time.Second)}
 	switch {
 	case c.For < 0 || c.For%time.Second != 0:
 		return a, errors.New("--for: give whole seconds, such as 30m")

@@ -56,7 +56,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 	}
 	return append(parts,
 		Part{Label: "Expires", Lines: expiry(p, now)},
-		Part{Label: "Answers", Lines: append(answers(p.Request.Options), remember(p)...)})
+		Part{Label: "Answers", Lines: slices.Concat(answers(p.Request.Options), remember(p), takes(p))})
 }
 
 // Brief is what a channel shows of a prompt that does not fit there whole: a
@@ -200,6 +200,14 @@ func remember(p *schemas.Prompt) []string {
 	var all []string
 	for i := range p.Remember {
 		all = append(all, fmt.Sprintf("from now on, %d: %s", i+1, Line(p.Remember[i].String())))
+	}
+	return all
+}
+
+func takes(p *schemas.Prompt) []string {
+	var all []string
+	for _, t := range p.Takes {
+		all = append(all, "to allow takes: "+Line(t))
 	}
 	return all
 }
