@@ -209,7 +209,7 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r.work(p)
 	asked := r.ask()
 	r.wait(p.sent)
-	require.Equal(t, "shown", next(r, notices).Kind)
+	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	p.mu.Lock()
 	clear(p.shown) // its settling fails for good
 	p.mu.Unlock()
@@ -218,7 +218,7 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r.wait(p.ended)
 	r.ask() // handled by the same lane, after it
 	r.wait(p.sent)
-	require.Equal(t, "shown", next(r, notices).Kind)
+	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }
 
 func TestATroubledChannelIsTriedAgain(t *testing.T) {

@@ -61,9 +61,9 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	e.active(a.agent, a.request.SessionID, session)
+	e.active(session)
 	a.verdict = e.judge(a)
-	if a.verdict.Effect == policy.Ask || session.managed && a.verdict.Effect == policy.Allow {
+	if a.verdict.Effect == policy.Ask || session.Permissions != nil && a.verdict.Effect == policy.Allow {
 		if err := e.hold(ctx, a); err != nil {
 			return err
 		}

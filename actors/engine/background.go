@@ -22,8 +22,9 @@ func activeKey(agent, session string) string { return "active." + agent + "." + 
 
 // active notes, now and then, that a foreground session asks. A note that is
 // lost is made again.
-func (e *Engine) active(agent, session string, known owned) {
-	if known.background || !e.owners.noteDue(session) {
+func (e *Engine) active(known schemas.Session) {
+	session, agent := known.SessionID, known.Agent
+	if known.Background || !e.known.noteDue(session) {
 		return
 	}
 	e.tasks.Go(func() {
@@ -33,7 +34,7 @@ func (e *Engine) active(agent, session string, known owned) {
 		revision, err := e.store.Presence.Get(ctx, activeKey(agent, session), &s)
 		if err == nil || errors.Is(err, bus.ErrNotFound) {
 			now := e.clock.now()
-			s = schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, User: known.user, CreatedAt: now, ActiveAt: now}
+			s = schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, User: known.User, CreatedAt: now, ActiveAt: now}
 			_, err = e.store.Presence.Put(ctx, activeKey(agent, session), s, revision, activeKept)
 		}
 		if err != nil && !errors.Is(err, bus.ErrMoved) { // then another engine has noted it

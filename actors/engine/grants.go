@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -19,40 +18,6 @@ import (
 const endedKept = 2 * bus.Retention
 
 func agentKey(agent string) string { return "agent." + agent }
-
-// held is what an asker holds and who is there, read at the leader.
-type held struct {
-	session schemas.Session
-	lock    *schemas.Lock // nil where nobody holds it
-	grants  []schemas.Grant
-}
-
-// heldBy reads all of it at once.
-func (e *Engine) heldBy(ctx context.Context, agent, session string) (held, error) {
-	var h held
-	var lock schemas.Lock
-	var grants schemas.Grants
-	var lockErr, grantsErr error
-	var wg sync.WaitGroup
-	wg.Go(func() { _, lockErr = e.store.Presence.Get(ctx, lockKey(session), &lock) })
-	wg.Go(func() { _, grantsErr = e.store.Sessions.Get(ctx, agentKey(agent), &grants) })
-	_, err := e.store.Sessions.Get(ctx, sessionKey(session), &h.session)
-	wg.Wait()
-	if lockErr == nil {
-		h.lock = &lock
-	}
-	for _, err := range []error{err, lockErr, grantsErr} {
-		if err != nil && !errors.Is(err, bus.ErrNotFound) {
-			return held{}, err
-		}
-	}
-	h.grants = live(append(grants.Grants, h.session.Grants...), e.clock.now())
-	return h, nil
-}
-
-func live(grants []schemas.Grant, now time.Time) []schemas.Grant {
-	return slices.DeleteFunc(grants, func(g schemas.Grant) bool { return !g.Live(now) })
-}
 
 // grant is what an answer allows beyond the call it is about, or nil.
 func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.Grant, error) {
