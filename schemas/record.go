@@ -105,4 +105,6 @@ type LogEntry struct {
 	Outcome          Outcome   `json:"outcome,omitempty"`
 	SettingsRevision uint64    `json:"settings_revision,omitempty"`
 	Decision         *Decision `json:"decision,omitempty"`
+	// Request is what was asked, where the settings have payloads logged.
+	Request json.RawMessage `json:"request,omitempty"`
 }

@@ -14,6 +14,14 @@ type Settings struct {
 	// Approvers may answer; nil lets nobody in.
 	Approvers  *Approvers `json:"approvers,omitempty"`
 	Connectors Connectors `json:"connectors,omitzero"`
+	Log        Log        `json:"log,omitzero"`
+}
+
+// Log is what permission_log holds.
+type Log struct {
+	// Payloads: of what was asked of people also the request, whole, for as long
+	// as the log is kept. nod policy suggest reads it.
+	Payloads bool `json:"payloads,omitempty"`
 }
 
 // Approvers are who may answer, and how.
@@ -49,6 +57,11 @@ type Permissions struct {
 	// Preset is what is allowed where no rule matches: design, readers
 	// (default) or project.
 	Preset string `json:"preset,omitempty"`
+
+	// HardenGit has git reads that are allowed by themselves run without the
+	// programs that a repository's configuration names. The agent's host must
+	// be one that takes a changed input.
+	HardenGit bool `json:"harden_git,omitempty"`
 
 	// Confirm is what it takes to allow what is risky.
 	Confirm []Confirm `json:"confirm,omitempty"`

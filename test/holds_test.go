@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,7 +79,7 @@ func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 	require.Eventually(t, func() bool {
 		out, _, _ := m.run("pending", "--json")
 		return json.Unmarshal([]byte(out), &pending) == nil && len(pending) == 1
-	}, 30*time.Second, 50*time.Millisecond)
+	}, patience, tick)
 	said(0, "deny", pending[0].PendingID, "-m", "not at night")
 	require.Error(t, gate.Wait())
 	require.Equal(t, 3, gate.ProcessState.ExitCode())

@@ -21,8 +21,10 @@ type asked struct {
 	verdict policy.Verdict
 	call    policy.Call    // the request as policy sees it
 	rules   *policy.Policy // what judged it; nil where they cannot be told
-	under   applied        // the settings it is judged by
-	held    held           // read where policy alone would ask, or the session is managed
+	// updated is the input that is allowed instead, where it is not nil.
+	updated json.RawMessage
+	under   applied // the settings it is judged by
+	held    held    // read where policy alone would ask, or the session is managed
 	// missing is what the session would need to hold; holder is the session that
 	// would get it.
 	missing []policy.Permission
@@ -74,6 +76,9 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	if a.verdict.Effect == policy.Ask {
 		return e.create(ctx, c, a, 0)
 	}
+	if a.updated != nil { // too long for the log
+		return e.createDecided(ctx, c, a, 0)
+	}
 	return e.decideFresh(ctx, c, a)
 }
 
@@ -102,7 +107,9 @@ func (e *Engine) byPolicy(a *asked) *schemas.Decision {
 	if o, ok := a.request.OptionOfKind(kind); ok { // never the first option, whatever it is
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
 	}
-	d.Message, d.SettingsRevision = message, a.under.revision
+	if d.Message, d.SettingsRevision = message, a.under.revision; d.Outcome == schemas.Allowed {
+		d.UpdatedInput = a.updated
+	}
 	return d
 }
 

@@ -109,6 +109,9 @@ func (e *Engine) note(ctx context.Context, entry bus.Entry, prompt schemas.Promp
 		Actor: rec.Agent, ToolName: prompt.Request.ToolName, Digest: rec.Digest,
 	}
 	id := entry.Key + "." + strconv.FormatInt(rec.Deadline.UnixNano(), 36) + ".asked"
+	if e.settings.now().settings.Log.Payloads && rec.Decision == nil {
+		line.Request = rec.Request
+	}
 	if d := rec.Decision; d != nil {
 		id = fmt.Sprintf("%s.%d.decided", entry.Key, entry.Revision)
 		line.Kind, line.At, line.Actor = schemas.LogDecided, d.DecidedAt, actorOf(d)

@@ -41,6 +41,18 @@ type Call struct {
 	Home    string // what ~ stands for
 }
 
+// CallOf is a request of an agent's as a call to judge.
+func CallOf(agent string, r *schemas.Request) Call {
+	var where struct {
+		Cwd string `json:"cwd"`
+	}
+	_ = json.Unmarshal(r.ActionDetails, &where) // the schema says that it is an object; no cwd is none
+	return Call{
+		ToolName: r.ToolName, ActionType: r.ActionType, Input: r.ActionDetails, Cwd: where.Cwd,
+		Agent: agent, Host: r.Host, Project: r.Project,
+	}
+}
+
 // Verdict is the judgement of a call.
 type Verdict struct {
 	Effect  Effect
