@@ -77,6 +77,18 @@ func TestAManagedSessionIsAllowedWhatItsSetCoversAndAsksForTheRest(t *testing.T)
 		q.Drop()
 	}
 	env.Equal(schemas.Allowed, ada.Gets(lookup("S", "")).Outcome, "permissions are not about this tool")
+	command := func(line string) schemas.Request {
+		r := shell("S", "", line)
+		r.Host, r.Project = "devbox", dir+"/in"
+		r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":%q}`, line, dir+"/in")
+		return r
+	}
+	for _, line := range []string{"ls", "cat x sub/y | head -n 3", "cd sub && git status", "grep -n foo " + dir + "/in/x", "cat sub/*.txt"} {
+		env.Equal(schemas.Allowed, ada.Gets(command(line)).Outcome, line)
+	}
+	for _, line := range []string{"cat " + dir + "/out/x", "ls ..", "cat link/x", "cd .. && ls", "head -n3 ../out/x", "cat ~/x", "find / -name x", "ls link/../../out", "cat link/*"} {
+		ada.Asks(command(line)).Drop()
+	}
 	fetch := call("WebFetch", "S", "")
 	fetch.Host, fetch.ActionDetails = "devbox", []byte(`{"url":"https://example.org/","prompt":"x"}`)
 	q := ada.Asks(fetch)

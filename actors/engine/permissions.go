@@ -57,6 +57,9 @@ func (e *Engine) weigh(a *asked) {
 	}
 	set := a.held.set()
 	perms, err := policy.ToolNeeds(a.under.needs, a.request.ToolName, a.request.ActionDetails)
+	if errors.Is(err, policy.ErrOtherTool) && a.held.managed() && a.verdict.Effect == policy.Allow && a.verdict.Rule == policy.Default {
+		perms, err = a.rules.ShellNeeds(a.call) // no rule of the user's, but the preset: it reads what the set covers
+	}
 	covered := false
 	if err == nil {
 		a.missing, err = policy.Missing(&set, perms, e.resolver(a.request.Host))

@@ -53,6 +53,9 @@ func CallOf(agent string, r *schemas.Request) Call {
 	}
 }
 
+// Default is the rule of what no rule of the user's decides.
+const Default = "default"
+
 // Verdict is the judgement of a call.
 type Verdict struct {
 	Effect  Effect
@@ -166,7 +169,7 @@ func (p *Policy) Check(c Call) Verdict {
 		j.other(in)
 	}
 	if j.v.Rule == "" {
-		j.v.Rule = "default"
+		j.v.Rule = Default
 	}
 	if j.v.Effect != Allow && j.v.Why == "" {
 		j.v.Why = strings.Join(j.v.Reasons, ", ")
