@@ -5,14 +5,10 @@
 //	c, err := nod.Connect(ctx)
 //	d, err := c.Ask(ctx, nod.Command("rm -rf build"))
 //	if err != nil {
-//		return err // nobody decided: do not act
-//	}
-//	if d.Outcome != schemas.Allowed {
-//		return errors.New("not allowed")
+//		return err // it was denied, or nobody decided: do not act
 //	}
 //
-// Silence is never consent: an error is not a decision, and only the outcome
-// "allowed" lets the agent act.
+// Silence is never consent: without an error, and only then, the agent may act.
 package nod
 
 import (
@@ -29,7 +25,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What ended a request without a person's or a rule's decision; see Err.
+// Why a decision does not allow; see Err.
 var (
 	ErrTimedOut  = errors.New("the permission request timed out")
 	ErrWithdrawn = errors.New("the permission request was withdrawn")
@@ -75,9 +71,13 @@ type Client struct {
 	agent string
 }
 
-// Connect finds a running nod and connects to it. Where none runs, the error is
-// bus.ErrNotRunning.
-func Connect(ctx context.Context, o Options) (*Client, error) {
+// Connect finds a running nod and connects to it, by the options if there are
+// any. Where none runs, the error is bus.ErrNotRunning.
+func Connect(ctx context.Context, options ...Options) (*Client, error) {
+	var o Options
+	if len(options) > 0 {
+		o = options[0]
+	}
 	if o.Agent == "" {
 		o.Agent = "local"
 	}
@@ -88,10 +88,16 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	return &Client{conn: conn, asker: bus.NewAsker(conn, o.Agent), agent: o.Agent}, nil
 }
 
-// Ask asks and waits for the one decision, through restarts of everything. When
-// ctx ends the request is withdrawn. Errors of nod's are *schemas.Error.
+// Ask asks and waits for the one decision, through restarts of everything. The
+// error is nil only where it allows; of any other decision it is what Err says,
+// and the decision is returned with it. When ctx ends the request is withdrawn.
+// Errors of nod's own are *schemas.Error.
 func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	return c.asker.Ask(ctx, complete(r))
+	d, err := c.asker.Ask(ctx, complete(r))
+	if err == nil {
+		err = Err(d)
+	}
+	return d, err
 }
 
 // Submit hands a request in and returns once it is stored or decided; the
