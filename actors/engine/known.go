@@ -17,17 +17,15 @@ const (
 	knownFor  = 24 * time.Hour
 )
 
-// known remembers sessions and agents' grants as they were read at the leader,
-// until the broker says that they have changed. What it tells may be a moment
-// old, so nothing is allowed on its word: whatever holds a grant or a set of
-// permissions is read again. What it spares is reading, for each request, that
-// a session holds nothing. Whoever changes a session waits until every engine
-// has heard of it.
+// known remembers sessions as they were read at the leader, until the broker
+// says that they have changed: whose one is, and that it is not managed, need
+// not be read for each call that a rule allows. What it tells may be a moment
+// old, so nothing is allowed that the session holds, and no person is asked, on
+// its word. Whoever changes a session waits until every engine has heard of it.
 type known struct {
 	mu       sync.Mutex
 	until    time.Time
 	sessions map[string]schemas.Session // by key
-	bare     map[string]bool            // the keys of agents that hold no grants
 	revision uint64                     // the newest change that was heard of
 	unsure   time.Time                  // changes may be missed until then
 	noted    map[string]time.Time       // when a session was last noted to be active
@@ -41,26 +39,19 @@ func (k *known) session(key string) (schemas.Session, bool) {
 	return s, ok && time.Now().Before(k.until)
 }
 
-// holdsNothing reports whether an agent certainly held no grants a moment ago.
-func (k *known) holdsNothing(key string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.bare[key] && time.Now().Before(k.until)
-}
-
-// remember has f keep what was read when the newest change was at revision,
-// unless another has been heard of since.
-func (k *known) remember(revision uint64, f func()) {
+// remember keeps what was read when the newest change was at revision, unless
+// another has been heard of since.
+func (k *known) remember(key string, s schemas.Session, revision uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	if k.revision != revision || now.Before(k.unsure) {
 		return
 	}
-	if k.sessions == nil || len(k.sessions)+len(k.bare) >= knownKept || !now.Before(k.until) {
-		k.sessions, k.bare, k.until = map[string]schemas.Session{}, map[string]bool{}, now.Add(knownFor)
+	if k.sessions == nil || len(k.sessions) >= knownKept || !now.Before(k.until) {
+		k.sessions, k.until = map[string]schemas.Session{}, now.Add(knownFor)
 	}
-	f()
+	k.sessions[key] = s
 }
 
 // changed forgets a key that has changed.
@@ -69,14 +60,13 @@ func (k *known) changed(key string, revision uint64) {
 	defer k.mu.Unlock()
 	k.revision = max(k.revision, revision)
 	delete(k.sessions, key)
-	delete(k.bare, key)
 }
 
 // missed forgets everything: changes may have gone by, and may still.
 func (k *known) missed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.sessions, k.bare, k.unsure = nil, nil, time.Now().Add(staleAfter)
+	k.sessions, k.unsure = nil, time.Now().Add(staleAfter)
 }
 
 func (k *known) newest() uint64 {
@@ -110,7 +100,7 @@ func (e *Engine) own(ctx context.Context, agent, session, user string) (schemas.
 		if s, err = e.claimSession(ctx, agent, session, user); err != nil {
 			return s, err
 		}
-		e.known.remember(heard, func() { e.known.sessions[sessionKey(session)] = s })
+		e.known.remember(sessionKey(session), s, heard)
 	}
 	if s.Agent != agent {
 		return schemas.Session{}, schemas.Errorf(schemas.CodeNotFound, "no session %s is known", session)
@@ -125,8 +115,8 @@ type held struct {
 	grants  []schemas.Grant
 }
 
-// heldBy reads at the leader what could allow something, and who is there, all
-// at once.
+// heldBy reads all of it at the leader, at once: what has just been granted
+// counts, and what has just been revoked does not.
 func (e *Engine) heldBy(ctx context.Context, agent, session string) (held, error) {
 	var h held
 	var lock schemas.Lock
@@ -134,19 +124,8 @@ func (e *Engine) heldBy(ctx context.Context, agent, session string) (held, error
 	errs := make([]error, 3)
 	var wg sync.WaitGroup
 	wg.Go(func() { _, errs[0] = e.store.Presence.Get(ctx, lockKey(session), &lock) })
-	if key := agentKey(agent); !e.known.holdsNothing(key) {
-		wg.Go(func() {
-			heard := e.known.newest()
-			if _, errs[1] = e.store.Sessions.Get(ctx, key, &grants); errors.Is(errs[1], bus.ErrNotFound) {
-				e.known.remember(heard, func() { e.known.bare[key] = true })
-			}
-		})
-	}
-	s, ok := e.known.session(sessionKey(session))
-	if h.session = s; !ok || s.Permissions != nil || len(s.Grants) > 0 {
-		h.session = schemas.Session{}
-		_, errs[2] = e.store.Sessions.Get(ctx, sessionKey(session), &h.session)
-	}
+	wg.Go(func() { _, errs[1] = e.store.Sessions.Get(ctx, agentKey(agent), &grants) })
+	_, errs[2] = e.store.Sessions.Get(ctx, sessionKey(session), &h.session)
 	wg.Wait()
 	if errs[0] == nil {
 		h.lock = &lock
