@@ -168,7 +168,9 @@ func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store 
 	if err != nil {
 		return "", err
 	}
-	<-time.After(time.Until(asked.Receipt.Deadline) - ahead + rand.N(1200*time.Millisecond) - time.Second)
+	if asked.Receipt.Revision != 0 { // an election may take so long that the asking ends in the deadline's decision
+		<-time.After(time.Until(asked.Receipt.Deadline) - ahead + rand.N(1200*time.Millisecond) - time.Second)
+	}
 	var mu sync.Mutex
 	told := map[string]string{} // who: the decision that they were acknowledged
 	tell := func(who string, d schemas.Decision, err error) {
