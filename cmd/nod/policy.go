@@ -12,7 +12,6 @@ import (
 
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/actors/policy"
-	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
@@ -187,13 +186,11 @@ func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
 
 // askedCalls are what people were asked, by the log of the nod that runs.
 func (e *env) askedCalls() ([]policy.Call, error) {
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, err := bus.Join(ctx, e.place, roles.ID{Role: roles.OwnerStore}, e.log)
+	ctx, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer done()
 	var calls []policy.Call
 	asked := 0
 	err = conn.EachLogged(ctx, func(entry schemas.LogEntry) error {

@@ -25,13 +25,11 @@ type sessionShowCmd struct {
 
 // Run shows a session.
 func (c *sessionShowCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
+	ctx, owner, done, err := e.owner()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer done()
 	s, err := owner.Session(ctx, c.Session)
 	if err != nil {
 		return err
@@ -57,13 +55,11 @@ func (c *sessionSetCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
+	ctx, owner, done, err := e.owner()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer done()
 	s, err := owner.ChangeSession(ctx, change)
 	if err != nil {
 		return err

@@ -20,14 +20,11 @@ type grantCmd struct {
 
 // Run shares what a session holds with another.
 func (c *grantCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	client, err := nod.Connect(ctx, nod.Options{Place: e.place, Agent: c.Agent, Log: e.log})
+	ctx, client, done, err := e.agent(c.Agent)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	e.warnOpen(client.Open())
+	defer done()
 	g, err := client.Share(ctx, schemas.Share{SessionID: c.Session, AgentID: c.To, Permissions: c.Permission, Reason: c.Reason})
 	if err != nil {
 		return err
@@ -52,14 +49,11 @@ type gateCmd struct {
 // Run checks what a scheduled task needs. Without --strict the task runs
 // whatever is missing, and it exits 0.
 func (c *gateCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	client, err := nod.Connect(ctx, nod.Options{Place: e.place, Agent: c.Agent, Log: e.log})
+	ctx, client, done, err := e.agent(c.Agent)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	e.warnOpen(client.Open())
+	defer done()
 	gate := schemas.Gate{SessionID: c.Session, GateID: c.ID, Name: c.Name, Permissions: c.Permission}
 	if c.Strict {
 		return c.strict(e, client, gate)
