@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// endedKept is how long an ended grant is kept: longer than the record of the
-// decision that made it, which could otherwise bring it back.
-const endedKept = 2 * bus.Retention
+// endedKept is how long an ended grant is kept: longer than bus.Retention, for
+// which the record of the decision that made it could bring it back.
+const endedKept = 48 * time.Hour
 
 func agentKey(agent string) string { return "agent." + agent }
 

@@ -20,7 +20,7 @@ type policyCmd struct {
 	Check   policyCheckCmd   `cmd:"" help:"Read tool calls as NDJSON, write a verdict a line."`
 	Explain policyExplainCmd `cmd:"" help:"Say what a command would get, and why."`
 	Test    policyTestCmd    `cmd:"" help:"Run your own cases."`
-	Suggest policySuggestCmd `cmd:"" help:"Propose rules that would spare the most questions of transcripts."`
+	Suggest policySuggestCmd `cmd:"" help:"Propose rules that would have spared the most questions."`
 	Import  policyImportCmd  `cmd:"" help:"Take over the rules of claude-code."`
 	Replay  policyReplayCmd  `cmd:"" help:"Say what nod would have asked in transcripts, by preset."`
 	Presets policyPresetsCmd `cmd:"" help:"Explain the presets."`
