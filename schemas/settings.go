@@ -71,6 +71,9 @@ type Permissions struct {
 
 	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // default 60
 	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // default 7 days
+	// NotifyAfterSeconds is how long a request that somebody is there for waits
+	// before it goes to phones and chats as well.
+	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // default 15
 }
 
 // ToolNeeds says what a tool needs of a session that holds permissions.
@@ -150,6 +153,7 @@ const (
 	DefaultConnectedTimeout    = 60 * time.Second
 	DefaultDisconnectedTimeout = 7 * 24 * time.Hour
 	DefaultVoiceTimeout        = 300 * time.Second
+	DefaultNotifyAfter         = 15 * time.Second
 	DefaultPermissionTimeout   = 15 * time.Minute // of request_permission
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
@@ -169,6 +173,11 @@ func (s *Settings) ConnectedTimeout() time.Duration {
 // DisconnectedTimeout is in force while nobody does.
 func (s *Settings) DisconnectedTimeout() time.Duration {
 	return seconds(s.Permissions.DisconnectedTimeoutSeconds, DefaultDisconnectedTimeout)
+}
+
+// NotifyAfter is how long carriers wait while somebody is there.
+func (s *Settings) NotifyAfter() time.Duration {
+	return seconds(s.Permissions.NotifyAfterSeconds, DefaultNotifyAfter)
 }
 
 // VoiceTimeout is in force while a voice client holds the lock.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -252,7 +253,7 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	var timeout time.Duration
 	rec.Tier, timeout = e.tier(a)
 	rec.Deadline, rec.TimeoutSeconds = now.Add(timeout).Truncate(time.Millisecond), int(timeout/time.Second)
-	rec.NextEvent = &schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
+	rec.NextEvent = firstEvent(&rec, now.Add(a.under.settings.NotifyAfter()).Truncate(time.Millisecond))
 	seq, err := e.store.Records.Create(ctx, a.key(), rec, revision)
 	if errors.Is(err, bus.ErrMoved) {
 		return e.moved(ctx, c, a, func(revision uint64) error { return e.create(ctx, c, a, revision) })
@@ -267,6 +268,17 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 		e.Log.Warn("engine: a request was not shown to those who look; the outbox will", "key", entry.Key, "error", err)
 	}
 	return nil
+}
+
+// firstEvent is what a request waits for: where somebody is there, the moment at
+// which others are told as well, and else its deadline.
+func firstEvent(rec *schemas.Record, notify time.Time) *schemas.Event {
+	carried := slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.Inbox(r.Connector) })
+	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
+	if carried && present && notify.Before(rec.Deadline) {
+		return &schemas.Event{At: notify, Kind: schemas.EventEscalate}
+	}
+	return &schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
 }
 
 // moved answers for a record that was there before: as it stands, or by
