@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
@@ -261,6 +262,11 @@ func TestASharedPermissionLastsNoLongerThanItsSource(t *testing.T) {
 	env.NoError(ada.conn.CallInto(env.ctx, schemas.GrantSubject("ada"), schemas.Share{Type: schemas.TypeShare, SessionID: "S", AgentID: "helper", Permissions: []string{"@network"}, Reason: "r"}, &g))
 	env.Equal(source.ExpiresAt, g.Grants[0].ExpiresAt)
 	env.Equal([]string{source.GrantID}, g.Grants[0].DerivedFrom)
+	var again schemas.Grants
+	env.NoError(ada.conn.CallInto(env.ctx, schemas.GrantSubject("ada"), schemas.Share{Type: schemas.TypeShare, SessionID: "S", AgentID: "helper", Permissions: []string{"@network"}, Reason: "r"}, &again))
+	env.Equal(g.Grants, again.Grants, "sharing again changes nothing")
+	err := env.conn(roles.ConnectorID("tg")).CallInto(env.ctx, schemas.QuerySubject("tg", schemas.QueryGrants), schemas.Query{Type: schemas.TypeQuery}, &again)
+	env.refusal(err, schemas.CodeForbidden)
 }
 
 func TestAGateNamesWhatIsMissingAndTellsTheSession(t *testing.T) {

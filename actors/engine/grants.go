@@ -124,6 +124,9 @@ func (e *Engine) changeGrants(ctx context.Context, scope schemas.Scope, session,
 
 // grants lists what has been allowed beyond one call, ended grants too.
 func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	if !schemas.Inbox(c.Tokens[0]) { // a carrier is shown what was routed to it, and no more
+		return schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not list grants")
+	}
 	keys, err := e.store.Sessions.Listed(ctx, "session."+cmp.Or(q.SessionID, "*"))
 	if err == nil && q.SessionID == "" {
 		var agents []string

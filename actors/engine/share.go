@@ -48,13 +48,19 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 		DerivedFrom: sources, By: schemas.By{Kind: schemas.ByAgent, Name: s.SessionID}, CreatedAt: now, ExpiresAt: until,
 	}
 	err = e.changeGrants(ctx, g.Scope, g.SessionID, agent, func(all *[]schemas.Grant) bool {
+		for _, old := range *all { // sharing again changes nothing
+			if old.Live(now) && slices.Equal(old.Permissions, g.Permissions) && slices.Equal(old.DerivedFrom, g.DerivedFrom) && old.By == g.By {
+				g = old
+				return false
+			}
+		}
 		*all = append(*all, g)
 		return true
 	})
 	if err != nil {
 		return fmt.Errorf("store what %s shares: %w", s.SessionID, err)
 	}
-	if err := e.logGrant(ctx, schemas.LogGranted, &g, now, s.SessionID); err != nil {
+	if err := e.logGrant(ctx, schemas.LogGranted, &g, g.CreatedAt, s.SessionID); err != nil {
 		return err
 	}
 	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.Grant{g}})
