@@ -27,7 +27,7 @@ func hostNamed(name string) (hook.Host, error) {
 }
 
 type hookCmd struct {
-	Agent         string        `arg:"" help:"Which agent program: claude-code."`
+	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini or copilot."`
 	HostTimeout   time.Duration `name:"host-timeout" help:"How long the agent program waits for the hook."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, or deny."`
 }
@@ -85,7 +85,7 @@ func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string
 }
 
 type installCmd struct {
-	Agent         string `arg:"" help:"Which agent program: claude-code."`
+	Agent         string `arg:"" help:"Which agent program: claude-code, codex, gemini or copilot."`
 	Settings      string `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool   `help:"Only for the project in the current directory."`
 	Strict        bool   `help:"Gate every tool call, not only what the agent program would ask about."`
