@@ -17,8 +17,9 @@ func Copilot() Host {
 		Setup: Setup{
 			DirEnv: "COPILOT_HOME", Dir: ".copilot", ProjectDir: ".github", File: "hooks/nod.json",
 			Events: []string{copilotRequest}, Off: "disableAllHooks",
-			Flat: true, TimeoutField: "timeoutSec", Version: 1,
+			Flat: true, Version: 1,
 			Timeout: 24 * time.Hour, Unit: time.Second,
+			Note: "Copilot CLI asks no hook about reading files; every other call is refused while nod does not run",
 		},
 	}
 }

@@ -89,13 +89,13 @@ type Setup struct {
 	Strict     []string // events added by a strict installation
 	Matcher    string   // matches every tool
 	Off        string   // a top-level switch that turns all hooks off
-	// Flat is a file whose events hold hooks rather than groups of them.
-	Flat         bool
-	Version      int    // of a file made new, where the host wants one
-	TimeoutField string // "timeout" where empty
+	// Flat is a file whose events hold hooks rather than groups of them, in
+	// Copilot CLI's words.
+	Flat    bool
+	Version int // what a file says that has no version; 0 where none is needed
 	// Timeout is what the hook is given; the file holds it in Units.
 	Timeout time.Duration
 	Unit    time.Duration
-	// Note is what the user has to do after an installation; may be empty.
+	// Note is what the user has to know of a new installation; may be empty.
 	Note string
 }
