@@ -36,7 +36,8 @@ type hookCmd struct {
 func (c *hookCmd) Run(e *env) error {
 	host, err := hostNamed(c.Agent)
 	if err != nil {
-		return err
+		fail(e.stderr, err)
+		return exit(hook.Refuse(e.stdout))
 	}
 	ctx, stop := hook.Lifetime(context.Background(), os.Stdout)
 	defer stop()

@@ -244,8 +244,7 @@ func (h *run) panicked(p any) (exit int) {
 	}
 	defer func() {
 		if recover() != nil { // the dialect itself is at fault
-			_, _ = io.WriteString(h.stdout, lastWord+"\n")
-			exit = exitBlock
+			exit = Refuse(h.stdout)
 		}
 	}()
 	return h.reply(deny("nod failed on this call and refused it."))

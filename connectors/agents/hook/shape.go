@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/nodbus/nod/connectors/agents"
@@ -96,3 +97,10 @@ func said(reply any) ([]byte, int) {
 // is at fault: to Gemini CLI an empty object is an allow, whatever the exit
 // code.
 const lastWord = `{"decision":"block","reason":"nod failed on this call and refused it.","behavior":"deny"}`
+
+// Refuse answers for a process that did not get as far as Run, and returns its
+// exit code. What went wrong belongs on stderr, or some hosts take no refusal.
+func Refuse(stdout io.Writer) int {
+	_, _ = io.WriteString(stdout, lastWord+"\n") // the exit code says it too
+	return exitBlock
+}
