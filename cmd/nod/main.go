@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
 // The exit codes of nod ask; every other failure is 1.
@@ -110,7 +111,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return done
 	}
 	if err != nil {
-		return fail(stderr, fmt.Errorf("%w: see nod --help", err))
+		code := fail(stderr, fmt.Errorf("%w: see nod --help", err))
+		if args[0] == "hook" { // its host would run the tool
+			code = hook.Refuse(stdout)
+		}
+		return code
 	}
 	level := slog.LevelWarn
 	if c.Verbose {
