@@ -111,13 +111,18 @@ func runHost(t testing.TB, ctx context.Context, host hook.Host, stdin io.Reader,
 // hostNamed is the host of that name.
 func hostNamed(t testing.TB, name string) hook.Host {
 	t.Helper()
+	h, known := findHost(name)
+	require.True(t, known, "no host is called %q", name)
+	return h
+}
+
+func findHost(name string) (h hook.Host, known bool) {
 	for _, h := range hook.Hosts() {
 		if h.Name == name {
-			return h
+			return h, true
 		}
 	}
-	require.Fail(t, "no such host", name)
-	return hook.Host{}
+	return hook.Host{}, false
 }
 
 // oneObject fails unless out is exactly one JSON object in one line.

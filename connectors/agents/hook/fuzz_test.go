@@ -28,13 +28,8 @@ func FuzzRun(f *testing.F) {
 		f.Add([]byte(tr.Stdin), []byte(tr.Decision), byte(i), filepath.Base(filepath.Dir(file)))
 	}
 	f.Fuzz(func(t *testing.T, stdin, answer []byte, mode byte, name string) {
-		var host hook.Host
-		for _, h := range hook.Hosts() {
-			if h.Name == name {
-				host = h
-			}
-		}
-		if host.Name == "" {
+		host, known := findHost(name)
+		if !known {
 			return
 		}
 		allowed := false
