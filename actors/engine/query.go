@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -13,6 +14,9 @@ import (
 
 // pageSize is how many requests a page holds where the query names no limit.
 const pageSize = 100
+
+// readAtOnce is how many records are read at the same time.
+const readAtOnce = 32
 
 // query answers what connectors read.
 func (e *Engine) query(ctx context.Context, c *bus.Call) error {
@@ -62,19 +66,49 @@ func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) err
 		limit = pageSize
 	}
 	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
-	keys = keys[start:]
-	if len(keys) > limit {
-		keys, page.Next = keys[:limit], keys[limit-1]
-	}
-	if page.Prompts, err = e.read(ctx, keys); err != nil {
+	if page.Prompts, page.Next, err = e.readPage(ctx, keys[start:], limit); err != nil {
 		return err
 	}
-	page.Prompts = slices.DeleteFunc(page.Prompts, func(p schemas.Prompt) bool { return p.Decision != nil })
 	sort.SliceStable(page.Prompts, func(i, j int) bool {
 		return page.Prompts[i].Request.CreatedAt.Before(page.Prompts[j].Request.CreatedAt)
 	})
 	c.Reply(page)
 	return nil
+}
+
+// pageBytes is how much of a page prompts may fill: it is one message.
+const pageBytes = schemas.MaxPayloadBytes - 8<<10
+
+// readPage reads what is undecided of the first keys, as far as limit allows and
+// a message can carry, and returns the last key that it came to where there are
+// more.
+func (e *Engine) readPage(ctx context.Context, keys []string, limit int) (page []schemas.Prompt, next string, err error) {
+	page = []schemas.Prompt{}
+	size, done := 0, 0
+	for done < min(limit, len(keys)) {
+		prompts, err := e.read(ctx, keys[done:min(done+readAtOnce, limit, len(keys))])
+		if err != nil {
+			return nil, "", err
+		}
+		for _, p := range prompts {
+			if p.Decision != nil {
+				continue
+			}
+			data, err := schemas.Encode(p)
+			if err != nil {
+				return nil, "", fmt.Errorf("encode %s for a list: %w", p.Key(), err)
+			}
+			if size += len(data) + 1; size > pageBytes && len(page) > 0 {
+				return page, page[len(page)-1].Key(), nil
+			}
+			page = append(page, p)
+		}
+		done = min(done+readAtOnce, limit, len(keys))
+	}
+	if done < len(keys) {
+		next = keys[done-1]
+	}
+	return page, next, nil
 }
 
 // read returns the records under keys as viewers see them, without those that
@@ -112,7 +146,7 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 	}
 	if len(keys) > 1 {
 		slices.Sort(keys)
-		return schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s, …): give more of it, or the session", q.PendingID, len(keys), strings.Join(keys[:2], ", "))
+		return schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s, …): give more of it, or the whole of it and --session", q.PendingID, len(keys), strings.Join(keys[:2], ", "))
 	}
 	prompts, err := e.read(ctx, keys)
 	if err != nil {
@@ -125,6 +159,9 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 	return nil
 }
 
+// named are the keys that a query may mean. Without a session even a whole id
+// means all that begin with it: agents choose ids, and one that is just the
+// beginning of another's, as a list shows it, must not be taken for it.
 func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)
@@ -136,7 +173,7 @@ func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) 
 	if q.SessionID != "" {
 		exact = slices.DeleteFunc(exact, func(k string) bool { return k != schemas.Key(q.SessionID, q.PendingID) })
 	}
-	if len(exact) > 0 || len(q.PendingID) < schemas.MinPrefix {
+	if len(exact) > 0 && q.SessionID != "" || len(q.PendingID) < schemas.MinPrefix {
 		return exact, nil
 	}
 	keys, err := e.store.Records.Keys(ctx, q.SessionID)
