@@ -44,7 +44,7 @@ func (s *System) Lanes(name string) *Lanes {
 	l := &Lanes{sys: s, cancel: cancel, gone: make(chan struct{})}
 	p := &parent{sys: s, ctx: ctx, gone: l.gone, open: map[string]*lane{}}
 	props := actor.PropsFromProducer(func() actor.Actor { return p },
-		actor.WithSupervisor(resume(s.log)), actor.WithGuardian(resume(s.log)))
+		actor.WithDispatcher(s.warm), actor.WithSupervisor(resume(s.log)), actor.WithGuardian(resume(s.log)))
 	l.pid = s.sys.Root.SpawnPrefix(props, name)
 	return l
 }
@@ -91,7 +91,7 @@ func (p *parent) Receive(c actor.Context) {
 		l := p.open[m.key]
 		if l == nil {
 			w := &worker{ctx: p.ctx, key: m.key, parent: c.Self()}
-			l = &lane{pid: c.Spawn(actor.PropsFromProducer(func() actor.Actor { return w }))}
+			l = &lane{pid: c.Spawn(actor.PropsFromProducer(func() actor.Actor { return w }, actor.WithDispatcher(p.sys.warm)))}
 			p.open[m.key] = l
 		}
 		l.jobs++

@@ -152,14 +152,14 @@ func (q *Asked) take(reply Reply) error {
 }
 
 // hear takes a published decision.
-func (q *Asked) hear(_ string, data []byte) {
+func (q *Asked) hear(m Message) {
 	select {
 	case <-q.ended: // the outbox tells it again
 		return
 	default:
 	}
 	var d schemas.Decision
-	if err := schemas.Load(data, &d); err != nil {
+	if err := schemas.Load(m.Data, &d); err != nil {
 		q.asker.conn.log.Warn("bus: a malformed decision was ignored; it will be asked for again", "key", q.Key, "error", err)
 		return
 	}

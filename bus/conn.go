@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -209,21 +210,44 @@ func (c *Conn) URL() string { return c.nc.ConnectedUrlRedacted() }
 func (c *Conn) Open() bool { return !c.nc.AuthRequired() }
 
 // Publish sends v to subject, with no word of who heard it.
-func (c *Conn) Publish(subject string, v any) error {
+func (c *Conn) Publish(subject string, v any) error { return c.publish(subject, v, nil) }
+
+// PublishVersion is Publish of one version of a record, which says beside the
+// message which one it is: whoever has seen a newer one need not read it.
+func (c *Conn) PublishVersion(subject string, v any, key string, revision uint64) error {
+	return c.publish(subject, v, nats.Header{nats.MsgIdHdr: {key + "." + strconv.FormatUint(revision, 10)}})
+}
+
+func (c *Conn) publish(subject string, v any, header nats.Header) error {
 	data, err := schemas.Encode(v)
 	if err != nil {
 		return fmt.Errorf("encode for %s: %w", subject, err)
 	}
-	if err := c.nc.Publish(subject, data); err != nil {
+	if err := c.nc.PublishMsg(&nats.Msg{Subject: subject, Data: data, Header: header}); err != nil {
 		return fmt.Errorf("publish to %s: %w", subject, err)
 	}
 	return nil
 }
 
+// Message is what a subscription hears.
+type Message struct {
+	Subject string
+	Data    []byte
+	// Revision is that of the record's version it tells of; 0 where it does
+	// not say.
+	Revision uint64
+}
+
+func message(m *nats.Msg) Message {
+	id := m.Header.Get(nats.MsgIdHdr)
+	revision, _ := strconv.ParseUint(id[strings.LastIndexByte(id, '.')+1:], 10, 64) // none is 0
+	return Message{Subject: m.Subject, Data: m.Data, Revision: revision}
+}
+
 // Subscribe calls handle for every message on subject, one after another,
 // until stop is called.
-func (c *Conn) Subscribe(subject string, handle func(subject string, data []byte)) (stop func(), err error) {
-	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) { handle(m.Subject, m.Data) })
+func (c *Conn) Subscribe(subject string, handle func(Message)) (stop func(), err error) {
+	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) { handle(message(m)) })
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -160,6 +161,12 @@ func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error 
 	return b.remove(ctx, key, revision)
 }
 
+// Listed lists the keys that match a filter such as "agent.*", in no order. One
+// that was removed may still be among them.
+func (b *Bucket) Listed(ctx context.Context, filter string) ([]string, error) {
+	return b.keys(ctx, b.prefix, filter)
+}
+
 // Keys lists the keys that match a filter such as "worker.tg.*". It reads each,
 // because one that was removed is listed for a while: keep the filter narrow.
 func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
@@ -183,17 +190,30 @@ func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
 
 // Watch calls changed whenever something in the bucket may have changed, until
 // ctx ends. It may miss a change while the bus is away: read now and then.
-func (b *Bucket) Watch(ctx context.Context, changed func()) error {
+func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision uint64)) error {
 	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy, HeadersOnly: true})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", b.name, err)
 	}
-	run, err := consumer.Consume(func(jetstream.Msg) { changed() })
+	run, err := consumer.Consume(func(m jetstream.Msg) {
+		if meta, err := m.Metadata(); err == nil {
+			changed(strings.TrimPrefix(m.Subject(), b.prefix), meta.Sequence.Stream)
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", b.name, err)
 	}
 	context.AfterFunc(ctx, run.Stop)
 	return nil
+}
+
+// Newest is the revision of the newest change of the bucket.
+func (b *Bucket) Newest(ctx context.Context) (uint64, error) {
+	info, err := b.stream.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the state of %s: %w", b.name, err)
+	}
+	return info.State.LastSeq, nil
 }
 
 // clockReadings is how often the broker is asked for its clock.

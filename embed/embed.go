@@ -1,5 +1,6 @@
 // Package embed runs a whole nod in the caller's process: an embedded NATS
-// server with its keys, or connections to one that is there, and an engine.
+// server with its keys, or connections to one that is there, an engine, and the
+// connectors that its settings name.
 package embed
 
 import (
@@ -8,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/user"
+	"path/filepath"
 	"time"
 
 	"github.com/nodbus/nod/actors"
@@ -41,6 +44,8 @@ type Options struct {
 	Settings []byte
 	// KeepSettings applies none, not even at a very first start.
 	KeepSettings bool
+	// EngineAlone starts no connectors, whatever the settings name.
+	EngineAlone bool
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
 	Version      string // in SemVer; empty is "0.0.0"
@@ -56,6 +61,9 @@ type Nod struct {
 	store  *bus.Conn
 	system *actors.System
 	engine *engine.Engine
+
+	workers []worker
+	running []string // their names
 }
 
 // Start returns when nod answers. What keeps it from starting is one line, and
@@ -89,14 +97,39 @@ func (n *Nod) start(ctx context.Context) error {
 		}
 	}
 	n.system = actors.NewSystem(o.Log)
+	host, _ := os.Hostname()    // unknown asks
+	home, _ := os.UserHomeDir() // unknown asks
+	own, err := ownFiles(o.DataDir)
+	if err != nil {
+		return err
+	}
 	n.engine, err = engine.Start(ctx, engine.Options{
 		Edge: n.edge, Store: n.store, Replicas: max(1, o.Replicas), System: n.system,
 		Version: o.Version, VoiceTimeout: o.VoiceTimeout, Log: o.Log,
+		Host: host, Home: home, Own: own, Projects: &engine.ProjectFiles{},
 	})
 	if err != nil {
 		return err
 	}
-	return n.applySettings(ctx)
+	if err := n.applySettings(ctx); err != nil || n.opts.EngineAlone {
+		return err
+	}
+	return n.carry(ctx)
+}
+
+// ownFiles are the data directory as it was given and as it is.
+func ownFiles(dataDir string) ([]string, error) {
+	if dataDir == "" {
+		return nil, nil
+	}
+	full, err := filepath.Abs(dataDir)
+	if err != nil {
+		return nil, fmt.Errorf("find the data directory: %w", err)
+	}
+	if is, err := filepath.EvalSymlinks(full); err == nil && is != full { // one that is not there yet is no link
+		return []string{full, is}, nil
+	}
+	return []string{full}, nil
 }
 
 // serve starts the embedded server with every key that is there.
@@ -106,7 +139,11 @@ func (n *Nod) serve(ctx context.Context) error {
 	if n.keys, err = roles.OpenKeys(o.DataDir); err != nil {
 		return err
 	}
-	if err := n.keys.Ensure(roles.First()...); err != nil {
+	ids := roles.First()
+	for _, name := range Channels() {
+		ids = append(ids, roles.ConnectorID(name)) // settings may name it while the server runs
+	}
+	if err := n.keys.Ensure(ids...); err != nil {
 		return err
 	}
 	users, err := n.keys.Users()
@@ -198,10 +235,10 @@ func WithApprovers(data []byte) ([]byte, error) {
 	return schemas.Encode(s)
 }
 
-// Stop answers every open call, then ends the engine, the connections and the
-// server. Requests stay as they are.
+// Stop ends the connectors, answers every open call, then ends the engine, the
+// connections and the server. Requests stay as they are.
 func (n *Nod) Stop(ctx context.Context) error {
-	var errs []error
+	errs := []error{n.stopWorkers(ctx)}
 	if n.engine != nil {
 		errs = append(errs, n.engine.Stop(ctx))
 	}

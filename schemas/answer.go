@@ -24,8 +24,14 @@ type Answer struct {
 	Cancelled    bool            `json:"cancelled,omitempty"`
 	Message      string          `json:"message,omitempty"`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
-	Scope        string          `json:"scope,omitempty"`
-	From         From            `json:"from"`
+	// Scope beyond once allows from then on what Reach says, for ForSeconds or,
+	// where that is 0, until it is revoked.
+	Scope      Scope `json:"scope,omitempty"`
+	Reach      int   `json:"reach,omitempty"` // which of the prompt's, from 0
+	ForSeconds int   `json:"for_seconds,omitempty"`
+	// CodeWord is the word that settings may want to hear; it is stored nowhere.
+	CodeWord string `json:"code_word,omitempty"`
+	From     From   `json:"from"`
 }
 
 // Prompt is a request as one person is shown it through one connector; with an
@@ -44,7 +50,14 @@ type Prompt struct {
 	Reasons   []string  `json:"reasons,omitempty"` // why the risk is what it is
 	Tier      Tier      `json:"tier"`
 	Deadline  time.Time `json:"deadline"`
-	Decision  *Decision `json:"decision,omitempty"`
+	// Remember are the reaches that an answer in a wider scope may have, the
+	// narrowest first; none where nod cannot bound one.
+	Remember []Reach `json:"remember,omitempty"`
+	// Takes says what it takes to allow this, besides an approver's word.
+	Takes []string `json:"takes,omitempty"`
+	// Foreground is the session in whose place a background one asks.
+	Foreground string    `json:"foreground,omitempty"`
+	Decision   *Decision `json:"decision,omitempty"`
 	// Repeat: an earlier try may have shown this already.
 	Repeat bool `json:"repeat,omitempty"`
 }
@@ -58,6 +71,9 @@ type Query struct {
 	SessionID string `json:"session_id,omitempty"`
 	// PendingID is an id or a unique prefix of at least MinPrefix characters.
 	PendingID string `json:"pending_id,omitempty"`
+	// Recipient limits what is listed to what this person may be shown on the
+	// connector that asks.
+	Recipient string `json:"recipient,omitempty"`
 	// After is the Next of the page before; empty for the first page.
 	After string `json:"after,omitempty"`
 	Limit int    `json:"limit,omitempty"`

@@ -1,6 +1,15 @@
 package schemas
 
-import "fmt"
+import (
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// tagPattern is what the JSON Schemas say of tags.
+var tagPattern = regexp.MustCompile(`^@(network|(read|write):[^\x00-\x1f\x7f]+)$`)
+
+const tagWords = "@read:<path>, @write:<path> or @network, without control characters"
 
 // The rules of each noun that its JSON Schema does not say.
 
@@ -8,8 +17,12 @@ func (r *Request) check() error {
 	if r.Kind == KindToolCall && r.ToolName == "" {
 		return invalid("tool_name", "is missing; kind tool_call needs it")
 	}
-	if r.Kind == KindPermission && len(r.Permissions) == 0 {
-		return invalid("permissions", "is empty; kind permission needs at least one tag")
+	if r.Kind != KindPermission { // whose tags are checked in their turn, in words that agents know
+		for i, tag := range r.Permissions {
+			if !tagPattern.MatchString(tag) {
+				return invalid(fmt.Sprintf("permissions[%d]", i), "must be %s", tagWords)
+			}
+		}
 	}
 	seen := make(map[string]bool, len(r.Options))
 	for i, o := range r.Options {
@@ -27,6 +40,12 @@ func (a *Answer) check() error {
 	}
 	if a.OptionID != "" && a.Cancelled {
 		return invalid("cancelled", "cannot go with an option_id")
+	}
+	switch wider := a.Scope != "" && a.Scope != ScopeOnce; {
+	case wider && a.UpdatedInput != nil:
+		return invalid("scope", "an edited input is allowed once")
+	case !wider && a.ForSeconds != 0:
+		return invalid("for_seconds", "goes with a scope beyond once")
 	}
 	message, err := Encode(a.Message) // as it will be stored
 	if err != nil {
@@ -94,7 +113,32 @@ func within(path string, err error) error {
 
 func (s *SettingsState) check() error { return within("settings", s.Settings.check()) }
 
+// reachable refuses rules that nobody could satisfy: what is asked under them
+// would only expire.
+func (s *Settings) reachable() error {
+	for i := range s.Permissions.Confirm {
+		c := &s.Permissions.Confirm[i]
+		at := fmt.Sprintf("permissions.confirm[%d]", i)
+		if c.CodeWordEnv != "" && c.CodeWordFile != "" {
+			return invalid(at, "name code_word_env or code_word_file, not both")
+		}
+		if c.String() == "" {
+			return invalid(at, "asks for nothing: name min_channel, second_device or a code word")
+		}
+		if ids := s.Identities(); len(ids) > 0 && !slices.ContainsFunc(ids, func(id Identity) bool { return c.Takes(id.Connector) }) {
+			return invalid(at, "no approver has an identity that could allow: it takes %s", c.String())
+		}
+	}
+	return nil
+}
+
 func (s *Settings) check() error {
+	if err := s.reachable(); err != nil {
+		return err
+	}
+	if t := s.Connectors.Telegram; t != nil && (t.TokenEnv == "") == (t.TokenFile == "") {
+		return invalid("connectors.telegram", "needs token_env or token_file, one of the two: where the bot's token is")
+	}
 	names := make(map[string]bool)
 	owners := make(map[Identity]string)
 	for i, a := range s.people() {

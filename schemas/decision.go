@@ -29,6 +29,10 @@ const (
 	ByAgent  ByKind = "agent"
 )
 
+// NobodyReached is the name of what ends a request for permissions that could
+// be shown to nobody.
+const NobodyReached = "nobody reached"
+
 // By says who decided. Name is the approver's name or the rule.
 type By struct {
 	Kind      ByKind `json:"kind"`
@@ -45,9 +49,11 @@ type Decision struct {
 	Outcome    Outcome    `json:"outcome"`
 	OptionID   string     `json:"option_id,omitempty"`
 	OptionKind OptionKind `json:"option_kind,omitempty"`
-	Scope      string     `json:"scope,omitempty"`
-	By         By         `json:"by"`
-	Message    string     `json:"message,omitempty"`
+	Scope      Scope      `json:"scope,omitempty"`
+	// Grant is what is allowed from now on, where Scope is beyond once.
+	Grant   *Grant `json:"grant,omitempty"`
+	By      By     `json:"by"`
+	Message string `json:"message,omitempty"`
 	// UpdatedInput replaces the tool's input, where a person edited it.
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
 	Digest       string          `json:"digest"`
@@ -57,10 +63,10 @@ type Decision struct {
 }
 
 // Same reports whether d says what another decision would have said: the same
-// outcome and option, and the same edit of the input. The loser of a race who
+// outcome and option, the same edit of the input, and as lasting. The loser of a race who
 // said the same has succeeded.
 func (d *Decision) Same(other *Decision) bool {
-	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && compact(d.UpdatedInput) == compact(other.UpdatedInput)
+	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && (d.Grant == nil) == (other.Grant == nil) && compact(d.UpdatedInput) == compact(other.UpdatedInput)
 }
 
 // compact is JSON without its white space.

@@ -95,7 +95,9 @@ func wordsForPattern(pattern string) string {
 	case pattern == idPattern:
 		return "1 to 128 letters, digits, - or _"
 	case strings.HasPrefix(pattern, "^@"):
-		return "@read:<path>, @write:<path> or @network, without control characters"
+		return tagWords
+	case strings.HasPrefix(pattern, "^/"), strings.HasPrefix(pattern, "^(/"):
+		return "an absolute path without control characters"
 	case strings.HasPrefix(pattern, "^[0-9a-f]"):
 		return "64 lower-case hexadecimal digits"
 	default:

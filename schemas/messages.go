@@ -40,6 +40,9 @@ func Messages() []Message {
 		show      = QuerySubject(connector, QueryShow)
 		sessionQ  = QuerySubject(connector, QuerySession)
 		settingsQ = QuerySubject(connector, QuerySettings)
+		grantsQ   = QuerySubject(connector, QueryGrants)
+		revokeM   = ManageSubject(connector, ManageRevoke)
+		agentKey  = "$KV.permission_sessions.agent." + agent
 		sessionM  = ManageSubject(connector, ManageSession)
 		settingsM = ManageSubject(connector, ManageSettings)
 		record    = "$KV.pending_permissions." + Key(session, id)
@@ -61,6 +64,11 @@ func Messages() []Message {
 		{TypeAwaitReply, await, "engine", "agent", HowReply, "their decisions, as far as there are any", fresh[AwaitReply]},
 		{TypeNotice, NoticeSubject(agent, session), "engine", "agent", HowPublish, "something that decides nothing", fresh[Notice]},
 
+		{TypeShare, GrantSubject(agent), "agent", "engine", HowRequest, "let another session hold what this one holds", fresh[Share]},
+		{TypeGrants, GrantSubject(agent), "engine", "agent", HowReply, "the grant that it got", fresh[Grants]},
+		{TypeGate, GateSubject(agent), "agent", "engine", HowRequest, "may this scheduled task do what it does?", fresh[Gate]},
+		{TypeGateReply, GateSubject(agent), "engine", "agent", HowReply, "what it lacks", fresh[GateReply]},
+
 		{TypeRegister, register, "connector", "engine", HowRequest, "a worker is alive", fresh[Register]},
 		{TypeRegistered, register, "engine", "connector", HowReply, "until when its lease runs", fresh[Registered]},
 		{TypeShown, shown, "connector", "engine", HowRequest, "read or write where a prompt was shown", fresh[Shown]},
@@ -79,10 +87,17 @@ func Messages() []Message {
 		{TypeQuery, settingsQ, "connector", "engine", HowRequest, "which settings are in force?", fresh[Query]},
 		{TypeSettingsState, settingsQ, "engine", "connector", HowReply, "the settings and their revision", fresh[SettingsState]},
 
+		{TypeQuery, grantsQ, "connector", "engine", HowRequest, "what has been allowed beyond one call?", fresh[Query]},
+		{TypeGrants, grantsQ, "engine", "connector", HowReply, "a page of it", fresh[Grants]},
+		{TypeGrants, agentKey, "engine", "engine", HowStored, "an agent's grants; a session's are in the session", fresh[Grants]},
+
 		{TypeSessionChange, sessionM, "owner", "engine", HowRequest, "set what the owner may set of a session", fresh[SessionChange]},
 		{TypeSession, sessionM, "engine", "owner", HowReply, "the session as it is now", fresh[Session]},
 		{TypeSettingsChange, settingsM, "owner", "engine", HowRequest, "apply this settings.json", fresh[SettingsChange]},
 		{TypeSettingsState, settingsM, "engine", "owner", HowReply, "applied by every live engine", fresh[SettingsState]},
+
+		{TypeRevoke, revokeM, "owner", "engine", HowRequest, "end this grant", fresh[Revoke]},
+		{TypeGrants, revokeM, "engine", "owner", HowReply, "the grant, ended", fresh[Grants]},
 
 		{TypeLogEntry, LogSubject(session), "engine", "log", HowStored, "what happened, append only", fresh[LogEntry]},
 		{TypeError, everyCall, "engine", "whoever asked", HowReply, "why not", fresh[Error]},

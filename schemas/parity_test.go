@@ -91,10 +91,13 @@ func TestLimitsAreTheConstants(t *testing.T) {
 		"settings#/$defs/seconds/maximum":          int(MaxTimeout / time.Second),
 		"common#/$defs/text/maxLength":             MaxAnswerBytes,
 		"common#/$defs/revision/maximum":           1 << 53,
+		"common#/$defs/path/maxLength":             MaxPath,
+		"common#/$defs/paths/maxItems":             MaxDirs,
 	} {
 		assert.EqualValues(t, want, at(path), path)
 	}
 	assert.Equal(t, idPattern, at("common#/$defs/id/pattern"))
+	assert.EqualValues(t, MaxPath, at("session_change#/properties/permissions/properties/working_dir/maxLength"))
 	assert.Equal(t, idPattern, at("settings#/$defs/identity/properties/connector/pattern"))
 }
 

@@ -36,6 +36,8 @@ type Event struct {
 type Route struct {
 	Connector string `json:"connector"`
 	Recipient string `json:"recipient"`
+	// Failed: the prompt could not be shown there, for good.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // Vote is one approver's answer to a request that needs several.
@@ -63,8 +65,11 @@ type Record struct {
 	NextEvent      *Event    `json:"next_event,omitempty"`
 	Routes         []Route   `json:"routes"`
 	Votes          []Vote    `json:"votes"`
-	Joined         string    `json:"joined,omitempty"` // the identical request that decides this one
-	Joiners        []string  `json:"joiners"`          // the requests that this one decides
+	Joined         string    `json:"joined,omitempty"`     // the identical request that decides this one
+	Joiners        []string  `json:"joiners"`              // the requests that this one decides
+	Remember       []Reach   `json:"remember,omitempty"`   // as every prompt shows it
+	Holder         string    `json:"holder,omitempty"`     // the session that gets what is granted
+	Foreground     string    `json:"foreground,omitempty"` // the session in whose place a background one asks
 	Decision       *Decision `json:"decision"`
 }
 
@@ -81,6 +86,8 @@ const (
 	LogClaim    LogKind = "claim" // this id is decided through its record
 	LogSettings LogKind = "settings"
 	LogSession  LogKind = "session"
+	LogGranted  LogKind = "granted"
+	LogRevoked  LogKind = "revoked"
 )
 
 // LogEntry is one line of permission_log. It carries no payloads. An automatic
@@ -98,4 +105,6 @@ type LogEntry struct {
 	Outcome          Outcome   `json:"outcome,omitempty"`
 	SettingsRevision uint64    `json:"settings_revision,omitempty"`
 	Decision         *Decision `json:"decision,omitempty"`
+	// Request is what was asked, where the settings have payloads logged.
+	Request json.RawMessage `json:"request,omitempty"`
 }

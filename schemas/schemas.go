@@ -22,6 +22,10 @@ const (
 	MaxAwaited      = 500       // requests named by one await
 	// MaxSettingsBytes is the longest settings.json.
 	MaxSettingsBytes = 256 << 10
+	// MaxPath is how many characters the path of a permission may have.
+	MaxPath = 4096
+	// MaxDirs is how many directories a session may hold of each sort.
+	MaxDirs = 256
 	// MaxDepth is how deep a request or an answer may nest: what nod wraps
 	// around them must still be readable.
 	MaxDepth = 100
@@ -64,6 +68,21 @@ func Encode(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}
+
+// TypeOf is what a message says it is. Messages that nod writes say it first, so
+// that the rest need not be read.
+func TypeOf(data []byte) (string, error) {
+	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
+		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {
+			return string(rest[:end]), nil
+		}
+	}
+	var head struct {
+		Type string `json:"type"`
+	}
+	err := json.Unmarshal(data, &head)
+	return head.Type, err
 }
 
 // Token is s where that is a valid id, and otherwise "h-" and 32 hex digits of

@@ -10,18 +10,50 @@ type Session struct {
 	SessionID string `json:"session_id"`
 	Agent     string `json:"agent,omitempty"` // empty until one asks in it
 	User      string `json:"user,omitempty"`
+	// Background sessions have nobody looking at them: their questions go to a
+	// foreground session of the same user.
+	Background bool `json:"background,omitempty"`
 	// TimeoutSeconds overrides the timeout tiers; 0 leaves them in force.
-	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
-	CreatedAt      time.Time `json:"created_at"`
-	ActiveAt       time.Time `json:"active_at"` // to the day
+	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
+	// Permissions are what a managed session holds; nil is not managed.
+	Permissions *SessionPermissions `json:"permissions,omitempty"`
+	// Grants are those in ScopeSession, ended ones too for a while.
+	Grants    []Grant   `json:"grants,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	ActiveAt  time.Time `json:"active_at"` // to the day
+	// Revision is the stored session's, where this answers a query or a change.
+	Revision uint64 `json:"revision,omitempty"`
 }
 
-// SessionChange sets what the owner may set of a session.
+// SessionPermissions are what a session holds. Paths are absolute and true: no
+// part of one was a symbolic link when it was put here.
+type SessionPermissions struct {
+	WorkingDir string   `json:"working_dir,omitempty"` // to read and write
+	ReadDirs   []string `json:"read_dirs,omitempty"`
+	WriteDirs  []string `json:"write_dirs,omitempty"` // to read as well
+	Network    bool     `json:"network"`
+}
+
+// SessionChange sets what the owner may set of a session. What is absent stays
+// as it is.
 type SessionChange struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	// TimeoutSeconds replaces the override; 0 removes it; absent keeps it.
-	TimeoutSeconds *int `json:"timeout_seconds,omitempty"`
+	// TimeoutSeconds replaces the override; 0 removes it.
+	TimeoutSeconds *int  `json:"timeout_seconds,omitempty"`
+	Background     *bool `json:"background,omitempty"`
+	// Permissions makes the session a managed one.
+	Permissions *PermissionsChange `json:"permissions,omitempty"`
+	// Unmanaged takes the whole set away first.
+	Unmanaged bool `json:"unmanaged,omitempty"`
+}
+
+// PermissionsChange replaces parts of a session's set. What is absent stays.
+type PermissionsChange struct {
+	WorkingDir *string   `json:"working_dir,omitempty"` // "" is none
+	ReadDirs   *[]string `json:"read_dirs,omitempty"`
+	WriteDirs  *[]string `json:"write_dirs,omitempty"`
+	Network    *bool     `json:"network,omitempty"`
 }
 
 // PresenceOp is what a client says of itself.
@@ -62,9 +94,21 @@ type Lock struct {
 
 // Notice tells an agent's session something that decides nothing.
 type Notice struct {
-	Type      string `json:"type"`
-	SessionID string `json:"session_id"`
-	PendingID string `json:"pending_id,omitempty"`
-	Kind      string `json:"kind"` // shown, undeliverable
-	Text      string `json:"text"`
+	Type      string     `json:"type"`
+	SessionID string     `json:"session_id"`
+	PendingID string     `json:"pending_id,omitempty"`
+	Kind      NoticeKind `json:"kind"`
+	Text      string     `json:"text"`
 }
+
+// NoticeKind is what a Notice is about.
+type NoticeKind string
+
+// The kinds of notice.
+const (
+	NoticeShown         NoticeKind = "shown"
+	NoticeUndeliverable NoticeKind = "undeliverable"
+	NoticeAsked         NoticeKind = "asked"   // a background session asks, in this one's place
+	NoticeDecided       NoticeKind = "decided" // and was answered
+	NoticeGate          NoticeKind = "gate"    // a scheduled task lacks permissions
+)

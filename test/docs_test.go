@@ -3,18 +3,28 @@ package test
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/schemas"
 )
 
-var update = flag.Bool("update", false, "write the generated parts of ACTORS.md")
+var update = flag.Bool("update", false, "write the generated parts of the documents")
+
+func document(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", name))
+	require.NoError(t, err)
+	return string(data)
+}
 
 // subjectsTable is the table of ACTORS.md.
 func subjectsTable() string {
@@ -27,10 +37,8 @@ func subjectsTable() string {
 }
 
 func TestActorsNamesEverySubject(t *testing.T) {
-	data, err := os.ReadFile("../ACTORS.md")
-	require.NoError(t, err)
 	const from, to = "<!-- subjects -->\n", "<!-- /subjects -->"
-	head, rest, ok := strings.Cut(string(data), from)
+	head, rest, ok := strings.Cut(document(t, "ACTORS.md"), from)
 	require.True(t, ok)
 	table, tail, ok := strings.Cut(rest, to)
 	require.True(t, ok)
@@ -41,29 +49,110 @@ func TestActorsNamesEverySubject(t *testing.T) {
 	require.Equal(t, subjectsTable(), table, "run go test ./test -run Actors -update")
 }
 
-// Every row of the timeouts table is in the code as it says.
+// Every row of the timeouts table says what its constant in the code says.
 func TestActorsTellsTheTimeouts(t *testing.T) {
-	data, err := os.ReadFile("../ACTORS.md")
-	require.NoError(t, err)
-	rows := regexp.MustCompile("`([a-z/_]+\\.go)`: `([^`]+)`").FindAllStringSubmatch(string(data), -1)
+	_, section, _ := strings.Cut(document(t, "ACTORS.md"), "\n## Timeouts\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| ([^|]+) \\| `([a-z/_]+\\.go)`: `([A-Za-z]+)` \\|$").FindAllStringSubmatch(section, -1)
 	require.Greater(t, len(rows), 10)
-	spaces := regexp.MustCompile(`[ \t]+`)
+	require.Len(t, rows, strings.Count(section, "\n|")-2, "a row is not of the form that this test reads")
 	for _, row := range rows {
-		source, err := os.ReadFile("../" + row[1])
-		require.NoError(t, err)
-		require.Contains(t, spaces.ReplaceAllString(string(source), " "), row[2], row[1])
+		said, file, name := row[1], row[2], row[3]
+		constant := regexp.MustCompile(`(?m)^\t?(?:const )?` + name + `\s+= (.+?)(?:\s*//.*)?$`).FindStringSubmatch(document(t, file))
+		require.Len(t, constant, 2, "%s has no constant %s", file, name)
+		require.Contains(t, durations(t, said), inCode(t, constant[1]), "%s: %s says %q, ACTORS.md %q", file, name, constant[1], said)
 	}
 }
 
-// Every test that the documents name exists.
-func TestActorsNamesRealTests(t *testing.T) {
-	data, err := os.ReadFile("../ACTORS.md")
-	require.NoError(t, err)
-	git := exec.Command("git", "grep", "--untracked", "-hoE", "^func Test[A-Za-z0-9_]+", "--", "*_test.go")
-	git.Dir = ".."
-	out, err := git.Output()
-	require.NoError(t, err)
-	for _, name := range regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllStringSubmatch(string(data), -1) {
-		require.Contains(t, string(out), "func "+name[1]+"\n", "ACTORS.md names a test that is not there")
+// durations are those in a text such as "50 ms, doubling to 2 s".
+func durations(t *testing.T, text string) (all []time.Duration) {
+	units := map[string]time.Duration{
+		"ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "days": 24 * time.Hour,
 	}
+	for _, m := range regexp.MustCompile(`([\d,]+) (ms|s|min|h|days)\b`).FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
+		require.NoError(t, err)
+		all = append(all, time.Duration(n)*units[m[2]])
+	}
+	return all
+}
+
+// inCode is what a constant says: a product such as 7 * 24 * time.Hour, or a
+// text such as "1h".
+func inCode(t *testing.T, expr string) time.Duration {
+	if text, err := strconv.Unquote(expr); err == nil {
+		d, err := time.ParseDuration(text)
+		require.NoError(t, err)
+		return d
+	}
+	units := map[string]time.Duration{
+		"time.Millisecond": time.Millisecond, "time.Second": time.Second, "time.Minute": time.Minute, "time.Hour": time.Hour,
+	}
+	d := time.Duration(1)
+	for factor := range strings.SplitSeq(expr, "*") {
+		factor = strings.TrimSpace(factor)
+		unit, ok := units[factor]
+		if !ok {
+			n, err := strconv.Atoi(factor)
+			require.NoError(t, err, expr)
+			unit = time.Duration(n)
+		}
+		d *= unit
+	}
+	return d
+}
+
+// Every test that ACTORS.md names exists.
+func TestActorsNamesRealTests(t *testing.T) {
+	there := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, m := range function.FindAllSubmatch(data, -1) {
+			there[string(m[1])] = true
+		}
+		return err
+	}))
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(document(t, "ACTORS.md"), -1)
+	require.Greater(t, len(named), 30)
+	for _, name := range named {
+		require.True(t, there[name[1]], "ACTORS.md names %s, which is not there", name[1])
+	}
+}
+
+// Every link to a file leads to one.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, name := range []string{"README.md", "ACTORS.md", "CHANGELOG.md"} {
+		for _, link := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(document(t, name), -1) {
+			if !strings.Contains(link[1], "://") {
+				require.FileExists(t, filepath.Join("..", link[1]), "%s links to it", name)
+			}
+		}
+	}
+}
+
+// Every command of nod's in the README is one that nod has, with these flags.
+func TestReadmeNamesRealCommands(t *testing.T) {
+	m := newMachine(t)
+	text := strings.ReplaceAll(document(t, "README.md"), "\\\n", " ")
+	commands := 0
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		for _, line := range regexp.MustCompile(`(?m)^(?:nod|go run \./cmd/nod) (.+)$`).FindAllStringSubmatch(block[1], -1) {
+			words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line[1], -1)
+			for i, word := range words {
+				if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // what follows is another's
+					words = words[:i]
+					break
+				}
+				words[i] = strings.Trim(word, `'"`)
+			}
+			_, stderr, code := m.run(append(words, "--help")...)
+			require.Zero(t, code, "nod %s: %s", line[1], stderr)
+			commands++
+		}
+	}
+	require.Greater(t, commands, 10)
 }

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -115,6 +116,7 @@ func (e *env) engine(o engine.Options) *node {
 		o.Store = e.dial(roles.ID{Role: roles.EngineStore}, e.server.URL())
 		n.close = append(n.close, o.Store.Close)
 	}
+	o.Host = cmp.Or(o.Host, "devbox")
 	o.Replicas, o.System, o.Version, o.Log = 1, n.system, "0.0.0", quiet()
 	var err error
 	n.Engine, err = engine.Start(e.ctx, o)
@@ -243,10 +245,17 @@ func (e *env) nothingStored() {
 	e.Empty(e.armed())
 }
 
+// patience is how long a test waits for what nothing announces, and tick how often
+// it looks.
+const (
+	patience = 30 * time.Second
+	tick     = 50 * time.Millisecond
+)
+
 // soon waits for a condition that nothing announces.
 func (e *env) soon(what string, holds func() bool) {
 	e.t.Helper()
-	e.Eventually(holds, 30*time.Second, 10*time.Millisecond, what)
+	e.Eventually(holds, patience, 10*time.Millisecond, what)
 }
 
 // passed waits until the broker's clock is past an instant.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
@@ -196,7 +197,7 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 		"a huge number":      {"S.1", raw(map[string]any{"action_details": map[string]any{"n": 1 << 60}}), "action_details.n: "},
 		"a timeout in words": {"S.1", raw(map[string]any{"timeout_seconds": "long"}), "timeout_seconds: "},
 		"an endless timeout": {"S.1", raw(map[string]any{"timeout_seconds": 1 << 40}), "timeout_seconds: "},
-		"no permission":      {"S.1", with(func(r *schemas.Request) { r.Kind = schemas.KindPermission }), "permissions: "},
+		"no permission":      {"S.1", with(func(r *schemas.Request) { r.Kind = schemas.KindPermission }), "Reason is required."},
 		"an option twice": {"S.1", with(func(r *schemas.Request) {
 			r.Options = append(schemas.DefaultOptions(), schemas.DefaultOptions()[0])
 		}), "options[2].option_id: "},
@@ -232,7 +233,7 @@ func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	heard := make(chan string, 100)
-	_, err := env.Agent("ben").conn.Subscribe("nod.v1.decision.ben.>", func(_ string, data []byte) { heard <- string(data) })
+	_, err := env.Agent("ben").conn.Subscribe("nod.v1.decision.ben.>", func(m bus.Message) { heard <- string(m.Data) })
 	env.NoError(err)
 	env.NoError(env.Agent("ben").conn.Flush(env.ctx))
 	ada := env.rawConn(roles.AgentID("ada"))

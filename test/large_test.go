@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -49,9 +50,9 @@ func TestLargeDecisionsAreToldToWhoAsksAgain(t *testing.T) {
 	}
 	env.soon("all that follows has happened", env.outboxIdle)
 	heard := make(chan string, 10)
-	_, err := ada.conn.Subscribe(schemas.DecisionSubject("ada", "*", "*"), func(_ string, data []byte) {
+	_, err := ada.conn.Subscribe(schemas.DecisionSubject("ada", "*", "*"), func(m bus.Message) {
 		var d schemas.Decision
-		if schemas.Load(data, &d) == nil {
+		if schemas.Load(m.Data, &d) == nil {
 			heard <- d.PendingID
 		}
 	})

@@ -92,9 +92,9 @@ func TestOneWinner(t *testing.T) {
 	ada := env.Agent("ada")
 	var mu sync.Mutex
 	published := map[string]map[string]bool{} // key: decision ids told to the agent
-	stop, err := ada.conn.Subscribe("nod.v1.decision.ada.>", func(_ string, data []byte) {
+	stop, err := ada.conn.Subscribe("nod.v1.decision.ada.>", func(m bus.Message) {
 		var d schemas.Decision
-		if schemas.Decode(data, &d) != nil {
+		if schemas.Decode(m.Data, &d) != nil {
 			d.DecisionID = "malformed"
 		}
 		mu.Lock()

@@ -62,9 +62,9 @@ func (e *env) carrier() *ledger {
 func (e *env) viewer() *ledger {
 	e.t.Helper()
 	var seen ledger
-	_, err := e.conn(roles.ConnectorID("terminal")).Subscribe("nod.v1.view.>", func(_ string, data []byte) {
+	_, err := e.conn(roles.ConnectorID("terminal")).Subscribe("nod.v1.view.>", func(m bus.Message) {
 		var p schemas.Prompt
-		if schemas.Decode(data, &p) == nil {
+		if schemas.Decode(m.Data, &p) == nil {
 			seen.add(p)
 		}
 	})

@@ -27,7 +27,7 @@ func TestTheTierIsThatOfTheMomentOfAsking(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {
 		return func(r *schemas.Request) {
-			r.Kind, r.ToolName, r.Permissions, r.TimeoutSeconds = schemas.KindPermission, "", []string{"@network"}, seconds
+			r.Kind, r.ToolName, r.Permissions, r.Reason, r.TimeoutSeconds = schemas.KindPermission, "", []string{"@network"}, "to fetch", seconds
 		}
 	}
 	for _, nod := range []struct {

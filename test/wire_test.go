@@ -222,7 +222,7 @@ func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
 func (e *env) askedAgain() func() int64 {
 	e.t.Helper()
 	var n atomic.Int64
-	_, err := e.conn(roles.ID{Role: roles.Owner}).Subscribe("nod.v1.await.>", func(string, []byte) { n.Add(1) })
+	_, err := e.conn(roles.ID{Role: roles.Owner}).Subscribe("nod.v1.await.>", func(bus.Message) { n.Add(1) })
 	e.NoError(err)
 	e.NoError(e.conn(roles.ID{Role: roles.Owner}).Flush(e.ctx))
 	return n.Load

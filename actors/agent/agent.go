@@ -84,9 +84,9 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	return s, nil
 }
 
-func (s *Session) hear(_ string, data []byte) {
+func (s *Session) hear(m bus.Message) {
 	var n schemas.Notice
-	if err := schemas.Decode(data, &n); err != nil {
+	if err := schemas.Load(m.Data, &n); err != nil {
 		s.host.log.Warn("agent: a malformed notice was ignored", "session", s.id, "error", err)
 		return
 	}

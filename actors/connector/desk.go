@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -17,6 +18,8 @@ type Desk struct {
 	conn      *bus.Conn
 	connector string
 }
+
+var _ people.Desk = (*Desk)(nil)
 
 // NewDesk speaks for a connector, which the connection's key must be for.
 func NewDesk(c *bus.Conn, connector string) *Desk { return &Desk{c, connector} }
@@ -47,6 +50,13 @@ func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, 
 	return prompts, nil
 }
 
+// Session returns one session.
+func (d *Desk) Session(ctx context.Context, id string) (schemas.Session, error) {
+	var s schemas.Session
+	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QuerySession), schemas.Query{Type: schemas.TypeQuery, SessionID: id}, &s)
+	return s, err
+}
+
 // Show returns one request, decided or not, by its id or a unique prefix, and
 // the page it came in, which has the broker's time.
 func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
@@ -59,6 +69,13 @@ func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, sc
 		return schemas.Prompt{}, page, schemas.Errorf(schemas.CodeInternal, "nod showed %d requests for %s", len(page.Prompts), id)
 	}
 	return page.Prompts[0], page, nil
+}
+
+// Settings are those in force.
+func (d *Desk) Settings(ctx context.Context) (schemas.SettingsState, error) {
+	var state schemas.SettingsState
+	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QuerySettings), schemas.Query{Type: schemas.TypeQuery}, &state)
+	return state, err
 }
 
 // Hold says that a client is there, or wants the lock; see people.Desk.

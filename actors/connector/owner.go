@@ -30,6 +30,10 @@ const followWithin = 10 * time.Second
 // Follow waits until every live engine reports the settings revision, and
 // returns the ids of those that do not in time.
 func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string, err error) {
+	return o.follow(ctx, "settings_revision", revision)
+}
+
+func (o *Owner) follow(ctx context.Context, what string, revision uint64) (laggards []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, followWithin)
 	defer cancel()
 	for {
@@ -39,10 +43,8 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 		}
 		laggards = laggards[:0]
 		for _, s := range stats {
-			var data struct {
-				Revision uint64 `json:"settings_revision"`
-			}
-			if s.Into(&data) != nil || data.Revision < revision {
+			var data map[string]uint64
+			if s.Into(&data) != nil || data[what] < revision {
 				laggards = append(laggards, s.ID)
 			}
 		}
@@ -50,7 +52,7 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 		case len(stats) > 0 && len(laggards) == 0:
 			return nil, nil
 		case ctx.Err() != nil && len(stats) == 0:
-			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine says which settings it follows: see that one is running")
+			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine says what it follows: see that one is running")
 		case ctx.Err() != nil:
 			return laggards, nil
 		}
@@ -59,9 +61,34 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 
 // Settings are those in force.
 func (o *Owner) Settings(ctx context.Context) (schemas.SettingsState, error) {
-	var state schemas.SettingsState
-	err := o.conn.CallInto(ctx, schemas.QuerySubject(o.connector, schemas.QuerySettings), schemas.Query{Type: schemas.TypeQuery}, &state)
-	return state, err
+	return NewDesk(o.conn, o.connector).Settings(ctx)
+}
+
+// Grants are all that have been allowed beyond one call, ended ones too for a
+// while; those of one session where that is named.
+func (o *Owner) Grants(ctx context.Context, session string) ([]schemas.Grant, error) {
+	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session}
+	var all []schemas.Grant
+	for {
+		var page schemas.Grants
+		if err := o.conn.CallInto(ctx, schemas.QuerySubject(o.connector, schemas.QueryGrants), q, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Grants...)
+		if q.After = page.Next; q.After == "" {
+			return all, nil
+		}
+	}
+}
+
+// Revoke ends a grant: what is asked afterwards is judged without it.
+func (o *Owner) Revoke(ctx context.Context, g *schemas.Grant) error {
+	r := schemas.Revoke{Type: schemas.TypeRevoke, GrantID: g.GrantID, Agent: g.Agent}
+	if g.Scope == schemas.ScopeSession {
+		r.SessionID = g.SessionID
+	}
+	var ended schemas.Grants
+	return o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageRevoke), r, &ended)
 }
 
 // Session is one session.
@@ -71,10 +98,18 @@ func (o *Owner) Session(ctx context.Context, id string) (schemas.Session, error)
 	return s, err
 }
 
-// ChangeSession changes one session.
+// ChangeSession changes one session, and returns when every live engine has
+// heard of it. Where some have not in time it is stored all the same, and the
+// error names them.
 func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (schemas.Session, error) {
 	c.Type = schemas.TypeSessionChange
 	var s schemas.Session
-	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageSession), c, &s)
+	if err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageSession), c, &s); err != nil {
+		return s, err
+	}
+	laggards, err := o.follow(ctx, "sessions_revision", s.Revision)
+	if err == nil && len(laggards) > 0 {
+		err = schemas.Errorf(schemas.CodeUnavailable, "it is stored, but these engines have not heard of it yet: %v; see their logs", laggards)
+	}
 	return s, err
 }

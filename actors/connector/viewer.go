@@ -73,9 +73,12 @@ func (v *Viewer) read(ctx context.Context) error {
 	return nil
 }
 
-func (v *Viewer) hear(_ string, data []byte) {
+func (v *Viewer) hear(m bus.Message) {
+	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.has(schemas.Key(key[0], key[1]), m.Revision) {
+		return // most are told twice
+	}
 	var p schemas.Prompt
-	if err := schemas.Load(data, &p); err != nil {
+	if err := schemas.Load(m.Data, &p); err != nil {
 		v.log.Warn("viewer: a malformed view was ignored", "error", err)
 		return
 	}
@@ -97,6 +100,13 @@ func (j view) Run(context.Context) {
 }
 
 func (view) Failed(any) {}
+
+// has reports whether a version that says which one it is has been seen.
+func (v *Viewer) has(key string, revision uint64) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return revision != 0 && revision <= v.seen[key]
+}
 
 // newer notes the version, and reports whether it is one. The end of a request
 // is forgotten after a while, when no older version can still be on its way.

@@ -182,6 +182,11 @@ func (c carry) finish(ctx context.Context, err error) {
 		c.delivery.Again(wait)
 		return
 	}
+	if c.prompt.Decision != nil { // the question was shown; only its outcome is not
+		c.log.Warn("connector: an outcome was not shown", "key", c.prompt.Key(), "error", err)
+		c.delivery.Done()
+		return
+	}
 	if err := c.desk.delivered(ctx, &c.prompt, state, err.Error()); err != nil {
 		c.delivery.Again(wait)
 		return

@@ -57,11 +57,11 @@ func (p *pager) Prompt(_ context.Context, prompt schemas.Prompt) (people.Ref, er
 func (p *pager) Settle(_ context.Context, ref people.Ref, prompt schemas.Prompt) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.ended <- prompt
 	if _, ok := p.shown[ref]; !ok {
 		return &people.Error{Permanent: true, Err: errors.New("no such message")}
 	}
 	p.shown[ref] = prompt
-	p.ended <- prompt
 	return nil
 }
 
@@ -121,14 +121,33 @@ func (r *rig) ask() *bus.Asked {
 	return asked
 }
 
-func (r *rig) wait(c <-chan schemas.Prompt) schemas.Prompt {
+func (r *rig) wait(c <-chan schemas.Prompt) schemas.Prompt { return next(r, c) }
+
+// next is what comes next.
+func next[T any](r *rig, c <-chan T) (v T) {
 	select {
-	case p := <-c:
-		return p
+	case v = <-c:
 	case <-r.ctx.Done():
 		r.t.Fatal("nothing came")
-		panic("unreachable")
 	}
+	return v
+}
+
+// notices are those that the agent hears from now on.
+func (r *rig) notices() <-chan schemas.Notice {
+	conn, err := r.nod.Connect(r.ctx, roles.AgentID("local"))
+	require.NoError(r.t, err)
+	r.t.Cleanup(conn.Close)
+	notices := make(chan schemas.Notice, 10)
+	_, err = conn.Subscribe(schemas.NoticeSubject("local", "S"), func(m bus.Message) {
+		var n schemas.Notice
+		if schemas.Decode(m.Data, &n) == nil {
+			notices <- n
+		}
+	})
+	require.NoError(r.t, err)
+	require.NoError(r.t, conn.Flush(r.ctx))
+	return notices
 }
 
 func answerTo(p schemas.Prompt, user string) schemas.Answer {
@@ -168,6 +187,40 @@ func TestAnotherWorkerSettlesWhatOneHasShown(t *testing.T) {
 	require.Empty(t, p.sent, "shown once")
 }
 
+// The outcome overtakes its prompt: the message settles itself, and no button
+// is left live.
+func TestAPromptWhoseRequestEndsWhileItIsSentIsSettled(t *testing.T) {
+	r, p := newRig(t), newPager()
+	p.fail = func(shown schemas.Prompt) error {
+		_, err := r.asker.Withdraw(r.ctx, shown.SessionID, shown.PendingID, "changed its mind")
+		return err
+	}
+	r.work(p)
+	r.ask()
+	r.wait(p.sent)
+	require.Equal(t, schemas.Withdrawn, r.wait(p.ended).Decision.Outcome)
+	require.Empty(t, p.sent, "shown once")
+}
+
+// An outcome that cannot be shown is no question that was not delivered.
+func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
+	r, p := newRig(t), newPager()
+	notices := r.notices()
+	r.work(p)
+	asked := r.ask()
+	r.wait(p.sent)
+	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
+	p.mu.Lock()
+	clear(p.shown) // its settling fails for good
+	p.mu.Unlock()
+	_, err := r.asker.Withdraw(r.ctx, asked.Receipt.SessionID, asked.Receipt.PendingID, "changed its mind")
+	require.NoError(t, err)
+	r.wait(p.ended)
+	r.ask() // handled by the same lane, after it
+	r.wait(p.sent)
+	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
+}
+
 func TestATroubledChannelIsTriedAgain(t *testing.T) {
 	r, p := newRig(t), newPager()
 	tries := 0
@@ -187,27 +240,12 @@ func TestAPromptThatCannotBeShownIsSaidAtOnce(t *testing.T) {
 	p.fail = func(schemas.Prompt) error {
 		return &people.Error{Permanent: true, Err: errors.New("blocked by the user")}
 	}
-	conn, err := r.nod.Connect(r.ctx, roles.AgentID("local"))
-	require.NoError(t, err)
-	defer conn.Close()
-	notices := make(chan schemas.Notice, 10)
-	_, err = conn.Subscribe(schemas.NoticeSubject("local", "S"), func(_ string, data []byte) {
-		var n schemas.Notice
-		if schemas.Decode(data, &n) == nil {
-			notices <- n
-		}
-	})
-	require.NoError(t, err)
-	require.NoError(t, conn.Flush(r.ctx))
+	notices := r.notices()
 	r.work(p)
 	r.ask()
-	select {
-	case n := <-notices:
-		require.Equal(t, "undeliverable", n.Kind)
-		require.Contains(t, n.Text, "blocked by the user")
-	case <-r.ctx.Done():
-		t.Fatal("nobody said so")
-	}
+	n := next(r, notices)
+	require.Equal(t, schemas.NoticeUndeliverable, n.Kind)
+	require.Contains(t, n.Text, "blocked by the user")
 }
 
 func TestNobodyToShowItToIsRefusedAtOnce(t *testing.T) {
@@ -217,4 +255,32 @@ func TestNobodyToShowItToIsRefusedAtOnce(t *testing.T) {
 		ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build"}`),
 	})
 	require.ErrorIs(t, err, &schemas.Error{Code: schemas.CodeUndeliverable})
+}
+
+// A request for permissions that its last route cannot show ends at once; any
+// other stays open for those who look.
+func TestAPermissionThatNobodyCanBeShownEndsAtOnce(t *testing.T) {
+	r, p := newRig(t), newPager()
+	p.fail = func(schemas.Prompt) error {
+		return &people.Error{Unreachable: true, Err: errors.New("switched off")}
+	}
+	r.work(p)
+	tool := r.ask()
+	asked, err := r.asker.Submit(r.ctx, schemas.Request{
+		SessionID: "S", Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,
+		ActionDetails: []byte("{}"), Permissions: []string{"@network"}, Reason: "to fetch",
+	})
+	require.NoError(t, err)
+	d, err := asked.Await(r.ctx)
+	require.NoError(t, err)
+	require.Equal(t, schemas.Cancelled, d.Outcome)
+	require.Equal(t, schemas.NobodyReached, d.By.Name)
+	require.Contains(t, d.Message, "switched off")
+	looking, err := r.nod.Connect(r.ctx, roles.ConnectorID("terminal"))
+	require.NoError(t, err)
+	defer looking.Close()
+	pending, err := connector.NewDesk(looking, "terminal").Pending(r.ctx, schemas.Query{})
+	require.NoError(t, err)
+	require.Len(t, pending, 1)
+	require.Equal(t, tool.PendingID, pending[0].PendingID)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -19,7 +20,19 @@ type asked struct {
 	request schemas.Request
 	digest  string
 	verdict policy.Verdict
+	call    policy.Call    // the request as policy sees it
+	rules   *policy.Policy // what judged it; nil where they cannot be told
+	// updated is the input that is allowed instead, where it is not nil.
+	updated json.RawMessage
 	under   applied // the settings it is judged by
+	held    held    // read where policy alone would ask, or the session is managed
+	// missing is what the session would need to hold; holder is the session that
+	// would get it.
+	missing []policy.Permission
+	holder  string
+	// foreground is the session in whose place a background one asks.
+	foreground string
+	bare       bool // nod cannot say what it needs, so an answer is for once
 }
 
 func (a *asked) key() string { return a.request.Key() }
@@ -44,40 +57,44 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	if len(a.request.Options) == 0 {
 		a.request.Options = schemas.DefaultOptions()
 	}
-	if err := e.own(ctx, a.agent, a.request.SessionID, a.request.User); err != nil {
+	if err := complete(&a.request); err != nil {
 		return err
 	}
+	session, err := e.own(ctx, a.agent, a.request.SessionID, a.request.User)
+	if err != nil {
+		return err
+	}
+	e.active(session)
 	a.verdict = e.judge(a)
+	if a.verdict.Effect == policy.Ask || session.Permissions != nil && a.verdict.Effect == policy.Allow {
+		if err := e.hold(ctx, a); err != nil {
+			return err
+		}
+	}
 	if a.request.Rejoin {
 		return e.rejoin(ctx, c, a)
 	}
 	if a.verdict.Effect == policy.Ask {
 		return e.create(ctx, c, a, 0)
 	}
+	if a.updated != nil { // too long for the log
+		return e.createDecided(ctx, c, a, 0)
+	}
 	return e.decideFresh(ctx, c, a)
 }
 
-// judge is the policy's verdict. Whoever cannot be sure that its settings are
-// the ones in force asks instead of allowing.
-func (e *Engine) judge(a *asked) policy.Verdict {
-	if a.request.Kind != schemas.KindToolCall {
-		return policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskMedium, Reasons: []string{"asks for " + string(a.request.Kind)}}
+// hold reads what the asker holds, and has it settle what it can.
+func (e *Engine) hold(ctx context.Context, a *asked) (err error) {
+	if a.held, err = e.heldBy(ctx, a.agent, a.request.SessionID); err != nil {
+		return err
 	}
-	var where struct {
-		Cwd string `json:"cwd"`
+	switch a.request.Kind {
+	case schemas.KindToolCall:
+		e.weigh(a)
+	case schemas.KindPermission:
+		return e.permission(ctx, a)
 	}
-	_ = json.Unmarshal(a.request.ActionDetails, &where) // the schema says that it is an object; no cwd is none
-	v := a.under.policy.Check(policy.Call{
-		ToolName: a.request.ToolName, ActionType: a.request.ActionType, Input: a.request.ActionDetails, Cwd: where.Cwd,
-		Agent: a.agent, Host: a.request.Host, Project: a.request.Project,
-	})
-	switch {
-	case v.Effect == policy.Deny:
-	case v.Effect == policy.Allow && time.Since(a.under.read) < staleAfter:
-	default:
-		v.Effect = policy.Ask
-	}
-	return v
+	return nil
 }
 
 // byPolicy is the decision that the verdict makes.
@@ -91,7 +108,9 @@ func (e *Engine) byPolicy(a *asked) *schemas.Decision {
 	if o, ok := a.request.OptionOfKind(kind); ok { // never the first option, whatever it is
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
 	}
-	d.Message, d.SettingsRevision = message, a.under.revision
+	if d.Message, d.SettingsRevision = message, a.under.revision; d.Outcome == schemas.Allowed {
+		d.UpdatedInput = a.updated
+	}
 	return d
 }
 
@@ -223,15 +242,18 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 		}
 		a.under = e.settings.now()
 	}
+	if err := e.foreground(ctx, a); err != nil {
+		return err
+	}
+	rec.Foreground = a.foreground
 	if rec.Routes, err = e.routes(ctx, a.under.settings); err != nil {
 		return err
 	}
+	rec.Remember, rec.Holder = a.remember(), a.holder
 	var timeout time.Duration
-	if rec.Tier, timeout, err = e.tier(ctx, a); err != nil {
-		return err
-	}
+	rec.Tier, timeout = e.tier(a)
 	rec.Deadline, rec.TimeoutSeconds = now.Add(timeout).Truncate(time.Millisecond), int(timeout/time.Second)
-	rec.NextEvent = &schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
+	rec.NextEvent = firstEvent(&rec, now.Add(a.under.settings.NotifyAfter()).Truncate(time.Millisecond))
 	seq, err := e.store.Records.Create(ctx, a.key(), rec, revision)
 	if errors.Is(err, bus.ErrMoved) {
 		return e.moved(ctx, c, a, func(revision uint64) error { return e.create(ctx, c, a, revision) })
@@ -239,8 +261,24 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	if err != nil {
 		return err
 	}
-	c.Reply(receipt(bus.Entry{Key: a.key(), Record: rec, Revision: seq}, &a.request))
+	entry := bus.Entry{Key: a.key(), Record: rec, Revision: seq}
+	c.Reply(receipt(entry, &a.request))
+	a.request.Rejoin, a.request.Revision = false, 0
+	if err := e.view(e.asPrompt(entry, a.request)); err != nil { // those who look need not wait for the outbox
+		e.Log.Warn("engine: a request was not shown to those who look; the outbox will", "key", entry.Key, "error", err)
+	}
 	return nil
+}
+
+// firstEvent is what a request waits for: where somebody is there, the moment at
+// which others are told as well, and else its deadline.
+func firstEvent(rec *schemas.Record, notify time.Time) *schemas.Event {
+	carried := slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.Inbox(r.Connector) })
+	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
+	if carried && present && notify.Before(rec.Deadline) {
+		return &schemas.Event{At: notify, Kind: schemas.EventEscalate}
+	}
+	return &schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
 }
 
 // moved answers for a record that was there before: as it stands, or by
@@ -265,6 +303,9 @@ func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.
 	case rec.Digest != a.digest && rec.Digest != schemas.AnyDigest: // a withdrawal that came first matches any
 		return reused(a.key())
 	case rec.Terminal():
+		if err := e.effects(ctx, entry); err != nil {
+			return err
+		}
 		return e.tell(c, entry)
 	case a.verdict.Effect != policy.Ask:
 		settled, err := e.settle(ctx, entry, e.byPolicy(a))
@@ -288,29 +329,25 @@ func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
 }
 
 // tier tells which row of the timeout policy applies, once and for good.
-func (e *Engine) tier(ctx context.Context, a *asked) (schemas.Tier, time.Duration, error) {
+func (e *Engine) tier(a *asked) (schemas.Tier, time.Duration) {
 	if a.request.Kind == schemas.KindPermission {
 		if a.request.TimeoutSeconds > 0 {
-			return schemas.TierRequest, time.Duration(a.request.TimeoutSeconds) * time.Second, nil
+			return schemas.TierRequest, time.Duration(a.request.TimeoutSeconds) * time.Second
 		}
-		return schemas.TierRequest, schemas.DefaultPermissionTimeout, nil
+		return schemas.TierRequest, schemas.DefaultPermissionTimeout
 	}
-	session, lock, err := e.sessionAndLock(ctx, a.request.SessionID)
-	if err != nil {
-		return "", 0, err
-	}
-	s := a.under.settings
+	s, session, lock := a.under.settings, a.held.session, a.held.lock
 	switch {
 	case session.TimeoutSeconds > 0:
-		return schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second, nil
+		return schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second
 	case lock == nil:
-		return schemas.TierDisconnected, s.DisconnectedTimeout(), nil
+		return schemas.TierDisconnected, s.DisconnectedTimeout()
 	case lock.Kind == schemas.ClientVoice && e.VoiceTimeout > 0:
-		return schemas.TierVoice, e.VoiceTimeout, nil
+		return schemas.TierVoice, e.VoiceTimeout
 	case lock.Kind == schemas.ClientVoice:
-		return schemas.TierVoice, s.VoiceTimeout(), nil
+		return schemas.TierVoice, s.VoiceTimeout()
 	}
-	return schemas.TierConnected, s.ConnectedTimeout(), nil
+	return schemas.TierConnected, s.ConnectedTimeout()
 }
 
 // routes are everybody who may be asked. A request that nobody can be shown is

@@ -13,7 +13,7 @@ import (
 
 // settle ends a request with d, or finds that it has ended. Of an answer, the
 // deadline, a withdrawal and a verdict one wins, and all are given the entry
-// with the one decision that is stored.
+// with the one decision that is stored, whose effects are there then.
 func (e *Engine) settle(ctx context.Context, entry bus.Entry, d *schemas.Decision) (bus.Entry, error) {
 	for !entry.Record.Terminal() {
 		next := entry
@@ -21,7 +21,7 @@ func (e *Engine) settle(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 		revision, err := e.store.Records.Decide(ctx, next)
 		if err == nil {
 			next.Revision = revision
-			return next, nil
+			return next, e.effects(ctx, next)
 		}
 		if !errors.Is(err, bus.ErrMoved) {
 			return entry, fmt.Errorf("settle %s: %w", entry.Key, err)
@@ -30,7 +30,7 @@ func (e *Engine) settle(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 			return entry, fmt.Errorf("settle %s: %w", entry.Key, err)
 		}
 	}
-	return entry, nil
+	return entry, e.effects(ctx, entry)
 }
 
 // tell answers an asker with the stored decision.
@@ -141,10 +141,14 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*sche
 	d.OptionID, d.OptionKind = option.OptionID, option.Kind
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
+		if err := e.confirmed(rec.Risk, by.Connector, a); err != nil {
+			return nil, err
+		}
 	} else if a.UpdatedInput != nil {
 		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: goes with an option that allows")
 	}
-	return d, nil
+	d.Grant, err = grant(entry, &request, a, d)
+	return d, err
 }
 
 // requestOf decodes the request in a record.
@@ -201,7 +205,7 @@ func (e *Engine) withdraw(ctx context.Context, c *bus.Call) error {
 	if w.SessionID != c.Tokens[1] || w.PendingID != c.Tokens[2] {
 		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
 	}
-	if err := e.own(ctx, agent, w.SessionID, ""); err != nil {
+	if _, err := e.own(ctx, agent, w.SessionID, ""); err != nil {
 		return err
 	}
 	entry, err := e.store.Records.Get(ctx, key)
@@ -305,6 +309,8 @@ func (e *Engine) stands(ctx context.Context, agent string, a schemas.Awaited) sc
 		out.Error = schemas.Errorf(schemas.CodeNotFound, "no request %s is known", key)
 	case err != nil:
 		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not read %s in time; ask again", key)
+	case e.effects(ctx, entry) != nil:
+		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not do what follows from the decision about %s in time; ask again", key)
 	default:
 		out.Revision, out.Decision = entry.Revision, entry.Record.Decision
 	}

@@ -28,6 +28,15 @@ type Options struct {
 	Version     string
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
+	// Host and Home are this machine's name, as requests made on it say it, and
+	// its user's home. Paths of calls from another host are judged without them,
+	// and links in them are not followed.
+	Host, Home string
+	// Own are nod's own files, which agents may not write, besides those at the
+	// usual places.
+	Own []string
+	// Projects are the rules of projects on this machine; nil is none.
+	Projects ProjectRules
 	// Lease is how long a client or a worker counts as there after it last said
 	// so; 0 is 30 s. The broker ends it, whoever is alive.
 	Lease time.Duration
@@ -49,6 +58,9 @@ const (
 	staleAfter    = 15 * time.Second
 	// sweepEvery is the pause between sweeps.
 	sweepEvery = 10 * time.Minute
+
+	defaultLease   = 30 * time.Second
+	defaultAckWait = 30 * time.Second
 )
 
 // Engine is one running engine.
@@ -63,7 +75,7 @@ type Engine struct {
 
 	settings settings
 	clock    clock
-	owners   owners
+	known    known
 	service  *bus.Service
 
 	stop   []func()
@@ -74,7 +86,7 @@ type Engine struct {
 // Start opens the stores, making what is missing, and serves. It waits for
 // JetStream as long as ctx allows.
 func Start(ctx context.Context, o Options) (*Engine, error) {
-	o.Lease, o.AckWait = cmp.Or(o.Lease, 30*time.Second), cmp.Or(o.AckWait, 30*time.Second)
+	o.Lease, o.AckWait = cmp.Or(o.Lease, defaultLease), cmp.Or(o.AckWait, defaultAckWait)
 	e := &Engine{Options: o}
 	var err error
 	if e.store, err = bus.OpenStore(ctx, o.Store, o.Replicas); err != nil {
@@ -100,13 +112,9 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 func (e *Engine) run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
-	if err := e.store.Settings.Watch(background, e.settingsChanged); err != nil {
+	if err := e.watch(ctx, background); err != nil {
 		return err
 	}
-	if err := e.readSettings(ctx); err != nil { // what changed before the watch was there
-		return err
-	}
-	e.stop = append(e.stop, e.Store.OnReconnect(e.settingsChanged))
 	e.every(background, settingsEvery, func(ctx context.Context) { e.refresh(ctx) })
 	e.every(background, sweepEvery, e.sweep)
 	e.tasks.Go(func() { e.sweep(background) })
@@ -130,6 +138,23 @@ func (e *Engine) run(ctx context.Context) error {
 		Open: openCalls, Stats: e.stats,
 	}, e.endpoints()...)
 	return err
+}
+
+// watch hears of changed settings and sessions from now on.
+func (e *Engine) watch(ctx, background context.Context) error {
+	if err := e.store.Settings.Watch(background, func(string, uint64) { e.settingsChanged() }); err != nil {
+		return err
+	}
+	if err := e.store.Sessions.Watch(background, e.known.changed); err != nil {
+		return err
+	}
+	e.stop = append(e.stop, e.Store.OnReconnect(e.known.missed), e.Store.OnReconnect(e.settingsChanged))
+	newest, err := e.store.Sessions.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	e.known.changed("", newest) // nothing is remembered of what came before
+	return e.readSettings(ctx)  // what changed before the watch was there
 }
 
 // every calls f each time that d has passed, until ctx ends.
@@ -169,7 +194,7 @@ func (e *Engine) halt(ctx context.Context) error {
 
 // stats are added to the service's statistics.
 func (e *Engine) stats() any {
-	return map[string]any{"settings_revision": e.settings.now().revision}
+	return map[string]any{"settings_revision": e.settings.now().revision, "sessions_revision": e.known.newest()}
 }
 
 // endpoints are the subjects that an engine answers.
@@ -182,6 +207,8 @@ func (e *Engine) endpoints() []bus.Endpoint {
 	return []bus.Endpoint{
 		{Name: "request", Verb: "request", Tokens: 3, Handle: lane(e.records, byRecord, e.ask)},
 		{Name: "withdraw", Verb: "withdraw", Tokens: 3, Handle: lane(e.records, byRecord, e.withdraw)},
+		{Name: "grant", Verb: "grant", Tokens: 1, Handle: lane(e.sessions, byPeer, e.share)},
+		{Name: "gate", Verb: "gate", Tokens: 1, Handle: lane(e.sessions, byPeer, e.gate)},
 		{Name: "await", Verb: "await", Tokens: 1, Handle: lane(e.sessions, byPeer, e.await)},
 		{Name: "answer", Verb: "answer", Tokens: 3, Handle: lane(e.records, byRecord, e.answer)},
 		{Name: "presence", Verb: "presence", Tokens: 1, Handle: lane(e.sessions, byPeer, e.presence)},

@@ -24,7 +24,7 @@ func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 	}
 	mine := schemas.Lock{Type: schemas.TypeLock, Granted: true, Holder: approver.Name, ClientID: p.ClientID, Kind: p.Kind}
 	for {
-		held, err := e.hold(ctx, &p, mine)
+		held, err := e.keep(ctx, &p, mine)
 		if errors.Is(err, bus.ErrMoved) {
 			continue
 		}
@@ -36,8 +36,8 @@ func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 	}
 }
 
-// hold does one operation at the revisions it reads. ErrMoved asks to repeat.
-func (e *Engine) hold(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
+// keep does one operation at the revisions it reads. ErrMoved asks to repeat.
+func (e *Engine) keep(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
 	if err := e.attend(ctx, p, mine); err != nil {
 		return mine, err
 	}

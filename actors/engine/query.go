@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 		return e.show(ctx, c, &q)
 	case schemas.QuerySession:
 		return e.showSession(ctx, c, &q)
+	case schemas.QueryGrants:
+		return e.grants(ctx, c, &q)
 	case schemas.QuerySettings:
 		now := e.settings.now()
 		c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings})
@@ -46,6 +49,8 @@ func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
 		return e.changeSettings(ctx, c)
 	case schemas.ManageSession:
 		return e.changeSession(ctx, c)
+	case schemas.ManageRevoke:
+		return e.revoke(ctx, c)
 	}
 	return schemas.Errorf(schemas.CodeUnknownAction, "there is no operation %q", c.Tokens[1])
 }
@@ -56,17 +61,9 @@ func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) err
 	if err != nil {
 		return err
 	}
-	slices.Sort(keys)
-	start, _ := slices.BinarySearch(keys, q.After+"\x00")
-	if q.After == "" {
-		start = 0
-	}
-	limit := q.Limit
-	if limit == 0 {
-		limit = pageSize
-	}
 	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
-	if page.Prompts, page.Next, err = e.readPage(ctx, keys[start:], limit); err != nil {
+	keys, page.Next = pageOf(keys, q)
+	if err := e.fill(ctx, &page, keys, c.Tokens[0], q.Recipient); err != nil {
 		return err
 	}
 	sort.SliceStable(page.Prompts, func(i, j int) bool {
@@ -79,16 +76,14 @@ func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) err
 // pageBytes is how much of a page prompts may fill: it is one message.
 const pageBytes = schemas.MaxPayloadBytes - 8<<10
 
-// readPage reads what is undecided of the first keys, as far as limit allows and
-// a message can carry, and returns the last key that it came to where there are
-// more.
-func (e *Engine) readPage(ctx context.Context, keys []string, limit int) (page []schemas.Prompt, next string, err error) {
-	page = []schemas.Prompt{}
-	size, done := 0, 0
-	for done < min(limit, len(keys)) {
-		prompts, err := e.read(ctx, keys[done:min(done+readAtOnce, limit, len(keys))])
+// fill reads what is undecided of keys into a page, as far as one message can
+// carry it: where that is not all, the next page begins after the last.
+func (e *Engine) fill(ctx context.Context, page *schemas.Page, keys []string, connector, recipient string) error {
+	size := 0
+	for some := range slices.Chunk(keys, readAtOnce) {
+		prompts, err := e.read(ctx, some, connector, recipient)
 		if err != nil {
-			return nil, "", err
+			return err
 		}
 		for _, p := range prompts {
 			if p.Decision != nil {
@@ -96,34 +91,46 @@ func (e *Engine) readPage(ctx context.Context, keys []string, limit int) (page [
 			}
 			data, err := schemas.Encode(p)
 			if err != nil {
-				return nil, "", fmt.Errorf("encode %s for a list: %w", p.Key(), err)
+				return fmt.Errorf("encode %s for a list: %w", p.Key(), err)
 			}
-			if size += len(data) + 1; size > pageBytes && len(page) > 0 {
-				return page, page[len(page)-1].Key(), nil
+			if size += len(data) + 1; size > pageBytes && len(page.Prompts) > 0 {
+				page.Next = page.Prompts[len(page.Prompts)-1].Key()
+				return nil
 			}
-			page = append(page, p)
+			page.Prompts = append(page.Prompts, p)
 		}
-		done = min(done+readAtOnce, limit, len(keys))
 	}
-	if done < len(keys) {
-		next = keys[done-1]
+	return nil
+}
+
+// pageOf is the part of keys that a query asks for, in their order, and where
+// the next one begins.
+func pageOf(keys []string, q *schemas.Query) (page []string, next string) {
+	slices.Sort(keys)
+	if q.After != "" {
+		start, _ := slices.BinarySearch(keys, q.After+"\x00")
+		keys = keys[start:]
 	}
-	return page, next, nil
+	if limit := cmp.Or(q.Limit, pageSize); len(keys) > limit {
+		return keys[:limit], keys[limit-1]
+	}
+	return keys, ""
 }
 
 // read returns the records under keys as viewers see them, without those that
-// are gone.
-func (e *Engine) read(ctx context.Context, keys []string) ([]schemas.Prompt, error) {
+// are gone, and for a carrier without those that it was not to show: to this
+// recipient, or to anybody where none is named.
+func (e *Engine) read(ctx context.Context, keys []string, connector, recipient string) ([]schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		entry, err := e.store.Records.Get(ctx, keys[i])
-		if errors.Is(err, bus.ErrNotFound) {
+		if errors.Is(err, bus.ErrNotFound) || err == nil && !visible(&entry.Record, connector, recipient) {
 			return
 		}
 		if err == nil {
 			var p schemas.Prompt
-			p, err = promptOf(entry)
+			p, err = e.promptOf(entry)
 			found[i] = &p
 		}
 		errs[i] = err
@@ -137,6 +144,17 @@ func (e *Engine) read(ctx context.Context, keys []string) ([]schemas.Prompt, err
 	return prompts, errors.Join(errs...)
 }
 
+// visible reports whether a request may be seen on a connector, by one person
+// where a recipient is named: a carrier sees what was routed to it.
+func visible(rec *schemas.Record, connector, recipient string) bool {
+	if schemas.Inbox(connector) {
+		return true
+	}
+	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool {
+		return r.Connector == connector && (recipient == "" || r.Recipient == recipient)
+	})
+}
+
 // show answers one request, by its id or by a prefix that is unique among all
 // that are kept.
 func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error {
@@ -148,7 +166,7 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 		slices.Sort(keys)
 		return schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s, …): give more of it, or the whole of it and --session", q.PendingID, len(keys), strings.Join(keys[:2], ", "))
 	}
-	prompts, err := e.read(ctx, keys)
+	prompts, err := e.read(ctx, keys, c.Tokens[0], q.Recipient)
 	if err != nil {
 		return err
 	}
@@ -188,13 +206,21 @@ func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) 
 
 func (e *Engine) showSession(ctx context.Context, c *bus.Call, q *schemas.Query) error {
 	var s schemas.Session
-	_, err := e.store.Sessions.Get(ctx, sessionKey(q.SessionID), &s)
+	revision, err := e.store.Sessions.Get(ctx, sessionKey(q.SessionID), &s)
 	if errors.Is(err, bus.ErrNotFound) {
 		return schemas.Errorf(schemas.CodeNotFound, "no session %s is known", q.SessionID)
 	}
 	if err != nil {
 		return err
 	}
+	if s.Agent != "" {
+		grants, err := e.grantsUnder(ctx, agentKey(s.Agent))
+		if err != nil {
+			return err
+		}
+		s.Grants = append(s.Grants, grants...)
+	}
+	s.Grants, s.Revision = live(s.Grants, e.clock.now()), revision
 	c.Reply(s)
 	return nil
 }

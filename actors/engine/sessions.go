@@ -3,9 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"sync"
+	"path"
 	"time"
 
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -15,53 +16,9 @@ const (
 	sessionKept = 60 * 24 * time.Hour
 	// sessionFresh is how old the note of its last request may be.
 	sessionFresh = 24 * time.Hour
-	// ownersKept bounds the memory of who owns what.
-	ownersKept = 16384
 )
 
 func sessionKey(session string) string { return "session." + session }
-
-// owners remembers which agent a session belongs to. It never changes while
-// the session is kept, and is remembered for less time than that.
-type owners struct {
-	mu    sync.Mutex
-	until time.Time
-	agent map[string]string
-}
-
-func (o *owners) of(session string) (string, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	agent, ok := o.agent[session]
-	return agent, ok && time.Now().Before(o.until)
-}
-
-func (o *owners) remember(session, agent string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.agent) >= ownersKept || !time.Now().Before(o.until) {
-		o.agent, o.until = make(map[string]string), time.Now().Add(sessionFresh)
-	}
-	o.agent[session] = agent
-}
-
-// own makes sure that the session is the agent's: it belongs to whoever first
-// asks in it, and to others it does not exist.
-func (e *Engine) own(ctx context.Context, agent, session, user string) error {
-	owner, ok := e.owners.of(session)
-	if !ok {
-		s, err := e.claimSession(ctx, agent, session, user)
-		if err != nil {
-			return err
-		}
-		owner = s.Agent
-		e.owners.remember(session, owner)
-	}
-	if owner != agent {
-		return schemas.Errorf(schemas.CodeNotFound, "no session %s is known", session)
-	}
-	return nil
-}
 
 // claimSession reads a session, giving it to the agent where it is nobody's,
 // and notes once a day that it is in use.
@@ -89,27 +46,6 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 	}
 }
 
-// sessionAndLock reads at once what the timeout policy looks at. The lock is
-// nil where nobody holds it.
-func (e *Engine) sessionAndLock(ctx context.Context, session string) (s schemas.Session, lock *schemas.Lock, err error) {
-	var held schemas.Lock
-	var lockErr error
-	var wg sync.WaitGroup
-	wg.Go(func() { _, lockErr = e.store.Presence.Get(ctx, lockKey(session), &held) })
-	_, err = e.store.Sessions.Get(ctx, sessionKey(session), &s)
-	wg.Wait()
-	if err != nil && !errors.Is(err, bus.ErrNotFound) {
-		return s, nil, err
-	}
-	switch {
-	case lockErr == nil:
-		return s, &held, nil
-	case errors.Is(lockErr, bus.ErrNotFound):
-		return s, nil, nil
-	}
-	return s, nil, lockErr
-}
-
 // changeSession sets what the owner may set of a session, also of one in which
 // nobody has asked yet.
 func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
@@ -126,11 +62,11 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 		} else if err != nil {
 			return err
 		}
-		if change.TimeoutSeconds != nil {
-			s.TimeoutSeconds = *change.TimeoutSeconds
+		if err := changed(&s, &change); err != nil {
+			return err
 		}
 		s.ActiveAt = now
-		_, err = e.store.Sessions.Put(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
+		s.Revision, err = e.store.Sessions.Put(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
 		if errors.Is(err, bus.ErrMoved) {
 			continue
 		}
@@ -146,4 +82,63 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 		c.Reply(s)
 		return nil
 	}
+}
+
+// changed makes the owner's change to s.
+func changed(s *schemas.Session, change *schemas.SessionChange) error {
+	if change.TimeoutSeconds != nil {
+		s.TimeoutSeconds = *change.TimeoutSeconds
+	}
+	if change.Background != nil {
+		s.Background = *change.Background
+	}
+	if change.Unmanaged {
+		s.Permissions = nil
+	}
+	if change.Permissions == nil {
+		return nil
+	}
+	var set schemas.SessionPermissions
+	if s.Permissions != nil {
+		set = *s.Permissions
+	}
+	if dir := change.Permissions.WorkingDir; dir != nil {
+		set.WorkingDir = ""
+		if *dir != "" {
+			dirs, err := trueDirs("permissions.working_dir", []string{*dir})
+			if err != nil {
+				return err
+			}
+			set.WorkingDir = dirs[0]
+		}
+	}
+	var err error
+	if dirs := change.Permissions.ReadDirs; dirs != nil {
+		if set.ReadDirs, err = trueDirs("permissions.read_dirs", *dirs); err != nil {
+			return err
+		}
+	}
+	if dirs := change.Permissions.WriteDirs; dirs != nil {
+		if set.WriteDirs, err = trueDirs("permissions.write_dirs", *dirs); err != nil {
+			return err
+		}
+	}
+	if change.Permissions.Network != nil {
+		set.Network = *change.Permissions.Network
+	}
+	s.Permissions = &set
+	return nil
+}
+
+// trueDirs are dirs as a session holds them. That no part of one is a link is
+// the owner's to see to, whose files they are.
+func trueDirs(field string, dirs []string) ([]string, error) {
+	clean := make([]string, len(dirs))
+	for i, dir := range dirs {
+		if err := policy.CheckPath(dir); err != nil {
+			return nil, schemas.Errorf(schemas.CodeValidation, "%s: %q: %v", field, dir, err)
+		}
+		clean[i] = path.Clean(dir)
+	}
+	return clean, nil
 }

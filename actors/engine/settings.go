@@ -21,7 +21,8 @@ type applied struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
-	read     time.Time // when they were last known to be the newest
+	needs    map[string]policy.Access // what tools need of permissions
+	read     time.Time                // when they were last known to be the newest
 }
 
 // settings hold what is in force on this engine.
@@ -63,7 +64,10 @@ func (e *Engine) readSettings(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the stored settings (revision %d) are not valid: %w", revision, err)
 	}
-	e.settings.current.CompareAndSwap(old, &applied{revision, s, p, read})
+	if p, err = p.Guard(e.Own...); err != nil {
+		return err
+	}
+	e.settings.current.CompareAndSwap(old, &applied{revision, s, p, needsOf(s), read})
 	return nil
 }
 
@@ -85,6 +89,14 @@ func (e *Engine) SettingsRevision(ctx context.Context) (uint64, error) {
 		return 0, err
 	}
 	return e.settings.now().revision, nil
+}
+
+// Settings are those in force.
+func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
+	if err := e.readSettings(ctx); err != nil {
+		return schemas.Settings{}, err
+	}
+	return *e.settings.now().settings, nil
 }
 
 // ApplySettings stores a settings.json, which every engine then follows, and

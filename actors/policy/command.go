@@ -105,7 +105,7 @@ func (j *judge) pathRule() string {
 // allowedParts is the rule that allows the line: every part must be harmless
 // or covered, alone and whole, and nothing around the parts may do more.
 func (j *judge) allowedParts() string {
-	if !j.mayAllow() || j.line.notes || j.line.why != "" || len(j.line.parts) == 0 || !j.line.standsInProject() && len(j.line.dirs) > 1 {
+	if !j.mayAllow() || j.line.notes || j.line.why != "" || len(j.line.parts) == 0 || !j.line.standsInProject() {
 		return ""
 	}
 	found := ""
@@ -143,7 +143,7 @@ func (j *judge) allowsPart(p *part) string {
 		return "allow " + r.text
 	}
 	for i := range j.pol.grants {
-		if g := &j.pol.grants[i]; g.coversArgv(j, argv) {
+		if g := &j.pol.grants[i]; coversArgv(g, j, argv) {
 			return "always " + g.String()
 		}
 	}

@@ -65,11 +65,10 @@ func commandTable() map[string]*spec {
 		"shasum":  {level: levelReaders, short: "bt", value: "a", operand: unlimited, long: "algorithm: binary text"},
 		"hexdump": {level: levelReaders, short: "bcCdovx", value: "ns", operand: unlimited},
 		"od":      {level: levelReaders, short: "abcdfiloxsvx", value: "AjNtwS", operand: unlimited, long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width="},
-		"strings": {level: levelReaders, short: "a", value: "nt", operand: unlimited, long: "all bytes: radix:"},
+		"strings": {level: levelReaders, short: "a", value: "nt", operand: unlimited, long: "all bytes: radix:", check: checkStrings},
 
 		// the machine
-		"ps":     {level: levelReaders, short: "AefFjlw", value: "pu"},
-		"gofmt":  {level: levelReaders, short: "les", operand: unlimited},
+		"ps":     {level: levelReaders, short: "AefFjlw", value: "p", check: checkPs}, // not -u: of a user that there is not, ps -uxe shows environments
 		"date":   {level: levelReaders, short: "uR", value: "d", tail: "I", operand: 1, text: true, long: "date: utc universal iso-8601= rfc-3339: rfc-email", check: checkDate},
 		"whoami": {level: levelReaders}, "id": {level: levelReaders, short: "agGnruz", operand: 1, text: true},
 		"uname": {level: levelReaders, short: "amnprsvio", long: "all kernel-name nodename kernel-release kernel-version machine processor operating-system"},
@@ -92,11 +91,10 @@ func rgSpec() *spec {
 // paths are the words that may be files: the operands but for a leading script
 // or pattern.
 func (s *spec) paths(a *args) []word {
-	ops := a.operands
-	if s.script != "" && len(ops) > 0 && !a.has(s.script, "regexp", "expression") && !a.has("files", "type-list") {
-		ops = ops[1:]
+	if s.takesScript(a) {
+		return a.operands[1:]
 	}
-	return ops
+	return a.operands
 }
 
 // scripts are the patterns or programs that a command is given.
@@ -116,6 +114,28 @@ func (s *spec) scripts(a *args) []string {
 func checkSleep(_ *scope, a *args) string {
 	if len(a.operands) != 1 || len(a.operands[0].text) > 4 || strings.Trim(a.operands[0].text, "0123456789.") != "" {
 		return "waits for something else than some seconds"
+	}
+	return ""
+}
+
+// checkPs allows numbers of processes: what is none has ps read its flags in
+// another way, in which they show environments.
+func checkPs(_ *scope, a *args) string {
+	for _, f := range a.flags {
+		if f.name == "p" && strings.Trim(f.value, "0123456789,") != "" {
+			return "names a process by something else than its number"
+		}
+	}
+	return ""
+}
+
+// checkStrings refuses @FILE, from which flags are read, and what is none is
+// printed.
+func checkStrings(_ *scope, a *args) string {
+	for _, o := range a.operands {
+		if strings.HasPrefix(o.text, "@") {
+			return "reads flags from a file"
+		}
 	}
 	return ""
 }
@@ -146,7 +166,7 @@ func checkDiff(_ *scope, a *args) string {
 		return "reads whole directories, in which secrets may lie"
 	}
 	for _, o := range a.operands {
-		if o.text != "-" && strings.IndexByte(o.text[strings.LastIndexByte(o.text, '/')+1:], '.') < 1 {
+		if o.text != "-" && !namesFile(o) {
 			return "may read whole directories, in which secrets may lie"
 		}
 	}

@@ -33,6 +33,7 @@ var wrappers = map[string]bool{
 	"builtin": true, "exec": true, "stdbuf": true, "setsid": true, "chroot": true, "unshare": true, "watch": true, "parallel": true, "busybox": true,
 	"toybox": true, "runuser": true, "su": true, "script": true, "strace": true, "ltrace": true, "flock": true, "caffeinate": true, "arch": true, "noglob": true,
 	"nocorrect": true, "then": true, "do": true, "gtimeout": true, "chronic": true, "rtk": true, "dotenv": true, "direnv": true, "find": true, "npx": true, "systemd-run": true,
+	"nod": true,
 }
 
 // interpreters take a command line as a word.
@@ -40,6 +41,9 @@ var interpreters = map[string]bool{"sh": true, "bash": true, "zsh": true, "dash"
 
 // gather walks the whole tree; what cannot be parsed is searched as text.
 func (p *Policy) gather(line *scope, file *syntax.File, src string, pl *place) *facts {
+	if len(line.dirs) > 0 {
+		pl = &line.place // with the directories that the line changes to
+	}
 	f := &facts{place: pl, pol: p}
 	if line.flat {
 		argv := make([]string, len(line.parts[0].words))
@@ -217,11 +221,13 @@ func (f *facts) covered(r *rule) bool {
 		return true
 	}
 	for _, argv := range f.argvs {
-		if r.coversArgv(argv, false) {
+		if r.coversArgv(argv, false) || r.coversArgv(append([]string{base(argv[0])}, argv[1:]...), false) {
 			return true
 		}
-		if b := base(argv[0]); b != argv[0] {
-			if r.coversArgv(append([]string{b}, argv[1:]...), false) {
+		// git -C DIR push is a push: flags before a subcommand are left out,
+		// with the words that may be their values.
+		for i := 1; i < len(argv) && i < 12 && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
+			if r.coversArgv(append([]string{base(argv[0])}, argv[i+1:]...), false) {
 				return true
 			}
 		}

@@ -10,6 +10,10 @@ import (
 
 // files judges a tool that reads, searches or writes files.
 func (j *judge) files(in input) {
+	if dir, ok := in.text("cwd"); ok {
+		j.place.dirs = newPlace(&Call{Cwd: dir}).dirs
+		j.place.lead = j.pol.secrets.leads(j.place.dirs)
+	}
 	paths, known := in.filePaths(j.tool)
 	j.v = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 	writes := j.tool.kind == kindEdit
@@ -17,21 +21,28 @@ func (j *judge) files(in input) {
 		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"writes a file"}}
 	}
 	if j.tool.kind == kindSearch {
-		for _, k := range []string{"pattern", "glob", "include"} {
-			if s, ok := in.text(k); ok && (k != "pattern" || j.tool.name == "Glob") {
+		for _, k := range []string{"pattern", "glob", "include", "include_pattern", "includePattern"} {
+			s, ok := in.text(k)
+			if in[k] != nil && !ok {
+				j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its "+k+" cannot be read"
+			}
+			if ok && (k != "pattern" || j.tool.name == "Glob") {
 				known = known || k == "pattern"
 				if k == "pattern" && isAbs(slashes(s)) {
 					s, _ = path.Split(slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
-				} else if p := spelledOut(s); p != "" && j.pol.secret(p, j.place, true) || k != "pattern" && j.secretGlob(s) {
+				} else if p := spelledOut(s); p != "" && j.pol.secret(p, j.place, true) || k != "pattern" && j.pol.secretFilter(s, false) {
 					paths = append(paths, s)
 					j.namesSecret(s)
 				}
 			}
 		}
 	}
-	if !known && len(in) > 0 && j.tool.kind == kindFile {
+	if j.unknownField(in); !known && len(in) > 0 && j.tool.kind == kindFile {
 		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its path cannot be told"
+	}
+	if len(paths) == 0 && j.tool.kind == kindSearch {
+		paths = []string{"."}
 	}
 	for _, p := range paths {
 		j.path(p, writes)
@@ -42,7 +53,7 @@ func (j *judge) files(in input) {
 	if j.rules(&target{paths: paths}) {
 		return
 	}
-	if writes && j.pol.level >= levelProject && known && in.knownEdit() && j.editable(paths) {
+	if writes && j.pol.level >= levelProject && known && j.editable(paths) {
 		j.v.Effect = Allow
 	}
 }
@@ -59,22 +70,56 @@ func spelledOut(pattern string) string {
 	return strings.Join(out, "/")
 }
 
-// secretGlob reports whether a search's filter is about files that hold
-// secrets, one {a,b} in it written out.
-func (j *judge) secretGlob(filter string) bool {
-	last := filter[strings.LastIndexByte(filter, '/')+1:]
-	before, rest, group := strings.Cut(last, "{")
-	inside, after, closed := strings.Cut(rest, "}")
-	if !group || !closed {
-		inside, before, after = last, "", ""
-	}
-	for one := range strings.SplitSeq(inside, ",") {
-		one = before + one + after
-		if strings.Trim(one, "*") != "" && !sourceGlob(one) && j.pol.secret(one, j.place, true) {
+// secretFilter reports whether a search's filter, which may be several, is
+// about files that hold secrets. Where every says so, that is each filter that
+// some secret passes; otherwise one of every name, or of all files of a kind
+// that people write, only narrows a search that may be. Directories that it
+// spells out count all the same.
+func (p *Policy) secretFilter(filter string, every bool) bool {
+	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
+		all := alternatives(one)
+		if len(all) == 0 {
 			return true
+		}
+		for _, alt := range all {
+			segs := strings.Split(alt, "/")
+			name := segs[len(segs)-1]
+			segs = slices.DeleteFunc(segs[:len(segs)-1], func(s string) bool { return strings.Trim(s, "*") == "" })
+			if every || !sourceGlob(name) && strings.Trim(name, "*") != "" {
+				segs = append(segs, name)
+			}
+			if len(segs) > 0 && p.secret(strings.Join(segs, "/"), &place{}, true) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// maxAlternatives bounds what a filter with braces is written out to.
+const maxAlternatives = 64
+
+// alternatives are what a filter with {a,b} in it stands for, also where the
+// commas stand outside braces; none where that is too much.
+func alternatives(filter string) []string {
+	out, todo := []string(nil), []string{filter}
+	for len(todo) > 0 {
+		one := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		end := strings.IndexByte(one, '}')
+		open := strings.LastIndexByte(one[:max(end, 0)], '{')
+		switch {
+		case len(out)+len(todo) > maxAlternatives:
+			return nil
+		case open >= 0:
+			for inner := range strings.SplitSeq(one[open+1:end], ",") {
+				todo = append(todo, one[:open]+inner+one[end+1:])
+			}
+		default:
+			out = append(out, strings.Split(strings.NewReplacer("{", "", "}", "").Replace(one), ",")...)
+		}
+	}
+	return out
 }
 
 func (j *judge) namesSecret(p string) {
@@ -85,15 +130,17 @@ func (j *judge) namesSecret(p string) {
 // path notes what stands against a path: nod's own files and secrets.
 func (j *judge) path(p string, writes bool) {
 	switch {
+	case strings.TrimSpace(p) == "" && j.tool.kind != kindSearch:
+		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its path is empty"
 	case visible(p) != "":
 		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "its path "+visible(p)
 	case writes && j.ownPath(p):
 		j.v = Verdict{Effect: Deny, Rule: "default nod", Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: "agents may not write nod's own files"}
 		return
-	case j.pol.secret(p, j.place, false):
+	case slices.ContainsFunc(pieces(strings.TrimSpace(p)), func(at string) bool { return j.pol.secret(at, j.place, false) }):
 		j.namesSecret(p)
-	case j.tool.name == "Grep" && j.place.aboveHome(p):
-		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "searches a home directory"
+	case j.tool.name == "Grep" && j.pol.private(p, j.place):
+		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "searches a directory in which secrets lie"
 	}
 	if !j.place.inProject(p) && (j.place.project != "" || isAbs(slashes(p))) {
 		j.reason("outside the project")
@@ -106,22 +153,56 @@ func (j *judge) reason(r string) {
 	}
 }
 
-// fixedNames are files of a project that say what may run, or make a directory
-// a repository: git reads HEAD, config and hooks wherever it finds them.
+// dotNames are hidden files of a project that people write like any other. The
+// rest says what may run, for shells, editors, agents and version control.
+var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
+	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
+
+// fixedNames are files that say what may run, or make a directory a repository:
+// git reads HEAD, config and hooks wherever it finds them. No rule for them is
+// ever proposed.
 var fixedNames = compileNames([]string{
-	".git", "head", ".gitmodules", ".gitattributes", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".opencode", ".augment", ".aider*",
-	".github/hooks", ".vscode", ".idea", ".devcontainer", ".husky", ".githooks", ".envrc", ".direnv", ".pre-commit-config.yaml", "lefthook.yml",
+	".git", "head", ".gitmodules", ".gitattributes", ".hg", ".jj", ".svn", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".opencode", ".augment", ".aider*",
+	".github/hooks", ".vscode", ".idea", ".zed", "*.code-workspace", ".devcontainer", ".husky", ".githooks", ".envrc", ".direnv", ".pre-commit-config.yaml", "lefthook.yml",
 	".mise.toml", "mise.toml", ".tool-versions",
 })
 
-// editable reports whether every path is one of the project's own files.
+// unusual are the segments of a path that are not plainly a file's or a
+// directory's: hidden ones, and other spellings of a name. A path of several
+// segments that says what may run is unusual as a whole.
+func unusual(p string) []string {
+	var out []string
+	for seg := range strings.SplitSeq(strings.ToLower(p), "/") {
+		other := seg != strings.Trim(seg, " \t\n") || strings.HasSuffix(seg, ".") || strings.ContainsAny(seg, "\\:*?[") || shortName(seg)
+		if seg != "" && (other || seg[0] == '.' && !dotNames[seg]) {
+			out = append(out, seg)
+		}
+	}
+	if len(out) == 0 && fixedNames.has(p, true) {
+		out = append(out, p)
+	}
+	return out
+}
+
+// shortName reports whether Windows may take seg for the beginning of a longer
+// name, as GIT~1 for .git.
+func shortName(seg string) bool {
+	i := strings.IndexByte(seg, '~')
+	return i > 0 && i+1 < len(seg) && seg[i+1] >= '0' && seg[i+1] <= '9'
+}
+
+// editable reports whether every path is one of the project's own files. Where
+// the project is a home directory, everything that starts with a login is too.
 func (j *judge) editable(paths []string) bool {
+	if j.place.project != "" && j.place.holdsHome(j.place.project) {
+		return false
+	}
 	for _, p := range paths {
-		if p == "" || isGlob(p) || !j.place.inProject(p) || fixedNames.has(p, true) {
+		if !j.place.inProject(p) {
 			return false
 		}
 		for _, full := range j.place.resolve(p) {
-			if rel := strings.TrimPrefix(full, j.place.project); rel == "" || fixedNames.has(rel, true) {
+			if rel := j.place.inside(full); rel == "" || len(unusual(rel)) > 0 {
 				return false
 			}
 		}

@@ -91,6 +91,8 @@ func (s *spec) parse(name string, words []word) (args, string) {
 		w := words[i]
 		t := w.text
 		switch {
+		case w.glob && s.operand != unlimited && !s.text:
+			return a, "a pattern may stand for more words than it reads"
 		case a.dashes >= 0 || t == "-" || t == "" || t[0] != '-' && (t[0] != '+' || !s.digits):
 			if w.lead && a.dashes < 0 && !s.anyFlag {
 				return a, "a file name that the pattern matches could be read as a flag: put -- or ./ before it"
@@ -120,10 +122,19 @@ func (s *spec) parse(name string, words []word) (args, string) {
 			i += used
 		}
 	}
-	if len(a.operands) > s.operand {
+	switch {
+	case len(a.operands) > s.operand:
 		return a, "more operands than it reads"
+	case s.takesScript(&a) && a.operands[0].glob:
+		return a, "a pattern in place of its script may stand for files as well"
 	}
 	return a, ""
+}
+
+// takesScript reports whether the first operand is a script or a pattern, and
+// no file.
+func (s *spec) takesScript(a *args) bool {
+	return s.script != "" && len(a.operands) > 0 && !a.has(s.script, "regexp", "expression", "files", "type-list")
 }
 
 // boundGlob reports whether a pattern in a long flag comes after its =, so
@@ -189,7 +200,7 @@ func nextValue(name string, rest []word) (string, string) {
 	switch {
 	case len(rest) == 0:
 		return "", name + " lacks its value"
-	case rest[0].glob && rest[0].lead:
+	case rest[0].glob:
 		return "", "the value of " + name + " may be several words"
 	case strings.HasPrefix(rest[0].text, "-") && !isCount(rest[0].text) && rest[0].text != "-":
 		return "", "the value of " + name + " looks like a flag"

@@ -63,16 +63,23 @@ func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, erro
 // unbounded says why an allow rule would allow anything at all; "" if it has
 // bounds.
 func unbounded(r *rule) string {
-	if canonical(r.tool).kind != kindShell {
+	if _, pattern, _ := strings.Cut(r.text, "("); canonical(r.tool).kind != kindShell {
+		if r.root == 'p' && strings.HasPrefix(pattern, "/") {
+			return "there it starts at the directory of the settings file, here at every project: write it as //abs/path or ./path"
+		}
 		return ""
 	}
 	switch {
 	case r.argv == nil:
 		return "it allows every command"
-	case r.prefix && (interpreters[base(r.argv[0])] || inlineCode[base(r.argv[0])] != "" || wrappers[base(r.argv[0])]) && len(r.argv) == 1:
+	case r.prefix && (interpreters[base(r.argv[0])] || inlineCode[base(r.argv[0])] != "" || wrappers[base(r.argv[0])] || runsOthers[base(r.argv[0])]) && len(r.argv) == 1:
 		return "with it, any other command can be run"
 	case base(r.argv[0]) == "nod":
 		return "agents may not run nod commands that decide, grant or configure"
 	}
 	return ""
 }
+
+// runsOthers are programs that a flag, or a command of their own, makes run any
+// other one.
+var runsOthers = set("git awk gawk mawk nawk sed tar vi vim nvim view ed emacs less more man docker podman kubectl gdb lldb tmux screen make ninja cmake rsync scp sftp socat nc ncat go cargo npm pnpm yarn bun uv uvx bunx pipx pip gem bundle rake gradle mvn dotnet swift zip split sort tclsh expect java erl iex rg fd")

@@ -61,6 +61,8 @@ func (j *judge) rules(t *target) bool {
 			switch {
 			case t == nil:
 				return !allow
+			case allow && j.tool.kind == kindEdit && slices.ContainsFunc(t.paths, func(p string) bool { return !r.spellsOut(p, j.place) }):
+				return false
 			case r.paths != nil && len(t.paths) == 0:
 				return !allow
 			case r.paths != nil:
@@ -81,6 +83,10 @@ func (j *judge) rules(t *target) bool {
 	if r := j.find(askRules, false, covers(false)); r != nil {
 		return j.decide(Ask, "ask "+r.text)
 	}
+	if r := j.searched(t); r != nil {
+		j.v.Why = "searches a directory that may hold what the rule " + r.text + " is about"
+		return j.decide(Ask, r.text)
+	}
 	if j.v.Rule != "" {
 		return true // a built-in ask stands above every allow
 	}
@@ -88,11 +94,26 @@ func (j *judge) rules(t *target) bool {
 		return j.decide(Allow, "allow "+r.text)
 	}
 	for i := range j.pol.grants {
-		if g := &j.pol.grants[i]; t != nil && g.coversTool(j, t) {
+		if g := &j.pol.grants[i]; t != nil && coversTool(g, j, t) {
 			return j.decide(Allow, "always "+g.String())
 		}
 	}
 	return false
+}
+
+// searched is a rule that forbids or asks about files below a directory that
+// Grep searches. What it would print of them is not known, so it asks.
+func (j *judge) searched(t *target) *rule {
+	if t == nil || j.tool.name != "Grep" {
+		return nil
+	}
+	below := func(r *rule) bool {
+		return r.paths != nil && slices.ContainsFunc(t.paths, func(p string) bool { return r.below(p, j.place) })
+	}
+	if r := j.find(denyRules, false, below); r != nil {
+		return r
+	}
+	return j.find(askRules, false, below)
 }
 
 func (j *judge) decide(e Effect, rule string) bool {
@@ -105,6 +126,14 @@ func (j *judge) decide(e Effect, rule string) bool {
 	return true
 }
 
+// unknownField asks, above every allow, where the input has a field that tools
+// of this kind are not known to have.
+func (j *judge) unknownField(in input) {
+	if name := in.unknown(j.tool.kind); name != "" {
+		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its input has a field that nod does not know, "+name
+	}
+}
+
 // other judges a tool that is neither a shell nor about files.
 func (j *judge) other(in input) {
 	url := in.inputURL()
@@ -114,6 +143,7 @@ func (j *judge) other(in input) {
 		if why := privateURL(url); j.tool.name == "WebFetch" && len(in) > 0 && why != "" {
 			j.v = Verdict{Effect: Ask, Risk: schemas.RiskHigh, Reasons: []string{"uses the network", why}, Why: why}
 		}
+		j.unknownField(in)
 	case j.tool.kind == kindNotes && j.pol.level >= levelReaders:
 		j.v = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 	case j.tool.kind == kindNotes:

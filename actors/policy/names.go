@@ -17,11 +17,19 @@ type names struct {
 	roots  map[string]bool // absolute directories in which rows at the root begin
 	starts [256]bool       // first letters of exact, of first, and of what is open at its end
 	ends   [256]bool       // last letters of wild that are closed at their end
+
+	byEnd, byStart [256][]string // wild by the last letter where they start with a *, else by the first
 }
 
 func compileNames(lists ...[]string) *names {
 	n := &names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
-	for _, p := range slices.Concat(lists...) {
+	all := slices.Concat(lists...)
+	for _, p := range all { // macOS keeps these directories below /private
+		if strings.HasPrefix(p, "/etc/") || strings.HasPrefix(p, "/var/") || strings.HasPrefix(p, "/tmp/") {
+			all = append(all, "/private"+p)
+		}
+	}
+	for _, p := range all {
 		segs := strings.Split(p, "/")
 		switch last := p[len(p)-1]; {
 		case len(segs) > 1:
@@ -37,6 +45,11 @@ func compileNames(lists ...[]string) *names {
 			n.exact[p], n.starts[p[0]] = true, true
 		default:
 			n.wild = append(n.wild, p)
+			if p[0] == '*' {
+				n.byEnd[last] = append(n.byEnd[last], p)
+			} else {
+				n.byStart[p[0]] = append(n.byStart[p[0]], p)
+			}
 			if n.starts[p[0]] = true; last != '*' {
 				n.ends[last] = true
 			}
@@ -73,17 +86,12 @@ func (n *names) has(p string, dots bool) bool {
 }
 
 func (n *names) matchWild(s string) bool {
-	for _, w := range n.wild {
-		switch {
-		case w[0] == '*':
-			if strings.HasSuffix(s, w[1:]) {
-				return true
-			}
-		case w[0] == s[0] && match(w, s):
+	for _, w := range n.byEnd[s[len(s)-1]] {
+		if strings.HasSuffix(s, w[1:]) || strings.IndexByte(w[1:], '*') >= 0 && match(w, s) {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return match(w, s) })
 }
 
 // quiet reports whether no segment of p even begins or ends like a listed
@@ -106,7 +114,7 @@ func (n *names) quiet(p string) bool {
 			continue
 		case begins && (n.starts[c] || c == '.' && i+1 < len(p) && p[i+1] == '.'):
 			return false
-		case n.ends[c] && (i+1 == len(p) || p[i+1] == '/'):
+		case (n.ends[c] || c == '.') && (i+1 == len(p) || p[i+1] == '/'):
 			return false
 		}
 		begins = false
@@ -183,6 +191,29 @@ func (n *names) leads(dirs []string) bool {
 	})
 }
 
+// above reports whether a listed path of several segments lies below p. Where
+// such a path begins with a plain name, as library/cookies, it counts in a home
+// directory only: elsewhere that is a directory like any other.
+func (n *names) above(p string, pl *place) bool {
+	segs := splitPath(make([]string, 0, 16), p)
+	return slices.ContainsFunc(n.rows, func(row []string) bool {
+		for k := 1; k < len(row) && k <= len(segs); k++ {
+			before := segs[:len(segs)-k]
+			counts := row[0] != "" && row[0][0] == '.' && !dotNames[row[0]]
+			switch {
+			case row[0] == "":
+				counts = len(before) == 0
+			case row[0][0] != '.':
+				counts = len(before) > 0 && (before[0] == "~" || pl.holdsHome(strings.Join(before, "/")))
+			}
+			if counts && n.row(row[:k], segs[len(before):], len(before) == 0, true) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // splitPath appends p's segments in lower case, without "." and with ".."
 // taken back; an absolute path starts with "".
 func splitPath(segs []string, p string) []string {
@@ -197,102 +228,11 @@ func splitPath(segs []string, p string) []string {
 			segs = segs[:len(segs)-1]
 		case s == ".." && len(segs) == 1 && segs[0] == "":
 		default:
-			segs = append(segs, strings.TrimRight(s, " "))
+			if plain := strings.TrimRight(s, " ."); plain != "" {
+				s = plain // Windows leaves them out as well
+			}
+			segs = append(segs, s)
 		}
 	}
 	return segs
-}
-
-// isGlob reports whether s may stand for more than itself. A letter outside
-// ASCII counts: file systems fold some of them to plain ones.
-func isGlob(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c == '*' || c == '?' || c == '[' || c >= utf8.RuneSelf {
-			return true
-		}
-	}
-	return false
-}
-
-// overlap reports whether some name matches both patterns. It errs towards
-// yes: a bracket is any text, so is a letter outside ASCII, and so is a pattern
-// of many wildcards.
-func overlap(shell, listed string, dots bool) bool {
-	if open := strings.IndexByte(shell, '['); open >= 0 {
-		end := strings.LastIndexByte(shell, ']')
-		shell = shell[:open] + "*" + shell[max(end, open)+1:]
-	}
-	shell = anyText(shell)
-	if strings.Count(shell, "*") > 4 {
-		return true
-	}
-	if !dots && strings.HasPrefix(listed, ".") && (strings.HasPrefix(shell, "*") || strings.HasPrefix(shell, "?")) {
-		return false
-	}
-	return meet(shell, listed)
-}
-
-// anyText writes each run of stars and of letters outside ASCII as one star.
-func anyText(s string) string {
-	if !strings.Contains(s, "**") && strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if wild := s[i] == '*' || s[i] >= utf8.RuneSelf; !wild {
-			b.WriteByte(s[i])
-		} else if i == 0 || s[i-1] != '*' && s[i-1] < utf8.RuneSelf {
-			b.WriteByte('*')
-		}
-	}
-	return b.String()
-}
-
-// overlapList is overlap for a listed name with a wildcard. One that is open
-// at its end, such as .env*, shares some name with every *.go: it counts where
-// the pattern spells its beginning out.
-func overlapList(shell, listed string, dots bool) bool {
-	if !strings.HasSuffix(listed, "*") {
-		return overlap(shell, listed, dots)
-	}
-	return strings.HasPrefix(shell[:strings.IndexAny(shell+"*", "*?[")], strings.TrimSuffix(listed, "*"))
-}
-
-// meet reports whether two patterns of * and ? have a name in common.
-func meet(a, b string) bool {
-	switch {
-	case a == "" && b == "":
-		return true
-	case a != "" && a[0] == '*':
-		return meet(a[1:], b) || b != "" && meet(a, b[1:])
-	case b != "" && b[0] == '*':
-		return meet(a, b[1:]) || a != "" && meet(a[1:], b)
-	case a == "" || b == "":
-		return false
-	case a[0] == b[0] || a[0] == '?':
-		return meet(a[1:], b[1:])
-	}
-	return false
-}
-
-// match reports whether name matches a pattern of *.
-func match(pattern, name string) bool {
-	star, mark := -1, 0
-	i, j := 0, 0
-	for j < len(name) {
-		switch {
-		case i < len(pattern) && pattern[i] == '*':
-			star, mark = i, j
-			i++
-		case i < len(pattern) && pattern[i] == name[j]:
-			i++
-			j++
-		case star >= 0:
-			mark++
-			i, j = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[i:], "*") == ""
 }

@@ -27,6 +27,12 @@ func (f *facts) ownCommand(argv []string) {
 		i := slices.IndexFunc(argv, func(a string) bool { return strings.Contains(a, "cmd/nod") })
 		argv = argv[i:]
 	}
+	if len(argv) > 1 && argv[1] == "exec" { // it runs, inside less, what follows
+		for i := range argv[2:] {
+			f.ownCommand(argv[2+i:])
+		}
+		return
+	}
 	verb := strings.Join(argv[1:min(len(argv), 3)], " ")
 	if len(argv) == 1 || ownVerbs[verb] || ownVerbs[argv[1]] {
 		return
@@ -76,7 +82,7 @@ func (f *facts) ownPath(p string) bool { return ownPathIn(f.pol, f.place, p) }
 func (j *judge) ownPath(p string) bool { return ownPathIn(j.pol, j.place, p) }
 
 func ownPathIn(pol *Policy, pl *place, p string) bool {
-	if !mayNameOwn(p) && !slices.ContainsFunc(pl.dirs, mayNameOwn) {
+	if !pol.guarded && !mayNameOwn(p) && !slices.ContainsFunc(pl.dirs, mayNameOwn) {
 		return false
 	}
 	for _, at := range pieces(p) {
@@ -125,11 +131,18 @@ func spellsOwn(pol *Policy, p string) bool {
 	return pol.own.has(p, true)
 }
 
-// pieces are p and what stands between the signs that may start a path in it,
-// as in dd of=FILE.
+// pieces are p and what stands between the signs that may start or end a path
+// in it, as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
 func pieces(p string) []string {
-	if !strings.ContainsAny(p, "=:") {
-		return []string{p}
+	out := []string{p}
+	if !strings.ContainsAny(p, "=:@,") {
+		return out
 	}
-	return append([]string{p}, strings.FieldsFunc(p, func(r rune) bool { return r == '=' || r == ':' })...)
+	for piece := range strings.FieldsFuncSeq(p, func(r rune) bool { return strings.ContainsRune("=:@,", r) }) {
+		out = append(out, piece)
+		if before, after, ok := strings.Cut(piece, ".."); ok {
+			out = append(out, before, after)
+		}
+	}
+	return out
 }

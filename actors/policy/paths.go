@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -46,6 +47,22 @@ func mainTree(dir string) string {
 // tree of it.
 func (pl *place) inTree(p string) bool {
 	return within(p, pl.project) || within(mainTree(p), pl.main)
+}
+
+// inside is the clean path p without the project, or without the work tree of
+// it in the project, that p lies in; p itself where it lies elsewhere.
+func (pl *place) inside(p string) string {
+	if !within(p, pl.project) {
+		return p
+	}
+	p = p[len(pl.project):]
+	for _, w := range worktreeDirs {
+		if rest, ok := strings.CutPrefix(p, w); ok {
+			name, _, _ := strings.Cut(rest, "/")
+			return rest[len(name):]
+		}
+	}
+	return p
 }
 
 // slashes writes a Windows path with slashes, D:\x and /d/x as d:/x.
@@ -135,13 +152,22 @@ func (pl *place) aboveHome(p string) bool {
 		return isAbs(p) || strings.HasPrefix(p, "..")
 	}
 	for _, r := range all {
-		if pl.home != "" && within(pl.home, r) {
-			return true
-		}
-		parts := strings.Split(strings.Trim(r, "/"), "/")
-		if len(parts) <= 1 || len(parts) == 2 && (parts[0] == "home" || parts[0] == "Users" || strings.EqualFold(parts[1], "users")) || len(parts) == 3 && strings.EqualFold(parts[1], "users") {
+		if pl.holdsHome(r) || r != pl.project && !strings.Contains(strings.Trim(r, "/"), "/") {
 			return true
 		}
 	}
 	return false
+}
+
+// holdsHome reports whether the clean path p is a home directory or holds one,
+// by its name where this user's is not known.
+func (pl *place) holdsHome(p string) bool {
+	if pl.home != "" && within(pl.home, p) {
+		return true
+	}
+	parts := strings.Split(strings.Trim(strings.ToLower(p), "/"), "/")
+	if len(parts[0]) == 2 && parts[0][1] == ':' || parts[0] == "mnt" {
+		parts = parts[1:] // a drive
+	}
+	return len(parts) == 0 || len(parts) == 1 && slices.Contains([]string{"", "home", "users", "root"}, parts[0]) || len(parts) == 2 && (parts[0] == "home" || parts[0] == "users")
 }

@@ -1,10 +1,11 @@
 // Package policy decides, without I/O and without state, what needs asking: a
-// tool call goes in, a verdict comes out, always the same one.
+// tool call goes in, a verdict comes out, always the same one. It also says
+// what a session's permissions cover.
 //
 // Rules are tried deny, then ask, then allow, over all layers that match; only
 // where none matches does the preset decide. Whatever the package does not
 // know, it asks. Paths are compared as they are written: a symbolic link is
-// not followed.
+// not followed. (Permissions are about true paths: see OnDisk.)
 package policy
 
 import (
@@ -40,6 +41,21 @@ type Call struct {
 	Home    string // what ~ stands for
 }
 
+// CallOf is a request of an agent's as a call to judge.
+func CallOf(agent string, r *schemas.Request) Call {
+	var where struct {
+		Cwd string `json:"cwd"`
+	}
+	_ = json.Unmarshal(r.ActionDetails, &where) // the schema says that it is an object; no cwd is none
+	return Call{
+		ToolName: r.ToolName, ActionType: r.ActionType, Input: r.ActionDetails, Cwd: where.Cwd,
+		Agent: agent, Host: r.Host, Project: r.Project,
+	}
+}
+
+// Default is the rule of what no rule of the user's decides.
+const Default = "default"
+
 // Verdict is the judgement of a call.
 type Verdict struct {
 	Effect  Effect
@@ -59,6 +75,7 @@ type Policy struct {
 	git     map[string]*spec
 	secrets *names
 	own     *names
+	guarded bool // own names files that nod was told about
 	open    map[string]bool
 	parsers *sync.Pool // of *syntax.Parser
 }
@@ -113,15 +130,35 @@ func (p *Policy) Tighten(project schemas.Permissions) (tight *Policy, ignored []
 	return &out, ignored, nil
 }
 
+// Guard is p with further files or directories of nod's own, by full path, such
+// as a data directory that is not where it usually is. A path that is not full
+// is an error: it would protect nothing.
+func (p *Policy) Guard(paths ...string) (*Policy, error) {
+	var own []string
+	for _, at := range paths {
+		clean := cleanAbs(at)
+		if strings.Trim(clean, "/") == "" {
+			return nil, fmt.Errorf("%q is no full path that could be guarded", at)
+		}
+		own = append(own, strings.ToLower(clean))
+	}
+	out := *p
+	out.secrets, out.own, out.guarded = compileNames(secretNames, ownNames, own), compileNames(ownNames, own), len(own) > 0
+	return &out, nil
+}
+
 // Check judges a call.
 func (p *Policy) Check(c Call) Verdict {
 	pl := newPlace(&c)
 	t := canonical(c.ToolName)
 	j := judge{pol: p, call: &c, place: &pl, tool: t}
 	in, err := readInput(c.Input)
+	if err == nil && !t.fits(c.ActionType) {
+		err = fmt.Errorf("its effect, %s, is none that %s is known to have", c.ActionType, t.name)
+	}
 	switch {
 	case err != nil:
-		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"its input cannot be read"}}
+		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"nod cannot tell what it does"}}
 		j.rules(nil)
 	case t.kind == kindShell:
 		j.shell(in)
@@ -132,7 +169,7 @@ func (p *Policy) Check(c Call) Verdict {
 		j.other(in)
 	}
 	if j.v.Rule == "" {
-		j.v.Rule = "default"
+		j.v.Rule = Default
 	}
 	if j.v.Effect != Allow && j.v.Why == "" {
 		j.v.Why = strings.Join(j.v.Reasons, ", ")

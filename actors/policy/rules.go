@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
@@ -164,6 +163,19 @@ func (r *rule) coversTool(t tool, strict bool) bool {
 	return r.tool == "Read" && t.kind == kindSearch || r.tool == "Edit" && t.kind == kindEdit
 }
 
+// base is where the rule's paths begin, and whether that is known.
+func (r *rule) base(pl *place) (string, bool) {
+	switch {
+	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
+		return "", true
+	case r.root == '/':
+		return "/", true
+	case r.root == '~':
+		return pl.home, pl.home != ""
+	}
+	return pl.project, pl.project != ""
+}
+
 // coversPath reports whether p matches. For an allow rule it must match whole
 // and may hold no wildcard; otherwise a match of some path that p may stand
 // for, or of a directory above it, is enough.
@@ -171,19 +183,8 @@ func (r *rule) coversPath(p string, pl *place, allow bool) bool {
 	if r.paths == nil {
 		return true
 	}
-	var base string
-	switch r.root {
-	case '/':
-		base = "/"
-		if len(r.paths[0]) == 2 && r.paths[0][1] == ':' {
-			base = ""
-		}
-	case '~':
-		base = pl.home
-	default:
-		base = pl.project
-	}
-	if base == "" && r.root != '/' {
+	base, known := r.base(pl)
+	if !known {
 		return !allow && r.loose(p, pl)
 	}
 	all := pl.resolve(p)
@@ -204,6 +205,35 @@ func (r *rule) coversPath(p string, pl *place, allow bool) bool {
 		}
 	}
 	return allow
+}
+
+// below reports whether files that the rule is about may lie below p.
+func (r *rule) below(p string, pl *place) bool {
+	start, known := r.base(pl)
+	if r.root == '*' || !known {
+		return true
+	}
+	for _, seg := range r.paths {
+		if isGlob(seg) {
+			break
+		}
+		start = path.Join(start, seg)
+	}
+	all := pl.resolve(p)
+	return len(all) == 0 || slices.ContainsFunc(all, func(full string) bool { return within(strings.ToLower(start), strings.ToLower(full)) })
+}
+
+// spellsOut reports whether the rule names what is unusual about p: a rule for
+// every file is not meant for hooks and settings.
+func (r *rule) spellsOut(p string, pl *place) bool {
+	for _, full := range pl.resolve(p) {
+		for _, seg := range unusual(pl.inside(full)) {
+			if !slices.ContainsFunc(r.paths, func(own string) bool { return strings.EqualFold(own, seg) }) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // loose compares a path of an unknown place by its end alone.
@@ -243,40 +273,4 @@ func segmentsMatch(pattern, segs []string, strict bool) bool {
 		return err == nil && ok && segmentsMatch(pattern[1:], segs[1:], strict)
 	}
 	return overlap(strings.ToLower(segs[0]), strings.ToLower(pattern[0]), true) && segmentsMatch(pattern[1:], segs[1:], strict)
-}
-
-// coversArgv reports whether the command's words match. In an allow rule a *
-// is one word and nothing else; elsewhere it is any number of them.
-func (r *rule) coversArgv(argv []string, allow bool) bool {
-	if r.argv == nil {
-		return true
-	}
-	return argvMatch(r.argv, argv, r.prefix, allow)
-}
-
-func argvMatch(pattern, argv []string, prefix, strict bool) bool {
-	switch {
-	case len(pattern) == 0:
-		return prefix || len(argv) == 0
-	case !strict && pattern[0] == "*":
-		return argvMatch(pattern[1:], argv, prefix, strict) || len(argv) > 0 && argvMatch(pattern, argv[1:], prefix, strict)
-	case len(argv) == 0 || argv[0] != pattern[0] && !(strings.Contains(pattern[0], "*") && match(pattern[0], argv[0])):
-		return false
-	}
-	return argvMatch(pattern[1:], argv[1:], prefix, strict)
-}
-
-func (r *rule) coversURL(raw string, allow bool) bool {
-	if r.domain == "" {
-		return true
-	}
-	u, err := url.Parse(raw)
-	if err != nil {
-		return !allow
-	}
-	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	if rest, ok := strings.CutPrefix(r.domain, "*."); ok {
-		return strings.HasSuffix(host, "."+rest)
-	}
-	return host == r.domain
 }

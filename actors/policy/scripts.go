@@ -2,6 +2,7 @@ package policy
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -82,18 +83,19 @@ func checkPrintf(_ *scope, a *args) string {
 // files that hold no secrets, or to names and counts.
 func checkGrep(s *scope, a *args) string {
 	paths := (&spec{script: "e"}).paths(a)
-	for _, p := range paths {
-		if s.aboveHome(p.text) {
-			return "searches a home directory"
-		}
+	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && s.searchesPrivate(paths) {
+		return "searches a directory in which secrets lie"
 	}
 	if !a.has("r", "R", "recursive", "dereference-recursive") || a.has("l", "L", "c", "q", "files-with-matches", "files-without-match", "count", "quiet", "silent") {
 		return ""
 	}
 	included := false
 	for _, f := range a.flags {
-		if f.name == "include" {
-			if included = true; s.pol.secret(f.value, &place{}, true) {
+		switch {
+		case f.name == "exclude" && !included:
+			return "lets in every file but the excluded ones: put --include first"
+		case f.name == "include":
+			if included = true; s.pol.secretFilter(f.value, true) {
 				return "searches files that may hold secrets"
 			}
 		}
@@ -112,6 +114,15 @@ func checkGrep(s *scope, a *args) string {
 	return ""
 }
 
+// searchesPrivate reports whether a search of these, or of the directory that it
+// stands in, goes through a home directory or one that holds listed secrets.
+func (s *scope) searchesPrivate(paths []word) bool {
+	if len(paths) == 0 {
+		return s.pol.private(".", &s.place)
+	}
+	return slices.ContainsFunc(paths, func(p word) bool { return s.pol.private(p.text, &s.place) })
+}
+
 // namesFile reports whether p looks like a file: its name has an extension of
 // letters and no pattern in front of it that could match a directory's name.
 func namesFile(p word) bool {
@@ -126,12 +137,10 @@ func namesFile(p word) bool {
 // checkRg keeps ripgrep to what it reads by default, which leaves hidden files
 // out; a glob overrides that.
 func checkRg(s *scope, a *args) string {
-	for _, p := range (&spec{script: "e"}).paths(a) {
-		if s.aboveHome(p.text) {
-			return "searches a home directory"
-		}
+	if s.searchesPrivate((&spec{script: "e"}).paths(a)) {
+		return "searches a directory in which secrets lie"
 	}
-	names := a.has("files", "l", "files-with-matches", "files-without-match", "c", "count", "count-matches", "q", "quiet", "type-list")
+	names := !a.has("json") && a.has("files", "l", "files-with-matches", "files-without-match", "c", "count", "count-matches", "q", "quiet", "type-list")
 	for _, f := range a.flags {
 		switch f.name {
 		case ".", "hidden", "u", "unrestricted", "no-ignore", "no-ignore-vcs", "no-ignore-parent", "L", "follow":
@@ -139,7 +148,7 @@ func checkRg(s *scope, a *args) string {
 				return "searches hidden or ignored files, in which secrets lie"
 			}
 		case "g", "glob", "iglob":
-			if !names && !strings.HasPrefix(f.value, "!") && !sourceGlob(f.value) && s.pol.secret(f.value, &place{}, true) {
+			if !names && !strings.HasPrefix(f.value, "!") && s.pol.secretFilter(f.value, true) {
 				return "searches files that may hold secrets"
 			}
 		}

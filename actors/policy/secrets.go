@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -10,25 +11,29 @@ import (
 // are compared without case: the file systems of macOS and Windows do so.
 var secretNames = []string{
 	// keys
-	".ssh", ".gnupg", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", "secring.gpg",
-	"*.pem", "*.key", "*.p12", "*.pfx", "*.p8", "*.ppk", "*.jks", "*.keystore", "*.keytab", "*.kdbx", "*_rsa", "*_ed25519",
-	"/etc/ssl/private", "ssh_host_*_key", ".password-store", ".age",
+	".ssh", ".gnupg", "id_rsa", "id_rsa*", "id_dsa", "id_dsa*", "id_ecdsa", "id_ecdsa*", "id_ed25519", "id_ed25519*", "secring.gpg",
+	"*.pem", "*.key", "*.p12", "*.pfx", "*.p8", "*.ppk", "*.jks", "*.keystore", "*.keytab", "*.kdb", "*.kdbx", "*_rsa", "*_ed25519",
+	"/etc/ssl/private", "ssh_host_*_key", ".password-store", ".age", ".config/age", ".config/sops", "wallet.dat", ".electrum", ".bitcoin",
+	"/etc/wireguard", "/etc/openvpn", "/etc/networkmanager/system-connections", "/tmp/krb5cc_*",
 	// credential stores
 	".env", ".env*", "*.env", ".envrc", ".env.local", ".env.bak", ".env.dev", ".env.development", ".env.development.local", ".env.prod",
 	".env.production", ".env.production.local", ".env.staging", ".env.test", ".env.test.local", ".netrc", "_netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials",
-	".config/git/credentials", ".htpasswd", ".vault-token", ".dockercfg", ".docker/config.json", ".cargo/credentials",
+	".config/git/credentials", ".git/config", ".gitconfig", ".htpasswd", ".vault-token", ".dockercfg", ".docker/config.json", ".cargo/credentials",
 	".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties", ".nuget/nuget.config",
 	".composer/auth.json", ".terraformrc", ".terraform.d", "*.tfstate", "*.tfvars", "rclone.conf", ".s3cfg", ".boto",
-	".databrickscfg", ".snowflake", "credentials.json", "client_secret*.json", "service-account*.json", "service_account*.json",
+	".databrickscfg", ".snowflake", ".dev.vars", ".dev.vars.*", "*.tfvars.json", "*.tfstate.backup", "*-firebase-adminsdk-*.json",
+	".config/containers/auth.json", ".config/composer/auth.json", ".m2/settings-security.xml", ".nuget/nuget/nuget.config", ".wgetrc", ".curlrc", ".subversion/auth",
+	".kaggle", ".huggingface", ".cache/huggingface/token", ".filezilla", ".config/filezilla", ".ngrok2", ".config/ngrok", ".config/stripe", ".lastpass",
+	".config/keepassxc", ".config/1password", ".config/bitwarden", "application support/bitwarden", ".config/signal", "application support/signal", "credentials.json", "client_secret*.json", "service-account*.json", "service_account*.json",
 	"serviceaccount*.json", "secrets.json", "secrets.yml", "secrets.yaml", "secrets.toml", ".secrets", ".*_history",
-	"fish_history", "/etc/shadow*", "/etc/gshadow*", "/etc/sudoers", "/etc/sudoers.d", "/run/secrets", "/var/run/secrets",
+	"fish_history", "psreadline/consolehost_history.txt", ".zhistory", ".histfile", ".lesshst", ".viminfo", "/etc/master.passwd", "/etc/security/opasswd", "/etc/shadow*", "/etc/gshadow*", "/etc/sudoers", "/etc/sudoers.d", "/run/secrets", "/var/run/secrets",
 	"/run/credentials", "library/keychains", ".local/share/keyrings", ".local/share/kwalletd",
 	// cloud profiles
-	".aws", ".azure", ".gcloud", ".config/gcloud", ".kube", ".oci", ".config/gh", ".config/hub", ".config/glab-cli",
+	".aws", ".azure", ".gcloud", ".config/gcloud", ".kube", "kubeconfig", "*.kubeconfig", ".oci", ".cloudflared", ".config/hcloud", ".config/scw", ".config/gh", ".config/hub", ".config/glab-cli",
 	".config/doctl", ".config/op", ".config/rclone", ".fly", ".heroku", ".wrangler", ".config/configstore", ".config/heroku",
 	".config/github-copilot", "application support/gcloud",
 	// browser profiles
-	".mozilla", ".config/google-chrome*", ".config/chromium", ".config/bravesoftware", ".config/microsoft-edge*",
+	".mozilla", ".thunderbird", ".config/google-chrome*", ".config/chromium", ".config/bravesoftware", ".config/microsoft-edge*",
 	"application support/google/chrome*", "application support/firefox", "application support/bravesoftware",
 	"application support/microsoft edge*", "application support/arc", "library/safari", "library/cookies",
 	"appdata/local/google/chrome", "appdata/roaming/mozilla", "appdata/local/microsoft/edge",
@@ -39,7 +44,8 @@ var secretNames = []string{
 	".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/rules", ".gemini/settings.json",
 	".gemini/oauth_creds.json", ".qwen/settings.json", ".copilot/hooks", ".copilot/config.json", ".copilot/mcp-config.json",
 	".github/hooks", ".config/opencode", ".local/share/opencode/auth.json", "opencode.json", "opencode.jsonc", ".cursor/mcp.json",
-	".cursor/hooks.json", ".cursor/cli.json", ".augment/settings.json", ".augment/session.json",
+	".cursor/hooks.json", ".cursor/cli.json", ".augment/settings.json", ".augment/session.json", ".continue/config.json", ".continue/config.yaml",
+	".codeium/windsurf/mcp_config.json", ".roo/mcp.json", ".kiro/settings", ".amazonq/mcp.json", ".vscode/mcp.json", ".aider.conf.yml", ".config/goose",
 }
 
 // ownNames are nod's own files: data, settings and keys.
@@ -50,6 +56,7 @@ var ownNames = []string{
 // openNames look like secrets and are made to be read.
 var openNames = []string{
 	".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", "example.env", "sample.env", "template.env",
+	"id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed25519.pub",
 	"/dev/null", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime",
 }
 
@@ -68,8 +75,14 @@ func sourceGlob(p string) bool {
 }
 
 // secret reports whether t may stand for a secret or for a file of nod's own.
+//
+// A backslash is a separator on Windows, and in a pattern takes the next
+// character for itself: both are looked at.
 func (p *Policy) secret(t string, pl *place, dots bool) bool {
 	if p.hidden(t, dots) {
+		return true
+	}
+	if strings.IndexByte(t, '\\') >= 0 && p.secret(strings.ReplaceAll(t, `\`, ""), pl, dots) {
 		return true
 	}
 	if isAbs(slashes(t)) || !pl.lead && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {
@@ -81,6 +94,15 @@ func (p *Policy) secret(t string, pl *place, dots bool) bool {
 		}
 	}
 	return false
+}
+
+// private reports whether what lies below t is a home directory, or holds
+// secrets at a listed place: ~/.config holds those of many programs.
+func (p *Policy) private(t string, pl *place) bool {
+	if pl.aboveHome(t) || p.secrets.above(t, pl) {
+		return true
+	}
+	return slices.ContainsFunc(pl.resolve(t), func(full string) bool { return p.secrets.above(full, pl) })
 }
 
 func (p *Policy) hidden(t string, dots bool) bool {

@@ -129,15 +129,12 @@ func (s *scope) firstSecret(words []word, text bool) string {
 func (s *scope) secretPath(w word) bool { return s.secretText(w.text, false) }
 
 // secretText judges t, and each piece of it between the signs that may start a
-// path in a word: --flag=PATH, REV:PATH.
+// path in a word: --flag=PATH, REV:PATH, @PATH.
 func (s *scope) secretText(t string, dots bool) bool {
 	if s.secretIn(t, dots) {
 		return true
 	}
-	if !strings.ContainsAny(t, "=:") {
-		return false
-	}
-	for piece := range strings.FieldsFuncSeq(t, func(r rune) bool { return r == '=' || r == ':' }) {
+	for _, piece := range pieces(t)[1:] {
 		if s.secretIn(piece, dots) {
 			return true
 		}

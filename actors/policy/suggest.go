@@ -10,48 +10,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runners are programs that build, test or check the project they stand in,
-// with the words that bound what they do. A rule may hold such words and let
-// others follow; of every other command it holds all words.
-var runners = []string{
-	"go test", "go build", "go vet", "go doc", "go list", "gofmt", "golangci-lint run", "staticcheck", "goimports", "make", "just", "task",
-	"npm test", "npm run", "npm ci", "npm ls", "pnpm test", "pnpm run", "pnpm exec tsc", "pnpm lint", "pnpm build", "yarn test", "yarn run", "yarn build", "yarn lint", "bun test", "bun run",
-	"npx tsc", "npx eslint", "npx vitest", "npx jest", "npx prettier", "npx biome", "tsc", "eslint", "vitest", "jest", "prettier", "biome",
-	"cargo test", "cargo build", "cargo check", "cargo clippy", "cargo fmt", "cargo doc", "pytest", "ruff", "mypy", "uv run pytest", "poetry run pytest", "python -m pytest", "python3 -m pytest", "python3 -m py_compile", "tox",
-	"mvn test", "mvn compile", "gradle test", "gradle build", "./gradlew test", "./gradlew build", "./gradlew", "dotnet test", "dotnet build", "swift build", "swift test", "xcodebuild", "swiftlint",
-	"flutter test", "flutter analyze", "flutter build", "dart analyze", "dart format", "dart test", "dart run build_runner", "rake", "bundle exec rspec", "bundle exec rubocop", "mix test", "cmake --build", "ctest", "phpunit", "composer test",
-	"git add", "git commit", "git fetch", "gh pr view", "gh pr list", "gh pr checks", "gh pr diff", "gh pr status", "gh issue view", "gh issue list", "gh run view", "gh run list", "gh repo view",
-	"npm view", "bd show", "bd list", "bd ready", "bd search", "bd status", "docker ps", "docker logs", "docker compose ps", "docker compose logs", "tmux list-sessions", "tmux capture-pane",
-}
-
-// scripted are runners whose next word names what runs, so that a rule holds
-// that word too.
-var scripted = map[string]bool{"make": true, "just": true, "task": true, "npm run": true, "pnpm run": true, "yarn run": true, "bun run": true, "./gradlew": true, "rake": true, "xcodebuild": true}
-
-// runnerWords is how many words of a command bound it as a runner's; 0 where
-// it is none.
-func runnerWords(argv []string) int {
-	if len(argv) > 1 && argv[0] == "rtk" {
-		if n := runnerWords(argv[1:]); n > 0 {
-			return n + 1 // it shortens what the runner prints
-		}
-	}
-	best := 0
-	for _, r := range runners {
-		words := strings.Fields(r)
-		if len(words) > best && len(argv) >= len(words) && slices.Equal(words, argv[:len(words)]) {
-			best = len(words)
-			if scripted[r] {
-				if len(argv) == best || !plain(argv[best]) || strings.HasPrefix(argv[best], "-") || strings.Contains(argv[best], "=") {
-					return 0
-				}
-				best++
-			}
-		}
-	}
-	return best
-}
-
 // Propose is the rules that would allow this call and its like, the narrowest
 // first. It proposes none for what already is allowed, for what no rule can
 // allow, and for what nod cannot bound: inline code, deletion, computed words.
@@ -67,6 +25,32 @@ func (p *Policy) Propose(c Call) []Always {
 		return nil
 	}
 	return out
+}
+
+// Remember are the ways in which a call that asks could be allowed from now
+// on, each with all the rules it needs, the narrowest first: exactly this call,
+// and what it begins with where that can be bounded. There are none where nod
+// cannot say what a rule would allow.
+func (p *Policy) Remember(c Call) []schemas.Reach {
+	if p.Check(c).Effect != Ask {
+		return nil
+	}
+	needs := p.needs(c)
+	var reaches []schemas.Reach
+	for _, pick := range []func([]Always) Always{
+		func(options []Always) Always { return options[0] },
+		func(options []Always) Always { return options[len(options)-1] },
+	} {
+		var r schemas.Reach
+		for _, options := range needs {
+			r.Rules = append(r.Rules, pick(options))
+		}
+		same := len(reaches) > 0 && reaches[0].String() == r.String()
+		if len(r.Rules) > 0 && !same && p.With(r.Rules...).Check(c).Effect == Allow {
+			reaches = append(reaches, r)
+		}
+	}
+	return reaches
 }
 
 // needs are, for each thing in a call that asks, the rules that would settle
@@ -111,12 +95,13 @@ func (p *Policy) shellNeeds(in input, pl place) [][]Always {
 		}
 		var options []Always
 		if n := runnerWords(argv); n > 0 {
-			options = []Always{{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: pl.project}}
-			if len(argv) > n {
-				options = append([]Always{{Tool: "Bash", Argv: argv, Project: pl.project}}, options...)
+			options = []Always{
+				{Tool: "Bash", Argv: argv, Project: pl.project},
+				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: pl.project},
 			}
 		} else if p.boundable(argv, &pl) {
-			options = []Always{{Tool: "Bash", Argv: argv, Project: pl.project}}
+			dirs := slices.Sorted(slices.Values(line.dirs))
+			options = []Always{{Tool: "Bash", Argv: argv, Project: pl.project, Dirs: slices.Compact(dirs)}}
 		}
 		if len(options) == 0 {
 			return nil
@@ -167,23 +152,36 @@ func editNeeds(in input, t tool, pl *place) [][]Always {
 	var out [][]Always
 	for _, p := range paths {
 		all := pl.resolve(p)
-		if len(all) != 1 || isGlob(p) || fixedNames.has(all[0], true) && !strings.HasPrefix(all[0], pl.main) {
+		if len(all) != 1 || isGlob(p) || fixedNames.has(pl.inside(all[0]), true) {
 			return nil
 		}
-		dir := path.Dir(all[0])
-		if pl.inTree(all[0]) {
-			dir = pl.project
-			if !within(all[0], dir) {
-				dir = pl.main
-			}
-		}
 		options := []Always{{Tool: t.name, Path: all[0], Project: pl.project}}
-		if !pl.aboveHome(dir) {
+		if dir := editDir(all[0], pl); !pl.aboveHome(dir) {
 			options = append(options, Always{Tool: t.name, Path: dir + "/", Project: pl.project})
 		}
 		out = append(out, options)
 	}
 	return out
+}
+
+// editDir is the directory whose files are edited like p: the project or its
+// main tree, the hidden one in it that p lies in, or else p's own.
+func editDir(p string, pl *place) string {
+	dir := path.Dir(p)
+	if !pl.inTree(p) {
+		return dir
+	}
+	top := pl.main
+	if within(p, pl.project) {
+		top = p[:len(p)-len(pl.inside(p))]
+	}
+	for within(dir, top) && len(unusual(dir[len(top):])) == 0 {
+		if dir == top {
+			return top
+		}
+		dir = path.Dir(dir)
+	}
+	return dir
 }
 
 // Suggestion is a rule that would have spared questions.
@@ -253,7 +251,7 @@ func choose(parts [][][]string, open []map[string]bool, byKey map[string]Always,
 			done[i] = done[i] || settled(parts[i], chosen, "")
 		}
 		rule := byKey[key]
-		out = append(out, Suggestion{Rule: rule, Spares: spares[key], Also: rule.reach()})
+		out = append(out, Suggestion{Rule: rule, Spares: spares[key], Also: alsoAllows(rule)})
 	}
 	return out
 }
@@ -265,8 +263,8 @@ func settled(parts [][]string, chosen map[string]bool, next string) bool {
 	})
 }
 
-// reach is what a rule allows beyond what it was made from.
-func (a *Always) reach() []string {
+// alsoAllows is what a rule allows beyond what it was made from.
+func alsoAllows(a Always) []string {
 	switch {
 	case a.Prefix:
 		why := hazards[base(a.Argv[0])].why

@@ -1,11 +1,10 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,108 +48,30 @@ var toolTable = map[string]tool{
 	"TaskGet": {"TaskGet", kindNotes}, "TaskList": {"TaskList", kindNotes}, "TaskOutput": {"TaskOutput", kindNotes}, "ToolSearch": {"ToolSearch", kindNotes},
 }
 
+// fits reports whether a tool's effect, as the host says it, is one that a tool
+// of its kind has. A tool that has another one is not the tool nod knows.
+func (t tool) fits(a schemas.ActionType) bool {
+	if a == "" || a == schemas.ActionOther {
+		return true
+	}
+	switch t.kind {
+	case kindShell:
+		return a == schemas.ActionCommand
+	case kindFile, kindSearch:
+		return a == schemas.ActionFileRead
+	case kindEdit:
+		return a == schemas.ActionFileWrite
+	case kindWeb:
+		return a == schemas.ActionNetwork
+	}
+	return true
+}
+
 func canonical(name string) tool {
 	if t, ok := toolTable[name]; ok {
 		return t
 	}
 	return tool{name: name}
-}
-
-// input is a tool's input by its exact keys. Go's struct decoding would take
-// "Command" for "command", and judge another text than the one that runs.
-type input map[string]json.RawMessage
-
-func readInput(raw json.RawMessage) (input, error) {
-	in := input{}
-	if len(raw) == 0 {
-		return in, nil
-	}
-	if flat := flatInput(raw); flat != nil {
-		return flat, nil
-	}
-	if len(raw) > schemas.MaxRequestBytes {
-		return nil, errors.New("its input is too long to check")
-	}
-	if err := json.Unmarshal(raw, &in); err != nil {
-		return nil, errors.New("its input is not a JSON object")
-	}
-	return in, nil
-}
-
-// flatInput reads an object of plain keys and strings, which most inputs are;
-// nil for every other JSON, and for what is none. The strings stay encoded.
-func flatInput(raw json.RawMessage) input {
-	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' || len(raw) > schemas.MaxRequestBytes {
-		return nil
-	}
-	in := make(input, 2)
-	for at := 1; ; {
-		key := stringEnd(raw, at)
-		if key < 0 || key+1 >= len(raw) || raw[key] != ':' || bytes.IndexFunc(raw[at:key], func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf }) >= 0 {
-			return nil
-		}
-		value := stringEnd(raw, key+1)
-		if value < 0 || bytes.IndexByte(raw[key:value], '\\') >= 0 && !json.Valid(raw[key+1:value]) {
-			return nil
-		}
-		in[string(raw[at+1:key-1])] = raw[key+1 : value]
-		switch {
-		case raw[value] == ',':
-			at = value + 1
-		case value == len(raw)-1:
-			return in
-		default:
-			return nil
-		}
-	}
-}
-
-// stringEnd is where the JSON string that starts at at ends; -1 where none
-// does.
-func stringEnd(raw json.RawMessage, at int) int {
-	if at >= len(raw) || raw[at] != '"' {
-		return -1
-	}
-	for i := at + 1; i < len(raw)-1; i++ {
-		switch c := raw[i]; {
-		case c == '\\':
-			i++
-		case c == '"':
-			return i + 1
-		case c < ' ':
-			return -1
-		}
-	}
-	return -1
-}
-
-// text is the string under the only one of these keys that is there.
-func (in input) text(keys ...string) (string, bool) {
-	out, found := "", false
-	for _, k := range keys {
-		raw, ok := in[k]
-		if !ok {
-			continue
-		}
-		s, isText := unquote(raw)
-		if found || !isText {
-			return "", false
-		}
-		out, found = s, true
-	}
-	return out, found
-}
-
-// unquote is a JSON string's text. A plain one needs no second decoding.
-func unquote(raw json.RawMessage) (string, bool) {
-	if n := len(raw); n >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
-		return string(raw[1 : n-1]), true
-	}
-	var s string
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", false
-	}
-	return s, true
 }
 
 // shellKeys are the fields of shell tools that do not change what runs.
@@ -169,7 +90,11 @@ func (in input) command() (src, dir string, why string) {
 	}
 	dirs := 0
 	for _, k := range []string{"cwd", "workdir", "directory", "dir_path"} {
-		if d, ok := in.text(k); ok && d != "" {
+		d, ok := in.text(k)
+		if !ok && in[k] != nil && string(in[k]) != "null" {
+			return "", "", "its directory cannot be read"
+		}
+		if d != "" {
 			dir = d
 			dirs++
 		}
@@ -200,67 +125,12 @@ func (in input) command() (src, dir string, why string) {
 	return "", dir, "its command cannot be read"
 }
 
-// filePaths are the paths that a file tool names; false where they cannot be
-// told.
-func (in input) filePaths(t tool) ([]string, bool) {
-	var out []string
-	if t.name == "Edit" && (in["patch"] != nil || in["input"] != nil) {
-		patched, ok := in.patchPaths()
-		if !ok {
-			return nil, false
-		}
-		out = patched
-	}
-	for _, k := range []string{"file_path", "filePath", "path", "notebook_path", "absolute_path", "dir_path"} {
-		raw, ok := in[k]
-		if !ok {
-			continue
-		}
-		var s string
-		if json.Unmarshal(raw, &s) != nil {
-			return nil, false
-		}
-		out = append(out, s)
-	}
-	return out, len(out) > 0
-}
-
-// editKeys are the fields of editing tools besides those that name the file. A
-// field that is not known may name another file.
-var editKeys = map[string]bool{
-	"file_path": true, "filePath": true, "path": true, "notebook_path": true, "absolute_path": true, "patch": true, "input": true, "cwd": true,
-	"content": true, "contents": true, "file_text": true, "old_string": true, "new_string": true, "oldString": true, "newString": true, "old_str": true, "new_str": true,
-	"replace_all": true, "replaceAll": true, "edits": true, "new_source": true, "cell_id": true, "cell_type": true, "edit_mode": true, "insert_line": true, "insert_text": true,
-	"expected_replacements": true, "instruction": true,
-}
-
-// knownEdit reports whether every field of an edit is known.
-func (in input) knownEdit() bool {
-	for k := range in {
-		if !editKeys[k] {
-			return false
-		}
-	}
-	return true
-}
-
-// patchPaths are the files that an apply_patch envelope changes.
-func (in input) patchPaths() ([]string, bool) {
-	patch, ok := in.text("patch", "input")
-	if !ok {
-		return nil, false
-	}
-	var out []string
-	for line := range strings.SplitSeq(patch, "\n") {
-		line = strings.TrimSpace(line)
-		for _, head := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
-			if p, ok := strings.CutPrefix(line, head); ok {
-				out = append(out, p)
-			}
-		}
-	}
-	return out, len(out) > 0
-}
+// privateDomains end names of this machine and its network; shared are addresses
+// between a provider and its customers, which private networks use too.
+var (
+	privateDomains = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
+	shared         = netip.MustParsePrefix("100.64.0.0/10")
+)
 
 // privateURL says why a URL is none of the open web; "" if it is one.
 func privateURL(raw string) string {
@@ -272,10 +142,13 @@ func privateURL(raw string) string {
 		return "its address holds a login"
 	}
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") || !strings.Contains(host, ".") {
+	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+		return "its address holds letters that may stand for others"
+	}
+	if !strings.Contains(host, ".") || slices.ContainsFunc(privateDomains, func(d string) bool { return strings.HasSuffix(host, d) }) {
 		return "reaches this machine or its network"
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && (!ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6()) {
+	if ip, err := netip.ParseAddr(host); err == nil && (!ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() || shared.Contains(ip)) {
 		return "reaches this machine or its network"
 	}
 	if last := host[strings.LastIndexByte(host, '.')+1:]; last[0] >= '0' && last[0] <= '9' {

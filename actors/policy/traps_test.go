@@ -119,7 +119,8 @@ func TestOwnFilesAndCommands(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write", "Edit"}}).With(policy.Always{Tool: "Bash", Argv: []string{"nod"}, Prefix: true})
 	for _, c := range []string{`nod allow perm-1`, `nod deny x`, `/usr/local/bin/nod allow x`, `sudo nod grant x`, `env X=1 nod allow x`, `"nod" allow x`, `n\od freeze`, `ls && nod allow x`, `$(nod allow x)`, `bash -c "nod allow x"`, `sh -c 'ls; nod thaw'`,
 		`eval nod allow x`, `echo x | xargs nod allow`, `nod settings apply x`, `nod session set s --timeout 1h`, `nod up`, `nod --data /x allow y`, `nod policy import claude-code`, `nod hook claude-code`, `if true; then nod allow x; fi`, `nohup nod allow x &`, `timeout 5 nod allow x`, `go run ./cmd/nod allow x`,
-		`echo x > ~/.local/share/nod/keys`, `cp x .nod/settings.json`, `rm -rf ~/.local/share/nod`, `cd ~/.local/share/nod && rm x`, `tee ~/.config/nod/settings.json`, `sed -i s/a/b/ .nod/settings.json`, `dd of=.nod/x`, `echo x >> .nod/settings.json; nod (`} {
+		`nod exec --session s -- nod allow x`, `nod exec --session s --permission @network -- sh -c "ls; nod allow x"`, `nod exec --session s -- nod exec -- nod up`,
+		`echo x > ~/.local/share/nod/keys`, `cp x .nod/settings.json`, `rm -rf ~/.local/share/nod`, `cd ~/.local/share/nod && rm x`, `cd ~/.local/share && rm -rf nod`, `cd ~/.config; cp x nod/settings.json`, `tee ~/.config/nod/settings.json`, `sed -i s/a/b/ .nod/settings.json`, `dd of=.nod/x`, `echo x >> .nod/settings.json; nod (`} {
 		v := p.Check(bash(t, c))
 		assert.Equal(t, policy.Deny, v.Effect, "%s", c)
 		assert.Equal(t, "default nod", v.Rule, "%s", c)
@@ -128,8 +129,13 @@ func TestOwnFilesAndCommands(t *testing.T) {
 	for _, tool := range []string{"Write", "Edit", "NotebookEdit", "write_file", "apply_patch"} {
 		assert.Equal(t, policy.Deny, p.Check(call(t, tool, map[string]string{"path": ".nod/settings.json"})).Effect, tool)
 	}
-	for _, c := range []string{`cat ~/.local/share/nod/run.json`, `nod pending`, `nod policy explain 'ls'`, `git commit -m "nod allow is new"`, `echo "nod allow x"`, `rm -rf build`, `grep "nod allow" README.md`} {
+	for _, c := range []string{`cat ~/.local/share/nod/run.json`, `nod pending`, `nod policy explain 'ls'`, `nod exec --session s -- make`, `git commit -m "nod allow is new"`, `echo "nod allow x"`, `rm -rf build`, `grep "nod allow" README.md`} {
 		assert.NotEqual(t, policy.Deny, preset(t, "").Check(bash(t, c)).Effect, "%s", c)
 	}
 	assert.Equal(t, policy.Ask, p.Check(bash(t, `cat ~/.local/share/nod/run.json`)).Effect)
+	for _, rules := range []schemas.Permissions{{}, {Preset: policy.PresetProject}} {
+		assert.Equal(t, policy.Ask, pol(t, rules).Check(bash(t, `nod exec --session s -- ls`)).Effect, "what runs inside less is still asked for")
+	}
+	denied := pol(t, schemas.Permissions{Allow: []string{"Bash"}, Deny: []string{"Bash(rm:*)"}})
+	assert.Equal(t, policy.Deny, denied.Check(bash(t, `nod exec --session s -- rm x`)).Effect)
 }

@@ -127,6 +127,10 @@ func (r *reader) unquoted(s string, first, last bool) string {
 			if why := r.tilde(s, i, atStart, last); why != "" {
 				return why
 			}
+		case '^':
+			if atStart {
+				return "Zsh may read a leading ^ as all files but these"
+			}
 		case '=':
 			if atStart {
 				return "Zsh replaces a leading = by a program's path"

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/nodbus/nod/actors/connector"
-	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
@@ -22,21 +21,20 @@ import (
 // desk is the terminal connector's, for this user.
 type desk struct {
 	*connector.Desk
-	conn *bus.Conn
 	user string
 }
 
-func (e *env) desk(ctx context.Context) (*desk, error) {
+// desk connects the terminal for one command: done must be called, and ends ctx.
+func (e *env) desk() (ctx context.Context, d *desk, done func(), err error) {
 	u, err := user.Current()
 	if err != nil {
-		return nil, fmt.Errorf("find out who answers: %w", err)
+		return nil, nil, nil, fmt.Errorf("find out who answers: %w", err)
 	}
-	conn, err := bus.Join(ctx, e.place, roles.ConnectorID(schemas.ConnectorTerminal), e.log)
+	ctx, conn, done, err := e.join(roles.ConnectorID(schemas.ConnectorTerminal))
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	e.warnOpen(conn.Open())
-	return &desk{connector.NewDesk(conn, schemas.ConnectorTerminal), conn, u.Username}, nil
+	return ctx, &desk{connector.NewDesk(conn, schemas.ConnectorTerminal), u.Username}, done, nil
 }
 
 // listed is a request as listings print it: the contract's names, flat.
@@ -63,13 +61,11 @@ type pendingCmd struct {
 
 // Run lists what is undecided.
 func (c *pendingCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	d, err := e.desk(ctx)
+	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
-	defer d.conn.Close()
+	defer done()
 	prompts, err := d.Pending(ctx, schemas.Query{SessionID: c.Session})
 	if err != nil {
 		return err
@@ -97,13 +93,11 @@ type showCmd struct {
 
 // Run shows one request whole.
 func (c *showCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	d, err := e.desk(ctx)
+	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
-	defer d.conn.Close()
+	defer done()
 	p, page, err := d.Show(ctx, c.Session, c.ID)
 	if err != nil {
 		return err
@@ -120,12 +114,22 @@ type allowCmd struct {
 	Session string `placeholder:"S" help:"Its session, where the id alone is not unique."`
 	Message string `short:"m" placeholder:"TEXT" help:"Tell the agent."`
 	Input   string `placeholder:"JSON" help:"Allow with this input instead; @FILE reads a file, - standard input."`
-	JSON    bool   `name:"json" help:"Print the decision as JSON."`
+
+	Always bool          `help:"From now on as well, whatever session of this agent asks; nod revoke ends it."`
+	For    time.Duration `placeholder:"D" help:"From now on as well, in this session, for so long, such as 30m."`
+	Rule   int           `default:"1" placeholder:"N" help:"Which of the rules that nod show lists (1, the narrowest)."`
+	Scope  string        `enum:",session,agent" default:"" help:"Where it holds: session or agent."`
+	Code   string        `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
+	Yes    bool          `short:"y" help:"Do not ask whether the rule is the one that is meant."`
+	JSON   bool          `name:"json" help:"Print the decision as JSON."`
 }
 
-// Run allows a request once.
+// Run allows a request once, or from now on.
 func (c *allowCmd) Run(e *env) error {
-	a := schemas.Answer{Message: c.Message}
+	a, err := c.wanted()
+	if err != nil {
+		return err
+	}
 	if c.Input != "" {
 		input, err := e.readInput(c.Input)
 		if err != nil {
@@ -133,7 +137,24 @@ func (c *allowCmd) Run(e *env) error {
 		}
 		a.UpdatedInput = input
 	}
-	return e.answer(c.Session, c.ID, schemas.AllowOnce, a, c.JSON)
+	return e.answer(c.Session, c.ID, schemas.AllowOnce, a, answerStyle{json: c.JSON, sure: c.Yes})
+}
+
+// wanted is the answer that the flags ask for.
+func (c *allowCmd) wanted() (schemas.Answer, error) {
+	a := schemas.Answer{Message: c.Message, Scope: schemas.Scope(c.Scope), Reach: c.Rule - 1, CodeWord: c.Code, ForSeconds: int(c.For / time.Second)}
+	switch {
+	case c.For < 0 || c.For%time.Second != 0:
+		return a, errors.New("--for: give whole seconds, such as 30m")
+	case c.Rule < 1:
+		return a, errors.New("--rule: they are counted from 1; see nod show")
+	case a.Scope != "":
+	case c.For > 0:
+		a.Scope = schemas.ScopeSession
+	case c.Always:
+		a.Scope = schemas.ScopeAgent
+	}
+	return a, nil
 }
 
 type denyCmd struct {
@@ -145,34 +166,43 @@ type denyCmd struct {
 
 // Run denies a request once.
 func (c *denyCmd) Run(e *env) error {
-	return e.answer(c.Session, c.ID, schemas.RejectOnce, schemas.Answer{Message: c.Message}, c.JSON)
+	return e.answer(c.Session, c.ID, schemas.RejectOnce, schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON})
+}
+
+// answerStyle is how an answer is given.
+type answerStyle struct {
+	json bool
+	sure bool // of the rule that it is to leave behind
 }
 
 // answer brings one person's answer, and says what then holds.
-func (e *env) answer(session, id string, kind schemas.OptionKind, a schemas.Answer, asJSON bool) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	d, err := e.desk(ctx)
+func (e *env) answer(session, id string, kind schemas.OptionKind, a schemas.Answer, style answerStyle) error {
+	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
-	defer d.conn.Close()
+	defer done()
 	p, page, err := d.Show(ctx, session, id)
 	if err != nil {
-		return e.refused(err, time.Now(), asJSON)
+		return e.refused(err, time.Now(), style.json)
 	}
 	option, ok := p.Request.OptionOfKind(kind)
 	if !ok {
 		return fmt.Errorf("%s offers no option of the kind %s: see nod show %s", p.PendingID, kind, p.PendingID)
+	}
+	if a.Scope != "" && p.Decision == nil && !style.sure {
+		if err := e.confirm(&p, &a); err != nil {
+			return err
+		}
 	}
 	before := p.Decision
 	a.SessionID, a.PendingID, a.Digest = p.SessionID, p.PendingID, p.Digest
 	a.OptionID, a.From = option.OptionID, schemas.From{UserID: d.user}
 	decision, err := d.Answer(ctx, a)
 	if err != nil {
-		return e.refused(err, page.Now, asJSON)
+		return e.refused(err, page.Now, style.json)
 	}
-	if asJSON {
+	if style.json {
 		return e.printJSON(decision)
 	}
 	if before != nil {
@@ -180,6 +210,31 @@ func (e *env) answer(session, id string, kind schemas.OptionKind, a schemas.Answ
 		return nil
 	}
 	fmt.Fprintln(e.stdout, people.Outcome(&decision, p.Request.CreatedAt))
+	return nil
+}
+
+// confirm has the person see what a lasting answer would allow, and say yes.
+func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
+	if a.Reach >= len(p.Remember) {
+		if len(p.Remember) == 0 {
+			return fmt.Errorf("nod cannot say what a rule that allows %s again would allow besides: allow it once", p.PendingID)
+		}
+		return fmt.Errorf("--rule: there are %d; see nod show %s", len(p.Remember), p.PendingID)
+	}
+	g := schemas.Grant{Scope: a.Scope, Rules: p.Remember[a.Reach].Rules, CreatedAt: time.Now()}
+	if a.ForSeconds > 0 {
+		g.ExpiresAt = g.CreatedAt.Add(time.Duration(a.ForSeconds) * time.Second)
+	}
+	fmt.Fprintf(e.stderr, "Besides this call, nod will allow from now on:\n  %s%s\n", people.Line(g.Reach()), people.Lasting(&g))
+	if f, ok := e.stdin.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return errors.New("nothing was answered: say --yes if that is what you mean")
+	}
+	fmt.Fprint(e.stderr, "Go on? [y/N] ")
+	var said string
+	_, _ = fmt.Fscanln(e.stdin, &said) // nothing is no
+	if said != "y" && said != "yes" {
+		return errors.New("nothing was answered")
+	}
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
 // The exit codes of nod ask; every other failure is 1.
@@ -49,9 +50,14 @@ type cli struct {
 	Show    showCmd    `cmd:"" group:"answer" help:"Show one request whole."`
 	Allow   allowCmd   `cmd:"" group:"answer" help:"Allow a request."`
 	Deny    denyCmd    `cmd:"" group:"answer" help:"Deny a request."`
+	Grants  grantsCmd  `cmd:"" group:"answer" help:"List what is allowed beyond one call."`
+	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End such a grant."`
 
 	Install  installCmd  `cmd:"" group:"agents" help:"Let an agent program ask nod."`
+	Grant    grantCmd    `cmd:"" group:"agents" help:"Share what a session holds with another of the same agent."`
+	Gate     gateCmd     `cmd:"" group:"agents" help:"Check what a scheduled task needs."`
 	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
+	Exec     execCmd     `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
 	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`
 	Policy   policyCmd   `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
 	Settings settingsCmd `cmd:"" group:"operate" help:"Apply or show settings.json."`
@@ -105,7 +111,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return done
 	}
 	if err != nil {
-		return fail(stderr, fmt.Errorf("%w: see nod --help", err))
+		code := fail(stderr, fmt.Errorf("%w: see nod --help", err))
+		if args[0] == "hook" { // its host would run the tool
+			code = hook.Refuse(stdout)
+		}
+		return code
 	}
 	level := slog.LevelWarn
 	if c.Verbose {

@@ -6,24 +6,33 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"time"
 
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
-	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
-// owner connects as the owner, who may change things.
-func (e *env) owner(ctx context.Context) (*bus.Conn, *connector.Owner, error) {
-	conn, err := bus.Join(ctx, e.place, roles.ID{Role: roles.Owner}, e.log)
+// owner connects as the owner, who may change things, for one command: done
+// must be called, and ends ctx.
+func (e *env) owner() (ctx context.Context, owner *connector.Owner, done func(), err error) {
+	ctx, conn, done, err := e.join(roles.ID{Role: roles.Owner})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	return ctx, connector.NewOwner(conn, schemas.ConnectorTerminal), done, nil
+}
+
+// join connects in a role for one command.
+func (e *env) join(id roles.ID) (ctx context.Context, conn *bus.Conn, done func(), err error) {
+	ctx, cancel := e.soon()
+	if conn, err = bus.Join(ctx, e.place, id, e.log); err != nil {
+		cancel()
+		return nil, nil, nil, err
 	}
 	e.warnOpen(conn.Open())
-	return conn, connector.NewOwner(conn, schemas.ConnectorTerminal), nil
+	return ctx, conn, func() { conn.Close(); cancel() }, nil
 }
 
 type settingsCmd struct {
@@ -53,13 +62,11 @@ func (c *settingsApplyCmd) Run(e *env) error {
 	if data, err = embed.WithApprovers(data); err != nil {
 		return err
 	}
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
+	ctx, owner, done, err := e.owner()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer done()
 	state, err := owner.ApplySettings(ctx, data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
@@ -84,13 +91,11 @@ type settingsShowCmd struct {
 
 // Run prints what is in force.
 func (c *settingsShowCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
+	ctx, owner, done, err := e.owner()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer done()
 	state, err := owner.Settings(ctx)
 	if err != nil {
 		return err
@@ -107,78 +112,6 @@ type settingsSchemaCmd struct{}
 func (settingsSchemaCmd) Run(e *env) error {
 	_, err := e.stdout.Write(schemas.SettingsSchema())
 	return err
-}
-
-type sessionCmd struct {
-	Show sessionShowCmd `cmd:"" help:"Show a session."`
-	Set  sessionSetCmd  `cmd:"" help:"Change a session."`
-}
-
-type sessionShowCmd struct {
-	Session string `arg:"" help:"Its id."`
-	JSON    bool   `name:"json" help:"Print one JSON object."`
-}
-
-// Run shows a session.
-func (c *sessionShowCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	s, err := owner.Session(ctx, c.Session)
-	if err != nil {
-		return err
-	}
-	return e.printSession(s, c.JSON)
-}
-
-type sessionSetCmd struct {
-	Session string         `arg:"" help:"Its id."`
-	Timeout *time.Duration `placeholder:"D" help:"How long its requests wait, such as 10m; 0 goes back to the settings."`
-	JSON    bool           `name:"json" help:"Print one JSON object."`
-}
-
-// Run changes a session.
-func (c *sessionSetCmd) Run(e *env) error {
-	change := schemas.SessionChange{SessionID: c.Session}
-	if c.Timeout == nil {
-		return errors.New("nothing to set: name --timeout D")
-	}
-	if *c.Timeout < 0 || *c.Timeout > schemas.MaxTimeout || *c.Timeout%time.Second != 0 {
-		return fmt.Errorf("--timeout is %s: use whole seconds, up to %s", *c.Timeout, schemas.Words(schemas.MaxTimeout))
-	}
-	seconds := int(*c.Timeout / time.Second)
-	change.TimeoutSeconds = &seconds
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	s, err := owner.ChangeSession(ctx, change)
-	if err != nil {
-		return err
-	}
-	return e.printSession(s, c.JSON)
-}
-
-func (e *env) printSession(s schemas.Session, asJSON bool) error {
-	if asJSON {
-		return e.printJSON(s)
-	}
-	agent, timeout := s.Agent, "as in the settings"
-	if agent == "" {
-		agent = "(nobody has asked in it yet)"
-	}
-	if s.TimeoutSeconds > 0 {
-		timeout = schemas.Words(time.Duration(s.TimeoutSeconds) * time.Second)
-	}
-	fmt.Fprintf(e.stdout, "session  %s\nagent    %s\ntimeout  %s\nsince    %s\n", s.SessionID, people.Line(agent), timeout, s.CreatedAt.Local().Format(time.DateTime))
-	return nil
 }
 
 type keysCmd struct {

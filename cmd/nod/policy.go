@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -9,7 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -17,7 +20,7 @@ type policyCmd struct {
 	Check   policyCheckCmd   `cmd:"" help:"Read tool calls as NDJSON, write a verdict a line."`
 	Explain policyExplainCmd `cmd:"" help:"Say what a command would get, and why."`
 	Test    policyTestCmd    `cmd:"" help:"Run your own cases."`
-	Suggest policySuggestCmd `cmd:"" help:"Propose rules that would spare the most questions of transcripts."`
+	Suggest policySuggestCmd `cmd:"" help:"Propose rules that would have spared the most questions."`
 	Import  policyImportCmd  `cmd:"" help:"Take over the rules of claude-code."`
 	Replay  policyReplayCmd  `cmd:"" help:"Say what nod would have asked in transcripts, by preset."`
 	Presets policyPresetsCmd `cmd:"" help:"Explain the presets."`
@@ -45,7 +48,29 @@ func (f rulesFlag) policy(e *env) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return policy.New(s.Permissions, s.Policies...)
+	p, err := policy.New(s.Permissions, s.Policies...)
+	if err != nil {
+		return nil, err
+	}
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	data, err := filepath.Abs(place.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("find the data directory: %w", err)
+	}
+	return p.Guard(data)
+}
+
+// policyHere is the policy under the rules of the project that this is run in.
+func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
+	p, err := f.policy(e)
+	if err != nil {
+		return nil, err
+	}
+	var files engine.ProjectFiles
+	return files.Tighten(p, here().Cwd)
 }
 
 // here is what a call that does not say otherwise is taken to come from.
@@ -60,7 +85,7 @@ type policyCheckCmd struct{ rulesFlag }
 
 // Run writes one verdict a line, in order.
 func (c *policyCheckCmd) Run(e *env) error {
-	p, err := c.policy(e)
+	p, err := c.policyHere(e)
 	if err != nil {
 		return err
 	}
@@ -74,7 +99,7 @@ type policyExplainCmd struct {
 
 // Run explains a verdict.
 func (c *policyExplainCmd) Run(e *env) error {
-	p, err := c.policy(e)
+	p, err := c.policyHere(e)
 	if err != nil {
 		return err
 	}
@@ -94,7 +119,7 @@ type policyTestCmd struct {
 
 // Run fails where a case has another verdict than it says.
 func (c *policyTestCmd) Run(e *env) error {
-	p, err := c.policy(e)
+	p, err := c.policyHere(e)
 	if err != nil {
 		return err
 	}
@@ -119,7 +144,7 @@ func (c *policyTestCmd) Run(e *env) error {
 
 type policySuggestCmd struct {
 	rulesFlag
-	Paths []string `arg:"" type:"existingpath" help:"Transcripts, or directories of them."`
+	Paths []string `arg:"" optional:"" type:"existingpath" help:"Transcripts, or directories of them."`
 	Most  int      `default:"5" help:"How many rules."`
 	JSON  bool     `name:"json" help:"Print a JSON array."`
 }
@@ -130,13 +155,9 @@ func (c *policySuggestCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	calls, err := readTranscripts(c.Paths)
+	flat, err := c.calls(e)
 	if err != nil {
 		return err
-	}
-	flat := make([]policy.Call, len(calls))
-	for i := range calls {
-		flat[i] = calls[i].Call
 	}
 	suggestions := p.Suggest(flat, c.Most)
 	if c.JSON {
@@ -149,6 +170,50 @@ func (c *policySuggestCmd) Run(e *env) error {
 		}
 	}
 	return nil
+}
+
+// calls are those of the transcripts, or what was asked according to the log.
+func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
+	if len(c.Paths) == 0 {
+		return e.askedCalls()
+	}
+	calls, err := readTranscripts(c.Paths)
+	for _, one := range calls {
+		flat = append(flat, one.Call)
+	}
+	return flat, err
+}
+
+// askedCalls are what people were asked, by the log of the nod that runs.
+func (e *env) askedCalls() ([]policy.Call, error) {
+	ctx, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var calls []policy.Call
+	asked := 0
+	err = conn.EachLogged(ctx, func(entry schemas.LogEntry) error {
+		if entry.Kind != schemas.LogAsked {
+			return nil
+		}
+		asked++
+		if entry.Request == nil {
+			return nil
+		}
+		var r schemas.Request
+		if err := json.Unmarshal(entry.Request, &r); err != nil {
+			return fmt.Errorf("read a request in the log: %w", err)
+		}
+		if r.Kind == schemas.KindToolCall {
+			calls = append(calls, policy.CallOf(entry.Actor, &r))
+		}
+		return nil
+	})
+	if err == nil && len(calls) == 0 {
+		err = fmt.Errorf("the log tells of %d questions and holds the commands of none: set log.payloads in settings.json to have them kept, or name transcripts of agents, such as ~/.claude/projects", asked)
+	}
+	return calls, err
 }
 
 type policyImportCmd struct {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/actors"
@@ -39,7 +41,7 @@ func (c *engineCmd) Run(e *env) error {
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{
 		URL: place.URL, Creds: place.Creds, StoreCreds: c.StoreCreds, Replicas: c.Replicas,
-		Wait: waitForServers, VoiceTimeout: voice, Version: version(), Log: e.log, KeepSettings: true,
+		Wait: waitForServers, VoiceTimeout: voice, Version: version(), Log: e.log, KeepSettings: true, EngineAlone: true,
 	})
 	if err != nil {
 		return err
@@ -53,13 +55,14 @@ func (c *engineCmd) Run(e *env) error {
 }
 
 type connectorCmd struct {
-	Name string `arg:"" help:"Which: terminal."`
+	Name string `arg:"" help:"Which: terminal, or one that settings.json names, such as telegram."`
 }
 
 // Run runs a connector until it is told to stop.
 func (c *connectorCmd) Run(e *env) error {
-	if c.Name != schemas.ConnectorTerminal {
-		return fmt.Errorf("there is no connector %q: terminal is what there is", c.Name)
+	known := append([]string{schemas.ConnectorTerminal}, embed.Channels()...)
+	if !slices.Contains(known, c.Name) {
+		return fmt.Errorf("there is no connector %q: there is %s", c.Name, strings.Join(known, ", "))
 	}
 	conn, err := bus.JoinWait(e.ctx, e.place, roles.ConnectorID(c.Name), e.log, waitForServers)
 	if err != nil {
@@ -69,14 +72,26 @@ func (c *connectorCmd) Run(e *env) error {
 	e.warnOpen(conn.Open())
 	system := actors.NewSystem(e.log)
 	defer system.Stop()
-	ctx, cancel := context.WithTimeout(e.ctx, waitForServers)
-	defer cancel()
-	screen := &screen{env: e}
-	viewer, err := connector.View(ctx, system, conn, c.Name, e.log, screen.show)
+	running, err := c.start(e, system, conn)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "the connector %s is up on %s\n", c.Name, conn.URL())
 	<-e.ctx.Done()
-	return viewer.Stop(context.Background())
+	stopping, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return running.Stop(stopping)
+}
+
+// stopper is a viewer or a worker.
+type stopper interface{ Stop(context.Context) error }
+
+func (c *connectorCmd) start(e *env, system *actors.System, conn *bus.Conn) (stopper, error) {
+	ctx, cancel := context.WithTimeout(e.ctx, waitForServers)
+	defer cancel()
+	if c.Name != schemas.ConnectorTerminal {
+		return embed.Work(ctx, system, conn, c.Name, e.log)
+	}
+	screen := &screen{env: e}
+	return connector.View(ctx, system, conn, c.Name, e.log, screen.show)
 }

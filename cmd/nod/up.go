@@ -83,6 +83,9 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) {
 		}
 	}
 	e.warnOpen(n.Open())
+	for _, name := range n.Running() {
+		out("  asks on   %s", name)
+	}
 	out("  try       nod ask --session demo --tool Bash --input '{\"command\":\"make clean\"}'")
 	out("  answer    nod pending · nod show ID · nod allow ID · nod deny ID -m WHY")
 	out("  agents    nod install claude-code")

@@ -20,6 +20,8 @@ func Hear(r *schemas.Request, d *schemas.Decision) Heard {
 	heard := Heard{Allowed: Allows(*r, *d)}
 	permission := r.Kind == schemas.KindPermission
 	switch {
+	case heard.Allowed && permission && d.By.Kind == schemas.ByPolicy:
+		heard.Text = AlreadyGranted(r.Permissions)
 	case heard.Allowed && permission:
 		heard.Text = "Permission granted for " + Access(r.Permissions) + "."
 	case heard.Allowed:
@@ -28,6 +30,8 @@ func Hear(r *schemas.Request, d *schemas.Decision) Heard {
 		heard.IsError, heard.Text = permission, orElse(d.Message, "Permission request timed out.")
 	case d.Outcome == schemas.Withdrawn:
 		heard.IsError, heard.Text = permission, withMessage("Permission request was withdrawn", d.Message)
+	case permission && d.Outcome == schemas.Cancelled && d.By.Name == schemas.NobodyReached && d.By.Kind == schemas.ByPolicy:
+		heard.IsError, heard.Text = true, d.Message
 	case permission && (d.Outcome == schemas.Denied || d.Outcome == schemas.Cancelled):
 		heard.Text = "Permission denied for " + Access(r.Permissions) + "."
 		if d.Message != "" || d.By.Kind == schemas.ByPolicy {

@@ -48,16 +48,27 @@ func Outcome(d *schemas.Decision, asked time.Time) string {
 }
 
 func howLong(d *schemas.Decision) string {
-	switch d.OptionKind {
-	case schemas.AllowOnce:
+	switch {
+	case d.Grant != nil:
+		return ", and from now on " + cut(Line(d.Grant.Reach()), maxQuoted) + Lasting(d.Grant)
+	case d.OptionKind == schemas.AllowOnce:
 		return " once"
-	case schemas.AllowAlways, schemas.RejectAlways:
-		if d.Scope != "" {
-			return " always (" + cut(Line(d.Scope), maxQuoted) + ")"
-		}
+	case d.OptionKind == schemas.AllowAlways, d.OptionKind == schemas.RejectAlways:
 		return " always"
 	}
 	return ""
+}
+
+// Lasting says where a grant holds and for how long.
+func Lasting(g *schemas.Grant) string {
+	where := ", for this agent"
+	if g.Scope == schemas.ScopeSession {
+		where = ", in this session"
+	}
+	if g.ExpiresAt.IsZero() {
+		return where
+	}
+	return where + ", for " + schemas.Words(g.ExpiresAt.Sub(g.CreatedAt))
 }
 
 func changed(d *schemas.Decision) string {

@@ -33,23 +33,26 @@ var (
 func TestOutcome(t *testing.T) {
 	asked := at1421.Add(-48 * time.Second)
 	scoped := decided(schemas.Allowed, schemas.AllowAlways, human("Ann", "web"), "")
-	scoped.Scope = "session"
+	scoped.Grant = &schemas.Grant{
+		Scope: schemas.ScopeSession, Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}},
+		CreatedAt: scoped.DecidedAt, ExpiresAt: scoped.DecidedAt.Add(30 * time.Minute),
+	}
 	changed := decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "web"), "")
 	changed.UpdatedInput = json.RawMessage(`{}`)
 	for want, d := range map[string]*schemas.Decision{
-		"✅ Allowed once · Ann · 14:21 UTC · Telegram · after 48 s":             decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "telegram"), ""),
-		"✅ Allowed always (session) · Ann · 14:21 UTC · web · after 48 s":      scoped,
-		"✅ Allowed once, with changes · Ann · 14:21 UTC · web · after 48 s":    changed,
-		"✅ Allowed · the rule Bash(rm:*) · 14:21 UTC":                          decided(schemas.Allowed, "", byPolicy, ""),
-		`⛔ Denied · Bob · web · "use make clean"`:                              decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "use make clean"),
-		"⛔ Denied always · Bob · terminal":                                     decided(schemas.Denied, schemas.RejectAlways, human("Bob", "terminal"), ""),
-		"⛔ Denied · the rule Bash(rm:*)":                                       decided(schemas.Denied, "", byPolicy, ""),
-		"⛔ Denied · the built-in rules":                                        decided(schemas.Denied, "", byTable, ""),
-		"🚫 Dismissed · Ann · my-channel":                                       decided(schemas.Cancelled, "", human("Ann", "my-channel"), ""),
-		"⌛ Expired: denied automatically":                                      decided(schemas.TimedOut, "", byClock, ""),
-		"🚫 Withdrawn: the agent stopped waiting":                               decided(schemas.Withdrawn, "", byAgent, "x"),
-		"⛔ Denied · somebody · web":                                            decided(schemas.Denied, "", human("", "web"), ""),
-		"⛔ Not allowed: ended in a way that this version of nod does not know": decided("approved", schemas.AllowOnce, human("Ann", "web"), ""),
+		"✅ Allowed once · Ann · 14:21 UTC · Telegram · after 48 s":                                                              decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "telegram"), ""),
+		"✅ Allowed, and from now on Bash(npm test) in /p, in this session, for 30 minutes · Ann · 14:21 UTC · web · after 48 s": scoped,
+		"✅ Allowed once, with changes · Ann · 14:21 UTC · web · after 48 s":                                                     changed,
+		"✅ Allowed · the rule Bash(rm:*) · 14:21 UTC":                                                                           decided(schemas.Allowed, "", byPolicy, ""),
+		`⛔ Denied · Bob · web · "use make clean"`:                                                                               decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "use make clean"),
+		"⛔ Denied always · Bob · terminal":                                                                                      decided(schemas.Denied, schemas.RejectAlways, human("Bob", "terminal"), ""),
+		"⛔ Denied · the rule Bash(rm:*)":                                                                                        decided(schemas.Denied, "", byPolicy, ""),
+		"⛔ Denied · the built-in rules":                                                                                         decided(schemas.Denied, "", byTable, ""),
+		"🚫 Dismissed · Ann · my-channel":                                                                                        decided(schemas.Cancelled, "", human("Ann", "my-channel"), ""),
+		"⌛ Expired: denied automatically":                                                                                       decided(schemas.TimedOut, "", byClock, ""),
+		"🚫 Withdrawn: the agent stopped waiting":                                                                                decided(schemas.Withdrawn, "", byAgent, "x"),
+		"⛔ Denied · somebody · web":                                                                                             decided(schemas.Denied, "", human("", "web"), ""),
+		"⛔ Not allowed: ended in a way that this version of nod does not know":                                                  decided("approved", schemas.AllowOnce, human("Ann", "web"), ""),
 	} {
 		assert.Equal(t, want, Outcome(d, asked))
 	}

@@ -35,16 +35,12 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 	details, cwd := inputOf(&p.Request)
 	parts := []Part{
 		{Label: "Request", Lines: lines(Line(p.PendingID), claim("task", p.Request.TaskID))},
-		{Label: "Session", Lines: lines(Line(p.SessionID), claim("labelled", p.Request.SessionLabel))},
+		{Label: "Session", Lines: lines(Line(p.SessionID), background(p), claim("labelled", p.Request.SessionLabel))},
 		{Label: "Agent", Lines: lines(Line(p.Agent), claim("calls itself", p.Request.AgentName))},
 		{Label: "Wants", Lines: lines(wants(&p.Request), claim("tool", p.Request.ToolName), claim("titled", p.Request.Title))},
 		{Label: "Risk", Lines: risk(p)},
 	}
-	if len(p.Request.Permissions) > 0 {
-		var tags []string
-		for _, tag := range p.Request.Permissions {
-			tags = append(tags, Line(tag))
-		}
+	if tags := asked(p); len(tags) > 0 {
 		parts = append(parts, Part{Label: "Permissions", Quote: true, Lines: tags})
 	}
 	parts = append(parts, details...)
@@ -60,24 +56,32 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 	}
 	return append(parts,
 		Part{Label: "Expires", Lines: expiry(p, now)},
-		Part{Label: "Answers", Lines: answers(p.Request.Options)})
+		Part{Label: "Answers", Lines: slices.Concat(answers(p.Request.Options), remember(p), takes(p))})
 }
 
 // Brief is what a channel shows of a prompt that does not fit there whole: a
 // bounded text, under 2,000 characters, that tells requests apart and where to
 // read all of p. The payload is not in it, so nothing may be allowed from it.
+// Of a decided prompt it shows the outcome in place of the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
-	return []Part{
+	parts := []Part{
 		{Label: "Request", Lines: lines(Line(p.PendingID))},
 		{Label: "Session", Lines: lines(Line(p.SessionID))},
 		{Label: "Agent", Lines: lines(Line(p.Agent), cut(claim("calls itself", p.Request.AgentName), width))},
 		{Label: "Wants", Lines: lines(wants(&p.Request), cut(claim("tool", p.Request.ToolName), width))},
 		{Label: "Risk", Lines: lines(riskWord(p.Risk))},
 		{Label: "Begins", Lines: lines(Summary(p, width))},
-		{Label: "Expires", Lines: expiry(p, now)},
-		{Label: "In full", Lines: lines("it does not fit here, so it cannot be allowed here", "read it with: nod show "+Line(p.PendingID))},
 	}
+	read := "read it with: nod show " + Line(p.PendingID)
+	if p.Decision != nil {
+		return append(parts,
+			Part{Label: "In full", Lines: lines("it does not fit here", read)},
+			Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p.Request.CreatedAt)}})
+	}
+	return append(parts,
+		Part{Label: "Expires", Lines: expiry(p, now)},
+		Part{Label: "In full", Lines: lines("it does not fit here, so it cannot be allowed here", read)})
 }
 
 func lines(all ...string) []string {
@@ -90,6 +94,13 @@ func claim(what, text string) string {
 		return ""
 	}
 	return what + ": " + Line(text)
+}
+
+func background(p *schemas.Prompt) string {
+	if p.Foreground == "" {
+		return ""
+	}
+	return "in the background of: " + Line(p.Foreground)
 }
 
 func orElse(text, otherwise string) string {
@@ -156,6 +167,10 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	return []string{at + ", which has passed", then}
 }
 
+// KindWords is what an option of this kind does, in nod's words: "allow
+// always". It is empty for a kind that nod does not know.
+func KindWords(k schemas.OptionKind) string { return kindWords[k] }
+
 var kindWords = map[schemas.OptionKind]string{
 	schemas.AllowOnce:    "allow once",
 	schemas.AllowAlways:  "allow always",
@@ -174,6 +189,41 @@ func answers(options []schemas.Option) []string {
 		all = append(all, fmt.Sprintf("%s: %s", what, Line(o.Name)))
 	}
 	return all
+}
+
+// remember says what an answer beyond once would allow, by the number that
+// chooses it.
+func remember(p *schemas.Prompt) []string {
+	if p.Request.Kind == schemas.KindPermission {
+		return nil // every allow of it is from now on
+	}
+	var all []string
+	for i := range p.Remember {
+		all = append(all, fmt.Sprintf("from now on, %d: %s", i+1, Line(p.Remember[i].String())))
+	}
+	return all
+}
+
+func takes(p *schemas.Prompt) []string {
+	var all []string
+	for _, t := range p.Takes {
+		all = append(all, "to allow takes: "+Line(t))
+	}
+	return all
+}
+
+// asked are the permissions that would be granted: of those that were asked
+// for the ones that are not held yet.
+func asked(p *schemas.Prompt) []string {
+	all := p.Request.Permissions
+	if p.Request.Kind == schemas.KindPermission && len(p.Remember) > 0 {
+		all = p.Remember[0].Permissions
+	}
+	var shown []string
+	for _, tag := range all {
+		shown = append(shown, Line(tag))
+	}
+	return shown
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)

@@ -52,8 +52,14 @@ type Desk interface {
 	Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error)
 
 	// Pending lists what waits for an answer and may be shown on this
-	// connector, oldest first. Unknown and foreign ids list nothing.
+	// connector, oldest first; with a recipient, only what that person may be
+	// shown. Unknown and foreign ids list nothing.
 	Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error)
+
+	// Show returns one request that may be shown on this connector, decided or
+	// not, by its session and its whole id, and the page it came in, which has
+	// the broker's time. NOT_FOUND for an unknown one and for a foreign one.
+	Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error)
 
 	// Hold says that a client is there, or wants the session's input lock. The
 	// lease must be renewed before it ends; Granted is false once it is lost.

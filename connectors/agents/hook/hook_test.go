@@ -35,6 +35,17 @@ func TestInputIsByteFaithful(t *testing.T) {
 	assert.Contains(t, got.stdout, `"updatedInput":{`+members+`}`)
 }
 
+// TestProjectStaysWhereTheHostWasStarted: an agent that changes its directory
+// does not change the project that rules are about.
+func TestProjectStaysWhereTheHostWasStarted(t *testing.T) {
+	for started, project := range map[string]string{"/srv/project": "/srv/project", "": "/elsewhere"} {
+		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
+		run(t, t.Context(), strings.NewReader(`{"session_id":"s1","cwd":"/elsewhere","hook_event_name":"PermissionRequest","tool_name":"T","tool_input":{}}`), nod.connect, hook.Options{Project: started})
+		assert.Equal(t, project, nod.asked().Project)
+		assert.Equal(t, `{"cwd":"/elsewhere"}`, string(nod.asked().ActionDetails), "where it runs is said as well")
+	}
+}
+
 func TestWithoutToolUseIDEveryAskingIsItsOwn(t *testing.T) {
 	ask := func() *schemas.Request {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
@@ -254,15 +265,20 @@ func TestFaultsOfNodsOwnCodeBlock(t *testing.T) {
 			var stdout bytes.Buffer
 			exit := hook.Run(t.Context(), host, strings.NewReader(preToolCall), &stdout, nod.connect, hook.Options{})
 			assert.Equal(t, 2, exit)
-			assert.False(t, allows(t, stdout.String()))
+			for _, host := range hook.Hosts() {
+				assert.False(t, allows(t, host.Name, "PreToolUse", stdout.String(), exit), host.Name)
+			}
 		})
 	}
 }
 
-// TestZeroVerdictRefuses: a dialect that forgets an effect must not allow.
+// TestZeroVerdictRefuses: a dialect that forgets an effect must not allow, nor
+// refuse without a reason, which Codex takes for no refusal.
 func TestZeroVerdictRefuses(t *testing.T) {
-	for _, event := range []string{"PermissionRequest", "PreToolUse"} {
-		out, _ := hook.ClaudeCode().Dialect.Reply(hook.Call{Event: event}, hook.Verdict{})
-		assert.Contains(t, string(out), `"deny"`)
+	for _, host := range hook.Hosts() {
+		for _, event := range append(append([]string{""}, host.Setup.Events...), host.Setup.Strict...) {
+			out, exit := host.Dialect.Reply(hook.Call{Event: event}, hook.Verdict{})
+			assert.False(t, allows(t, host.Name, event, string(out)+"\n", exit), "%s %s: %s", host.Name, event, out)
+		}
 	}
 }

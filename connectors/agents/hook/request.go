@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,13 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-const cwdField = "cwd"
+// cwdField is where the host says that a call runs. A field of this name in
+// the tool's own input is shown under ownCwdField: only the host's word counts,
+// and rules, which know no such field, ask.
+const (
+	cwdField    = "cwd"
+	ownCwdField = "cwd, in the input"
+)
 
 // newRequest is what nod is asked about call.
 func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
@@ -34,7 +41,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		AgentName:     host.Agent,
 		Host:          o.Host,
 		User:          o.User,
-		Project:       call.Cwd,
+		Project:       cmp.Or(o.Project, call.Cwd),
 		SessionLabel:  o.SessionLabel,
 		Options:       schemas.DefaultOptions(),
 		CreatedAt:     time.Now().UTC(),
@@ -88,16 +95,22 @@ func verdict(call Call, r schemas.Request, d schemas.Decision) Verdict {
 	return v
 }
 
-// withCwd is input with a "cwd" at its end where it has none: people must see
-// where a command runs. Everything else stays byte for byte, since a number
-// that went through a float would no longer be what is run.
+// withCwd is input with the host's "cwd" at its end: people must see where a
+// command runs. Everything else stays byte for byte, since a number that went
+// through a float would no longer be what is run.
 func withCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	v, obj, err := parseObject(input)
 	if err != nil {
 		return nil, fmt.Errorf("read the tool's input: %w", err)
 	}
-	if cwd == "" || member(obj, cwdField) >= 0 {
+	if cwd == "" {
 		return input, nil
+	}
+	if i := member(obj, cwdField); i >= 0 {
+		if member(obj, ownCwdField) >= 0 {
+			return nil, fmt.Errorf("the tool's input has a field %q, which nod needs", ownCwdField)
+		}
+		obj.Members[i].Name.Value = hujson.String(ownCwdField)
 	}
 	obj.Members = append(obj.Members, hujson.ObjectMember{
 		Name:  hujson.Value{Value: hujson.String(cwdField)},
@@ -119,13 +132,18 @@ func withoutCwd(edited json.RawMessage, call Call) (json.RawMessage, error) {
 		return nil, err
 	}
 	i := member(obj, cwdField)
-	if i < 0 || member(original, cwdField) >= 0 || call.Cwd == "" {
+	if call.Cwd == "" {
 		return edited, nil
 	}
-	if s, ok := obj.Members[i].Value.Value.(hujson.Literal); !ok || s.Kind() != '"' || s.String() != call.Cwd {
-		return nil, errors.New("the directory of a call cannot be changed")
+	if i >= 0 {
+		if s, ok := obj.Members[i].Value.Value.(hujson.Literal); !ok || s.Kind() != '"' || s.String() != call.Cwd {
+			return nil, errors.New("the directory of a call cannot be changed")
+		}
+		obj.Members = slices.Delete(obj.Members, i, i+1)
 	}
-	obj.Members = slices.Delete(obj.Members, i, i+1)
+	if own := member(obj, ownCwdField); own >= 0 && member(original, cwdField) >= 0 {
+		obj.Members[own].Name.Value = hujson.String(cwdField)
+	}
 	return v.Pack(), nil
 }
 

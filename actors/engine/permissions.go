@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// needsOf is what tools need of permissions, with the settings' own.
+func needsOf(s *schemas.Settings) map[string]policy.Access {
+	needs := policy.DefaultNeeds()
+	for _, t := range s.Permissions.Tools {
+		if needs[t.Name] = policy.Access(t.Needs); t.Needs == schemas.NeedsNothing {
+			delete(needs, t.Name)
+		}
+	}
+	return needs
+}
+
+func (h *held) set() schemas.SessionPermissions { return policy.Held(h.session.Permissions, h.grants) }
+
+func (h *held) managed() bool { return h.session.Permissions != nil }
+
+// resolver follows links on this machine for a request made on it. Of another
+// machine's files it can say nothing.
+func (e *Engine) resolver(host string) policy.Resolver {
+	if host != "" && host == e.Host {
+		return policy.OnDisk
+	}
+	return func(string) (string, error) {
+		return "", errors.New("its path is another machine's, whose links cannot be followed here")
+	}
+}
+
+// asWritten is the Resolver of what a person is shown and asked for.
+func asWritten(p string) (string, error) { return path.Clean(p), nil }
+
+// weigh has what was allowed before, and what the session holds, settle a tool
+// call. A managed session's set decides about the tools that permissions are
+// about: what it covers is allowed, for the rest a person is asked, whatever
+// policy would allow. Rules that deny or ask, secrets and nod's own files stand
+// above it all.
+func (e *Engine) weigh(a *asked) {
+	if a.rules == nil {
+		return
+	}
+	var rules []schemas.Always
+	for _, g := range a.held.grants {
+		rules = append(rules, g.Rules...)
+	}
+	set := a.held.set()
+	perms, err := policy.ToolNeeds(a.under.needs, a.request.ToolName, a.request.ActionDetails)
+	if errors.Is(err, policy.ErrOtherTool) && a.held.managed() && a.verdict.Effect == policy.Allow && a.verdict.Rule == policy.Default {
+		perms, err = a.rules.ShellNeeds(a.call) // no rule of the user's, but the preset: it reads what the set covers
+	}
+	covered := false
+	if err == nil {
+		a.missing, err = policy.Missing(&set, perms, e.resolver(a.request.Host))
+		covered = err == nil && len(a.missing) == 0
+	}
+	switch {
+	case covered:
+		rules = append(rules, policy.Covered(a.request.ToolName, &set, perms, e.resolver(a.request.Host))...)
+	case errors.Is(err, policy.ErrOtherTool):
+	case a.held.managed():
+		a.bare = err != nil
+		a.verdict.Effect, a.verdict.Rule = policy.Ask, "default permissions"
+		a.verdict.Reasons = append(a.verdict.Reasons, lacks(a.missing, err))
+		return
+	default:
+		a.missing = nil
+	}
+	if a.verdict.Effect == policy.Allow || len(rules) == 0 {
+		return
+	}
+	if v := a.rules.With(rules...).Check(a.call); v.Effect == policy.Allow {
+		a.verdict = v
+	}
+}
+
+func lacks(missing []policy.Permission, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return "needs " + strings.Join(tags(missing), " and ") + ", which the session does not hold"
+}
+
+func tags(perms []policy.Permission) []string {
+	all := make([]string, len(perms))
+	for i, p := range perms {
+		all[i] = p.String()
+	}
+	return all
+}
+
+// remember is what answers beyond once may allow.
+func (a *asked) remember() []schemas.Reach {
+	switch {
+	case len(a.missing) > 0:
+		return []schemas.Reach{{Permissions: tags(a.missing)}}
+	case a.rules != nil && !a.bare:
+		return a.rules.Remember(a.call)
+	}
+	return nil
+}
+
+// complete checks what a request for permissions must say, before anything is
+// stored of it.
+func complete(r *schemas.Request) error {
+	switch {
+	case r.Kind != schemas.KindPermission:
+	case strings.TrimSpace(r.Reason) == "":
+		return schemas.Errorf(schemas.CodeValidation, "Reason is required.")
+	case len(r.Permissions) == 0:
+		return schemas.Errorf(schemas.CodeValidation, "Permission is required.")
+	}
+	return nil
+}
+
+// permission checks a complete request for permissions, in the order and the
+// words that agents know, and finds what of them is missing. What is held
+// already is granted at once.
+func (e *Engine) permission(ctx context.Context, a *asked) error {
+	r := &a.request
+	holder, err := e.holder(ctx, a)
+	if err != nil {
+		return err
+	}
+	if err := e.foreground(ctx, a); err != nil {
+		return err
+	}
+	if _, err := e.routes(ctx, a.under.settings); err != nil {
+		return err
+	}
+	perms, err := parsePermissions(r.Permissions)
+	if err != nil {
+		return err
+	}
+	set := holder.set()
+	resolve := e.resolver(r.Host)
+	if r.Host != e.Host {
+		resolve = asWritten
+	}
+	if a.missing, err = policy.Missing(&set, perms, resolve); err != nil {
+		return schemas.Errorf(schemas.CodeValidation, "%v", err)
+	}
+	if len(a.missing) == 0 {
+		a.verdict = policy.Verdict{Effect: policy.Allow, Rule: "already granted", Risk: schemas.RiskLow}
+	}
+	return nil
+}
+
+// holder is the session that a request for permissions is for: its own, or
+// another of the same agent that action_details.agent_id names.
+func (e *Engine) holder(ctx context.Context, a *asked) (held, error) {
+	a.holder = a.request.SessionID
+	var details struct {
+		AgentID string `json:"agent_id"`
+	}
+	if err := json.Unmarshal(a.request.ActionDetails, &details); err != nil {
+		return held{}, schemas.Errorf(schemas.CodeValidation, "action_details.agent_id: must be a string")
+	}
+	if details.AgentID == "" || details.AgentID == a.holder {
+		return a.held, nil
+	}
+	if a.held.session.Background {
+		return held{}, schemas.Errorf(schemas.CodeForbidden, "Background agents cannot request permissions for another agent.")
+	}
+	other, err := e.sessionOf(ctx, a.agent, details.AgentID)
+	if err != nil {
+		return held{}, err
+	}
+	a.holder = details.AgentID
+	return other, nil
+}
+
+// failed notes that a prompt could not be shown on one route, and says whether
+// that was the last one.
+func (e *Engine) failed(ctx context.Context, entry bus.Entry, connector, recipient string) (bus.Entry, bool, error) {
+	for !entry.Record.Terminal() {
+		routes, left, changed := slices.Clone(entry.Record.Routes), false, false
+		for i, r := range routes {
+			if r.Connector == connector && r.Recipient == recipient && !r.Failed {
+				routes[i].Failed, changed = true, true
+			}
+			left = left || !routes[i].Failed
+		}
+		if !changed {
+			return entry, !left, nil
+		}
+		next := entry
+		next.Record.Routes = routes
+		revision, err := e.store.Records.Update(ctx, next)
+		if err == nil {
+			next.Revision = revision
+			return next, !left, nil
+		}
+		if !errors.Is(err, bus.ErrMoved) {
+			return entry, false, err
+		}
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
+			return entry, false, err
+		}
+	}
+	return entry, false, nil
+}
+
+// unreachable ends a request for permissions that nobody can be shown. Any other
+// stays open for those who look for themselves.
+func (e *Engine) unreachable(ctx context.Context, entry bus.Entry, reason string) error {
+	r, err := requestOf(&entry.Record)
+	if err != nil || r.Kind != schemas.KindPermission {
+		return err
+	}
+	d := e.decision(&r, entry.Record.Digest, schemas.Cancelled, schemas.By{Kind: schemas.ByPolicy, Name: schemas.NobodyReached})
+	d.Message = "Nobody could be shown the question: " + reason
+	settled, err := e.settle(ctx, entry, d)
+	if err != nil {
+		return err
+	}
+	return e.announce(settled)
+}

@@ -1,0 +1,201 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// input is a tool's input by its exact keys. Go's struct decoding would take
+// "Command" for "command", and judge another text than the one that runs.
+type input map[string]json.RawMessage
+
+func readInput(raw json.RawMessage) (input, error) {
+	in := input{}
+	if len(raw) == 0 {
+		return in, nil
+	}
+	if flat := flatInput(raw); flat != nil {
+		return flat, nil
+	}
+	if len(raw) > schemas.MaxRequestBytes {
+		return nil, errors.New("its input is too long to check")
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return nil, errors.New("its input is not a JSON object")
+	}
+	return in, nil
+}
+
+// flatInput reads an object of plain keys and strings, which most inputs are;
+// nil for every other JSON, and for what is none. The strings stay encoded.
+func flatInput(raw json.RawMessage) input {
+	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' || len(raw) > schemas.MaxRequestBytes {
+		return nil
+	}
+	in := make(input, 2)
+	for at := 1; ; {
+		key := stringEnd(raw, at)
+		if key < 0 || key+1 >= len(raw) || raw[key] != ':' || bytes.IndexFunc(raw[at:key], func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf }) >= 0 {
+			return nil
+		}
+		value := stringEnd(raw, key+1)
+		if value < 0 || bytes.IndexByte(raw[key:value], '\\') >= 0 && !json.Valid(raw[key+1:value]) {
+			return nil
+		}
+		in[string(raw[at+1:key-1])] = raw[key+1 : value]
+		switch {
+		case raw[value] == ',':
+			at = value + 1
+		case value == len(raw)-1:
+			return in
+		default:
+			return nil
+		}
+	}
+}
+
+// stringEnd is where the JSON string that starts at at ends; -1 where none
+// does.
+func stringEnd(raw json.RawMessage, at int) int {
+	if at >= len(raw) || raw[at] != '"' {
+		return -1
+	}
+	for i := at + 1; i < len(raw)-1; i++ {
+		switch c := raw[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			return i + 1
+		case c < ' ':
+			return -1
+		}
+	}
+	return -1
+}
+
+// text is the string under the only one of these keys that is there.
+func (in input) text(keys ...string) (string, bool) {
+	out, found := "", false
+	for _, k := range keys {
+		raw, ok := in[k]
+		if !ok {
+			continue
+		}
+		s, isText := unquote(raw)
+		if found || !isText {
+			return "", false
+		}
+		out, found = s, true
+	}
+	return out, found
+}
+
+// unquote is a JSON string's text. A plain one needs no second decoding.
+func unquote(raw json.RawMessage) (string, bool) {
+	if n := len(raw); n >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return string(raw[1 : n-1]), true
+	}
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, true
+}
+
+// filePaths are the paths that a file tool names; false where they cannot be
+// told.
+func (in input) filePaths(t tool) ([]string, bool) {
+	var out []string
+	if t.name == "Edit" && (in["patch"] != nil || in["input"] != nil) {
+		patched, ok := in.patchPaths()
+		if !ok {
+			return nil, false
+		}
+		out = patched
+	}
+	for _, k := range []string{"file_path", "filePath", "path", "notebook_path", "absolute_path", "dir_path"} {
+		raw, ok := in[k]
+		if !ok {
+			continue
+		}
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			return nil, false
+		}
+		out = append(out, s)
+	}
+	return out, len(out) > 0
+}
+
+// fields are the text fields that a tool of a kind may have. One that is not
+// known may name another file or address.
+var fields = map[kind]map[string]bool{
+	kindFile:   set("file_path filePath path notebook_path absolute_path dir_path cwd pages description explanation"),
+	kindSearch: set("path filePath dir_path cwd pattern glob include include_pattern includePattern query regex type output_mode ignore exclude exclude_pattern excludePattern description explanation"),
+	kindWeb:    set("url prompt query format type description explanation allowed_domains blocked_domains cwd"),
+	kindEdit: set("file_path filePath path notebook_path absolute_path patch input cwd content contents file_text old_string new_string oldString newString old_str new_str " +
+		"edits new_source cell_id cell_type edit_mode insert_text instruction description explanation"),
+}
+
+func set(names string) map[string]bool {
+	out := map[string]bool{}
+	for n := range strings.FieldsSeq(names) {
+		out[n] = true
+	}
+	return out
+}
+
+// unknown is a field that tools of this kind are not known to have; "" if
+// there is none. Numbers and yes or no name nothing.
+func (in input) unknown(k kind) string {
+	for name, raw := range in {
+		if fields[k][name] || strings.Trim(string(raw), "0123456789.,+-eE[] \t\r\n") == "" || string(raw) == "true" || string(raw) == "false" || string(raw) == "null" {
+			continue
+		}
+		return name
+	}
+	var edits []map[string]json.RawMessage
+	if raw, ok := in["edits"]; k == kindEdit && ok && json.Unmarshal(raw, &edits) != nil {
+		return "edits"
+	}
+	for _, e := range edits {
+		for name := range e {
+			if strings.HasSuffix(strings.ToLower(name), "path") || !fields[k][name] && name != "replace_all" && name != "replaceAll" {
+				return "edits." + name
+			}
+		}
+	}
+	return ""
+}
+
+// patchHeads name a file in an apply_patch envelope, patchMarks stand beside
+// them.
+var (
+	patchHeads = []string{"*** Add File", "*** Update File", "*** Delete File", "*** Move to"}
+	patchMarks = []string{"*** Begin Patch", "*** End Patch", "*** End of File"}
+)
+
+// patchPaths are the files that an apply_patch envelope changes.
+func (in input) patchPaths() ([]string, bool) {
+	patch, ok := in.text("patch", "input")
+	if !ok {
+		return nil, false
+	}
+	var out []string
+	for line := range strings.SplitSeq(patch, "\n") {
+		head, p, named := strings.Cut(strings.TrimSpace(line), ": ")
+		switch {
+		case named && slices.Contains(patchHeads, head):
+			out = append(out, p)
+		case strings.HasPrefix(line, "***") && !slices.Contains(patchMarks, strings.TrimSpace(line)):
+			return nil, false
+		}
+	}
+	return out, len(out) > 0
+}

@@ -1,0 +1,187 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// ErrOtherTool says that permissions are not about this tool: the rules decide.
+var ErrOtherTool = errors.New("permissions are not about this tool")
+
+// webTools need the network, besides those that rules know as well.
+var webTools = []string{
+	"web_search", "anthropic_search", "openai_search", "gemini_search", "perplexity_search", "exa_search",
+	"anthropic_fetch", "firecrawl_fetch", "web_fetch",
+}
+
+// DefaultNeeds is the access that each tool needs which permissions are about:
+// the tools that read, search and write files, and those that use the web. It
+// is the caller's own, to add to.
+func DefaultNeeds() map[string]Access {
+	needs := make(map[string]Access)
+	for name, t := range toolTable {
+		switch t.kind {
+		case kindFile, kindSearch:
+			needs[name] = AccessRead
+		case kindEdit:
+			needs[name] = AccessWrite
+		case kindWeb:
+			needs[name] = AccessNetwork
+		}
+	}
+	for _, name := range webTools {
+		needs[name] = AccessNetwork
+	}
+	return needs
+}
+
+// ToolNeeds are the permissions that a tool's call needs, one or more, their
+// links not resolved; details are its input, with the host's cwd. A tool that is
+// not in needs is ErrOtherTool. Every other error says why it cannot be told
+// what the call needs, and then a person must be asked.
+func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([]Permission, error) {
+	access, ok := needs[name]
+	if !ok {
+		return nil, ErrOtherTool
+	}
+	in, err := readInput(details)
+	if err != nil {
+		return nil, err
+	}
+	if access == AccessNetwork {
+		if err := in.openWeb(); err != nil {
+			return nil, err
+		}
+		return []Permission{{Access: AccessNetwork}}, nil
+	}
+	t := canonical(name)
+	if t.kind == kindUnknown { // the caller's own, which reads or writes files
+		if t.kind = kindFile; access == AccessWrite {
+			t.kind = kindEdit
+		}
+	}
+	paths, err := in.needed(t)
+	if err != nil {
+		return nil, err
+	}
+	perms := make([]Permission, len(paths))
+	for i, p := range paths {
+		if perms[i].Path, err = in.absolute(p); err != nil {
+			return nil, err
+		}
+		perms[i].Access = access
+	}
+	return perms, nil
+}
+
+// Covered are the remembered answers that a call stands on whose perms, as
+// ToolNeeds gave them, set holds: this tool on these files. As with every such
+// answer, rules that deny or ask stand above it, and what says which programs
+// run (.git, agents' settings) is in none: it must have been given by its name.
+func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []Always {
+	if canonical(name).kind != kindEdit {
+		return []Always{{Tool: name}}
+	}
+	var rules []Always
+	for _, p := range perms {
+		at, err := p.resolved(resolve)
+		if err != nil {
+			return nil
+		}
+		plain := func(dir string) bool { return within(at.Path, dir) && len(unusual(at.Path[len(dir):])) == 0 }
+		if !plain(set.WorkingDir) && !slices.ContainsFunc(set.WriteDirs, plain) {
+			return nil
+		}
+		rules = append(rules, Always{Tool: name, Path: path.Clean(p.Path)})
+	}
+	return rules
+}
+
+// openWeb refuses an address that is a file's.
+func (in input) openWeb() error {
+	raw, ok := in["url"]
+	if !ok {
+		return nil
+	}
+	s, _ := unquote(raw)
+	if u, err := url.Parse(s); err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("its address is none of the web")
+	}
+	return nil
+}
+
+// needed are the paths that a file tool's call is about, as it names them.
+func (in input) needed(t tool) ([]string, error) {
+	if k := in.unknown(t.kind); k != "" {
+		return nil, fmt.Errorf("its input has a field that nod does not know, %q", k)
+	}
+	paths, ok := in.filePaths(t)
+	if t.kind != kindSearch {
+		if !ok {
+			return nil, errors.New("its path cannot be told")
+		}
+		return paths, nil
+	}
+	if !ok && len(paths) == 0 && !in.hasAny("file_path", "filePath", "path", "notebook_path", "absolute_path", "dir_path") {
+		paths = []string{"."}
+	} else if !ok {
+		return nil, errors.New("its path cannot be told")
+	}
+	if t.name != "Glob" {
+		return paths, nil
+	}
+	pattern, ok := in.text("pattern")
+	if !ok && in["pattern"] != nil {
+		return nil, errors.New("its pattern cannot be told")
+	}
+	return globPaths(paths, pattern)
+}
+
+func (in input) hasAny(keys ...string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { return in[k] != nil })
+}
+
+// globPaths are the directories that a search for pattern begins in: dirs, or
+// where the pattern leads out of them. (A wildcard may yet tell the names, not
+// what is in them, of files that a link in there leads to.)
+func globPaths(dirs []string, pattern string) ([]string, error) {
+	dirs = slices.Clone(dirs)
+	fixed := pattern[:strings.IndexAny(pattern+"*", `*?[{\`)]
+	fixed = fixed[:strings.LastIndexByte(fixed, '/')+1]
+	open := pattern[len(fixed):]
+	switch {
+	case strings.Contains(open, "..") || strings.ContainsAny(open, `{\`) && strings.Contains(open, "/"):
+		return nil, errors.New("its pattern may lead anywhere")
+	case strings.HasPrefix(fixed, "/"):
+		return append(dirs, fixed), nil
+	case fixed == "":
+		return dirs, nil
+	}
+	for i := range dirs {
+		dirs[i] += "/" + fixed // as it is written: what .. means depends on links
+	}
+	return dirs, nil
+}
+
+// absolute is p from where the call is made. It keeps "..", which a Resolver
+// understands.
+func (in input) absolute(p string) (string, error) {
+	switch {
+	case p == "" || strings.HasPrefix(p, "~") || strings.ContainsRune(p, 0):
+		return "", fmt.Errorf("its path %q cannot be told", p)
+	case path.IsAbs(p):
+		return p, nil
+	}
+	cwd, _ := in.text("cwd")
+	if !path.IsAbs(cwd) {
+		return "", errors.New("its path is relative, and where the call is made is not said")
+	}
+	return cwd + "/" + p, nil
+}

@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// isGlob reports whether s may stand for more than itself. A letter outside
+// ASCII counts: file systems fold some of them to plain ones.
+func isGlob(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c == '*' || c == '?' || c == '[' || c >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
+}
+
+// overlap reports whether some name matches both patterns. It errs towards
+// yes: a bracket is any text, so is a letter outside ASCII, and so is a pattern
+// of many wildcards.
+func overlap(shell, listed string, dots bool) bool {
+	if open := strings.IndexByte(shell, '['); open >= 0 {
+		end := strings.LastIndexByte(shell, ']')
+		shell = shell[:open] + "*" + shell[max(end, open)+1:]
+	}
+	shell = anyText(shell)
+	if strings.Count(shell, "*") > 4 {
+		return true
+	}
+	if !dots && strings.HasPrefix(listed, ".") && (strings.HasPrefix(shell, "*") || strings.HasPrefix(shell, "?")) {
+		return false
+	}
+	return meet(shell, listed)
+}
+
+// anyText writes each run of stars and of letters outside ASCII as one star.
+func anyText(s string) string {
+	if !strings.Contains(s, "**") && strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if wild := s[i] == '*' || s[i] >= utf8.RuneSelf; !wild {
+			b.WriteByte(s[i])
+		} else if i == 0 || s[i-1] != '*' && s[i-1] < utf8.RuneSelf {
+			b.WriteByte('*')
+		}
+	}
+	return b.String()
+}
+
+// overlapList is overlap for a listed name with a wildcard. One that is open
+// at its end, such as .env*, shares some name with every *.go: it counts where
+// the pattern spells its beginning out.
+func overlapList(shell, listed string, dots bool) bool {
+	if !strings.HasSuffix(listed, "*") {
+		return overlap(shell, listed, dots)
+	}
+	return strings.HasPrefix(shell[:strings.IndexAny(shell+"*", "*?[")], strings.TrimSuffix(listed, "*"))
+}
+
+// meet reports whether two patterns of * and ? have a name in common.
+func meet(a, b string) bool {
+	switch {
+	case a == "" && b == "":
+		return true
+	case a != "" && a[0] == '*':
+		return meet(a[1:], b) || b != "" && meet(a, b[1:])
+	case b != "" && b[0] == '*':
+		return meet(a, b[1:]) || a != "" && meet(a[1:], b)
+	case a == "" || b == "":
+		return false
+	case a[0] == b[0] || a[0] == '?':
+		return meet(a[1:], b[1:])
+	}
+	return false
+}
+
+// match reports whether name matches a pattern of *.
+func match(pattern, name string) bool {
+	star, mark := -1, 0
+	i, j := 0, 0
+	for j < len(name) {
+		switch {
+		case i < len(pattern) && pattern[i] == '*':
+			star, mark = i, j
+			i++
+		case i < len(pattern) && pattern[i] == name[j]:
+			i++
+			j++
+		case star >= 0:
+			mark++
+			i, j = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[i:], "*") == ""
+}

@@ -1,0 +1,203 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Access is what a permission is for.
+type Access string
+
+// The kinds of access.
+const (
+	AccessRead    Access = "read"
+	AccessWrite   Access = "write" // and read
+	AccessNetwork Access = "network"
+)
+
+// Permission is a permission tag, taken apart. Its path is absolute; it is
+// true only where Missing gave it, or a Resolver.
+type Permission struct {
+	Access Access
+	Path   string // "" for the network
+}
+
+// ParsePermission reads a tag: @read:<path>, @write:<path> or @network. Its
+// errors are those that agents know, and tell no path.
+func ParsePermission(tag string) (Permission, error) {
+	kind, dir, _ := strings.Cut(tag, ":")
+	switch {
+	case tag == "@network":
+		return Permission{Access: AccessNetwork}, nil
+	case kind == "@read":
+		return pathPermission(AccessRead, dir, "Read")
+	case kind == "@write":
+		return pathPermission(AccessWrite, dir, "Write")
+	}
+	return Permission{}, schemas.Errorf(schemas.CodeValidation, "Permission must be @read:<path>, @write:<path> or @network.")
+}
+
+func pathPermission(access Access, dir, word string) (Permission, error) {
+	if strings.TrimSpace(dir) == "" {
+		return Permission{}, schemas.Errorf(schemas.CodeValidation, "%s permission requires a path.", word)
+	}
+	if err := CheckPath(dir); err != nil {
+		return Permission{}, err
+	}
+	return Permission{access, path.Clean(dir)}, nil
+}
+
+// CheckPath refuses what cannot be the path of a permission. A ".." is refused
+// because what it stands for depends on the links before it, and a ~ because
+// it depends on who reads it.
+func CheckPath(dir string) error {
+	var why string
+	switch {
+	case !path.IsAbs(dir):
+		why = "Path must be absolute."
+	case utf8.RuneCountInString(dir) > schemas.MaxPath:
+		why = fmt.Sprintf("Path must have at most %d characters.", schemas.MaxPath)
+	case !utf8.ValidString(dir) || strings.ContainsFunc(dir, unicode.IsControl):
+		why = "Path must not contain control characters."
+	case slices.Contains(strings.Split(dir, "/"), ".."):
+		why = `Path must not contain "..".`
+	default:
+		return nil
+	}
+	return schemas.Errorf(schemas.CodeValidation, "%s", why)
+}
+
+// String is p's tag.
+func (p Permission) String() string {
+	if p.Access == AccessNetwork {
+		return "@network"
+	}
+	return "@" + string(p.Access) + ":" + p.Path
+}
+
+// resolved is p with the path that its own leads to.
+func (p Permission) resolved(resolve Resolver) (Permission, error) {
+	if p.Access == AccessNetwork {
+		return p, nil
+	}
+	at, err := resolve(p.Path)
+	if err == nil {
+		err = CheckPath(at)
+	}
+	return Permission{p.Access, at}, err
+}
+
+// Missing is what set lacks of perms, in their order: links are resolved, so
+// these are the true paths, which a person is shown and Apply adds. A nil set
+// lacks everything. It fails where a path cannot be resolved.
+//
+// The directories of the set are taken as they are and not resolved again:
+// whoever may write beside one could put a link in its place.
+func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolver) ([]Permission, error) {
+	var missing []Permission
+	for _, p := range perms {
+		at, err := p.resolved(resolve)
+		if err != nil {
+			return nil, err
+		}
+		if !holds(set, at) && !slices.Contains(missing, at) {
+			missing = append(missing, at)
+		}
+	}
+	return missing, nil
+}
+
+// Covers reports whether set certainly holds p, links resolved.
+func Covers(set *schemas.SessionPermissions, p Permission, resolve Resolver) bool {
+	missing, err := Missing(set, []Permission{p}, resolve)
+	return err == nil && len(missing) == 0
+}
+
+// holds looks at names alone. The working directory may be read and written,
+// and what may be written may be read.
+func holds(set *schemas.SessionPermissions, p Permission) bool {
+	if set == nil {
+		return false
+	}
+	inside := func(dir string) bool { return within(p.Path, dir) }
+	switch p.Access {
+	case AccessNetwork:
+		return set.Network
+	case AccessWrite:
+		return inside(set.WorkingDir) || slices.ContainsFunc(set.WriteDirs, inside)
+	case AccessRead:
+		return inside(set.WorkingDir) || slices.ContainsFunc(set.WriteDirs, inside) || slices.ContainsFunc(set.ReadDirs, inside)
+	}
+	return false
+}
+
+// Apply is set with perms added. It never takes anything away, and adding what
+// is there changes nothing; set itself stays as it is. It resolves no links:
+// perms should come from Missing.
+func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionPermissions {
+	set.ReadDirs, set.WriteDirs = slices.Clone(set.ReadDirs), slices.Clone(set.WriteDirs)
+	for _, p := range perms {
+		switch p.Access {
+		case AccessNetwork:
+			set.Network = true
+		case AccessWrite:
+			set.WriteDirs = withDir(set.WriteDirs, p.Path)
+			set.ReadDirs = withDir(set.ReadDirs, p.Path)
+		case AccessRead:
+			set.ReadDirs = withDir(set.ReadDirs, p.Path)
+		}
+	}
+	return set
+}
+
+// Held is what a session holds: the set that its owner gave it, nil for none,
+// and what was granted, of which every grant must be live.
+func Held(set *schemas.SessionPermissions, grants []schemas.Grant) schemas.SessionPermissions {
+	var held schemas.SessionPermissions
+	if set != nil {
+		held = *set
+	}
+	for _, g := range grants {
+		for _, tag := range g.Permissions {
+			if p, err := ParsePermission(tag); err == nil { // no other was ever granted
+				held = Apply(held, p)
+			}
+		}
+	}
+	return held
+}
+
+func withDir(dirs []string, dir string) []string {
+	if CheckPath(dir) != nil || slices.ContainsFunc(dirs, func(d string) bool { return within(dir, d) }) {
+		return dirs
+	}
+	return append(dirs, dir)
+}
+
+// ExecScope is what a command may do that a holder of set runs: use the
+// working directory, and what the tags name that the holder has. Nothing else
+// of the set goes along, and the set stays as it is. A tag that the holder does
+// not certainly have is an error, and then the scope is empty.
+func ExecScope(set schemas.SessionPermissions, tags []string, resolve Resolver) (schemas.SessionPermissions, error) {
+	scope := schemas.SessionPermissions{WorkingDir: set.WorkingDir}
+	for _, tag := range tags {
+		p, err := ParsePermission(tag)
+		if err == nil {
+			p, err = p.resolved(resolve)
+		}
+		if err != nil {
+			return schemas.SessionPermissions{}, fmt.Errorf("permission %q: %w", tag, err)
+		}
+		if !holds(&set, p) {
+			return schemas.SessionPermissions{}, schemas.Errorf(schemas.CodeForbidden, "Cannot attach permission '%s' - you don't have it.", tag)
+		}
+		scope = Apply(scope, p)
+	}
+	return scope, nil
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+type sessionCmd struct {
+	Show sessionShowCmd `cmd:"" help:"Show a session."`
+	Set  sessionSetCmd  `cmd:"" help:"Change a session."`
+}
+
+type sessionShowCmd struct {
+	Session string `arg:"" help:"Its id."`
+	JSON    bool   `name:"json" help:"Print one JSON object."`
+}
+
+// Run shows a session.
+func (c *sessionShowCmd) Run(e *env) error {
+	ctx, owner, done, err := e.owner()
+	if err != nil {
+		return err
+	}
+	defer done()
+	s, err := owner.Session(ctx, c.Session)
+	if err != nil {
+		return err
+	}
+	return e.printSession(s, c.JSON)
+}
+
+type sessionSetCmd struct {
+	Session    string         `arg:"" help:"Its id."`
+	WorkingDir *string        `name:"working-dir" placeholder:"DIR" help:"The directory that it may read and write."`
+	Read       []string       `sep:"none" placeholder:"PATH" help:"What else it may read; repeatable; an empty one for nothing."`
+	Write      []string       `sep:"none" placeholder:"PATH" help:"What else it may read and write; repeatable; an empty one for nothing."`
+	Network    *bool          `negatable:"" help:"Whether it may use the network."`
+	Unmanaged  bool           `help:"Take away its set: the rules alone decide, unless another flag starts a new set."`
+	Background *bool          `negatable:"" help:"Whether nobody looks at it, so that its questions go to another session."`
+	Timeout    *time.Duration `placeholder:"D" help:"How long its requests wait, such as 10m; 0 goes back to the settings."`
+	JSON       bool           `name:"json" help:"Print one JSON object."`
+}
+
+// Run changes a session. What is not named stays as it is.
+func (c *sessionSetCmd) Run(e *env) error {
+	change, err := c.change()
+	if err != nil {
+		return err
+	}
+	ctx, owner, done, err := e.owner()
+	if err != nil {
+		return err
+	}
+	defer done()
+	s, err := owner.ChangeSession(ctx, change)
+	if err != nil {
+		return err
+	}
+	return e.printSession(s, c.JSON)
+}
+
+func (c *sessionSetCmd) change() (schemas.SessionChange, error) {
+	change := schemas.SessionChange{SessionID: c.Session, Background: c.Background, Unmanaged: c.Unmanaged}
+	if c.Timeout != nil {
+		if *c.Timeout < 0 || *c.Timeout > schemas.MaxTimeout || *c.Timeout%time.Second != 0 {
+			return change, fmt.Errorf("--timeout is %s: use whole seconds, up to %s", *c.Timeout, schemas.Words(schemas.MaxTimeout))
+		}
+		seconds := int(*c.Timeout / time.Second)
+		change.TimeoutSeconds = &seconds
+	}
+	var err error
+	if change.Permissions, err = c.permissions(); err != nil {
+		return change, err
+	}
+	if change.TimeoutSeconds == nil && change.Background == nil && change.Permissions == nil && !change.Unmanaged {
+		return change, errors.New("nothing to set: name --working-dir, --read, --write, --network, --background or --timeout")
+	}
+	return change, nil
+}
+
+// permissions is the change of what is held; nil where nothing of it is named.
+func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
+	change := schemas.PermissionsChange{Network: c.Network}
+	if c.WorkingDir != nil {
+		dirs, err := trueDirs("--working-dir", []string{*c.WorkingDir})
+		if err != nil {
+			return nil, err
+		}
+		dir := strings.Join(dirs, "") // "" where it was
+		change.WorkingDir = &dir
+	}
+	for _, named := range []struct {
+		flag  string
+		paths []string
+		into  **[]string
+	}{{"--read", c.Read, &change.ReadDirs}, {"--write", c.Write, &change.WriteDirs}} {
+		if named.paths == nil {
+			continue
+		}
+		dirs, err := trueDirs(named.flag, named.paths)
+		if err != nil {
+			return nil, err
+		}
+		*named.into = &dirs
+	}
+	if change == (schemas.PermissionsChange{}) {
+		return nil, nil
+	}
+	return &change, nil
+}
+
+// trueDirs are the paths where those of a flag lead on this machine, without
+// the empty ones.
+func trueDirs(flag string, paths []string) ([]string, error) {
+	dirs := []string{}
+	for _, p := range slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == "" }) {
+		if strings.HasPrefix(p, "~") {
+			return nil, fmt.Errorf("%s %q: %w", flag, p, policy.CheckPath(p))
+		}
+		if !strings.HasPrefix(p, "/") {
+			cwd, err := os.Getwd()
+			if err != nil {
+				return nil, fmt.Errorf("find the current directory: %w", err)
+			}
+			p = cwd + "/" + p
+		}
+		dir, err := policy.OnDisk(p)
+		if err == nil {
+			err = policy.CheckPath(dir)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs, nil
+}
+
+func (e *env) printSession(s schemas.Session, asJSON bool) error {
+	if asJSON {
+		return e.printJSON(s)
+	}
+	agent, timeout := s.Agent, "as in the settings"
+	if agent == "" {
+		agent = "(nobody has asked in it yet)"
+	}
+	if s.TimeoutSeconds > 0 {
+		timeout = schemas.Words(time.Duration(s.TimeoutSeconds) * time.Second)
+	}
+	fmt.Fprintf(e.stdout, "session  %s\nagent    %s\ntimeout  %s\nsince    %s\n", s.SessionID, people.Line(agent), timeout, s.CreatedAt.Local().Format(time.DateTime))
+	if s.Background {
+		fmt.Fprintln(e.stdout, "kind     background")
+	}
+	if s.Permissions == nil {
+		fmt.Fprintln(e.stdout, "holds    no set of permissions: the rules decide, and what was granted")
+	} else {
+		for _, line := range holdings(s.Permissions) {
+			fmt.Fprintf(e.stdout, "holds    %s\n", people.Line(line))
+		}
+	}
+	for i := range s.Grants {
+		if g := &s.Grants[i]; g.Live(time.Now()) {
+			fmt.Fprintf(e.stdout, "granted  %s%s\n", people.Line(g.Reach()), people.Lasting(g))
+		}
+	}
+	return nil
+}
+
+// holdings are what a set holds, a line each.
+func holdings(set *schemas.SessionPermissions) []string {
+	var lines []string
+	if set.WorkingDir != "" {
+		lines = append(lines, set.WorkingDir+" (working directory)")
+	}
+	for _, dir := range set.ReadDirs {
+		lines = append(lines, "@read:"+dir)
+	}
+	for _, dir := range set.WriteDirs {
+		lines = append(lines, "@write:"+dir)
+	}
+	if set.Network {
+		lines = append(lines, "@network")
+	}
+	if len(lines) == 0 {
+		return []string{"nothing"}
+	}
+	return lines
+}

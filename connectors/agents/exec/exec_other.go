@@ -1,0 +1,19 @@
+//go:build !linux
+
+package exec
+
+import (
+	"io"
+	"syscall"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+func leftOpen(schemas.SessionPermissions) []string {
+	return []string{"anything (only Linux can hold a command to its permissions)"}
+}
+
+func confine(schemas.SessionPermissions, io.Writer) error { return nil }
+
+// become replaces this process. Windows cannot, and says so.
+func become(program string, args, env []string) error { return syscall.Exec(program, args, env) }

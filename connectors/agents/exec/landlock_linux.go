@@ -1,0 +1,164 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// The versions of Landlock from which on it restricts more.
+const (
+	abiRefer    = 2 // lets files move between directories
+	abiTruncate = 3
+	abiTCP      = 4
+	abiUnix     = 9 // connecting to sockets that are files
+	abiUDP      = 10
+)
+
+// abi is the kernel's version of Landlock; 0 where it has none.
+func abi() int {
+	v, err := ll.LandlockGetABIVersion()
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// leftOpen is what this kernel cannot keep a command from that scope rules out.
+func leftOpen(scope schemas.SessionPermissions) []string {
+	return gaps(abi(), canFilter(), scope.Network)
+}
+
+func gaps(abi int, filter, network bool) []string {
+	var open []string
+	switch {
+	case abi == 0:
+		open = append(open, "reading and writing other files (its kernel has no Landlock)")
+	case abi < abiTruncate:
+		open = append(open, "truncating other files")
+	}
+	switch {
+	case filter:
+		return open
+	case abi < abiUnix:
+		open = append(open, "using other programs' Unix sockets")
+	}
+	switch {
+	case network:
+	case abi < abiTCP:
+		open = append(open, "using the network")
+	case abi < abiUDP:
+		open = append(open, "using UDP and Multipath TCP")
+	default:
+		open = append(open, "using Multipath TCP")
+	}
+	return open
+}
+
+// confine restricts this process to scope, as far as the kernel can. The thread
+// must be locked.
+func confine(scope schemas.SessionPermissions, stderr io.Writer) error {
+	version := abi()
+	// What was open in the caller would stay open.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) {
+		return fmt.Errorf("close other files: %w", err)
+	}
+	if err := giveUpPowers(); err != nil {
+		return err
+	}
+	if version > 0 {
+		rules, err := rules(scope, version, stderr)
+		if err != nil {
+			return err
+		}
+		config := landlock.V11.BestEffort()
+		if scope.Network {
+			config.HandledAccessNet = 0
+		}
+		if err := config.Restrict(rules...); err != nil {
+			return err
+		}
+	}
+	return filterSockets(version >= abiUnix, scope.Network)
+}
+
+func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]landlock.Rule, error) {
+	var all []landlock.Rule
+	add := func(p string, flags uint64, rule func(at string, dir bool) landlock.FSRule) error {
+		at, dir, err := pin(p, flags)
+		if err == nil {
+			all = append(all, rule(at, dir))
+		}
+		return err
+	}
+	read := func(at string, dir bool) landlock.FSRule {
+		if dir {
+			return landlock.RODirs(at)
+		}
+		return landlock.ROFiles(at)
+	}
+	write := func(at string, dir bool) landlock.FSRule {
+		switch {
+		case !dir:
+			return landlock.RWFiles(at).WithIoctlDev()
+		case version < abiRefer: // asking for it there would switch all off
+			return landlock.RWDirs(at).WithIoctlDev()
+		}
+		return landlock.RWDirs(at).WithRefer().WithIoctlDev().WithResolveUnix()
+	}
+	for _, p := range SystemPaths() {
+		_ = add(p, 0, read) // where it is there, and may be read at all
+	}
+	for _, p := range SystemDevices() {
+		_ = add(p, 0, write)
+	}
+	if scope.WorkingDir != "" {
+		if err := add(scope.WorkingDir, unix.RESOLVE_NO_SYMLINKS, write); err != nil {
+			return nil, fmt.Errorf("working directory %w", err)
+		}
+	}
+	dirs := slices.Concat(scope.ReadDirs, scope.WriteDirs)
+	slices.Sort(dirs)
+	for _, p := range slices.Compact(dirs) {
+		rule := read
+		if slices.Contains(scope.WriteDirs, p) {
+			rule = write
+		}
+		err := add(p, unix.RESOLVE_NO_SYMLINKS, rule)
+		if errors.Is(err, unix.ENOENT) {
+			fmt.Fprintf(stderr, "nod: warning: %q is not there, so the command cannot use it: make it first\n", p)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// pin opens p and returns a name that stays the same file's whatever becomes
+// of p, and whether it is a directory. The paths of a scope were true ones when
+// they were checked: a link that is in one now is an attempt to get out.
+func pin(p string, resolve uint64) (at string, dir bool, err error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
+	if errors.Is(err, unix.ELOOP) {
+		return "", false, fmt.Errorf("%q has become a symbolic link, or lies below one: set it anew", p)
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("%q: %w", p, err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return "", false, fmt.Errorf("%q: %w", p, err)
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", fd), stat.Mode&unix.S_IFMT == unix.S_IFDIR, nil
+}
+
+// become replaces this process.
+func become(program string, args, env []string) error { return unix.Exec(program, args, env) }

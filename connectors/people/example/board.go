@@ -1,0 +1,153 @@
+package example
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Board is a notice board: notes for people, and slips that they leave. It is
+// safe for concurrent use, and outlives every carrier.
+type Board struct {
+	mu    sync.Mutex
+	notes []*Note
+	slips []Slip
+	left  chan struct{} // has something while there is a slip to take
+	fail  []error
+}
+
+// Note is what somebody has been told: a question, or a word about a slip.
+type Note struct {
+	ID, For, Text string
+	Choices       []Choice
+	about         string // which request
+}
+
+// Choice is a slip that is ready to be torn off.
+type Choice struct {
+	Kind  schemas.OptionKind
+	Token string
+}
+
+// Slip is what somebody left under a note.
+type Slip struct{ By, Note, Says string }
+
+// NewBoard makes an empty board.
+func NewBoard() *Board { return &Board{left: make(chan struct{}, 1)} }
+
+// Leave leaves a slip.
+func (b *Board) Leave(s Slip) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.slips = append(b.slips, s)
+	b.signal()
+}
+
+// Notes are somebody's, oldest first, as they look now.
+func (b *Board) Notes(person string) []Note {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var theirs []Note
+	for _, n := range b.notes {
+		if n.For == person {
+			theirs = append(theirs, *n)
+		}
+	}
+	return theirs
+}
+
+// Fail has the next thing that is pinned or rewritten fail.
+func (b *Board) Fail(err *people.Error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fail = append(b.fail, err)
+}
+
+func (b *Board) signal() {
+	select {
+	case b.left <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+func (b *Board) failing() error {
+	if len(b.fail) == 0 {
+		return nil
+	}
+	err := b.fail[0]
+	b.fail = b.fail[1:]
+	return err
+}
+
+func (b *Board) pin(person string, n Note) (id string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.failing(); err != nil {
+		return "", err
+	}
+	n.ID, n.For = ref(len(b.notes)+1), person
+	b.notes = append(b.notes, &n)
+	return n.ID, nil
+}
+
+func (b *Board) find(id string) *Note {
+	i := slices.IndexFunc(b.notes, func(n *Note) bool { return n.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return b.notes[i]
+}
+
+func (b *Board) rewrite(id string, n Note) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.failing(); err != nil {
+		return err
+	}
+	if old := b.find(id); old != nil { // one that somebody took down is no error
+		old.Text, old.Choices = n.Text, n.Choices
+	}
+	return nil
+}
+
+// about is which request a note asks about; empty for none.
+func (b *Board) about(id string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := b.find(id); n != nil {
+		return n.about
+	}
+	return ""
+}
+
+// next is the oldest slip, which stays until it is done.
+func (b *Board) next(ctx context.Context) (Slip, error) {
+	for {
+		b.mu.Lock()
+		if len(b.slips) > 0 {
+			s := b.slips[0]
+			b.mu.Unlock()
+			return s, ctx.Err()
+		}
+		b.mu.Unlock()
+		select {
+		case <-b.left:
+		case <-ctx.Done():
+			return Slip{}, ctx.Err()
+		}
+	}
+}
+
+// done takes the oldest slip down and tells its writer what came of it.
+func (b *Board) done(s Slip, said string) {
+	b.mu.Lock()
+	b.slips = b.slips[1:]
+	b.mu.Unlock()
+	b.tell(s.By, said)
+}
+
+// tell tells somebody a word; one that is lost changes nothing.
+func (b *Board) tell(person, text string) { _, _ = b.pin(person, Note{Text: text}) }

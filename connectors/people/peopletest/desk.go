@@ -1,0 +1,190 @@
+package peopletest
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// desk is nod as a connector sees it, in memory: Ann and Bob may answer what is
+// routed to them, the first answer counts, and it can be away.
+type desk struct {
+	mu      sync.Mutex
+	entries map[string]*entry
+	count   int
+	back    chan struct{} // nil while nod is there; closed when it is back
+	answers int
+}
+
+var _ people.Desk = (*desk)(nil)
+
+type entry struct {
+	schemas.Prompt
+	recipients []string
+}
+
+func newDesk() *desk { return &desk{entries: map[string]*entry{}} }
+
+// ask makes a request that is routed to these people, and its prompt for the
+// first of them.
+func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.count++
+	r.SessionID, r.PendingID = "session-"+strconv.Itoa(d.count), "request-"+strconv.Itoa(d.count)
+	r.Type, r.CreatedAt = schemas.TypeRequest, time.Now().UTC()
+	if r.Options == nil {
+		r.Options = schemas.DefaultOptions()
+	}
+	digest, err := schemas.Digest(&r)
+	if err != nil {
+		panic(err) // the test's own request
+	}
+	e := &entry{schemas.Prompt{
+		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: uint64(d.count), Agent: "local",
+		Request: r, Digest: digest, Risk: schemas.RiskHigh, Tier: schemas.TierDisconnected, Deadline: r.CreatedAt.Add(time.Hour),
+	}, recipients}
+	d.entries[e.Key()] = e
+	p := e.Prompt
+	p.Connector, p.Recipient = "channel", recipients[0]
+	return p
+}
+
+// end decides a request otherwise than by an answer from the channel, and
+// returns its prompt as it is then.
+func (d *desk) end(p schemas.Prompt, outcome schemas.Outcome, by schemas.By) schemas.Prompt {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.entries[p.Key()]
+	e.decide(outcome, schemas.Option{}, by, "")
+	p.Decision, p.Revision = e.Decision, p.Revision+1000
+	return p
+}
+
+func (e *entry) decide(outcome schemas.Outcome, o schemas.Option, by schemas.By, message string) {
+	e.Decision = &schemas.Decision{
+		Type: schemas.TypeDecision, SessionID: e.SessionID, PendingID: e.PendingID, Outcome: outcome, Digest: e.Digest,
+		OptionID: o.OptionID, OptionKind: o.Kind, By: by, Message: message, DecidedAt: time.Now().UTC(),
+	}
+}
+
+// now is a request as it stands.
+func (d *desk) now(p schemas.Prompt) schemas.Prompt {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p.Decision = d.entries[p.Key()].Decision
+	return p
+}
+
+// leave takes nod away, until come brings it back.
+func (d *desk) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.back = make(chan struct{})
+}
+
+func (d *desk) come() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.back)
+	d.back = nil
+}
+
+// there waits until nod is there, as calls over the bus do.
+func (d *desk) there(ctx context.Context) error {
+	d.mu.Lock()
+	back := d.back
+	d.mu.Unlock()
+	if back == nil {
+		return nil
+	}
+	select {
+	case <-back:
+		return nil
+	case <-ctx.Done():
+		return schemas.Errorf(schemas.CodeUnavailable, "nod could not be reached")
+	}
+}
+
+// Answer is people.Desk's.
+func (d *desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error) {
+	if err := d.there(ctx); err != nil {
+		return schemas.Decision{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answers++
+	name, known := map[string]string{Ann: "Ann", Bob: "Bob"}[a.From.UserID]
+	e := d.entries[schemas.Key(a.SessionID, a.PendingID)]
+	switch {
+	case !known:
+		return schemas.Decision{}, schemas.Errorf(schemas.CodeForbidden, "not an approver")
+	case e == nil || !slices.Contains(e.recipients, a.From.UserID):
+		return schemas.Decision{}, schemas.Errorf(schemas.CodeNotFound, "unknown")
+	case a.Digest != e.Digest:
+		return schemas.Decision{}, schemas.Errorf(schemas.CodeStale, "another request")
+	}
+	said := *e
+	option, offered := e.Request.Option(a.OptionID)
+	switch {
+	case a.Cancelled:
+		said.decide(schemas.Cancelled, option, schemas.By{Kind: schemas.ByHuman, Name: name, Connector: "channel"}, a.Message)
+	case !offered:
+		return schemas.Decision{}, schemas.Errorf(schemas.CodeValidation, "option_id: not offered")
+	case option.Kind.Allows():
+		said.decide(schemas.Allowed, option, schemas.By{Kind: schemas.ByHuman, Name: name, Connector: "channel"}, a.Message)
+	default:
+		said.decide(schemas.Denied, option, schemas.By{Kind: schemas.ByHuman, Name: name, Connector: "channel"}, a.Message)
+	}
+	if e.Decision == nil {
+		e.Decision = said.Decision
+	}
+	if e.Decision.Same(said.Decision) {
+		return *e.Decision, nil
+	}
+	return schemas.Decision{}, schemas.Errorf(schemas.CodeConflict, "already decided").WithDecision(e.Decision)
+}
+
+// Pending is people.Desk's.
+func (d *desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
+	if err := d.there(ctx); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var open []schemas.Prompt
+	for _, e := range d.entries {
+		mine := q.Recipient == "" || slices.Contains(e.recipients, q.Recipient)
+		if e.Decision == nil && mine && (q.SessionID == "" || q.SessionID == e.SessionID) {
+			open = append(open, e.Prompt)
+		}
+	}
+	slices.SortFunc(open, func(a, b schemas.Prompt) int { return a.Request.CreatedAt.Compare(b.Request.CreatedAt) })
+	return open, nil
+}
+
+// Show is people.Desk's.
+func (d *desk) Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
+	page := schemas.Page{Type: schemas.TypePage, Now: time.Now().UTC()}
+	if err := d.there(ctx); err != nil {
+		return schemas.Prompt{}, page, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.entries[schemas.Key(session, id)]
+	if e == nil {
+		return schemas.Prompt{}, page, schemas.Errorf(schemas.CodeNotFound, "unknown")
+	}
+	page.Prompts = []schemas.Prompt{e.Prompt}
+	return e.Prompt, page, nil
+}
+
+// Hold is people.Desk's.
+func (d *desk) Hold(context.Context, schemas.Presence) (schemas.Lock, error) {
+	return schemas.Lock{Type: schemas.TypeLock}, nil
+}

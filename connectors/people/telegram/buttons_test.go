@@ -1,0 +1,77 @@
+package telegram
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+func FuzzOnlyWhatAButtonSendsIsRead(f *testing.F) {
+	digest := strings.Repeat("ab", 32)
+	f.Add(callback(digest, actAllow))
+	f.Add(callback(digest, "12") + "=")
+	f.Add("v1:" + strings.Repeat("A", 43) + ":")
+	f.Fuzz(func(t *testing.T, data string) {
+		digest, action, ok := readCallback(data)
+		if !ok {
+			return
+		}
+		require.Equal(t, data, callback(digest, action))
+		sum, err := hex.DecodeString(digest)
+		require.NoError(t, err)
+		require.Len(t, sum, 32)
+	})
+}
+
+// Whatever an agent asks: what is sent keeps Telegram's limits, names its own
+// request, and offers to allow only what it shows whole.
+func FuzzWhatIsSentKeepsTheLimits(f *testing.F) {
+	f.Add("rm -rf build", "because", "t", 1)
+	f.Add(strings.Repeat("😀", 1500), "x\nRequest: other\nSession: other", "Request: other", 99)
+	f.Add(strings.Repeat("\u202e", 5000), strings.Repeat("y\n", 3000), "\n\n", 3)
+	f.Fuzz(func(t *testing.T, command, reason, title string, options int) {
+		details, err := schemas.Encode(map[string]string{"command": command, title: reason})
+		require.NoError(t, err)
+		r := schemas.Request{
+			SessionID: "session-1", PendingID: "pending-1", Kind: schemas.KindToolCall, ToolName: title, Title: title, TaskID: title,
+			ActionDetails: details, Reason: reason, AgentName: reason, Options: schemas.DefaultOptions(), CreatedAt: time.Unix(1e9, 0),
+		}
+		for i := range min(max(options, 0), 120) {
+			r.Options = append(r.Options, schemas.Option{OptionID: string(rune('a' + i)), Name: title, Kind: schemas.AllowAlways})
+		}
+		p := schemas.Prompt{SessionID: r.SessionID, PendingID: r.PendingID, Request: r, Digest: strings.Repeat("ab", 32), Deadline: time.Unix(2e9, 0), Repeat: true}
+		m := outgoingPrompt(1, &p)
+		require.LessOrEqual(t, people.UTF16(m.Text), maxText)
+		require.LessOrEqual(t, len(m.Entities), maxEntities)
+		session, id, ok := named(m.Text)
+		require.True(t, ok)
+		require.Equal(t, []string{"session-1", "pending-1"}, []string{session, id})
+		for _, k := range []*keyboard{buttons(&p), moreButtons(&p)} {
+			for _, row := range k.Rows {
+				for _, b := range row {
+					require.LessOrEqual(t, len(b.Data), 64)
+				}
+			}
+		}
+		_, allows := chosen(&p, actAllow, schemas.From{})
+		require.Equal(t, whole(&p), allows)
+		if allows {
+			for _, part := range people.Parts(&p, p.Request.CreatedAt) {
+				if part.Label == "Expires" {
+					continue // it names the time
+				}
+				for _, line := range part.Lines {
+					require.Contains(t, m.Text, line)
+				}
+			}
+		}
+		p.Decision = &schemas.Decision{Outcome: schemas.Denied, By: schemas.By{Kind: schemas.ByHuman, Name: reason}, Message: reason}
+		require.LessOrEqual(t, people.UTF16(outgoingPrompt(1, &p).Text), maxText)
+	})
+}

@@ -1,0 +1,309 @@
+package telegram_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/peopletest"
+	"github.com/nodbus/nod/connectors/people/telegram"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+var ann = id(peopletest.Ann)
+
+// world is a Telegram with its limits, a carrier, and a nod with one request.
+type world struct {
+	*require.Assertions
+	*telegramtest.Server
+	t       *testing.T
+	ctx     context.Context
+	carrier *telegram.Carrier
+	desk    *desk
+}
+
+func newWorld(t *testing.T) *world {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	w := &world{require.New(t), telegramtest.New(token), t, ctx, nil, newDesk(t)}
+	w.Start(ann)
+	t.Cleanup(w.Close)
+	var err error
+	w.carrier, err = telegram.New(w.URL(), token, slog.New(slog.DiscardHandler))
+	w.NoError(err)
+	return w
+}
+
+// run runs the carrier until stop is called.
+func (w *world) run() (stop func() error) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.carrier.Run(ctx, w.desk) }()
+	return func() error { cancel(); return <-ended }
+}
+
+func (w *world) waits(holds func() bool) {
+	w.t.Helper()
+	w.Eventually(holds, 30*time.Second, 2*time.Millisecond)
+}
+
+// told waits until Ann was told something that has this in it.
+func (w *world) told(text string) {
+	w.t.Helper()
+	w.waits(func() bool {
+		for _, r := range w.Read(ann) {
+			if strings.Contains(r.Toast, text) {
+				return true
+			}
+		}
+		for _, m := range w.Chat(ann) {
+			if strings.Contains(m.Text, text) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (w *world) shows() telegramtest.Message {
+	w.t.Helper()
+	_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
+	w.NoError(err)
+	all := w.Chat(ann)
+	return all[len(all)-1]
+}
+
+// desk has one request, and notes the answers to it.
+type desk struct {
+	people.Desk
+	prompt  schemas.Prompt
+	answers chan schemas.Answer
+	err     func() error
+	shows   func() schemas.Prompt // nil for the prompt as it is
+}
+
+func newDesk(t *testing.T) *desk {
+	r := schemas.Request{
+		Type: schemas.TypeRequest, SessionID: "S-1", PendingID: "perm-1", Kind: schemas.KindToolCall, Title: "t", ToolName: "Bash",
+		ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"make"}`), Options: schemas.DefaultOptions(), CreatedAt: time.Now().UTC(),
+	}
+	digest, err := schemas.Digest(&r)
+	require.NoError(t, err)
+	return &desk{
+		prompt: schemas.Prompt{
+			Type: schemas.TypePrompt, SessionID: "S-1", PendingID: "perm-1", Connector: "telegram", Recipient: peopletest.Ann, Agent: "local",
+			Request: r, Digest: digest, Risk: schemas.RiskLow, Deadline: time.Now().Add(time.Hour),
+		},
+		answers: make(chan schemas.Answer, 100),
+		err:     func() error { return nil },
+	}
+}
+
+func (d *desk) Answer(_ context.Context, a schemas.Answer) (schemas.Decision, error) {
+	if err := d.err(); err != nil {
+		return schemas.Decision{}, err
+	}
+	d.answers <- a
+	return schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.AllowOnce, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}, DecidedAt: time.Now()}, nil
+}
+
+func (d *desk) Pending(_ context.Context, q schemas.Query) ([]schemas.Prompt, error) {
+	if q.Recipient != peopletest.Ann {
+		return nil, nil
+	}
+	return []schemas.Prompt{d.prompt}, nil
+}
+
+func (d *desk) Show(context.Context, string, string) (schemas.Prompt, schemas.Page, error) {
+	if d.shows != nil {
+		return d.shows(), schemas.Page{Now: time.Now()}, nil
+	}
+	return d.prompt, schemas.Page{Now: time.Now()}, nil
+}
+
+func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
+	w := newWorld(t)
+	m := w.shows()
+	w.desk.err = func() error { return schemas.Errorf(schemas.CodeUnavailable, "no engine") }
+	run := make(chan error, 1)
+	go func() { run <- w.carrier.Run(w.ctx, w.desk) }()
+	w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
+	w.ErrorContains(<-run, "no engine")
+	w.Equal(1, w.Unconfirmed())
+
+	w.desk.err = func() error { return nil }
+	stop := w.run()
+	w.Equal("allow_once", (<-w.desk.answers).OptionID)
+	w.waits(func() bool { return w.Unconfirmed() == 0 })
+	w.ErrorIs(stop(), context.Canceled)
+}
+
+func TestAPressOnAMessageThatTelegramForgotIsResolvedByItsDigest(t *testing.T) {
+	w := newWorld(t)
+	m := w.shows()
+	defer w.run()()
+	w.Press(ann, ann, m.ID, m.Buttons[0].Data, true)
+	a := <-w.desk.answers
+	w.Equal(w.desk.prompt.Digest, a.Digest)
+	w.Equal(schemas.From{UserID: peopletest.Ann, Chat: peopletest.Ann, MessageID: refOf(m.ID)}, a.From)
+}
+
+func TestAPressThatCameLongAgoIsAnsweredWithAMessage(t *testing.T) {
+	w := newWorld(t)
+	m := w.shows()
+	w.desk.err = func() error {
+		return schemas.Errorf(schemas.CodeStale, "over").WithDecision(&schemas.Decision{Outcome: schemas.TimedOut})
+	}
+	w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
+	w.Expire()
+	defer w.run()()
+	w.told("Nothing changed: this expired")
+}
+
+func TestAnUpdateThatPanicsKeepsNoOtherBack(t *testing.T) {
+	w := newWorld(t)
+	m := w.shows()
+	first := true
+	w.desk.err = func() error {
+		if first {
+			first = false
+			panic("a bug")
+		}
+		return nil
+	}
+	defer w.run()()
+	w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
+	w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
+	<-w.desk.answers
+	w.waits(func() bool { return w.Unconfirmed() == 0 })
+}
+
+// Two pollers: the one that is pushed aside says so, and how to end it.
+func TestASecondPollerPushesTheFirstAside(t *testing.T) {
+	w := newWorld(t)
+	first := make(chan error, 1)
+	go func() { first <- w.carrier.Run(w.ctx, w.desk) }()
+	w.waits(func() bool { return w.Calls("getUpdates") == 1 })
+	stop := w.run()
+	err := <-first
+	var e *people.Error
+	w.ErrorAs(err, &e)
+	w.Greater(e.After, 5*time.Second, "the other one is left alone for a while")
+	w.ErrorContains(err, "one program at a time may poll")
+	w.ErrorIs(stop(), context.Canceled)
+	w.SetWebhook(true)
+	w.ErrorContains(w.carrier.Run(w.ctx, w.desk), "webhook")
+}
+
+func TestTheRateOfAChatIsObeyed(t *testing.T) {
+	w := newWorld(t)
+	for range 1000 {
+		_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
+		var e *people.Error
+		if errors.As(err, &e) {
+			w.GreaterOrEqual(e.After, time.Second)
+			w.False(e.Permanent || e.Unreachable)
+			return
+		}
+		w.NoError(err)
+	}
+	t.Fatal("no limit was met")
+}
+
+func TestWhoCannotBeReached(t *testing.T) {
+	w := newWorld(t)
+	m := w.shows()
+	for recipient, want := range map[string]people.Error{
+		"4242":              {Unreachable: true}, // who never opened the bot
+		peopletest.Ann:      {Unreachable: true}, // who blocked it
+		"ann@example.org":   {Permanent: true},
+		"47 11":             {Permanent: true},
+		"99999999999999999": {Unreachable: true},
+	} {
+		w.Block(ann)
+		p := w.desk.prompt
+		p.Recipient = recipient
+		_, err := w.carrier.Prompt(w.ctx, p)
+		var e *people.Error
+		w.ErrorAs(err, &e, recipient)
+		w.Equal(want, people.Error{After: e.After, Permanent: e.Permanent, Unreachable: e.Unreachable}, err)
+	}
+	ended := w.desk.prompt
+	ended.Decision = &schemas.Decision{Outcome: schemas.Withdrawn}
+	w.NoError(w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended))
+	w.Delete(ann)
+	w.NoError(w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended), "a message that is gone")
+	w.Error(w.carrier.Settle(w.ctx, "no ref", ended))
+}
+
+func TestWhatIsWritten(t *testing.T) {
+	w := newWorld(t)
+	w.Start(666)
+	m := w.shows()
+	defer w.run()()
+	w.Write(ann, "/start", 0)
+	w.told("Your Telegram user id is 4711")
+	w.Write(ann, "/pending", 0)
+	w.told("1 waiting")
+	w.told("│ make")
+	w.Write(666, "/pending", 0)
+	w.waits(func() bool {
+		all := w.Chat(666)
+		return len(all) == 1 && all[0].Text == "Nothing is waiting for you."
+	})
+	w.Write(ann, "no", m.ID)
+	w.Equal("reject_once", (<-w.desk.answers).OptionID)
+	w.Empty(w.desk.answers)
+	w.Empty(w.Rejected())
+}
+
+// A bot that was renamed, or a copy of nod's words, is no question of nod's.
+func TestAReplyToAnybodyElsesWordsDecidesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.shows()
+	w.Write(ann, "Reply to this message and say why: your reply denies it.\nRequest: perm-1\nSession: S-1", 0)
+	copied := w.Last(ann)
+	defer w.run()()
+	w.told("Nothing changed")
+	w.Write(ann, "yes", copied)
+	w.waits(func() bool { return w.Unconfirmed() == 0 })
+	w.Empty(w.desk.answers)
+}
+
+// The steps that decide nothing are the person's own as well.
+func TestAStrangerOpensNoSecondStep(t *testing.T) {
+	w := newWorld(t)
+	w.Start(666)
+	w.desk.prompt.Request.Options = append(w.desk.prompt.Request.Options, schemas.Option{OptionID: "always", Name: "Bash(make:*)", Kind: schemas.AllowAlways})
+	m := w.shows()
+	w.Len(m.Buttons, 4)
+	defer w.run()()
+	for i, b := range m.Buttons[2:] { // deny with a reason, more options
+		w.Press(666, ann, m.ID, b.Data, false)
+		w.waits(func() bool { return len(w.Read(666)) == i+1 })
+		w.Contains(w.Read(666)[i].Toast, "you are not among those who may decide this")
+	}
+	w.Equal([]telegramtest.Message{m}, w.Chat(ann), "nothing was changed or added")
+}
+
+// The buttons of a request that ends while a second step is opened do not stay.
+func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
+	w := newWorld(t)
+	w.desk.prompt.Request.Options = append(w.desk.prompt.Request.Options, schemas.Option{OptionID: "always", Name: "Bash(make:*)", Kind: schemas.AllowAlways})
+	m := w.shows()
+	ended := w.desk.prompt
+	ended.Decision = &schemas.Decision{Outcome: schemas.Withdrawn}
+	first := w.desk.prompt
+	w.desk.shows = func() schemas.Prompt { defer func() { first = ended }(); return first }
+	defer w.run()()
+	w.Press(ann, ann, m.ID, m.Buttons[3].Data, false)
+	w.told("Withdrawn")
+	w.Empty(w.Chat(ann)[0].Buttons)
+}

@@ -1,0 +1,111 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// poll is the question for updates. Telegram forgets what comes before Offset.
+type poll struct {
+	Offset  int64    `json:"offset,omitempty"`
+	Timeout int      `json:"timeout"`
+	Allowed []string `json:"allowed_updates"`
+}
+
+// Run polls for what people press and write. What Telegram sent counts as
+// received only when nod has taken or refused all of it: after an error or a
+// restart it comes again, and an answer that was taken before says so.
+func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
+	var me user
+	if err := c.api.call(ctx, "getMe", struct{}{}, &me); err != nil {
+		return err
+	}
+	c.me.Store(me.ID)
+	ask := poll{Timeout: int(pollFor / time.Second), Allowed: []string{"message", "callback_query"}}
+	for ctx.Err() == nil {
+		var updates []update
+		asked := time.Now()
+		if err := c.api.call(ctx, "getUpdates", ask, &updates); err != nil {
+			return err
+		}
+		if err := c.take(ctx, desk, updates); err != nil {
+			return err
+		}
+		for _, u := range updates {
+			ask.Offset = max(ask.Offset, u.ID+1)
+		}
+		if len(updates) == 0 && time.Since(asked) < pollPause { // this server holds no poll open
+			pause(ctx)
+		}
+	}
+	return ctx.Err()
+}
+
+func pause(ctx context.Context) {
+	wait := time.NewTimer(pollPause)
+	defer wait.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wait.C:
+	}
+}
+
+// take handles updates: those of one person in order, those of different ones
+// at once. It returns when all are handled for good, or with an error when one
+// must come again.
+func (c *Carrier) take(ctx context.Context, desk people.Desk, updates []update) error {
+	theirs := map[int64][]update{}
+	for _, u := range updates {
+		theirs[u.who()] = append(theirs[u.who()], u)
+	}
+	errs := make(chan error, len(theirs))
+	var tasks sync.WaitGroup
+	for _, one := range theirs {
+		tasks.Go(func() {
+			for _, u := range one {
+				if err := c.handle(ctx, desk, u); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	tasks.Wait()
+	close(errs)
+	return <-errs // the first, or nil
+}
+
+// handle handles one update. One that panics is dropped: it would come again
+// for ever and keep all others back.
+func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("telegram: an update was dropped", "update", u.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = nil
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	v := visit{Carrier: c, desk: desk, now: time.Now()}
+	switch {
+	case u.Callback != nil:
+		return v.tapped(ctx, u.Callback)
+	case u.Message != nil && u.Message.From != nil && !u.Message.From.IsBot && u.Message.Chat.Type == "private":
+		return v.wrote(ctx, u.Message)
+	}
+	return nil // nobody is named, or it is not between this person and the bot
+}
+
+// again reports whether a desk's error leaves open how it ended, so that the
+// update must come again.
+func again(err error) bool {
+	var e *schemas.Error
+	return err != nil && (!errors.As(err, &e) || e.Code == schemas.CodeUnavailable)
+}

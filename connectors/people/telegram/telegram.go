@@ -1,0 +1,132 @@
+// Package telegram brings prompts to people on Telegram and their answers back,
+// over the Bot API. It polls, so that nod needs no public address.
+//
+// Prompts go to the private chat with the person whose user id an approver is
+// bound to. Every button carries the whole digest of the request that it was
+// shown with, and the message names the request: any worker can bring the
+// answer home, after any restart, and a button that was made up answers nothing.
+package telegram
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Name is the connector's.
+const Name = "telegram"
+
+// defaultBase is Telegram's own server.
+const defaultBase = "https://api.telegram.org"
+
+// Carrier is people.Carrier for one bot. Only one of a bot's workers can poll
+// at a time; the others take over when it is gone.
+type Carrier struct {
+	api *api
+	log *slog.Logger
+	me  atomic.Int64 // the bot's own user id, once it is known
+}
+
+var _ people.Carrier = (*Carrier)(nil)
+
+// New makes the carrier of the bot with this token; an empty base is Telegram's
+// own server. It refuses an address or a token that cannot be one, and calls
+// nobody.
+func New(base, token string, log *slog.Logger) (*Carrier, error) {
+	a, err := newAPI(cmp.Or(base, defaultBase), token)
+	if err != nil {
+		return nil, err
+	}
+	return &Carrier{api: a, log: log}, nil
+}
+
+// Open is New for the bot in the settings, with its token read from where they
+// say.
+func Open(s schemas.TelegramSettings, log *slog.Logger) (*Carrier, error) {
+	token, err := readToken(s)
+	if err != nil {
+		return nil, err
+	}
+	return New(s.BaseURL, token, log)
+}
+
+func readToken(s schemas.TelegramSettings) (string, error) {
+	if s.TokenFile != "" {
+		data, err := os.ReadFile(s.TokenFile)
+		if err != nil {
+			return "", fmt.Errorf("connectors.telegram.token_file: %w", err)
+		}
+		return strings.TrimSpace(string(data)), nil
+	}
+	token := os.Getenv(s.TokenEnv)
+	if token == "" {
+		return "", fmt.Errorf("connectors.telegram.token_env: the environment variable %s is not set: put the bot's token there, or name a file in token_file", s.TokenEnv)
+	}
+	return token, nil
+}
+
+// Prompt sends p to its recipient's chat.
+func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
+	person, err := strconv.ParseInt(p.Recipient, 10, 64)
+	if err != nil {
+		return "", &people.Error{Permanent: true, Err: fmt.Errorf("%q is no Telegram user id: send /id to the bot and put the number it tells under approvers", p.Recipient)}
+	}
+	var sent message
+	if err := c.api.call(ctx, "sendMessage", outgoingPrompt(person, &p), &sent); err != nil {
+		return "", err
+	}
+	return refOf(person, sent.ID), nil
+}
+
+func outgoingPrompt(chatID int64, p *schemas.Prompt) outgoing {
+	text := show(p, time.Now())
+	m := outgoing{ChatID: chatID, Text: text.text.String(), Entities: text.entities, Preview: preview{IsDisabled: true}}
+	if p.Decision == nil {
+		m.Markup = buttons(p)
+	}
+	return m
+}
+
+// Settle edits the message: the outcome takes the place of the buttons. Where
+// Telegram lets the message no longer be edited, a reply to it says so.
+func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
+	chatID, messageID, ok := parseRef(ref)
+	if !ok {
+		return &people.Error{Permanent: true, Err: fmt.Errorf("settle %s: %q is no message of Telegram's", p.Key(), ref)}
+	}
+	m := outgoingPrompt(chatID, &p)
+	m.MessageID = messageID
+	err := c.api.call(ctx, "editMessageText", m, nil)
+	switch {
+	case refused(err, "message is not modified", "message to edit not found", "MESSAGE_ID_INVALID"):
+		return nil
+	case refused(err, "message can't be edited"):
+		m.MessageID, m.ReplyTo = 0, &replyTo{MessageID: messageID, Without: true}
+		err = c.api.call(ctx, "sendMessage", m, nil)
+	}
+	if e := (*people.Error)(nil); errors.As(err, &e) && e.Unreachable {
+		return nil // nobody is there to look at it
+	}
+	return err
+}
+
+func refOf(chatID, messageID int64) people.Ref {
+	return people.Ref(fmt.Sprintf("%d/%d", chatID, messageID))
+}
+
+func parseRef(ref people.Ref) (chatID, messageID int64, ok bool) {
+	a, b, ok := strings.Cut(string(ref), "/")
+	chatID, err := strconv.ParseInt(a, 10, 64)
+	messageID, err2 := strconv.ParseInt(b, 10, 64)
+	return chatID, messageID, ok && err == nil && err2 == nil
+}

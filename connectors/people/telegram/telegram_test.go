@@ -1,0 +1,116 @@
+package telegram_test
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/peopletest"
+	"github.com/nodbus/nod/connectors/people/telegram"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+const token = "777:AAsecretsecretsecretsecretsecretsec"
+
+// rig is a Telegram with the suite's people on it. Whatever the suite does,
+// the server must find nothing to refuse that a correct client never sends.
+type rig struct {
+	t *testing.T
+	*telegramtest.Server
+}
+
+func newRig(t *testing.T) peopletest.Rig {
+	r := &rig{t, telegramtest.New(token)}
+	r.Unlimited()
+	for _, user := range []string{peopletest.Ann, peopletest.Bob, peopletest.Mallory} {
+		r.Start(id(user))
+	}
+	t.Cleanup(func() {
+		r.Close()
+		require.Empty(t, r.Rejected())
+	})
+	return r
+}
+
+func TestTheSuite(t *testing.T) { peopletest.Run(t, newRig, token, "secretsecret") }
+
+func id(user string) int64 {
+	n, err := strconv.ParseInt(user, 10, 64)
+	if err != nil {
+		panic(err) // the test's own user
+	}
+	return n
+}
+
+func (r *rig) Open(log *slog.Logger) people.Carrier {
+	c, err := telegram.New(r.URL(), token, log)
+	require.NoError(r.t, err)
+	return c
+}
+
+func (r *rig) Read(user string) []peopletest.Message {
+	looks := map[int64]peopletest.Message{}
+	for _, m := range r.Chat(id(user)) {
+		looks[m.ID] = r.message(m)
+	}
+	var all []peopletest.Message
+	for _, read := range r.Server.Read(id(user)) {
+		if read.Toast != "" {
+			all = append(all, peopletest.Message{Text: read.Toast})
+		} else {
+			all = append(all, looks[read.Message])
+		}
+	}
+	return all
+}
+
+// message is one as the suite sees it. What an agent supplied must be where
+// Telegram makes no links of it.
+func (r *rig) message(m telegramtest.Message) peopletest.Message {
+	for _, live := range []string{"://", "/pending https", "@everyone", "rm -rf"} {
+		require.NotContains(r.t, m.Bare, live)
+	}
+	out := peopletest.Message{ID: strconv.FormatInt(m.ID, 10), Text: m.Text}
+	kinds := map[string]schemas.OptionKind{
+		"✅ Allow once": schemas.AllowOnce, "⛔ Deny": schemas.RejectOnce,
+		"allow always": schemas.AllowAlways, "deny always": schemas.RejectAlways,
+	}
+	for _, b := range m.Buttons {
+		label, _, _ := strings.Cut(b.Text, ":")
+		out.Choices = append(out.Choices, peopletest.Choice{Kind: kinds[label], Label: b.Text, Token: b.Data})
+	}
+	return out
+}
+
+func (r *rig) Does(user string, act peopletest.Act) bool {
+	chat := user
+	if act.Of != "" {
+		chat = act.Of
+	}
+	about, _ := strconv.ParseInt(act.Message, 10, 64) // none is 0
+	if act.Press != "" {
+		r.Press(id(user), id(chat), about, act.Press, false)
+	} else {
+		r.Write(id(user), act.Say, about)
+	}
+	return true
+}
+
+func (r *rig) Break(fault peopletest.Fault) {
+	r.Fail(map[peopletest.Fault]telegramtest.Fault{
+		peopletest.Slow:    {Code: http.StatusTooManyRequests, Words: "Too Many Requests: retry after 7", RetryAfter: 7},
+		peopletest.Broken:  {Code: http.StatusBadGateway, Words: "Bad Gateway"},
+		peopletest.Cut:     {},
+		peopletest.Lost:    {Done: true},
+		peopletest.Locked:  {Code: http.StatusUnauthorized, Words: "Unauthorized " + token},
+		peopletest.Blocked: {Code: http.StatusForbidden, Words: "Forbidden: bot was blocked by the user"},
+	}[fault])
+}
+
+func refOf(messageID int64) string { return strconv.FormatInt(messageID, 10) }

@@ -1,0 +1,181 @@
+package telegramtest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf16"
+)
+
+// person is somebody with a chat with the bot, or without one.
+type person struct {
+	sender
+	blocked  bool
+	messages []*message
+	read     []Read
+}
+
+func (p *person) find(id int64) *message {
+	i := slices.IndexFunc(p.messages, func(m *message) bool { return m.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return p.messages[i]
+}
+
+// press is a button pressed, to be answered once.
+type press struct {
+	by       *person
+	answered bool
+}
+
+// Read is one thing that a person was told: a message, by its id, or a text
+// over the chat.
+type Read struct {
+	Message int64
+	Toast   string
+}
+
+// Message is a message as its person sees it now.
+type Message struct {
+	ID      int64
+	Text    string
+	Buttons []Button
+	// Bare is the text outside of code and pre, where Telegram makes links and
+	// commands of what looks like them.
+	Bare string
+}
+
+// Button is one under a message.
+type Button struct{ Text, Data string }
+
+// Start has somebody open the bot: without that it cannot write to them.
+func (s *Server) Start(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.people[id]; p != nil {
+		p.blocked = false
+		return
+	}
+	s.people[id] = &person{sender: sender{ID: id, Name: fmt.Sprint("user ", id)}}
+}
+
+// Block has somebody block the bot.
+func (s *Server) Block(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.people[id].blocked = true
+}
+
+// Delete has somebody clear the chat.
+func (s *Server) Delete(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.people[id].messages = nil
+}
+
+// Read is all that a person was told, oldest first.
+func (s *Server) Read(id int64) []Read {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.people[id]; p != nil {
+		return slices.Clone(p.read)
+	}
+	return nil
+}
+
+// Chat is what the bot's messages to a person look like now, oldest first.
+func (s *Server) Chat(id int64) []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []Message
+	for _, m := range s.people[id].messages {
+		if m.From.ID == BotID {
+			all = append(all, m.seen())
+		}
+	}
+	return all
+}
+
+func (m *message) seen() Message {
+	seen := Message{ID: m.ID, Text: m.Text, Bare: m.bare()}
+	if m.Markup != nil {
+		for _, row := range m.Markup.Rows {
+			for _, b := range row {
+				seen.Buttons = append(seen.Buttons, Button(b))
+			}
+		}
+	}
+	return seen
+}
+
+// Press has somebody press a button under a message in somebody's chat, with
+// whatever data: a client that was tampered with sends anything. Forgotten is
+// set where Telegram no longer has the message's text.
+func (s *Server) Press(by, chatID, messageID int64, data string, forgotten bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.people[by]
+	s.lastID++
+	id := fmt.Sprint("press-", s.lastID)
+	s.presses[id] = &press{by: p}
+	about := message{ID: messageID, Chat: chat{chatID, "private"}}
+	if m := s.people[chatID].find(messageID); m != nil && !forgotten {
+		about = *m
+	}
+	s.queue(update{Callback: &callback{ID: id, From: p.sender, Message: about, Data: data}})
+}
+
+// Expire makes every press so far too old to be answered over the chat.
+func (s *Server) Expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.presses {
+		p.answered = true
+	}
+}
+
+// Write has somebody write to the bot, in reply to one of the chat's messages
+// where that is not 0.
+func (s *Server) Write(by int64, text string, replyTo int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.people[by]
+	s.lastID++
+	m := &message{ID: s.lastID, From: p.sender, Chat: chat{by, "private"}, Date: time.Now().Unix(), Text: text}
+	if about := p.find(replyTo); about != nil {
+		copied := *about
+		copied.ReplyTo = nil // Telegram does not nest them
+		m.ReplyTo = &copied
+	}
+	p.messages = append(p.messages, m)
+	s.queue(update{Message: m})
+}
+
+// bare is the text that no code or pre covers.
+func (m *message) bare() string {
+	units := utf16.Encode([]rune(m.Text))
+	covered := make([]bool, len(units))
+	for _, e := range m.Entities {
+		if e.Type == "code" || e.Type == "pre" {
+			for i := e.Offset; i < e.Offset+e.Length; i++ {
+				covered[i] = true
+			}
+		}
+	}
+	var left []uint16
+	for i, u := range units {
+		if !covered[i] {
+			left = append(left, u)
+		}
+	}
+	return string(utf16.Decode(left))
+}
+
+// Last is the id of the last message in a chat, whoever wrote it.
+func (s *Server) Last(id int64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.people[id].messages
+	return all[len(all)-1].ID
+}

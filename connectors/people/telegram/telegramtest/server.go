@@ -1,0 +1,243 @@
+// Package telegramtest is a Telegram in memory: a Bot API server that is as
+// strict as the real one, and stricter where that would cut or drop in silence,
+// and the people who use it.
+package telegramtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"time"
+)
+
+// BotID is the bot's user id.
+const BotID = 777
+
+// The limits that the real server has.
+const (
+	maxText     = 4096 // UTF-16 units, after entities
+	maxEntities = 100
+	maxData     = 64  // bytes of a button
+	maxToast    = 200 // characters
+	chatBurst   = 20  // messages at once to one chat, then one a second
+	allBurst    = 60  // and to all, then 30 a second
+)
+
+// Server is one bot's Telegram. It is safe for concurrent use.
+type Server struct {
+	// Token is the bot's.
+	Token string
+
+	http *httptest.Server
+
+	mu       sync.Mutex
+	people   map[int64]*person
+	updates  []update
+	lastID   int64 // of updates, messages and presses
+	poll     chan struct{}
+	wake     chan struct{} // closed when there is an update
+	webhook  bool
+	presses  map[string]*press
+	faults   []Fault
+	calls    map[string]int
+	rate     map[int64]*bucket // by chat; 0 is all
+	rejected []string
+
+	unlimited bool
+}
+
+// Fault is how a call fails.
+type Fault struct {
+	Method     string // which call; empty is any that sends or edits
+	Code       int    // the status; 0 breaks the connection
+	Words      string // the description
+	RetryAfter int    // in seconds
+	Done       bool   // the call is carried out all the same
+}
+
+// New starts a Telegram. Close ends it.
+func New(token string) *Server {
+	s := &Server{
+		Token: token, people: map[int64]*person{}, presses: map[string]*press{}, calls: map[string]int{},
+		rate: map[int64]*bucket{}, wake: make(chan struct{}), lastID: 1000,
+	}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	return s
+}
+
+// URL is its base URL.
+func (s *Server) URL() string { return s.http.URL }
+
+// Close ends it, and every poll.
+func (s *Server) Close() {
+	s.http.CloseClientConnections()
+	s.http.Close()
+}
+
+// Fail has the next calls fail, one a fault.
+func (s *Server) Fail(faults ...Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, faults...)
+}
+
+// SetWebhook says that another program receives the bot's updates.
+func (s *Server) SetWebhook(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.webhook = on
+}
+
+// Unlimited lifts the limits on how much may be sent in a second, which the
+// real server counts by a clock.
+func (s *Server) Unlimited() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlimited = true
+}
+
+// Calls is how often a method was called.
+func (s *Server) Calls(method string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[method]
+}
+
+// Rejected are the refusals that a correct client never meets: malformed calls
+// and broken limits.
+func (s *Server) Rejected() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.rejected...)
+}
+
+// Unconfirmed is how many updates the bot has not confirmed.
+func (s *Server) Unconfirmed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.updates)
+}
+
+// failure is a refusal on its way out.
+type failure struct {
+	code  int
+	words string
+	after int
+	fault bool // the client broke a rule
+}
+
+func bad(format string, args ...any) *failure {
+	return &failure{code: http.StatusBadRequest, words: "Bad Request: " + fmt.Sprintf(format, args...), fault: true}
+}
+
+func gone(words string) *failure {
+	return &failure{code: http.StatusBadRequest, words: "Bad Request: " + words}
+}
+
+type method func(s *Server, r *http.Request, body []byte) (any, *failure)
+
+var methods = map[string]method{
+	"getMe":                  (*Server).getMe,
+	"getUpdates":             (*Server).getUpdates,
+	"sendMessage":            (*Server).sendMessage,
+	"editMessageText":        (*Server).editMessageText,
+	"editMessageReplyMarkup": (*Server).editMessageReplyMarkup,
+	"answerCallbackQuery":    (*Server).answerCallbackQuery,
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	token, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/bot"), "/")
+	m, known := methods[name]
+	var result any
+	var f *failure
+	switch {
+	case token != s.Token:
+		f = &failure{code: http.StatusUnauthorized, words: "Unauthorized"}
+	case !known:
+		f = &failure{code: http.StatusNotFound, words: "Not Found"}
+	case r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json":
+		f = bad("this server takes JSON in a POST alone")
+	default:
+		result, f = s.run(w, r, name, m)
+	}
+	s.write(w, name, result, f)
+}
+
+// run carries a call out, unless a fault is due.
+func (s *Server) run(w http.ResponseWriter, r *http.Request, name string, m method) (any, *failure) {
+	body, err := readAll(r)
+	if err != nil {
+		return nil, bad("%v", err)
+	}
+	s.mu.Lock()
+	s.calls[name]++
+	fault, due := s.due(name)
+	s.mu.Unlock()
+	if !due {
+		return m(s, r, body)
+	}
+	if fault.Done {
+		m(s, r, body)
+	}
+	if fault.Code == 0 {
+		panic(http.ErrAbortHandler) // the connection breaks
+	}
+	return nil, &failure{code: fault.Code, words: fault.Words, after: fault.RetryAfter}
+}
+
+func (s *Server) due(name string) (Fault, bool) {
+	for i, f := range s.faults {
+		if f.Method == name || f.Method == "" && (name == "sendMessage" || name == "editMessageText") {
+			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
+			return f, true
+		}
+	}
+	return Fault{}, false
+}
+
+func (s *Server) write(w http.ResponseWriter, name string, result any, f *failure) {
+	reply := map[string]any{"ok": f == nil, "result": result}
+	w.Header().Set("Content-Type", "application/json")
+	if f != nil {
+		reply = map[string]any{"ok": false, "error_code": f.code, "description": f.words}
+		if f.after > 0 {
+			reply["parameters"] = map[string]any{"retry_after": f.after}
+		}
+		if f.fault {
+			s.mu.Lock()
+			s.rejected = append(s.rejected, name+": "+f.words)
+			s.mu.Unlock()
+		}
+		w.WriteHeader(f.code)
+	}
+	_ = json.NewEncoder(w).Encode(reply) // the client may be gone
+}
+
+// bucket is a rate: so many at once, then so many a second.
+type bucket struct {
+	left  float64
+	since time.Time
+}
+
+// spend takes one from the bucket of a chat, or says how long to wait.
+func (s *Server) spend(chat int64, burst, perSecond float64) *failure {
+	if s.unlimited {
+		return nil
+	}
+	now := time.Now()
+	b := s.rate[chat]
+	if b == nil {
+		b = &bucket{left: burst, since: now}
+		s.rate[chat] = b
+	}
+	b.left = min(burst, b.left+now.Sub(b.since).Seconds()*perSecond)
+	b.since = now
+	if b.left < 1 {
+		return &failure{code: http.StatusTooManyRequests, words: "Too Many Requests: retry after 1", after: 1}
+	}
+	b.left--
+	return nil
+}

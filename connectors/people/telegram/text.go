@@ -1,0 +1,135 @@
+package telegram
+
+import (
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// maxText is the longest message, in UTF-16 units after entities.
+	maxText = 4096
+	// margin is what a prompt leaves free for the words that change with time:
+	// "in 7 days", "which has passed", the outcome.
+	margin = 256
+	// maxEntities is how many Telegram keeps. Beyond them text would be bare,
+	// and what looks like a link in it would become one.
+	maxEntities = 100
+)
+
+// The lines by which a message names its request. Only nod's own words can
+// start a line there: see people.Part.
+const (
+	requestLine = "Request: "
+	sessionLine = "Session: "
+	headLines   = 6
+)
+
+// content is a text with its entities.
+type content struct {
+	text     strings.Builder
+	units    int // the text's length in UTF-16
+	entities []entity
+}
+
+// add appends s, as an entity of that kind where one is named.
+func (c *content) add(kind, s string) {
+	n := people.UTF16(s)
+	if kind != "" && n > 0 {
+		c.entities = append(c.entities, entity{Type: kind, Offset: c.units, Length: n})
+	}
+	c.text.WriteString(s)
+	c.units += n
+}
+
+func (c *content) newline() {
+	if c.units > 0 {
+		c.add("", "\n")
+	}
+}
+
+func (c *content) fits(limit int) bool { return c.units <= limit && len(c.entities) <= maxEntities }
+
+// repeated heads a prompt that may be there already.
+const repeated = "(Sent again: this question may be here already. One answer is enough.)"
+
+// show lays a prompt out: whole where it fits, and in brief where it does not.
+func show(p *schemas.Prompt, now time.Time) *content {
+	if whole(p) {
+		return layout(p, people.Parts(p, now))
+	}
+	return layout(p, people.Brief(p, now))
+}
+
+// whole reports whether a prompt is shown with its exact payload; nothing may
+// be allowed where it is not. The answer is the same whenever it is asked, as
+// an answer to a prompt must find what its asking found.
+func whole(p *schemas.Prompt) bool {
+	open := *p
+	open.Decision, open.Repeat = nil, true
+	return layout(&open, people.Parts(&open, p.Request.CreatedAt)).fits(maxText - margin)
+}
+
+func layout(p *schemas.Prompt, parts []people.Part) *content {
+	c := &content{}
+	if p.Repeat && p.Decision == nil {
+		c.add("italic", repeated)
+	}
+	for i, part := range parts {
+		apart := part.Quote || part.Field || len(part.Lines) == 0
+		if i > 0 && !part.Field && (apart || parts[i-1].Quote || parts[i-1].Field) {
+			c.newline()
+		}
+		c.newline()
+		c.part(part)
+	}
+	return c
+}
+
+// part writes nod's words bold and everything that may be an agent's as code:
+// in there Telegram makes no links, mentions or commands.
+func (c *content) part(p people.Part) {
+	switch {
+	case len(p.Lines) == 0:
+		c.add("bold", p.Label)
+	case p.Quote:
+		c.label(p)
+		c.newline()
+		c.add("pre", "│ "+strings.Join(p.Lines, "\n│ "))
+	default:
+		c.label(p)
+		c.add("", " ")
+		for i, line := range p.Lines {
+			if i > 0 {
+				c.add("", "\n  ")
+			}
+			c.add("code", line)
+		}
+	}
+}
+
+// label writes a part's label; the name of a field is the agent's word.
+func (c *content) label(p people.Part) {
+	kind := "bold"
+	if p.Field {
+		kind = "code"
+	}
+	c.add(kind, p.Label)
+	c.add("", ":")
+}
+
+// named reads which request a message of nod's own is about.
+func named(text string) (session, id string, ok bool) {
+	lines := strings.SplitN(text, "\n", headLines+1)
+	for _, line := range lines[:min(len(lines), headLines)] {
+		if rest, found := strings.CutPrefix(line, requestLine); found && id == "" {
+			id = rest
+		}
+		if rest, found := strings.CutPrefix(line, sessionLine); found && session == "" {
+			session = rest
+		}
+	}
+	return session, id, schemas.ValidID(session) && schemas.ValidID(id)
+}

@@ -1,0 +1,89 @@
+package telegram
+
+// What the Bot API says and hears, as far as nod needs it.
+
+type update struct {
+	ID       int64    `json:"update_id"`
+	Message  *message `json:"message"`
+	Callback *tap     `json:"callback_query"`
+}
+
+// who is the person behind an update, 0 for nobody.
+func (u *update) who() int64 {
+	switch {
+	case u.Callback != nil:
+		return u.Callback.From.ID
+	case u.Message != nil && u.Message.From != nil:
+		return u.Message.From.ID
+	}
+	return 0
+}
+
+type user struct {
+	ID    int64 `json:"id"`
+	IsBot bool  `json:"is_bot"`
+}
+
+type chat struct {
+	ID   int64  `json:"id"`
+	Type string `json:"type"`
+}
+
+type message struct {
+	ID          int64     `json:"message_id"`
+	From        *user     `json:"from"`
+	Chat        chat      `json:"chat"`
+	Text        string    `json:"text"`
+	ReplyTo     *message  `json:"reply_to_message"`
+	ReplyMarkup *keyboard `json:"reply_markup"`
+}
+
+// tap is a callback query: somebody pressed a button. A message that is gone,
+// or too old, has no text.
+type tap struct {
+	ID      string   `json:"id"`
+	From    user     `json:"from"`
+	Message *message `json:"message"`
+	Data    string   `json:"data"`
+}
+
+type keyboard struct {
+	Rows [][]button `json:"inline_keyboard"`
+}
+
+type button struct {
+	Text string `json:"text"`
+	Data string `json:"callback_data"`
+}
+
+type entity struct {
+	Type   string `json:"type"`
+	Offset int    `json:"offset"` // in UTF-16 units, as Length
+	Length int    `json:"length"`
+}
+
+type replyTo struct {
+	MessageID int64 `json:"message_id"`
+	// Without: a message that is gone does not keep the reply back.
+	Without bool `json:"allow_sending_without_reply"`
+}
+
+type forceReply struct {
+	ForceReply  bool   `json:"force_reply"`
+	Placeholder string `json:"input_field_placeholder,omitempty"`
+}
+
+type preview struct {
+	IsDisabled bool `json:"is_disabled"`
+}
+
+// outgoing is a message to send or, with a MessageID, to edit.
+type outgoing struct {
+	ChatID    int64    `json:"chat_id"`
+	MessageID int64    `json:"message_id,omitempty"`
+	Text      string   `json:"text,omitempty"`
+	Entities  []entity `json:"entities,omitempty"`
+	Preview   preview  `json:"link_preview_options"`
+	ReplyTo   *replyTo `json:"reply_parameters,omitempty"`
+	Markup    any      `json:"reply_markup,omitempty"`
+}

@@ -1,0 +1,120 @@
+package telegram
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// wrote handles what a person wrote. Only two things decide: a reply to a
+// question of nod's that is a whole yes or no, and a reply to its question for
+// a reason, which denies. Everything else changes nothing, in whatever words.
+func (v *visit) wrote(ctx context.Context, m *message) error {
+	say := func(text string) {
+		v.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text, ReplyTo: &replyTo{MessageID: m.ID, Without: true}})
+	}
+	if m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == v.me.Load() {
+		if strings.HasPrefix(m.ReplyTo.Text, whyHead+"\n") {
+			return v.reason(ctx, m, say)
+		}
+		if _, _, ok := named(m.ReplyTo.Text); ok {
+			return v.replied(ctx, m, say)
+		}
+	}
+	if word, _, _ := strings.Cut(m.Text, "@"); word == "/pending" {
+		return v.pending(ctx, m)
+	}
+	say(fmt.Sprintf("Nothing changed. Answer with the buttons under a question, or reply to it with yes or no.\n"+
+		"/pending lists what waits for you.\n\nYour Telegram user id is %d: nod knows an approver by it.", m.From.ID))
+	return nil
+}
+
+// reason denies with what was written.
+func (v *visit) reason(ctx context.Context, m *message, say func(string)) error {
+	session, id, ok := named(m.ReplyTo.Text)
+	if !ok || strings.TrimSpace(m.Text) == "" {
+		say("Nothing changed: write the reason as a text.")
+		return nil
+	}
+	p, page, err := v.desk.Show(ctx, session, id)
+	if err != nil {
+		return v.refuse(err, say)
+	}
+	v.now = page.Now
+	a, _ := people.Said{Word: people.No, Reason: m.Text}.Answer(&p, m.from()) // a no always has an answer
+	return v.answer(ctx, &p, a, say)
+}
+
+// replied takes a yes or a no to the question that it replies to.
+func (v *visit) replied(ctx context.Context, m *message, say func(string)) error {
+	digest, ok := m.ReplyTo.digest()
+	if !ok {
+		say("Nothing changed: that question is no longer open.")
+		return nil
+	}
+	p, err := v.find(ctx, m.ReplyTo, m.From.ID, digest)
+	if err != nil {
+		return v.refuse(err, say)
+	}
+	action := map[people.Word]string{people.Yes: actAllow, people.No: actDeny}
+	said := people.ReadText(m.Text)
+	a, ok := chosen(&p, action[said.Word], m.from())
+	if said.Code != "" || !ok {
+		say("I did not understand that, and nothing changed. Use a button, or reply yes or no and nothing else; to deny with a reason, press “Deny, say why”.")
+		return nil
+	}
+	return v.answer(ctx, &p, a, say)
+}
+
+func (m *message) from() schemas.From {
+	return schemas.From{
+		UserID: strconv.FormatInt(m.From.ID, 10), Chat: strconv.FormatInt(m.Chat.ID, 10), MessageID: strconv.FormatInt(m.ID, 10),
+	}
+}
+
+// digest is the one that a prompt's buttons carry.
+func (m *message) digest() (string, bool) {
+	if m.ReplyMarkup == nil || len(m.ReplyMarkup.Rows) == 0 || len(m.ReplyMarkup.Rows[0]) == 0 {
+		return "", false
+	}
+	digest, _, ok := readCallback(m.ReplyMarkup.Rows[0][0].Data)
+	return digest, ok
+}
+
+// maxListed is how many requests one list names.
+const maxListed = 20
+
+// pending lists what waits for this person.
+func (v *visit) pending(ctx context.Context, m *message) error {
+	open, err := v.desk.Pending(ctx, schemas.Query{Recipient: strconv.FormatInt(m.From.ID, 10)})
+	if err != nil {
+		return v.refuse(err, func(text string) { v.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text}) })
+	}
+	list := listing(open)
+	v.send(ctx, outgoing{ChatID: m.Chat.ID, Text: list.text.String(), Entities: list.entities})
+	return nil
+}
+
+func listing(open []schemas.Prompt) *content {
+	c := &content{}
+	if len(open) == 0 {
+		c.add("", people.Again(nil))
+		return c
+	}
+	c.add("bold", fmt.Sprintf("%d waiting. Answer with the buttons under each question.", len(open)))
+	for i := range open[:min(len(open), maxListed)] {
+		p := &open[i]
+		c.newline()
+		c.add("code", p.PendingID[:min(len(p.PendingID), 16)])
+		c.add("", fmt.Sprintf(" · %s · until %s\n", p.Risk, p.Deadline.UTC().Format("2 Jan 15:04 UTC")))
+		c.add("pre", "│ "+people.Summary(p, 100))
+	}
+	if more := len(open) - maxListed; more > 0 {
+		c.add("", fmt.Sprintf("\nand %d more: nod pending", more))
+	}
+	return c
+}

@@ -1,0 +1,103 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/schemas"
+)
+
+// writeRules writes a project's own settings, as changed at a time of its own.
+func writeRules(t *testing.T, project, settings string, at int) {
+	t.Helper()
+	file := filepath.Join(project, ".nod", "settings.json")
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, []byte(settings), 0o644))
+	when := time.Unix(int64(1_000_000+at), 0)
+	require.NoError(t, os.Chtimes(file, when, when))
+}
+
+// What a project says about itself is read by the engine, tightens, and never
+// loosens.
+func TestProjectFilesTighten(t *testing.T) {
+	t.Parallel()
+	project := t.TempDir()
+	sub := filepath.Join(project, "a", "b")
+	require.NoError(t, os.MkdirAll(sub, 0o755))
+	base, err := policy.New(schemas.Permissions{})
+	require.NoError(t, err)
+	var files engine.ProjectFiles
+	effect := func(dir, command string) policy.Effect {
+		p, err := files.Tighten(base, dir)
+		require.NoError(t, err)
+		return p.Check(policy.Call{ToolName: "Bash", Input: []byte(`{"command":"` + command + `"}`), Cwd: dir, Project: dir}).Effect
+	}
+	require.Equal(t, policy.Allow, effect(project, "git log"))
+
+	writeRules(t, project, `{"permissions":{"deny":["Bash(git log:*)"],"ask":["Bash(ls:*)"],"allow":["Bash(rm:*)"],"preset":"project"}}`, 1)
+	for _, dir := range []string{project, sub} { // wherever in the project the agent stands
+		for command, want := range map[string]policy.Effect{"git log": policy.Deny, "ls": policy.Ask, "cat x": policy.Allow, "rm x": policy.Ask} {
+			require.Equal(t, want, effect(dir, command), "%s in %s", command, dir)
+		}
+	}
+	require.Equal(t, policy.Allow, effect(t.TempDir(), "git log"), "another project")
+
+	writeRules(t, project, `{"permissions":{"ask":["Bash(cat:*)"]}}`, 2)
+	require.Equal(t, policy.Allow, effect(sub, "git log"), "the file has changed")
+	require.Equal(t, policy.Ask, effect(sub, "cat x"))
+
+	for i, bad := range []string{`{`, ``, `{"permissions":{"deny":["("]}}`, `{"permisions":{}}`, strings.Repeat(" ", 65<<10) + `{}`} {
+		writeRules(t, project, bad, 3+i)
+		_, err := files.Tighten(base, sub)
+		require.ErrorContains(t, err, "the project's rules", "%.20q", bad)
+		require.ErrorContains(t, err, filepath.Join(project, ".nod"))
+	}
+	require.NoError(t, os.Remove(filepath.Join(project, ".nod", "settings.json")))
+	require.NoError(t, os.Mkdir(filepath.Join(project, ".nod", "settings.json"), 0o755))
+	_, err = files.Tighten(base, sub)
+	require.Error(t, err, "a directory is no file of rules")
+	require.NoError(t, os.Remove(filepath.Join(project, ".nod", "settings.json")))
+	require.Equal(t, policy.Allow, effect(sub, "git log"))
+	p, err := files.Tighten(base, "relative")
+	require.NoError(t, err)
+	require.Same(t, base, p)
+}
+
+// A whole engine goes by them, asks for everything where they cannot be told,
+// and takes another machine's paths for none of its own.
+func TestEngineReadsProjectsOfItsOwnHost(t *testing.T) {
+	t.Parallel()
+	home, project := t.TempDir(), t.TempDir()
+	env := start(t, func(s *setup) {
+		s.engine = engine.Options{Host: "here", Home: home, Own: []string{filepath.Join(home, "keep")}, Projects: &engine.ProjectFiles{}}
+	})
+	ada := env.Agent("ada")
+	id := 0
+	ask := func(host, command string) schemas.Request {
+		id++
+		r := call("Bash", "S", "p"+string(rune('a'+id)))
+		r.ActionType, r.ActionDetails = schemas.ActionCommand, []byte(`{"command":"`+command+`","cwd":"`+project+`"}`)
+		r.Host, r.Project = host, project
+		return r
+	}
+	env.Equal(schemas.Allowed, ada.Gets(ask("here", "ls")).Outcome)
+	env.Equal(schemas.Denied, ada.Gets(ask("here", "rm -rf ~/keep")).Outcome, "the engine knows where ~ is, and what is nod's own")
+	ada.Asks(ask("there", "rm -rf ~/keep"))
+
+	writeRules(t, project, `{"permissions":{"deny":["Bash(ls:*)"]}}`, 1)
+	env.Equal(schemas.Denied, ada.Gets(ask("here", "ls")).Outcome)
+	env.Equal(schemas.Denied, ada.Gets(ask("", "ls")).Outcome)
+	env.Equal(schemas.Allowed, ada.Gets(ask("there", "ls")).Outcome)
+
+	writeRules(t, project, `{"permissions":{"deny":["("]}}`, 2)
+	r := ask("here", "ls")
+	ada.Asks(r)
+	env.Contains(strings.Join(env.stored(schemas.Key("S", r.PendingID)).Record.Reasons, " "), "the project's rules")
+}

@@ -1,0 +1,232 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	botToken = "777:AAsecretsecretsecretsecretsecretsec"
+	annOnTG  = 4711
+)
+
+// phone is a machine whose only approver is Ann, on a Telegram that is ours.
+type phone struct {
+	*machine
+	*telegramtest.Server
+}
+
+// newPhone makes one whose settings say where the token is.
+func newPhone(t *testing.T, where string) *phone {
+	p := &phone{newMachine(t), telegramtest.New(botToken)}
+	p.Start(annOnTG)
+	t.Cleanup(func() {
+		if p.up != nil {
+			p.kill()
+		}
+		p.Close()
+		require.Empty(t, p.Rejected())
+	})
+	p.write("token", botToken+"\n")
+	settings := fmt.Sprintf(`{
+		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
+		"connectors": {"telegram": {"base_url": %q, %s}}
+	}`, annOnTG, p.URL(), strings.ReplaceAll(where, "DIR", p.dir))
+	p.write("settings.json", settings)
+	return p
+}
+
+func (p *phone) write(name, text string) {
+	require.NoError(p.t, os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600))
+}
+
+// waiting is a nod ask that waits for its decision.
+type waiting struct {
+	*exec.Cmd
+	out, errs bytes.Buffer
+}
+
+func (p *phone) asks(id string) *waiting {
+	w := &waiting{Cmd: p.command(ask("phone", id)...)}
+	w.Stdout, w.Stderr = &w.out, &w.errs
+	require.NoError(p.t, w.Start())
+	p.t.Cleanup(func() { _ = w.Process.Kill() }) // it may have ended
+	return w
+}
+
+// hears waits for the decision.
+func (p *phone) hears(w *waiting) schemas.Decision {
+	_ = w.Wait() // its exit code is the outcome
+	var d schemas.Decision
+	require.NoError(p.t, json.Unmarshal(w.out.Bytes(), &d), w.errs.String())
+	return d
+}
+
+// question waits until Ann sees a question with buttons.
+func (p *phone) question(id string) telegramtest.Message {
+	var found telegramtest.Message
+	require.Eventually(p.t, func() bool {
+		for _, m := range p.Chat(annOnTG) {
+			if strings.Contains(m.Text, id) && len(m.Buttons) > 0 {
+				found = m
+				return true
+			}
+		}
+		return false
+	}, 30*time.Second, 10*time.Millisecond)
+	return found
+}
+
+// shown returns what waits until a worker has noted where it showed a question:
+// a worker that is killed before that shows it again.
+func (p *phone) shown(id string) (wait func()) {
+	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
+	p.t.Cleanup(cancel)
+	conn, err := bus.Join(ctx, bus.Place{DataDir: p.dir}, roles.AgentID("local"), quiet())
+	require.NoError(p.t, err)
+	noted := make(chan struct{}, 10)
+	_, err = conn.Subscribe(schemas.NoticeSubject("local", "phone"), func(m bus.Message) {
+		var n schemas.Notice
+		if schemas.Decode(m.Data, &n) == nil && n.PendingID == id && n.Kind == "shown" {
+			noted <- struct{}{}
+		}
+	})
+	require.NoError(p.t, err)
+	require.NoError(p.t, conn.Flush(ctx))
+	return func() {
+		defer conn.Close()
+		select {
+		case <-noted:
+		case <-ctx.Done():
+			require.NoError(p.t, ctx.Err(), "nobody noted that %s is shown", id)
+		}
+	}
+}
+
+func (p *phone) press(m telegramtest.Message, label string) {
+	for _, b := range m.Buttons {
+		if strings.Contains(b.Text, label) {
+			p.Press(annOnTG, annOnTG, m.ID, b.Data, false)
+			return
+		}
+	}
+	require.Fail(p.t, "no such button", "%s among %v", label, m.Buttons)
+}
+
+// settled waits until the one message about a question shows an outcome.
+func (p *phone) settled(id, outcome string) {
+	require.Eventually(p.t, func() bool {
+		n, ended := 0, false
+		for _, m := range p.Chat(annOnTG) {
+			if strings.Contains(m.Text, "Request: "+id) {
+				n++
+				ended = strings.Contains(m.Text, outcome) && len(m.Buttons) == 0
+			}
+		}
+		require.Equal(p.t, 1, n, "it was shown once")
+		return ended
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// A tap on the phone lets the agent go on; another stops it, and the question
+// then shows what happened.
+func TestATapOnThePhoneDecides(t *testing.T) {
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.start()
+	allowed, denied := p.asks("tap-allow"), p.asks("tap-deny")
+	p.press(p.question("tap-allow"), "Allow once")
+	d := p.hears(allowed)
+	require.Equal(t, schemas.Allowed, d.Outcome)
+	require.Equal(t, schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "telegram"}, d.By)
+	require.Zero(t, allowed.ProcessState.ExitCode())
+	p.settled("tap-allow", "✅ Allowed once · Ann")
+
+	p.press(p.question("tap-deny"), "Deny, say why")
+	var form int64
+	require.Eventually(t, func() bool {
+		all := p.Chat(annOnTG)
+		form = all[len(all)-1].ID
+		return strings.HasPrefix(all[len(all)-1].Text, "Reply to this message")
+	}, 30*time.Second, 10*time.Millisecond)
+	p.Write(annOnTG, "yes, but use make clean", form)
+	d = p.hears(denied)
+	require.Equal(t, schemas.Denied, d.Outcome)
+	require.Equal(t, "yes, but use make clean", d.Message)
+	require.Equal(t, 3, denied.ProcessState.ExitCode())
+}
+
+// An answer given while all of nod was killed arrives when it is back, and the
+// question is shown once.
+func TestATapWhileNodWasAwayArrives(t *testing.T) {
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.start()
+	noted := p.shown("tap-away")
+	agent := p.asks("tap-away")
+	m := p.question("tap-away")
+	noted()
+	p.kill()
+	p.press(m, "Allow once")
+	p.start()
+	require.Equal(t, schemas.Allowed, p.hears(agent).Outcome)
+	p.settled("tap-away", "✅ Allowed once · Ann")
+}
+
+// A connector of its own is killed between question and answer, and another
+// brings the answer; nod up, which has no token, runs without.
+func TestATapAfterItsWorkerWasKilledArrives(t *testing.T) {
+	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
+	p.start()
+	_, errs, code := p.run(append(ask("phone", "tap-nobody"), "--async")...)
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "no connector that reaches an approver is running")
+
+	stop := p.worker()
+	noted := p.shown("tap-worker")
+	agent := p.asks("tap-worker")
+	m := p.question("tap-worker")
+	noted()
+	stop()
+	p.press(m, "Deny")
+	p.worker()
+	require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
+	p.settled("tap-worker", "⛔ Denied · Ann")
+}
+
+// worker runs the connector as a process of its own; stop kills it.
+func (p *phone) worker() (stop func()) {
+	c := p.command("connector", "telegram")
+	c.Env = append(c.Env, "NOD_TEST_BOT="+botToken)
+	out, err := c.StdoutPipe()
+	require.NoError(p.t, err)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	require.NoError(p.t, c.Start())
+	stop = func() {
+		_ = c.Process.Kill() // it may have ended
+		_ = c.Wait()
+		require.NotContains(p.t, errs.String(), "secretsecret")
+	}
+	p.t.Cleanup(stop)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(p.t, err, "the connector said: %s", &errs)
+	require.Contains(p.t, line, "the connector telegram is up")
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return stop
+}

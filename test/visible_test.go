@@ -1,0 +1,39 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// A carrier sees what was routed to it, and each of its people what was routed
+// to them; unknown and foreign are the same to it.
+func TestACarrierSeesWhatWasRoutedToIt(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	foreign := env.Agent("ada").Asks(deploy("S", "before"))
+	env.apply(`{"approvers": {"people": [
+		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]},
+		{"name": "Bob", "identities": [{"connector": "tg", "user_id": "4712"}]}
+	]}}`)
+	own := env.Agent("ada").Asks(deploy("S", "after"))
+	for recipient, want := range map[string][]string{"": {"after"}, "4712": {"after"}, "4711": nil} {
+		prompts, err := env.person("tg", "4712").Pending(env.ctx, schemas.Query{Recipient: recipient})
+		env.NoError(err)
+		var ids []string
+		for _, p := range prompts {
+			ids = append(ids, p.PendingID)
+		}
+		env.Equal(want, ids, "for %q", recipient)
+	}
+	_, _, err := env.person("tg", "4712").Show(env.ctx, "S", own.Receipt.PendingID)
+	env.NoError(err)
+	_, _, err = env.person("tg", "4712").Show(env.ctx, "S", foreign.Receipt.PendingID)
+	of := env.refusal(err, schemas.CodeNotFound)
+	_, _, err = env.person("tg", "4712").Show(env.ctx, "S", "nothing")
+	env.refusal(err, schemas.CodeNotFound)
+	env.NotContains(of.Message, "Deploy")
+	all, err := env.Ann().Pending(env.ctx, schemas.Query{})
+	env.NoError(err)
+	env.Len(all, 2)
+}
