@@ -281,6 +281,21 @@ func (e *Engine) await(ctx context.Context, c *bus.Call) error {
 	}
 	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
 	each(len(q.Requests), func(i int) { reply.Results[i] = e.stands(ctx, c.Tokens[0], q.Requests[i]) })
+	// What one message cannot carry is told as it was the first time.
+	size := 0
+	for i := range reply.Results {
+		d := reply.Results[i].Decision
+		if d == nil {
+			continue
+		}
+		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // the rest of 500 fits the other half
+			continue
+		}
+		reply.Results[i].Decision = nil
+		if err := e.Edge.Publish(schemas.DecisionSubject(c.Tokens[0], d.SessionID, d.PendingID), d); err != nil {
+			return err
+		}
+	}
 	c.Reply(reply)
 	return nil
 }

@@ -156,7 +156,7 @@ func (e *Engine) asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
 // each calls f for 0 to n-1, a few at a time, and waits for all.
 func each(n int, f func(int)) {
 	var wg sync.WaitGroup
-	room := make(chan struct{}, 32)
+	room := make(chan struct{}, readAtOnce)
 	for i := range n {
 		room <- struct{}{}
 		wg.Go(func() {
