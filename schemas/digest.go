@@ -55,16 +55,31 @@ func Digest(r *Request) (string, error) {
 	for i, o := range r.Options {
 		options[i] = askedOption{o.Kind, o.Name, o.OptionID}
 	}
-	form, err := Encode(asked{
+	sum, err := sumOf(asked{
 		SessionID: r.SessionID, PendingID: r.PendingID, Kind: r.Kind, Title: r.Title, ToolName: r.ToolName,
 		ActionType: r.ActionType, ActionDetails: details, Permissions: r.Permissions, Options: options, Reason: r.Reason,
 	})
 	if err != nil {
 		return "", fmt.Errorf("digest of request %s: %w", r.Key(), err)
 	}
+	return sum, nil
+}
+
+// Sameness is the digest of what r would do, whoever asks under whichever id and
+// for whatever reason: two tool calls of one session with the same one are
+// identical.
+func Sameness(r *Request) (string, error) {
+	return Digest(&Request{Kind: r.Kind, ToolName: r.ToolName, ActionDetails: r.ActionDetails, Permissions: r.Permissions})
+}
+
+func sumOf(a asked) (string, error) {
+	form, err := Encode(a)
+	if err != nil {
+		return "", err
+	}
 	if !canonical(form) {
 		if form, err = jcs.Transform(form); err != nil {
-			return "", fmt.Errorf("digest of request %s: %w", r.Key(), err)
+			return "", err
 		}
 	}
 	sum := sha256.Sum256(form)

@@ -106,6 +106,7 @@ func TestDigestCoversWhatIsAskedAndNothingElse(t *testing.T) {
 		"session_label":   {func(r *Request) { r.SessionLabel = "other" }, false},
 		"timeout_seconds": {func(r *Request) { r.TimeoutSeconds = 5 }, false},
 		"created_at":      {func(r *Request) { r.CreatedAt = time.Now() }, false},
+		"host_asks":       {func(r *Request) { r.HostAsks = true }, false},
 		"rejoin":          {func(r *Request) { r.Rejoin = true }, false},
 		"revision":        {func(r *Request) { r.Revision = 9 }, false},
 	}

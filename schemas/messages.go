@@ -60,6 +60,8 @@ func Messages() []Message {
 		{TypeDecision, DecisionSubject(agent, session, id), "engine", "agent", HowPublish, "the one outcome", fresh[Decision]},
 		{TypeWithdraw, withdraw, "agent", "engine", HowRequest, "nobody waits for this any more", fresh[Withdraw]},
 		{TypeDecision, withdraw, "engine", "agent", HowReply, "withdrawn, or the decision that came first", fresh[Decision]},
+		{TypePassed, PassedSubject(agent), "agent", "engine", HowRequest, "the host went on without some answers", fresh[Passed]},
+		{TypePassedReply, PassedSubject(agent), "engine", "agent", HowReply, "what was withdrawn", fresh[PassedReply]},
 		{TypeAwait, await, "agent", "engine", HowRequest, "how do these stand?", fresh[Await]},
 		{TypeAwaitReply, await, "engine", "agent", HowReply, "their decisions, as far as there are any", fresh[AwaitReply]},
 		{TypeNotice, NoticeSubject(agent, session), "engine", "agent", HowPublish, "something that decides nothing", fresh[Notice]},

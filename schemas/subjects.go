@@ -34,6 +34,8 @@ const (
 	TypeShare          = "nod.v1.share"
 	TypeGate           = "nod.v1.gate"
 	TypeGateReply      = "nod.v1.gate_reply"
+	TypePassed         = "nod.v1.passed"
+	TypePassedReply    = "nod.v1.passed_reply"
 )
 
 const prefix = "nod.v1."
@@ -69,6 +71,9 @@ func GrantSubject(agent string) string { return subject("grant", agent) }
 
 // GateSubject is where an agent asks for a scheduled task.
 func GateSubject(agent string) string { return subject("gate", agent) }
+
+// PassedSubject is where an agent says that its host has gone on.
+func PassedSubject(agent string) string { return subject("passed", agent) }
 
 // PromptSubject is where a carrier takes a prompt from.
 func PromptSubject(connector, session, id string) string {

@@ -84,7 +84,7 @@ func (o *Owner) Grants(ctx context.Context, session string) ([]schemas.Grant, er
 // Revoke ends a grant: what is asked afterwards is judged without it.
 func (o *Owner) Revoke(ctx context.Context, g *schemas.Grant) error {
 	r := schemas.Revoke{Type: schemas.TypeRevoke, GrantID: g.GrantID, Agent: g.Agent}
-	if g.Scope == schemas.ScopeSession {
+	if g.Scope != schemas.ScopeAgent {
 		r.SessionID = g.SessionID
 	}
 	var ended schemas.Grants

@@ -92,7 +92,7 @@ type keeper struct {
 
 // keeperOf is empty until it is read.
 func keeperOf(scope schemas.Scope, session, agent string, now time.Time) keeper {
-	if scope == schemas.ScopeSession {
+	if scope != schemas.ScopeAgent {
 		s := &schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, CreatedAt: now, ActiveAt: now}
 		return keeper{sessionKey(session), sessionKept, s, &s.Grants}
 	}

@@ -148,7 +148,7 @@ func (e *Engine) asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Takes: e.takes(rec.Risk),
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Detached: rec.Detached, Takes: e.takes(rec.Risk),
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 }

@@ -52,7 +52,7 @@ func rights(id ID) Permissions {
 // The verbs of each asking party: "nod.v1.<verb>.<name>…". What follows the
 // name is as many tokens as the verb takes.
 var (
-	agentVerbs  = []string{"request.%.*.*", "withdraw.%.*.*", "await.%", "grant.%", "gate.%", "session.%"}
+	agentVerbs  = []string{"request.%.*.*", "withdraw.%.*.*", "await.%", "grant.%", "gate.%", "passed.%", "session.%"}
 	inboxVerbs  = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*"}
 	workerVerbs = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "shown.%", "delivery.%"}
 	ownerVerbs  = []string{"manage.%.*", "query.%.*"}
@@ -113,7 +113,7 @@ func discovery(service string) []string {
 func engine() Permissions {
 	heard := discovery("nod-engine")
 	for _, verb := range []string{
-		"request", "withdraw", "await", "grant", "gate", "session", "answer", "presence",
+		"request", "withdraw", "await", "grant", "gate", "passed", "session", "answer", "presence",
 		"register", "shown", "delivery", "query", "manage",
 	} {
 		heard = append(heard, "nod.v1."+verb+".>")

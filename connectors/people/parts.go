@@ -55,7 +55,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 		return append(parts, Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p.Request.CreatedAt)}})
 	}
 	return append(parts,
-		Part{Label: "Expires", Lines: expiry(p, now)},
+		Part{Label: "Expires", Lines: append(expiry(p, now), waiting(p)...)},
 		Part{Label: "Answers", Lines: slices.Concat(answers(p.Request.Options), remember(p), takes(p))})
 }
 
@@ -80,7 +80,7 @@ func Brief(p *schemas.Prompt, now time.Time) []Part {
 			Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p.Request.CreatedAt)}})
 	}
 	return append(parts,
-		Part{Label: "Expires", Lines: expiry(p, now)},
+		Part{Label: "Expires", Lines: append(expiry(p, now), waiting(p)...)},
 		Part{Label: "In full", Lines: lines("it does not fit here, so it cannot be allowed here", read)})
 }
 
@@ -165,6 +165,17 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 		return []string{at + ", in " + schemas.Roughly(left), then}
 	}
 	return []string{at + ", which has passed", then}
+}
+
+// waiting says where an answer may find nobody who waits for it.
+func waiting(p *schemas.Prompt) []string {
+	switch {
+	case p.Detached:
+		return []string{"nobody is waiting: used if the agent asks again"}
+	case p.Request.HostAsks:
+		return []string{"may have been answered at the terminal"}
+	}
+	return nil
 }
 
 // KindWords is what an option of this kind does, in nod's words: "allow
