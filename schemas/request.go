@@ -166,9 +166,12 @@ type Withdraw struct {
 type Passed struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	// TaskID and ToolName with its ActionDetails narrow it: to the requests of one
-	// task, and to the one oldest request about that very call.
-	TaskID        string          `json:"task_id,omitempty"`
+	// TaskID is the task that went on, empty for the session's own; WholeSession is
+	// all of them.
+	TaskID       string `json:"task_id,omitempty"`
+	WholeSession bool   `json:"whole_session,omitempty"`
+	// ToolName with its ActionDetails narrow it to the one oldest request about that
+	// call, in whichever directory.
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
 	Reason        string          `json:"reason"`

@@ -145,7 +145,7 @@ func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 	env.Equal([]string{"one"}, gone, "one call ran: the older one")
 	env.Equal("answered at the terminal", one.Ends(schemas.Withdrawn).Message)
 
-	gone, err = env.Agent("ben").asker.Passed(env.ctx, schemas.Passed{SessionID: "S", Reason: "not mine"})
+	gone, err = env.Agent("ben").asker.Passed(env.ctx, schemas.Passed{SessionID: "S", WholeSession: true, Reason: "not mine"})
 	env.NoError(err)
 	env.Empty(gone)
 
@@ -154,7 +154,7 @@ func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 	env.Equal([]string{"sub"}, gone)
 	sub.Ends(schemas.Withdrawn)
 
-	gone, err = ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", Reason: "over"})
+	gone, err = ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", WholeSession: true, Reason: "over"})
 	env.NoError(err)
 	env.ElementsMatch([]string{"two", "b"}, gone)
 	two.Ends(schemas.Withdrawn)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -207,8 +208,7 @@ func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
 	same := ""
 	if p.ToolName != "" {
 		var err error
-		same, err = schemas.Sameness(&schemas.Request{Kind: schemas.KindToolCall, ToolName: p.ToolName, ActionDetails: p.ActionDetails})
-		if err != nil {
+		if same, err = anywhere(&schemas.Request{Kind: schemas.KindToolCall, ToolName: p.ToolName, ActionDetails: p.ActionDetails}); err != nil {
 			return schemas.Errorf(schemas.CodeValidation, "action_details: %v", err)
 		}
 	}
@@ -253,14 +253,14 @@ func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, sa
 		if err != nil {
 			return nil, err
 		}
-		if !r.HostAsks || p.TaskID != "" && r.TaskID != p.TaskID {
+		if !r.HostAsks || !p.WholeSession && r.TaskID != p.TaskID {
 			continue
 		}
 		if same == "" {
 			gone = append(gone, entry)
 			continue
 		}
-		its, err := schemas.Sameness(&r)
+		its, err := anywhere(&r)
 		if err != nil {
 			return nil, err
 		}
@@ -269,4 +269,21 @@ func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, sa
 		}
 	}
 	return gone, nil
+}
+
+// anywhere is the Sameness of a call in whichever directory: one that has run
+// may have changed it.
+func anywhere(r *schemas.Request) (string, error) {
+	var details map[string]json.RawMessage
+	if len(r.ActionDetails) > 0 {
+		if err := json.Unmarshal(r.ActionDetails, &details); err != nil {
+			return "", err
+		}
+	}
+	delete(details, "cwd")
+	without, err := schemas.Encode(details)
+	if err != nil {
+		return "", err
+	}
+	return schemas.Sameness(&schemas.Request{Kind: r.Kind, ToolName: r.ToolName, ActionDetails: without})
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -57,6 +58,7 @@ type cli struct {
 	Grant    grantCmd    `cmd:"" group:"agents" help:"Share what a session holds with another of the same agent."`
 	Gate     gateCmd     `cmd:"" group:"agents" help:"Check what a scheduled task needs."`
 	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
+	Resume   resumeCmd   `cmd:"" group:"agents" help:"Go on with a Claude Code session once what it asked is decided."`
 	Exec     execCmd     `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
 	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`
 	Policy   policyCmd   `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
@@ -112,7 +114,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if err != nil {
 		code := fail(stderr, fmt.Errorf("%w: see nod --help", err))
-		if args[0] == "hook" { // its host would run the tool
+		if slices.Contains(args, "hook") { // its host would run the tool
 			code = hook.Refuse(stdout)
 		}
 		return code
