@@ -6,6 +6,7 @@ package connector
 import (
 	"context"
 	"sort"
+	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/people"
@@ -76,6 +77,27 @@ func (d *Desk) Settings(ctx context.Context) (schemas.SettingsState, error) {
 	var state schemas.SettingsState
 	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QuerySettings), schemas.Query{Type: schemas.TypeQuery}, &state)
 	return state, err
+}
+
+// Approver is whom an identity on the connector belongs to. Where that is
+// nobody, the error is FORBIDDEN and says what to do.
+func (d *Desk) Approver(ctx context.Context, userID string) (schemas.Approver, error) {
+	state, err := d.Settings(ctx)
+	if err != nil {
+		return schemas.Approver{}, err
+	}
+	a, ok := state.Settings.Approver(d.connector, userID)
+	if !ok {
+		return a, schemas.Errorf(schemas.CodeForbidden, "%q on %s is not an approver: add the identity under approvers.people in settings.json and run `nod settings apply`", userID, d.connector)
+	}
+	return a, nil
+}
+
+// Now is the broker's time.
+func (d *Desk) Now(ctx context.Context) (time.Time, error) {
+	var page schemas.Page
+	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryPending), schemas.Query{Type: schemas.TypeQuery, Limit: 1}, &page)
+	return page.Now, err
 }
 
 // Hold says that a client is there, or wants the lock; see people.Desk.

@@ -1,0 +1,146 @@
+package web_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/web"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Ann and Bob may answer on the web and at the terminal; Eve may not.
+const everybody = `{"approvers": {"people": [
+	{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}, {"connector": "terminal", "user_id": "ann"}]},
+	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}
+]}}`
+
+// rig is a whole nod with its web inbox, in this process.
+type rig struct {
+	*require.Assertions
+	t     *testing.T
+	ctx   context.Context
+	dir   string
+	nod   *embed.Nod
+	asker *bus.Asker
+	conns []*bus.Conn
+}
+
+func start(t *testing.T) *rig {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	r := &rig{Assertions: require.New(t), t: t, ctx: ctx, dir: t.TempDir()}
+	t.Cleanup(func() { r.down(); cancel() })
+	r.up("127.0.0.1:0")
+	return r
+}
+
+func (r *rig) up(addr string) {
+	r.t.Helper()
+	var err error
+	r.nod, err = embed.Start(r.ctx, embed.Options{
+		DataDir: r.dir, SyncInterval: time.Second, Settings: []byte(everybody), Web: &web.Listen{Addr: addr}, Log: quiet(),
+	})
+	r.NoError(err)
+	r.asker = bus.NewAsker(r.connect(roles.AgentID("local")), "local")
+}
+
+func (r *rig) connect(id roles.ID) *bus.Conn {
+	r.t.Helper()
+	conn, err := r.nod.Connect(r.ctx, id)
+	r.NoError(err)
+	r.conns = append(r.conns, conn)
+	return conn
+}
+
+// down ends everything; what is stored stays.
+func (r *rig) down() {
+	if r.nod == nil {
+		return
+	}
+	r.asker.Close()
+	for _, c := range r.conns {
+		c.Close()
+	}
+	r.NoError(r.nod.Stop(context.Background()))
+	r.nod, r.conns = nil, nil
+}
+
+// quiet hides what the tests provoke. NOD_TEST_LOG=1 shows it.
+func quiet() *slog.Logger {
+	if os.Getenv("NOD_TEST_LOG") != "" {
+		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// asks has an agent ask for what no rule settles.
+func (r *rig) asks(session, id, input string) *bus.Asked {
+	r.t.Helper()
+	asked, err := r.asker.Submit(r.ctx, schemas.Request{
+		SessionID: session, PendingID: id, Kind: schemas.KindToolCall, Title: "Use Deploy", ToolName: "Deploy",
+		ActionType: schemas.ActionOther, ActionDetails: []byte(input), Options: schemas.DefaultOptions(),
+	})
+	r.NoError(err)
+	r.NotZero(asked.Receipt.Revision, "%s was decided at once", asked.Key)
+	return asked
+}
+
+// token is a fresh login link's pass.
+func (r *rig) token(user string) string {
+	r.t.Helper()
+	_, token, ok := strings.Cut(r.nod.Web().Link(user), "/#login=")
+	r.True(ok)
+	return token
+}
+
+// answer is what the inbox said to a plain request.
+type answer struct {
+	status  int
+	body    string
+	header  http.Header
+	cookies []*http.Cookie
+}
+
+// does sends a plain request; change may spoil it.
+func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.ctx, method, r.nod.Web().URL()+path, strings.NewReader(body))
+	r.NoError(err)
+	for _, c := range change {
+		c(req)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	r.NoError(err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	r.NoError(err)
+	return answer{resp.StatusCode, string(data), resp.Header, resp.Cookies()}
+}
+
+// login opens a link and returns the session's cookie.
+func (r *rig) login(user string) *http.Cookie {
+	r.t.Helper()
+	got := r.does("POST", "/login", `{"token":"`+r.token(user)+`"}`)
+	r.Equal(http.StatusNoContent, got.status, got.body)
+	r.Len(got.cookies, 1)
+	return got.cookies[0]
+}
+
+func with(c *http.Cookie) func(*http.Request) {
+	return func(r *http.Request) { r.AddCookie(c) }
+}
+
+func header(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
