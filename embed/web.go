@@ -15,6 +15,7 @@ import (
 // Web is a running web inbox.
 type Web struct {
 	*web.Server
+	viewer *connector.Viewer
 }
 
 // OpenWeb opens the web inbox on a connection with its key. The settings in
@@ -32,7 +33,16 @@ func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, dataDir st
 	if err != nil {
 		return nil, err
 	}
-	return &Web{server}, nil
+	viewer, err := connector.View(ctx, sys, conn, web.Name, log, server.Show)
+	if err != nil {
+		return nil, errors.Join(err, server.Stop(ctx))
+	}
+	return &Web{server, viewer}, nil
+}
+
+// Stop ends the inbox.
+func (w *Web) Stop(ctx context.Context) error {
+	return errors.Join(w.Server.Stop(ctx), w.viewer.Stop(ctx))
 }
 
 // openWeb opens the inbox in this process. On servers whose key for it is not

@@ -33,6 +33,7 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /whoami", s.whoami)
+	mux.HandleFunc("GET /ws", s.gateway)
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.logout)
 	return s.guard(mux)

@@ -88,31 +88,30 @@ func (s *Server) logout(w http.ResponseWriter, _ *http.Request) {
 }
 
 // who is the approver whose session a request has; otherwise it was refused.
-func (s *Server) who(w http.ResponseWriter, r *http.Request) (user, name string, ok bool) {
+func (s *Server) who(w http.ResponseWriter, r *http.Request) (p pass, name string, ok bool) {
 	c, err := r.Cookie(s.cookieName())
-	var p pass
 	if err == nil {
 		p, ok = s.seals.open(forSession, c.Value, time.Now())
 	}
 	if !ok {
 		refuse(w, http.StatusUnauthorized, schemas.Errorf(schemas.CodeUnauthorized, "you are not logged in: open the link that nod login prints"))
-		return "", "", false
+		return pass{}, "", false
 	}
 	a, err := s.opts.Registry.Approver(r.Context(), p.User)
 	if err != nil {
 		refuseErr(w, err)
-		return "", "", false
+		return pass{}, "", false
 	}
-	return p.User, a.Name, true
+	return p, a.Name, true
 }
 
 func (s *Server) whoami(w http.ResponseWriter, r *http.Request) {
-	user, name, ok := s.who(w, r)
+	p, name, ok := s.who(w, r)
 	if !ok {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{"user_id": user, "name": name}) // a reader that is gone needs none
+	_ = json.NewEncoder(w).Encode(map[string]string{"user_id": p.User, "name": name}) // a reader that is gone needs none
 }
 
 // refuse answers with nod's one form of error.

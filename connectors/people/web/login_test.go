@@ -35,7 +35,7 @@ func TestALinkLogsInOnce(t *testing.T) {
 func TestASessionOutlivesARestartAndALinkDoesNot(t *testing.T) {
 	r := start(t)
 	session, link := r.login("ann"), r.token("ann")
-	_, port, err := net.SplitHostPort(strings.TrimPrefix(r.nod.Web().URL(), "http://"))
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(r.web.URL(), "http://"))
 	r.NoError(err)
 	r.down()
 	r.up("127.0.0.1:" + port)
@@ -84,7 +84,7 @@ func TestOtherSitesAndHostsAreTurnedAway(t *testing.T) {
 		"another port":      {host("127.0.0.1:1"), http.StatusMisdirectedRequest},
 		"another origin":    {header("Origin", "https://evil.example"), http.StatusForbidden},
 		"no origin's":       {header("Origin", "null"), http.StatusForbidden},
-		"its own origin":    {header("Origin", r.nod.Web().URL()), http.StatusNoContent},
+		"its own origin":    {header("Origin", r.web.URL()), http.StatusNoContent},
 		"from another site": {header("Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
 		"from itself":       {header("Sec-Fetch-Site", "same-origin"), http.StatusNoContent},
 	} {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people/web"
@@ -32,6 +34,7 @@ type rig struct {
 	ctx   context.Context
 	dir   string
 	nod   *embed.Nod
+	web   *embed.Web // the inbox that people use
 	asker *bus.Asker
 	conns []*bus.Conn
 }
@@ -52,6 +55,7 @@ func (r *rig) up(addr string) {
 		DataDir: r.dir, SyncInterval: time.Second, Settings: []byte(everybody), Web: &web.Listen{Addr: addr}, Log: quiet(),
 	})
 	r.NoError(err)
+	r.web = r.nod.Web()
 	r.asker = bus.NewAsker(r.connect(roles.AgentID("local")), "local")
 }
 
@@ -96,10 +100,37 @@ func (r *rig) asks(session, id, input string) *bus.Asked {
 	return asked
 }
 
+// another is the same nod, seen through an inbox of its own.
+func (r *rig) another() *rig {
+	r.t.Helper()
+	system := actors.NewSystem(quiet())
+	w, err := embed.OpenWeb(r.ctx, system, r.connect(roles.ConnectorID(web.Name)), r.t.TempDir(), web.Listen{Addr: "127.0.0.1:0"}, quiet())
+	r.NoError(err)
+	r.t.Cleanup(func() {
+		r.NoError(w.Stop(context.Background()))
+		system.Stop()
+	})
+	other := *r
+	other.web = w
+	return &other
+}
+
+// terminal has somebody answer at the terminal.
+func (r *rig) terminal(user, session, id, option string) {
+	r.t.Helper()
+	desk := connector.NewDesk(r.connect(roles.ConnectorID("terminal")), "terminal")
+	p, _, err := desk.Show(r.ctx, session, id)
+	r.NoError(err)
+	_, err = desk.Answer(r.ctx, schemas.Answer{
+		SessionID: session, PendingID: id, Digest: p.Digest, OptionID: option, From: schemas.From{UserID: user},
+	})
+	r.NoError(err)
+}
+
 // token is a fresh login link's pass.
 func (r *rig) token(user string) string {
 	r.t.Helper()
-	_, token, ok := strings.Cut(r.nod.Web().Link(user), "/#login=")
+	_, token, ok := strings.Cut(r.web.Link(user), "/#login=")
 	r.True(ok)
 	return token
 }
@@ -115,7 +146,7 @@ type answer struct {
 // does sends a plain request; change may spoil it.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.ctx, method, r.nod.Web().URL()+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(r.ctx, method, r.web.URL()+path, strings.NewReader(body))
 	r.NoError(err)
 	for _, c := range change {
 		c(req)

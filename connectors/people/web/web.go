@@ -44,12 +44,14 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// Server is a running inbox.
+// Server is a running inbox. It shows what Show is given.
 type Server struct {
 	opts   Options
 	addr   address
 	seals  seals
 	logins *logins
+	board  *board
+	clock  clock
 	rate   *rate.Limiter // of all plain requests
 	http   *http.Server
 	done   chan struct{}
@@ -70,7 +72,7 @@ func Open(o Options) (*Server, error) {
 		return nil, errors.Join(err, listener.Close())
 	}
 	s := &Server{
-		opts: o, addr: addr, seals: seals, logins: newLogins(),
+		opts: o, addr: addr, seals: seals, logins: newLogins(), board: newBoard(),
 		rate: rate.NewLimiter(requestsPerSecond, requestsAtOnce), done: make(chan struct{}),
 	}
 	s.http = &http.Server{
@@ -119,12 +121,13 @@ func Link(dataDir, userID string) (string, error) {
 	return seals.link(url, userID, time.Now()), nil
 }
 
-// Stop stops listening.
+// Stop tells every client that the inbox goes, and stops listening.
 func (s *Server) Stop(ctx context.Context) error {
+	s.board.close()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = fmt.Errorf("stop the web inbox: %w", errors.Join(err, s.http.Close()))
 	}
 	<-s.done
-	return err
+	return errors.Join(err, s.board.wait(ctx))
 }
