@@ -134,13 +134,8 @@ func (b *board) inOrder(session string) []string {
 			keys = append(keys, k)
 		}
 	}
-	slices.SortFunc(keys, func(x, y string) int { return cmp.Compare(b.cursor(x), b.cursor(y)) })
+	slices.SortFunc(keys, func(x, y string) int { return cmp.Compare(b.pending[x].place, b.pending[y].place) })
 	return keys
-}
-
-// cursor sorts as its request does among all.
-func (b *board) cursor(key string) string {
-	return fmt.Sprintf("%020d.%s", b.pending[key].CreatedAt.UnixNano(), key)
 }
 
 // list is a page of what is pending.
@@ -150,16 +145,15 @@ func (b *board) list(session, after string, limit int, now time.Time) listed {
 	page := listed{Permissions: []requested{}, ServerTime: now}
 	size, last := 0, ""
 	for _, k := range b.inOrder(session) {
-		at := b.cursor(k)
-		if at <= after {
+		q := *b.pending[k]
+		if q.place <= after {
 			continue
 		}
-		q := *b.pending[k]
 		if len(page.Permissions) == limit || size > pageBytes {
 			page.Next = last
 			break
 		}
-		q.ServerTime, last = now, at
+		q.ServerTime, last = now, q.place
 		size += len(q.ActionDetails)
 		page.Permissions = append(page.Permissions, q)
 	}

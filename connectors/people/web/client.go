@@ -25,7 +25,7 @@ const (
 	messagesEach   = 20                                  // a second
 	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // bytes
 	pageBytes      = 4 << 20                             // of payloads in one list
-	writeWithin    = 10 * time.Second
+	writeWithin    = 30 * time.Second
 	callWithin     = 15 * time.Second
 	checkEvery     = 15 * time.Second
 )

@@ -228,19 +228,15 @@ func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
 	slow.gets("inbox.subscribe", nil)
 	quick.gets("inbox.subscribe", nil)
 	const n = 500
-	input, err := json.Marshal(map[string]string{"text": strings.Repeat("x", 60<<10)})
-	r.NoError(err)
-	go func() {
-		for i := range n {
-			r.asks("S", fmt.Sprint("r", i), string(input))
-		}
-	}()
+	poured := r.pours(n, `{"text":"`+strings.Repeat("x", 20<<10)+`"}`)
 	told := map[string]bool{}
 	for len(told) < n {
 		m := quick.next()
 		r.False(told[m.Payload.PendingID], "twice")
 		told[m.Payload.PendingID] = true
 	}
+	poured()
+	var err error
 	for err == nil {
 		_, err = slow.reads()
 	}
@@ -272,11 +268,7 @@ func TestEachOnceUnderLoad(t *testing.T) {
 	all := r.opens("bob")
 	all.gets("inbox.subscribe", nil)
 	answers := r.opens("bob")
-	go func() {
-		for i := range n {
-			r.asks(fmt.Sprint("S", i%5), fmt.Sprint("r", i), `{}`)
-		}
-	}()
+	poured := r.pours(n, `{}`)
 	requested, resolved := map[string]bool{}, map[string]bool{}
 	for len(resolved) < n {
 		m := all.next()
@@ -294,6 +286,7 @@ func TestEachOnceUnderLoad(t *testing.T) {
 		}
 	}
 	r.Len(requested, n)
+	poured()
 	stop()
 	watchers.Wait()
 }

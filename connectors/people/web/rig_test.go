@@ -2,11 +2,13 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,13 +93,41 @@ func quiet() *slog.Logger {
 // asks has an agent ask for what no rule settles.
 func (r *rig) asks(session, id, input string) *bus.Asked {
 	r.t.Helper()
-	asked, err := r.asker.Submit(r.ctx, schemas.Request{
-		SessionID: session, PendingID: id, Kind: schemas.KindToolCall, Title: "Use Deploy", ToolName: "Deploy",
-		ActionType: schemas.ActionOther, ActionDetails: []byte(input), Options: schemas.DefaultOptions(),
-	})
+	asked, err := r.asker.Submit(r.ctx, deploy(session, id, input))
 	r.NoError(err)
 	r.NotZero(asked.Receipt.Revision, "%s was decided at once", asked.Key)
 	return asked
+}
+
+func deploy(session, id, input string) schemas.Request {
+	return schemas.Request{
+		SessionID: session, PendingID: id, Kind: schemas.KindToolCall, Title: "Use Deploy", ToolName: "Deploy",
+		ActionType: schemas.ActionOther, ActionDetails: []byte(input), Options: schemas.DefaultOptions(),
+	}
+}
+
+// pours has an agent ask for much at once, in five sessions; wait returns when
+// all is asked.
+func (r *rig) pours(n int, input string) (wait func()) {
+	const askers = 8
+	errs := make(chan error, n)
+	var all sync.WaitGroup
+	for first := range askers {
+		all.Go(func() {
+			for i := first; i < n; i += askers {
+				_, err := r.asker.Submit(r.ctx, deploy(fmt.Sprint("S", i%5), fmt.Sprint("r", i), input))
+				errs <- err
+			}
+		})
+	}
+	return func() {
+		r.t.Helper()
+		all.Wait()
+		close(errs)
+		for err := range errs {
+			r.NoError(err)
+		}
+	}
 }
 
 // another is the same nod, seen through an inbox of its own.

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -63,6 +64,8 @@ type requested struct {
 	ServerTime time.Time    `json:"server_time"` // when this was sent, on the clock of the deadline
 	Summary    string       `json:"summary"`
 	Parts      []part       `json:"parts"`
+
+	place string // sorts as the request does among all
 }
 
 // option is an answer on offer; label says in nod's words what it does.
@@ -89,6 +92,7 @@ func newRequested(p *schemas.Prompt, now time.Time) *requested {
 		Options: optionsOf(r), ActionType: r.ActionType, ActionDetails: r.ActionDetails, CreatedAt: r.CreatedAt,
 		Kind: r.Kind, ToolName: r.ToolName, Agent: p.Agent, Risk: p.Risk, Digest: p.Digest, Deadline: p.Deadline,
 		Summary: people.Summary(p, summaryWidth), Parts: []part{},
+		place: fmt.Sprintf("%020d.%s", r.CreatedAt.UnixNano(), p.Key()),
 	}
 	for _, pt := range people.Parts(p, now) {
 		q.Parts = append(q.Parts, part{pt.Label, pt.Field, pt.Quote, pt.Lines})
