@@ -21,8 +21,8 @@ const (
 	maxSessions    = 256
 	maxBehind      = 256 // messages that wait, beside what was pending when it subscribed
 	maxCalls       = 16  // requests to nod at once
-	messagesAtOnce = 100
-	messagesEach   = 20                                  // a second
+	messagesAtOnce = 200
+	messagesEach   = 100                                 // a second
 	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // bytes
 	pageBytes      = 4 << 20                             // of payloads in one list
 	writeWithin    = 30 * time.Second

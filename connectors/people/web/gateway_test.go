@@ -258,9 +258,11 @@ func TestEachOnceUnderLoad(t *testing.T) {
 	session := r.login("ann")
 	ctx, stop := context.WithCancel(r.ctx)
 	var watchers sync.WaitGroup
+	turns := make(chan struct{}, clients)
 	for i := range clients {
+		turns <- struct{}{}
 		watchers.Go(func() {
-			for ctx.Err() == nil {
+			for range turns {
 				r.watches(ctx, session, 10+13*i)
 			}
 		})
@@ -283,11 +285,16 @@ func TestEachOnceUnderLoad(t *testing.T) {
 			r.True(requested[id], "%s ended before it began", id)
 			r.False(resolved[id], "%s ended twice", id)
 			resolved[id] = true
+			select { // whoever has dropped comes again
+			case turns <- struct{}{}:
+			default:
+			}
 		}
 	}
 	r.Len(requested, n)
 	poured()
 	stop()
+	close(turns)
 	watchers.Wait()
 }
 

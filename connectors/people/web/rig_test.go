@@ -50,11 +50,16 @@ func start(t *testing.T) *rig {
 	return r
 }
 
+// up starts nod, with an inbox where an address is named.
 func (r *rig) up(addr string) {
 	r.t.Helper()
+	var listen *web.Listen
+	if addr != "" {
+		listen = &web.Listen{Addr: addr}
+	}
 	var err error
 	r.nod, err = embed.Start(r.ctx, embed.Options{
-		DataDir: r.dir, SyncInterval: time.Second, Settings: []byte(everybody), Web: &web.Listen{Addr: addr}, Log: quiet(),
+		DataDir: r.dir, SyncInterval: time.Second, Settings: []byte(everybody), Web: listen, Log: quiet(),
 	})
 	r.NoError(err)
 	r.web = r.nod.Web()

@@ -95,7 +95,7 @@ func newRequested(p *schemas.Prompt, now time.Time) *requested {
 		place: fmt.Sprintf("%020d.%s", r.CreatedAt.UnixNano(), p.Key()),
 	}
 	for _, pt := range people.Parts(p, now) {
-		q.Parts = append(q.Parts, part{pt.Label, pt.Field, pt.Quote, pt.Lines})
+		q.Parts = append(q.Parts, part{pt.Label, pt.Field, pt.Quote, append([]string{}, pt.Lines...)})
 	}
 	return q
 }

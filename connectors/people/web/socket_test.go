@@ -63,7 +63,7 @@ func (r *rig) dials(change ...func(*http.Request)) (*socket, *http.Response, err
 	}
 	// A small buffer, so that one who does not read is soon behind.
 	dialer := net.Dialer{}
-	transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, addr)
 		if err == nil {
 			err = conn.(*net.TCPConn).SetReadBuffer(16 << 10)
