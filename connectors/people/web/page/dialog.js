@@ -175,6 +175,7 @@ export class Dialog extends HTMLElement {
   }
 
   #closed() {
+    if (this.#dialog.open) return; // another was opened before this was said
     const key = this.shows;
     this.#request = null;
     this.#buttons = [];
