@@ -250,7 +250,7 @@ func (c *client) send(ctx context.Context, m message) error {
 // check says now and then what time it is, and lets go whom the settings or
 // the session's end let in no longer.
 func (c *client) check(ctx context.Context) {
-	tick := time.NewTicker(checkEvery)
+	tick := time.NewTicker(c.opts.Check)
 	defer tick.Stop()
 	for {
 		select {

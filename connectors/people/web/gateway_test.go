@@ -13,6 +13,10 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/web"
+	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -343,6 +347,30 @@ func TestWhatEndsElsewhereIsToldHere(t *testing.T) {
 	m := s.until("session.permission.resolved", "one")
 	r.Contains(m.Payload.Text, "Allowed once · Bob")
 	r.Contains(m.Payload.Text, "terminal")
+}
+
+// Whom the settings let in no longer is let go, and is told the time till then.
+func TestWhoMayAnswerNoMoreIsLetGo(t *testing.T) {
+	r := start(t)
+	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
+	s, err := web.Open(web.Options{
+		DataDir: t.TempDir(), Listen: web.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, Check: 20 * time.Millisecond, Log: quiet(),
+	})
+	r.NoError(err)
+	t.Cleanup(func() { r.NoError(s.Stop(context.Background())) })
+	r.web = &embed.Web{Server: s}
+	bob := r.opens("bob")
+	_, data, err := bob.conn.Read(r.ctx)
+	r.NoError(err)
+	r.Regexp(`"action":"server.time","payload":{"server_time":"[^"]+","reachable":true}`, string(data))
+
+	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
+	_, err = owner.ApplySettings(r.ctx, []byte(`{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}]}]}}`))
+	r.NoError(err)
+	for err == nil {
+		_, err = bob.reads()
+	}
+	r.Equal(websocket.StatusPolicyViolation, websocket.CloseStatus(err), err)
 }
 
 func TestTwoInboxesSeeTheSame(t *testing.T) {

@@ -9,6 +9,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,10 @@ type Options struct {
 	Listen
 	Desk     people.Desk
 	Registry Registry
-	Log      *slog.Logger
+	// Check is how often clients are told the time and are looked at anew: may
+	// they still answer? 0 is every 15 s.
+	Check time.Duration
+	Log   *slog.Logger
 }
 
 // Server is a running inbox. It shows what Show is given.
@@ -71,6 +75,7 @@ func Open(o Options) (*Server, error) {
 	if err := seals.tell(addr.url); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	o.Check = cmp.Or(o.Check, checkEvery)
 	s := &Server{
 		opts: o, addr: addr, seals: seals, logins: newLogins(), board: newBoard(),
 		rate: rate.NewLimiter(requestsPerSecond, requestsAtOnce), done: make(chan struct{}),
