@@ -5,14 +5,10 @@
 //	c, err := nod.Connect(ctx)
 //	d, err := c.Ask(ctx, nod.Command("rm -rf build"))
 //	if err != nil {
-//		return err // nobody decided: do not act
-//	}
-//	if d.Outcome != schemas.Allowed {
-//		return errors.New("not allowed")
+//		return err // it was denied, or nobody decided: do not act
 //	}
 //
-// Silence is never consent: an error is not a decision, and only the outcome
-// "allowed" lets the agent act.
+// Silence is never consent: without an error, and only then, the agent may act.
 package nod
 
 import (
@@ -29,7 +25,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What ended a request without a person's or a rule's decision; see Err.
+// Why a decision does not allow; see Err.
 var (
 	ErrTimedOut  = errors.New("the permission request timed out")
 	ErrWithdrawn = errors.New("the permission request was withdrawn")
@@ -72,11 +68,16 @@ type Options struct {
 type Client struct {
 	conn  *bus.Conn
 	asker *bus.Asker
+	agent string
 }
 
-// Connect finds a running nod and connects to it. Where none runs, the error is
-// bus.ErrNotRunning.
-func Connect(ctx context.Context, o Options) (*Client, error) {
+// Connect finds a running nod and connects to it, by the options if there are
+// any. Where none runs, the error is bus.ErrNotRunning.
+func Connect(ctx context.Context, options ...Options) (*Client, error) {
+	var o Options
+	if len(options) > 0 {
+		o = options[0]
+	}
 	if o.Agent == "" {
 		o.Agent = "local"
 	}
@@ -84,13 +85,19 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{conn: conn, asker: bus.NewAsker(conn, o.Agent)}, nil
+	return &Client{conn: conn, asker: bus.NewAsker(conn, o.Agent), agent: o.Agent}, nil
 }
 
-// Ask asks and waits for the one decision, through restarts of everything. When
-// ctx ends the request is withdrawn. Errors of nod's are *schemas.Error.
+// Ask asks and waits for the one decision, through restarts of everything. The
+// error is nil only where it allows; of any other decision it is what Err says,
+// and the decision is returned with it. When ctx ends the request is withdrawn.
+// Errors of nod's own are *schemas.Error.
 func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	return c.asker.Ask(ctx, complete(r))
+	d, err := c.asker.Ask(ctx, complete(r))
+	if err == nil {
+		err = Err(d)
+	}
+	return d, err
 }
 
 // Submit hands a request in and returns once it is stored or decided; the
@@ -102,6 +109,32 @@ func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.Asked, err
 // Withdraw takes a request back and returns the decision it then has.
 func (c *Client) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
 	return c.asker.Withdraw(ctx, sessionID, pendingID, reason)
+}
+
+// Share lets another session of the same agent hold permissions that this one
+// holds, and returns the grant that it got. It ends when what it was shared of
+// does.
+func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.Grant, error) {
+	s.Type = schemas.TypeShare
+	var reply schemas.Grants
+	if err := c.conn.CallInto(ctx, schemas.GrantSubject(c.agent), s, &reply); err != nil {
+		return schemas.Grant{}, fmt.Errorf("share: %w", err)
+	}
+	if len(reply.Grants) != 1 {
+		return schemas.Grant{}, schemas.Errorf(schemas.CodeInternal, "share: nod named %d grants", len(reply.Grants))
+	}
+	return reply.Grants[0], nil
+}
+
+// Gate returns what a scheduled task needs and its session does not hold. The
+// session is told; whether the task runs is the caller's.
+func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, err error) {
+	g.Type = schemas.TypeGate
+	var reply schemas.GateReply
+	if err := c.conn.CallInto(ctx, schemas.GateSubject(c.agent), g, &reply); err != nil {
+		return nil, fmt.Errorf("gate: %w", err)
+	}
+	return reply.Missing, nil
 }
 
 // Close ends the connection. What is pending stays pending.
@@ -121,6 +154,15 @@ func Command(command string) schemas.Request {
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 		ActionType: schemas.ActionCommand, ActionDetails: details,
+	}
+}
+
+// Permission is a request to hold permissions, for a reason that the person is
+// shown: @read:<path>, @write:<path>, @network.
+func Permission(reason string, tags ...string) schemas.Request {
+	return schemas.Request{
+		Kind: schemas.KindPermission, Title: "Permission request", Permissions: tags, Reason: reason,
+		ActionType: schemas.ActionOther, ActionDetails: []byte("{}"),
 	}
 }
 

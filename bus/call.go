@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -77,14 +76,12 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	if err != nil {
 		return Reply{}, err
 	}
-	var head struct {
-		Type string `json:"type"`
-	}
-	if err := json.Unmarshal(msg.Data, &head); err != nil {
+	typ, err := schemas.TypeOf(msg.Data)
+	if err != nil {
 		return Reply{}, schemas.Errorf(schemas.CodeInternal, "the answer from %s is not a message of nod's: %v", subject, err)
 	}
-	if head.Type != schemas.TypeError {
-		return Reply{Type: head.Type, data: msg.Data}, nil
+	if typ != schemas.TypeError {
+		return Reply{Type: typ, data: msg.Data}, nil
 	}
 	var e schemas.Error
 	if err := schemas.Decode(msg.Data, &e); err != nil {

@@ -85,6 +85,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(), // a server whose configuration is being changed may refuse a key for a while
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 300*time.Millisecond),
 		nats.PingInterval(10 * time.Second),

@@ -90,7 +90,11 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 		}
 		o.Creds = keys.Path(id)
 	}
-	return Connect(ctx, o)
+	conn, err := Connect(ctx, o)
+	if errors.Is(err, ErrNoServer) { // its process was killed, and its number is another's
+		err = fmt.Errorf("%w on %s: nothing answers at %s: start it with nod up", ErrNotRunning, p.DataDir, run.URL)
+	}
+	return conn, err
 }
 
 // runDialer dials whatever address run.json tells at the time.

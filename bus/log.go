@@ -55,6 +55,40 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 	}
 }
 
+// EachLogged calls f for every entry of the log that is there now, in its order,
+// until f fails. The connection must be one that may read the stores.
+func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) error {
+	stream, err := c.js.Stream(ctx, "permission_log")
+	if err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	last := stream.CachedInfo().State.LastSeq
+	if stream.CachedInfo().State.Msgs == 0 {
+		return nil
+	}
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	for {
+		msg, err := consumer.Next(jetstream.FetchContext(ctx))
+		if err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		var e schemas.LogEntry
+		if err := schemas.Load(msg.Data(), &e); err != nil {
+			return fmt.Errorf("read log entry %d: %w", meta.Sequence.Stream, err)
+		}
+		if err := f(e); err != nil || meta.Sequence.Stream >= last {
+			return err
+		}
+	}
+}
+
 // Read returns the entry at a sequence.
 func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, error) {
 	var e schemas.LogEntry

@@ -64,7 +64,11 @@ func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 		return nil, fmt.Errorf("consume %s: %w", q.name, err)
 	}
 	return func() {
-		run.Drain()
+		if q.conn.nc.IsConnected() {
+			run.Drain()
+		} else { // a drain would wait long for a server that is away
+			run.Stop()
+		}
 		<-run.Closed()
 	}, nil
 }

@@ -207,6 +207,15 @@ func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision ui
 	return nil
 }
 
+// Newest is the revision of the newest change of the bucket.
+func (b *Bucket) Newest(ctx context.Context) (uint64, error) {
+	info, err := b.stream.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the state of %s: %w", b.name, err)
+	}
+	return info.State.LastSeq, nil
+}
+
 // clockReadings is how often the broker is asked for its clock.
 const clockReadings = 5
 

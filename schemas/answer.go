@@ -29,7 +29,9 @@ type Answer struct {
 	Scope      Scope `json:"scope,omitempty"`
 	Reach      int   `json:"reach,omitempty"` // which of the prompt's, from 0
 	ForSeconds int   `json:"for_seconds,omitempty"`
-	From       From  `json:"from"`
+	// CodeWord is the word that settings may want to hear; it is stored nowhere.
+	CodeWord string `json:"code_word,omitempty"`
+	From     From   `json:"from"`
 }
 
 // Prompt is a request as one person is shown it through one connector; with an
@@ -50,8 +52,12 @@ type Prompt struct {
 	Deadline  time.Time `json:"deadline"`
 	// Remember are the reaches that an answer in a wider scope may have, the
 	// narrowest first; none where nod cannot bound one.
-	Remember []Reach   `json:"remember,omitempty"`
-	Decision *Decision `json:"decision,omitempty"`
+	Remember []Reach `json:"remember,omitempty"`
+	// Takes says what it takes to allow this, besides an approver's word.
+	Takes []string `json:"takes,omitempty"`
+	// Foreground is the session in whose place a background one asks.
+	Foreground string    `json:"foreground,omitempty"`
+	Decision   *Decision `json:"decision,omitempty"`
 	// Repeat: an earlier try may have shown this already.
 	Repeat bool `json:"repeat,omitempty"`
 }

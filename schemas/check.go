@@ -3,6 +3,7 @@ package schemas
 import (
 	"fmt"
 	"regexp"
+	"slices"
 )
 
 // tagPattern is what the JSON Schemas say of tags.
@@ -112,7 +113,29 @@ func within(path string, err error) error {
 
 func (s *SettingsState) check() error { return within("settings", s.Settings.check()) }
 
+// reachable refuses rules that nobody could satisfy: what is asked under them
+// would only expire.
+func (s *Settings) reachable() error {
+	for i := range s.Permissions.Confirm {
+		c := &s.Permissions.Confirm[i]
+		at := fmt.Sprintf("permissions.confirm[%d]", i)
+		if c.CodeWordEnv != "" && c.CodeWordFile != "" {
+			return invalid(at, "name code_word_env or code_word_file, not both")
+		}
+		if c.String() == "" {
+			return invalid(at, "asks for nothing: name min_channel, second_device or a code word")
+		}
+		if ids := s.Identities(); len(ids) > 0 && !slices.ContainsFunc(ids, func(id Identity) bool { return c.Takes(id.Connector) }) {
+			return invalid(at, "no approver has an identity that could allow: it takes %s", c.String())
+		}
+	}
+	return nil
+}
+
 func (s *Settings) check() error {
+	if err := s.reachable(); err != nil {
+		return err
+	}
 	if t := s.Connectors.Telegram; t != nil && (t.TokenEnv == "") == (t.TokenFile == "") {
 		return invalid("connectors.telegram", "needs token_env or token_file, one of the two: where the bot's token is")
 	}

@@ -15,17 +15,27 @@ import (
 // where or under which task. An absent field and an empty one are the same: a
 // missing or empty list, text or null is left out, missing action_details are
 // {}. Options are covered as they were named; none are not the default ones.
+//
+// Its fields stand in the order of RFC 8785, so that what Encode makes of it
+// often is the canonical form already.
 type asked struct {
-	SessionID     string          `json:"session_id,omitempty"`
-	PendingID     string          `json:"pending_id,omitempty"`
+	ActionDetails json.RawMessage `json:"action_details"`
+	ActionType    ActionType      `json:"action_type,omitempty"`
 	Kind          Kind            `json:"kind,omitempty"`
+	Options       []askedOption   `json:"options,omitempty"`
+	PendingID     string          `json:"pending_id,omitempty"`
+	Permissions   []string        `json:"permissions,omitempty"`
+	Reason        string          `json:"reason,omitempty"`
+	SessionID     string          `json:"session_id,omitempty"`
 	Title         string          `json:"title,omitempty"`
 	ToolName      string          `json:"tool_name,omitempty"`
-	ActionType    ActionType      `json:"action_type,omitempty"`
-	ActionDetails json.RawMessage `json:"action_details"`
-	Permissions   []string        `json:"permissions,omitempty"`
-	Options       []Option        `json:"options,omitempty"`
-	Reason        string          `json:"reason,omitempty"`
+}
+
+// askedOption is an Option in that order.
+type askedOption struct {
+	Kind     OptionKind `json:"kind"`
+	Name     string     `json:"name"`
+	OptionID string     `json:"option_id"`
 }
 
 // AnyDigest is the digest of a request that was withdrawn before it was asked:
@@ -41,17 +51,22 @@ func Digest(r *Request) (string, error) {
 	if len(details) == 0 || bytes.Equal(details, []byte("null")) {
 		details = json.RawMessage("{}")
 	}
-	plain, err := Encode(asked{
+	options := make([]askedOption, len(r.Options))
+	for i, o := range r.Options {
+		options[i] = askedOption{o.Kind, o.Name, o.OptionID}
+	}
+	form, err := Encode(asked{
 		SessionID: r.SessionID, PendingID: r.PendingID, Kind: r.Kind, Title: r.Title, ToolName: r.ToolName,
-		ActionType: r.ActionType, ActionDetails: details, Permissions: r.Permissions, Options: r.Options, Reason: r.Reason,
+		ActionType: r.ActionType, ActionDetails: details, Permissions: r.Permissions, Options: options, Reason: r.Reason,
 	})
 	if err != nil {
 		return "", fmt.Errorf("digest of request %s: %w", r.Key(), err)
 	}
-	canonical, err := jcs.Transform(plain)
-	if err != nil {
-		return "", fmt.Errorf("digest of request %s: %w", r.Key(), err)
+	if !canonical(form) {
+		if form, err = jcs.Transform(form); err != nil {
+			return "", fmt.Errorf("digest of request %s: %w", r.Key(), err)
+		}
 	}
-	sum := sha256.Sum256(canonical)
+	sum := sha256.Sum256(form)
 	return hex.EncodeToString(sum[:]), nil
 }

@@ -94,6 +94,10 @@ type Grant struct {
 	Rules       []Always `json:"rules,omitempty"`
 	Permissions []string `json:"permissions,omitempty"`
 
+	// DerivedFrom are the grants that a session shared of: revoking one of them
+	// revokes this one.
+	DerivedFrom []string `json:"derived_from,omitempty"`
+
 	By        By        `json:"by"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // none: until it is revoked

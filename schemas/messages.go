@@ -64,6 +64,11 @@ func Messages() []Message {
 		{TypeAwaitReply, await, "engine", "agent", HowReply, "their decisions, as far as there are any", fresh[AwaitReply]},
 		{TypeNotice, NoticeSubject(agent, session), "engine", "agent", HowPublish, "something that decides nothing", fresh[Notice]},
 
+		{TypeShare, GrantSubject(agent), "agent", "engine", HowRequest, "let another session hold what this one holds", fresh[Share]},
+		{TypeGrants, GrantSubject(agent), "engine", "agent", HowReply, "the grant that it got", fresh[Grants]},
+		{TypeGate, GateSubject(agent), "agent", "engine", HowRequest, "may this scheduled task do what it does?", fresh[Gate]},
+		{TypeGateReply, GateSubject(agent), "engine", "agent", HowReply, "what it lacks", fresh[GateReply]},
+
 		{TypeRegister, register, "connector", "engine", HowRequest, "a worker is alive", fresh[Register]},
 		{TypeRegistered, register, "engine", "connector", HowReply, "until when its lease runs", fresh[Registered]},
 		{TypeShown, shown, "connector", "engine", HowRequest, "read or write where a prompt was shown", fresh[Shown]},

@@ -65,10 +65,11 @@ type Record struct {
 	NextEvent      *Event    `json:"next_event,omitempty"`
 	Routes         []Route   `json:"routes"`
 	Votes          []Vote    `json:"votes"`
-	Joined         string    `json:"joined,omitempty"`   // the identical request that decides this one
-	Joiners        []string  `json:"joiners"`            // the requests that this one decides
-	Remember       []Reach   `json:"remember,omitempty"` // as every prompt shows it
-	Holder         string    `json:"holder,omitempty"`   // the session that gets what is granted
+	Joined         string    `json:"joined,omitempty"`     // the identical request that decides this one
+	Joiners        []string  `json:"joiners"`              // the requests that this one decides
+	Remember       []Reach   `json:"remember,omitempty"`   // as every prompt shows it
+	Holder         string    `json:"holder,omitempty"`     // the session that gets what is granted
+	Foreground     string    `json:"foreground,omitempty"` // the session in whose place a background one asks
 	Decision       *Decision `json:"decision"`
 }
 
@@ -104,4 +105,6 @@ type LogEntry struct {
 	Outcome          Outcome   `json:"outcome,omitempty"`
 	SettingsRevision uint64    `json:"settings_revision,omitempty"`
 	Decision         *Decision `json:"decision,omitempty"`
+	// Request is what was asked, where the settings have payloads logged.
+	Request json.RawMessage `json:"request,omitempty"`
 }

@@ -70,6 +70,21 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
+// TypeOf is what a message says it is. Messages that nod writes say it first, so
+// that the rest need not be read.
+func TypeOf(data []byte) (string, error) {
+	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
+		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {
+			return string(rest[:end]), nil
+		}
+	}
+	var head struct {
+		Type string `json:"type"`
+	}
+	err := json.Unmarshal(data, &head)
+	return head.Type, err
+}
+
 // Token is s where that is a valid id, and otherwise "h-" and 32 hex digits of
 // its SHA-256: ids of other systems become tokens of subjects and keys so.
 func Token(s string) string {

@@ -94,9 +94,21 @@ type Lock struct {
 
 // Notice tells an agent's session something that decides nothing.
 type Notice struct {
-	Type      string `json:"type"`
-	SessionID string `json:"session_id"`
-	PendingID string `json:"pending_id,omitempty"`
-	Kind      string `json:"kind"` // shown, undeliverable
-	Text      string `json:"text"`
+	Type      string     `json:"type"`
+	SessionID string     `json:"session_id"`
+	PendingID string     `json:"pending_id,omitempty"`
+	Kind      NoticeKind `json:"kind"`
+	Text      string     `json:"text"`
 }
+
+// NoticeKind is what a Notice is about.
+type NoticeKind string
+
+// The kinds of notice.
+const (
+	NoticeShown         NoticeKind = "shown"
+	NoticeUndeliverable NoticeKind = "undeliverable"
+	NoticeAsked         NoticeKind = "asked"   // a background session asks, in this one's place
+	NoticeDecided       NoticeKind = "decided" // and was answered
+	NoticeGate          NoticeKind = "gate"    // a scheduled task lacks permissions
+)

@@ -14,6 +14,14 @@ type Settings struct {
 	// Approvers may answer; nil lets nobody in.
 	Approvers  *Approvers `json:"approvers,omitempty"`
 	Connectors Connectors `json:"connectors,omitzero"`
+	Log        Log        `json:"log,omitzero"`
+}
+
+// Log is what permission_log holds.
+type Log struct {
+	// Payloads: of what was asked of people also the request, whole, for as long
+	// as the log is kept. nod policy suggest reads it.
+	Payloads bool `json:"payloads,omitempty"`
 }
 
 // Approvers are who may answer, and how.
@@ -50,11 +58,22 @@ type Permissions struct {
 	// (default) or project.
 	Preset string `json:"preset,omitempty"`
 
+	// HardenGit has git reads that are allowed by themselves run without the
+	// programs that a repository's configuration names. The agent's host must
+	// be one that takes a changed input.
+	HardenGit bool `json:"harden_git,omitempty"`
+
+	// Confirm is what it takes to allow what is risky.
+	Confirm []Confirm `json:"confirm,omitempty"`
+
 	// Tools say what else tools need of a session that holds permissions.
 	Tools []ToolNeeds `json:"tools,omitempty"`
 
 	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // default 60
 	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // default 7 days
+	// NotifyAfterSeconds is how long a request that somebody is there for waits
+	// before it goes to phones and chats as well.
+	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // default 15
 }
 
 // ToolNeeds says what a tool needs of a session that holds permissions.
@@ -142,6 +161,7 @@ const (
 	DefaultConnectedTimeout    = 60 * time.Second
 	DefaultDisconnectedTimeout = 7 * 24 * time.Hour
 	DefaultVoiceTimeout        = 300 * time.Second
+	DefaultNotifyAfter         = 15 * time.Second
 	DefaultPermissionTimeout   = 15 * time.Minute // of request_permission
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
@@ -161,6 +181,11 @@ func (s *Settings) ConnectedTimeout() time.Duration {
 // DisconnectedTimeout is in force while nobody does.
 func (s *Settings) DisconnectedTimeout() time.Duration {
 	return seconds(s.Permissions.DisconnectedTimeoutSeconds, DefaultDisconnectedTimeout)
+}
+
+// NotifyAfter is how long carriers wait while somebody is there.
+func (s *Settings) NotifyAfter() time.Duration {
+	return seconds(s.Permissions.NotifyAfterSeconds, DefaultNotifyAfter)
 }
 
 // VoiceTimeout is in force while a voice client holds the lock.

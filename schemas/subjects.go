@@ -31,6 +31,9 @@ const (
 	TypeSettingsState  = "nod.v1.settings_state"
 	TypeGrants         = "nod.v1.grants"
 	TypeRevoke         = "nod.v1.revoke"
+	TypeShare          = "nod.v1.share"
+	TypeGate           = "nod.v1.gate"
+	TypeGateReply      = "nod.v1.gate_reply"
 )
 
 const prefix = "nod.v1."
@@ -60,6 +63,12 @@ func NoticeSubject(agent, session string) string { return subject("notice", agen
 func AnswerSubject(connector, session, id string) string {
 	return subject("answer", connector, session, id)
 }
+
+// GrantSubject is where an agent shares what a session of its holds.
+func GrantSubject(agent string) string { return subject("grant", agent) }
+
+// GateSubject is where an agent asks for a scheduled task.
+func GateSubject(agent string) string { return subject("gate", agent) }
 
 // PromptSubject is where a carrier takes a prompt from.
 func PromptSubject(connector, session, id string) string {

@@ -34,6 +34,15 @@ type cluster struct {
 }
 
 func newCluster(t *testing.T) *cluster {
+	c := configure(t, 3)
+	for n := range 3 {
+		c.servers = append(c.servers, c.serve(n))
+	}
+	return c
+}
+
+// configure is the same with no server running yet.
+func configure(t *testing.T, servers int) *cluster {
 	nod, err := binary()
 	require.NoError(t, err)
 	c := &cluster{t: t, dir: t.TempDir(), nod: nod}
@@ -42,18 +51,20 @@ func newCluster(t *testing.T) *cluster {
 	require.NoError(t, err, string(out))
 	accounts, err := exec.Command(nod, "keys", "config", "--data", c.dir).Output()
 	require.NoError(t, err)
-	ports := freePorts(t, 6)
+	ports := freePorts(t, 2*servers)
 	var urls, routes []string
-	for n := range 3 {
+	for n := range servers {
 		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[n]))
-		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", ports[3+n]))
+		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", ports[servers+n]))
 	}
 	c.urls = strings.Join(urls, ",")
-	for n := range 3 {
-		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\njetstream { store_dir: %q }\ncluster { name: c, listen: 127.0.0.1:%d, routes: [%s] }\n%s",
-			n, ports[n], filepath.Join(c.dir, fmt.Sprint("js", n)), ports[3+n], strings.Join(routes, ","), accounts)
+	for n := range servers {
+		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\njetstream { store_dir: %q, sync_interval: always }\n%s",
+			n, ports[n], filepath.Join(c.dir, fmt.Sprint("js", n)), accounts)
+		if servers > 1 {
+			config += fmt.Sprintf("\ncluster { name: c, listen: 127.0.0.1:%d, routes: [%s] }\n", ports[servers+n], strings.Join(routes, ","))
+		}
 		require.NoError(t, os.WriteFile(c.config(n), []byte(config), 0o600))
-		c.servers = append(c.servers, c.serve(n))
 	}
 	return c
 }
@@ -91,9 +102,14 @@ func (c *cluster) command(key string, args ...string) *exec.Cmd {
 	return p
 }
 
-// engine starts an engine, and waits until it says that it is up.
-func (c *cluster) engine() (p *exec.Cmd, up <-chan string) {
-	p = c.command("engine", "engine", "--replicas", "3", "--store-creds", filepath.Join(c.dir, "keys", "engine-store.nk"))
+// engine starts an engine; up says when it is.
+func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
+	p = c.command("engine", "engine", "--replicas", fmt.Sprint(replicas), "--store-creds", filepath.Join(c.dir, "keys", "engine-store.nk"))
+	return p, c.says(p)
+}
+
+// says starts a process and returns the first line that it prints.
+func (c *cluster) says(p *exec.Cmd) <-chan string {
 	out, err := p.StdoutPipe()
 	require.NoError(c.t, err)
 	said := make(chan string, 1)
@@ -102,7 +118,45 @@ func (c *cluster) engine() (p *exec.Cmd, up <-chan string) {
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		said <- line
 	}()
-	return p, said
+	return said
+}
+
+// letsMeAnswer puts settings in force under which this user answers.
+func (c *cluster) letsMeAnswer() {
+	settings := filepath.Join(c.dir, "s.json")
+	require.NoError(c.t, os.WriteFile(settings, []byte("{}"), 0o600))
+	_, err := c.run("owner", "settings", "apply", settings)
+	require.NoError(c.t, err)
+}
+
+// pending are the ids of what waits; none where nobody can say.
+func (c *cluster) pending() (ids []string) {
+	out, err := c.run("terminal", "pending", "--json")
+	if err != nil {
+		return nil // a server is gone: ask again
+	}
+	var rows []struct {
+		ID string `json:"pending_id"`
+	}
+	require.NoError(c.t, json.Unmarshal([]byte(out), &rows))
+	for _, r := range rows {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// asks starts nod ask and returns what it prints, once it ends.
+func (c *cluster) asks(id string) <-chan schemas.Decision {
+	decided := make(chan schemas.Decision, 1)
+	go func() {
+		defer close(decided)
+		out, err := c.run("agent-local", "ask", "--session", "cluster", "--tool", "Frobnicate", "--id", id, "--json")
+		var d schemas.Decision
+		if assert.NoError(c.t, err, id) && assert.NoError(c.t, json.Unmarshal([]byte(out), &d)) {
+			decided <- d
+		}
+	}()
+	return decided
 }
 
 func (c *cluster) run(key string, args ...string) (string, error) {
@@ -138,52 +192,28 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	}
 	const requests = 50
 	c := newCluster(t)
-	first, up1 := c.engine()
-	_, up2 := c.engine()
+	first, up1 := c.engine(3)
+	_, up2 := c.engine(3)
 	for _, up := range []<-chan string{up1, up2} {
 		require.Contains(t, <-up, "an engine is up")
 	}
-	settings := filepath.Join(c.dir, "s.json")
-	require.NoError(t, os.WriteFile(settings, []byte("{}"), 0o600))
-	_, err := c.run("owner", "settings", "apply", settings)
-	require.NoError(t, err)
+	c.letsMeAnswer()
 
 	var all sync.WaitGroup
-	waiting := make(chan struct{}, requests)
 	for n := range requests {
 		all.Go(func() {
-			waiting <- struct{}{}
-			out, err := c.run("agent-local", "ask", "--session", "cluster", "--tool", "Frobnicate", "--id", fmt.Sprint("request-", n), "--json")
-			if !assert.NoError(t, err, n) {
-				return
-			}
-			var d schemas.Decision
-			assert.NoError(t, json.Unmarshal([]byte(out), &d))
+			d := <-c.asks(fmt.Sprint("request-", n))
 			assert.Equal(t, schemas.Allowed, d.Outcome)
 		})
 	}
-	pending := func() (ids []string) {
-		out, err := c.run("terminal", "pending", "--json")
-		if err != nil {
-			return nil // a server is gone: ask again
-		}
-		var rows []struct {
-			ID string `json:"pending_id"`
-		}
-		require.NoError(t, json.Unmarshal([]byte(out), &rows))
-		for _, r := range rows {
-			ids = append(ids, r.ID)
-		}
-		return ids
-	}
-	require.Eventually(t, func() bool { return len(pending()) > requests/3 }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(c.pending()) > requests/3 }, time.Minute, 50*time.Millisecond)
 	stop(c.servers[c.leader()])
 	stop(first)
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()
 	deadline := time.After(2 * time.Minute)
 	for {
-		for _, id := range pending() {
+		for _, id := range c.pending() {
 			_, _ = c.run("terminal", "allow", id) // what did not arrive is pending still
 		}
 		select {
@@ -193,5 +223,54 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 			t.Fatal("somebody still waits")
 		default:
 		}
+	}
+}
+
+// Engines and connectors that are there before any server: they wait for it, and
+// then a request is asked and answered.
+func TestRolesStartBeforeTheirServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: servers and roles as processes")
+	}
+	c := configure(t, 3)
+	engine, up := c.engine(3)
+	terminal := c.says(c.command("terminal", "connector", "terminal"))
+	require.NotNil(t, engine.Process)
+	for n := range 3 { // one after another
+		c.servers = append(c.servers, c.serve(n))
+	}
+	require.Contains(t, <-up, "an engine is up")
+	require.Contains(t, <-terminal, "the connector terminal is up")
+	c.letsMeAnswer()
+	decided := c.asks("early-bird")
+	require.Eventually(t, func() bool { return len(c.pending()) == 1 }, time.Minute, 50*time.Millisecond)
+	_, err := c.run("terminal", "allow", "early-bird")
+	require.NoError(t, err)
+	require.Equal(t, schemas.Allowed, (<-decided).Outcome)
+}
+
+// The broker alone is killed and started again: who waits goes on waiting, and
+// an answer that was given while it was away counts or is said not to.
+func TestARestartOfTheBrokerAloneCostsAWait(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: a server and roles as processes")
+	}
+	c := configure(t, 1)
+	c.servers = append(c.servers, c.serve(0))
+	_, up := c.engine(1)
+	require.Contains(t, <-up, "an engine is up")
+	c.letsMeAnswer()
+	first, second := c.asks("first-one"), c.asks("second-one")
+	require.Eventually(t, func() bool { return len(c.pending()) == 2 }, time.Minute, 50*time.Millisecond)
+
+	stop(c.servers[0])
+	_, away := c.run("terminal", "deny", "second-one")
+	require.ErrorContains(t, away, "nod: ", "nothing was recorded, and it is said")
+	c.servers[0] = c.serve(0)
+	require.Eventually(t, func() bool { return len(c.pending()) == 2 }, time.Minute, 50*time.Millisecond)
+	for id, decided := range map[string]<-chan schemas.Decision{"first-one": first, "second-one": second} {
+		_, err := c.run("terminal", "allow", id)
+		require.NoError(t, err)
+		require.Equal(t, schemas.Allowed, (<-decided).Outcome, id)
 	}
 }

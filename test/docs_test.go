@@ -143,7 +143,7 @@ func TestReadmeNamesRealCommands(t *testing.T) {
 		for _, line := range regexp.MustCompile(`(?m)^(?:nod|go run \./cmd/nod) (.+)$`).FindAllStringSubmatch(block[1], -1) {
 			words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line[1], -1)
 			for i, word := range words {
-				if strings.ContainsAny(word[:1], "#&|>") { // what follows is for the shell
+				if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // what follows is another's
 					words = words[:i]
 					break
 				}

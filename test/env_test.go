@@ -245,10 +245,17 @@ func (e *env) nothingStored() {
 	e.Empty(e.armed())
 }
 
+// patience is how long a test waits for what nothing announces, and tick how often
+// it looks.
+const (
+	patience = 30 * time.Second
+	tick     = 50 * time.Millisecond
+)
+
 // soon waits for a condition that nothing announces.
 func (e *env) soon(what string, holds func() bool) {
 	e.t.Helper()
-	e.Eventually(holds, 30*time.Second, 10*time.Millisecond, what)
+	e.Eventually(holds, patience, 10*time.Millisecond, what)
 }
 
 // passed waits until the broker's clock is past an instant.

@@ -67,6 +67,7 @@ var mayImport = []struct {
 	{"connectors/people/...", []string{"schemas", "connectors/people"}},
 	{"connectors/agents/...", []string{"schemas", "connectors/agents"}},
 	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "schemas"}},
+	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"", []string{"bus/...", "schemas"}}, // the Go client
 	{"cmd/...", []string{"..."}},
 	{"test/...", []string{"..."}},

@@ -197,7 +197,7 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 		"a huge number":      {"S.1", raw(map[string]any{"action_details": map[string]any{"n": 1 << 60}}), "action_details.n: "},
 		"a timeout in words": {"S.1", raw(map[string]any{"timeout_seconds": "long"}), "timeout_seconds: "},
 		"an endless timeout": {"S.1", raw(map[string]any{"timeout_seconds": 1 << 40}), "timeout_seconds: "},
-		"no permission":      {"S.1", with(func(r *schemas.Request) { r.Kind = schemas.KindPermission }), "permissions: "},
+		"no permission":      {"S.1", with(func(r *schemas.Request) { r.Kind = schemas.KindPermission }), "Reason is required."},
 		"an option twice": {"S.1", with(func(r *schemas.Request) {
 			r.Options = append(schemas.DefaultOptions(), schemas.DefaultOptions()[0])
 		}), "options[2].option_id: "},

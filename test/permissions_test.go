@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
@@ -31,11 +33,8 @@ func file(tool, session, path string) schemas.Request {
 // manages gives a session a set.
 func (e *env) manages(session string, set schemas.PermissionsChange) {
 	e.t.Helper()
-	s, err := e.owner().ChangeSession(e.ctx, schemas.SessionChange{SessionID: session, Permissions: &set})
+	_, err := e.owner().ChangeSession(e.ctx, schemas.SessionChange{SessionID: session, Permissions: &set})
 	e.NoError(err)
-	laggards, err := e.owner().FollowSession(e.ctx, &s)
-	e.NoError(err)
-	e.Empty(laggards)
 }
 
 func tree(t *testing.T) string {
@@ -79,6 +78,18 @@ func TestAManagedSessionIsAllowedWhatItsSetCoversAndAsksForTheRest(t *testing.T)
 		q.Drop()
 	}
 	env.Equal(schemas.Allowed, ada.Gets(lookup("S", "")).Outcome, "permissions are not about this tool")
+	command := func(line string) schemas.Request {
+		r := shell("S", "", line)
+		r.Host, r.Project = "devbox", dir+"/in"
+		r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":%q}`, line, dir+"/in")
+		return r
+	}
+	for _, line := range []string{"ls", "cat x sub/y | head -n 3", "cd sub && git status", "grep -n foo " + dir + "/in/x", "cat sub/*.txt"} {
+		env.Equal(schemas.Allowed, ada.Gets(command(line)).Outcome, line)
+	}
+	for _, line := range []string{"cat " + dir + "/out/x", "ls ..", "cat link/x", "cd .. && ls", "head -n3 ../out/x", "cat ~/x", "find / -name x", "ls link/../../out", "cat link/*"} {
+		ada.Asks(command(line)).Drop()
+	}
 	fetch := call("WebFetch", "S", "")
 	fetch.Host, fetch.ActionDetails = "devbox", []byte(`{"url":"https://example.org/","prompt":"x"}`)
 	q := ada.Asks(fetch)
@@ -197,4 +208,154 @@ func TestAPermissionThatNobodyAnswersIsAnErrorAfterItsTime(t *testing.T) {
 	env.True(heard.IsError)
 	env.Equal("Permission request timed out after 1 second", heard.Text)
 	env.Equal(15*time.Minute, schemas.DefaultPermissionTimeout)
+}
+
+func TestASessionSharesWhatItHolds(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, dir := env.Agent("ada"), tree(t)
+	share := func(to, reason string, tags ...string) error {
+		var g schemas.Grants
+		return ada.conn.CallInto(env.ctx, schemas.GrantSubject("ada"), schemas.Share{Type: schemas.TypeShare, SessionID: "S", AgentID: to, Permissions: tags, Reason: reason}, &g)
+	}
+	for _, session := range []string{"S", "helper", "third"} {
+		ada.Asks(deploy(session, "")).Drop()
+	}
+	env.Agent("ben").Asks(deploy("bens", "")).Drop()
+	granted := env.Ann().Allows(ada.Asks(permission("S", "", "r", "@write:"+dir))).Grant
+	for says, err := range map[string]error{
+		"Reason is required.":                              share("helper", " ", "@network"),
+		"Permission is required.":                          share("helper", "r"),
+		"You can only grant permissions you already have.": share("nobody", "r", "@write:"+dir, "@network"),
+		"Agent not found: nobody":                          share("nobody", "r", "@write:"+dir),
+		"Agent not found: bens":                            share("bens", "r", "@write:"+dir),
+	} {
+		env.EqualError(err, says)
+	}
+	env.NoError(share("helper", "it writes for me", "@write:"+dir+"/in"))
+	env.Equal(schemas.Allowed, ada.Gets(file("Write", "helper", dir+"/in/x")).Outcome)
+	ada.Asks(file("Write", "helper", dir+"/out/x")).Drop()
+	var g schemas.Grants
+	env.NoError(ada.conn.CallInto(env.ctx, schemas.GrantSubject("ada"), schemas.Share{
+		Type: schemas.TypeShare, SessionID: "helper", AgentID: "third", Permissions: []string{"@read:" + dir + "/in/sub"}, Reason: "and so on",
+	}, &g))
+	env.Equal("helper", g.Grants[0].By.Name)
+	env.NoError(env.owner().Revoke(env.ctx, granted)) // and all that came of it
+	ada.Asks(file("Write", "helper", dir+"/in/x")).Drop()
+	grants, err := env.owner().Grants(env.ctx, "")
+	env.NoError(err)
+	env.Len(grants, 3)
+	for _, g := range grants {
+		env.NotZero(g.RevokedAt, g.SessionID)
+	}
+}
+
+// What is shared ends when what it was shared of ends.
+func TestASharedPermissionLastsNoLongerThanItsSource(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	ada.Asks(deploy("helper", "")).Drop()
+	q := ada.Asks(permission("S", "", "r", "@network"))
+	source := ann.Remembers(q, schemas.ScopeSession, 3600).Grant
+	var g schemas.Grants
+	env.NoError(ada.conn.CallInto(env.ctx, schemas.GrantSubject("ada"), schemas.Share{Type: schemas.TypeShare, SessionID: "S", AgentID: "helper", Permissions: []string{"@network"}, Reason: "r"}, &g))
+	env.Equal(source.ExpiresAt, g.Grants[0].ExpiresAt)
+	env.Equal([]string{source.GrantID}, g.Grants[0].DerivedFrom)
+	var again schemas.Grants
+	env.NoError(ada.conn.CallInto(env.ctx, schemas.GrantSubject("ada"), schemas.Share{Type: schemas.TypeShare, SessionID: "S", AgentID: "helper", Permissions: []string{"@network"}, Reason: "r"}, &again))
+	env.Equal(g.Grants, again.Grants, "sharing again changes nothing")
+	err := env.conn(roles.ConnectorID("tg")).CallInto(env.ctx, schemas.QuerySubject("tg", schemas.QueryGrants), schemas.Query{Type: schemas.TypeQuery}, &again)
+	env.refusal(err, schemas.CodeForbidden)
+}
+
+func TestAGateNamesWhatIsMissingAndTellsTheSession(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, heard := env.Agent("ada"), make(chan schemas.Notice, 4)
+	notices(env, ada, "S", heard)
+	env.Ann().Allows(ada.Asks(permission("S", "", "r", "@network")))
+	gate := func(tags ...string) []string {
+		var reply schemas.GateReply
+		env.NoError(ada.conn.CallInto(env.ctx, schemas.GateSubject("ada"), schemas.Gate{Type: schemas.TypeGate, SessionID: "S", GateID: "7", Name: "nightly", Permissions: tags}, &reply))
+		return reply.Missing
+	}
+	env.Empty(gate("@network"))
+	env.Equal([]string{"@read:/a", "nonsense"}, gate("@network", "@read:/a", "nonsense"))
+	env.Equal(`Cron gate permissions not allowed for "nightly" (7): @read:/a, nonsense. The gate check was skipped and the task ran anyway.`, next(env, heard).Text)
+}
+
+// notices hears what a session is told.
+func notices(env *env, a *agent, session string, heard chan schemas.Notice) {
+	env.t.Helper()
+	_, err := a.conn.Subscribe(schemas.NoticeSubject(a.name, session), func(m bus.Message) {
+		var n schemas.Notice
+		if schemas.Decode(m.Data, &n) == nil {
+			heard <- n
+		}
+	})
+	env.NoError(err)
+	env.NoError(a.conn.Flush(env.ctx))
+}
+
+func next(env *env, heard chan schemas.Notice) schemas.Notice {
+	env.t.Helper()
+	select {
+	case n := <-heard:
+		return n
+	case <-env.ctx.Done():
+		env.FailNow("nothing was heard")
+		return schemas.Notice{}
+	}
+}
+
+func TestABackgroundSessionAsksInThePlaceOfTheForegroundOfItsUser(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	background := true
+	for session, user := range map[string]string{"bg": "ada", "others": "zoe"} {
+		_, err := env.owner().ChangeSession(env.ctx, schemas.SessionChange{SessionID: session, Background: &background})
+		env.NoError(err)
+		r := permission(session, "", "r", "@read:")
+		r.User = user
+		_, err = ada.asker.Submit(env.ctx, r)
+		env.EqualError(errors.Unwrap(err), "No foreground agent available.", "before the malformed tag")
+	}
+	for _, session := range []string{"front", "old"} {
+		r := deploy(session, "")
+		r.User = "ada"
+		ada.Asks(r).Drop()
+	}
+	env.soon("both are noted", func() bool {
+		keys, err := env.store.Presence.Keys(env.ctx, "active.ada.*")
+		return err == nil && len(keys) == 2
+	})
+	var newest schemas.Session
+	revision, err := env.store.Presence.Get(env.ctx, "active.ada.front", &newest)
+	env.NoError(err)
+	newest.ActiveAt = newest.ActiveAt.Add(time.Minute)
+	_, err = env.store.Presence.Put(env.ctx, "active.ada.front", newest, revision, time.Hour)
+	env.NoError(err)
+
+	heard := make(chan schemas.Notice, 8)
+	notices(env, ada, "front", heard)
+	ann.does(schemas.PresenceJoin, "front", "laptop", "terminal")
+	ann.does(schemas.PresenceLock, "front", "laptop", "terminal")
+	r := permission("bg", "1", "to fetch", "@network")
+	r.User = "ada"
+	q := ada.Asks(r)
+	env.Equal("front", env.stored("bg.1").Record.Foreground)
+	env.Equal(schemas.NoticeAsked, next(env, heard).Kind)
+	ann.Allows(q)
+	for n := next(env, heard); n.Kind != schemas.NoticeDecided; n = next(env, heard) {
+		env.Equal(schemas.NoticeAsked, n.Kind)
+	}
+	tool := deploy("bg", "2")
+	tool.User = "ada"
+	env.Equal(schemas.TierConnected, ada.Asks(tool).Receipt.Tier, "somebody is at the foreground session")
+
+	foreign := permission("others", "", "r", "@network")
+	foreign.User = "zoe"
+	env.Contains(ada.Refused(foreign, schemas.CodeUndeliverable).Message, "No foreground agent available.", "never another user's")
 }

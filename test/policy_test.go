@@ -154,8 +154,7 @@ func TestPolicySuggestAndReplay(t *testing.T) {
 
 	r = b.policy("", "suggest")
 	require.Equal(t, 1, r.code)
-	require.Contains(t, r.err, "~/.claude/projects")
-	require.Contains(t, r.err, "digests")
+	require.Contains(t, r.err, "nod is not running")
 	require.Contains(t, b.policy("", "suggest", "agents/notes.md").err, "line 1 of notes.md")
 	require.NotZero(t, b.policy("", "suggest", "missing").code)
 

@@ -91,13 +91,13 @@ func TestATimerArmedTooLateIsOverwrittenBeforeTheReceipt(t *testing.T) {
 func TestATimerArmedForSomethingElseIsArmedAgain(t *testing.T) {
 	t.Parallel()
 	env := start(t)
-	env.timeout("S", 3*time.Second)
+	env.timeout("S", 5*time.Second)
 	early := schemas.Event{At: time.Now().Add(-time.Second).UTC(), Kind: schemas.EventEscalate}
 	q := env.Agent("ada").Asks(deploy("S", "1"))
 	env.NoError(env.store.Records.Rearm(env.ctx, "S.1", early)) // fires at once
 	env.soon("the timer is armed again", func() bool {
-		keys, err := env.store.Records.Pending(env.ctx, "")
-		return err == nil && len(keys) == 1 && env.timer("S.1") == q.Receipt.Deadline.Format(time.RFC3339Nano)
+		armed, err := env.store.Records.Armed(env.ctx, "S.1") // for a moment there is none
+		return err == nil && armed.At.Equal(q.Receipt.Deadline) && armed.Kind == schemas.EventDeadline
 	})
 	env.Nil(env.stored("S.1").Record.Decision, "a timer of another event ended the request")
 	q.Ends(schemas.TimedOut)
@@ -134,6 +134,7 @@ func TestTheClockSaysHowLongTheRequestWaited(t *testing.T) {
 	env.Equal("Permission request timed out after 1 second.", ada.Asks(deploy("S", "1")).Hears().Message)
 	r := deploy("S", "2")
 	r.Kind, r.ToolName, r.Permissions, r.TimeoutSeconds = schemas.KindPermission, "", []string{"@network"}, 2
+	r.Reason = "to fetch"
 	q := ada.Asks(r)
 	env.Equal(schemas.TierRequest, q.Receipt.Tier)
 	env.Equal("Permission request timed out after 2 seconds", q.Hears().Message)

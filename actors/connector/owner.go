@@ -33,11 +33,6 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 	return o.follow(ctx, "settings_revision", revision)
 }
 
-// FollowSession is Follow of a session's change.
-func (o *Owner) FollowSession(ctx context.Context, s *schemas.Session) (laggards []string, err error) {
-	return o.follow(ctx, "sessions_revision", s.Revision)
-}
-
 func (o *Owner) follow(ctx context.Context, what string, revision uint64) (laggards []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, followWithin)
 	defer cancel()
@@ -103,10 +98,18 @@ func (o *Owner) Session(ctx context.Context, id string) (schemas.Session, error)
 	return s, err
 }
 
-// ChangeSession changes one session.
+// ChangeSession changes one session, and returns when every live engine has
+// heard of it. Where some have not in time it is stored all the same, and the
+// error names them.
 func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (schemas.Session, error) {
 	c.Type = schemas.TypeSessionChange
 	var s schemas.Session
-	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageSession), c, &s)
+	if err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageSession), c, &s); err != nil {
+		return s, err
+	}
+	laggards, err := o.follow(ctx, "sessions_revision", s.Revision)
+	if err == nil && len(laggards) > 0 {
+		err = schemas.Errorf(schemas.CodeUnavailable, "it is stored, but these engines have not heard of it yet: %v; see their logs", laggards)
+	}
 	return s, err
 }

@@ -209,7 +209,7 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r.work(p)
 	asked := r.ask()
 	r.wait(p.sent)
-	require.Equal(t, "shown", next(r, notices).Kind)
+	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	p.mu.Lock()
 	clear(p.shown) // its settling fails for good
 	p.mu.Unlock()
@@ -218,7 +218,7 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r.wait(p.ended)
 	r.ask() // handled by the same lane, after it
 	r.wait(p.sent)
-	require.Equal(t, "shown", next(r, notices).Kind)
+	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }
 
 func TestATroubledChannelIsTriedAgain(t *testing.T) {
@@ -244,7 +244,7 @@ func TestAPromptThatCannotBeShownIsSaidAtOnce(t *testing.T) {
 	r.work(p)
 	r.ask()
 	n := next(r, notices)
-	require.Equal(t, "undeliverable", n.Kind)
+	require.Equal(t, schemas.NoticeUndeliverable, n.Kind)
 	require.Contains(t, n.Text, "blocked by the user")
 }
 
@@ -255,4 +255,32 @@ func TestNobodyToShowItToIsRefusedAtOnce(t *testing.T) {
 		ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build"}`),
 	})
 	require.ErrorIs(t, err, &schemas.Error{Code: schemas.CodeUndeliverable})
+}
+
+// A request for permissions that its last route cannot show ends at once; any
+// other stays open for those who look.
+func TestAPermissionThatNobodyCanBeShownEndsAtOnce(t *testing.T) {
+	r, p := newRig(t), newPager()
+	p.fail = func(schemas.Prompt) error {
+		return &people.Error{Unreachable: true, Err: errors.New("switched off")}
+	}
+	r.work(p)
+	tool := r.ask()
+	asked, err := r.asker.Submit(r.ctx, schemas.Request{
+		SessionID: "S", Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,
+		ActionDetails: []byte("{}"), Permissions: []string{"@network"}, Reason: "to fetch",
+	})
+	require.NoError(t, err)
+	d, err := asked.Await(r.ctx)
+	require.NoError(t, err)
+	require.Equal(t, schemas.Cancelled, d.Outcome)
+	require.Equal(t, schemas.NobodyReached, d.By.Name)
+	require.Contains(t, d.Message, "switched off")
+	looking, err := r.nod.Connect(r.ctx, roles.ConnectorID("terminal"))
+	require.NoError(t, err)
+	defer looking.Close()
+	pending, err := connector.NewDesk(looking, "terminal").Pending(r.ctx, schemas.Query{})
+	require.NoError(t, err)
+	require.Len(t, pending, 1)
+	require.Equal(t, tool.PendingID, pending[0].PendingID)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -21,13 +22,17 @@ type asked struct {
 	verdict policy.Verdict
 	call    policy.Call    // the request as policy sees it
 	rules   *policy.Policy // what judged it; nil where they cannot be told
-	under   applied        // the settings it is judged by
-	held    held           // read where policy alone would ask, or the session is managed
+	// updated is the input that is allowed instead, where it is not nil.
+	updated json.RawMessage
+	under   applied // the settings it is judged by
+	held    held    // read where policy alone would ask, or the session is managed
 	// missing is what the session would need to hold; holder is the session that
 	// would get it.
 	missing []policy.Permission
 	holder  string
-	bare    bool // nod cannot say what it needs, so an answer is for once
+	// foreground is the session in whose place a background one asks.
+	foreground string
+	bare       bool // nod cannot say what it needs, so an answer is for once
 }
 
 func (a *asked) key() string { return a.request.Key() }
@@ -52,12 +57,16 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	if len(a.request.Options) == 0 {
 		a.request.Options = schemas.DefaultOptions()
 	}
-	managed, err := e.own(ctx, a.agent, a.request.SessionID, a.request.User)
+	if err := complete(&a.request); err != nil {
+		return err
+	}
+	session, err := e.own(ctx, a.agent, a.request.SessionID, a.request.User)
 	if err != nil {
 		return err
 	}
+	e.active(session)
 	a.verdict = e.judge(a)
-	if a.verdict.Effect == policy.Ask || managed && a.verdict.Effect == policy.Allow {
+	if a.verdict.Effect == policy.Ask || session.Permissions != nil && a.verdict.Effect == policy.Allow {
 		if err := e.hold(ctx, a); err != nil {
 			return err
 		}
@@ -67,6 +76,9 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	}
 	if a.verdict.Effect == policy.Ask {
 		return e.create(ctx, c, a, 0)
+	}
+	if a.updated != nil { // too long for the log
+		return e.createDecided(ctx, c, a, 0)
 	}
 	return e.decideFresh(ctx, c, a)
 }
@@ -96,7 +108,9 @@ func (e *Engine) byPolicy(a *asked) *schemas.Decision {
 	if o, ok := a.request.OptionOfKind(kind); ok { // never the first option, whatever it is
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
 	}
-	d.Message, d.SettingsRevision = message, a.under.revision
+	if d.Message, d.SettingsRevision = message, a.under.revision; d.Outcome == schemas.Allowed {
+		d.UpdatedInput = a.updated
+	}
 	return d
 }
 
@@ -228,6 +242,10 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 		}
 		a.under = e.settings.now()
 	}
+	if err := e.foreground(ctx, a); err != nil {
+		return err
+	}
+	rec.Foreground = a.foreground
 	if rec.Routes, err = e.routes(ctx, a.under.settings); err != nil {
 		return err
 	}
@@ -235,7 +253,7 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	var timeout time.Duration
 	rec.Tier, timeout = e.tier(a)
 	rec.Deadline, rec.TimeoutSeconds = now.Add(timeout).Truncate(time.Millisecond), int(timeout/time.Second)
-	rec.NextEvent = &schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
+	rec.NextEvent = firstEvent(&rec, now.Add(a.under.settings.NotifyAfter()).Truncate(time.Millisecond))
 	seq, err := e.store.Records.Create(ctx, a.key(), rec, revision)
 	if errors.Is(err, bus.ErrMoved) {
 		return e.moved(ctx, c, a, func(revision uint64) error { return e.create(ctx, c, a, revision) })
@@ -246,10 +264,21 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	entry := bus.Entry{Key: a.key(), Record: rec, Revision: seq}
 	c.Reply(receipt(entry, &a.request))
 	a.request.Rejoin, a.request.Revision = false, 0
-	if err := e.view(asPrompt(entry, a.request)); err != nil { // those who look need not wait for the outbox
+	if err := e.view(e.asPrompt(entry, a.request)); err != nil { // those who look need not wait for the outbox
 		e.Log.Warn("engine: a request was not shown to those who look; the outbox will", "key", entry.Key, "error", err)
 	}
 	return nil
+}
+
+// firstEvent is what a request waits for: where somebody is there, the moment at
+// which others are told as well, and else its deadline.
+func firstEvent(rec *schemas.Record, notify time.Time) *schemas.Event {
+	carried := slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.Inbox(r.Connector) })
+	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
+	if carried && present && notify.Before(rec.Deadline) {
+		return &schemas.Event{At: notify, Kind: schemas.EventEscalate}
+	}
+	return &schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
 }
 
 // moved answers for a record that was there before: as it stands, or by

@@ -141,6 +141,9 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*sche
 	d.OptionID, d.OptionKind = option.OptionID, option.Kind
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
+		if err := e.confirmed(rec.Risk, by.Connector, a); err != nil {
+			return nil, err
+		}
 	} else if a.UpdatedInput != nil {
 		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: goes with an option that allows")
 	}

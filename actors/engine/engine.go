@@ -75,7 +75,7 @@ type Engine struct {
 
 	settings settings
 	clock    clock
-	owners   owners
+	known    known
 	service  *bus.Service
 
 	stop   []func()
@@ -112,17 +112,9 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 func (e *Engine) run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
-	if err := e.store.Settings.Watch(background, func(string, uint64) { e.settingsChanged() }); err != nil {
+	if err := e.watch(ctx, background); err != nil {
 		return err
 	}
-	if err := e.store.Sessions.Watch(background, e.owners.changed); err != nil {
-		return err
-	}
-	e.stop = append(e.stop, e.Store.OnReconnect(e.owners.missed))
-	if err := e.readSettings(ctx); err != nil { // what changed before the watch was there
-		return err
-	}
-	e.stop = append(e.stop, e.Store.OnReconnect(e.settingsChanged))
 	e.every(background, settingsEvery, func(ctx context.Context) { e.refresh(ctx) })
 	e.every(background, sweepEvery, e.sweep)
 	e.tasks.Go(func() { e.sweep(background) })
@@ -146,6 +138,23 @@ func (e *Engine) run(ctx context.Context) error {
 		Open: openCalls, Stats: e.stats,
 	}, e.endpoints()...)
 	return err
+}
+
+// watch hears of changed settings and sessions from now on.
+func (e *Engine) watch(ctx, background context.Context) error {
+	if err := e.store.Settings.Watch(background, func(string, uint64) { e.settingsChanged() }); err != nil {
+		return err
+	}
+	if err := e.store.Sessions.Watch(background, e.known.changed); err != nil {
+		return err
+	}
+	e.stop = append(e.stop, e.Store.OnReconnect(e.known.missed), e.Store.OnReconnect(e.settingsChanged))
+	newest, err := e.store.Sessions.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	e.known.changed("", newest) // nothing is remembered of what came before
+	return e.readSettings(ctx)  // what changed before the watch was there
 }
 
 // every calls f each time that d has passed, until ctx ends.
@@ -185,7 +194,7 @@ func (e *Engine) halt(ctx context.Context) error {
 
 // stats are added to the service's statistics.
 func (e *Engine) stats() any {
-	return map[string]any{"settings_revision": e.settings.now().revision, "sessions_revision": e.owners.newest()}
+	return map[string]any{"settings_revision": e.settings.now().revision, "sessions_revision": e.known.newest()}
 }
 
 // endpoints are the subjects that an engine answers.
@@ -198,6 +207,8 @@ func (e *Engine) endpoints() []bus.Endpoint {
 	return []bus.Endpoint{
 		{Name: "request", Verb: "request", Tokens: 3, Handle: lane(e.records, byRecord, e.ask)},
 		{Name: "withdraw", Verb: "withdraw", Tokens: 3, Handle: lane(e.records, byRecord, e.withdraw)},
+		{Name: "grant", Verb: "grant", Tokens: 1, Handle: lane(e.sessions, byPeer, e.share)},
+		{Name: "gate", Verb: "gate", Tokens: 1, Handle: lane(e.sessions, byPeer, e.gate)},
 		{Name: "await", Verb: "await", Tokens: 1, Handle: lane(e.sessions, byPeer, e.await)},
 		{Name: "answer", Verb: "answer", Tokens: 3, Handle: lane(e.records, byRecord, e.answer)},
 		{Name: "presence", Verb: "presence", Tokens: 1, Handle: lane(e.sessions, byPeer, e.presence)},

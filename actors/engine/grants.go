@@ -7,52 +7,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
-// endedKept is how long an ended grant is kept: longer than the record of the
-// decision that made it, which could otherwise bring it back.
-const endedKept = 2 * bus.Retention
+// endedKept is how long an ended grant is kept: longer than bus.Retention, for
+// which the record of the decision that made it could bring it back.
+const endedKept = 48 * time.Hour
 
 func agentKey(agent string) string { return "agent." + agent }
-
-// held is what an asker holds and who is there, read at the leader.
-type held struct {
-	session schemas.Session
-	lock    *schemas.Lock // nil where nobody holds it
-	grants  []schemas.Grant
-}
-
-// heldBy reads all of it at once.
-func (e *Engine) heldBy(ctx context.Context, agent, session string) (held, error) {
-	var h held
-	var lock schemas.Lock
-	var grants schemas.Grants
-	var lockErr, grantsErr error
-	var wg sync.WaitGroup
-	wg.Go(func() { _, lockErr = e.store.Presence.Get(ctx, lockKey(session), &lock) })
-	wg.Go(func() { _, grantsErr = e.store.Sessions.Get(ctx, agentKey(agent), &grants) })
-	_, err := e.store.Sessions.Get(ctx, sessionKey(session), &h.session)
-	wg.Wait()
-	if lockErr == nil {
-		h.lock = &lock
-	}
-	for _, err := range []error{err, lockErr, grantsErr} {
-		if err != nil && !errors.Is(err, bus.ErrNotFound) {
-			return held{}, err
-		}
-	}
-	h.grants = live(append(grants.Grants, h.session.Grants...), e.clock.now())
-	return h, nil
-}
-
-func live(grants []schemas.Grant, now time.Time) []schemas.Grant {
-	return slices.DeleteFunc(grants, func(g schemas.Grant) bool { return !g.Live(now) })
-}
 
 // grant is what an answer allows beyond the call it is about, or nil.
 func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.Grant, error) {
@@ -159,6 +124,9 @@ func (e *Engine) changeGrants(ctx context.Context, scope schemas.Scope, session,
 
 // grants lists what has been allowed beyond one call, ended grants too.
 func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	if !schemas.Inbox(c.Tokens[0]) { // a carrier is shown what was routed to it, and no more
+		return schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not list grants")
+	}
 	keys, err := e.store.Sessions.Listed(ctx, "session."+cmp.Or(q.SessionID, "*"))
 	if err == nil && q.SessionID == "" {
 		var agents []string
@@ -193,41 +161,50 @@ func (e *Engine) grantsUnder(ctx context.Context, key string) ([]schemas.Grant, 
 	return *k.grants, nil
 }
 
-// revoke ends a grant. It answers when that is stored: whoever asks afterwards
-// is judged by what is read then.
+// revoke ends a grant, and what was shared of it. It answers when that is
+// stored: whoever asks afterwards is judged by what is read then.
 func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 	var r schemas.Revoke
 	if err := schemas.Decode(c.Data, &r); err != nil {
 		return err
 	}
-	scope := schemas.ScopeAgent
-	if r.SessionID != "" {
-		scope = schemas.ScopeSession
-	}
-	var found *schemas.Grant
-	err := e.changeGrants(ctx, scope, r.SessionID, r.Agent, func(all *[]schemas.Grant) bool {
-		found = nil
-		i := slices.IndexFunc(*all, func(g schemas.Grant) bool { return g.GrantID == r.GrantID })
-		if i < 0 {
-			return false
-		}
-		found = &(*all)[i]
-		if !found.RevokedAt.IsZero() {
-			return false
-		}
-		found.RevokedAt, found.RevokedBy = e.clock.now(), c.Tokens[0]
-		return true
-	})
+	g, err := e.endGrant(ctx, &r, c.Tokens[0])
 	if err != nil {
-		return err
-	}
-	if found == nil {
-		return schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", r.GrantID)
-	}
-	g := *found
-	if err := e.logGrant(ctx, schemas.LogRevoked, &g, g.RevokedAt, g.RevokedBy); err != nil {
 		return err
 	}
 	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.Grant{g}})
 	return nil
+}
+
+func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.Grant, error) {
+	scope := schemas.ScopeAgent
+	if r.SessionID != "" {
+		scope = schemas.ScopeSession
+	}
+	var ended schemas.Grant
+	err := e.changeGrants(ctx, scope, r.SessionID, r.Agent, func(all *[]schemas.Grant) bool {
+		i := slices.IndexFunc(*all, func(g schemas.Grant) bool { return g.GrantID == r.GrantID })
+		if ended = (schemas.Grant{}); i < 0 {
+			return false
+		}
+		g := &(*all)[i]
+		change := g.RevokedAt.IsZero()
+		if change {
+			g.RevokedAt, g.RevokedBy = e.clock.now(), by
+		}
+		ended = *g
+		return change
+	})
+	switch {
+	case err != nil:
+		return ended, err
+	case ended.GrantID == "":
+		return ended, schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", r.GrantID)
+	}
+	if len(ended.Permissions) > 0 {
+		if err := e.revokeDerived(ctx, ended.Agent, ended.GrantID, by); err != nil {
+			return ended, err
+		}
+	}
+	return ended, e.logGrant(ctx, schemas.LogRevoked, &ended, ended.RevokedAt, by)
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"encoding/json"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -15,7 +14,7 @@ func (e *Engine) judge(a *asked) policy.Verdict {
 	if a.request.Kind != schemas.KindToolCall {
 		return policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskMedium, Reasons: []string{"asks for " + string(a.request.Kind)}}
 	}
-	a.call = callOf(a)
+	a.call = policy.CallOf(a.agent, &a.request)
 	rules, err := a.under.policy, error(nil)
 	if e.Host != "" && (a.call.Host == "" || a.call.Host == e.Host) {
 		if a.call.Home = e.Home; e.Projects != nil {
@@ -38,18 +37,9 @@ func (e *Engine) judge(a *asked) policy.Verdict {
 		v.Effect, a.rules = policy.Ask, rules
 	default:
 		a.rules = rules
+		if a.under.settings.Permissions.HardenGit {
+			a.updated, _ = rules.HardenInput(a.call)
+		}
 	}
 	return v
-}
-
-// callOf is the request as policy sees it.
-func callOf(a *asked) policy.Call {
-	var where struct {
-		Cwd string `json:"cwd"`
-	}
-	_ = json.Unmarshal(a.request.ActionDetails, &where) // the schema says that it is an object; no cwd is none
-	return policy.Call{
-		ToolName: a.request.ToolName, ActionType: a.request.ActionType, Input: a.request.ActionDetails, Cwd: where.Cwd,
-		Agent: a.agent, Host: a.request.Host, Project: a.request.Project,
-	}
 }

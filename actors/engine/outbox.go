@@ -55,7 +55,7 @@ func (e *Engine) follow(ctx context.Context, entry bus.Entry) error {
 // then those who are shown it, then the log.
 func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
-	prompt, err := promptOf(entry)
+	prompt, err := e.promptOf(entry)
 	if err != nil {
 		return err
 	}
@@ -68,6 +68,9 @@ func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 		}
 	}
 	if err := e.view(prompt); err != nil {
+		return err
+	}
+	if err := e.tellForeground(rec, &prompt); err != nil {
 		return err
 	}
 	if err := e.carry(ctx, rec, prompt); err != nil {
@@ -83,6 +86,9 @@ func (e *Engine) view(p schemas.Prompt) error {
 
 // carry queues a prompt for each recipient of a carrier.
 func (e *Engine) carry(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
+	if rec.NextEvent != nil && rec.NextEvent.Kind == schemas.EventEscalate {
+		return nil // somebody is there, who may answer first
+	}
 	for _, r := range rec.Routes {
 		if schemas.Inbox(r.Connector) || r.Failed {
 			continue
@@ -106,6 +112,9 @@ func (e *Engine) note(ctx context.Context, entry bus.Entry, prompt schemas.Promp
 		Actor: rec.Agent, ToolName: prompt.Request.ToolName, Digest: rec.Digest,
 	}
 	id := entry.Key + "." + strconv.FormatInt(rec.Deadline.UnixNano(), 36) + ".asked"
+	if e.settings.now().settings.Log.Payloads && rec.Decision == nil {
+		line.Request = rec.Request
+	}
 	if d := rec.Decision; d != nil {
 		id = fmt.Sprintf("%s.%d.decided", entry.Key, entry.Revision)
 		line.Kind, line.At, line.Actor = schemas.LogDecided, d.DecidedAt, actorOf(d)
@@ -126,20 +135,20 @@ func actorOf(d *schemas.Decision) string {
 }
 
 // promptOf is a record as viewers see it.
-func promptOf(entry bus.Entry) (schemas.Prompt, error) {
+func (e *Engine) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	r, err := requestOf(&entry.Record)
 	if err != nil {
 		return schemas.Prompt{}, err
 	}
-	return asPrompt(entry, r), nil
+	return e.asPrompt(entry, r), nil
 }
 
 // asPrompt is promptOf with the record's request at hand.
-func asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
+func (e *Engine) asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember,
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Takes: e.takes(rec.Risk),
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 }
@@ -179,11 +188,38 @@ func (e *Engine) due(ctx context.Context, key string, armed schemas.Event) error
 	if err != nil {
 		return err
 	}
-	next := entry.Record.NextEvent
-	if !armed.At.Equal(next.At) || armed.Kind != next.Kind {
-		return e.rearm(ctx, key, *next)
+	// At the deadline a request ends, also where a step before it was never made.
+	if next := *entry.Record.NextEvent; !same(armed, next) && !same(armed, deadlineOf(&entry.Record)) {
+		return e.rearm(ctx, key, next)
+	}
+	return e.happen(ctx, entry, armed.Kind)
+}
+
+func same(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
+
+// happen does what a pending record has waited for.
+func (e *Engine) happen(ctx context.Context, entry bus.Entry, kind schemas.EventKind) error {
+	if kind == schemas.EventEscalate {
+		return e.escalate(ctx, entry)
 	}
 	return e.expire(ctx, entry)
+}
+
+func deadlineOf(rec *schemas.Record) schemas.Event {
+	return schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
+}
+
+// escalate has everybody else told of a request that nobody who is there has
+// answered. The next timer comes first, and then the step: where this is cut
+// short between them, the timer finds the step undone and does it.
+func (e *Engine) escalate(ctx context.Context, entry bus.Entry) error {
+	next := deadlineOf(&entry.Record)
+	if err := e.rearm(ctx, entry.Key, next); err != nil {
+		return err
+	}
+	entry.Record.NextEvent = &next
+	_, err := e.store.Records.Update(ctx, entry)
+	return err // of a record that has moved the timer is looked at once more
 }
 
 // errRearmed has a fired timer delivered once more.
@@ -194,7 +230,7 @@ var errRearmed = errors.New("the timer was armed again, which is looked at once 
 func (e *Engine) rearm(ctx context.Context, key string, next schemas.Event) error {
 	armed, err := e.store.Records.Armed(ctx, key)
 	switch {
-	case err == nil && armed.At.Equal(next.At) && armed.Kind == next.Kind:
+	case err == nil && same(armed, next):
 		return nil
 	case err != nil && !errors.Is(err, bus.ErrNotFound):
 		return err
@@ -276,7 +312,11 @@ func (e *Engine) mend(ctx context.Context, key string) error {
 	if e.clock.now().Before(entry.Record.NextEvent.At) {
 		return e.store.Records.Arm(ctx, key, *entry.Record.NextEvent)
 	}
-	return e.expire(ctx, entry)
+	err = e.happen(ctx, entry, entry.Record.NextEvent.Kind)
+	if errors.Is(err, errRearmed) {
+		err = e.happen(ctx, entry, entry.Record.NextEvent.Kind)
+	}
+	return err
 }
 
 // sweepUnshown queues the prompts of pending records again that no worker has
@@ -290,7 +330,7 @@ func (e *Engine) sweepUnshown(ctx context.Context, pending []string) error {
 		if err != nil {
 			return err
 		}
-		prompt, err := promptOf(entry)
+		prompt, err := e.promptOf(entry)
 		if err != nil {
 			return err
 		}

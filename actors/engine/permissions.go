@@ -57,6 +57,9 @@ func (e *Engine) weigh(a *asked) {
 	}
 	set := a.held.set()
 	perms, err := policy.ToolNeeds(a.under.needs, a.request.ToolName, a.request.ActionDetails)
+	if errors.Is(err, policy.ErrOtherTool) && a.held.managed() && a.verdict.Effect == policy.Allow && a.verdict.Rule == policy.Default {
+		perms, err = a.rules.ShellNeeds(a.call) // no rule of the user's, but the preset: it reads what the set covers
+	}
 	covered := false
 	if err == nil {
 		a.missing, err = policy.Missing(&set, perms, e.resolver(a.request.Host))
@@ -108,29 +111,37 @@ func (a *asked) remember() []schemas.Reach {
 	return nil
 }
 
-// permission checks a request for permissions, in the order and the words that
-// agents know, and finds what of them is missing. What is held already is
-// granted at once.
-func (e *Engine) permission(ctx context.Context, a *asked) error {
-	r := &a.request
+// complete checks what a request for permissions must say, before anything is
+// stored of it.
+func complete(r *schemas.Request) error {
 	switch {
+	case r.Kind != schemas.KindPermission:
 	case strings.TrimSpace(r.Reason) == "":
 		return schemas.Errorf(schemas.CodeValidation, "Reason is required.")
 	case len(r.Permissions) == 0:
 		return schemas.Errorf(schemas.CodeValidation, "Permission is required.")
 	}
+	return nil
+}
+
+// permission checks a complete request for permissions, in the order and the
+// words that agents know, and finds what of them is missing. What is held
+// already is granted at once.
+func (e *Engine) permission(ctx context.Context, a *asked) error {
+	r := &a.request
 	holder, err := e.holder(ctx, a)
 	if err != nil {
+		return err
+	}
+	if err := e.foreground(ctx, a); err != nil {
 		return err
 	}
 	if _, err := e.routes(ctx, a.under.settings); err != nil {
 		return err
 	}
-	perms := make([]policy.Permission, len(r.Permissions))
-	for i, tag := range r.Permissions {
-		if perms[i], err = policy.ParsePermission(tag); err != nil {
-			return err
-		}
+	perms, err := parsePermissions(r.Permissions)
+	if err != nil {
+		return err
 	}
 	set := holder.set()
 	resolve := e.resolver(r.Host)
@@ -162,16 +173,9 @@ func (e *Engine) holder(ctx context.Context, a *asked) (held, error) {
 	if a.held.session.Background {
 		return held{}, schemas.Errorf(schemas.CodeForbidden, "Background agents cannot request permissions for another agent.")
 	}
-	unknown := schemas.Errorf(schemas.CodeNotFound, "Agent not found: %s", details.AgentID)
-	if !schemas.ValidID(details.AgentID) {
-		return held{}, unknown
-	}
-	other, err := e.heldBy(ctx, a.agent, details.AgentID)
+	other, err := e.sessionOf(ctx, a.agent, details.AgentID)
 	if err != nil {
 		return held{}, err
-	}
-	if other.session.Agent != a.agent { // nobody's, or another agent's
-		return held{}, unknown
 	}
 	a.holder = details.AgentID
 	return other, nil

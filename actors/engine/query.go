@@ -97,7 +97,7 @@ func (e *Engine) read(ctx context.Context, keys []string, connector, recipient s
 		}
 		if err == nil {
 			var p schemas.Prompt
-			p, err = promptOf(entry)
+			p, err = e.promptOf(entry)
 			found[i] = &p
 		}
 		errs[i] = err

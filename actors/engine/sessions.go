@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"path"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -18,90 +16,9 @@ const (
 	sessionKept = 60 * 24 * time.Hour
 	// sessionFresh is how old the note of its last request may be.
 	sessionFresh = 24 * time.Hour
-	// ownersKept bounds the memory of who owns what.
-	ownersKept = 16384
 )
 
 func sessionKey(session string) string { return "session." + session }
-
-// owners remembers which agent a session belongs to and whether it is managed,
-// until it changes. What it does not remember is read at the leader.
-type owners struct {
-	mu       sync.Mutex
-	until    time.Time
-	known    map[string]owned
-	revision uint64    // the newest change that was heard of
-	unsure   time.Time // changes may be missed until then
-}
-
-type owned struct {
-	agent   string
-	managed bool
-}
-
-func (o *owners) of(session string) (owned, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	known, ok := o.known[session]
-	return known, ok && time.Now().Before(o.until)
-}
-
-// remember keeps what was read when the newest change was at revision, unless
-// another has been heard of since.
-func (o *owners) remember(session string, known owned, revision uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := time.Now()
-	if o.revision != revision || now.Before(o.unsure) {
-		return
-	}
-	if o.known == nil || len(o.known) >= ownersKept || !now.Before(o.until) {
-		o.known, o.until = make(map[string]owned), now.Add(sessionFresh)
-	}
-	o.known[session] = known
-}
-
-// changed forgets a session that has changed.
-func (o *owners) changed(key string, revision uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.revision = max(o.revision, revision)
-	if session, ok := strings.CutPrefix(key, sessionKey("")); ok {
-		delete(o.known, session)
-	}
-}
-
-// missed forgets everything: changes may have gone by, and may still.
-func (o *owners) missed() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.known, o.unsure = nil, time.Now().Add(staleAfter)
-}
-
-func (o *owners) newest() uint64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.revision
-}
-
-// own makes sure that the session is the agent's: it belongs to whoever first
-// asks in it, and to others it does not exist.
-func (e *Engine) own(ctx context.Context, agent, session, user string) (managed bool, err error) {
-	known, ok := e.owners.of(session)
-	if !ok {
-		heard := e.owners.newest()
-		s, err := e.claimSession(ctx, agent, session, user)
-		if err != nil {
-			return false, err
-		}
-		known = owned{s.Agent, s.Permissions != nil}
-		e.owners.remember(session, known, heard)
-	}
-	if known.agent != agent {
-		return false, schemas.Errorf(schemas.CodeNotFound, "no session %s is known", session)
-	}
-	return known.managed, nil
-}
 
 // claimSession reads a session, giving it to the agent where it is nobody's,
 // and notes once a day that it is in use.

@@ -107,9 +107,9 @@ func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
 	if d.State != schemas.DeliveryShown {
 		e.Log.Warn("engine: a prompt was not shown", "key", key, "connector", c.Tokens[0], "state", d.State, "reason", d.Reason)
 	}
-	kind, text := "shown", "The question is shown on "+c.Tokens[0]+"."
+	kind, text := schemas.NoticeShown, "The question is shown on "+c.Tokens[0]+"."
 	if d.State != schemas.DeliveryShown {
-		kind, text = "undeliverable", "The question could not be shown on "+c.Tokens[0]+": "+d.Reason
+		kind, text = schemas.NoticeUndeliverable, "The question could not be shown on "+c.Tokens[0]+": "+d.Reason
 		var last bool
 		if entry, last, err = e.failed(ctx, entry, c.Tokens[0], d.Recipient); err != nil {
 			return err
@@ -121,8 +121,7 @@ func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
 			}
 		}
 	}
-	notice := schemas.Notice{Type: schemas.TypeNotice, SessionID: d.SessionID, PendingID: d.PendingID, Kind: kind, Text: text}
-	if err := e.Edge.Publish(schemas.NoticeSubject(entry.Record.Agent, d.SessionID), notice); err != nil {
+	if err := e.notify(entry.Record.Agent, d.SessionID, d.PendingID, kind, text); err != nil {
 		return err
 	}
 	c.Reply(schemas.OK{Type: schemas.TypeOK})

@@ -41,6 +41,21 @@ type Call struct {
 	Home    string // what ~ stands for
 }
 
+// CallOf is a request of an agent's as a call to judge.
+func CallOf(agent string, r *schemas.Request) Call {
+	var where struct {
+		Cwd string `json:"cwd"`
+	}
+	_ = json.Unmarshal(r.ActionDetails, &where) // the schema says that it is an object; no cwd is none
+	return Call{
+		ToolName: r.ToolName, ActionType: r.ActionType, Input: r.ActionDetails, Cwd: where.Cwd,
+		Agent: agent, Host: r.Host, Project: r.Project,
+	}
+}
+
+// Default is the rule of what no rule of the user's decides.
+const Default = "default"
+
 // Verdict is the judgement of a call.
 type Verdict struct {
 	Effect  Effect
@@ -154,7 +169,7 @@ func (p *Policy) Check(c Call) Verdict {
 		j.other(in)
 	}
 	if j.v.Rule == "" {
-		j.v.Rule = "default"
+		j.v.Rule = Default
 	}
 	if j.v.Effect != Allow && j.v.Why == "" {
 		j.v.Why = strings.Join(j.v.Reasons, ", ")

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/nodbus/nod/actors/connector"
-	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
@@ -22,21 +21,20 @@ import (
 // desk is the terminal connector's, for this user.
 type desk struct {
 	*connector.Desk
-	conn *bus.Conn
 	user string
 }
 
-func (e *env) desk(ctx context.Context) (*desk, error) {
+// desk connects the terminal for one command: done must be called, and ends ctx.
+func (e *env) desk() (ctx context.Context, d *desk, done func(), err error) {
 	u, err := user.Current()
 	if err != nil {
-		return nil, fmt.Errorf("find out who answers: %w", err)
+		return nil, nil, nil, fmt.Errorf("find out who answers: %w", err)
 	}
-	conn, err := bus.Join(ctx, e.place, roles.ConnectorID(schemas.ConnectorTerminal), e.log)
+	ctx, conn, done, err := e.join(roles.ConnectorID(schemas.ConnectorTerminal))
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	e.warnOpen(conn.Open())
-	return &desk{connector.NewDesk(conn, schemas.ConnectorTerminal), conn, u.Username}, nil
+	return ctx, &desk{connector.NewDesk(conn, schemas.ConnectorTerminal), u.Username}, done, nil
 }
 
 // listed is a request as listings print it: the contract's names, flat.
@@ -63,13 +61,11 @@ type pendingCmd struct {
 
 // Run lists what is undecided.
 func (c *pendingCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	d, err := e.desk(ctx)
+	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
-	defer d.conn.Close()
+	defer done()
 	prompts, err := d.Pending(ctx, schemas.Query{SessionID: c.Session})
 	if err != nil {
 		return err
@@ -97,13 +93,11 @@ type showCmd struct {
 
 // Run shows one request whole.
 func (c *showCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	d, err := e.desk(ctx)
+	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
-	defer d.conn.Close()
+	defer done()
 	p, page, err := d.Show(ctx, c.Session, c.ID)
 	if err != nil {
 		return err
@@ -125,6 +119,7 @@ type allowCmd struct {
 	For    time.Duration `placeholder:"D" help:"From now on as well, in this session, for so long, such as 30m."`
 	Rule   int           `default:"1" placeholder:"N" help:"Which of the rules that nod show lists (1, the narrowest)."`
 	Scope  string        `enum:",session,agent" default:"" help:"Where it holds: session or agent."`
+	Code   string        `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
 	Yes    bool          `short:"y" help:"Do not ask whether the rule is the one that is meant."`
 	JSON   bool          `name:"json" help:"Print the decision as JSON."`
 }
@@ -147,7 +142,7 @@ func (c *allowCmd) Run(e *env) error {
 
 // wanted is the answer that the flags ask for.
 func (c *allowCmd) wanted() (schemas.Answer, error) {
-	a := schemas.Answer{Message: c.Message, Scope: schemas.Scope(c.Scope), Reach: c.Rule - 1, ForSeconds: int(c.For / time.Second)}
+	a := schemas.Answer{Message: c.Message, Scope: schemas.Scope(c.Scope), Reach: c.Rule - 1, CodeWord: c.Code, ForSeconds: int(c.For / time.Second)}
 	switch {
 	case c.For < 0 || c.For%time.Second != 0:
 		return a, errors.New("--for: give whole seconds, such as 30m")
@@ -182,13 +177,11 @@ type answerStyle struct {
 
 // answer brings one person's answer, and says what then holds.
 func (e *env) answer(session, id string, kind schemas.OptionKind, a schemas.Answer, style answerStyle) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	d, err := e.desk(ctx)
+	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
-	defer d.conn.Close()
+	defer done()
 	p, page, err := d.Show(ctx, session, id)
 	if err != nil {
 		return e.refused(err, time.Now(), style.json)

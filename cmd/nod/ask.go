@@ -31,20 +31,28 @@ type askCmd struct {
 	JSON           bool     `name:"json" help:"Print the decision, or the receipt, as JSON."`
 }
 
+// agent connects as an agent for one command: done must be called, and ends ctx.
+func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done func(), err error) {
+	ctx, cancel := e.soon()
+	if client, err = nod.Connect(ctx, nod.Options{Place: e.place, Agent: name, Log: e.log}); err != nil {
+		cancel()
+		return nil, nil, nil, err
+	}
+	e.warnOpen(client.Open())
+	return ctx, client, func() { client.Close(); cancel() }, nil
+}
+
 // Run asks, waits, and says how it ended by its exit code.
 func (c *askCmd) Run(e *env) error {
 	request, err := c.request(e)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := e.soon()
-	defer cancel()
-	client, err := nod.Connect(ctx, nod.Options{Place: e.place, Agent: c.Agent, Log: e.log})
+	ctx, client, done, err := e.agent(c.Agent)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	e.warnOpen(client.Open())
+	defer done()
 	asked, err := client.Submit(ctx, request)
 	if err != nil {
 		return c.failed(e, err)
@@ -95,8 +103,9 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 		if c.TimeoutMinutes < 0 || c.TimeoutMinutes > 60 {
 			return r, fmt.Errorf("--timeout-minutes is %d: use 1 to 60", c.TimeoutMinutes)
 		}
-		r.Kind, r.Title, r.Permissions = schemas.KindPermission, "Permission request", c.Permission
-		r.ActionType, r.ActionDetails = schemas.ActionOther, json.RawMessage("{}")
+		wanted := nod.Permission(c.Reason, c.Permission...)
+		r.Kind, r.Title, r.Permissions = wanted.Kind, wanted.Title, wanted.Permissions
+		r.ActionType, r.ActionDetails = wanted.ActionType, wanted.ActionDetails
 		r.TimeoutSeconds = 60 * c.TimeoutMinutes
 	default:
 		return r, errors.New("name what to ask for: --tool T --input JSON, or --permission TAG --reason R")

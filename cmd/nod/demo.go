@@ -7,6 +7,8 @@ import (
 	"github.com/nodbus/nod/actors"
 	"github.com/nodbus/nod/actors/agent"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
@@ -27,11 +29,12 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		d, err := session.Ask(ctx, schemas.Request{
+		r := schemas.Request{
 			Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 			ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build","cwd":"/workspace"}`),
 			Reason: "clean rebuild", AgentName: "Demo agent", SessionLabel: "demo",
-		})
+		}
+		d, err := session.Ask(ctx, r)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -39,7 +42,7 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 		case d.Outcome == schemas.Allowed:
 			fmt.Fprintln(e.stdout, "demo: the agent goes on. (Nothing was removed: it is a demo.)")
 		default:
-			fmt.Fprintf(e.stdout, "demo: the agent does not run it: %s %s\n", d.Outcome, d.Message)
+			fmt.Fprintf(e.stdout, "demo: the agent does not run it, and hears: %s\n", people.Line(agents.Hear(&r, &d).Text))
 		}
 	}()
 	return func() {

@@ -65,14 +65,12 @@ func (c *execCmd) become(e *env) error {
 
 // held is what the session holds now, by the engine's word.
 func (c *execCmd) held(e *env) (schemas.SessionPermissions, error) {
-	ctx, cancel := e.soon()
-	defer cancel()
 	var none schemas.SessionPermissions
-	d, err := e.desk(ctx)
+	ctx, d, done, err := e.desk()
 	if err != nil {
 		return none, err
 	}
-	defer d.conn.Close()
+	defer done()
 	s, err := d.Session(ctx, c.Session)
 	if err != nil {
 		return none, err

@@ -18,13 +18,11 @@ type grantsCmd struct {
 
 // Run lists what has been allowed beyond one call.
 func (c *grantsCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
+	ctx, owner, done, err := e.owner()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer done()
 	grants, err := owner.Grants(ctx, c.Session)
 	if err != nil {
 		return err
@@ -71,13 +69,11 @@ type revokeCmd struct {
 
 // Run ends a grant.
 func (c *revokeCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
+	ctx, owner, done, err := e.owner()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer done()
 	grants, err := owner.Grants(ctx, "")
 	if err != nil {
 		return err

@@ -27,16 +27,17 @@ func hostNamed(name string) (hook.Host, error) {
 }
 
 type hookCmd struct {
-	Agent         string        `arg:"" help:"Which agent program: claude-code."`
+	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini or copilot."`
 	HostTimeout   time.Duration `name:"host-timeout" help:"How long the agent program waits for the hook."`
-	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, or deny."`
+	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
 }
 
 // Run answers one call. Whatever happens, stdout gets one JSON object.
 func (c *hookCmd) Run(e *env) error {
 	host, err := hostNamed(c.Agent)
 	if err != nil {
-		return err
+		fail(e.stderr, err)
+		return exit(hook.Refuse(e.stdout))
 	}
 	ctx, stop := hook.Lifetime(context.Background(), os.Stdout)
 	defer stop()
@@ -85,13 +86,13 @@ func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string
 }
 
 type installCmd struct {
-	Agent         string `arg:"" help:"Which agent program: claude-code."`
+	Agent         string `arg:"" help:"Which agent program: claude-code, codex, gemini or copilot."`
 	Settings      string `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool   `help:"Only for the project in the current directory."`
-	Strict        bool   `help:"Gate every tool call, not only what the agent program would ask about."`
+	Strict        bool   `help:"Gate every tool call that the agent program shows its hooks, not only what it would ask about."`
 	Uninstall     bool   `help:"Take it out again."`
 	DryRun        bool   `name:"dry-run" help:"Only show what would change."`
-	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, or deny."`
+	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
 }
 
 // Run changes an agent program's settings.
@@ -117,6 +118,9 @@ func (c *installCmd) Run(e *env) error {
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
 	default:
 		fmt.Fprintf(e.stdout, "%s asks nod now; start nod with: nod up\n", change.Path)
+	}
+	if change.Note != "" {
+		fmt.Fprintf(e.stderr, "nod: %s\n", change.Note)
 	}
 	if change.Warning != "" {
 		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)

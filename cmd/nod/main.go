@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
 // The exit codes of nod ask; every other failure is 1.
@@ -54,6 +55,8 @@ type cli struct {
 	Login   loginCmd   `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`
 
 	Install  installCmd  `cmd:"" group:"agents" help:"Let an agent program ask nod."`
+	Grant    grantCmd    `cmd:"" group:"agents" help:"Share what a session holds with another of the same agent."`
+	Gate     gateCmd     `cmd:"" group:"agents" help:"Check what a scheduled task needs."`
 	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
 	Exec     execCmd     `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
 	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`
@@ -109,7 +112,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return done
 	}
 	if err != nil {
-		return fail(stderr, fmt.Errorf("%w: see nod --help", err))
+		code := fail(stderr, fmt.Errorf("%w: see nod --help", err))
+		if args[0] == "hook" { // its host would run the tool
+			code = hook.Refuse(stdout)
+		}
+		return code
 	}
 	level := slog.LevelWarn
 	if c.Verbose {

@@ -14,14 +14,25 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// owner connects as the owner, who may change things.
-func (e *env) owner(ctx context.Context) (*bus.Conn, *connector.Owner, error) {
-	conn, err := bus.Join(ctx, e.place, roles.ID{Role: roles.Owner}, e.log)
+// owner connects as the owner, who may change things, for one command: done
+// must be called, and ends ctx.
+func (e *env) owner() (ctx context.Context, owner *connector.Owner, done func(), err error) {
+	ctx, conn, done, err := e.join(roles.ID{Role: roles.Owner})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	return ctx, connector.NewOwner(conn, schemas.ConnectorTerminal), done, nil
+}
+
+// join connects in a role for one command.
+func (e *env) join(id roles.ID) (ctx context.Context, conn *bus.Conn, done func(), err error) {
+	ctx, cancel := e.soon()
+	if conn, err = bus.Join(ctx, e.place, id, e.log); err != nil {
+		cancel()
+		return nil, nil, nil, err
 	}
 	e.warnOpen(conn.Open())
-	return conn, connector.NewOwner(conn, schemas.ConnectorTerminal), nil
+	return ctx, conn, func() { conn.Close(); cancel() }, nil
 }
 
 type settingsCmd struct {
@@ -51,13 +62,11 @@ func (c *settingsApplyCmd) Run(e *env) error {
 	if data, err = embed.WithApprovers(data); err != nil {
 		return err
 	}
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
+	ctx, owner, done, err := e.owner()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer done()
 	state, err := owner.ApplySettings(ctx, data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
@@ -82,13 +91,11 @@ type settingsShowCmd struct {
 
 // Run prints what is in force.
 func (c *settingsShowCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
+	ctx, owner, done, err := e.owner()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer done()
 	state, err := owner.Settings(ctx)
 	if err != nil {
 		return err

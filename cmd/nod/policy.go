@@ -2,7 +2,7 @@ package main
 
 import (
 	"cmp"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -19,7 +20,7 @@ type policyCmd struct {
 	Check   policyCheckCmd   `cmd:"" help:"Read tool calls as NDJSON, write a verdict a line."`
 	Explain policyExplainCmd `cmd:"" help:"Say what a command would get, and why."`
 	Test    policyTestCmd    `cmd:"" help:"Run your own cases."`
-	Suggest policySuggestCmd `cmd:"" help:"Propose rules that would spare the most questions of transcripts."`
+	Suggest policySuggestCmd `cmd:"" help:"Propose rules that would have spared the most questions."`
 	Import  policyImportCmd  `cmd:"" help:"Take over the rules of claude-code."`
 	Replay  policyReplayCmd  `cmd:"" help:"Say what nod would have asked in transcripts, by preset."`
 	Presets policyPresetsCmd `cmd:"" help:"Explain the presets."`
@@ -150,20 +151,13 @@ type policySuggestCmd struct {
 
 // Run proposes rules.
 func (c *policySuggestCmd) Run(e *env) error {
-	if len(c.Paths) == 0 {
-		return errors.New("name transcripts of agents, such as ~/.claude/projects or ~/.codex/sessions: nod's own log holds digests and no commands, so that nothing can be suggested from it")
-	}
 	p, err := c.policy(e)
 	if err != nil {
 		return err
 	}
-	calls, err := readTranscripts(c.Paths)
+	flat, err := c.calls(e)
 	if err != nil {
 		return err
-	}
-	flat := make([]policy.Call, len(calls))
-	for i := range calls {
-		flat[i] = calls[i].Call
 	}
 	suggestions := p.Suggest(flat, c.Most)
 	if c.JSON {
@@ -176,6 +170,50 @@ func (c *policySuggestCmd) Run(e *env) error {
 		}
 	}
 	return nil
+}
+
+// calls are those of the transcripts, or what was asked according to the log.
+func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
+	if len(c.Paths) == 0 {
+		return e.askedCalls()
+	}
+	calls, err := readTranscripts(c.Paths)
+	for _, one := range calls {
+		flat = append(flat, one.Call)
+	}
+	return flat, err
+}
+
+// askedCalls are what people were asked, by the log of the nod that runs.
+func (e *env) askedCalls() ([]policy.Call, error) {
+	ctx, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var calls []policy.Call
+	asked := 0
+	err = conn.EachLogged(ctx, func(entry schemas.LogEntry) error {
+		if entry.Kind != schemas.LogAsked {
+			return nil
+		}
+		asked++
+		if entry.Request == nil {
+			return nil
+		}
+		var r schemas.Request
+		if err := json.Unmarshal(entry.Request, &r); err != nil {
+			return fmt.Errorf("read a request in the log: %w", err)
+		}
+		if r.Kind == schemas.KindToolCall {
+			calls = append(calls, policy.CallOf(entry.Actor, &r))
+		}
+		return nil
+	})
+	if err == nil && len(calls) == 0 {
+		err = fmt.Errorf("the log tells of %d questions and holds the commands of none: set log.payloads in settings.json to have them kept, or name transcripts of agents, such as ~/.claude/projects", asked)
+	}
+	return calls, err
 }
 
 type policyImportCmd struct {

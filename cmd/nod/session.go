@@ -25,13 +25,11 @@ type sessionShowCmd struct {
 
 // Run shows a session.
 func (c *sessionShowCmd) Run(e *env) error {
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
+	ctx, owner, done, err := e.owner()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer done()
 	s, err := owner.Session(ctx, c.Session)
 	if err != nil {
 		return err
@@ -57,23 +55,14 @@ func (c *sessionSetCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := e.soon()
-	defer cancel()
-	conn, owner, err := e.owner(ctx)
+	ctx, owner, done, err := e.owner()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer done()
 	s, err := owner.ChangeSession(ctx, change)
 	if err != nil {
 		return err
-	}
-	laggards, err := owner.FollowSession(ctx, &s)
-	if err != nil {
-		return err
-	}
-	if len(laggards) > 0 {
-		return fmt.Errorf("it is stored, but these engines have not heard of it yet: %v; see their logs", laggards)
 	}
 	return e.printSession(s, c.JSON)
 }

@@ -10,16 +10,17 @@ import (
 // that coding agents share. An unknown name is ActionOther.
 func ActionOf(tool string) schemas.ActionType {
 	switch tool {
-	case "Bash", "PowerShell":
+	case "Bash", "PowerShell", "bash", "powershell", "run_shell_command":
 		return schemas.ActionCommand
-	case "Write", "Edit", "MultiEdit", "NotebookEdit":
+	case "Write", "Edit", "MultiEdit", "NotebookEdit", "create", "edit", "write_file", "replace", "apply_patch":
 		return schemas.ActionFileWrite
-	case "Read", "Glob", "Grep", "LS", "NotebookRead":
+	case "Read", "Glob", "Grep", "LS", "NotebookRead", "view", "glob", "grep",
+		"read_file", "read_many_files", "list_directory", "grep_search", "search_file_content":
 		return schemas.ActionFileRead
-	case "WebFetch", "WebSearch":
+	case "WebFetch", "WebSearch", "web_fetch", "google_web_search":
 		return schemas.ActionNetwork
 	}
-	if strings.HasPrefix(tool, "mcp__") {
+	if strings.HasPrefix(tool, "mcp_") { // two underscores, but in Gemini CLI
 		return schemas.ActionMCPTool
 	}
 	return schemas.ActionOther

@@ -119,3 +119,18 @@ func TestAccess(t *testing.T) {
 	assert.Equal(t, "network access, write access to /p:q and read access to /r",
 		agents.Access([]string{"@network", "@write:/p:q", "@read:/r"}))
 }
+
+// TestActionOfTheNamesOfEachAgent: what a tool does is told from any agent's
+// name for it; a name that is not known is no effect that rules could allow.
+func TestActionOfTheNamesOfEachAgent(t *testing.T) {
+	for name, want := range map[string]schemas.ActionType{
+		"Bash": schemas.ActionCommand, "bash": schemas.ActionCommand, "run_shell_command": schemas.ActionCommand,
+		"apply_patch": schemas.ActionFileWrite, "create": schemas.ActionFileWrite, "replace": schemas.ActionFileWrite,
+		"view": schemas.ActionFileRead, "read_many_files": schemas.ActionFileRead,
+		"web_fetch": schemas.ActionNetwork, "google_web_search": schemas.ActionNetwork,
+		"mcp__db__drop": schemas.ActionMCPTool, "mcp_db_drop": schemas.ActionMCPTool,
+		"BASH": schemas.ActionOther, "": schemas.ActionOther,
+	} {
+		assert.Equal(t, want, agents.ActionOf(name), name)
+	}
+}

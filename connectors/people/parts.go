@@ -35,7 +35,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 	details, cwd := inputOf(&p.Request)
 	parts := []Part{
 		{Label: "Request", Lines: lines(Line(p.PendingID), claim("task", p.Request.TaskID))},
-		{Label: "Session", Lines: lines(Line(p.SessionID), claim("labelled", p.Request.SessionLabel))},
+		{Label: "Session", Lines: lines(Line(p.SessionID), background(p), claim("labelled", p.Request.SessionLabel))},
 		{Label: "Agent", Lines: lines(Line(p.Agent), claim("calls itself", p.Request.AgentName))},
 		{Label: "Wants", Lines: lines(wants(&p.Request), claim("tool", p.Request.ToolName), claim("titled", p.Request.Title))},
 		{Label: "Risk", Lines: risk(p)},
@@ -56,7 +56,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 	}
 	return append(parts,
 		Part{Label: "Expires", Lines: expiry(p, now)},
-		Part{Label: "Answers", Lines: append(answers(p.Request.Options), remember(p)...)})
+		Part{Label: "Answers", Lines: slices.Concat(answers(p.Request.Options), remember(p), takes(p))})
 }
 
 // Brief is what a channel shows of a prompt that does not fit there whole: a
@@ -94,6 +94,13 @@ func claim(what, text string) string {
 		return ""
 	}
 	return what + ": " + Line(text)
+}
+
+func background(p *schemas.Prompt) string {
+	if p.Foreground == "" {
+		return ""
+	}
+	return "in the background of: " + Line(p.Foreground)
 }
 
 func orElse(text, otherwise string) string {
@@ -193,6 +200,14 @@ func remember(p *schemas.Prompt) []string {
 	var all []string
 	for i := range p.Remember {
 		all = append(all, fmt.Sprintf("from now on, %d: %s", i+1, Line(p.Remember[i].String())))
+	}
+	return all
+}
+
+func takes(p *schemas.Prompt) []string {
+	var all []string
+	for _, t := range p.Takes {
+		all = append(all, "to allow takes: "+Line(t))
 	}
 	return all
 }

@@ -171,24 +171,28 @@ func (r *rig) startNod(b *testing.B, n *embed.Nod, quiet *slog.Logger) {
 	})
 }
 
-func request(tool string) schemas.Request {
+func request(tool, details string, action schemas.ActionType) schemas.Request {
 	return schemas.Request{
-		SessionID: "bench", Kind: schemas.KindToolCall, Title: "Run a command", ToolName: tool,
-		ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build","cwd":"/workspace"}`),
-		Reason: "clean rebuild", AgentName: "bench",
+		SessionID: "bench", Kind: schemas.KindToolCall, Title: "Use " + tool, ToolName: tool,
+		ActionType: action, ActionDetails: []byte(details), Reason: "clean rebuild", AgentName: "bench",
 	}
 }
 
-func (r *rig) ask(tool string) error {
-	d, err := r.asker.Ask(r.ctx, request(tool))
-	if err == nil && d.Outcome != schemas.Allowed {
-		err = fmt.Errorf("it was %s", d.Outcome)
+func (r *rig) ask(q schemas.Request, by schemas.ByKind) error {
+	d, err := r.asker.Ask(r.ctx, q)
+	if err == nil && (d.Outcome != schemas.Allowed || d.By.Kind != by) {
+		err = fmt.Errorf("it was %s by %s", d.Outcome, d.By.Kind)
 	}
 	return err
 }
 
-func (r *rig) nodAutomatic() error { return r.ask("Glob") }
-func (r *rig) nodHuman() error     { return r.ask("Frobnicate") }
+func (r *rig) nodAutomatic() error {
+	return r.ask(request("Glob", `{"pattern":"**/*_test.go","path":"/workspace","cwd":"/workspace"}`, schemas.ActionFileRead), schemas.ByPolicy)
+}
+
+func (r *rig) nodHuman() error {
+	return r.ask(request("Frobnicate", `{"command":"rm -rf build","cwd":"/workspace"}`, schemas.ActionOther), schemas.ByHuman)
+}
 
 // payload is about what nod stores of a request.
 var payload = []byte(strings.Repeat("x", 700))

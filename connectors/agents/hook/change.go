@@ -17,6 +17,8 @@ type Change struct {
 	Before, After []byte
 	// Warning says why the hooks will not run as things are; mostly empty.
 	Warning string
+	// Note is what the user has to know of a new installation; may be empty.
+	Note string
 
 	isNew bool
 	mode  fs.FileMode

@@ -2,13 +2,11 @@ package hook
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 	"unicode"
 
-	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -35,47 +33,13 @@ func ClaudeCode() Host {
 
 type claude struct{}
 
-type claudeInput struct {
-	SessionID   string          `json:"session_id"`
-	Cwd         string          `json:"cwd"`
-	ToolName    string          `json:"tool_name"`
-	ToolInput   json.RawMessage `json:"tool_input"`
-	ToolUseID   string          `json:"tool_use_id"`
-	Suggestions json.RawMessage `json:"permission_suggestions"`
-}
-
 func (claude) Read(input []byte) (Call, error) {
-	// The event alone first: a fault elsewhere is then refused in its shape.
-	var envelope struct {
-		Event string `json:"hook_event_name"`
-	}
-	if err := json.Unmarshal(input, &envelope); err != nil {
-		return Call{}, fmt.Errorf("the hook's input is not as expected: %w", err)
-	}
-	call := Call{Event: envelope.Event}
-	switch call.Event {
-	case "":
-		return call, errors.New("the hook's input names no hook_event_name")
-	case permissionRequest, preToolUse:
-	default:
-		call.Ignore = fmt.Sprintf("hook event %q is none that nod answers", call.Event)
-		return call, nil
-	}
-
-	var in claudeInput
-	if err := json.Unmarshal(input, &in); err != nil {
-		return call, fmt.Errorf("the hook's input is not as expected: %w", err)
-	}
-	call.SessionID, call.ToolCallID = in.SessionID, in.ToolUseID
-	call.ToolName, call.Action = in.ToolName, agents.ActionOf(in.ToolName)
-	call.Input, call.Cwd = in.ToolInput, in.Cwd
-	if in.ToolName == "AskUserQuestion" || in.ToolName == "ExitPlanMode" {
-		call.Ignore = in.ToolName + " is a question, not a permission"
-	}
+	call, in, err := readClaudeShape(input,
+		[]string{permissionRequest, preToolUse}, []string{"AskUserQuestion", "ExitPlanMode"})
 	if call.Event == permissionRequest {
 		call.Rules = claudeRules(in.Suggestions)
 	}
-	return call, nil
+	return call, err
 }
 
 // claudeSuggestion is a permission update that Claude Code offers to remember.
@@ -193,11 +157,7 @@ func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 	default:
 		return claudeBlock(v.Reason)
 	}
-	out, err := schemas.Encode(map[string]any{"hookSpecificOutput": specific})
-	if err != nil {
-		return claudeBlock("nod could not write its answer: " + err.Error())
-	}
-	return out, 0
+	return said(map[string]any{"hookSpecificOutput": specific})
 }
 
 func claudePermission(v Verdict) claudeSpecific {
@@ -228,9 +188,5 @@ func claudePreTool(v Verdict) claudeSpecific {
 // claudeBlock refuses without knowing which event it answers: exit code 2
 // blocks a PreToolUse, and leaves a PermissionRequest to Claude's own prompt.
 func claudeBlock(reason string) ([]byte, int) {
-	out, err := schemas.Encode(map[string]string{"decision": "block", "reason": reason})
-	if err != nil {
-		return []byte(`{"decision":"block"}`), 2
-	}
-	return out, 2
+	return blocked(map[string]string{"decision": "block", "reason": reason})
 }

@@ -16,7 +16,7 @@ type Host struct {
 }
 
 // Hosts are the hosts that nod speaks to.
-func Hosts() []Host { return []Host{ClaudeCode()} }
+func Hosts() []Host { return []Host{ClaudeCode(), Codex(), Gemini(), Copilot()} }
 
 // Dialect is how one host speaks to its hooks.
 type Dialect interface {
@@ -81,14 +81,21 @@ func deny(reason string) Verdict { return Verdict{Effect: Deny, Reason: reason} 
 
 // Setup is where a host keeps its hooks, and which of them nod uses.
 type Setup struct {
-	DirEnv  string // environment variable that moves the user's directory
-	Dir     string // the directory in the user's home and in a project
-	File    string // the settings file in it
-	Events  []string
-	Strict  []string // events added by a strict installation
-	Matcher string   // matches every tool
-	Off     string   // a top-level switch that turns all hooks off
+	DirEnv     string // environment variable that moves the user's directory
+	Dir        string // the directory in the user's home
+	ProjectDir string // the directory in a project; Dir where empty
+	File       string // the settings file in it
+	Events     []string
+	Strict     []string // events added by a strict installation
+	Matcher    string   // matches every tool
+	Off        string   // a top-level switch that turns all hooks off
+	// Flat is a file whose events hold hooks rather than groups of them, in
+	// Copilot CLI's words.
+	Flat    bool
+	Version int // what a file says that has no version; 0 where none is needed
 	// Timeout is what the hook is given; the file holds it in Units.
 	Timeout time.Duration
 	Unit    time.Duration
+	// Note is what the user has to know of a new installation; may be empty.
+	Note string
 }

@@ -20,16 +20,47 @@ type document struct {
 	newline string
 }
 
-// hookEntry is a hook as hosts store it.
+// entryNames are the names that a host gives to a hook's parts.
+type entryNames struct {
+	command, timeout string
+	// flat is a file whose events hold hooks rather than groups of them.
+	flat bool
+}
+
+// hookEntry is nod's hook.
 type hookEntry struct {
-	Type    string `json:"type"`
-	Command string `json:"command"`
-	Timeout int64  `json:"timeout"`
+	names   entryNames
+	matcher string
+	command string
+	timeout int64 // in the host's unit
+}
+
+// MarshalJSON writes the hook as hosts store it.
+func (e hookEntry) MarshalJSON() ([]byte, error) {
+	return hujson.Value{Value: &hujson.Object{Members: append([]hujson.ObjectMember{
+		{Name: hujson.Value{Value: hujson.String("type")}, Value: hujson.Value{Value: hujson.String("command")}},
+	}, e.fields()...)}}.Pack(), nil
+}
+
+// fields are the parts that nod sets and keeps up to date.
+func (e hookEntry) fields() []hujson.ObjectMember {
+	return []hujson.ObjectMember{
+		{Name: hujson.Value{Value: hujson.String(e.names.command)}, Value: hujson.Value{Value: hujson.String(e.command)}},
+		{Name: hujson.Value{Value: hujson.String(e.names.timeout)}, Value: hujson.Value{Value: hujson.Int(e.timeout)}},
+	}
 }
 
 type hookGroup struct {
 	Matcher string      `json:"matcher"`
 	Hooks   []hookEntry `json:"hooks"`
+}
+
+// listed is the hook as an element of its event's list.
+func (e hookEntry) listed() any {
+	if e.names.flat {
+		return e
+	}
+	return hookGroup{Matcher: e.matcher, Hooks: []hookEntry{e}}
 }
 
 // parseDocument reads a settings file; an empty one is an empty object. What
@@ -85,14 +116,14 @@ func (d *document) isTrue(name string) bool {
 
 // setHook brings nod's hook for event up to date, or adds it where wanted.
 // Further copies of it are removed.
-func (d *document) setHook(event, matcher string, entry hookEntry, ours func(string) bool, wanted bool) error {
+func (d *document) setHook(event string, entry hookEntry, ours func(string) bool, wanted bool) error {
 	hooks, groups, err := d.find(event)
 	if err != nil {
 		return err
 	}
 	found := false
 	if groups != nil {
-		eachHook(groups, func(hook *hujson.Object, command string) (keep bool) {
+		eachHook(groups, entry.names, func(hook *hujson.Object, command string) (keep bool) {
 			if !ours(command) {
 				return true
 			}
@@ -107,14 +138,13 @@ func (d *document) setHook(event, matcher string, entry hookEntry, ours func(str
 	if found || !wanted {
 		return nil
 	}
-	group := hookGroup{Matcher: matcher, Hooks: []hookEntry{entry}}
 	switch {
 	case hooks == nil:
-		return d.addMember(d.top, 1, "hooks", map[string][]hookGroup{event: {group}})
+		return d.addMember(d.top, 1, "hooks", map[string][]any{event: {entry.listed()}})
 	case groups == nil:
-		return d.addMember(hooks, 2, event, []hookGroup{group})
+		return d.addMember(hooks, 2, event, []any{entry.listed()})
 	}
-	return d.addElement(groups, 3, group)
+	return d.addElement(groups, 3, entry.listed())
 }
 
 // find returns the file's hooks and those of event, nil where there are none.
@@ -145,20 +175,27 @@ func (d *document) wrong(v hujson.Value, what string) error {
 // eachHook visits every hook that runs a command and removes the ones that
 // visit does not keep, with the groups that become empty by that. What has
 // another shape is somebody else's and stays.
-func eachHook(groups *hujson.Array, visit func(hook *hujson.Object, command string) (keep bool)) {
+func eachHook(groups *hujson.Array, names entryNames, visit func(hook *hujson.Object, command string) (keep bool)) {
+	each := func(list *hujson.Array) {
+		for j := 0; j < len(list.Elements); j++ {
+			hook, command, ok := commandOf(list.Elements[j], names.command)
+			if ok && !visit(hook, command) {
+				removeElement(list, j)
+				j--
+			}
+		}
+	}
+	if names.flat {
+		each(groups)
+		return
+	}
 	for i := 0; i < len(groups.Elements); i++ {
 		list := hooksOf(groups.Elements[i])
 		if list == nil {
 			continue
 		}
 		before := len(list.Elements)
-		for j := 0; j < len(list.Elements); j++ {
-			hook, command, ok := commandOf(list.Elements[j])
-			if ok && !visit(hook, command) {
-				removeElement(list, j)
-				j--
-			}
-		}
+		each(list)
 		if before > 0 && len(list.Elements) == 0 {
 			removeElement(groups, i)
 			i--
@@ -179,12 +216,12 @@ func hooksOf(group hujson.Value) *hujson.Array {
 	return list
 }
 
-func commandOf(v hujson.Value) (hook *hujson.Object, command string, ok bool) {
+func commandOf(v hujson.Value, name string) (hook *hujson.Object, command string, ok bool) {
 	hook, ok = v.Value.(*hujson.Object)
 	if !ok {
 		return nil, "", false
 	}
-	i := member(hook, "command")
+	i := member(hook, name)
 	if i < 0 {
 		return nil, "", false
 	}
@@ -194,7 +231,7 @@ func commandOf(v hujson.Value) (hook *hujson.Object, command string, ok bool) {
 
 // removeHooks takes out every hook that is nod's, under any event, and the
 // containers that become empty by that. It reports whether there was one.
-func (d *document) removeHooks(ours func(string) bool) (removed bool) {
+func (d *document) removeHooks(names entryNames, ours func(string) bool) (removed bool) {
 	h := member(d.top, "hooks")
 	if h < 0 {
 		return false
@@ -208,7 +245,7 @@ func (d *document) removeHooks(ours func(string) bool) (removed bool) {
 		if !ok || len(groups.Elements) == 0 {
 			continue
 		}
-		eachHook(groups, func(_ *hujson.Object, command string) bool {
+		eachHook(groups, names, func(_ *hujson.Object, command string) bool {
 			mine := ours(command)
 			removed = removed || mine
 			return !mine
@@ -226,26 +263,17 @@ func (d *document) removeHooks(ours func(string) bool) (removed bool) {
 
 // update makes hook run entry, leaving what else the user put there.
 func update(hook *hujson.Object, entry hookEntry) {
-	fields := []struct {
-		name  string
-		value hujson.Literal
-	}{
-		{"command", hujson.String(entry.Command)},
-		{"timeout", hujson.Int(entry.Timeout)},
-	}
-	for _, f := range fields {
-		i := member(hook, f.name)
+	for _, f := range entry.fields() {
+		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // as fields made them
+		i := member(hook, name)
 		if i < 0 {
-			before, colon := siblingExtra(hook)
-			hook.Members = append(hook.Members, hujson.ObjectMember{
-				Name:  hujson.Value{BeforeExtra: before, Value: hujson.String(f.name)},
-				Value: hujson.Value{BeforeExtra: colon, Value: f.value},
-			})
+			f.Name.BeforeExtra, f.Value.BeforeExtra = siblingExtra(hook)
+			hook.Members = append(hook.Members, f)
 			continue
 		}
 		old, ok := hook.Members[i].Value.Value.(hujson.Literal)
-		if !ok || old.String() != f.value.String() {
-			hook.Members[i].Value.Value = f.value
+		if !ok || old.String() != value.String() {
+			hook.Members[i].Value.Value = value
 		}
 	}
 }

@@ -97,10 +97,32 @@ type result struct {
 
 func run(t testing.TB, ctx context.Context, stdin io.Reader, connect hook.Connect, o hook.Options) result {
 	t.Helper()
+	return runHost(t, ctx, hook.ClaudeCode(), stdin, connect, o)
+}
+
+func runHost(t testing.TB, ctx context.Context, host hook.Host, stdin io.Reader, connect hook.Connect, o hook.Options) result {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	o.Stderr = &stderr
-	exit := hook.Run(ctx, hook.ClaudeCode(), stdin, &stdout, connect, o)
+	exit := hook.Run(ctx, host, stdin, &stdout, connect, o)
 	return result{exit, stdout.String(), stderr.String()}
+}
+
+// hostNamed is the host of that name.
+func hostNamed(t testing.TB, name string) hook.Host {
+	t.Helper()
+	h, known := findHost(name)
+	require.True(t, known, "no host is called %q", name)
+	return h
+}
+
+func findHost(name string) (h hook.Host, known bool) {
+	for _, h := range hook.Hosts() {
+		if h.Name == name {
+			return h, true
+		}
+	}
+	return hook.Host{}, false
 }
 
 // oneObject fails unless out is exactly one JSON object in one line.
@@ -114,19 +136,39 @@ func oneObject(t testing.TB, out string) map[string]json.RawMessage {
 	return obj
 }
 
-// allows reports whether Claude Code would take out as an allow.
-func allows(t testing.TB, out string) bool {
+// allows reports whether the host would take out, with exit, as an allow: what
+// the host does with each reply, as seen in real runs.
+func allows(t testing.TB, host, event, out string, exit int) bool {
 	t.Helper()
 	oneObject(t, out)
 	var o struct {
 		Decision string `json:"decision"`
-		Specific struct {
+		Behavior string `json:"behavior"`
+		Specific *struct {
 			Decision struct {
-				Behavior string `json:"behavior"`
+				Behavior string          `json:"behavior"`
+				Input    json.RawMessage `json:"updatedInput"`
 			} `json:"decision"`
 			PermissionDecision string `json:"permissionDecision"`
+			Reason             string `json:"permissionDecisionReason"`
 		} `json:"hookSpecificOutput"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &o))
+	switch host {
+	case "gemini": // the exit code counts only where there is no JSON
+		return o.Decision != "deny" && o.Decision != "block"
+	case "copilot":
+		return exit != 2 && o.Behavior != "deny"
+	case "codex":
+		if exit == 2 {
+			return false
+		}
+		if event == "PreToolUse" { // whatever is no plain deny runs
+			return o.Specific == nil || o.Specific.PermissionDecision != "deny" || o.Specific.Reason == ""
+		}
+	}
+	if o.Specific == nil {
+		return o.Decision == "approve"
+	}
 	return o.Decision == "approve" || o.Specific.Decision.Behavior == "allow" || o.Specific.PermissionDecision == "allow"
 }

@@ -18,16 +18,20 @@ import (
 // FuzzRun: whatever the host writes and nod answers, the host reads exactly
 // one JSON object, and an allow only where this very call was allowed.
 func FuzzRun(f *testing.F) {
-	files, err := filepath.Glob("testdata/claude-code/*.json")
+	files, err := filepath.Glob("testdata/*/*.json")
 	require.NoError(f, err)
 	for i, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(f, err)
 		var tr struct{ Stdin, Decision json.RawMessage }
 		require.NoError(f, json.Unmarshal(data, &tr))
-		f.Add([]byte(tr.Stdin), []byte(tr.Decision), byte(i))
+		f.Add([]byte(tr.Stdin), []byte(tr.Decision), byte(i), filepath.Base(filepath.Dir(file)))
 	}
-	f.Fuzz(func(t *testing.T, stdin, answer []byte, mode byte) {
+	f.Fuzz(func(t *testing.T, stdin, answer []byte, mode byte, name string) {
+		host, known := findHost(name)
+		if !known {
+			return
+		}
 		allowed := false
 		asker := askerFunc(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
 			var d schemas.Decision
@@ -47,8 +51,9 @@ func FuzzRun(f *testing.F) {
 				return nil, schemas.Errorf(schemas.CodeUnavailable, "down")
 			}
 		}
-		got := run(t, t.Context(), bytes.NewReader(stdin), connect, hook.Options{OnUnavailable: hook.OnUnavailable([]string{"", "deny"}[mode>>3&1])})
-		if allows(t, got.stdout) {
+		got := runHost(t, t.Context(), host, bytes.NewReader(stdin), connect, hook.Options{OnUnavailable: hook.OnUnavailable([]string{"", "deny"}[mode>>3&1])})
+		call, _ := host.Dialect.Read(stdin)
+		if call.Ignore == "" && allows(t, host.Name, call.Event, got.stdout, got.exit) {
 			assert.True(t, allowed, "allowed by nobody: %s", got.stdout)
 		}
 		assert.Contains(t, []int{0, 2}, got.exit)

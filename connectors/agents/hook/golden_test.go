@@ -59,23 +59,24 @@ func (tr transcript) nod(t *testing.T, cancel context.CancelCauseFunc) (*fakeNod
 }
 
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/claude-code/*.json")
+	files, err := filepath.Glob("testdata/*/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+		host := filepath.Base(filepath.Dir(file))
+		t.Run(host+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			data, err := os.ReadFile(file)
 			require.NoError(t, err)
 			var tr transcript
 			dec := json.NewDecoder(bytes.NewReader(data))
 			dec.DisallowUnknownFields()
 			require.NoError(t, dec.Decode(&tr))
-			replay(t, tr)
+			replay(t, hostNamed(t, host), tr)
 		})
 	}
 }
 
-func replay(t *testing.T, tr transcript) {
+func replay(t *testing.T, host hook.Host, tr transcript) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	nod, connect := tr.nod(t, cancel)
@@ -84,7 +85,7 @@ func replay(t *testing.T, tr transcript) {
 	if json.Unmarshal(stdin, &raw) == nil {
 		stdin = []byte(raw)
 	}
-	got := run(t, ctx, bytes.NewReader(stdin), connect, hook.Options{
+	got := runHost(t, ctx, host, bytes.NewReader(stdin), connect, hook.Options{
 		HostTimeout: 24 * time.Hour, Host: "devbox", User: "ann",
 		OnUnavailable: hook.OnUnavailable(tr.OnUnavailable),
 	})
@@ -95,6 +96,21 @@ func replay(t *testing.T, tr transcript) {
 	assert.Equal(t, tr.Exit, got.exit)
 	assert.Equal(t, tr.Withdrawn, nod.withdrawn() != "", "withdrawn: %q", nod.withdrawn())
 	assert.Equal(t, compact(t, tr.Asked), compact(t, asGolden(t, nod.asked())))
+}
+
+// TestEveryDialectHasEveryOutcome keeps the table of dialects and outcomes
+// whole: a new dialect starts with its transcripts.
+func TestEveryDialectHasEveryOutcome(t *testing.T) {
+	outcomes := []string{"allow", "allow-edited", "deny", "question", "timed-out", "nod-down", "nod-went-down", "host-gone", "panic", "no-outcome", "input-no-object"}
+	for _, host := range hook.Hosts() {
+		files, err := filepath.Glob("testdata/" + host.Name + "/*.json")
+		require.NoError(t, err)
+		all := strings.Join(files, " ") + " "
+		for _, outcome := range outcomes {
+			assert.Contains(t, all, "-"+outcome+".json ", host.Name)
+		}
+		assert.Contains(t, all, "/no-json.json ", host.Name)
+	}
 }
 
 // asGolden is what was asked, without what differs every time.

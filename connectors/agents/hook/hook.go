@@ -164,7 +164,7 @@ func (h *run) withoutNod(err error) Verdict {
 	ask := h.opts.OnUnavailable == UnavailableAsk || h.opts.OnUnavailable == ""
 	switch {
 	case missing && ask:
-		return Verdict{Effect: AskHost, Reason: "nod cannot be reached, so the prompt of " + h.host.Agent + " decides: " + err.Error()}
+		return Verdict{Effect: AskHost, Reason: "nod cannot be reached: " + err.Error()}
 	case missing:
 		return deny("nod cannot be reached, and calls are refused without it: " + err.Error())
 	}
@@ -248,8 +248,7 @@ func (h *run) panicked(p any) (exit int) {
 	}
 	defer func() {
 		if recover() != nil { // the dialect itself is at fault
-			_, _ = io.WriteString(h.stdout, "{}\n")
-			exit = exitBlock
+			exit = Refuse(h.stdout)
 		}
 	}()
 	return h.reply(deny("nod failed on this call and refused it."))

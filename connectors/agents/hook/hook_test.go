@@ -265,15 +265,20 @@ func TestFaultsOfNodsOwnCodeBlock(t *testing.T) {
 			var stdout bytes.Buffer
 			exit := hook.Run(t.Context(), host, strings.NewReader(preToolCall), &stdout, nod.connect, hook.Options{})
 			assert.Equal(t, 2, exit)
-			assert.False(t, allows(t, stdout.String()))
+			for _, host := range hook.Hosts() {
+				assert.False(t, allows(t, host.Name, "PreToolUse", stdout.String(), exit), host.Name)
+			}
 		})
 	}
 }
 
-// TestZeroVerdictRefuses: a dialect that forgets an effect must not allow.
+// TestZeroVerdictRefuses: a dialect that forgets an effect must not allow, nor
+// refuse without a reason, which Codex takes for no refusal.
 func TestZeroVerdictRefuses(t *testing.T) {
-	for _, event := range []string{"PermissionRequest", "PreToolUse"} {
-		out, _ := hook.ClaudeCode().Dialect.Reply(hook.Call{Event: event}, hook.Verdict{})
-		assert.Contains(t, string(out), `"deny"`)
+	for _, host := range hook.Hosts() {
+		for _, event := range append(append([]string{""}, host.Setup.Events...), host.Setup.Strict...) {
+			out, exit := host.Dialect.Reply(hook.Call{Event: event}, hook.Verdict{})
+			assert.False(t, allows(t, host.Name, event, string(out)+"\n", exit), "%s %s: %s", host.Name, event, out)
+		}
 	}
 }

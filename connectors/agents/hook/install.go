@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -45,7 +46,7 @@ func Install(host Host, o InstallOptions) (Change, error) {
 	}
 	if o.Uninstall {
 		change.After = change.Before
-		if doc.removeHooks(ownCommand(host)) {
+		if doc.removeHooks(host.Setup.names(), ownCommand(host)) {
 			change.After = doc.bytes()
 		}
 	} else {
@@ -53,6 +54,9 @@ func Install(host Host, o InstallOptions) (Change, error) {
 			return Change{}, err
 		}
 		change.After = doc.bytes()
+		if change.Changed() {
+			change.Note = host.Setup.Note
+		}
 		if doc.isTrue(host.Setup.Off) {
 			change.Warning = fmt.Sprintf("%s says %q: no hook runs until that is removed", change.Path, host.Setup.Off)
 		}
@@ -69,7 +73,7 @@ func settingsPath(host Host, o InstallOptions) (string, error) {
 		return filepath.Abs(o.Settings)
 	}
 	if o.Project {
-		return filepath.Abs(filepath.Join(s.Dir, s.File))
+		return filepath.Abs(filepath.Join(cmp.Or(s.ProjectDir, s.Dir), s.File))
 	}
 	if dir := os.Getenv(s.DirEnv); dir != "" {
 		return filepath.Abs(filepath.Join(dir, s.File))
@@ -88,14 +92,26 @@ func install(doc *document, host Host, o InstallOptions) error {
 	}
 	ours := ownCommand(host)
 	s := host.Setup
-	entry := hookEntry{Type: "command", Command: command, Timeout: int64(s.Timeout / s.Unit)}
+	entry := hookEntry{names: s.names(), matcher: s.Matcher, command: command, timeout: int64(s.Timeout / s.Unit)}
+	if s.Version != 0 && member(doc.top, "version") < 0 {
+		if err := doc.addMember(doc.top, 1, "version", s.Version); err != nil {
+			return err
+		}
+	}
 	for _, event := range append(slices.Clone(s.Events), s.Strict...) {
 		wanted := o.Strict || slices.Contains(s.Events, event)
-		if err := doc.setHook(event, s.Matcher, entry, ours, wanted); err != nil {
+		if err := doc.setHook(event, entry, ours, wanted); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (s Setup) names() entryNames {
+	if s.Flat {
+		return entryNames{command: "bash", timeout: "timeoutSec", flat: true}
+	}
+	return entryNames{command: "command", timeout: "timeout"}
 }
 
 // hookCommand is the shell command that the host runs.

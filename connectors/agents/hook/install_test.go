@@ -397,13 +397,19 @@ func TestHooksTurnedOffIsSaid(t *testing.T) {
 // FuzzInstall: whatever valid settings hold, installing twice is installing
 // once, and nothing but the hooks differs.
 func FuzzInstall(f *testing.F) {
-	for _, seed := range []string{others, fresh, "{}", `{"hooks":{"PreToolUse":[{"hooks":[]}]}}`, "{\"a\" : 1\t}", `{"hooks":{"PermissionRequest":[ ]}}`} {
-		f.Add(seed)
+	for _, seed := range []string{others, fresh, "{}", `{"hooks":{"PreToolUse":[{"hooks":[]}]}}`, "{\"a\" : 1\t}", `{"hooks":{"PermissionRequest":[ ]}}`, `{"version":1,"hooks":{"permissionRequest":[{"bash":"x"}]}}`} {
+		for _, host := range hook.Hosts() {
+			f.Add(seed, host.Name)
+		}
 	}
-	f.Fuzz(func(t *testing.T, before string) {
+	f.Fuzz(func(t *testing.T, before, name string) {
+		host, known := findHost(name)
+		if !known {
+			return
+		}
 		path := settings(t, before)
 		o := hook.InstallOptions{Settings: path, Command: "/opt/nod/bin/nod", Strict: true}
-		change, err := hook.Install(hook.ClaudeCode(), o)
+		change, err := hook.Install(host, o)
 		if err != nil {
 			assert.Equal(t, before, contents(t, path))
 			return
@@ -411,24 +417,27 @@ func FuzzInstall(f *testing.F) {
 		if strings.TrimSpace(before) == "" {
 			before = "{}"
 		}
-		assert.JSONEq(t, withoutHooks(t, before), withoutHooks(t, string(change.After)))
-		again, err := hook.Install(hook.ClaudeCode(), o)
+		assert.JSONEq(t, withoutHooks(t, before, host), withoutHooks(t, string(change.After), host))
+		again, err := hook.Install(host, o)
 		require.NoError(t, err)
 		assert.Equal(t, string(change.After), string(again.After))
 
 		o.Uninstall = true
-		gone, err := hook.Install(hook.ClaudeCode(), o)
+		gone, err := hook.Install(host, o)
 		require.NoError(t, err)
-		if !strings.Contains(before, nodCommand) {
-			assert.NotContains(t, string(gone.After), nodCommand)
+		if !strings.Contains(before, "/opt/nod") {
+			assert.NotContains(t, string(gone.After), "/opt/nod")
 		}
 	})
 }
 
-func withoutHooks(t *testing.T, settings string) string {
+func withoutHooks(t *testing.T, settings string, host hook.Host) string {
 	var all map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(settings), &all), settings)
 	delete(all, "hooks")
+	if host.Setup.Version != 0 {
+		delete(all, "version")
+	}
 	out, err := json.Marshal(all)
 	require.NoError(t, err)
 	return string(out)

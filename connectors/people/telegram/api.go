@@ -21,6 +21,8 @@ const (
 	callTimeout = 15 * time.Second
 	// pollFor is how long the server may hold a poll open.
 	pollFor = 50 * time.Second
+	// pollPause is between polls that come back at once with nothing.
+	pollPause = time.Second
 	// rivalPause is how long a poller that was pushed aside leaves the bot to
 	// the other one.
 	rivalPause = 30 * time.Second

@@ -31,6 +31,7 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	ask := poll{Timeout: int(pollFor / time.Second), Allowed: []string{"message", "callback_query"}}
 	for ctx.Err() == nil {
 		var updates []update
+		asked := time.Now()
 		if err := c.api.call(ctx, "getUpdates", ask, &updates); err != nil {
 			return err
 		}
@@ -40,8 +41,20 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 		for _, u := range updates {
 			ask.Offset = max(ask.Offset, u.ID+1)
 		}
+		if len(updates) == 0 && time.Since(asked) < pollPause { // this server holds no poll open
+			pause(ctx)
+		}
 	}
 	return ctx.Err()
+}
+
+func pause(ctx context.Context) {
+	wait := time.NewTimer(pollPause)
+	defer wait.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wait.C:
+	}
 }
 
 // take handles updates: those of one person in order, those of different ones

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"crypto/subtle"
+	"os"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// confirmed refuses an answer that allows and does not have what the settings
+// say it takes.
+func (e *Engine) confirmed(risk schemas.Risk, connector string, a *schemas.Answer) error {
+	for _, c := range e.settings.now().settings.Permissions.Confirm {
+		switch {
+		case !c.Wants(risk):
+		case !c.Takes(connector):
+			return schemas.Errorf(schemas.CodeForbidden, "a request of risk %s is not allowed on %s: it takes %s", risk, connector, c.String())
+		case c.CodeWord():
+			word, err := codeWord(&c)
+			if err != nil {
+				return err
+			}
+			if subtle.ConstantTimeCompare([]byte(word), []byte(a.CodeWord)) != 1 {
+				return schemas.Errorf(schemas.CodeForbidden, "a request of risk %s takes the code word, and that was not it", risk)
+			}
+		}
+	}
+	return nil
+}
+
+// codeWord reads the word where the settings say it is, each time: it may be
+// changed at any moment.
+func codeWord(c *schemas.Confirm) (string, error) {
+	word, from := os.Getenv(c.CodeWordEnv), c.CodeWordEnv
+	if c.CodeWordFile != "" {
+		data, err := os.ReadFile(c.CodeWordFile)
+		if word, from = string(data), c.CodeWordFile; err != nil {
+			return "", schemas.Errorf(schemas.CodeForbidden, "the code word cannot be read on the engine's machine, so nothing of this risk is allowed: %v", err)
+		}
+	}
+	if word = strings.TrimSpace(word); word == "" {
+		return "", schemas.Errorf(schemas.CodeForbidden, "there is no code word in %s on the engine's machine, so nothing of this risk is allowed", from)
+	}
+	return word, nil
+}
+
+// takes says what it takes to allow a request of this risk; none where an
+// approver's word is enough.
+func (e *Engine) takes(risk schemas.Risk) []string {
+	var all []string
+	for _, c := range e.settings.now().settings.Permissions.Confirm {
+		if c.Wants(risk) {
+			all = append(all, c.String())
+		}
+	}
+	return all
+}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// share lets another session of the same agent hold what a session holds, in
+// the order of checks and the words that agents know. The other's holding ends
+// with what it was shared of.
+func (e *Engine) share(ctx context.Context, c *bus.Call) error {
+	agent := c.Tokens[0]
+	var s schemas.Share
+	if err := schemas.Decode(c.Data, &s); err != nil {
+		return err
+	}
+	if strings.TrimSpace(s.Reason) == "" {
+		return schemas.Errorf(schemas.CodeValidation, "Reason is required.")
+	}
+	perms, err := parsePermissions(s.Permissions)
+	if err != nil {
+		return err
+	}
+	if _, err := e.own(ctx, agent, s.SessionID, ""); err != nil {
+		return err
+	}
+	giver, err := e.heldBy(ctx, agent, s.SessionID)
+	if err != nil {
+		return err
+	}
+	perms, sources, until, err := giver.shares(perms)
+	if err != nil {
+		return err
+	}
+	if _, err := e.sessionOf(ctx, agent, s.AgentID); err != nil {
+		return err
+	}
+	now := e.clock.now()
+	g := schemas.Grant{
+		GrantID: bus.NewID(), Scope: schemas.ScopeSession, SessionID: s.AgentID, Agent: agent, Permissions: tags(perms),
+		DerivedFrom: sources, By: schemas.By{Kind: schemas.ByAgent, Name: s.SessionID}, CreatedAt: now, ExpiresAt: until,
+	}
+	err = e.changeGrants(ctx, g.Scope, g.SessionID, agent, func(all *[]schemas.Grant) bool {
+		for _, old := range *all { // sharing again changes nothing
+			if old.Live(now) && slices.Equal(old.Permissions, g.Permissions) && slices.Equal(old.DerivedFrom, g.DerivedFrom) && old.By == g.By {
+				g = old
+				return false
+			}
+		}
+		*all = append(*all, g)
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("store what %s shares: %w", s.SessionID, err)
+	}
+	if err := e.logGrant(ctx, schemas.LogGranted, &g, g.CreatedAt, s.SessionID); err != nil {
+		return err
+	}
+	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.Grant{g}})
+	return nil
+}
+
+func parsePermissions(named []string) ([]policy.Permission, error) {
+	if len(named) == 0 {
+		return nil, schemas.Errorf(schemas.CodeValidation, "Permission is required.")
+	}
+	perms := make([]policy.Permission, len(named))
+	for i, tag := range named {
+		var err error
+		if perms[i], err = policy.ParsePermission(tag); err != nil {
+			return nil, err
+		}
+	}
+	return perms, nil
+}
+
+// shares are perms as the holder may share them, the grants that they rest on,
+// and until when those hold. What its owner gave it rests on none.
+func (h *held) shares(perms []policy.Permission) (_ []policy.Permission, sources []string, until time.Time, err error) {
+	lacks := func(set schemas.SessionPermissions) bool {
+		missing, err := policy.Missing(&set, perms, asWritten)
+		return err != nil || len(missing) > 0
+	}
+	if lacks(h.set()) {
+		return nil, nil, until, schemas.Errorf(schemas.CodeForbidden, "You can only grant permissions you already have.")
+	}
+	var used []schemas.Grant
+	for _, g := range h.grants {
+		if !lacks(policy.Held(h.session.Permissions, used)) {
+			break
+		}
+		if len(g.Permissions) == 0 {
+			continue
+		}
+		used = append(used, g)
+		sources = append(sources, g.GrantID)
+		if !g.ExpiresAt.IsZero() && (until.IsZero() || g.ExpiresAt.Before(until)) {
+			until = g.ExpiresAt
+		}
+	}
+	return perms, sources, until, nil
+}
+
+// sessionOf is a session of the agent's, which must be there.
+func (e *Engine) sessionOf(ctx context.Context, agent, session string) (held, error) {
+	unknown := schemas.Errorf(schemas.CodeNotFound, "Agent not found: %s", session)
+	if !schemas.ValidID(session) {
+		return held{}, unknown
+	}
+	h, err := e.heldBy(ctx, agent, session)
+	if err != nil {
+		return held{}, err
+	}
+	if h.session.Agent != agent { // nobody's, or another agent's
+		return held{}, unknown
+	}
+	return h, nil
+}
+
+// revokeDerived revokes what was shared of a grant, and of that, and so on.
+func (e *Engine) revokeDerived(ctx context.Context, agent, from, by string) error {
+	keys, err := e.store.Sessions.Listed(ctx, "session.*")
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		grants, err := e.grantsUnder(ctx, key)
+		if err != nil {
+			return err
+		}
+		for _, g := range grants {
+			if !slices.Contains(g.DerivedFrom, from) || !g.RevokedAt.IsZero() {
+				continue
+			}
+			if _, err := e.endGrant(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: agent}, by); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// gate tells what of its permissions a scheduled task's session lacks. Nobody is
+// asked: the session is told, and the task runs.
+func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
+	agent := c.Tokens[0]
+	var g schemas.Gate
+	if err := schemas.Decode(c.Data, &g); err != nil {
+		return err
+	}
+	if _, err := e.own(ctx, agent, g.SessionID, ""); err != nil {
+		return err
+	}
+	h, err := e.heldBy(ctx, agent, g.SessionID)
+	if err != nil {
+		return err
+	}
+	set := h.set()
+	reply := schemas.GateReply{Type: schemas.TypeGateReply, Missing: []string{}}
+	for _, tag := range g.Permissions {
+		p, err := policy.ParsePermission(tag)
+		if err != nil || !policy.Covers(&set, p, asWritten) {
+			reply.Missing = append(reply.Missing, tag)
+		}
+	}
+	if len(reply.Missing) > 0 {
+		text := fmt.Sprintf("Cron gate permissions not allowed for %q (%s): %s. The gate check was skipped and the task ran anyway.",
+			g.Name, g.GateID, strings.Join(reply.Missing, ", "))
+		if err := e.notify(agent, g.SessionID, "", schemas.NoticeGate, text); err != nil {
+			return err
+		}
+	}
+	c.Reply(reply)
+	return nil
+}
+
+// notify tells a session something that decides nothing.
+func (e *Engine) notify(agent, session, id string, kind schemas.NoticeKind, text string) error {
+	return e.Edge.Publish(schemas.NoticeSubject(agent, session), schemas.Notice{
+		Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: text,
+	})
+}

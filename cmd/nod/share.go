@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+type grantCmd struct {
+	Session    string   `required:"" placeholder:"S" help:"The session that shares."`
+	To         string   `required:"" placeholder:"S" help:"The session that gets it."`
+	Permission []string `sep:"none" placeholder:"TAG" help:"What it shares of what it holds: @read:PATH, @write:PATH or @network; repeatable."`
+	Reason     string   `help:"Why."`
+	Agent      string   `default:"local" hidden:"" help:"The agent's name on the bus."`
+	JSON       bool     `name:"json" help:"Print the grant as JSON."`
+}
+
+// Run shares what a session holds with another.
+func (c *grantCmd) Run(e *env) error {
+	ctx, client, done, err := e.agent(c.Agent)
+	if err != nil {
+		return err
+	}
+	defer done()
+	g, err := client.Share(ctx, schemas.Share{SessionID: c.Session, AgentID: c.To, Permissions: c.Permission, Reason: c.Reason})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(g)
+	}
+	fmt.Fprintf(e.stdout, "Permission granted to agent %s.\n", people.Line(c.To))
+	return nil
+}
+
+type gateCmd struct {
+	Session    string   `required:"" placeholder:"S" help:"The session that the task runs in."`
+	Name       string   `required:"" placeholder:"N" help:"The task's name."`
+	ID         string   `required:"" placeholder:"I" help:"The task's id."`
+	Permission []string `required:"" sep:"none" placeholder:"TAG" help:"What it needs: @read:PATH, @write:PATH or @network; repeatable."`
+	Strict     bool     `help:"Ask for what is missing, and skip the task (exit 3 to 5) on anything but allow."`
+	Agent      string   `default:"local" hidden:"" help:"The agent's name on the bus."`
+	JSON       bool     `name:"json" help:"Print what is missing as JSON."`
+}
+
+// Run checks what a scheduled task needs. Without --strict the task runs
+// whatever is missing, and it exits 0.
+func (c *gateCmd) Run(e *env) error {
+	ctx, client, done, err := e.agent(c.Agent)
+	if err != nil {
+		return err
+	}
+	defer done()
+	gate := schemas.Gate{SessionID: c.Session, GateID: c.ID, Name: c.Name, Permissions: c.Permission}
+	if c.Strict {
+		return c.strict(e, client, gate)
+	}
+	missing, err := client.Gate(ctx, gate)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(schemas.GateReply{Type: schemas.TypeGateReply, Missing: append([]string{}, missing...)})
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(e.stderr, "nod: the session does not hold %s; the task runs all the same (--strict asks first)\n", people.Line(strings.Join(missing, ", ")))
+	}
+	return nil
+}
+
+// strict asks a person for what the task needs and the session does not hold.
+func (c *gateCmd) strict(e *env, client *nod.Client, gate schemas.Gate) error {
+	r := nod.Permission(fmt.Sprintf("scheduled task %q (%s)", gate.Name, gate.GateID), gate.Permissions...)
+	r.SessionID = gate.SessionID
+	ask := &askCmd{JSON: c.JSON}
+	asked, err := client.Submit(e.ctx, r)
+	if err != nil {
+		return ask.failed(e, err)
+	}
+	r.PendingID = asked.PendingID
+	d, err := asked.Await(e.ctx)
+	if e.ctx.Err() != nil && err != nil {
+		d, err = ask.takeBack(client, r)
+	}
+	if err != nil {
+		return ask.failed(e, err)
+	}
+	return ask.say(e, &r, d)
+}

@@ -1,0 +1,51 @@
+package hook
+
+import "time"
+
+// Codex is OpenAI's Codex CLI. It never asks its user where it was told not to
+// (`codex exec`): there only its PreToolUse gates a call, which a strict
+// installation adds.
+func Codex() Host {
+	return Host{
+		Name:    "codex",
+		Agent:   "Codex",
+		Dialect: codex{},
+		Setup: Setup{
+			DirEnv: "CODEX_HOME", Dir: ".codex", File: "hooks.json",
+			Events: []string{permissionRequest}, Strict: []string{preToolUse},
+			Matcher: "*",
+			Timeout: 24 * time.Hour, Unit: time.Second,
+			Note: "Codex runs no hook that its user has not trusted, and says nothing: start codex and trust nod's with /hooks",
+		},
+	}
+}
+
+type codex struct{}
+
+func (codex) Read(input []byte) (Call, error) {
+	call, _, err := readClaudeShape(input, []string{permissionRequest, preToolUse}, []string{"request_user_input"})
+	return call, err
+}
+
+// Reply never says more than Codex reads: one field that it does not support
+// voids the whole decision, and the tool runs.
+func (codex) Reply(c Call, v Verdict) ([]byte, int) {
+	if v.Effect == Leave {
+		return []byte("{}"), 0
+	}
+	v = v.withoutEdits("Codex")
+	switch c.Event {
+	case permissionRequest:
+		if v.Effect == AskHost { // no decision: Codex's own prompt comes
+			return []byte("{}"), 0
+		}
+		return said(map[string]any{"hookSpecificOutput": claudePermission(Verdict{Effect: v.Effect, Reason: v.Reason})})
+	case preToolUse:
+		if v.Effect == Allow { // Codex has no word for it here, and goes on
+			return []byte("{}"), 0
+		}
+		// Nor has it one for asking, so that AskHost refuses.
+		return said(map[string]any{"hookSpecificOutput": claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}})
+	}
+	return claudeBlock(v.Reason)
+}

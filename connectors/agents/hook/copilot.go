@@ -1,0 +1,70 @@
+package hook
+
+import (
+	"encoding/json"
+	"time"
+)
+
+const copilotRequest = "permissionRequest"
+
+// Copilot is GitHub's Copilot CLI. Its gate sees every call but reads, before
+// its own rules do. Its hook files are read together, so that nod has its own.
+func Copilot() Host {
+	return Host{
+		Name:    "copilot",
+		Agent:   "Copilot CLI",
+		Dialect: copilot{},
+		Setup: Setup{
+			DirEnv: "COPILOT_HOME", Dir: ".copilot", ProjectDir: ".github", File: "hooks/nod.json",
+			Events: []string{copilotRequest}, Off: "disableAllHooks",
+			Flat: true, Version: 1,
+			Timeout: 24 * time.Hour, Unit: time.Second,
+			Note: "Copilot CLI asks no hook about reading files; every other call is refused while nod does not run",
+		},
+	}
+}
+
+type copilot struct{}
+
+// Read takes every call for a permission request: that is the one event that
+// Install asks for, and the input does not name it.
+func (copilot) Read(input []byte) (Call, error) {
+	call := Call{Event: copilotRequest}
+	var in struct {
+		SessionID string          `json:"sessionId"`
+		Cwd       string          `json:"cwd"`
+		ToolName  string          `json:"toolName"`
+		ToolInput json.RawMessage `json:"toolInput"`
+		ToolArgs  json.RawMessage `json:"toolArgs"`
+	}
+	if err := json.Unmarshal(input, &in); err != nil {
+		return call, unexpected(err)
+	}
+	if in.ToolInput == nil { // its name in other events
+		in.ToolInput = in.ToolArgs
+	}
+	var text string // an object in a string, as models write arguments
+	if json.Unmarshal(in.ToolInput, &text) == nil {
+		in.ToolInput = json.RawMessage(text)
+	}
+	call.SessionID, call.Cwd, call.Input = in.SessionID, in.Cwd, in.ToolInput
+	call.nameTool(in.ToolName, []string{"ask_user", "exit_plan_mode"})
+	return call, nil
+}
+
+// Reply refuses where Copilot CLI should ask its user: without a decision its
+// own rules go on, and with --allow-all-tools those run the call. Exit code 2
+// is a refusal to it.
+func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
+	v = v.withoutEdits("Copilot CLI")
+	refusal := map[string]string{"behavior": "deny", "message": v.Reason}
+	switch {
+	case v.Effect == Leave:
+		return []byte("{}"), 0
+	case c.Event == "":
+		return blocked(refusal)
+	case v.Effect == Allow:
+		return said(map[string]string{"behavior": "allow"})
+	}
+	return said(refusal)
+}

@@ -1,0 +1,134 @@
+package hook_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func installedFor(t *testing.T, host hook.Host, path string, o hook.InstallOptions) hook.Change {
+	t.Helper()
+	o.Settings, o.Command = path, "/opt/nod/bin/nod"
+	change, err := hook.Install(host, o)
+	require.NoError(t, err)
+	return change
+}
+
+// group is a hook in a group of its own, with the timeout in the host's unit.
+func group(host, timeout string) string {
+	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
+}
+
+const copilotHook = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":86400}`
+
+func TestInstallForEachHost(t *testing.T) {
+	for name, c := range map[string]struct{ plain, strict string }{
+		"claude-code": {
+			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + `}}`,
+			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + `,"PreToolUse":` + group("claude-code", "86400") + `}}`,
+		},
+		"codex": {
+			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `}}`,
+			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `,"PreToolUse":` + group("codex", "86400") + `}}`,
+		},
+		"gemini": {
+			`{"hooks":{"BeforeTool":` + group("gemini", "86400000") + `}}`,
+			`{"hooks":{"BeforeTool":` + group("gemini", "86400000") + `}}`,
+		},
+		"copilot": {
+			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]}}`,
+			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := hostNamed(t, name)
+			for strict, want := range map[bool]string{false: c.plain, true: c.strict} {
+				path := filepath.Join(t.TempDir(), "new", "settings.json")
+				o := hook.InstallOptions{Strict: strict}
+				first := installedFor(t, host, path, o)
+				assert.True(t, first.Changed())
+				assert.Equal(t, host.Setup.Note, first.Note)
+				assert.Equal(t, want, compact(t, []byte(contents(t, path))))
+				again := installedFor(t, host, path, o)
+				assert.False(t, again.Changed(), "a second time changes nothing")
+				assert.Empty(t, again.Note)
+
+				installedFor(t, host, path, hook.InstallOptions{Uninstall: true})
+				assert.NotContains(t, contents(t, path), "nod hook")
+			}
+		})
+	}
+}
+
+// TestEachHostKeepsWhatOthersWrote: byte for byte, after installing, updating
+// and uninstalling; and what is of another host stays with it.
+func TestEachHostKeepsWhatOthersWrote(t *testing.T) {
+	for _, host := range hook.Hosts() {
+		event := host.Setup.Events[0]
+		elsewhere := "nod hook opencode"
+		for name, before := range map[string]string{
+			"groups":     "{\n\t\"version\": 1,\n\t\"z\": 1.0, \"a\": \"\\u00e9\",\n\t\"hooks\": {\"" + event + "\": [ {\"matcher\": \"x\", \"hooks\": [{\"type\": \"command\", \"command\": \"" + elsewhere + "\"}]} ], \"Zeta\": []}\n}\n",
+			"flat":       `{"version":1, "hooks": {"` + event + `": [{"type":"command","bash":"` + elsewhere + `","timeoutSec":5}]},"b":[ ]}`,
+			"odd shapes": `{"version":1,"hooks":{"` + event + `":[7,null,{"hooks":{}},{"hooks":[]},{"bash":["nod hook copilot"]}],"X":5}}`,
+		} {
+			t.Run(host.Name+"/"+name, func(t *testing.T) {
+				path := settings(t, before)
+				installedFor(t, host, path, hook.InstallOptions{Strict: true})
+				require.Contains(t, contents(t, path), "nod hook "+host.Name)
+				for _, other := range hook.Hosts() {
+					if other.Name != host.Name {
+						assert.False(t, installedFor(t, other, path, hook.InstallOptions{Uninstall: true}).Changed(), other.Name)
+					}
+				}
+				shown := installedFor(t, host, path, hook.InstallOptions{Uninstall: true, DryRun: true})
+				assert.Contains(t, shown.Diff(), "nod hook "+host.Name)
+				installedFor(t, host, path, hook.InstallOptions{Uninstall: true})
+				assert.Equal(t, before, contents(t, path))
+			})
+		}
+	}
+}
+
+// TestCopilotUpdatesItsOwn: an older copy is brought up to date where it is,
+// with what its user put there, and a second copy goes.
+func TestCopilotUpdatesItsOwn(t *testing.T) {
+	const others = `{"type":"command","bash":"log.sh"}`
+	file := func(ours ...string) string {
+		return `{"version":1,"hooks":{"permissionRequest":[` + strings.Join(append([]string{others}, ours...), ",") + `]}}`
+	}
+	old := `{"type":"command","bash":"/old/nod hook copilot","timeoutSec":30,"cwd":"/x"}`
+	path := settings(t, file(old, old))
+	installedFor(t, hook.Copilot(), path, hook.InstallOptions{})
+	assert.Equal(t, file(`{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":86400,"cwd":"/x"}`), contents(t, path))
+}
+
+func TestWhereEachHostsSettingsAre(t *testing.T) {
+	home, project, moved := t.TempDir(), t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("CODEX_HOME", "")
+	t.Setenv("COPILOT_HOME", "")
+	t.Chdir(project)
+	where := func(host hook.Host, o hook.InstallOptions) string {
+		o.Command, o.DryRun = "nod", true
+		change, err := hook.Install(host, o)
+		require.NoError(t, err)
+		return change.Path
+	}
+	for name, c := range map[string]struct{ user, project, env, moved string }{
+		"codex":   {".codex/hooks.json", ".codex/hooks.json", "CODEX_HOME", "hooks.json"},
+		"gemini":  {".gemini/settings.json", ".gemini/settings.json", "", ""},
+		"copilot": {".copilot/hooks/nod.json", ".github/hooks/nod.json", "COPILOT_HOME", "hooks/nod.json"},
+	} {
+		host := hostNamed(t, name)
+		assert.Equal(t, filepath.Join(home, c.user), where(host, hook.InstallOptions{}))
+		assert.Equal(t, filepath.Join(project, c.project), where(host, hook.InstallOptions{Project: true}))
+		if c.env != "" {
+			t.Setenv(c.env, moved)
+			assert.Equal(t, filepath.Join(moved, c.moved), where(host, hook.InstallOptions{}))
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// What people were asked is suggested from, where the settings have it logged,
+// and is in the log nowhere otherwise.
+func TestSuggestionsFromTheLog(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	ask := func(command string) {
+		t.Helper()
+		input, err := json.Marshal(map[string]string{"command": command, "cwd": "/app"})
+		require.NoError(t, err)
+		_, stderr, code := m.run("ask", "--session", "S", "--tool", "Bash", "--input", string(input), "--async")
+		require.Equal(t, 6, code, stderr)
+	}
+	ask("go test ./secret-name")
+	require.Eventually(t, func() bool {
+		_, stderr, code := m.run("policy", "suggest")
+		return code == 1 && stderr == "nod: the log tells of 1 questions and holds the commands of none: set log.payloads in settings.json to have them kept, or name transcripts of agents, such as ~/.claude/projects\n"
+	}, patience, tick)
+
+	settings := filepath.Join(t.TempDir(), "settings.json")
+	require.NoError(t, os.WriteFile(settings, []byte(`{"log":{"payloads":true}}`), 0o600))
+	_, stderr, code := m.run("settings", "apply", settings)
+	require.Zero(t, code, stderr)
+	ask("go test ./one")
+	ask("go test ./two")
+	require.Eventually(t, func() bool {
+		stdout, _, code := m.run("policy", "suggest")
+		return code == 0 && stdout == "Bash(go test:*) in /app\n  spares 2 questions\n  also: the same command with any further words\n  also: runs the project's code\n"
+	}, patience, tick)
+}
+
+// Git reads run without what a repository's configuration names, where the
+// settings want that; the decision is in a record, as it holds an input.
+func TestGitReadsAreHardenedWhereTheSettingsWantIt(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	env.Nil(ada.Gets(shell("S", "1", "git diff")).UpdatedInput)
+	env.apply(`{"permissions":{"harden_git":true},"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`)
+	d := ada.Gets(shell("S", "2", "git diff"))
+	env.Equal(schemas.Allowed, d.Outcome)
+	env.JSONEq(`{"command":"git -c core.fsmonitor=false -c log.showSignature=false diff --no-ext-diff --no-textconv","cwd":"/app"}`, string(d.UpdatedInput))
+	env.Equal(d, *env.stored("S.2").Record.Decision)
+	env.Equal(d, ada.Gets(shell("S", "2", "git diff")), "asked again, it is the same")
+	env.Nil(ada.Gets(shell("S", "3", "ls")).UpdatedInput, "there is nothing to harden")
+	ada.Asks(shell("S", "4", "git push")).Drop()
+}

@@ -1,0 +1,58 @@
+package test
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// refusals counts the warnings of a server, which are one for each key that it
+// refuses.
+type refusals struct {
+	slog.Handler
+	n *atomic.Int64
+}
+
+func (r refusals) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+
+func (r refusals) Handle(context.Context, slog.Record) error { r.n.Add(1); return nil }
+
+// Servers that refuse keys for a while, as they do while their configuration is
+// changed, lose nobody for good.
+func TestKeysThatAreRefusedForAWhileComeBack(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	q := env.Agent("ada").Asks(deploy("S", "one"))
+	at, err := url.Parse(env.server.URL())
+	env.NoError(err)
+	port, err := strconv.Atoi(at.Port())
+	env.NoError(err)
+	env.NoError(env.server.Close())
+
+	strangers, err := roles.OpenKeys(t.TempDir())
+	env.NoError(err)
+	env.NoError(strangers.Ensure(roles.First()...))
+	users, err := strangers.Users()
+	env.NoError(err)
+	var refused atomic.Int64
+	other, err := bus.Embed(env.ctx, bus.EmbedOptions{
+		DataDir: t.TempDir(), Port: port, Users: users, Log: slog.New(refusals{slog.DiscardHandler, &refused}),
+	})
+	env.NoError(err)
+	env.soon("everybody was refused several times", func() bool { return refused.Load() >= 20 })
+	env.NoError(other.Close())
+
+	users, err = env.keys.Users()
+	env.NoError(err)
+	env.server, err = bus.Embed(env.ctx, bus.EmbedOptions{DataDir: env.dir, Port: port, Users: users, Log: quiet()})
+	env.NoError(err)
+	env.Ann().Allows(q)
+	q.Ends(schemas.Allowed)
+}
