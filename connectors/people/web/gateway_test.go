@@ -229,12 +229,21 @@ func TestListsComeInPages(t *testing.T) {
 func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
 	r := start(t)
 	slow, quick := r.opens("ann"), r.opens("bob")
+	var big []string
+	for i := range 10 {
+		big = append(big, fmt.Sprint("big", i))
+		r.asks("S", big[i], `{"text":"`+strings.Repeat("x", 40<<10)+`"}`)
+	}
+	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
+	for range 40 { // more than the way to it holds
+		slow.asksFor("permissions.list", nil)
+	}
 	quick.gets("inbox.subscribe", nil)
-	const n = 500
-	poured := r.pours(n, `{"text":"`+strings.Repeat("x", 20<<10)+`"}`)
+	const n = 300
+	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
-	for len(told) < n {
+	for len(told) < len(big)+n {
 		m := quick.next()
 		r.False(told[m.Payload.PendingID], "twice")
 		told[m.Payload.PendingID] = true
