@@ -15,6 +15,13 @@ import (
 // pageSize is how many requests a page holds where the query names no limit.
 const pageSize = 100
 
+const (
+	// pageBytes is how much of requests a page holds, or one request: what the
+	// bus carries in one message leaves room for that.
+	pageBytes  = schemas.MaxPayloadBytes
+	readAtOnce = 32
+)
+
 // query answers what connectors read.
 func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 	var q schemas.Query
@@ -24,6 +31,8 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 	switch c.Tokens[1] {
 	case schemas.QueryPending:
 		return e.pending(ctx, c, &q)
+	case schemas.QueryHistory:
+		return e.history(ctx, c, &q)
 	case schemas.QueryShow:
 		return e.show(ctx, c, &q)
 	case schemas.QuerySession:
@@ -57,12 +66,47 @@ func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) err
 	if err != nil {
 		return err
 	}
-	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
-	keys, page.Next = pageOf(keys, q)
-	if page.Prompts, err = e.read(ctx, keys, c.Tokens[0], q.Recipient); err != nil {
+	return e.list(ctx, c, q, keys, func(p *schemas.Prompt) bool { return p.Decision == nil })
+}
+
+// history lists what was decided through a record, for as long as that is kept.
+func (e *Engine) history(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	keys, err := e.store.Records.Keys(ctx, q.SessionID)
+	if err != nil {
 		return err
 	}
-	page.Prompts = slices.DeleteFunc(page.Prompts, func(p schemas.Prompt) bool { return p.Decision != nil })
+	return e.list(ctx, c, q, keys, func(p *schemas.Prompt) bool { return p.Decision != nil })
+}
+
+// list answers with a page of the wanted requests under keys: as many as the
+// query asks for and one message carries.
+func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, keys []string, wanted func(*schemas.Prompt) bool) error {
+	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
+	keys, page.Next = pageOf(keys, q)
+	size, full := 0, false
+	for len(keys) > 0 && !full {
+		batch := keys[:min(readAtOnce, len(keys))]
+		prompts, err := e.read(ctx, batch, c.Tokens[0], q.Recipient)
+		if err != nil {
+			return err
+		}
+		for i := 0; i < len(prompts) && !full; i++ {
+			if !wanted(&prompts[i]) {
+				continue
+			}
+			data, err := schemas.Encode(prompts[i])
+			if err != nil {
+				return err
+			}
+			n := len(page.Prompts)
+			if size += len(data); size > pageBytes && n > 0 {
+				page.Next, full = page.Prompts[n-1].Key(), true
+				continue
+			}
+			page.Prompts = append(page.Prompts, prompts[i])
+		}
+		keys = keys[len(batch):]
+	}
 	sort.SliceStable(page.Prompts, func(i, j int) bool {
 		return page.Prompts[i].Request.CreatedAt.Before(page.Prompts[j].Request.CreatedAt)
 	})
