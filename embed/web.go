@@ -29,7 +29,7 @@ func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, dataDir st
 	if w := state.Settings.Connectors.Web; w != nil {
 		listen.PublicURL = w.PublicURL
 	}
-	server, err := web.Open(web.Options{DataDir: dataDir, Listen: listen, Desk: desk, Registry: desk, Log: log})
+	server, err := web.Open(web.Options{DataDir: dataDir, Listen: listen, Desk: desk, Registry: desk, Ledger: desk, Log: log})
 	if err != nil {
 		return nil, err
 	}

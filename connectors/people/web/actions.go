@@ -18,6 +18,14 @@ type asked struct {
 	Message   string `json:"message"`
 	After     string `json:"after"`
 	Limit     int    `json:"limit"`
+	GrantID   string `json:"grant_id"`
+
+	// An answer beyond a plain yes or no; see schemas.Answer.
+	UpdatedInput json.RawMessage `json:"updated_input"`
+	Scope        schemas.Scope   `json:"scope"`
+	Reach        int             `json:"reach"`
+	ForSeconds   int             `json:"for_seconds"`
+	CodeWord     string          `json:"code_word"`
 }
 
 // listLimit is how many requests a page of permissions.list holds at most.
@@ -49,28 +57,34 @@ func (c *client) handle(ctx context.Context, data []byte) {
 
 // do starts one action. Its error is what keeps it from starting.
 func (c *client) do(ctx context.Context, m received, a asked) error {
+	if a.SessionID != "" && !schemas.ValidID(a.SessionID) {
+		return noID("session_id")
+	}
 	switch m.Action {
 	case "inbox.subscribe":
 		c.board.subscribe(c, m, "")
 		return nil
 	case "permissions.list":
-		if a.SessionID != "" && !schemas.ValidID(a.SessionID) {
-			return noID("session_id")
-		}
 		if a.Limit <= 0 || a.Limit > listLimit {
 			a.Limit = listLimit
 		}
 		c.answer(m, c.board.list(a.SessionID, a.After, a.Limit, c.clock.now()))
 		return nil
+	case "permissions.history":
+		return c.call(ctx, func(ctx context.Context) { c.history(ctx, m, a) })
+	case "grants.list":
+		return c.call(ctx, func(ctx context.Context) { c.grants(ctx, m, a) })
+	case "grants.revoke":
+		if a.GrantID == "" {
+			return required("grant_id is required")
+		}
+		return c.call(ctx, func(ctx context.Context) { c.revoke(ctx, m, a) })
 	case "session.subscribe", "session.unsubscribe", "session.lock.acquire", "session.lock.release", "permission.respond":
 	default:
 		return schemas.Errorf(schemas.CodeUnknownAction, "unknown action: %s", people.Line(m.Action))
 	}
-	switch {
-	case a.SessionID == "":
+	if a.SessionID == "" {
 		return required("session_id is required")
-	case !schemas.ValidID(a.SessionID):
-		return noID("session_id")
 	}
 	switch m.Action {
 	case "session.subscribe":
@@ -149,6 +163,7 @@ func (c *client) say(ctx context.Context, a asked) (schemas.Decision, schemas.Pr
 	d, err := c.opts.Desk.Answer(ctx, schemas.Answer{
 		SessionID: a.SessionID, PendingID: a.PendingID, Digest: a.Digest, OptionID: a.OptionID,
 		Cancelled: a.Cancelled, Message: a.Message, From: schemas.From{UserID: c.user},
+		UpdatedInput: a.UpdatedInput, Scope: a.Scope, Reach: a.Reach, ForSeconds: a.ForSeconds, CodeWord: a.CodeWord,
 	})
 	return d, p, err
 }

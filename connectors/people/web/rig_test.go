@@ -98,10 +98,22 @@ func quiet() *slog.Logger {
 // asks has an agent ask for what no rule settles.
 func (r *rig) asks(session, id, input string) *bus.Asked {
 	r.t.Helper()
-	asked, err := r.asker.Submit(r.ctx, deploy(session, id, input))
+	return r.submits(deploy(session, id, input))
+}
+
+func (r *rig) submits(request schemas.Request) *bus.Asked {
+	r.t.Helper()
+	asked, err := r.asker.Submit(r.ctx, request)
 	r.NoError(err)
 	r.NotZero(asked.Receipt.Revision, "%s was decided at once", asked.Key)
 	return asked
+}
+
+// shell is a command that a person can be asked to remember.
+func shell(session, id, command string) schemas.Request {
+	r := deploy(session, id, fmt.Sprintf(`{"command":%q,"cwd":"/app"}`, command))
+	r.Title, r.ToolName, r.ActionType, r.Project = "Use Bash", "Bash", schemas.ActionCommand, "/app"
+	return r
 }
 
 func deploy(session, id, input string) schemas.Request {

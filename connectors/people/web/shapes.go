@@ -1,9 +1,12 @@
 package web
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -64,6 +67,13 @@ type requested struct {
 	ServerTime time.Time    `json:"server_time"` // when this was sent, on the clock of the deadline
 	Summary    string       `json:"summary"`
 	Parts      []part       `json:"parts"`
+	// Remember are the rules that an answer in a wider scope may leave behind,
+	// by their reach, in words.
+	Remember []string `json:"remember"`
+	// Takes says what it takes to allow this, besides an approver's word.
+	Takes []string `json:"takes"`
+	// Same is equal where two requests read the same but for ids and deadlines.
+	Same string `json:"same"`
 
 	place string // sorts as the request does among all
 }
@@ -91,13 +101,36 @@ func newRequested(p *schemas.Prompt, now time.Time) *requested {
 		PendingID: p.PendingID, SessionID: p.SessionID, TaskID: r.TaskID, ToolCallID: r.ToolCallID, Title: r.Title,
 		Options: optionsOf(r), ActionType: r.ActionType, ActionDetails: r.ActionDetails, CreatedAt: r.CreatedAt,
 		Kind: r.Kind, ToolName: r.ToolName, Agent: p.Agent, Risk: p.Risk, Digest: p.Digest, Deadline: p.Deadline,
-		Summary: people.Summary(p, summaryWidth), Parts: []part{},
+		Summary: people.Summary(p, summaryWidth), Parts: []part{}, Remember: []string{}, Takes: []string{},
 		place: fmt.Sprintf("%020d.%s", r.CreatedAt.UnixNano(), p.Key()),
 	}
 	for _, pt := range people.Parts(p, now) {
 		q.Parts = append(q.Parts, part{pt.Label, pt.Field, pt.Quote, append([]string{}, pt.Lines...)})
 	}
+	for i := range p.Remember {
+		q.Remember = append(q.Remember, people.Line(p.Remember[i].String()))
+	}
+	for _, t := range p.Takes {
+		q.Takes = append(q.Takes, people.Line(t))
+	}
+	q.Same = q.same()
 	return q
+}
+
+// ownParts are those in which requests that ask the same differ.
+var ownParts = []string{"Request", "Session", "Expires"}
+
+// same is a hash of all that a person reads, and of the payload as it was sent.
+func (q *requested) same() string {
+	var rest []part
+	for _, p := range q.Parts {
+		if p.Field || p.Quote || !slices.Contains(ownParts, p.Label) {
+			rest = append(rest, p)
+		}
+	}
+	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // what was decoded encodes
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // optionsOf labels what is on offer; two that do the same are told apart by
@@ -157,6 +190,43 @@ type ticked struct {
 	Reachable  bool      `json:"reachable"`
 }
 
+// decided is a request of the history, with its one decision.
+type decided struct {
+	*requested
+	Decision *schemas.Decision `json:"decision"`
+	Text     string            `json:"text"`
+}
+
+// history answers permissions.history: the newest decision first.
+type history struct {
+	Permissions []decided `json:"permissions"`
+	More        bool      `json:"more"` // there are older ones
+	ServerTime  time.Time `json:"server_time"`
+}
+
+// granted is what was allowed beyond one call; text and lasts are fit to be
+// shown.
+type granted struct {
+	GrantID   string        `json:"grant_id"`
+	Scope     schemas.Scope `json:"scope"`
+	SessionID string        `json:"session_id,omitempty"`
+	Agent     string        `json:"agent"`
+	Text      string        `json:"text"`
+	Lasts     string        `json:"lasts"`
+	By        string        `json:"by"`
+	CreatedAt time.Time     `json:"created_at"`
+	ExpiresAt time.Time     `json:"expires_at,omitzero"`
+	RevokedAt time.Time     `json:"revoked_at,omitzero"`
+	RevokedBy string        `json:"revoked_by,omitempty"`
+	Live      bool          `json:"live"`
+}
+
+// grants answers grants.list.
+type grants struct {
+	Grants     []granted `json:"grants"`
+	ServerTime time.Time `json:"server_time"`
+}
+
 // failure is the payload of an error; text is for people, where they answered.
 type failure struct {
 	Code    schemas.Code    `json:"code"`
@@ -177,6 +247,10 @@ func failed(err error) failure {
 // refused is failed for somebody who answered.
 func refused(err error, now time.Time) failure {
 	f := failed(err)
+	if f.Code == schemas.CodeForbidden { // it says what it would take
+		f.Text = "Nothing changed: " + people.Line(f.Message)
+		return f
+	}
 	f.Text = people.Refusal(&schemas.Error{Code: f.Code, Message: f.Message, Details: f.Details}, now)
 	return f
 }

@@ -30,6 +30,9 @@ type said struct {
 		ServerTime time.Time         `json:"server_time"`
 		Options    []schemas.Option  `json:"options"`
 		Details    json.RawMessage   `json:"action_details"`
+		Remember   []string          `json:"remember"`
+		Takes      []string          `json:"takes"`
+		Same       string            `json:"same"`
 		Created    time.Time         `json:"created_at"`
 		Decision   *schemas.Decision `json:"decision"`
 		// An answer's.
@@ -39,8 +42,19 @@ type said struct {
 		Holder      string `json:"holder"`
 		Next        string `json:"next"`
 		Permissions []struct {
-			PendingID string `json:"pending_id"`
+			PendingID string            `json:"pending_id"`
+			Decision  *schemas.Decision `json:"decision"`
+			Text      string            `json:"text"`
 		} `json:"permissions"`
+		More   bool `json:"more"`
+		Grants []struct {
+			GrantID   string `json:"grant_id"`
+			Text      string `json:"text"`
+			Lasts     string `json:"lasts"`
+			By        string `json:"by"`
+			RevokedBy string `json:"revoked_by"`
+			Live      bool   `json:"live"`
+		} `json:"grants"`
 		// An error's.
 		Code    schemas.Code `json:"code"`
 		Message string       `json:"message"`

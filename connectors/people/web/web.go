@@ -35,6 +35,18 @@ type Registry interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
+// Ledger is what was decided, and what was allowed beyond one call.
+type Ledger interface {
+	// History lists what was decided, of one session where that is named, as
+	// far as it is kept.
+	History(ctx context.Context, session string) ([]schemas.Prompt, error)
+	// Grants lists what is allowed beyond one call, ended ones too for a while,
+	// of one session where that is named.
+	Grants(ctx context.Context, session string) ([]schemas.Grant, error)
+	// Revoke ends a grant for an approver; FORBIDDEN for anybody else.
+	Revoke(ctx context.Context, g *schemas.Grant, userID string) error
+}
+
 // Options say where to listen and what to work with.
 type Options struct {
 	// DataDir holds what logins are signed with, and tells where the inbox is.
@@ -42,6 +54,7 @@ type Options struct {
 	Listen
 	Desk     people.Desk
 	Registry Registry
+	Ledger   Ledger
 	// Check is how often clients are told the time and are looked at anew: may
 	// they still answer? 0 is every 15 s.
 	Check time.Duration
