@@ -2,9 +2,11 @@ package web
 
 import (
 	"embed"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nodbus/nod/schemas"
@@ -32,6 +34,7 @@ func (s *Server) handler() http.Handler {
 	files, _ := fs.Sub(page, "page") // it is there: it is embedded
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
+	mux.HandleFunc("GET /icon/{n}", s.icon)
 	mux.HandleFunc("GET /whoami", s.whoami)
 	mux.HandleFunc("GET /ws", s.gateway)
 	mux.HandleFunc("POST /login", s.login)
@@ -69,4 +72,23 @@ func headers(h http.Header) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+}
+
+// counted is the page's icon with a number over it.
+const counted = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="8" fill="#a11d1d"/>` +
+	`<text x="8" y="11.5" text-anchor="middle" font-family="sans-serif" font-weight="bold" font-size="%d" fill="#fff">%s</text></svg>`
+
+// icon says how many wait: beyond 99 that there are more.
+func (s *Server) icon(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.Atoi(r.PathValue("n"))
+	text, size := strconv.Itoa(n), 10
+	switch {
+	case err != nil || n < 0:
+		http.NotFound(w, r)
+		return
+	case n > 99:
+		text, size = "99+", 7
+	}
+	w.Header().Set("Content-Type", "image/svg+xml")
+	_, _ = fmt.Fprintf(w, counted, size, text) // a reader that is gone needs none
 }

@@ -31,6 +31,11 @@ export class Link extends EventTarget {
     socket.onclose = (e) => this.#closed(socket, e.reason);
   }
 
+  /** up says whether there is a connection. */
+  get up() {
+    return this.#socket?.readyState === WebSocket.OPEN;
+  }
+
   /** ask resolves with the payload of the reply, and rejects with that of an
    * error, or with null where the connection ended first. */
   ask(action, payload) {

@@ -18,16 +18,16 @@ export function clock(attribute, at) {
 
 /** parts is a request whole, part by part, in the order of reading. */
 export function parts(request) {
-  const all = el("div", "parts");
+  const all = el("dl", "parts");
   for (const part of request.parts) {
     const own = !part.field && !part.quote;
     if (own && part.label === "Answers") continue; // they are the buttons
     const lines = own && part.label === "Expires"
       ? [deadline(request), ...part.lines.slice(1)]
       : part.lines;
-    const body = el("div", part.quote ? "body quote" : "body");
+    const body = el("dd", part.quote ? "body quote" : "body");
     for (const line of lines) body.append(el("div", "line", line));
-    all.append(el("section", part.field ? "part field" : "part", el("h3", "", part.label), body));
+    all.append(el("div", part.field ? "part field" : "part", el("dt", "", part.label), body));
   }
   return all;
 }
@@ -42,6 +42,25 @@ function deadline(request) {
 export function risk(request) {
   const word = ["low", "medium", "high"].includes(request.risk) ? request.risk : "unknown";
   return el("span", `risk ${word}`, `${word} risk`);
+}
+
+/** when is an instant, in this browser's words. */
+export function when(at) {
+  const t = el("time", "", new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" }));
+  t.dateTime = at;
+  return t;
+}
+
+/** sessionLink leads to a session's page. */
+export function sessionLink(id) {
+  const a = el("a", "session", id);
+  a.href = `#/session/${id}`;
+  return a;
+}
+
+/** fold is what stands under a line of its own, shown when it is asked for. */
+export function fold(line, ...children) {
+  return el("details", "fold", el("summary", "", ...line), ...children);
 }
 
 /** keyOf tells requests apart: ids are unique in a session only. */
