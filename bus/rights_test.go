@@ -24,12 +24,14 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 		sub: `nod.v1.decision.bob.> nod.v1.decision.bob.s.1 nod.v1.notice.bob.> _INBOX.agent.bob.>`,
 	},
 	asTerminal: {
-		pub: `nod.v1.answer.terminal.s.1 nod.v1.presence.terminal nod.v1.register.terminal nod.v1.query.terminal.pending`,
+		pub: `nod.v1.answer.terminal.s.1 nod.v1.presence.terminal nod.v1.register.terminal nod.v1.query.terminal.pending
+			nod.v1.manage.terminal.revoke`,
 		sub: `nod.v1.view.> nod.v1.view.s.1 _INBOX.connector.terminal.> $SRV.INFO $SRV.INFO.nod-connector-terminal
 			$SRV.INFO.nod-connector-terminal.x`,
 	},
 	asWeb: {
-		pub: `nod.v1.answer.web.s.1 nod.v1.presence.web nod.v1.register.web nod.v1.query.web.pending`,
+		pub: `nod.v1.answer.web.s.1 nod.v1.presence.web nod.v1.register.web nod.v1.query.web.pending
+			nod.v1.manage.web.revoke`,
 		sub: `nod.v1.view.> nod.v1.view.s.1 _INBOX.connector.web.> $SRV.INFO $SRV.INFO.nod-connector-web
 			$SRV.INFO.nod-connector-web.x`,
 	},
@@ -76,7 +78,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 		sub: `_INBOX.engine-store.>`,
 	},
 	asOwner: {
-		pub: `nod.v1.manage.terminal.settings nod.v1.manage.web.settings
+		pub: `nod.v1.manage.terminal.settings nod.v1.manage.web.settings nod.v1.manage.terminal.revoke nod.v1.manage.web.revoke
 			nod.v1.query.terminal.pending nod.v1.query.web.pending nod.v1.query.tg.pending nod.v1.query.wa.pending
 			nod.v1.answer.terminal.s.1 nod.v1.presence.terminal nod.v1.register.terminal
 			$SRV.PING $SRV.INFO.nod-engine`,

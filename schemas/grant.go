@@ -145,4 +145,6 @@ type Revoke struct {
 	GrantID   string `json:"grant_id"`
 	SessionID string `json:"session_id,omitempty"` // of a grant in ScopeSession
 	Agent     string `json:"agent,omitempty"`      // of a grant in ScopeAgent
+	// From is the approver who ends it, where a connector asks and not the owner.
+	From *From `json:"from,omitempty"`
 }

@@ -117,6 +117,7 @@ const (
 	QuerySession  = "session"
 	QuerySettings = "settings"
 	QueryGrants   = "grants"
+	QueryHistory  = "history"
 
 	ManageSettings = "settings"
 	ManageSession  = "session"

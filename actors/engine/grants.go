@@ -168,7 +168,15 @@ func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 	if err := schemas.Decode(c.Data, &r); err != nil {
 		return err
 	}
-	g, err := e.endGrant(ctx, &r, c.Tokens[0])
+	by := c.Tokens[0]
+	if r.From != nil {
+		approver, err := e.approver(ctx, c.Tokens[0], r.From.UserID)
+		if err != nil {
+			return err
+		}
+		by = approver.Name
+	}
+	g, err := e.endGrant(ctx, &r, by)
 	if err != nil {
 		return err
 	}

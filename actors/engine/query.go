@@ -28,6 +28,8 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 	switch c.Tokens[1] {
 	case schemas.QueryPending:
 		return e.pending(ctx, c, &q)
+	case schemas.QueryHistory:
+		return e.history(ctx, c, &q)
 	case schemas.QueryShow:
 		return e.show(ctx, c, &q)
 	case schemas.QuerySession:
@@ -61,9 +63,24 @@ func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) err
 	if err != nil {
 		return err
 	}
+	return e.list(ctx, c, q, keys, func(p *schemas.Prompt) bool { return p.Decision == nil })
+}
+
+// history lists what was decided through a record, for as long as that is kept.
+func (e *Engine) history(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	keys, err := e.store.Records.Keys(ctx, q.SessionID)
+	if err != nil {
+		return err
+	}
+	return e.list(ctx, c, q, keys, func(p *schemas.Prompt) bool { return p.Decision != nil })
+}
+
+// list answers with a page of the wanted requests under keys: as many as the
+// query asks for and one message carries.
+func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, keys []string, wanted func(*schemas.Prompt) bool) error {
 	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
 	keys, page.Next = pageOf(keys, q)
-	if err := e.fill(ctx, &page, keys, c.Tokens[0], q.Recipient); err != nil {
+	if err := e.fill(ctx, &page, keys, c.Tokens[0], q.Recipient, wanted); err != nil {
 		return err
 	}
 	sort.SliceStable(page.Prompts, func(i, j int) bool {
@@ -76,9 +93,9 @@ func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) err
 // pageBytes is how much of a page prompts may fill: it is one message.
 const pageBytes = schemas.MaxPayloadBytes - 8<<10
 
-// fill reads what is undecided of keys into a page, as far as one message can
-// carry it: where that is not all, the next page begins after the last.
-func (e *Engine) fill(ctx context.Context, page *schemas.Page, keys []string, connector, recipient string) error {
+// fill reads what is wanted of keys into a page, as far as one message can carry
+// it: where that is not all, the next page begins after the last.
+func (e *Engine) fill(ctx context.Context, page *schemas.Page, keys []string, connector, recipient string, wanted func(*schemas.Prompt) bool) error {
 	size := 0
 	for some := range slices.Chunk(keys, readAtOnce) {
 		prompts, err := e.read(ctx, some, connector, recipient)
@@ -86,7 +103,7 @@ func (e *Engine) fill(ctx context.Context, page *schemas.Page, keys []string, co
 			return err
 		}
 		for _, p := range prompts {
-			if p.Decision != nil {
+			if !wanted(&p) {
 				continue
 			}
 			data, err := schemas.Encode(p)

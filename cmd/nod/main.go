@@ -42,7 +42,7 @@ type cli struct {
 
 	Version versionFlag `help:"Print the version."`
 
-	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine and terminal connector."`
+	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine, terminal and web inbox."`
 	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
 	Connector connectorCmd `cmd:"" group:"run" help:"Run a connector alone."`
 
@@ -53,6 +53,7 @@ type cli struct {
 	Deny    denyCmd    `cmd:"" group:"answer" help:"Deny a request."`
 	Grants  grantsCmd  `cmd:"" group:"answer" help:"List what is allowed beyond one call."`
 	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End such a grant."`
+	Login   loginCmd   `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`
 
 	Install  installCmd  `cmd:"" group:"agents" help:"Let an agent program ask nod."`
 	Grant    grantCmd    `cmd:"" group:"agents" help:"Share what a session holds with another of the same agent."`
