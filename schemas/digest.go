@@ -36,6 +36,7 @@ type askedOption struct {
 	Kind     OptionKind `json:"kind"`
 	Name     string     `json:"name"`
 	OptionID string     `json:"option_id"`
+	Text     bool       `json:"text,omitempty"`
 }
 
 // AnyDigest is the digest of a request that was withdrawn before it was asked:
@@ -53,7 +54,7 @@ func Digest(r *Request) (string, error) {
 	}
 	options := make([]askedOption, len(r.Options))
 	for i, o := range r.Options {
-		options[i] = askedOption{o.Kind, o.Name, o.OptionID}
+		options[i] = askedOption{o.Kind, o.Name, o.OptionID, o.Text}
 	}
 	sum, err := sumOf(asked{
 		SessionID: r.SessionID, PendingID: r.PendingID, Kind: r.Kind, Title: r.Title, ToolName: r.ToolName,

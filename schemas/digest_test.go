@@ -93,6 +93,7 @@ func TestDigestCoversWhatIsAskedAndNothingElse(t *testing.T) {
 		"option_id":      {func(r *Request) { r.Options[0].OptionID = "o" }, true},
 		"option name":    {func(r *Request) { r.Options[0].Name = "Go" }, true},
 		"option kind":    {func(r *Request) { r.Options[0].Kind = AllowAlways }, true},
+		"option text":    {func(r *Request) { r.Options[0].Text = true }, true},
 		"option order":   {func(r *Request) { r.Options[0], r.Options[1] = r.Options[1], r.Options[0] }, true},
 		"no options":     {func(r *Request) { r.Options = nil }, true},
 

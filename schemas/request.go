@@ -49,6 +49,8 @@ type Option struct {
 	OptionID string     `json:"option_id"`
 	Name     string     `json:"name"`
 	Kind     OptionKind `json:"kind"`
+	// Text: choosing it takes a message, which is the answer.
+	Text bool `json:"text,omitempty"`
 }
 
 // DefaultOptions are offered when a request names none.
@@ -170,8 +172,8 @@ type Passed struct {
 	// all of them.
 	TaskID       string `json:"task_id,omitempty"`
 	WholeSession bool   `json:"whole_session,omitempty"`
-	// ToolName with its ActionDetails narrow it to the one oldest request about that
-	// call, in whichever directory.
+	// ToolName narrows it to the requests of one tool, and with its ActionDetails to
+	// the one oldest request about that call, in whichever directory.
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
 	Reason        string          `json:"reason"`

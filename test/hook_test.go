@@ -152,3 +152,33 @@ func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
 	stdout, _, _ = m.run("show", id)
 	assert.Contains(t, stdout, "Withdrawn")
 }
+
+// TestAQuestionIsAnswered: what an agent asks its user is a question, which is
+// never allowed, and whose answer goes back beside the questions.
+func TestAQuestionIsAnswered(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	const input = `{"session_id":"S-3","cwd":"/","hook_event_name":"PermissionRequest","tool_name":"AskUserQuestion","tool_input":` +
+		`{"questions":[{"question":"Which database?","header":"Database","options":[{"label":"Postgres","description":"big"},{"label":"SQLite","description":"small"}],"multiSelect":false}]}}`
+	for _, c := range []struct{ says, hears string }{{"2", "SQLite"}, {"the one we have", "the one we have"}} {
+		asking := m.command("hook", "claude-code")
+		asking.Stdin = strings.NewReader(input)
+		var out strings.Builder
+		asking.Stdout = &out
+		require.NoError(t, asking.Start())
+		id := m.pending("S-3")
+		stdout, _, _ := m.run("show", id)
+		assert.Contains(t, stdout, "2: SQLite")
+		assert.Contains(t, stdout, "3: Something else (in your own words)")
+		for _, no := range [][]string{{"allow", id}, {"answer", id, "3"}, {"answer", id, "9"}} {
+			_, stderr, code := m.run(no...)
+			assert.Equal(t, 1, code, no)
+			assert.Contains(t, stderr, "nod ")
+		}
+		stdout, stderr, code := m.run("answer", id, c.says)
+		require.Zero(t, code, stderr)
+		assert.Contains(t, stdout, c.hears)
+		require.NoError(t, asking.Wait())
+		assert.Contains(t, out.String(), `"answers":{"Which database?":"`+c.hears+`"}`)
+	}
+}

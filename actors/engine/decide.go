@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -142,7 +143,13 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*sche
 	if !ok {
 		return nil, schemas.Errorf(schemas.CodeValidation, "option_id: %q is not one of the options offered", a.OptionID)
 	}
+	if option.Text && strings.TrimSpace(a.Message) == "" {
+		return nil, schemas.Errorf(schemas.CodeValidation, "message: is missing; %q takes an answer in words", option.Name)
+	}
 	d.OptionID, d.OptionKind = option.OptionID, option.Kind
+	if request.Kind == schemas.KindQuestion && d.Message == "" {
+		d.Message = option.Name // what was answered
+	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
 		if err := e.confirmed(rec.Risk, by.Connector, a); err != nil {

@@ -206,7 +206,7 @@ func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	same := ""
-	if p.ToolName != "" {
+	if len(p.ActionDetails) > 0 {
 		var err error
 		if same, err = anywhere(&schemas.Request{Kind: schemas.KindToolCall, ToolName: p.ToolName, ActionDetails: p.ActionDetails}); err != nil {
 			return schemas.Errorf(schemas.CodeValidation, "action_details: %v", err)
@@ -253,7 +253,7 @@ func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, sa
 		if err != nil {
 			return nil, err
 		}
-		if !r.HostAsks || !p.WholeSession && r.TaskID != p.TaskID {
+		if !r.HostAsks || !p.WholeSession && r.TaskID != p.TaskID || p.ToolName != "" && r.ToolName != p.ToolName {
 			continue
 		}
 		if same == "" {

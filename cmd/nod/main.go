@@ -51,6 +51,7 @@ type cli struct {
 	Show    showCmd    `cmd:"" group:"answer" help:"Show one request whole."`
 	Allow   allowCmd   `cmd:"" group:"answer" help:"Allow a request."`
 	Deny    denyCmd    `cmd:"" group:"answer" help:"Deny a request."`
+	Answer  answerCmd  `cmd:"" group:"answer" help:"Answer a question."`
 	Grants  grantsCmd  `cmd:"" group:"answer" help:"List what is allowed beyond one call."`
 	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End such a grant."`
 	Login   loginCmd   `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`

@@ -29,6 +29,9 @@ const (
 	sessionEnd       = "SessionEnd"
 )
 
+// askUserQuestion is the tool by which Claude asks its user something.
+const askUserQuestion = "AskUserQuestion"
+
 // ClaudeCode is Anthropic's Claude Code.
 func ClaudeCode() Host {
 	return Host{
@@ -50,9 +53,13 @@ type claude struct{}
 func (claude) Read(input []byte) (Call, error) {
 	signals := ClaudeCode().Setup.Signals
 	call, in, err := readClaudeShape(input, append([]string{permissionRequest, preToolUse}, signals...),
-		[]string{"AskUserQuestion", "ExitPlanMode"})
+		[]string{askUserQuestion, "ExitPlanMode"})
 	switch {
 	case err != nil:
+	case call.Event == permissionRequest && call.ToolName == askUserQuestion:
+		if call.Questions = claudeQuestions(call.Input); call.Questions != nil {
+			call.Ignore, call.HostAsks = "", true
+		}
 	case call.Event == permissionRequest:
 		call.Rules, call.HostAsks = claudeRules(in.Suggestions), true
 	case call.Event == preToolUse:
@@ -69,6 +76,9 @@ func (claude) Read(input []byte) (Call, error) {
 func claudePassed(c *Call) (schemas.Passed, error) {
 	switch c.Event {
 	case postToolUse:
+		if c.ToolName == askUserQuestion {
+			return schemas.Passed{ToolName: c.ToolName, Reason: "the question was answered at the terminal"}, nil
+		}
 		if !isObject(c.Input) {
 			return schemas.Passed{}, errors.New("the tool's input is not a JSON object")
 		}

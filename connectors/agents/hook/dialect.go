@@ -55,6 +55,9 @@ type Call struct {
 	Signal bool
 	Passed schemas.Passed
 
+	// Questions are what the agent asks its user, where the call is nothing else.
+	Questions []Question
+
 	// Rules are rules of the host's own that a person may choose instead of
 	// allowing once.
 	Rules []Rule

@@ -51,7 +51,11 @@ func (f *fakeNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	assert.Equal(f.t, schemas.TypeRequest, r.Type)
 	assert.True(f.t, schemas.ValidID(r.SessionID), "session %q", r.SessionID)
 	assert.True(f.t, schemas.ValidID(r.PendingID), "id %q", r.PendingID)
-	assert.Equal(f.t, schemas.KindToolCall, r.Kind)
+	if r.ToolName == "AskUserQuestion" {
+		assert.Equal(f.t, schemas.KindQuestion, r.Kind)
+	} else {
+		assert.Equal(f.t, schemas.KindToolCall, r.Kind)
+	}
 	assert.NotEmpty(f.t, r.Title)
 	assert.NotEmpty(f.t, r.ToolName)
 	assert.NotEmpty(f.t, r.ActionType)

@@ -121,9 +121,16 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 		return h.reply(Verdict{Effect: Leave})
 	}
 	nod, err := h.dial(ctx)
+	if err != nil && h.call.Questions != nil {
+		h.note(err)
+		return h.reply(Verdict{Effect: Leave})
+	}
 	if err != nil {
 		h.note(err)
 		return h.reply(h.withoutNod(err))
+	}
+	if h.call.Questions != nil {
+		return h.question(ctx, nod)
 	}
 	return h.ask(ctx, nod)
 }
@@ -307,6 +314,9 @@ func (h *run) panicked(p any) (exit int) {
 			exit = Refuse(h.stdout)
 		}
 	}()
+	if h.call.Questions != nil || h.call.Signal { // nothing to refuse
+		return h.reply(Verdict{Effect: Leave})
+	}
 	return h.reply(deny("nod failed on this call and refused it."))
 }
 

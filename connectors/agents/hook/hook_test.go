@@ -314,3 +314,41 @@ func TestZeroVerdictRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestQuestionsAreAskedOneAfterAnother: all have their answer, or none has.
+func TestQuestionsAreAskedOneAfterAnother(t *testing.T) {
+	stdin := `{"session_id":"s1","cwd":"/w","hook_event_name":"PermissionRequest","tool_name":"AskUserQuestion","tool_input":{"n":1.0,"questions":[
+		{"question":"Which?","header":"A","options":[{"label":"x"},{"label":"y"}]},{"question":"How?","header":"B","options":[],"multiSelect":true}]}}`
+	for name, c := range map[string]struct {
+		second schemas.Outcome
+		want   string
+	}{
+		"both answered": {schemas.Allowed, `"answers":{"How?":"slowly","Which?":"y"}`},
+		"one left":      {schemas.Denied, "{}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			nod := askerFunc(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
+				asked = append(asked, r.PendingID)
+				d := schemas.Decision{SessionID: r.SessionID, PendingID: r.PendingID, Outcome: schemas.Allowed, OptionID: "answer_2", OptionKind: schemas.AllowOnce, By: schemas.By{Kind: schemas.ByHuman}}
+				if len(asked) == 2 {
+					d.Outcome, d.OptionID, d.Message = c.second, "own_words", "slowly"
+				}
+				return d, nil
+			})
+			got := run(t, t.Context(), strings.NewReader(stdin), func(context.Context) (hook.Nod, error) { return nod, nil }, hook.Options{})
+			assert.Len(t, asked, 2)
+			assert.NotEqual(t, asked[0], asked[1])
+			assert.Contains(t, got.stdout, c.want)
+			assert.Zero(t, got.exit)
+		})
+	}
+}
+
+func TestAFaultInAQuestionLeavesItToTheHost(t *testing.T) {
+	stdin := `{"session_id":"s1","hook_event_name":"PermissionRequest","tool_name":"AskUserQuestion","tool_input":{"questions":[{"question":"Which?"}]}}`
+	nod := askerFunc(func(context.Context, schemas.Request) (schemas.Decision, error) { panic("boom") })
+	got := run(t, t.Context(), strings.NewReader(stdin), func(context.Context) (hook.Nod, error) { return nod, nil }, hook.Options{})
+	assert.Equal(t, "{}\n", got.stdout)
+	assert.Zero(t, got.exit)
+}

@@ -147,7 +147,9 @@ func optionsOf(r *schemas.Request) []option {
 	all := make([]option, len(offered))
 	for i, o := range offered {
 		all[i] = option{o, people.KindWords(o.Kind)}
-		if kinds[o.Kind] > 1 {
+		if r.Kind == schemas.KindQuestion {
+			all[i].Label = people.Choice(o)
+		} else if kinds[o.Kind] > 1 {
 			all[i].Label += ": " + people.Line(o.Name)
 		}
 	}
