@@ -216,4 +216,6 @@ type SettingsState struct {
 	Type     string   `json:"type"`
 	Revision uint64   `json:"revision"`
 	Settings Settings `json:"settings"`
+	// Freezes are the brakes that are on.
+	Freezes []Freeze `json:"freezes,omitempty"`
 }

@@ -32,6 +32,7 @@ type asked struct {
 	holder  string
 	// foreground is the session in whose place a background one asks.
 	foreground string
+	frozen     *schemas.Freeze
 	bare       bool // nod cannot say what it needs, so an answer is for once
 }
 
@@ -65,7 +66,11 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	e.active(session)
-	a.verdict = e.judge(a)
+	if a.frozen = e.brake.now().Of(a.agent, a.request.SessionID); a.frozen != nil {
+		a.verdict = policy.Verdict{Effect: policy.Deny, Rule: "frozen by " + a.frozen.By.Name, Risk: schemas.RiskMedium}
+	} else {
+		a.verdict = e.judge(a)
+	}
 	if a.verdict.Effect == policy.Ask || session.Permissions != nil && a.verdict.Effect == policy.Allow {
 		if err := e.hold(ctx, a); err != nil {
 			return err
@@ -101,6 +106,9 @@ func (e *Engine) hold(ctx context.Context, a *asked) (err error) {
 
 // byPolicy is the decision that the verdict makes.
 func (e *Engine) byPolicy(a *asked) *schemas.Decision {
+	if a.frozen != nil {
+		return e.denial(&a.request, a.digest, a.frozen)
+	}
 	kind, outcome := schemas.RejectOnce, schemas.Denied
 	message := fmt.Sprintf("%s is denied by the rule %q", a.request.ToolName, a.verdict.Rule)
 	if a.verdict.Effect == policy.Allow {

@@ -152,6 +152,9 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*sche
 	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
+		if err := e.thawFirst(rec.Agent, request.SessionID); err != nil {
+			return nil, err
+		}
 		if err := e.confirmed(rec.Risk, by.Connector, a); err != nil {
 			return nil, err
 		}
