@@ -246,7 +246,7 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	now := e.clock.now()
 	rec := a.record(now)
 	var err error
-	if len(a.under.settings.Identities()) == 0 { // an engine that has not heard of the newest settings must not refuse
+	if len(a.under.settings.People()) == 0 { // an engine that has not heard of the newest settings must not refuse
 		if err := e.readSettings(ctx); err != nil {
 			return err
 		}
@@ -256,7 +256,7 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 		return err
 	}
 	rec.Foreground = a.foreground
-	if rec.Routes, err = e.routes(ctx, a.under.settings); err != nil {
+	if rec.Routes, err = e.routes(ctx, a); err != nil {
 		return err
 	}
 	rec.Remember, rec.Holder = a.remember(), a.holder
@@ -367,36 +367,4 @@ func (e *Engine) tier(a *asked) (schemas.Tier, time.Duration) {
 		return schemas.TierVoice, s.VoiceTimeout()
 	}
 	return schemas.TierConnected, s.ConnectedTimeout()
-}
-
-// routes are everybody who may be asked. A request that nobody can be shown is
-// refused at once, with the fix, and not waited out.
-func (e *Engine) routes(ctx context.Context, s *schemas.Settings) ([]schemas.Route, error) {
-	var routes []schemas.Route
-	inbox := false
-	carriers := map[string]bool{}
-	for _, id := range s.Identities() {
-		routes = append(routes, schemas.Route{Connector: id.Connector, Recipient: id.UserID})
-		if schemas.Inbox(id.Connector) {
-			inbox = true
-		} else {
-			carriers[id.Connector] = true
-		}
-	}
-	switch {
-	case len(routes) == 0:
-		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may answer: approvers.people in settings.json is empty; add yourself and run `nod settings apply`")
-	case inbox:
-		return routes, nil
-	}
-	for c := range carriers {
-		live, err := e.store.Presence.Keys(ctx, "worker."+c+".*")
-		if err != nil {
-			return nil, err
-		}
-		if len(live) > 0 {
-			return routes, nil
-		}
-	}
-	return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody can be shown the question: no connector that reaches an approver is running; start one with `nod connector NAME`")
 }
