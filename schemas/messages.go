@@ -47,6 +47,7 @@ func Messages() []Message {
 		sessionM  = ManageSubject(connector, ManageSession)
 		settingsM = ManageSubject(connector, ManageSettings)
 		freezeM   = ManageSubject(connector, ManageFreeze)
+		pairM     = ManageSubject(connector, ManagePair)
 		thawM     = ManageSubject(connector, ManageThaw)
 		record    = "$KV.pending_permissions." + Key(session, id)
 		everyCall = "nod.v1.>"
@@ -111,6 +112,10 @@ func Messages() []Message {
 		{TypeBrake, thawM, "connector", "engine", HowRequest, "take the brake off", fresh[Brake]},
 		{TypeFrozen, thawM, "engine", "connector", HowReply, "what is still frozen", fresh[Frozen]},
 		{TypeFrozen, "$KV.permission_settings.frozen", "engine", "engine", HowStored, "what is frozen", fresh[Frozen]},
+
+		{TypePairing, pairM, "owner", "engine", HowRequest, "await a code on a connector; or, from that connector, this is the code", fresh[Pairing]},
+		{TypePairing, pairM, "engine", "owner", HowReply, "who sent the code, if anybody has", fresh[Pairing]},
+		{TypePairing, "$KV.permission_settings.pairing." + connector, "engine", "engine", HowStored, "a code that is awaited", fresh[Pairing]},
 
 		{TypeLogEntry, LogSubject(session), "engine", "log", HowStored, "what happened, append only", fresh[LogEntry]},
 		{TypeError, everyCall, "engine", "whoever asked", HowReply, "why not", fresh[Error]},

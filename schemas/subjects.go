@@ -36,6 +36,7 @@ const (
 	TypeGateReply      = "nod.v1.gate_reply"
 	TypeBrake          = "nod.v1.brake"
 	TypeFrozen         = "nod.v1.frozen"
+	TypePairing        = "nod.v1.pairing"
 	TypePassed         = "nod.v1.passed"
 	TypePassedReply    = "nod.v1.passed_reply"
 )
@@ -126,6 +127,7 @@ const (
 	ManageRevoke   = "revoke"
 	ManageFreeze   = "freeze"
 	ManageThaw     = "thaw"
+	ManagePair     = "pair"
 )
 
 // Tokens splits a subject of nod's behind the prefix it must have, such as

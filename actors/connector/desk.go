@@ -202,3 +202,10 @@ func (d *Desk) brake(ctx context.Context, op string, b schemas.Brake) (schemas.F
 	err := d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, op), b, &frozen)
 	return frozen, err
 }
+
+// Pair brings a code that somebody sent on this connector. The error is NOT_FOUND
+// where that code is not awaited.
+func (d *Desk) Pair(ctx context.Context, code string, from schemas.From) error {
+	var p schemas.Pairing
+	return d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Code: code, From: &from}, &p)
+}

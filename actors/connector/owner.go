@@ -64,6 +64,14 @@ func (o *Owner) follow(ctx context.Context, what string, revision uint64) (lagga
 	}
 }
 
+// Pair awaits a code on a connector, or without a code tells whether somebody has
+// sent it there: From says who. NOT_FOUND where none is awaited any more.
+func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
+	var p schemas.Pairing
+	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)
+	return p, err
+}
+
 // Settings are those in force.
 func (o *Owner) Settings(ctx context.Context) (schemas.SettingsState, error) {
 	return NewDesk(o.conn, o.connector).Settings(ctx)

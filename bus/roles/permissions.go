@@ -57,7 +57,7 @@ func rights(id ID) Permissions {
 var (
 	agentVerbs  = []string{"request.%.*.*", "withdraw.%.*.*", "await.%", "grant.%", "gate.%", "passed.%", "session.%"}
 	inboxVerbs  = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "manage.%.revoke", "manage.%.freeze", "manage.%.thaw"}
-	workerVerbs = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "shown.%", "delivery.%", "manage.%.freeze", "manage.%.thaw"}
+	workerVerbs = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "shown.%", "delivery.%", "manage.%.freeze", "manage.%.thaw", "manage.%.pair"}
 	ownerVerbs  = []string{"manage.%.*", "query.%.*"}
 )
 

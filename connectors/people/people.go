@@ -76,6 +76,12 @@ type Brakes interface {
 	Thaw(ctx context.Context, b schemas.Brake) (schemas.Frozen, error)
 }
 
+// Pairs is a Desk that takes the code by which a person is paired with a channel.
+type Pairs interface {
+	// Pair brings a code that somebody sent. NOT_FOUND where it is not awaited.
+	Pair(ctx context.Context, code string, from schemas.From) error
+}
+
 // Error is how a Carrier says that a message did not get through. The zero
 // kind is a fault that may pass: try again with backoff.
 type Error struct {

@@ -36,11 +36,31 @@ func (v *visit) wrote(ctx context.Context, m *message) error {
 	switch command {
 	case "/pending":
 		return v.pending(ctx, m)
+	case "/start", "/pair":
+		if rest = strings.TrimSpace(rest); rest != "" {
+			return v.pair(ctx, m, rest, say)
+		}
 	case "/freeze", "/thaw":
 		return v.brake(ctx, m, command, strings.TrimSpace(rest), say)
 	}
 	say(fmt.Sprintf("Nothing changed. Answer with the buttons under a question, or reply to it with yes or no.\n"+
 		"/pending lists what waits for you, /freeze denies everything until /thaw.\n\nYour Telegram user id is %d: nod knows an approver by it.", m.From.ID))
+	return nil
+}
+
+// pair brings the code by which nod pair finds out who somebody is.
+func (v *visit) pair(ctx context.Context, m *message, code string, say func(string)) error {
+	pairs, ok := v.desk.(people.Pairs)
+	if !ok {
+		say("Nothing changed: this nod pairs nobody from here.")
+		return nil
+	}
+	if err := pairs.Pair(ctx, code, m.from()); err != nil {
+		return v.refuse(err, func(string) {
+			say("That code is not awaited. Ask for one with nod pair telegram, and send it as it stands there.")
+		})
+	}
+	say("The code is right. You can answer as soon as nod pair, where you started it, lets you in.")
 	return nil
 }
 

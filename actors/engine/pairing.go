@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// pairingKept is how long a code is awaited, and wrongCodes how many others
+	// may be sent meanwhile.
+	pairingKept = 10 * time.Minute
+	wrongCodes  = 5
+)
+
+func pairingKey(connector string) string { return "pairing." + connector }
+
+// pair opens a pairing, tells how it stands, or takes a code from a channel.
+func (e *Engine) pair(ctx context.Context, c *bus.Call) error {
+	var p schemas.Pairing
+	if err := schemas.Decode(c.Data, &p); err != nil {
+		return err
+	}
+	var err error
+	switch inbox := schemas.Inbox(c.Tokens[0]); {
+	case !inbox && p.Code != "" && p.From != nil:
+		p, err = e.claimPairing(ctx, c.Tokens[0], &p)
+	case inbox && p.Connector != "" && p.Code != "":
+		p, err = e.openPairing(ctx, &p)
+	case inbox && p.Connector != "":
+		_, err = e.store.Settings.Get(ctx, pairingKey(p.Connector), &p)
+		if errors.Is(err, bus.ErrNotFound) {
+			err = schemas.Errorf(schemas.CodeNotFound, "no code is awaited on %s any more: ask for a new one", p.Connector)
+		}
+	default:
+		err = schemas.Errorf(schemas.CodeValidation, "code: a pairing is opened with a connector and a code, and claimed on that connector with the code")
+	}
+	if err != nil {
+		return err
+	}
+	p.Code, p.CodeHash = "", ""
+	c.Reply(p)
+	return nil
+}
+
+// openPairing awaits a code on a connector. A newer code takes an older one's
+// place.
+func (e *Engine) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pairing, error) {
+	for {
+		var old schemas.Pairing
+		revision, err := e.store.Settings.Get(ctx, pairingKey(p.Connector), &old)
+		if err != nil && !errors.Is(err, bus.ErrNotFound) {
+			return old, err
+		}
+		open := schemas.Pairing{
+			Type: schemas.TypePairing, Connector: p.Connector,
+			CodeHash: schemas.HashCode(p.Code), Until: e.clock.now().Add(pairingKept),
+		}
+		_, err = e.store.Settings.Put(ctx, pairingKey(p.Connector), open, revision, pairingKept)
+		if !errors.Is(err, bus.ErrMoved) {
+			return open, err
+		}
+	}
+}
+
+// claimPairing takes the code that somebody sent. It counts once.
+func (e *Engine) claimPairing(ctx context.Context, connector string, claim *schemas.Pairing) (schemas.Pairing, error) {
+	none := schemas.Errorf(schemas.CodeNotFound, "that code is not awaited: ask for one with `nod pair %s`", connector)
+	for {
+		var open schemas.Pairing
+		revision, err := e.store.Settings.Get(ctx, pairingKey(connector), &open)
+		if errors.Is(err, bus.ErrNotFound) {
+			return open, none
+		}
+		if err != nil {
+			return open, err
+		}
+		right := subtle.ConstantTimeCompare([]byte(open.CodeHash), []byte(schemas.HashCode(claim.Code))) == 1
+		switch {
+		case right && open.From != nil && open.From.UserID == claim.From.UserID:
+			return open, nil // an update that came twice
+		case open.From != nil || open.Tries >= wrongCodes || !e.clock.now().Before(open.Until):
+			return open, none
+		case right:
+			open.From = claim.From
+		default:
+			open.Tries++
+		}
+		_, err = e.store.Settings.Put(ctx, pairingKey(connector), open, revision, time.Until(open.Until).Round(time.Second)+time.Second)
+		if errors.Is(err, bus.ErrMoved) {
+			continue
+		}
+		if err == nil && !right {
+			err = none
+		}
+		return open, err
+	}
+}

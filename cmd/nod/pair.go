@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tailscale/hujson"
+	"golang.org/x/term"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+type pairCmd struct {
+	Channel  string `arg:"" help:"Which connector, such as telegram."`
+	Name     string `placeholder:"NAME" help:"Who it is; by default the user of this machine."`
+	Settings string `placeholder:"FILE" type:"path" help:"The settings.json to write to (DATA/settings.json)."`
+	Yes      bool   `help:"Let in whoever sends the code, without asking here."`
+}
+
+// pairingLooks is how often a pairing is looked at.
+const pairingLooks = 500 * time.Millisecond
+
+// Run shows a code, waits until somebody has sent it, and lets them answer.
+func (c *pairCmd) Run(e *env) error {
+	if schemas.Inbox(c.Channel) {
+		return fmt.Errorf("%s needs no pairing: name its users under approvers.people in settings.json", c.Channel)
+	}
+	if c.Name == "" {
+		u, err := user.Current()
+		if err != nil {
+			return fmt.Errorf("find out who it is: %w; say it with --name", err)
+		}
+		c.Name = u.Username
+	}
+	ctx, owner, done, err := e.owner()
+	if err != nil {
+		return err
+	}
+	defer done()
+	code := rand.Text()[:10]
+	p, err := owner.Pair(ctx, c.Channel, code)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "Send this to the bot on %s, within 10 minutes:\n\n  /start %s\n\n", c.Channel, code)
+	from, err := e.paired(owner, c.Channel, p.Until)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stderr, "The code came from the %s user %s.\n", c.Channel, people.Line(from.UserID))
+	if !c.Yes {
+		if err := e.goOn(fmt.Sprintf("May they answer as %s?", people.Line(c.Name))); err != nil {
+			return err
+		}
+	}
+	id := schemas.Identity{Connector: c.Channel, UserID: from.UserID}
+	err = e.changeApprovers(c.Settings, func(a *schemas.Approvers) error {
+		a.People = slices.DeleteFunc(withoutIdentity(a.People, id), func(p schemas.Approver) bool { return len(p.Identities) == 0 })
+		i := slices.IndexFunc(a.People, func(p schemas.Approver) bool { return p.Name == c.Name })
+		if i < 0 {
+			a.People, i = append(a.People, schemas.Approver{Name: c.Name}), len(a.People)
+		}
+		a.People[i].Identities = append(a.People[i].Identities, id)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "%s may answer on %s now.\n", c.Name, c.Channel)
+	return nil
+}
+
+// paired waits until somebody has sent the code.
+func (e *env) paired(owner *connector.Owner, channel string, until time.Time) (*schemas.From, error) {
+	looks := time.NewTicker(pairingLooks)
+	defer looks.Stop()
+	for {
+		ctx, cancel := context.WithTimeout(e.ctx, patience)
+		p, err := owner.Pair(ctx, channel, "")
+		cancel()
+		switch {
+		case err != nil && e.ctx.Err() == nil:
+			return nil, err
+		case err == nil && p.From != nil:
+			return p.From, nil
+		}
+		select {
+		case <-looks.C:
+		case <-e.ctx.Done():
+			return nil, errors.New("nobody was let in")
+		}
+	}
+}
+
+// goOn asks at a terminal; without one nothing goes on.
+func (e *env) goOn(question string) error {
+	if f, ok := e.stdin.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return errors.New("nobody was let in: say --yes if that is what you mean")
+	}
+	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
+	var said string
+	_, _ = fmt.Fscanln(e.stdin, &said) // nothing is no
+	if said != "y" && said != "yes" {
+		return errors.New("nobody was let in")
+	}
+	return nil
+}
+
+type approversCmd struct {
+	List   approversListCmd   `cmd:"" default:"withargs" help:"List who may answer."`
+	Remove approversRemoveCmd `cmd:"" help:"Let somebody answer no more."`
+}
+
+type approversListCmd struct {
+	JSON bool `name:"json" help:"Print a JSON array."`
+}
+
+// Run lists who may answer, as it is in force.
+func (c *approversListCmd) Run(e *env) error {
+	ctx, owner, done, err := e.owner()
+	if err != nil {
+		return err
+	}
+	defer done()
+	state, err := owner.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	all := append([]schemas.Approver{}, state.Settings.People()...)
+	if c.JSON {
+		return e.printJSON(all)
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(e.stderr, "nobody may answer, so every question is refused at once: add somebody under approvers.people in settings.json, or with nod pair")
+		return nil
+	}
+	for i := range all {
+		fmt.Fprintln(e.stdout, people.Line(approverLine(&all[i])))
+	}
+	if state.Settings.Approvers.Require != "" {
+		fmt.Fprintf(e.stdout, "to allow takes: %s\n", state.Settings.Approvers.Require)
+	}
+	return nil
+}
+
+// approverLine is an approver in a line: who, by which identities, about what.
+func approverLine(a *schemas.Approver) string {
+	ids := make([]string, len(a.Identities))
+	for i, id := range a.Identities {
+		ids[i] = id.Connector + ":" + id.UserID
+	}
+	line := a.Name + "  " + strings.Join(ids, " ")
+	for what, list := range map[string][]string{"agents": a.For.Agents, "projects": a.For.Projects, "hosts": a.For.Hosts} {
+		if len(list) > 0 {
+			line += "  " + what + " " + strings.Join(list, ", ")
+		}
+	}
+	if a.MaxRisk != "" {
+		line += "  up to risk " + string(a.MaxRisk)
+	}
+	return line
+}
+
+type approversRemoveCmd struct {
+	Name     string `arg:"" help:"Who."`
+	Identity string `placeholder:"CONNECTOR:ID" help:"Only this identity of theirs."`
+	Settings string `placeholder:"FILE" type:"path" help:"The settings.json to write to (DATA/settings.json)."`
+}
+
+// Run takes an approver, or one identity of theirs, out of the settings.
+func (c *approversRemoveCmd) Run(e *env) error {
+	err := e.changeApprovers(c.Settings, func(a *schemas.Approvers) error {
+		i := slices.IndexFunc(a.People, func(p schemas.Approver) bool { return p.Name == c.Name })
+		if i < 0 {
+			return fmt.Errorf("%s is no approver: see nod approvers", c.Name)
+		}
+		if c.Identity == "" {
+			a.People = slices.Delete(a.People, i, i+1)
+			return nil
+		}
+		channel, id, _ := strings.Cut(c.Identity, ":")
+		before := len(a.People[i].Identities)
+		a.People = withoutIdentity(a.People, schemas.Identity{Connector: channel, UserID: id})
+		if len(a.People[i].Identities) == before {
+			return fmt.Errorf("%s has no identity %s: see nod approvers", c.Name, c.Identity)
+		}
+		if before == 1 {
+			a.People = slices.Delete(a.People, i, i+1)
+		}
+		return nil
+	})
+	if err == nil {
+		fmt.Fprintf(e.stdout, "%s may answer no more\n", strings.TrimSpace(c.Name+" "+c.Identity))
+	}
+	return err
+}
+
+func withoutIdentity(all []schemas.Approver, id schemas.Identity) []schemas.Approver {
+	for i := range all {
+		all[i].Identities = slices.DeleteFunc(all[i].Identities, func(old schemas.Identity) bool { return old == id })
+	}
+	return all
+}
+
+// changeApprovers changes who may answer in settings.json, and has every engine
+// follow it. Whatever else the file holds stays as it is.
+func (e *env) changeApprovers(path string, change func(*schemas.Approvers) error) error {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	if path == "" {
+		path = filepath.Join(place.DataDir, "settings.json")
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		data, err = []byte("{}\n"), nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the settings: %w", err)
+	}
+	implied, err := embed.WithApprovers(data) // where the file names nobody, its user may answer
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	s, err := schemas.DecodeSettings(implied)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := change(s.Approvers); err != nil {
+		return err
+	}
+	if data, err = withApprovers(data, s.Approvers); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if _, err := schemas.DecodeSettings(data); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if err := replaceFile(path, data); err != nil {
+		return err
+	}
+	return (&settingsApplyCmd{File: path}).Run(e)
+}
+
+// withApprovers is a settings.json with other approvers.
+func withApprovers(data []byte, a *schemas.Approvers) ([]byte, error) {
+	v, err := hujson.Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := schemas.Encode([]map[string]any{{"op": "add", "path": "/approvers", "value": a}})
+	if err != nil {
+		return nil, err
+	}
+	if err := v.Patch(encoded); err != nil {
+		return nil, err
+	}
+	v.Format()
+	return v.Pack(), nil
+}
+
+// replaceFile writes a file at once: a crash leaves the old one or the new one.
+func replaceFile(path string, data []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), ".settings-*")
+	if err != nil {
+		return fmt.Errorf("write the settings: %w", err)
+	}
+	_, err = temp.Write(data)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write the settings: %w", err), os.Remove(temp.Name()))
+	}
+	return nil
+}
