@@ -59,7 +59,9 @@ type Prompt struct {
 	Foreground string `json:"foreground,omitempty"`
 	// Detached: nobody waits for the answer; allowed, it is used where the agent
 	// asks the same again before the deadline.
-	Detached bool      `json:"detached,omitempty"`
+	Detached bool `json:"detached,omitempty"`
+	// Joined are the identical requests that are decided with it.
+	Joined   []string  `json:"joined,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
 	// Repeat: an earlier try may have shown this already.
 	Repeat bool `json:"repeat,omitempty"`

@@ -66,7 +66,7 @@ type Record struct {
 	Routes         []Route   `json:"routes"`
 	Votes          []Vote    `json:"votes"`
 	Joined         string    `json:"joined,omitempty"`     // the identical request that decides this one
-	Joiners        []string  `json:"joiners"`              // the requests that this one decides
+	Joiners        []string  `json:"joiners"`              // the requests that this one decides, the oldest first
 	Remember       []Reach   `json:"remember,omitempty"`   // as every prompt shows it
 	Holder         string    `json:"holder,omitempty"`     // the session that gets what is granted
 	Foreground     string    `json:"foreground,omitempty"` // the session in whose place a background one asks

@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 )
 
 // Limits of what nod carries. They are checked at intake, so that a record
@@ -57,6 +58,12 @@ func ValidID(s string) bool {
 
 // Key is the record's key of a request: "<session_id>.<pending_id>".
 func Key(sessionID, pendingID string) string { return sessionID + "." + pendingID }
+
+// SplitKey is the reverse of Key.
+func SplitKey(key string) (sessionID, pendingID string) {
+	sessionID, pendingID, _ = strings.Cut(key, ".")
+	return sessionID, pendingID
+}
 
 // Encode writes v as JSON without HTML escaping: 256 KiB of "<" would become
 // 1.5 MB with it.

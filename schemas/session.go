@@ -20,9 +20,12 @@ type Session struct {
 	// Grants are those in ScopeSession, ended ones too for a while.
 	Grants []Grant `json:"grants,omitempty"`
 	// Detached are its open requests that nobody waits for.
-	Detached  []Detached `json:"detached,omitempty"`
-	CreatedAt time.Time  `json:"created_at"`
-	ActiveAt  time.Time  `json:"active_at"` // to the day
+	Detached []Detached `json:"detached,omitempty"`
+	// Denials are calls that were denied a while ago, for as long as that answers
+	// the same call as well.
+	Denials   []Denial  `json:"denials,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	ActiveAt  time.Time `json:"active_at"` // to the day
 	// Revision is the stored session's, where this answers a query or a change.
 	Revision uint64 `json:"revision,omitempty"`
 }
@@ -31,6 +34,16 @@ type Session struct {
 type Detached struct {
 	PendingID string    `json:"pending_id"`
 	Same      string    `json:"same"` // Sameness of what it asks
+	Until     time.Time `json:"until"`
+}
+
+// Denial is a call that a person has denied.
+type Denial struct {
+	PendingID string    `json:"pending_id"`
+	Same      string    `json:"same"` // Sameness of the call
+	By        By        `json:"by"`
+	Message   string    `json:"message,omitempty"`
+	At        time.Time `json:"at"`
 	Until     time.Time `json:"until"`
 }
 

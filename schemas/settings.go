@@ -51,6 +51,16 @@ type Permissions struct {
 	// NotifyAfterSeconds is how long a request that somebody is there for waits
 	// before it goes to phones and chats as well.
 	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // default 15
+
+	// JoinIdentical has a call that is asked while the very same one is open in its
+	// session be decided with it. Default true.
+	JoinIdentical *bool `json:"join_identical,omitempty"`
+	// RememberDenialsSeconds is how long a person's denial answers the same call of
+	// the session as well. Default 600; 0 is not at all.
+	RememberDenialsSeconds *int `json:"remember_denials_seconds,omitempty"`
+	// OpenPrompts is how many questions of a session phones and chats are shown at a
+	// time; more wait for their turn. Default 10; 0 is any number.
+	OpenPrompts *int `json:"open_prompts,omitempty"`
 }
 
 // ToolNeeds says what a tool needs of a session that holds permissions.
@@ -126,6 +136,8 @@ const (
 	DefaultDisconnectedTimeout = 7 * 24 * time.Hour
 	DefaultVoiceTimeout        = 300 * time.Second
 	DefaultNotifyAfter         = 15 * time.Second
+	DefaultRememberDenials     = 10 * time.Minute
+	DefaultOpenPrompts         = 10
 	DefaultPermissionTimeout   = 15 * time.Minute // of request_permission
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
@@ -150,6 +162,28 @@ func (s *Settings) DisconnectedTimeout() time.Duration {
 // NotifyAfter is how long carriers wait while somebody is there.
 func (s *Settings) NotifyAfter() time.Duration {
 	return seconds(s.Permissions.NotifyAfterSeconds, DefaultNotifyAfter)
+}
+
+// JoinsIdentical reports whether identical calls are decided together.
+func (s *Settings) JoinsIdentical() bool {
+	return s.Permissions.JoinIdentical == nil || *s.Permissions.JoinIdentical
+}
+
+// RememberDenials is how long a denial answers the same call as well.
+func (s *Settings) RememberDenials() time.Duration {
+	if n := s.Permissions.RememberDenialsSeconds; n != nil {
+		return time.Duration(*n) * time.Second
+	}
+	return DefaultRememberDenials
+}
+
+// OpenPrompts is how many questions of a session are shown at a time; 0 is any
+// number.
+func (s *Settings) OpenPrompts() int {
+	if n := s.Permissions.OpenPrompts; n != nil {
+		return *n
+	}
+	return DefaultOpenPrompts
 }
 
 // VoiceTimeout is in force while a voice client holds the lock.

@@ -3,6 +3,7 @@ package test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"os/user"
@@ -99,9 +100,22 @@ func (e *env) up(s setup) {
 		e.engine(s.engine)
 	}
 	if s.engines > 0 && s.settings != "" {
-		_, err := e.engines[0].ApplySettings(e.ctx, []byte(s.settings), "test")
+		_, err := e.engines[0].ApplySettings(e.ctx, apart(s.settings), "test")
 		e.NoError(err)
 	}
+}
+
+// apart is a settings.json under which every request is asked about by itself,
+// but for what it says of that.
+func apart(settings string) []byte {
+	var all map[string]json.RawMessage
+	permissions := map[string]json.RawMessage{"join_identical": []byte("false"), "remember_denials_seconds": []byte("0"), "open_prompts": []byte("0")}
+	if json.Unmarshal([]byte(settings), &all) != nil || all["permissions"] != nil && json.Unmarshal(all["permissions"], &permissions) != nil {
+		return []byte(settings) // for the engine to refuse
+	}
+	all["permissions"], _ = schemas.Encode(permissions) // what was decoded encodes
+	data, _ := schemas.Encode(all)
+	return data
 }
 
 // engine starts one more engine, on connections of its own.

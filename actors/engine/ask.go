@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -32,11 +31,22 @@ type asked struct {
 	holder  string
 	// foreground is the session in whose place a background one asks.
 	foreground string
+	same       string // Sameness of the request, once it was needed
 	frozen     *schemas.Freeze
-	bare       bool // nod cannot say what it needs, so an answer is for once
+	denial     *schemas.Denial // of the same call
+	bare       bool            // nod cannot say what it needs, so an answer is for once
 }
 
 func (a *asked) key() string { return a.request.Key() }
+
+func (a *asked) sameness() (string, error) {
+	if a.same != "" {
+		return a.same, nil
+	}
+	var err error
+	a.same, err = schemas.Sameness(&a.request)
+	return a.same, err
+}
 
 // ask answers a request with its decision or with a receipt.
 //
@@ -90,7 +100,7 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 
 // hold reads what the asker holds, and has it settle what it can.
 func (e *Engine) hold(ctx context.Context, a *asked) (err error) {
-	if a.held, err = e.heldBy(ctx, a.agent, a.request.SessionID); err != nil {
+	if a.held, err = e.heldBy(ctx, a.agent, a.request.SessionID, a.under.settings.JoinsIdentical() || a.under.settings.OpenPrompts() > 0); err != nil {
 		return err
 	}
 	switch a.request.Kind {
@@ -111,6 +121,9 @@ func (e *Engine) byPolicy(a *asked) *schemas.Decision {
 	}
 	kind, outcome := schemas.RejectOnce, schemas.Denied
 	message := fmt.Sprintf("%s is denied by the rule %q", a.request.ToolName, a.verdict.Rule)
+	if a.denial != nil {
+		message = e.asDenied(a.denial)
+	}
 	if a.verdict.Effect == policy.Allow {
 		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, ""
 	}
@@ -260,10 +273,18 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 		return err
 	}
 	rec.Remember, rec.Holder = a.remember(), a.holder
+	joined, err := e.joinOpen(ctx, a, &rec)
+	if err != nil {
+		return err
+	}
 	var timeout time.Duration
 	rec.Tier, timeout = e.tier(a)
 	rec.Deadline, rec.TimeoutSeconds = now.Add(timeout).Truncate(time.Millisecond), int(timeout/time.Second)
 	rec.NextEvent = firstEvent(&rec, now.Add(a.under.settings.NotifyAfter()).Truncate(time.Millisecond))
+	if limit := a.under.settings.OpenPrompts(); limit > 0 && len(a.held.open) >= limit && carried(&rec) && rec.NextEvent.Kind == schemas.EventDeadline {
+		next := releaseAt(&rec, now)
+		rec.NextEvent = &next
+	}
 	seq, err := e.store.Records.Create(ctx, a.key(), rec, revision)
 	if errors.Is(err, bus.ErrMoved) {
 		return e.moved(ctx, c, a, func(revision uint64) error { return e.create(ctx, c, a, revision) })
@@ -273,6 +294,9 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	}
 	entry := bus.Entry{Key: a.key(), Record: rec, Revision: seq}
 	c.Reply(receipt(entry, &a.request))
+	if joined {
+		return e.mendJoined(ctx, entry)
+	}
 	a.request.Rejoin, a.request.Revision = false, 0
 	if err := e.view(e.asPrompt(entry, a.request)); err != nil { // those who look need not wait for the outbox
 		e.Log.Warn("engine: a request was not shown to those who look; the outbox will", "key", entry.Key, "error", err)
@@ -283,9 +307,8 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 // firstEvent is what a request waits for: where somebody is there, the moment at
 // which others are told as well, and else its deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) *schemas.Event {
-	carried := slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.Inbox(r.Connector) })
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
-	if carried && present && notify.Before(rec.Deadline) {
+	if carried(rec) && present && notify.Before(rec.Deadline) {
 		return &schemas.Event{At: notify, Kind: schemas.EventEscalate}
 	}
 	return &schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}

@@ -64,7 +64,7 @@ func (e *Engine) foreground(ctx context.Context, a *asked) error {
 		if err != nil || s.User != a.held.session.User || !s.ActiveAt.After(latest) {
 			continue
 		}
-		now, err := e.heldBy(ctx, a.agent, s.SessionID)
+		now, err := e.heldBy(ctx, a.agent, s.SessionID, false)
 		if err != nil {
 			return err
 		}

@@ -92,6 +92,16 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 			return err
 		}
 	}
+	if write == d && !entry.Record.Terminal() {
+		theirs, err := e.handOver(ctx, entry, d)
+		if err != nil {
+			return err
+		}
+		if theirs != nil {
+			c.Reply(theirs)
+			return nil
+		}
+	}
 	settled, err := e.settle(ctx, entry, write)
 	if err != nil {
 		return err
@@ -126,6 +136,9 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver
 	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
 		err := schemas.Errorf(schemas.CodeStale, "the answer is to another request than the one that is open under this id: look again")
 		return nil, err.WithDecision(rec.Decision)
+	}
+	if rec.Joined != "" && !rec.Terminal() {
+		return nil, schemas.Errorf(schemas.CodeConflict, "it asks the same as %s, and is answered with that", rec.Joined)
 	}
 	request, err := requestOf(rec)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -74,6 +73,7 @@ func (e *Engine) changeSessionOf(ctx context.Context, session string, change fun
 		}
 		now := e.clock.now()
 		s.Detached = slices.DeleteFunc(s.Detached, func(d schemas.Detached) bool { return d.Until.Before(now) })
+		s.Denials = slices.DeleteFunc(s.Denials, func(d schemas.Denial) bool { return d.Until.Before(now) })
 		_, err = e.store.Sessions.Put(ctx, sessionKey(session), s, revision, sessionKept)
 		if !errors.Is(err, bus.ErrMoved) {
 			return err
@@ -102,12 +102,16 @@ func onceFor(rec *schemas.Record, r *schemas.Request, d *schemas.Decision) (*sch
 // takes the place of the open one, and uses up what was allowed.
 func (e *Engine) again(ctx context.Context, a *asked) error {
 	once := func(g schemas.Grant) bool { return g.Once != nil }
-	if len(a.held.session.Detached) == 0 && !slices.ContainsFunc(a.held.session.Grants, once) {
+	if len(a.held.session.Denials) == 0 && len(a.held.session.Detached) == 0 && !slices.ContainsFunc(a.held.session.Grants, once) {
 		return nil
 	}
-	same, err := schemas.Sameness(&a.request)
+	same, err := a.sameness()
 	if err != nil {
 		return err
+	}
+	if a.denial = e.denied(a, same); a.denial != nil {
+		a.verdict.Effect, a.verdict.Rule = policy.Deny, "denied by "+a.denial.By.Name
+		return nil
 	}
 	grants := slices.Clone(a.held.session.Grants)
 	for _, d := range a.held.session.Detached {
@@ -225,7 +229,7 @@ func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	for _, entry := range gone {
-		_, id, _ := strings.Cut(entry.Key, ".")
+		_, id := schemas.SplitKey(entry.Key)
 		w := schemas.Withdraw{SessionID: p.SessionID, PendingID: id, Reason: p.Reason}
 		settled, err := e.settle(ctx, entry, e.withdrawal(c.Tokens[0], &w, entry.Record.Digest))
 		if err != nil {

@@ -50,8 +50,11 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 // "granted" is never heard before the grant is there. It may be called again.
 func (e *Engine) effects(ctx context.Context, entry bus.Entry) error {
 	d := entry.Record.Decision
-	if d == nil || d.Grant == nil || d.Outcome != schemas.Allowed {
+	if d == nil {
 		return nil
+	}
+	if d.Grant == nil || d.Outcome != schemas.Allowed {
+		return e.rememberDenial(ctx, entry)
 	}
 	g := *d.Grant
 	err := e.changeGrants(ctx, g.Scope, g.SessionID, g.Agent, func(all *[]schemas.Grant) bool {

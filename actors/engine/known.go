@@ -113,16 +113,20 @@ type held struct {
 	session schemas.Session
 	lock    *schemas.Lock // nil where nobody holds it
 	grants  []schemas.Grant
+	open    []string // the keys of what is pending in the session
 }
 
 // heldBy reads all of it at the leader, at once: what has just been granted
 // counts, and what has just been revoked does not.
-func (e *Engine) heldBy(ctx context.Context, agent, session string) (held, error) {
+func (e *Engine) heldBy(ctx context.Context, agent, session string, open bool) (held, error) {
 	var h held
 	var lock schemas.Lock
 	var grants schemas.Grants
-	errs := make([]error, 3)
+	errs := make([]error, 4)
 	var wg sync.WaitGroup
+	if open {
+		wg.Go(func() { h.open, errs[3] = e.store.Records.Pending(ctx, session) })
+	}
 	wg.Go(func() { _, errs[0] = e.store.Presence.Get(ctx, lockKey(session), &lock) })
 	wg.Go(func() { _, errs[1] = e.store.Sessions.Get(ctx, agentKey(agent), &grants) })
 	_, errs[2] = e.store.Sessions.Get(ctx, sessionKey(session), &h.session)

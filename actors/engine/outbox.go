@@ -66,6 +66,11 @@ func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 		if err := e.announce(entry); err != nil {
 			return err
 		}
+		if err := errors.Join(e.followJoiners(ctx, entry), e.releaseNext(ctx, entry)); err != nil {
+			return err
+		}
+	} else if rec.Joined != "" { // nobody is shown it: the other is
+		return e.note(ctx, entry, prompt)
 	}
 	if err := e.view(prompt); err != nil {
 		return err
@@ -86,8 +91,8 @@ func (e *Engine) view(p schemas.Prompt) error {
 
 // carry queues a prompt for each recipient of a carrier.
 func (e *Engine) carry(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
-	if rec.NextEvent != nil && rec.NextEvent.Kind == schemas.EventEscalate {
-		return nil // somebody is there, who may answer first
+	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
+		return nil // somebody is there, who may answer first, or others come first
 	}
 	for _, r := range rec.Routes {
 		if schemas.Inbox(r.Connector) || r.Failed {
@@ -148,7 +153,7 @@ func (e *Engine) asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Detached: rec.Detached, Takes: e.takes(rec.Risk),
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Detached: rec.Detached, Joined: rec.Joiners, Takes: e.takes(rec.Risk),
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 }
@@ -199,8 +204,8 @@ func same(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind
 
 // happen does what a pending record has waited for.
 func (e *Engine) happen(ctx context.Context, entry bus.Entry, kind schemas.EventKind) error {
-	if kind == schemas.EventEscalate {
-		return e.escalate(ctx, entry)
+	if kind != schemas.EventDeadline {
+		return e.tellOthers(ctx, entry)
 	}
 	return e.expire(ctx, entry)
 }
@@ -209,11 +214,23 @@ func deadlineOf(rec *schemas.Record) schemas.Event {
 	return schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
 }
 
-// escalate has everybody else told of a request that nobody who is there has
-// answered. The next timer comes first, and then the step: where this is cut
-// short between them, the timer finds the step undone and does it.
-func (e *Engine) escalate(ctx context.Context, entry bus.Entry) error {
-	next := deadlineOf(&entry.Record)
+// tellOthers has phones and chats told of a request: because nobody who is there
+// has answered it, or because its turn may have come.
+func (e *Engine) tellOthers(ctx context.Context, entry bus.Entry) error {
+	now, err := e.itsTurn(ctx, entry)
+	if err != nil {
+		return err
+	}
+	if now {
+		return e.step(ctx, entry, deadlineOf(&entry.Record))
+	}
+	return e.step(ctx, entry, releaseAt(&entry.Record, e.clock.now()))
+}
+
+// step moves a request on to its next event. The next timer comes first, and then
+// the step: where this is cut short between them, the timer finds the step undone
+// and does it.
+func (e *Engine) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
 	if err := e.rearm(ctx, entry.Key, next); err != nil {
 		return err
 	}
@@ -333,6 +350,12 @@ func (e *Engine) sweepUnshown(ctx context.Context, pending []string) error {
 		}
 		if err != nil {
 			return err
+		}
+		if entry.Record.Joined != "" {
+			if err := e.mendJoined(ctx, entry); err != nil {
+				return err
+			}
+			continue
 		}
 		prompt, err := e.promptOf(entry)
 		if err != nil {

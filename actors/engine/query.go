@@ -148,7 +148,7 @@ func (e *Engine) read(ctx context.Context, keys []string, connector, recipient s
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		entry, err := e.store.Records.Get(ctx, keys[i])
-		if errors.Is(err, bus.ErrNotFound) || err == nil && !visible(&entry.Record, connector, recipient) {
+		if errors.Is(err, bus.ErrNotFound) || err == nil && (!visible(&entry.Record, connector, recipient) || entry.Record.Joined != "" && !entry.Record.Terminal()) {
 			return
 		}
 		if err == nil {
@@ -222,7 +222,7 @@ func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) 
 		return nil, err
 	}
 	return slices.DeleteFunc(keys, func(k string) bool {
-		_, id, _ := strings.Cut(k, ".")
+		_, id := schemas.SplitKey(k)
 		return !strings.HasPrefix(id, q.PendingID)
 	}), nil
 }

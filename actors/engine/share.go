@@ -34,7 +34,7 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 	if _, err := e.own(ctx, agent, s.SessionID, ""); err != nil {
 		return err
 	}
-	giver, err := e.heldBy(ctx, agent, s.SessionID)
+	giver, err := e.heldBy(ctx, agent, s.SessionID, false)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (e *Engine) sessionOf(ctx context.Context, agent, session string) (held, er
 	if !schemas.ValidID(session) {
 		return held{}, unknown
 	}
-	h, err := e.heldBy(ctx, agent, session)
+	h, err := e.heldBy(ctx, agent, session, false)
 	if err != nil {
 		return held{}, err
 	}
@@ -161,7 +161,7 @@ func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
 	if _, err := e.own(ctx, agent, g.SessionID, ""); err != nil {
 		return err
 	}
-	h, err := e.heldBy(ctx, agent, g.SessionID)
+	h, err := e.heldBy(ctx, agent, g.SessionID, false)
 	if err != nil {
 		return err
 	}

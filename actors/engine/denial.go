@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// rememberDenial has a person's denial of a tool call answer the same call of the
+// session for a while. It may be called again.
+func (e *Engine) rememberDenial(ctx context.Context, entry bus.Entry) error {
+	d := entry.Record.Decision
+	until := d.DecidedAt.Add(e.settings.now().settings.RememberDenials())
+	if d.Outcome != schemas.Denied || d.By.Kind != schemas.ByHuman || !e.clock.now().Before(until) {
+		return nil
+	}
+	r, err := requestOf(&entry.Record)
+	if err != nil || r.Kind != schemas.KindToolCall {
+		return err
+	}
+	same, err := schemas.Sameness(&r)
+	if err != nil {
+		return err
+	}
+	err = e.changeSessionOf(ctx, r.SessionID, func(s *schemas.Session) bool {
+		if slices.ContainsFunc(s.Denials, func(old schemas.Denial) bool { return old.PendingID == d.PendingID }) {
+			return false
+		}
+		s.Denials = append(s.Denials, schemas.Denial{PendingID: d.PendingID, Same: same, By: d.By, Message: cut(d.Message), At: d.DecidedAt, Until: until})
+		return true
+	})
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return fmt.Errorf("remember the denial of %s: %w", entry.Key, err)
+	}
+	return nil
+}
+
+// cut bounds what a session keeps of a message.
+func cut(message string) string {
+	const most = 1024
+	if r := []rune(message); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return message
+}
+
+// denied is the denial of a call that answers a as well, or nil.
+func (e *Engine) denied(a *asked, same string) *schemas.Denial {
+	now := e.clock.now()
+	for i, d := range slices.Backward(a.held.session.Denials) {
+		if d.Same == same && now.Before(d.Until) {
+			return &a.held.session.Denials[i]
+		}
+	}
+	return nil
+}
+
+// asDenied is what an agent hears of such a denial.
+func (e *Engine) asDenied(d *schemas.Denial) string {
+	now := e.clock.now()
+	text := fmt.Sprintf("%s denied the same call %s ago, which answers it for another %s", d.By.Name, schemas.Roughly(now.Sub(d.At)), schemas.Roughly(d.Until.Sub(now)))
+	if d.Message != "" {
+		text += ": " + d.Message
+	}
+	return text
+}

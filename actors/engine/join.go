@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// maxCompared bounds how many open requests of a session one that is asked is
+// compared with.
+const maxCompared = 64
+
+// identical is the open request of the session that asks the very same, or none.
+func (e *Engine) identical(ctx context.Context, a *asked, open []string) (bus.Entry, bool, error) {
+	if !a.under.settings.JoinsIdentical() || a.request.Kind != schemas.KindToolCall || len(open) == 0 {
+		return bus.Entry{}, false, nil
+	}
+	same, err := a.sameness()
+	if err != nil {
+		return bus.Entry{}, false, err
+	}
+	open = open[:min(len(open), maxCompared)]
+	found := make([]*bus.Entry, len(open))
+	errs := make([]error, len(open))
+	each(len(open), func(i int) { found[i], errs[i] = e.sameOpen(ctx, a, open[i], same) })
+	if err := errors.Join(errs...); err != nil {
+		return bus.Entry{}, false, err
+	}
+	for _, entry := range found {
+		if entry != nil {
+			return *entry, true, nil
+		}
+	}
+	return bus.Entry{}, false, nil
+}
+
+// joinOpen has the record of a request join an identical one that is open, and
+// says whether it did.
+func (e *Engine) joinOpen(ctx context.Context, a *asked, rec *schemas.Record) (bool, error) {
+	other, found, err := e.identical(ctx, a, a.held.open)
+	if err != nil || !found {
+		return false, err
+	}
+	joined, err := e.join(ctx, other, a.request.PendingID)
+	if joined {
+		_, rec.Joined = schemas.SplitKey(other.Key)
+	}
+	return joined, err
+}
+
+// sameOpen is the entry under key where a could join it.
+func (e *Engine) sameOpen(ctx context.Context, a *asked, key, same string) (*bus.Entry, error) {
+	if key == a.key() {
+		return nil, nil
+	}
+	entry, err := e.store.Records.Get(ctx, key)
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rec := &entry.Record
+	if rec.Terminal() || rec.Agent != a.agent || rec.Joined != "" || rec.Detached {
+		return nil, nil
+	}
+	r, err := requestOf(rec)
+	if err != nil || r.Kind != schemas.KindToolCall {
+		return nil, err
+	}
+	its, err := schemas.Sameness(&r)
+	if err != nil || its != same {
+		return nil, err
+	}
+	return &entry, nil
+}
+
+// join has a request decided by an identical one that is open: nobody is shown it
+// twice. It reports false where that one has ended meanwhile. The other knows of
+// it before it is stored, so that it is never forgotten.
+func (e *Engine) join(ctx context.Context, entry bus.Entry, pendingID string) (bool, error) {
+	for !entry.Record.Terminal() && entry.Record.Joined == "" {
+		if slices.Contains(entry.Record.Joiners, pendingID) {
+			return true, nil
+		}
+		next := entry
+		next.Record.Joiners = append(slices.Clone(entry.Record.Joiners), pendingID)
+		_, err := e.store.Records.Update(ctx, next)
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, bus.ErrMoved) {
+			return false, fmt.Errorf("join %s: %w", entry.Key, err)
+		}
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// newestJoiner is whom an "allow once" goes to instead of the request that was
+// shown: the newest that asks the same and still waits. ok is false where there is
+// none. One that was let through already is that one, so that an answer that comes
+// again lets no second one through.
+func (e *Engine) newestJoiner(ctx context.Context, rec *schemas.Record, session string) (joiner bus.Entry, ok bool, err error) {
+	for _, id := range slices.Backward(rec.Joiners) {
+		joiner, err = e.store.Records.Get(ctx, schemas.Key(session, id))
+		if errors.Is(err, bus.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return joiner, false, err
+		}
+		d := joiner.Record.Decision
+		if d == nil || d.Outcome == schemas.Allowed {
+			return joiner, true, nil
+		}
+	}
+	return joiner, false, nil
+}
+
+// handOver gives an "allow once" to the newest joiner, and returns its decision:
+// the request that was shown is withdrawn then, and with it all others. It returns
+// nil where nobody joined.
+func (e *Engine) handOver(ctx context.Context, entry bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
+	for len(entry.Record.Joiners) > 0 && d.Outcome == schemas.Allowed && d.Grant == nil {
+		joiner, ok, err := e.newestJoiner(ctx, &entry.Record, d.SessionID)
+		if err != nil || !ok {
+			return nil, err
+		}
+		settled, err := e.settle(ctx, joiner, copied(d, joiner))
+		if err != nil {
+			return nil, err
+		}
+		theirs := settled.Record.Decision
+		if theirs.Outcome != schemas.Allowed {
+			continue // it was withdrawn at this moment
+		}
+		e.publish(settled)
+		w := schemas.Withdraw{SessionID: d.SessionID, PendingID: d.PendingID, Reason: "allowed once, as " + theirs.PendingID + ", by which the same was asked again"}
+		gone := e.withdrawal(entry.Record.Agent, &w, entry.Record.Digest)
+		gone.By = d.By
+		ended, err := e.settle(ctx, entry, gone)
+		if err != nil {
+			return nil, err
+		}
+		e.publish(ended)
+		return theirs, nil
+	}
+	return nil, nil
+}
+
+// copied is a decision about an identical request.
+func copied(d *schemas.Decision, entry bus.Entry) *schemas.Decision {
+	theirs := *d
+	_, theirs.PendingID = schemas.SplitKey(entry.Key)
+	theirs.DecisionID, theirs.Digest, theirs.Grant, theirs.Scope = bus.NewID(), entry.Record.Digest, nil, ""
+	return &theirs
+}
+
+// followJoiners has what follows for those that joined a request when it ends: a
+// person's word counts for all of them; where there was none, or it was for one
+// alone, each is asked about by itself again.
+func (e *Engine) followJoiners(ctx context.Context, entry bus.Entry) error {
+	session, _ := schemas.SplitKey(entry.Key)
+	for _, id := range entry.Record.Joiners {
+		joiner, err := e.store.Records.Get(ctx, schemas.Key(session, id))
+		if errors.Is(err, bus.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = e.followJoiner(ctx, entry, joiner)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) followJoiner(ctx context.Context, entry, joiner bus.Entry) error {
+	_, id := schemas.SplitKey(entry.Key)
+	for !joiner.Record.Terminal() && joiner.Record.Joined == id {
+		d := entry.Record.Decision
+		if d.By.Kind == schemas.ByHuman && (d.Outcome != schemas.Allowed || d.Grant != nil) {
+			settled, err := e.settle(ctx, joiner, copied(d, joiner))
+			if err != nil {
+				return err
+			}
+			return e.announce(settled)
+		}
+		next := joiner
+		next.Record.Joined = ""
+		_, err := e.store.Records.Update(ctx, next)
+		if !errors.Is(err, bus.ErrMoved) {
+			return err
+		}
+		if joiner, err = e.store.Records.Get(ctx, joiner.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mendJoined looks after a joined request whose other has ended before it was
+// stored.
+func (e *Engine) mendJoined(ctx context.Context, joiner bus.Entry) error {
+	session, _ := schemas.SplitKey(joiner.Key)
+	other, err := e.store.Records.Get(ctx, schemas.Key(session, joiner.Record.Joined))
+	if errors.Is(err, bus.ErrNotFound) {
+		other = bus.Entry{Key: schemas.Key(session, joiner.Record.Joined), Record: schemas.Record{Decision: &schemas.Decision{}}}
+		err = nil
+	}
+	if err != nil || !other.Record.Terminal() {
+		return err
+	}
+	return e.followJoiner(ctx, other, joiner)
+}

@@ -1,0 +1,151 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// fewer has identical calls asked about once.
+const fewer = `{
+	"permissions": {"allow": ["Lookup"], "join_identical": true, "remember_denials_seconds": 600},
+	"approvers": {"people": [
+		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]},
+		{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}]}
+	]}
+}`
+
+func fewerPrompts(s *setup) { s.settings, s.engines = fewer, 2 }
+
+// listed are the ids that wait for an answer.
+func (e *env) listed(session string) []string {
+	e.t.Helper()
+	all, err := e.Ann().Pending(e.ctx, schemas.Query{SessionID: session})
+	e.NoError(err)
+	ids := []string{}
+	for _, p := range all {
+		ids = append(ids, p.PendingID)
+	}
+	return ids
+}
+
+// "Once" is for the newest that asks, and what asked before hears that.
+func TestIdenticalCallsAreAskedAboutOnceAndAllowedOnce(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	first, second, third := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second")), ada.Asks(deploy("S", "third"))
+	other := deploy("S", "other")
+	other.ActionDetails = []byte(`{"to":"staging"}`)
+	ada.Asks(other)
+	env.Agent("ada").Asks(deploy("T", "elsewhere"))
+	env.Equal([]string{"first", "other"}, env.listed("S"))
+	p, _, err := env.Ann().Show(env.ctx, "S", "first")
+	env.NoError(err)
+	env.Equal([]string{"second", "third"}, p.Joined)
+	_, err = env.Ann().Says(second, "allow_once")
+	env.Error(err, "it is answered with the one that is shown")
+
+	d, err := env.Ann().Says(first, "allow_once")
+	env.NoError(err)
+	env.Equal("third", d.PendingID)
+	env.Equal(schemas.Allowed, third.Ends(schemas.Allowed).Outcome)
+	env.Contains(first.Ends(schemas.Withdrawn).Message, "allowed once, as third")
+	second.Ends(schemas.Withdrawn)
+	again, err := env.Ann().Says(first, "allow_once") // the tap came twice
+	env.NotEqual(schemas.Allowed, again.Outcome)
+	env.refusal(err, schemas.CodeStale)
+}
+
+// Who gave up is skipped; a denial is for all; who waits alone is allowed as ever.
+func TestWhatJoinedFollowsWhatItJoined(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	first, second, third := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second")), ada.Asks(deploy("S", "third"))
+	ada.Withdraws("S", "third")
+	third.Ends(schemas.Withdrawn)
+	d, err := env.Ann().Says(first, "allow_once")
+	env.NoError(err)
+	env.Equal("second", d.PendingID)
+	second.Ends(schemas.Allowed)
+	first.Ends(schemas.Withdrawn)
+
+	first, second = ada.Asks(deploy("T", "first")), ada.Asks(deploy("T", "second"))
+	ada.Withdraws("T", "second")
+	env.Ann().Allows(first)
+	first.Ends(schemas.Allowed)
+
+	// The one that is shown is withdrawn: the other takes its place.
+	ada.Asks(deploy("U", "first"))
+	second = ada.Asks(deploy("U", "second"))
+	ada.Withdraws("U", "first")
+	env.soon("the second is shown", func() bool { ids := env.listed("U"); return len(ids) == 1 && ids[0] == "second" })
+	env.Ann().Allows(second)
+	second.Ends(schemas.Allowed)
+
+	first, second = ada.Asks(deploy("V", "first")), ada.Asks(deploy("V", "second"))
+	a := env.Ann().answer(first, "reject_once")
+	a.Message = "not on a Friday"
+	_, err = env.Ann().Answer(env.ctx, a)
+	env.NoError(err)
+	first.Ends(schemas.Denied)
+	env.Equal("not on a Friday", second.Ends(schemas.Denied).Message)
+}
+
+// A denial answers the same call for a while, says so, and nothing else.
+func TestADenialAnswersTheSameCallForAWhile(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	q := ada.Asks(deploy("S", "first"))
+	a := env.Ann().answer(q, "reject_once")
+	a.Message = "use make clean"
+	_, err := env.Ann().Answer(env.ctx, a)
+	env.NoError(err)
+	q.Ends(schemas.Denied)
+	d := ada.Gets(deploy("S", "second"))
+	env.Equal(schemas.Denied, d.Outcome)
+	env.Contains(d.Message, "Ann denied the same call")
+	env.Contains(d.Message, "use make clean")
+	env.Equal("denied by Ann", d.By.Name)
+	other := deploy("S", "other")
+	other.ActionDetails = []byte(`{"to":"staging"}`)
+	ada.Asks(other)
+	ada.Asks(deploy("T", "elsewhere"))
+}
+
+// Phones are shown so many questions of a session at a time, the oldest first;
+// those who look see all of them, and none is lost.
+func TestMoreQuestionsWaitForTheirTurn(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) {
+		s.settings = `{"permissions": {"open_prompts": 3}, "approvers": {"people": [
+			{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`
+	})
+	queue, err := env.raw.Stream(env.ctx, "permission_prompts")
+	env.NoError(err)
+	ada := env.Agent("ada")
+	var all []*question
+	for i := range 8 {
+		r := deploy("S", fmt.Sprintf("q-%d", i))
+		r.ActionDetails = fmt.Appendf(nil, `{"to":"%d"}`, i)
+		all = append(all, ada.Asks(r))
+	}
+	env.Len(env.listed("S"), 8)
+	carried := func() int {
+		info, err := queue.Info(env.ctx, jetstream.WithSubjectFilter("nod.v1.prompt.tg.S.*"))
+		env.NoError(err)
+		return len(info.State.Subjects)
+	}
+	env.soon("three are carried", func() bool { return carried() == 3 && env.outboxIdle() })
+	env.Equal(3, carried())
+	for i, q := range all {
+		env.Ann().Allows(q)
+		q.Ends(schemas.Allowed)
+		env.soon("the next one's turn", func() bool { return carried() == min(i+4, 8) })
+	}
+}
