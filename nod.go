@@ -137,6 +137,18 @@ func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, er
 	return reply.Missing, nil
 }
 
+// Session returns what a session of this agent holds, with every grant that
+// counts in it. A session that nobody has asked in yet becomes this agent's;
+// another agent's is NOT_FOUND.
+func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error) {
+	var s schemas.Session
+	err := c.conn.CallInto(ctx, schemas.SessionSubject(c.agent), schemas.Query{Type: schemas.TypeQuery, SessionID: id}, &s)
+	if err != nil {
+		return schemas.Session{}, fmt.Errorf("read the session %s: %w", id, err)
+	}
+	return s, nil
+}
+
 // Close ends the connection. What is pending stays pending.
 func (c *Client) Close() {
 	c.asker.Close()

@@ -70,6 +70,9 @@ func GrantSubject(agent string) string { return subject("grant", agent) }
 // GateSubject is where an agent asks for a scheduled task.
 func GateSubject(agent string) string { return subject("gate", agent) }
 
+// SessionSubject is where an agent reads what a session of its holds.
+func SessionSubject(agent string) string { return subject("session", agent) }
+
 // PromptSubject is where a carrier takes a prompt from.
 func PromptSubject(connector, session, id string) string {
 	return subject("prompt", connector, session, id)
