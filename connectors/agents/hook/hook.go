@@ -7,7 +7,6 @@ package hook
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -141,7 +140,7 @@ func (c Call) check() error {
 		return errors.New("the hook's input names no session")
 	case c.ToolName == "":
 		return errors.New("the hook's input names no tool")
-	case !isObject(c.Input):
+	case !agents.IsObject(c.Input):
 		return errors.New("the tool's input is not a JSON object")
 	}
 	return nil
@@ -260,8 +259,4 @@ func (h *run) note(err error) {
 		line := strings.Join(strings.Fields(err.Error()), " ")
 		_, _ = fmt.Fprintf(h.opts.Stderr, "nod hook %s: %s\n", h.host.Name, line)
 	}
-}
-
-func isObject(raw json.RawMessage) bool {
-	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }
