@@ -178,19 +178,20 @@ func Permission(reason string, tags ...string) schemas.Request {
 	}
 }
 
-// complete fills in what the caller left open of who asks from where.
+// complete fills in what the caller left open of who asks from where. One that
+// names a host speaks for that host, where this directory is no project of its.
 func complete(r schemas.Request) schemas.Request {
 	if r.SessionID == "" {
 		r.SessionID = "default"
 	}
 	if r.Host == "" {
 		r.Host, _ = os.Hostname() // display only
+		if cwd, err := os.Getwd(); err == nil && r.Project == "" {
+			r.Project = cwd
+		}
 	}
 	if u, err := user.Current(); err == nil && r.User == "" {
 		r.User = u.Username
-	}
-	if cwd, err := os.Getwd(); err == nil && r.Project == "" {
-		r.Project = cwd
 	}
 	if r.AgentName == "" {
 		r.AgentName = filepath.Base(os.Args[0])

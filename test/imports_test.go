@@ -99,6 +99,7 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"github.com/santhosh-tekuri/jsonschema": {"schemas"},
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
+		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
 	}
 	for _, p := range packages(t) {
 		for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {

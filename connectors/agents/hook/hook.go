@@ -186,7 +186,7 @@ func (h *run) ask(ctx context.Context, asker agents.Asker) int {
 	}
 	h.note(err)
 	exit := h.reply(deny(refusal(err)))
-	if mayBeOpen(err) {
+	if agents.MayBeOpen(err) {
 		h.withdraw(ctx, asker, r, err.Error())
 	}
 	return exit
@@ -202,17 +202,6 @@ func (h *run) withdraw(ctx context.Context, asker agents.Asker, r schemas.Reques
 	if err != nil {
 		h.note(err)
 	}
-}
-
-// mayBeOpen reports whether a request whose asking failed so may be waiting
-// for a person. A refusal leaves nothing behind, and after a CONFLICT the id
-// is somebody else's, whose request is not ours to withdraw.
-func mayBeOpen(err error) bool {
-	var refused *schemas.Error
-	if !errors.As(err, &refused) {
-		return true
-	}
-	return refused.Code == schemas.CodeUnavailable || refused.Code == schemas.CodeInternal
 }
 
 func refusal(err error) string {
