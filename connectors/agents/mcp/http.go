@@ -89,8 +89,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error
 // earlier one keep a session with the server. It refuses what a web page could
 // send, and whoever lacks the token.
 func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
-	if len(o.Token) < 16 {
-		return nil, errors.New("the token for HTTP is shorter than 16 characters")
+	if len(o.Token) < 16 || len(strings.Fields(o.Token)) != 1 {
+		return nil, errors.New("the token for HTTP is not one word of at least 16 characters: remove its file for a new one")
 	}
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
