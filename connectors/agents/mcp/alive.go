@@ -8,19 +8,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// aliveWhile tells the client at once, and then every so often until ctx ends
-// or stop is called, that the call is worked on: by progress where it asked for
-// progress, and otherwise over HTTP by a comment in the stream, as a client or
-// a proxy may end a connection on which nothing comes. After stop it says
-// nothing more.
-func (c *call) aliveWhile(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var said sync.WaitGroup
-	said.Go(func() {
-		tick := time.NewTicker(c.server.opts.SignOfLife)
+// every calls f at once and then each time that d has passed, with a count from
+// 1, until stop is called, which waits for f.
+func every(d time.Duration, f func(n int)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(d)
 		defer tick.Stop()
 		for n := 1; ; n++ {
-			c.sign(ctx, n)
+			f(n)
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -28,19 +25,28 @@ func (c *call) aliveWhile(ctx context.Context) (stop func()) {
 			}
 		}
 	})
-	return func() { cancel(); said.Wait() }
+	return func() { cancel(); running.Wait() }
 }
 
-// sign gives one sign of life. One that cannot be given is no fault of the
-// call's: that the client is gone is noticed elsewhere.
-func (c *call) sign(ctx context.Context, n int) {
+// aliveWhile tells the client at once and then every so often that the call is
+// worked on, until stop is called, and nothing after that: by progress where it
+// asked for progress, and otherwise over HTTP by a comment in the stream. A
+// client or a proxy may end a connection on which nothing comes.
+func (c *call) aliveWhile(ctx context.Context) (stop func()) {
 	token := c.Params.GetProgressToken()
-	switch {
-	case token != nil:
-		_ = c.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-			ProgressToken: token, Progress: float64(n), Message: "nod is asked; a person may have to answer",
-		})
-	case c.visit != nil:
-		c.visit.comment()
+	if c.visit != nil {
+		c.visit.begin()
 	}
+	// A sign that cannot be given is no fault of the call's: that the client is
+	// gone is noticed elsewhere.
+	return every(c.server.opts.SignOfLife, func(n int) {
+		switch {
+		case token != nil:
+			_ = c.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+				ProgressToken: token, Progress: float64(n), Message: "nod is asked; a person may have to answer",
+			})
+		case c.visit != nil:
+			c.visit.comment()
+		}
+	})
 }

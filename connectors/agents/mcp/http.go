@@ -15,8 +15,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/nodbus/nod/connectors/agents"
 )
 
 // HTTPOptions say who may come over HTTP.
@@ -77,9 +75,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error
 	case <-ctx.Done():
 	}
 	s.Stop()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin+answersWithin)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
 	defer cancel()
-	if server.Shutdown(last) != nil { // somebody does not read the answer
+	if server.Shutdown(last) != nil { // somebody does not read
 		_ = server.Close()
 	}
 	return nil
@@ -146,26 +144,22 @@ func knownHost(host string, also []string) bool {
 	return host == "localhost" || slices.ContainsFunc(also, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// receive serves one HTTP request as a visit, which its tool calls find. What
-// waits for news alone ends with the server; the others once they are answered.
+// receive serves one HTTP request as a visit, which its tool calls find.
 func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()
-	if r.Method == http.MethodGet {
-		defer context.AfterFunc(s.life, leave)()
-	}
-	v := &visit{w: w, ctx: ctx, session: r.Header.Get(SessionHeader), project: r.Header.Get(ProjectHeader), host: s.opts.Host}
+	v := newVisit(ctx, w)
+	v.calls = r.Method == http.MethodPost
+	v.session, v.project, v.host = r.Header.Get(SessionHeader), cmp.Or(r.Header.Get(ProjectHeader), s.opts.Project), s.opts.Host
 	if ip, _, err := net.SplitHostPort(r.RemoteAddr); err != nil || !net.ParseIP(ip).IsLoopback() {
 		v.host = cmp.Or(ip, "elsewhere")
 	}
-	if v.project == "" {
-		v.project = s.opts.Project
+	if !v.calls {
+		defer context.AfterFunc(s.news, leave)()
+		defer every(s.opts.SignOfLife, func(int) { v.comment() })()
 	}
-	id := agents.NewID()
-	s.web.add(id, v)
-	defer s.web.remove(id)
 	r = r.WithContext(ctx)
-	r.Header.Set(visitHeader, id) // whatever the client wrote there
-	defer v.close()
+	r.Header.Set(visitHeader, s.web.add(v)) // whatever the client wrote there
+	defer s.web.remove(r.Header.Get(visitHeader))
 	next.ServeHTTP(v, r)
 }

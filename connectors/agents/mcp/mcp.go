@@ -66,8 +66,10 @@ type Server struct {
 	mcp  *mcp.Server
 	web  visitors
 
-	life context.Context // of every call
-	end  context.CancelCauseFunc
+	life    context.Context // of every call
+	end     context.CancelCauseFunc
+	news    context.Context // of what is open over HTTP beside calls
+	endNews context.CancelFunc
 }
 
 // New makes a server of what nod can do. Stop must be called in the end.
@@ -83,6 +85,7 @@ func New(nod Nod, o Options) *Server {
 	}
 	s := &Server{nod: nod, opts: o, web: visitors{open: map[string]*visit{}}}
 	s.life, s.end = context.WithCancelCause(context.Background())
+	s.news, s.endNews = context.WithCancel(context.Background())
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "nod", Title: "nod", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
@@ -90,8 +93,15 @@ func New(nod Nod, o Options) *Server {
 	return s
 }
 
-// Stop ends every call: what it asked is withdrawn and it answers no.
-func (s *Server) Stop() { s.end(errStopped) }
+// Stop ends every call: what it asked is withdrawn and it answers no. Over HTTP
+// it returns when the answers are written, or nobody has read them for a while.
+func (s *Server) Stop() {
+	s.end(errStopped)
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawWithin+answersWithin)
+	defer cancel()
+	s.web.answered(ctx)
+	s.endNews()
+}
 
 // ServeStdio serves one client, which writes to in and reads from out, until in
 // ends or ctx does; then every call has been answered or withdrawn. Input that

@@ -104,7 +104,7 @@ func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	handler, err := s.Handler(mcp.HTTPOptions{Token: token})
 	require.NoError(t, err)
 	server := httptest.NewServer(handler)
-	t.Cleanup(func() { s.Stop(); server.Close() })
+	t.Cleanup(func() { s.Stop(); server.CloseClientConnections(); server.Close() })
 	return server
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/nodbus/nod/connectors/agents"
 )
 
 // visitHeader tells a tool call by which visit it came: in the protocol's
@@ -19,15 +21,19 @@ type visitors struct {
 	open map[string]*visit
 }
 
-func (v *visitors) add(id string, one *visit) {
+func (v *visitors) add(one *visit) (id string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	id = agents.NewID()
 	v.open[id] = one
+	return id
 }
 
+// remove ends a visit: its response is complete.
 func (v *visitors) remove(id string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.open[id].close()
 	delete(v.open, id)
 }
 
@@ -43,18 +49,44 @@ func (v *visitors) of(req *mcp.CallToolRequest) *visit {
 	}
 	gone, leave := context.WithCancel(context.Background())
 	leave()
-	return &visit{ctx: gone, closed: true}
+	return &visit{ctx: gone, complete: true}
+}
+
+// answered waits until the calls that came by now have their responses, or ctx
+// ends.
+func (v *visitors) answered(ctx context.Context) {
+	v.mu.Lock()
+	var calls []*visit
+	for _, one := range v.open {
+		if one.calls {
+			calls = append(calls, one)
+		}
+	}
+	v.mu.Unlock()
+	for _, one := range calls {
+		select {
+		case <-one.done:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // visit is one HTTP request and its response, which two may write to: the
-// protocol its messages, and the call's signs of life their comments.
+// protocol its messages, and the signs of life their comments.
 type visit struct {
 	ctx                    context.Context // until the client is gone
+	calls                  bool            // rather than waiting for news
 	session, project, host string
+	done                   chan struct{} // closed when the response is complete
 
-	mu     sync.Mutex
-	w      http.ResponseWriter
-	closed bool
+	mu       sync.Mutex
+	w        http.ResponseWriter
+	begun    bool // its headers are set
+	complete bool
+}
+
+func newVisit(ctx context.Context, w http.ResponseWriter) *visit {
+	return &visit{ctx: ctx, w: w, done: make(chan struct{})}
 }
 
 // Header is the response's.
@@ -71,6 +103,7 @@ func (v *visit) WriteHeader(status int) {
 func (v *visit) Write(data []byte) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.begun = true
 	return v.w.Write(data)
 }
 
@@ -81,20 +114,28 @@ func (v *visit) FlushError() error {
 	return http.NewResponseController(v.w).Flush()
 }
 
-// comment sends what every reader of an event stream passes over.
+// begin says that the response is a stream of events, whose headers are set.
+func (v *visit) begin() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.begun = true
+}
+
+// comment sends what every reader of an event stream passes over, if the
+// response has begun.
 func (v *visit) comment() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.closed {
+	if !v.begun || v.complete {
 		return
 	}
-	_, _ = io.WriteString(v.w, ": nod is asked\n\n") // who is gone is noticed elsewhere
+	_, _ = io.WriteString(v.w, ": nod is here\n\n") // who is gone is noticed elsewhere
 	_ = http.NewResponseController(v.w).Flush()
 }
 
-// close ends the comments: the response is complete.
 func (v *visit) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.closed = true
+	v.complete = true
+	close(v.done)
 }
