@@ -141,7 +141,7 @@ func reach(t *testing.T, s *mcp.Server, w way, o *sdk.ClientOptions) *sdk.Client
 }
 
 func reachHTTP(t *testing.T, url, version string, through http.RoundTripper, o *sdk.ClientOptions) *sdk.ClientSession {
-	c := connect(t, &sdk.StreamableClientTransport{Endpoint: url + mcp.Path, HTTPClient: &http.Client{Transport: through}, MaxRetries: -1}, version, o)
+	c := connect(t, &sdk.StreamableClientTransport{Endpoint: url + mcp.Path, HTTPClient: &http.Client{Transport: through}}, version, o)
 	t.Cleanup(func() { _ = c.Close() }) // a test may have
 	return c
 }

@@ -239,14 +239,22 @@ func TestStoppingAnswersAndWithdraws(t *testing.T) {
 		c := reach(t, s, w, nil)
 		answered := make(chan string, 1)
 		go func() {
-			got, _ := calls(t, c, "approve", use("Deploy", `{}`, ""))
-			answered <- got
+			answered <- answerOf(t.Context(), c)
 		}()
 		<-n.asked
 		s.Stop()
 		assert.Equal(t, `{"behavior":"deny","message":"Not allowed, because nod could not get a decision: nod mcp was stopped"}`, <-answered)
 		assert.Equal(t, "nod mcp was stopped", (<-n.withdrawn).Reason)
 	})
+}
+
+// answerOf is what a client hears of a question, or that it hears nothing.
+func answerOf(ctx context.Context, c *sdk.ClientSession) string {
+	result, err := c.CallTool(ctx, callOf("approve", use("Deploy", `{}`, "")))
+	if err != nil {
+		return err.Error()
+	}
+	return result.Content[0].(*sdk.TextContent).Text
 }
 
 // A server that is told to stop answers, withdraws, and lets go of everybody.
@@ -262,8 +270,7 @@ func TestServeEndsWhenItIsStopped(t *testing.T) {
 		c := reachHTTP(t, "http://"+l.Addr().String(), version, bearer{next: transport()}, nil)
 		answered := make(chan string, 1)
 		go func() {
-			got, _ := calls(t, c, "approve", use("Deploy", `{}`, ""))
-			answered <- got
+			answered <- answerOf(t.Context(), c)
 		}()
 		<-n.asked
 		stop()
