@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type mcpCmd struct {
 	HTTP      string   `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP at this address, such as 127.0.0.1:4281, and not standard input and output."`
 	Session   string   `placeholder:"S" help:"The session that is asked in (a fresh one)."`
 	Project   string   `placeholder:"DIR" type:"path" help:"The project that the agent works in (the current directory; over HTTP none)."`
+	InProject bool     `name:"in-project" help:"Every tool runs in the project's directory (Claude Code: CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1): rules may go by it."`
 	TokenFile string   `name:"token-file" placeholder:"FILE" type:"path" help:"Where the bearer token for HTTP is; made where it is missing (mcp-token in the data directory)."`
 	AllowHost []string `name:"allow-host" sep:"none" placeholder:"NAME" help:"A name by which other machines reach this one over HTTP; repeatable."`
 }
@@ -35,7 +37,7 @@ func (c *mcpCmd) Run(e *env) error {
 	}
 	late := &lateNod{e: e, turn: make(chan struct{}, 1)}
 	defer late.close()
-	o := mcp.Options{Session: c.Session, Project: c.Project, Version: version(), Log: e.log}
+	o := mcp.Options{Session: c.Session, Project: c.Project, InProject: c.InProject, Version: version(), Log: e.log}
 	o.Host, _ = os.Hostname() // shown only
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
@@ -92,7 +94,7 @@ func tokenIn(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the token for HTTP: %w", err)
 	}
-	if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 {
+	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("the token in %s can be read by others: chmod 600 it, or remove it for a new one", file)
 	}
 	return strings.TrimSpace(string(token)), nil

@@ -71,7 +71,7 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	if slices.Contains([]string{"AskUserQuestion", "ExitPlanMode"}, use.tool) {
 		return deny(use.tool + " is a question to a person, which nod cannot show here: ask it in your answer's text instead.")
 	}
-	r, err := c.toolRequest(use)
+	r, cwd, err := c.toolRequest(use)
 	if err != nil {
 		return deny("nod refused the call: " + err.Error())
 	}
@@ -85,24 +85,24 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	}
 	input := use.input
 	if d.UpdatedInput != nil {
-		if input, err = agents.WithoutCwd(d.UpdatedInput, use.input, ""); err != nil {
+		if input, err = agents.WithoutCwd(d.UpdatedInput, use.input, cwd); err != nil {
 			return deny("Allowed with an edit that cannot be carried out: " + err.Error())
 		}
 	}
 	return verdict{Behavior: "allow", Input: input}.result()
 }
 
-// toolRequest is what nod is asked about a call. Claude Code does not say in
-// which directory the tool would run, so no rule may go by one.
-func (c *call) toolRequest(use toolUse) (schemas.Request, error) {
-	details, err := agents.WithCwd(use.input, "")
-	if err != nil {
-		return schemas.Request{}, err
+// toolRequest is what nod is asked about a call, and where the call would run,
+// if that is known: Claude Code does not say.
+func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err error) {
+	r = c.request()
+	if c.server.opts.InProject {
+		cwd = r.Project
 	}
-	r := c.request()
 	r.PendingID, r.ToolCallID = agents.ID(use.id), use.id
 	r.Kind, r.ToolName, r.ActionType = schemas.KindToolCall, use.tool, agents.ActionOf(use.tool)
-	r.Title, r.ActionDetails = agents.Title(r.ActionType), details
+	r.Title = agents.Title(r.ActionType)
 	r.Rejoin = use.id != "" // it may have been asked before a restart
-	return r, nil
+	r.ActionDetails, err = agents.WithCwd(use.input, cwd)
+	return r, cwd, err
 }

@@ -83,6 +83,18 @@ func TestWhatNodIsAsked(t *testing.T) {
 	assert.Contains(t, other, `"deny"`, "an allow is for what was asked")
 }
 
+// Where every tool runs in the project, rules and people see that.
+func TestWhereACallRuns(t *testing.T) {
+	n := watch(nodtest.Start(t, byTool))
+	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app", InProject: true}), ways()[0], nil)
+	got, _ := calls(t, c, "approve", use("Yes", `{"command":"make","cwd":"/etc"}`, ""))
+	assert.Equal(t, `{"behavior":"allow","updatedInput":{"command":"make","cwd":"/etc"}}`, got)
+	assert.Equal(t, `{"command":"make","cwd, in the input":"/etc","cwd":"/home/ann/app"}`, string((<-n.asked).ActionDetails))
+	c = reach(t, serve(t, n, mcp.Options{InProject: true}), ways()[0], nil)
+	calls(t, c, "approve", use("Yes", `{"command":"make"}`, ""))
+	assert.Equal(t, `{"command":"make"}`, string((<-n.asked).ActionDetails), "no project is known")
+}
+
 // Nothing but a decision that allows is ever an allow.
 func TestApproveNeverAllowsByMistake(t *testing.T) {
 	decided := func(d schemas.Decision, err error) func(context.Context, schemas.Request) (schemas.Decision, error) {

@@ -38,6 +38,9 @@ type Options struct {
 	// Host and User are where the client runs, as people are shown it, and Project
 	// the full path of the project that it works in. Empty is unknown.
 	Host, User, Project string
+	// InProject says that the client runs every tool in its project's directory.
+	// Otherwise no rule goes by where a call would run: the protocol does not say.
+	InProject bool
 	// Version of nod, which clients are told.
 	Version string
 	// SignOfLife is how often a client hears that a person is still awaited; 0 is
