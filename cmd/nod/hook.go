@@ -52,7 +52,7 @@ func (c *hookCmd) Run(e *env) error {
 		if err != nil {
 			return nil, unavailable(err)
 		}
-		return asker{Client: client}, nil
+		return asker{client}, nil
 	}
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
@@ -73,6 +73,15 @@ func unavailable(err error) error {
 	if errors.Is(err, bus.ErrNotRunning) || errors.Is(err, bus.ErrNoServer) {
 		return schemas.Errorf(schemas.CodeUnavailable, "%v", err)
 	}
+	return err
+}
+
+// asker is the client as a hook uses it.
+type asker struct{ *nod.Client }
+
+// Withdraw takes a request back; what it was decided as does not matter.
+func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
+	_, err := a.Client.Withdraw(ctx, sessionID, pendingID, reason)
 	return err
 }
 

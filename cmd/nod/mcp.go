@@ -111,11 +111,11 @@ type lateNod struct {
 	client *nod.Client   // by whose turn it is
 }
 
-func (l *lateNod) find(ctx context.Context) (asker, error) {
+func (l *lateNod) find(ctx context.Context) (*nod.Client, error) {
 	select {
 	case l.turn <- struct{}{}:
 	case <-ctx.Done():
-		return asker{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	defer func() { <-l.turn }()
 	if l.client == nil {
@@ -123,20 +123,29 @@ func (l *lateNod) find(ctx context.Context) (asker, error) {
 		defer cancel()
 		client, err := nod.Connect(ctx, nod.Options{Place: l.e.place, Log: l.e.log})
 		if err != nil {
-			return asker{}, err
+			return nil, err
 		}
 		l.e.warnOpen(client.Open())
 		l.client = client
 	}
-	return asker{Client: l.client, patience: patience}, nil
+	return l.client, nil
 }
 
+// Ask waits for the decision, whatever it is: not long for nod to store the
+// request, and then for as long as ctx allows.
 func (l *lateNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	found, err := l.find(ctx)
+	client, err := l.find(ctx)
 	if err != nil {
 		return schemas.Decision{}, err
 	}
-	return found.Ask(ctx, r)
+	soon, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked, err := client.Submit(soon, r)
+	if err != nil {
+		return schemas.Decision{}, err
+	}
+	defer asked.Drop()
+	return asked.Await(ctx)
 }
 
 // Withdraw takes a request back. Without a nod none can have been made.
@@ -147,23 +156,24 @@ func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	if client == nil {
 		return nil
 	}
-	return asker{Client: client}.Withdraw(ctx, sessionID, pendingID, reason)
+	_, err := client.Withdraw(ctx, sessionID, pendingID, reason)
+	return err
 }
 
 func (l *lateNod) Share(ctx context.Context, s schemas.Share) (schemas.Grant, error) {
-	found, err := l.find(ctx)
+	client, err := l.find(ctx)
 	if err != nil {
 		return schemas.Grant{}, err
 	}
-	return found.Share(ctx, s)
+	return client.Share(ctx, s)
 }
 
 func (l *lateNod) Session(ctx context.Context, id string) (schemas.Session, error) {
-	found, err := l.find(ctx)
+	client, err := l.find(ctx)
 	if err != nil {
 		return schemas.Session{}, err
 	}
-	return found.Session(ctx, id)
+	return client.Session(ctx, id)
 }
 
 func (l *lateNod) close() {
