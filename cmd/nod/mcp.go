@@ -42,15 +42,17 @@ func (c *mcpCmd) Run(e *env) error {
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
 	}
-	if c.HTTP != "" {
-		return c.http(e, mcp.New(late, o))
-	}
-	if o.Project == "" {
+	if o.Project == "" && c.HTTP == "" {
 		o.Project, _ = os.Getwd() // an unknown one asks
+	}
+	server := mcp.New(late, o)
+	defer server.Stop()
+	if c.HTTP != "" {
+		return c.http(e, server)
 	}
 	ctx, stop := hook.Lifetime(e.ctx, os.Stdout)
 	defer stop()
-	return mcp.New(late, o).ServeStdio(ctx, io.NopCloser(e.stdin), os.Stdout)
+	return server.ServeStdio(ctx, io.NopCloser(e.stdin), os.Stdout)
 }
 
 func (c *mcpCmd) http(e *env, server *mcp.Server) error {
