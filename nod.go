@@ -111,6 +111,18 @@ func (c *Client) Withdraw(ctx context.Context, sessionID, pendingID, reason stri
 	return c.asker.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
+// Detach stops waiting for a tool call and leaves it open: where it is allowed
+// before its deadline, the same call asked again is let through, once.
+func (c *Client) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
+	return c.asker.Detach(ctx, sessionID, pendingID, reason)
+}
+
+// Passed says that a host has gone on without some answers, and returns the
+// requests that this withdrew.
+func (c *Client) Passed(ctx context.Context, p schemas.Passed) ([]string, error) {
+	return c.asker.Passed(ctx, p)
+}
+
 // Share lets another session of the same agent hold permissions that this one
 // holds, and returns the grant that it got. It ends when what it was shared of
 // does.

@@ -69,9 +69,9 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 		return tg.CachedInfo().NumWaiting
 	}
 	emptyPull(t, gone, nats.NewInbox())
-	require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
-	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x")
+	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // first: a pull that nobody listens for ends
 	require.NoError(t, err)
+	require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
 	require.NoError(t, gone.Flush())
 	require.Eventually(t, func() bool { return waiting() == 1 }, 10*time.Second, time.Millisecond)
 	gone.Close()

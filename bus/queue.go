@@ -8,6 +8,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// drainTimeout is how long a queue that stops waits for what was on its way.
+// More would be waiting for a server that is away; what comes later is delivered
+// again to another.
+const drainTimeout = 2 * time.Second
+
 // Queue is a durable consumer that engines or workers share: each message goes
 // to one of them, and to another when it is not acknowledged in time.
 type Queue struct {
@@ -64,12 +69,11 @@ func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 		return nil, fmt.Errorf("consume %s: %w", q.name, err)
 	}
 	return func() {
-		if q.conn.nc.IsConnected() {
-			run.Drain()
-		} else { // a drain would wait long for a server that is away
-			run.Stop()
+		run.Drain()
+		select {
+		case <-run.Closed():
+		case <-time.After(drainTimeout):
 		}
-		<-run.Closed()
 	}, nil
 }
 

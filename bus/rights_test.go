@@ -14,22 +14,24 @@ import (
 // role is tried on the subjects of all of them, and on what nobody may.
 var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	asAda: {
-		pub: `nod.v1.request.ada.s.1 nod.v1.withdraw.ada.s.1 nod.v1.await.ada nod.v1.grant.ada nod.v1.gate.ada
+		pub: `nod.v1.request.ada.s.1 nod.v1.withdraw.ada.s.1 nod.v1.await.ada nod.v1.grant.ada nod.v1.gate.ada nod.v1.passed.ada
 			nod.v1.session.ada`,
 		sub: `nod.v1.decision.ada.> nod.v1.decision.ada.s.1 nod.v1.notice.ada.> _INBOX.agent.ada.>`,
 	},
 	asBob: {
-		pub: `nod.v1.request.bob.s.1 nod.v1.withdraw.bob.s.1 nod.v1.await.bob nod.v1.grant.bob nod.v1.gate.bob
+		pub: `nod.v1.request.bob.s.1 nod.v1.withdraw.bob.s.1 nod.v1.await.bob nod.v1.grant.bob nod.v1.gate.bob nod.v1.passed.bob
 			nod.v1.session.bob`,
 		sub: `nod.v1.decision.bob.> nod.v1.decision.bob.s.1 nod.v1.notice.bob.> _INBOX.agent.bob.>`,
 	},
 	asTerminal: {
-		pub: `nod.v1.answer.terminal.s.1 nod.v1.presence.terminal nod.v1.register.terminal nod.v1.query.terminal.pending`,
+		pub: `nod.v1.answer.terminal.s.1 nod.v1.presence.terminal nod.v1.register.terminal nod.v1.query.terminal.pending
+			nod.v1.manage.terminal.revoke`,
 		sub: `nod.v1.view.> nod.v1.view.s.1 _INBOX.connector.terminal.> $SRV.INFO $SRV.INFO.nod-connector-terminal
 			$SRV.INFO.nod-connector-terminal.x`,
 	},
 	asWeb: {
-		pub: `nod.v1.answer.web.s.1 nod.v1.presence.web nod.v1.register.web nod.v1.query.web.pending`,
+		pub: `nod.v1.answer.web.s.1 nod.v1.presence.web nod.v1.register.web nod.v1.query.web.pending
+			nod.v1.manage.web.revoke`,
 		sub: `nod.v1.view.> nod.v1.view.s.1 _INBOX.connector.web.> $SRV.INFO $SRV.INFO.nod-connector-web
 			$SRV.INFO.nod-connector-web.x`,
 	},
@@ -52,7 +54,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 		pub: `nod.v1.decision.ada.s.1 nod.v1.decision.bob.s.1 nod.v1.notice.ada.s nod.v1.notice.bob.s nod.v1.view.s.1
 			_INBOX.agent.ada.x _INBOX.agent.bob.x _INBOX.connector.tg.x _INBOX.owner.x _INBOX.engine.x
 			_INBOX.engine-store.x _INBOX.observer.x`,
-		sub: `nod.v1.request.> nod.v1.withdraw.> nod.v1.await.> nod.v1.grant.> nod.v1.gate.> nod.v1.session.>
+		sub: `nod.v1.request.> nod.v1.withdraw.> nod.v1.await.> nod.v1.grant.> nod.v1.gate.> nod.v1.passed.> nod.v1.session.>
 			nod.v1.answer.> nod.v1.presence.> nod.v1.register.> nod.v1.shown.> nod.v1.delivery.> nod.v1.query.>
 			nod.v1.manage.> $SRV.INFO $SRV.INFO.nod-engine $SRV.INFO.nod-engine.x
 			_INBOX.engine.>`,
@@ -76,11 +78,11 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 		sub: `_INBOX.engine-store.>`,
 	},
 	asOwner: {
-		pub: `nod.v1.manage.terminal.settings nod.v1.manage.web.settings
+		pub: `nod.v1.manage.terminal.settings nod.v1.manage.web.settings nod.v1.manage.terminal.revoke nod.v1.manage.web.revoke
 			nod.v1.query.terminal.pending nod.v1.query.web.pending nod.v1.query.tg.pending nod.v1.query.wa.pending
 			nod.v1.answer.terminal.s.1 nod.v1.presence.terminal nod.v1.register.terminal
 			$SRV.PING $SRV.INFO.nod-engine`,
-		sub: `nod.v1.> nod.v1.*.*.> nod.v1.request.> nod.v1.withdraw.> nod.v1.await.> nod.v1.grant.> nod.v1.gate.>
+		sub: `nod.v1.> nod.v1.*.*.> nod.v1.request.> nod.v1.withdraw.> nod.v1.await.> nod.v1.grant.> nod.v1.gate.> nod.v1.passed.>
 			nod.v1.session.> nod.v1.answer.> nod.v1.presence.> nod.v1.register.> nod.v1.shown.> nod.v1.delivery.>
 			nod.v1.query.> nod.v1.manage.> nod.v1.view.> nod.v1.view.s.1 nod.v1.decision.> nod.v1.decision.ada.>
 			nod.v1.decision.ada.s.1 nod.v1.decision.bob.> nod.v1.decision.bob.s.1 nod.v1.notice.ada.>

@@ -18,6 +18,7 @@ import (
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -46,6 +47,9 @@ type Options struct {
 	KeepSettings bool
 	// EngineAlone starts no connectors, whatever the settings name.
 	EngineAlone bool
+	// Web is where the web inbox listens; nil is nowhere. Its PublicURL is the
+	// settings' to say.
+	Web *web.Listen
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
 	Version      string // in SemVer; empty is "0.0.0"
@@ -63,6 +67,8 @@ type Nod struct {
 	engine *engine.Engine
 
 	workers []worker
+	web     *Web
+	webConn *bus.Conn
 	running []string // their names
 }
 
@@ -114,7 +120,10 @@ func (n *Nod) start(ctx context.Context) error {
 	if err := n.applySettings(ctx); err != nil || n.opts.EngineAlone {
 		return err
 	}
-	return n.carry(ctx)
+	if err := n.carry(ctx); err != nil {
+		return err
+	}
+	return n.openWeb(ctx)
 }
 
 // ownFiles are the data directory as it was given and as it is.
@@ -139,7 +148,7 @@ func (n *Nod) serve(ctx context.Context) error {
 	if n.keys, err = roles.OpenKeys(o.DataDir); err != nil {
 		return err
 	}
-	ids := roles.First()
+	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range Channels() {
 		ids = append(ids, roles.ConnectorID(name)) // settings may name it while the server runs
 	}
@@ -218,7 +227,7 @@ func (n *Nod) applySettings(ctx context.Context) error {
 }
 
 // WithApprovers is a settings.json that says who may answer: where it does not
-// itself, the user who runs this process may, at the terminal.
+// itself, the user who runs this process may, at the terminal and on the web.
 func WithApprovers(data []byte) ([]byte, error) {
 	s, err := schemas.DecodeSettings(data)
 	if err != nil || s.Approvers != nil {
@@ -229,8 +238,11 @@ func WithApprovers(data []byte) ([]byte, error) {
 		return nil, fmt.Errorf("find out who may answer: %w", err)
 	}
 	s.Approvers = &schemas.Approvers{People: []schemas.Approver{{
-		Name:       u.Username,
-		Identities: []schemas.Identity{{Connector: schemas.ConnectorTerminal, UserID: u.Username}},
+		Name: u.Username,
+		Identities: []schemas.Identity{
+			{Connector: schemas.ConnectorTerminal, UserID: u.Username},
+			{Connector: schemas.ConnectorWeb, UserID: u.Username},
+		},
 	}}}
 	return schemas.Encode(s)
 }
@@ -238,7 +250,7 @@ func WithApprovers(data []byte) ([]byte, error) {
 // Stop ends the connectors, answers every open call, then ends the engine, the
 // connections and the server. Requests stay as they are.
 func (n *Nod) Stop(ctx context.Context) error {
-	errs := []error{n.stopWorkers(ctx)}
+	errs := []error{n.stopWeb(ctx), n.stopWorkers(ctx)}
 	if n.engine != nil {
 		errs = append(errs, n.engine.Stop(ctx))
 	}

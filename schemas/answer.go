@@ -56,8 +56,11 @@ type Prompt struct {
 	// Takes says what it takes to allow this, besides an approver's word.
 	Takes []string `json:"takes,omitempty"`
 	// Foreground is the session in whose place a background one asks.
-	Foreground string    `json:"foreground,omitempty"`
-	Decision   *Decision `json:"decision,omitempty"`
+	Foreground string `json:"foreground,omitempty"`
+	// Detached: nobody waits for the answer; allowed, it is used where the agent
+	// asks the same again before the deadline.
+	Detached bool      `json:"detached,omitempty"`
+	Decision *Decision `json:"decision,omitempty"`
 	// Repeat: an earlier try may have shown this already.
 	Repeat bool `json:"repeat,omitempty"`
 }

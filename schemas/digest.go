@@ -36,6 +36,7 @@ type askedOption struct {
 	Kind     OptionKind `json:"kind"`
 	Name     string     `json:"name"`
 	OptionID string     `json:"option_id"`
+	Text     bool       `json:"text,omitempty"`
 }
 
 // AnyDigest is the digest of a request that was withdrawn before it was asked:
@@ -53,18 +54,33 @@ func Digest(r *Request) (string, error) {
 	}
 	options := make([]askedOption, len(r.Options))
 	for i, o := range r.Options {
-		options[i] = askedOption{o.Kind, o.Name, o.OptionID}
+		options[i] = askedOption{o.Kind, o.Name, o.OptionID, o.Text}
 	}
-	form, err := Encode(asked{
+	sum, err := sumOf(asked{
 		SessionID: r.SessionID, PendingID: r.PendingID, Kind: r.Kind, Title: r.Title, ToolName: r.ToolName,
 		ActionType: r.ActionType, ActionDetails: details, Permissions: r.Permissions, Options: options, Reason: r.Reason,
 	})
 	if err != nil {
 		return "", fmt.Errorf("digest of request %s: %w", r.Key(), err)
 	}
+	return sum, nil
+}
+
+// Sameness is the digest of what r would do, whoever asks under whichever id and
+// for whatever reason: two tool calls of one session with the same one are
+// identical.
+func Sameness(r *Request) (string, error) {
+	return Digest(&Request{Kind: r.Kind, ToolName: r.ToolName, ActionDetails: r.ActionDetails, Permissions: r.Permissions})
+}
+
+func sumOf(a asked) (string, error) {
+	form, err := Encode(a)
+	if err != nil {
+		return "", err
+	}
 	if !canonical(form) {
 		if form, err = jcs.Transform(form); err != nil {
-			return "", fmt.Errorf("digest of request %s: %w", r.Key(), err)
+			return "", err
 		}
 	}
 	sum := sha256.Sum256(form)

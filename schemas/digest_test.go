@@ -93,6 +93,7 @@ func TestDigestCoversWhatIsAskedAndNothingElse(t *testing.T) {
 		"option_id":      {func(r *Request) { r.Options[0].OptionID = "o" }, true},
 		"option name":    {func(r *Request) { r.Options[0].Name = "Go" }, true},
 		"option kind":    {func(r *Request) { r.Options[0].Kind = AllowAlways }, true},
+		"option text":    {func(r *Request) { r.Options[0].Text = true }, true},
 		"option order":   {func(r *Request) { r.Options[0], r.Options[1] = r.Options[1], r.Options[0] }, true},
 		"no options":     {func(r *Request) { r.Options = nil }, true},
 
@@ -106,6 +107,7 @@ func TestDigestCoversWhatIsAskedAndNothingElse(t *testing.T) {
 		"session_label":   {func(r *Request) { r.SessionLabel = "other" }, false},
 		"timeout_seconds": {func(r *Request) { r.TimeoutSeconds = 5 }, false},
 		"created_at":      {func(r *Request) { r.CreatedAt = time.Now() }, false},
+		"host_asks":       {func(r *Request) { r.HostAsks = true }, false},
 		"rejoin":          {func(r *Request) { r.Rejoin = true }, false},
 		"revision":        {func(r *Request) { r.Revision = 9 }, false},
 	}

@@ -94,6 +94,10 @@ type Grant struct {
 	Rules       []Always `json:"rules,omitempty"`
 	Permissions []string `json:"permissions,omitempty"`
 
+	// Once is one call that was allowed when nobody waited for it any more; nil in
+	// any other grant.
+	Once *Once `json:"once,omitempty"`
+
 	// DerivedFrom are the grants that a session shared of: revoking one of them
 	// revokes this one.
 	DerivedFrom []string `json:"derived_from,omitempty"`
@@ -105,13 +109,24 @@ type Grant struct {
 	RevokedBy string    `json:"revoked_by,omitempty"`
 }
 
+// Once allows one call, asked once more.
+type Once struct {
+	Same      string `json:"same"`       // Sameness of the call
+	PendingID string `json:"pending_id"` // the request that was allowed
+	ToolName  string `json:"tool_name"`
+	UsedBy    string `json:"used_by,omitempty"` // the request that it let through
+}
+
 // Live reports whether the grant holds at an instant of the broker's time.
 func (g *Grant) Live(now time.Time) bool {
-	return g.RevokedAt.IsZero() && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
+	return g.RevokedAt.IsZero() && (g.Once == nil || g.Once.UsedBy == "") && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
 }
 
 // Reach is what the grant allows, for a person.
 func (g *Grant) Reach() string {
+	if g.Once != nil {
+		return "once more the " + g.Once.ToolName + " call of " + g.Once.PendingID
+	}
 	r := Reach{g.Rules, g.Permissions}
 	return r.String()
 }
@@ -130,4 +145,6 @@ type Revoke struct {
 	GrantID   string `json:"grant_id"`
 	SessionID string `json:"session_id,omitempty"` // of a grant in ScopeSession
 	Agent     string `json:"agent,omitempty"`      // of a grant in ScopeAgent
+	// From is the approver who ends it, where a connector asks and not the owner.
+	From *From `json:"from,omitempty"`
 }

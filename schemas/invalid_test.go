@@ -50,6 +50,8 @@ var refusals = map[string]string{
 	"log-kind":                      `kind: must be one of asked, decided, claim, settings, session, granted, revoked`,
 	"notice-text":                   `text: is missing`,
 	"page-prompt":                   `prompts[0].agent: must be 1 to 128 letters, digits, - or _`,
+	"passed-reason":                 `reason: must not be empty`,
+	"passed_reply-ids":              `pending_ids[0]: must be 1 to 128 letters, digits, - or _`,
 	"presence-op":                   `op: must be one of join, renew, leave, lock, unlock`,
 	"prompt-other_request":          `request: is another than the prompt's`,
 	"prompt-request":                `request.tool_name: is missing; kind tool_call needs it`,

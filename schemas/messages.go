@@ -40,6 +40,7 @@ func Messages() []Message {
 		show      = QuerySubject(connector, QueryShow)
 		sessionQ  = QuerySubject(connector, QuerySession)
 		settingsQ = QuerySubject(connector, QuerySettings)
+		historyQ  = QuerySubject(connector, QueryHistory)
 		grantsQ   = QuerySubject(connector, QueryGrants)
 		revokeM   = ManageSubject(connector, ManageRevoke)
 		agentKey  = "$KV.permission_sessions.agent." + agent
@@ -60,6 +61,8 @@ func Messages() []Message {
 		{TypeDecision, DecisionSubject(agent, session, id), "engine", "agent", HowPublish, "the one outcome", fresh[Decision]},
 		{TypeWithdraw, withdraw, "agent", "engine", HowRequest, "nobody waits for this any more", fresh[Withdraw]},
 		{TypeDecision, withdraw, "engine", "agent", HowReply, "withdrawn, or the decision that came first", fresh[Decision]},
+		{TypePassed, PassedSubject(agent), "agent", "engine", HowRequest, "the host went on without some answers", fresh[Passed]},
+		{TypePassedReply, PassedSubject(agent), "engine", "agent", HowReply, "what was withdrawn", fresh[PassedReply]},
 		{TypeAwait, await, "agent", "engine", HowRequest, "how do these stand?", fresh[Await]},
 		{TypeAwaitReply, await, "engine", "agent", HowReply, "their decisions, as far as there are any", fresh[AwaitReply]},
 		{TypeNotice, NoticeSubject(agent, session), "engine", "agent", HowPublish, "something that decides nothing", fresh[Notice]},
@@ -84,6 +87,8 @@ func Messages() []Message {
 		{TypePage, pending, "engine", "connector", HowReply, "a page of it", fresh[Page]},
 		{TypeQuery, show, "connector", "engine", HowRequest, "show one request", fresh[Query]},
 		{TypePage, show, "engine", "connector", HowReply, "that request alone", fresh[Page]},
+		{TypeQuery, historyQ, "connector", "engine", HowRequest, "what was decided, as far as it is kept?", fresh[Query]},
+		{TypePage, historyQ, "engine", "connector", HowReply, "a page of it", fresh[Page]},
 		{TypeQuery, sessionQ, "connector", "engine", HowRequest, "what is this session?", fresh[Query]},
 		{TypeSession, sessionQ, "engine", "connector", HowReply, "the session", fresh[Session]},
 		{TypeQuery, settingsQ, "connector", "engine", HowRequest, "which settings are in force?", fresh[Query]},
@@ -98,8 +103,8 @@ func Messages() []Message {
 		{TypeSettingsChange, settingsM, "owner", "engine", HowRequest, "apply this settings.json", fresh[SettingsChange]},
 		{TypeSettingsState, settingsM, "engine", "owner", HowReply, "applied by every live engine", fresh[SettingsState]},
 
-		{TypeRevoke, revokeM, "owner", "engine", HowRequest, "end this grant", fresh[Revoke]},
-		{TypeGrants, revokeM, "engine", "owner", HowReply, "the grant, ended", fresh[Grants]},
+		{TypeRevoke, revokeM, "owner, inbox", "engine", HowRequest, "end this grant", fresh[Revoke]},
+		{TypeGrants, revokeM, "engine", "owner, inbox", HowReply, "the grant, ended", fresh[Grants]},
 
 		{TypeLogEntry, LogSubject(session), "engine", "log", HowStored, "what happened, append only", fresh[LogEntry]},
 		{TypeError, everyCall, "engine", "whoever asked", HowReply, "why not", fresh[Error]},

@@ -70,6 +70,7 @@ type Record struct {
 	Remember       []Reach   `json:"remember,omitempty"`   // as every prompt shows it
 	Holder         string    `json:"holder,omitempty"`     // the session that gets what is granted
 	Foreground     string    `json:"foreground,omitempty"` // the session in whose place a background one asks
+	Detached       bool      `json:"detached,omitempty"`   // nobody waits for it
 	Decision       *Decision `json:"decision"`
 }
 

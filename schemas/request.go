@@ -49,6 +49,8 @@ type Option struct {
 	OptionID string     `json:"option_id"`
 	Name     string     `json:"name"`
 	Kind     OptionKind `json:"kind"`
+	// Text: choosing it takes a message, which is the answer.
+	Text bool `json:"text,omitempty"`
 }
 
 // DefaultOptions are offered when a request names none.
@@ -86,6 +88,10 @@ type Request struct {
 	User         string `json:"user,omitempty"`
 	Project      string `json:"project,omitempty"`
 	SessionLabel string `json:"session_label,omitempty"`
+
+	// HostAsks says that the host asks its own user the same, so that it may have
+	// been answered there.
+	HostAsks bool `json:"host_asks,omitempty"`
 
 	Options []Option `json:"options,omitempty"`
 	// TimeoutSeconds is honoured for kind permission only; 0 leaves it to the
@@ -152,6 +158,31 @@ type Withdraw struct {
 	SessionID string `json:"session_id"`
 	PendingID string `json:"pending_id"`
 	Reason    string `json:"reason,omitempty"`
+	// Detach leaves a tool call open that its asker cannot wait for any longer:
+	// allowed, it may be asked once more and run until the deadline.
+	Detach bool `json:"detach,omitempty"`
+}
+
+// Passed says that a host has gone on without some of the answers that it was
+// waiting for: what they were about is withdrawn.
+type Passed struct {
+	Type      string `json:"type"`
+	SessionID string `json:"session_id"`
+	// TaskID is the task that went on, empty for the session's own; WholeSession is
+	// all of them.
+	TaskID       string `json:"task_id,omitempty"`
+	WholeSession bool   `json:"whole_session,omitempty"`
+	// ToolName narrows it to the requests of one tool, and with its ActionDetails to
+	// the one oldest request about that call, in whichever directory.
+	ToolName      string          `json:"tool_name,omitempty"`
+	ActionDetails json.RawMessage `json:"action_details,omitempty"`
+	Reason        string          `json:"reason"`
+}
+
+// PassedReply answers a Passed: the requests that it ended.
+type PassedReply struct {
+	Type       string   `json:"type"`
+	PendingIDs []string `json:"pending_ids"`
 }
 
 // Await asks how up to MaxAwaited requests of one agent stand.

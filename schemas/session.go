@@ -18,11 +18,20 @@ type Session struct {
 	// Permissions are what a managed session holds; nil is not managed.
 	Permissions *SessionPermissions `json:"permissions,omitempty"`
 	// Grants are those in ScopeSession, ended ones too for a while.
-	Grants    []Grant   `json:"grants,omitempty"`
-	CreatedAt time.Time `json:"created_at"`
-	ActiveAt  time.Time `json:"active_at"` // to the day
+	Grants []Grant `json:"grants,omitempty"`
+	// Detached are its open requests that nobody waits for.
+	Detached  []Detached `json:"detached,omitempty"`
+	CreatedAt time.Time  `json:"created_at"`
+	ActiveAt  time.Time  `json:"active_at"` // to the day
 	// Revision is the stored session's, where this answers a query or a change.
 	Revision uint64 `json:"revision,omitempty"`
+}
+
+// Detached is an open request that nobody waits for.
+type Detached struct {
+	PendingID string    `json:"pending_id"`
+	Same      string    `json:"same"` // Sameness of what it asks
+	Until     time.Time `json:"until"`
 }
 
 // SessionPermissions are what a session holds. Paths are absolute and true: no

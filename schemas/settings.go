@@ -133,6 +133,7 @@ type Connectors struct {
 	Voice VoiceSettings `json:"voice,omitzero"`
 	// Telegram is nil where no bot is set up.
 	Telegram *TelegramSettings `json:"telegram,omitempty"`
+	Web      *WebSettings      `json:"web,omitempty"`
 }
 
 // TelegramSettings name the Telegram bot that prompts go through. Its token is
@@ -141,6 +142,13 @@ type TelegramSettings struct {
 	BaseURL   string `json:"base_url,omitempty"` // default https://api.telegram.org
 	TokenEnv  string `json:"token_env,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
+}
+
+// WebSettings are the web inbox's.
+type WebSettings struct {
+	// PublicURL is how people reach it, where that is not the address that it
+	// listens on: https://, except on this machine.
+	PublicURL string `json:"public_url,omitempty"`
 }
 
 // VoiceSettings are the voice connector's.

@@ -34,6 +34,8 @@ const (
 	TypeShare          = "nod.v1.share"
 	TypeGate           = "nod.v1.gate"
 	TypeGateReply      = "nod.v1.gate_reply"
+	TypePassed         = "nod.v1.passed"
+	TypePassedReply    = "nod.v1.passed_reply"
 )
 
 const prefix = "nod.v1."
@@ -72,6 +74,9 @@ func GateSubject(agent string) string { return subject("gate", agent) }
 
 // SessionSubject is where an agent reads what a session of its holds.
 func SessionSubject(agent string) string { return subject("session", agent) }
+
+// PassedSubject is where an agent says that its host has gone on.
+func PassedSubject(agent string) string { return subject("passed", agent) }
 
 // PromptSubject is where a carrier takes a prompt from.
 func PromptSubject(connector, session, id string) string {
@@ -115,6 +120,7 @@ const (
 	QuerySession  = "session"
 	QuerySettings = "settings"
 	QueryGrants   = "grants"
+	QueryHistory  = "history"
 
 	ManageSettings = "settings"
 	ManageSession  = "session"

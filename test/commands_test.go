@@ -232,6 +232,12 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.says(env.nod("allow", "aaaa"), 1, "", "begins the ids of 2 requests")
 	env.says(env.nod("show", "a.b"), 1, "", "pending_id: ")
 
+	// An agent takes for its id what a list shows of another's.
+	env.open("aaaa-1-harmless")
+	env.says(env.nod("allow", "aaaa-1"), 1, "", "begins the ids of 2 requests")
+	env.says(env.nod("show", "aaaa-1", "--session", "S"), 0, "production", "")
+	env.Agent("local").Withdraws("S", "aaaa-1-harmless")
+
 	env.says(env.nod("deny", "aaaa-2", "--json"), 0, `"outcome": "denied"`, "")
 	shown = env.object(env.nod("show", "aaaa-2", "--json").stdout)
 	env.Equal("denied", shown["decision"].(map[string]any)["outcome"])

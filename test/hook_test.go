@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,4 +93,92 @@ func (m *machine) pending(session string) (id string) {
 		return id != ""
 	}, time.Minute, 50*time.Millisecond)
 	return id
+}
+
+// TestARunThatWasDeferredGoesOn: the hook has the host end its run, nod resume
+// waits for the answer and starts it again, and the same call asked again gets
+// the decision.
+func TestARunThatWasDeferredGoesOn(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	call := `{"session_id":"S-1","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"make release"},"tool_use_id":"toolu_1"}`
+	ask := func() string {
+		cmd := m.command("hook", "claude-code", "--host-timeout", "10m", "--defer-after", "1s")
+		cmd.Stdin = strings.NewReader(call)
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	assert.Contains(t, ask(), `"permissionDecision":"defer"`)
+	stdout, _, _ := m.run("show", "toolu_1")
+	assert.Contains(t, stdout, "nobody is waiting: used if the agent asks again")
+
+	claude := filepath.Join(t.TempDir(), "claude")
+	require.NoError(t, os.WriteFile(claude, []byte("#!/bin/sh\necho \"$@\"\nexit 7\n"), 0o755))
+	resume := m.command("resume", "S-1", "--claude", claude, "--", "--model", "opus")
+	var out strings.Builder
+	resume.Stdout = &out
+	require.NoError(t, resume.Start())
+	_, stderr, code := m.run("allow", "toolu_1")
+	require.Zero(t, code, stderr)
+	var ended *exec.ExitError
+	require.ErrorAs(t, resume.Wait(), &ended)
+	assert.Equal(t, 7, ended.ExitCode())
+	assert.Equal(t, "-p --resume S-1 --model opus\n", out.String())
+	assert.Contains(t, ask(), `"permissionDecision":"allow"`)
+}
+
+// TestAHostThatAnsweredItselfEndsTheRequest: the terminal was first, so the call
+// has run, and what nod asks is withdrawn.
+func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	input := func(event string) *strings.Reader {
+		return strings.NewReader(`{"session_id":"S-2","cwd":"/","hook_event_name":"` + event + `","tool_name":"Bash","tool_input":{"command":"make release"}}`)
+	}
+	asking := m.command("hook", "claude-code")
+	asking.Stdin = input("PermissionRequest")
+	require.NoError(t, asking.Start())
+	id := m.pending("S-2")
+	stdout, _, _ := m.run("show", id)
+	assert.Contains(t, stdout, "may have been answered at the terminal")
+
+	ran := m.command("hook", "claude-code")
+	ran.Stdin = input("PostToolUse")
+	out, err := ran.Output()
+	require.NoError(t, err)
+	assert.Equal(t, "{}\n", string(out))
+	require.NoError(t, asking.Wait())
+	stdout, _, _ = m.run("show", id)
+	assert.Contains(t, stdout, "Withdrawn")
+}
+
+// TestAQuestionIsAnswered: what an agent asks its user is a question, which is
+// never allowed, and whose answer goes back beside the questions.
+func TestAQuestionIsAnswered(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	const input = `{"session_id":"S-3","cwd":"/","hook_event_name":"PermissionRequest","tool_name":"AskUserQuestion","tool_input":` +
+		`{"questions":[{"question":"Which database?","header":"Database","options":[{"label":"Postgres","description":"big"},{"label":"SQLite","description":"small"}],"multiSelect":false}]}}`
+	for _, c := range []struct{ says, hears string }{{"2", "SQLite"}, {"the one we have", "the one we have"}} {
+		asking := m.command("hook", "claude-code")
+		asking.Stdin = strings.NewReader(input)
+		var out strings.Builder
+		asking.Stdout = &out
+		require.NoError(t, asking.Start())
+		id := m.pending("S-3")
+		stdout, _, _ := m.run("show", id)
+		assert.Contains(t, stdout, "2: SQLite")
+		assert.Contains(t, stdout, "3: Something else (in your own words)")
+		for _, no := range [][]string{{"allow", id}, {"answer", id, "3"}, {"answer", id, "9"}} {
+			_, stderr, code := m.run(no...)
+			assert.Equal(t, 1, code, no)
+			assert.Contains(t, stderr, "nod ")
+		}
+		stdout, stderr, code := m.run("answer", id, c.says)
+		require.Zero(t, code, stderr)
+		assert.Contains(t, stdout, c.hears)
+		require.NoError(t, asking.Wait())
+		assert.Contains(t, out.String(), `"answers":{"Which database?":"`+c.hears+`"}`)
+	}
 }

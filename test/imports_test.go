@@ -98,6 +98,8 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"mvdan.cc/sh":                           {"actors/policy"},
 		"github.com/santhosh-tekuri/jsonschema": {"schemas"},
 		"github.com/alecthomas/kong":            {"cmd/..."},
+		"github.com/coder/websocket":            {"connectors/people/web"},
+		"github.com/chromedp":                   {"connectors/people/web"}, // its tests
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
 	}

@@ -101,6 +101,13 @@ func (w *wire) holdOn(marker string) (heard <-chan struct{}) {
 	return w.heard
 }
 
+// hold keeps back all that the server says from now on.
+func (w *wire) hold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = true
+}
+
 func (w *wire) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

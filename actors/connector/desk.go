@@ -6,6 +6,7 @@ package connector
 import (
 	"context"
 	"sort"
+	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/people"
@@ -34,11 +35,22 @@ func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 
 // Pending lists all that waits for an answer, oldest first.
 func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
+	return d.list(ctx, schemas.QueryPending, q)
+}
+
+// History lists what was decided through a person's answer, the clock or a
+// withdrawal, of one session where that is named, in the order in which it was
+// asked. It goes back as far as such records are kept.
+func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, error) {
+	return d.list(ctx, schemas.QueryHistory, schemas.Query{SessionID: session})
+}
+
+func (d *Desk) list(ctx context.Context, what string, q schemas.Query) ([]schemas.Prompt, error) {
 	q.Type = schemas.TypeQuery
 	var prompts []schemas.Prompt
 	for {
 		var page schemas.Page
-		if err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryPending), q, &page); err != nil {
+		if err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, what), q, &page); err != nil {
 			return nil, err
 		}
 		prompts = append(prompts, page.Prompts...)
@@ -48,6 +60,38 @@ func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, 
 	}
 	sort.SliceStable(prompts, func(i, j int) bool { return prompts[i].Request.CreatedAt.Before(prompts[j].Request.CreatedAt) })
 	return prompts, nil
+}
+
+// Grants are all that have been allowed beyond one call, ended ones too for a
+// while; those of one session where that is named.
+func (d *Desk) Grants(ctx context.Context, session string) ([]schemas.Grant, error) {
+	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session}
+	var all []schemas.Grant
+	for {
+		var page schemas.Grants
+		if err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryGrants), q, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Grants...)
+		if q.After = page.Next; q.After == "" {
+			return all, nil
+		}
+	}
+}
+
+// Revoke ends a grant for an approver: what is asked afterwards is judged
+// without it.
+func (d *Desk) Revoke(ctx context.Context, g *schemas.Grant, userID string) error {
+	return revoke(ctx, d.conn, d.connector, g, &schemas.From{UserID: userID})
+}
+
+func revoke(ctx context.Context, conn *bus.Conn, connector string, g *schemas.Grant, from *schemas.From) error {
+	r := schemas.Revoke{Type: schemas.TypeRevoke, GrantID: g.GrantID, Agent: g.Agent, From: from}
+	if g.Scope != schemas.ScopeAgent {
+		r.SessionID = g.SessionID
+	}
+	var ended schemas.Grants
+	return conn.CallInto(ctx, schemas.ManageSubject(connector, schemas.ManageRevoke), r, &ended)
 }
 
 // Session returns one session.
@@ -76,6 +120,27 @@ func (d *Desk) Settings(ctx context.Context) (schemas.SettingsState, error) {
 	var state schemas.SettingsState
 	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QuerySettings), schemas.Query{Type: schemas.TypeQuery}, &state)
 	return state, err
+}
+
+// Approver is whom an identity on the connector belongs to. Where that is
+// nobody, the error is FORBIDDEN and says what to do.
+func (d *Desk) Approver(ctx context.Context, userID string) (schemas.Approver, error) {
+	state, err := d.Settings(ctx)
+	if err != nil {
+		return schemas.Approver{}, err
+	}
+	a, ok := state.Settings.Approver(d.connector, userID)
+	if !ok {
+		return a, schemas.Errorf(schemas.CodeForbidden, "%q on %s is not an approver: add the identity under approvers.people in settings.json and run `nod settings apply`", userID, d.connector)
+	}
+	return a, nil
+}
+
+// Now is the broker's time.
+func (d *Desk) Now(ctx context.Context) (time.Time, error) {
+	var page schemas.Page
+	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryPending), schemas.Query{Type: schemas.TypeQuery, Limit: 1}, &page)
+	return page.Now, err
 }
 
 // Hold says that a client is there, or wants the lock; see people.Desk.

@@ -64,31 +64,14 @@ func (o *Owner) Settings(ctx context.Context) (schemas.SettingsState, error) {
 	return NewDesk(o.conn, o.connector).Settings(ctx)
 }
 
-// Grants are all that have been allowed beyond one call, ended ones too for a
-// while; those of one session where that is named.
+// Grants are those that Desk.Grants lists.
 func (o *Owner) Grants(ctx context.Context, session string) ([]schemas.Grant, error) {
-	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session}
-	var all []schemas.Grant
-	for {
-		var page schemas.Grants
-		if err := o.conn.CallInto(ctx, schemas.QuerySubject(o.connector, schemas.QueryGrants), q, &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page.Grants...)
-		if q.After = page.Next; q.After == "" {
-			return all, nil
-		}
-	}
+	return NewDesk(o.conn, o.connector).Grants(ctx, session)
 }
 
 // Revoke ends a grant: what is asked afterwards is judged without it.
 func (o *Owner) Revoke(ctx context.Context, g *schemas.Grant) error {
-	r := schemas.Revoke{Type: schemas.TypeRevoke, GrantID: g.GrantID, Agent: g.Agent}
-	if g.Scope == schemas.ScopeSession {
-		r.SessionID = g.SessionID
-	}
-	var ended schemas.Grants
-	return o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageRevoke), r, &ended)
+	return revoke(ctx, o.conn, o.connector, g, nil)
 }
 
 // Session is one session.

@@ -2,7 +2,9 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +17,8 @@ import (
 const snapshotTimeout = 30 * time.Second
 
 // Viewer hears of every request: first all that is pending, then each change
-// once, in the order of its revisions. One that falls behind or was away reads
-// what is pending again.
+// once, in the order of its revisions. One that was away reads what is pending
+// again, and how what is not pending any more has ended.
 type Viewer struct {
 	desk *Desk
 	show func(schemas.Prompt)
@@ -27,7 +29,13 @@ type Viewer struct {
 	tasks sync.WaitGroup
 
 	mu   sync.Mutex
-	seen map[string]uint64 // the newest revision of what is pending
+	seen map[string]seen
+}
+
+// seen is the newest version of a request that was shown.
+type seen struct {
+	revision uint64
+	open     bool // it was pending
 }
 
 // View starts a viewer. show is called for one request's changes in order and
@@ -35,7 +43,7 @@ type Viewer struct {
 func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, log *slog.Logger, show func(schemas.Prompt)) (*Viewer, error) {
 	v := &Viewer{
 		desk: NewDesk(conn, connector), show: show, log: log,
-		lanes: sys.Lanes("viewer-" + connector), seen: map[string]uint64{},
+		lanes: sys.Lanes("viewer-" + connector), seen: map[string]seen{},
 	}
 	// Listen before reading, so that nothing falls in between.
 	stop, err := conn.Subscribe(schemas.ViewSubject("*", "*"), v.hear)
@@ -61,16 +69,42 @@ func (v *Viewer) snapshot(ctx context.Context) {
 	}
 }
 
-// read takes in all that is pending.
+// read takes in all that is pending, and the end of what was.
 func (v *Viewer) read(ctx context.Context) error {
+	ended := v.open()
 	prompts, err := v.desk.Pending(ctx, schemas.Query{})
 	if err != nil {
 		return err
 	}
 	for _, p := range prompts {
 		v.take(p)
+		delete(ended, p.Key())
+	}
+	for key := range ended {
+		session, id, _ := strings.Cut(key, ".")
+		p, _, err := v.desk.Show(ctx, session, id)
+		if errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
+			continue // gone for longer than ends are kept
+		}
+		if err != nil {
+			return err
+		}
+		v.take(p)
 	}
 	return nil
+}
+
+// open are the keys of what was pending when it was last shown.
+func (v *Viewer) open() map[string]bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	open := map[string]bool{}
+	for key, s := range v.seen {
+		if s.open {
+			open[key] = true
+		}
+	}
+	return open
 }
 
 func (v *Viewer) hear(m bus.Message) {
@@ -105,7 +139,7 @@ func (view) Failed(any) {}
 func (v *Viewer) has(key string, revision uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return revision != 0 && revision <= v.seen[key]
+	return revision != 0 && revision <= v.seen[key].revision
 }
 
 // newer notes the version, and reports whether it is one. The end of a request
@@ -114,10 +148,10 @@ func (j view) newer() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	key := j.prompt.Key()
-	if j.prompt.Revision <= j.seen[key] {
+	if j.prompt.Revision <= j.seen[key].revision {
 		return false
 	}
-	j.seen[key] = j.prompt.Revision
+	j.seen[key] = seen{j.prompt.Revision, j.prompt.Decision == nil}
 	if j.prompt.Decision != nil {
 		time.AfterFunc(time.Hour, func() {
 			j.mu.Lock()

@@ -90,7 +90,9 @@ func (e *Engine) hold(ctx context.Context, a *asked) (err error) {
 	}
 	switch a.request.Kind {
 	case schemas.KindToolCall:
-		e.weigh(a)
+		if e.weigh(a); a.verdict.Effect == policy.Ask {
+			return e.again(ctx, a)
+		}
 	case schemas.KindPermission:
 		return e.permission(ctx, a)
 	}
@@ -303,7 +305,7 @@ func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.
 	case rec.Digest != a.digest && rec.Digest != schemas.AnyDigest: // a withdrawal that came first matches any
 		return reused(a.key())
 	case rec.Terminal():
-		if err := e.effects(ctx, entry); err != nil {
+		if err := e.ready(ctx, entry); err != nil {
 			return err
 		}
 		return e.tell(c, entry)
@@ -316,6 +318,15 @@ func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.
 	}
 	if err := e.store.Records.Arm(ctx, entry.Key, *entry.Record.NextEvent); err != nil {
 		return err
+	}
+	if entry.Record.Detached { // somebody waits again
+		var err error
+		if entry, err = e.setDetached(ctx, entry, false); err != nil {
+			return err
+		}
+		if entry.Record.Terminal() {
+			return e.existing(ctx, c, a, entry)
+		}
 	}
 	c.Reply(receipt(entry, &a.request))
 	return nil

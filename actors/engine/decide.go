@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -40,8 +41,12 @@ func (e *Engine) tell(c *bus.Call, entry bus.Entry) error {
 }
 
 // announce publishes the stored decision to the agent that waits for it. A
-// lost one is found by asking again.
+// lost one is found by asking again, and so is that of a request that nobody
+// waits for: what was allowed of it is for one asker alone.
 func (e *Engine) announce(entry bus.Entry) error {
+	if entry.Record.Detached {
+		return nil
+	}
 	d := entry.Record.Decision
 	return e.Edge.Publish(schemas.DecisionSubject(entry.Record.Agent, d.SessionID, d.PendingID), d)
 }
@@ -138,7 +143,13 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*sche
 	if !ok {
 		return nil, schemas.Errorf(schemas.CodeValidation, "option_id: %q is not one of the options offered", a.OptionID)
 	}
+	if option.Text && strings.TrimSpace(a.Message) == "" {
+		return nil, schemas.Errorf(schemas.CodeValidation, "message: is missing; %q takes an answer in words", option.Name)
+	}
 	d.OptionID, d.OptionKind = option.OptionID, option.Kind
+	if request.Kind == schemas.KindQuestion && d.Message == "" {
+		d.Message = option.Name // what was answered
+	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
 		if err := e.confirmed(rec.Risk, by.Connector, a); err != nil {
@@ -148,6 +159,9 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*sche
 		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: goes with an option that allows")
 	}
 	d.Grant, err = grant(entry, &request, a, d)
+	if err == nil && d.Grant == nil && d.Outcome == schemas.Allowed && rec.Detached {
+		d.Grant, err = onceFor(rec, &request, d)
+	}
 	return d, err
 }
 
@@ -229,6 +243,12 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 	if entry.Record.Agent != agent {
 		return notFound(entry.Key)
 	}
+	if w.Detach && !entry.Record.Terminal() {
+		r, err := requestOf(&entry.Record)
+		if err != nil || r.Kind == schemas.KindToolCall {
+			return errors.Join(err, e.detach(ctx, c, entry, &r))
+		}
+	}
 	settled, err := e.settle(ctx, entry, e.withdrawal(agent, w, entry.Record.Digest))
 	if err != nil {
 		return err
@@ -281,6 +301,21 @@ func (e *Engine) await(ctx context.Context, c *bus.Call) error {
 	}
 	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
 	each(len(q.Requests), func(i int) { reply.Results[i] = e.stands(ctx, c.Tokens[0], q.Requests[i]) })
+	// What one message cannot carry is told as it was the first time.
+	size := 0
+	for i := range reply.Results {
+		d := reply.Results[i].Decision
+		if d == nil {
+			continue
+		}
+		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // the rest of 500 fits the other half
+			continue
+		}
+		reply.Results[i].Decision = nil
+		if err := e.Edge.Publish(schemas.DecisionSubject(c.Tokens[0], d.SessionID, d.PendingID), d); err != nil {
+			return err
+		}
+	}
 	c.Reply(reply)
 	return nil
 }
@@ -289,15 +324,30 @@ func (e *Engine) stands(ctx context.Context, agent string, a schemas.Awaited) sc
 	out := schemas.Awaited{SessionID: a.SessionID, PendingID: a.PendingID}
 	key := schemas.Key(a.SessionID, a.PendingID)
 	entry, err := e.store.Records.Get(ctx, key)
-	switch {
-	case errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Agent != agent:
+	if errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Agent != agent {
 		out.Error = schemas.Errorf(schemas.CodeNotFound, "no request %s is known", key)
+		return out
+	}
+	if err == nil {
+		err = e.ready(ctx, entry)
+	}
+	var refused *schemas.Error
+	switch {
+	case errors.As(err, &refused):
+		out.Error = refused
 	case err != nil:
-		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not read %s in time; ask again", key)
-	case e.effects(ctx, entry) != nil:
-		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not do what follows from the decision about %s in time; ask again", key)
+		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not read %s, or do what follows from it, in time; ask again", key)
 	default:
 		out.Revision, out.Decision = entry.Revision, entry.Record.Decision
 	}
 	return out
+}
+
+// ready makes sure that a request's decision, where there is one, may be told to
+// its asker.
+func (e *Engine) ready(ctx context.Context, entry bus.Entry) error {
+	if err := e.effects(ctx, entry); err != nil {
+		return err
+	}
+	return e.useOwn(ctx, entry)
 }

@@ -92,7 +92,7 @@ type keeper struct {
 
 // keeperOf is empty until it is read.
 func keeperOf(scope schemas.Scope, session, agent string, now time.Time) keeper {
-	if scope == schemas.ScopeSession {
+	if scope != schemas.ScopeAgent {
 		s := &schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, CreatedAt: now, ActiveAt: now}
 		return keeper{sessionKey(session), sessionKept, s, &s.Grants}
 	}
@@ -168,7 +168,15 @@ func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 	if err := schemas.Decode(c.Data, &r); err != nil {
 		return err
 	}
-	g, err := e.endGrant(ctx, &r, c.Tokens[0])
+	by := c.Tokens[0]
+	if r.From != nil {
+		approver, err := e.approver(ctx, c.Tokens[0], r.From.UserID)
+		if err != nil {
+			return err
+		}
+		by = approver.Name
+	}
+	g, err := e.endGrant(ctx, &r, by)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,9 @@ import (
 // judge is the policy's verdict. Whoever cannot be sure that its settings are
 // the ones in force, or which rules its project has, asks instead of allowing.
 func (e *Engine) judge(a *asked) policy.Verdict {
+	if a.request.Kind == schemas.KindQuestion {
+		return policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskLow, Reasons: []string{"an answer grants nothing"}}
+	}
 	if a.request.Kind != schemas.KindToolCall {
 		return policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskMedium, Reasons: []string{"asks for " + string(a.request.Kind)}}
 	}

@@ -148,7 +148,7 @@ func (e *Engine) asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Takes: e.takes(rec.Risk),
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Detached: rec.Detached, Takes: e.takes(rec.Risk),
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 }
@@ -156,7 +156,7 @@ func (e *Engine) asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
 // each calls f for 0 to n-1, a few at a time, and waits for all.
 func each(n int, f func(int)) {
 	var wg sync.WaitGroup
-	room := make(chan struct{}, 32)
+	room := make(chan struct{}, readAtOnce)
 	for i := range n {
 		room <- struct{}{}
 		wg.Go(func() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -15,6 +16,9 @@ import (
 // pageSize is how many requests a page holds where the query names no limit.
 const pageSize = 100
 
+// readAtOnce is how many records are read at the same time.
+const readAtOnce = 32
+
 // query answers what connectors read.
 func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 	var q schemas.Query
@@ -24,6 +28,8 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 	switch c.Tokens[1] {
 	case schemas.QueryPending:
 		return e.pending(ctx, c, &q)
+	case schemas.QueryHistory:
+		return e.history(ctx, c, &q)
 	case schemas.QueryShow:
 		return e.show(ctx, c, &q)
 	case schemas.QuerySession:
@@ -57,16 +63,60 @@ func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) err
 	if err != nil {
 		return err
 	}
-	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
-	keys, page.Next = pageOf(keys, q)
-	if page.Prompts, err = e.read(ctx, keys, c.Tokens[0], q.Recipient); err != nil {
+	return e.list(ctx, c, q, keys, func(p *schemas.Prompt) bool { return p.Decision == nil })
+}
+
+// history lists what was decided through a record, for as long as that is kept.
+func (e *Engine) history(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	keys, err := e.store.Records.Keys(ctx, q.SessionID)
+	if err != nil {
 		return err
 	}
-	page.Prompts = slices.DeleteFunc(page.Prompts, func(p schemas.Prompt) bool { return p.Decision != nil })
+	return e.list(ctx, c, q, keys, func(p *schemas.Prompt) bool { return p.Decision != nil })
+}
+
+// list answers with a page of the wanted requests under keys: as many as the
+// query asks for and one message carries.
+func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, keys []string, wanted func(*schemas.Prompt) bool) error {
+	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
+	keys, page.Next = pageOf(keys, q)
+	if err := e.fill(ctx, &page, keys, c.Tokens[0], q.Recipient, wanted); err != nil {
+		return err
+	}
 	sort.SliceStable(page.Prompts, func(i, j int) bool {
 		return page.Prompts[i].Request.CreatedAt.Before(page.Prompts[j].Request.CreatedAt)
 	})
 	c.Reply(page)
+	return nil
+}
+
+// pageBytes is how much of a page prompts may fill: it is one message.
+const pageBytes = schemas.MaxPayloadBytes - 8<<10
+
+// fill reads what is wanted of keys into a page, as far as one message can carry
+// it: where that is not all, the next page begins after the last.
+func (e *Engine) fill(ctx context.Context, page *schemas.Page, keys []string, connector, recipient string, wanted func(*schemas.Prompt) bool) error {
+	size := 0
+	for some := range slices.Chunk(keys, readAtOnce) {
+		prompts, err := e.read(ctx, some, connector, recipient)
+		if err != nil {
+			return err
+		}
+		for _, p := range prompts {
+			if !wanted(&p) {
+				continue
+			}
+			data, err := schemas.Encode(p)
+			if err != nil {
+				return fmt.Errorf("encode %s for a list: %w", p.Key(), err)
+			}
+			if size += len(data) + 1; size > pageBytes && len(page.Prompts) > 0 {
+				page.Next = page.Prompts[len(page.Prompts)-1].Key()
+				return nil
+			}
+			page.Prompts = append(page.Prompts, p)
+		}
+	}
 	return nil
 }
 
@@ -131,7 +181,7 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 	}
 	if len(keys) > 1 {
 		slices.Sort(keys)
-		return schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s, …): give more of it, or the session", q.PendingID, len(keys), strings.Join(keys[:2], ", "))
+		return schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s, …): give more of it, or the whole of it and --session", q.PendingID, len(keys), strings.Join(keys[:2], ", "))
 	}
 	prompts, err := e.read(ctx, keys, c.Tokens[0], q.Recipient)
 	if err != nil {
@@ -144,6 +194,9 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 	return nil
 }
 
+// named are the keys that a query may mean. Without a session even a whole id
+// means all that begin with it: agents choose ids, and one that is just the
+// beginning of another's, as a list shows it, must not be taken for it.
 func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)
@@ -155,7 +208,7 @@ func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) 
 	if q.SessionID != "" {
 		exact = slices.DeleteFunc(exact, func(k string) bool { return k != schemas.Key(q.SessionID, q.PendingID) })
 	}
-	if len(exact) > 0 || len(q.PendingID) < schemas.MinPrefix {
+	if len(exact) > 0 && q.SessionID != "" || len(q.PendingID) < schemas.MinPrefix {
 		return exact, nil
 	}
 	keys, err := e.store.Records.Keys(ctx, q.SessionID)

@@ -1,6 +1,9 @@
 package roles
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Permissions are the subjects of one user. What is not allowed is refused; an
 // empty Publish or Subscribe refuses all. All lifts every limit.
@@ -52,8 +55,8 @@ func rights(id ID) Permissions {
 // The verbs of each asking party: "nod.v1.<verb>.<name>…". What follows the
 // name is as many tokens as the verb takes.
 var (
-	agentVerbs  = []string{"request.%.*.*", "withdraw.%.*.*", "await.%", "grant.%", "gate.%", "session.%"}
-	inboxVerbs  = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*"}
+	agentVerbs  = []string{"request.%.*.*", "withdraw.%.*.*", "await.%", "grant.%", "gate.%", "passed.%", "session.%"}
+	inboxVerbs  = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "manage.%.revoke"}
 	workerVerbs = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "shown.%", "delivery.%"}
 	ownerVerbs  = []string{"manage.%.*", "query.%.*"}
 )
@@ -74,7 +77,8 @@ func agent(name string) Permissions {
 	}
 }
 
-// An inbox connector sees every request and answers in its own name.
+// An inbox connector sees every request and answers in its own name. It may end
+// a grant, which makes nobody freer.
 func inbox(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(inboxVerbs, name),
@@ -113,7 +117,7 @@ func discovery(service string) []string {
 func engine() Permissions {
 	heard := discovery("nod-engine")
 	for _, verb := range []string{
-		"request", "withdraw", "await", "grant", "gate", "session", "answer", "presence",
+		"request", "withdraw", "await", "grant", "gate", "passed", "session", "answer", "presence",
 		"register", "shown", "delivery", "query", "manage",
 	} {
 		heard = append(heard, "nod.v1."+verb+".>")
@@ -166,20 +170,31 @@ func OwnReply(subject, reply string) bool {
 	if len(tokens) < 4 || tokens[0] != "nod" || tokens[1] != "v1" {
 		return false
 	}
-	verb, name := tokens[2]+".", tokens[3]
+	name := tokens[3]
 	asker := func(id ID, patterns []string) bool {
-		if !strings.HasPrefix(reply, id.InboxPrefix()+".") {
-			return false
-		}
-		for _, p := range patterns {
-			if strings.HasPrefix(p, verb) {
-				return true
-			}
-		}
-		return false
+		return strings.HasPrefix(reply, id.InboxPrefix()+".") &&
+			slices.ContainsFunc(verbs(patterns, name), func(p string) bool { return covers(p, tokens) })
+	}
+	connectorVerbs := workerVerbs
+	if ConnectorID(name).Role == Inbox {
+		connectorVerbs = inboxVerbs
 	}
 	return asker(AgentID(name), agentVerbs) ||
-		asker(ID{Role: Worker, Name: name}, workerVerbs) ||
+		asker(ConnectorID(name), connectorVerbs) ||
 		asker(ID{Role: Owner}, ownerVerbs) ||
 		name == Terminal && asker(ID{Role: Owner}, inboxVerbs)
+}
+
+// covers reports whether a subject's tokens match a pattern with * in it.
+func covers(pattern string, subject []string) bool {
+	tokens := strings.Split(pattern, ".")
+	if len(tokens) != len(subject) {
+		return false
+	}
+	for i, token := range tokens {
+		if token != "*" && token != subject[i] {
+			return false
+		}
+	}
+	return true
 }

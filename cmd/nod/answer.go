@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -137,7 +139,7 @@ func (c *allowCmd) Run(e *env) error {
 		}
 		a.UpdatedInput = input
 	}
-	return e.answer(c.Session, c.ID, schemas.AllowOnce, a, answerStyle{json: c.JSON, sure: c.Yes})
+	return e.answer(c.Session, c.ID, ofKind(schemas.AllowOnce), a, answerStyle{json: c.JSON, sure: c.Yes})
 }
 
 // wanted is the answer that the flags ask for.
@@ -157,6 +159,57 @@ func (c *allowCmd) wanted() (schemas.Answer, error) {
 	return a, nil
 }
 
+type answerCmd struct {
+	ID      string   `arg:"" help:"The question's id, or the beginning of it."`
+	Answer  []string `arg:"" help:"The number of an answer (see nod show), or your own words."`
+	Session string   `placeholder:"S" help:"Its session, where the id alone is not unique."`
+	JSON    bool     `name:"json" help:"Print the decision as JSON."`
+}
+
+// Run answers a question.
+func (c *answerCmd) Run(e *env) error {
+	return e.answer(c.Session, c.ID, ofWords(strings.Join(c.Answer, " ")), schemas.Answer{}, answerStyle{json: c.JSON})
+}
+
+// choice completes an answer with one of a request's options.
+type choice func(*schemas.Prompt, *schemas.Answer) error
+
+// ofKind chooses the option that allows or denies.
+func ofKind(kind schemas.OptionKind) choice {
+	return func(p *schemas.Prompt, a *schemas.Answer) error {
+		if p.Request.Kind == schemas.KindQuestion && kind.Allows() {
+			return fmt.Errorf("%s is a question: say nod answer %s, and the number of an answer or your own words", p.PendingID, p.PendingID)
+		}
+		option, ok := p.Request.OptionOfKind(kind)
+		if !ok {
+			return fmt.Errorf("%s offers no option of the kind %s: see nod show %s", p.PendingID, kind, p.PendingID)
+		}
+		a.OptionID = option.OptionID
+		return nil
+	}
+}
+
+// ofWords chooses a question's answer by its number, or gives one in words.
+func ofWords(said string) choice {
+	return func(p *schemas.Prompt, a *schemas.Answer) error {
+		if p.Request.Kind != schemas.KindQuestion {
+			return fmt.Errorf("%s is no question: say nod allow %s or nod deny %s", p.PendingID, p.PendingID, p.PendingID)
+		}
+		options := p.Request.Options
+		n, err := strconv.Atoi(said)
+		if err == nil && n >= 1 && n <= len(options) && !options[n-1].Text {
+			a.OptionID = options[n-1].OptionID
+			return nil
+		}
+		i := slices.IndexFunc(options, func(o schemas.Option) bool { return o.Text })
+		if err == nil || i < 0 {
+			return fmt.Errorf("%s has no answer %q: see nod show %s", p.PendingID, said, p.PendingID)
+		}
+		a.OptionID, a.Message = options[i].OptionID, said
+		return nil
+	}
+}
+
 type denyCmd struct {
 	ID      string `arg:"" help:"Its id, or the beginning of it."`
 	Session string `placeholder:"S" help:"Its session, where the id alone is not unique."`
@@ -166,7 +219,7 @@ type denyCmd struct {
 
 // Run denies a request once.
 func (c *denyCmd) Run(e *env) error {
-	return e.answer(c.Session, c.ID, schemas.RejectOnce, schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON})
+	return e.answer(c.Session, c.ID, ofKind(schemas.RejectOnce), schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON})
 }
 
 // answerStyle is how an answer is given.
@@ -176,7 +229,7 @@ type answerStyle struct {
 }
 
 // answer brings one person's answer, and says what then holds.
-func (e *env) answer(session, id string, kind schemas.OptionKind, a schemas.Answer, style answerStyle) error {
+func (e *env) answer(session, id string, choose choice, a schemas.Answer, style answerStyle) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
@@ -186,9 +239,8 @@ func (e *env) answer(session, id string, kind schemas.OptionKind, a schemas.Answ
 	if err != nil {
 		return e.refused(err, time.Now(), style.json)
 	}
-	option, ok := p.Request.OptionOfKind(kind)
-	if !ok {
-		return fmt.Errorf("%s offers no option of the kind %s: see nod show %s", p.PendingID, kind, p.PendingID)
+	if err := choose(&p, &a); err != nil {
+		return err
 	}
 	if a.Scope != "" && p.Decision == nil && !style.sure {
 		if err := e.confirm(&p, &a); err != nil {
@@ -197,7 +249,7 @@ func (e *env) answer(session, id string, kind schemas.OptionKind, a schemas.Answ
 	}
 	before := p.Decision
 	a.SessionID, a.PendingID, a.Digest = p.SessionID, p.PendingID, p.Digest
-	a.OptionID, a.From = option.OptionID, schemas.From{UserID: d.user}
+	a.From = schemas.From{UserID: d.user}
 	decision, err := d.Answer(ctx, a)
 	if err != nil {
 		return e.refused(err, page.Now, style.json)

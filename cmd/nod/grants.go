@@ -48,13 +48,15 @@ func (c *grantsCmd) Run(e *env) error {
 // grantLine is a grant in a line: which, what, where, from whom, until when.
 func grantLine(g *schemas.Grant, now time.Time) string {
 	where := "agent " + g.Agent
-	if g.Scope == schemas.ScopeSession {
+	if g.Scope != schemas.ScopeAgent {
 		where = "session " + g.SessionID
 	}
 	ends := "until revoked"
 	switch {
 	case !g.RevokedAt.IsZero():
 		ends = "revoked"
+	case g.Once != nil && g.Once.UsedBy != "":
+		ends = "used by " + g.Once.UsedBy
 	case !g.ExpiresAt.IsZero() && g.Live(now):
 		ends = "for another " + schemas.Roughly(g.ExpiresAt.Sub(now))
 	case !g.Live(now):

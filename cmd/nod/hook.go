@@ -10,7 +10,6 @@ import (
 
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/bus"
-	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 )
@@ -29,6 +28,7 @@ func hostNamed(name string) (hook.Host, error) {
 type hookCmd struct {
 	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini or copilot."`
 	HostTimeout   time.Duration `name:"host-timeout" help:"How long the agent program waits for the hook."`
+	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"In claude -p: end the run after this long without an answer; go on with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
 }
 
@@ -47,7 +47,7 @@ func (c *hookCmd) Run(e *env) error {
 		name = u.Username
 	}
 	var client *nod.Client
-	connect := func(ctx context.Context) (agents.Asker, error) {
+	connect := func(ctx context.Context) (hook.Nod, error) {
 		client, err = nod.Connect(ctx, nod.Options{Place: e.place, Log: e.log})
 		if err != nil {
 			return nil, unavailable(err)
@@ -55,7 +55,7 @@ func (c *hookCmd) Run(e *env) error {
 		return asker{client}, nil
 	}
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
-		HostTimeout: c.HostTimeout, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
+		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
 		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Stderr: e.stderr,
 	})
 	if client != nil {
@@ -79,20 +79,38 @@ func unavailable(err error) error {
 // asker is the client as a hook uses it.
 type asker struct{ *nod.Client }
 
+// Ask waits for the decision, whatever it is. Whether the request is withdrawn
+// or left open when ctx ends is the hook's to say.
+func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+	asked, err := a.Submit(ctx, r)
+	if err != nil {
+		return schemas.Decision{}, err
+	}
+	defer asked.Drop()
+	return asked.Await(ctx)
+}
+
 // Withdraw takes a request back; what it was decided as does not matter.
 func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	_, err := a.Client.Withdraw(ctx, sessionID, pendingID, reason)
 	return err
 }
 
+// Passed withdraws what the host has gone on without, whichever that is.
+func (a asker) Passed(ctx context.Context, p schemas.Passed) error {
+	_, err := a.Client.Passed(ctx, p)
+	return err
+}
+
 type installCmd struct {
-	Agent         string `arg:"" help:"Which agent program: claude-code, codex, gemini or copilot."`
-	Settings      string `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
-	Project       bool   `help:"Only for the project in the current directory."`
-	Strict        bool   `help:"Gate every tool call that the agent program shows its hooks, not only what it would ask about."`
-	Uninstall     bool   `help:"Take it out again."`
-	DryRun        bool   `name:"dry-run" help:"Only show what would change."`
-	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
+	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini or copilot."`
+	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
+	Project       bool          `help:"Only for the project in the current directory."`
+	Strict        bool          `help:"Gate every tool call that the agent program shows its hooks, not only what it would ask about."`
+	Uninstall     bool          `help:"Take it out again."`
+	DryRun        bool          `name:"dry-run" help:"Only show what would change."`
+	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer; go on with nod resume."`
+	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
 }
 
 // Run changes an agent program's settings.
@@ -104,6 +122,12 @@ func (c *installCmd) Run(e *env) error {
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
 	if c.OnUnavailable != string(hook.UnavailableAsk) {
 		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
+	}
+	if c.DeferAfter > 0 {
+		if c.Agent != hook.ClaudeCode().Name || !c.Strict {
+			return errors.New("--defer-after: only claude-code can end a run and take it up again, and only with --strict")
+		}
+		o.Args = append(o.Args, "--defer-after", c.DeferAfter.String())
 	}
 	change, err := hook.Install(host, o)
 	if err != nil {

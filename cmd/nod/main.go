@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -41,7 +42,7 @@ type cli struct {
 
 	Version versionFlag `help:"Print the version."`
 
-	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine and terminal connector."`
+	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine, terminal and web inbox."`
 	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
 	Connector connectorCmd `cmd:"" group:"run" help:"Run a connector alone."`
 
@@ -50,14 +51,17 @@ type cli struct {
 	Show    showCmd    `cmd:"" group:"answer" help:"Show one request whole."`
 	Allow   allowCmd   `cmd:"" group:"answer" help:"Allow a request."`
 	Deny    denyCmd    `cmd:"" group:"answer" help:"Deny a request."`
+	Answer  answerCmd  `cmd:"" group:"answer" help:"Answer a question."`
 	Grants  grantsCmd  `cmd:"" group:"answer" help:"List what is allowed beyond one call."`
 	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End such a grant."`
+	Login   loginCmd   `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`
 
 	Install  installCmd  `cmd:"" group:"agents" help:"Let an agent program ask nod."`
 	Grant    grantCmd    `cmd:"" group:"agents" help:"Share what a session holds with another of the same agent."`
 	Gate     gateCmd     `cmd:"" group:"agents" help:"Check what a scheduled task needs."`
 	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
 	MCP      mcpCmd      `cmd:"" name:"mcp" group:"agents" help:"Serve agent programs that speak MCP (they run this, or reach it over HTTP)."`
+	Resume   resumeCmd   `cmd:"" group:"agents" help:"Go on with a Claude Code session once what it asked is decided."`
 	Exec     execCmd     `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
 	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`
 	Policy   policyCmd   `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
@@ -113,7 +117,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if err != nil {
 		code := fail(stderr, fmt.Errorf("%w: see nod --help", err))
-		if args[0] == "hook" { // its host would run the tool
+		if slices.Contains(args, "hook") { // its host would run the tool
 			code = hook.Refuse(stdout)
 		}
 		return code

@@ -55,12 +55,13 @@ func (c *engineCmd) Run(e *env) error {
 }
 
 type connectorCmd struct {
-	Name string `arg:"" help:"Which: terminal, or one that settings.json names, such as telegram."`
+	Name string `arg:"" help:"Which: terminal, web, or one that settings.json names, such as telegram."`
+	webFlags
 }
 
 // Run runs a connector until it is told to stop.
 func (c *connectorCmd) Run(e *env) error {
-	known := append([]string{schemas.ConnectorTerminal}, embed.Channels()...)
+	known := append([]string{schemas.ConnectorTerminal, schemas.ConnectorWeb}, embed.Channels()...)
 	if !slices.Contains(known, c.Name) {
 		return fmt.Errorf("there is no connector %q: there is %s", c.Name, strings.Join(known, ", "))
 	}
@@ -89,9 +90,29 @@ type stopper interface{ Stop(context.Context) error }
 func (c *connectorCmd) start(e *env, system *actors.System, conn *bus.Conn) (stopper, error) {
 	ctx, cancel := context.WithTimeout(e.ctx, waitForServers)
 	defer cancel()
-	if c.Name != schemas.ConnectorTerminal {
+	switch c.Name {
+	case schemas.ConnectorTerminal:
+	case schemas.ConnectorWeb:
+		return c.startWeb(ctx, e, system, conn)
+	default:
 		return embed.Work(ctx, system, conn, c.Name, e.log)
 	}
 	screen := &screen{env: e}
 	return connector.View(ctx, system, conn, c.Name, e.log, screen.show)
+}
+
+func (c *connectorCmd) startWeb(ctx context.Context, e *env, system *actors.System, conn *bus.Conn) (stopper, error) {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	listen := c.listen()
+	if listen == nil {
+		return nil, errors.New("--http off leaves the connector web nothing to do")
+	}
+	w, err := embed.OpenWeb(ctx, system, conn, place.DataDir, *listen, e.log)
+	if err != nil {
+		return nil, err
+	}
+	return w, welcomeToWeb(w, func(format string, args ...any) { fmt.Fprintf(e.stdout, format+"\n", args...) })
 }

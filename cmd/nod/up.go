@@ -32,6 +32,7 @@ type upCmd struct {
 	StoreCred string        `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
 	Replicas  int           `default:"1" help:"Replicas of each store on --nats-url."`
 	Quiet     bool          `short:"q" help:"Do not print the questions."`
+	webFlags
 }
 
 // Run runs nod until it is told to stop.
@@ -56,6 +57,7 @@ func (c *upCmd) Run(e *env) error {
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: place.DataDir, Host: host, Port: port, SyncInterval: c.Sync,
+		Web: c.listen(),
 		URL: place.URL, Creds: place.Creds, StoreCreds: c.StoreCred, Replicas: c.Replicas,
 		Settings: settings, VoiceTimeout: voice, Version: version(), Log: e.log,
 	})
@@ -69,11 +71,13 @@ func (c *upCmd) Run(e *env) error {
 			fmt.Fprintf(e.stderr, "nod: stopping: %v\n", err)
 		}
 	}()
-	c.welcome(e, n, place.DataDir, port)
+	if err := c.welcome(e, n, place.DataDir, port); err != nil {
+		return err
+	}
 	return c.watch(e, n)
 }
 
-func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) {
+func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	out := func(format string, args ...any) { fmt.Fprintf(e.stdout, format+"\n", args...) }
 	out("nod is up on %s", n.URL())
 	if e.place.URL == "" {
@@ -86,10 +90,14 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) {
 	for _, name := range n.Running() {
 		out("  asks on   %s", name)
 	}
+	if err := welcomeToWeb(n.Web(), out); err != nil {
+		return err
+	}
 	out("  try       nod ask --session demo --tool Bash --input '{\"command\":\"make clean\"}'")
 	out("  answer    nod pending · nod show ID · nod allow ID · nod deny ID -m WHY")
 	out("  agents    nod install claude-code")
 	out("Stop with Ctrl-C. What is pending stays pending.")
+	return nil
 }
 
 // watch shows every question and its end, until the process is told to stop.

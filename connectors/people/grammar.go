@@ -153,6 +153,9 @@ func (said Said) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer,
 	var option schemas.Option
 	switch said.Word {
 	case Yes:
+		if p.Request.Kind == schemas.KindQuestion {
+			return a, false // it would choose an answer that was not named
+		}
 		option, ok = p.Request.OptionOfKind(schemas.AllowOnce)
 	case No:
 		option, ok = p.Request.OptionOfKind(schemas.RejectOnce)

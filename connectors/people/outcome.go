@@ -49,6 +49,8 @@ func Outcome(d *schemas.Decision, asked time.Time) string {
 
 func howLong(d *schemas.Decision) string {
 	switch {
+	case d.Grant != nil && d.Grant.Once != nil:
+		return " once, if the agent asks again"
 	case d.Grant != nil:
 		return ", and from now on " + cut(Line(d.Grant.Reach()), maxQuoted) + Lasting(d.Grant)
 	case d.OptionKind == schemas.AllowOnce:
@@ -62,7 +64,7 @@ func howLong(d *schemas.Decision) string {
 // Lasting says where a grant holds and for how long.
 func Lasting(g *schemas.Grant) string {
 	where := ", for this agent"
-	if g.Scope == schemas.ScopeSession {
+	if g.Scope != schemas.ScopeAgent {
 		where = ", in this session"
 	}
 	if g.ExpiresAt.IsZero() {

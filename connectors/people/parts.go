@@ -55,8 +55,8 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 		return append(parts, Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p.Request.CreatedAt)}})
 	}
 	return append(parts,
-		Part{Label: "Expires", Lines: expiry(p, now)},
-		Part{Label: "Answers", Lines: slices.Concat(answers(p.Request.Options), remember(p), takes(p))})
+		Part{Label: "Expires", Lines: append(expiry(p, now), waiting(p)...)},
+		Part{Label: "Answers", Lines: slices.Concat(answers(&p.Request), remember(p), takes(p))})
 }
 
 // Brief is what a channel shows of a prompt that does not fit there whole: a
@@ -80,7 +80,7 @@ func Brief(p *schemas.Prompt, now time.Time) []Part {
 			Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p.Request.CreatedAt)}})
 	}
 	return append(parts,
-		Part{Label: "Expires", Lines: expiry(p, now)},
+		Part{Label: "Expires", Lines: append(expiry(p, now), waiting(p)...)},
 		Part{Label: "In full", Lines: lines("it does not fit here, so it cannot be allowed here", read)})
 }
 
@@ -167,6 +167,17 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	return []string{at + ", which has passed", then}
 }
 
+// waiting says where an answer may find nobody who waits for it.
+func waiting(p *schemas.Prompt) []string {
+	switch {
+	case p.Detached:
+		return []string{"nobody is waiting: used if the agent asks again"}
+	case p.Request.HostAsks:
+		return []string{"may have been answered at the terminal"}
+	}
+	return nil
+}
+
 // KindWords is what an option of this kind does, in nod's words: "allow
 // always". It is empty for a kind that nod does not know.
 func KindWords(k schemas.OptionKind) string { return kindWords[k] }
@@ -178,12 +189,30 @@ var kindWords = map[schemas.OptionKind]string{
 	schemas.RejectAlways: "deny always",
 }
 
+// Choice is an option of a question as a person chooses it.
+func Choice(o schemas.Option) string {
+	switch {
+	case o.Text:
+		return Line(o.Name) + " (in your own words)"
+	case !o.Kind.Allows():
+		return Line(o.Name) + " (gives no answer)"
+	}
+	return Line(o.Name)
+}
+
 // answers says what each option does before it says how the agent calls it.
-func answers(options []schemas.Option) []string {
+func answers(r *schemas.Request) []string {
+	options := r.Options
 	if len(options) == 0 {
 		options = schemas.DefaultOptions()
 	}
 	var all []string
+	if r.Kind == schemas.KindQuestion {
+		for i, o := range options {
+			all = append(all, fmt.Sprintf("%d: %s", i+1, Choice(o)))
+		}
+		return all
+	}
 	for _, o := range options {
 		what := orElse(kindWords[o.Kind], "of a kind that nod does not know, allows nothing")
 		all = append(all, fmt.Sprintf("%s: %s", what, Line(o.Name)))

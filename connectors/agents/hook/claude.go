@@ -2,11 +2,14 @@ package hook
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -15,6 +18,20 @@ const (
 	permissionRequest = "PermissionRequest"
 	preToolUse        = "PreToolUse"
 )
+
+// Those that tell how it went on: a call that has run, also after nod's hook lost
+// the race against the terminal, and a turn or a session that is over. A
+// PreToolUse tells nothing, as calls of one turn run side by side.
+const (
+	postToolUse      = "PostToolUse"
+	stopped          = "Stop"
+	subagentStop     = "SubagentStop"
+	userPromptSubmit = "UserPromptSubmit"
+	sessionEnd       = "SessionEnd"
+)
+
+// askUserQuestion is the tool by which Claude asks its user something.
+const askUserQuestion = "AskUserQuestion"
 
 // ClaudeCode is Anthropic's Claude Code.
 func ClaudeCode() Host {
@@ -25,6 +42,7 @@ func ClaudeCode() Host {
 		Setup: Setup{
 			DirEnv: "CLAUDE_CONFIG_DIR", Dir: ".claude", File: "settings.json",
 			Events: []string{permissionRequest}, Strict: []string{preToolUse},
+			Signals: []string{postToolUse, stopped, subagentStop, userPromptSubmit, sessionEnd},
 			Matcher: "*", Off: "disableAllHooks",
 			Timeout: 24 * time.Hour, Unit: time.Second,
 		},
@@ -34,12 +52,44 @@ func ClaudeCode() Host {
 type claude struct{}
 
 func (claude) Read(input []byte) (Call, error) {
-	call, in, err := readClaudeShape(input,
-		[]string{permissionRequest, preToolUse}, []string{"AskUserQuestion", "ExitPlanMode"})
-	if call.Event == permissionRequest {
-		call.Rules = claudeRules(in.Suggestions)
+	signals := ClaudeCode().Setup.Signals
+	call, in, err := readClaudeShape(input, append([]string{permissionRequest, preToolUse}, signals...),
+		[]string{askUserQuestion, "ExitPlanMode"})
+	switch {
+	case err != nil:
+	case call.Event == permissionRequest && call.ToolName == askUserQuestion:
+		if call.Questions = claudeQuestions(call.Input); call.Questions != nil {
+			call.Ignore, call.HostAsks = "", true
+		}
+	case call.Event == permissionRequest:
+		call.Rules, call.HostAsks = claudeRules(in.Suggestions), true
+	case call.Event == preToolUse:
+		call.CanDefer = true
+	}
+	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
+		call.Ignore = "" // a question that was answered
+		call.Passed, err = claudePassed(&call)
 	}
 	return call, err
+}
+
+// claudePassed is what Claude Code tells by going on.
+func claudePassed(c *Call) (schemas.Passed, error) {
+	switch c.Event {
+	case postToolUse:
+		if c.ToolName == askUserQuestion {
+			return schemas.Passed{ToolName: c.ToolName, Reason: "the question was answered at the terminal"}, nil
+		}
+		if !agents.IsObject(c.Input) {
+			return schemas.Passed{}, errors.New("the tool's input is not a JSON object")
+		}
+		return schemas.Passed{ToolName: c.ToolName, ActionDetails: c.Input, Reason: "the call has run: it was answered at the terminal"}, nil
+	case userPromptSubmit:
+		return schemas.Passed{Reason: "the user went on at the terminal"}, nil
+	case sessionEnd:
+		return schemas.Passed{WholeSession: true, Reason: "the session has ended"}, nil
+	}
+	return schemas.Passed{Reason: "the agent's turn is over"}, nil
 }
 
 // claudeSuggestion is a permission update that Claude Code offers to remember.
@@ -181,6 +231,8 @@ func claudePreTool(v Verdict) claudeSpecific {
 		}
 	case AskHost:
 		s.Verdict = "ask"
+	case Defer:
+		s.Verdict = "defer"
 	}
 	return s
 }

@@ -43,6 +43,21 @@ type Call struct {
 	Input      json.RawMessage // an object, byte for byte the host's
 	Cwd        string
 
+	// TaskID is the host's id of the sub-agent that calls; empty for the session's
+	// own.
+	TaskID string
+	// HostAsks says that the host asks its own user at the same time.
+	HostAsks bool
+	// CanDefer says that the host can end its run and take the call up again later.
+	CanDefer bool
+	// Signal says that this is no call at all: the host tells that it has gone on,
+	// which is Passed, and cannot be refused anything.
+	Signal bool
+	Passed schemas.Passed
+
+	// Questions are what the agent asks its user, where the call is nothing else.
+	Questions []Question
+
 	// Rules are rules of the host's own that a person may choose instead of
 	// allowing once.
 	Rules []Rule
@@ -64,6 +79,7 @@ const (
 	Allow          // run it
 	AskHost        // nod cannot ask: the host must ask its own user, or refuse
 	Leave          // not nod's to decide: the host goes on as without nod
+	Defer          // nobody has answered yet: the host may end and ask again later
 )
 
 // Verdict is what a host is told.
@@ -87,6 +103,7 @@ type Setup struct {
 	File       string // the settings file in it
 	Events     []string
 	Strict     []string // events added by a strict installation
+	Signals    []string // events that only tell how the host went on
 	Matcher    string   // matches every tool
 	Off        string   // a top-level switch that turns all hooks off
 	// Flat is a file whose events hold hooks rather than groups of them, in

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 	"github.com/stretchr/testify/assert"
@@ -24,6 +23,8 @@ type fakeNod struct {
 	mu     sync.Mutex // a hook may leave before its Ask returns
 	first  *schemas.Request
 	reason string
+	left   string // the reason of detaching
+	passed []schemas.Passed
 }
 
 // asked is the request, nil where nothing was asked.
@@ -40,7 +41,7 @@ func (f *fakeNod) withdrawn() string {
 	return f.reason
 }
 
-func (f *fakeNod) connect(context.Context) (agents.Asker, error) { return f, nil }
+func (f *fakeNod) connect(context.Context) (hook.Nod, error) { return f, nil }
 
 func (f *fakeNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	f.mu.Lock()
@@ -50,7 +51,11 @@ func (f *fakeNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	assert.Equal(f.t, schemas.TypeRequest, r.Type)
 	assert.True(f.t, schemas.ValidID(r.SessionID), "session %q", r.SessionID)
 	assert.True(f.t, schemas.ValidID(r.PendingID), "id %q", r.PendingID)
-	assert.Equal(f.t, schemas.KindToolCall, r.Kind)
+	if r.ToolName == "AskUserQuestion" {
+		assert.Equal(f.t, schemas.KindQuestion, r.Kind)
+	} else {
+		assert.Equal(f.t, schemas.KindToolCall, r.Kind)
+	}
 	assert.NotEmpty(f.t, r.Title)
 	assert.NotEmpty(f.t, r.ToolName)
 	assert.NotEmpty(f.t, r.ActionType)
@@ -73,6 +78,30 @@ func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 		assert.Equal(f.t, f.first.Key(), schemas.Key(sessionID, pendingID))
 	}
 	f.reason = reason
+	return nil
+}
+
+// detached is the reason of detaching, empty where there was none.
+func (f *fakeNod) detached() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.left
+}
+
+func (f *fakeNod) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
+	if err := f.Withdraw(ctx, sessionID, pendingID, reason); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.left, f.reason = f.reason, ""
+	return nil
+}
+
+func (f *fakeNod) Passed(_ context.Context, p schemas.Passed) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.passed = append(f.passed, p)
 	return nil
 }
 

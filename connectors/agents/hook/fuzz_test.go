@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 	"github.com/stretchr/testify/assert"
@@ -45,9 +44,9 @@ func FuzzRun(f *testing.F) {
 			allowed = err == nil && d.Outcome == schemas.Allowed && d.SessionID == r.SessionID && d.PendingID == r.PendingID
 			return d, err
 		})
-		connect := func(context.Context) (agents.Asker, error) { return asker, nil }
+		connect := func(context.Context) (hook.Nod, error) { return asker, nil }
 		if mode&4 != 0 {
-			connect = func(context.Context) (agents.Asker, error) {
+			connect = func(context.Context) (hook.Nod, error) {
 				return nil, schemas.Errorf(schemas.CodeUnavailable, "down")
 			}
 		}
@@ -67,3 +66,5 @@ func (f askerFunc) Ask(ctx context.Context, r schemas.Request) (schemas.Decision
 	return f(ctx, r)
 }
 func (askerFunc) Withdraw(context.Context, string, string, string) error { return nil }
+func (askerFunc) Detach(context.Context, string, string, string) error   { return nil }
+func (askerFunc) Passed(context.Context, schemas.Passed) error           { return nil }

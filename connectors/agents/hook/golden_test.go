@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 	"github.com/stretchr/testify/assert"
@@ -32,6 +31,7 @@ type transcript struct {
 
 	Asked     json.RawMessage `json:"asked"` // null: nod must not be asked
 	Withdrawn bool            `json:"withdrawn"`
+	Passed    json.RawMessage `json:"passed"` // what nod is told that the host went on without
 	Stdout    json.RawMessage `json:"stdout"` // compared byte for byte, spaces apart
 	Stderr    string          `json:"stderr"`
 	Exit      int             `json:"exit"`
@@ -55,7 +55,7 @@ func (tr transcript) nod(t *testing.T, cancel context.CancelCauseFunc) (*fakeNod
 	if tr.Connect == nil {
 		return nod, nod.connect
 	}
-	return nod, func(context.Context) (agents.Asker, error) { return nil, tr.Connect }
+	return nod, func(context.Context) (hook.Nod, error) { return nil, tr.Connect }
 }
 
 func TestTranscripts(t *testing.T) {
@@ -96,6 +96,14 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 	assert.Equal(t, tr.Exit, got.exit)
 	assert.Equal(t, tr.Withdrawn, nod.withdrawn() != "", "withdrawn: %q", nod.withdrawn())
 	assert.Equal(t, compact(t, tr.Asked), compact(t, asGolden(t, nod.asked())))
+	if tr.Passed == nil {
+		assert.Empty(t, nod.passed)
+		return
+	}
+	require.Len(t, nod.passed, 1)
+	passed, err := schemas.Encode(nod.passed[0])
+	require.NoError(t, err)
+	assert.Equal(t, compact(t, tr.Passed), compact(t, passed))
 }
 
 // TestEveryDialectHasEveryOutcome keeps the table of dialects and outcomes

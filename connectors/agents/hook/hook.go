@@ -42,6 +42,9 @@ type Options struct {
 	// it is empty, the working directory of each call has to do, which an agent
 	// can change.
 	Project string
+	// DeferAfter is how long a host that can take a call up again later waits
+	// before it is told to; zero is never.
+	DeferAfter time.Duration
 	// Stderr gets one line about what went wrong, never what was asked.
 	Stderr io.Writer
 }
@@ -51,6 +54,7 @@ const (
 	margin              = 30 * time.Second
 	connectWithin       = 10 * time.Second
 	withdrawWithin      = 5 * time.Second
+	passWithin          = 3 * time.Second
 	// maxInput is far above what nod carries, so that a request that is only
 	// too large is refused in the host's own words.
 	maxInput = 4 << 20
@@ -64,12 +68,23 @@ func (o Options) deadline() time.Duration {
 	return max(host-margin, host/2)
 }
 
+// Nod is what a hook may do with nod.
+type Nod interface {
+	agents.Asker
+	// Detach leaves a request open that the host waits for no longer: where it is
+	// allowed, the same call is let through once when it is asked again.
+	Detach(ctx context.Context, sessionID, pendingID, reason string) error
+	// Passed withdraws what the host has gone on without.
+	Passed(ctx context.Context, p schemas.Passed) error
+}
+
 // Connect makes the way to nod. Its error is of code UNAVAILABLE where nod is
-// not running. Its ctx bounds the connecting alone: the Asker outlives it.
-type Connect func(context.Context) (agents.Asker, error)
+// not running. Its ctx bounds the connecting alone: what it returns outlives it.
+type Connect func(context.Context) (Nod, error)
 
 var (
 	errDeadline = errors.New("nobody answered before the hook's deadline")
+	errDefer    = errors.New("nobody answered yet")
 	errLate     = errors.New("nod did not answer in time")
 )
 
@@ -87,7 +102,12 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 		}
 	}()
 
-	if err := h.read(ctx, stdin); err != nil {
+	err := h.read(ctx, stdin)
+	if err != nil && h.call.Signal {
+		h.note(err)
+		return h.reply(Verdict{Effect: Leave})
+	}
+	if err != nil {
 		h.note(err)
 		return h.reply(deny("nod refused the call: " + err.Error()))
 	}
@@ -95,12 +115,23 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 		h.note(errors.New(h.call.Ignore))
 		return h.reply(Verdict{Effect: Leave})
 	}
-	asker, err := h.dial(ctx)
+	if h.call.Signal {
+		h.pass(ctx)
+		return h.reply(Verdict{Effect: Leave})
+	}
+	nod, err := h.dial(ctx)
+	if err != nil && h.call.Questions != nil {
+		h.note(err)
+		return h.reply(Verdict{Effect: Leave})
+	}
 	if err != nil {
 		h.note(err)
 		return h.reply(h.withoutNod(err))
 	}
-	return h.ask(ctx, asker)
+	if h.call.Questions != nil {
+		return h.question(ctx, nod)
+	}
+	return h.ask(ctx, nod)
 }
 
 // run is one call of a hook.
@@ -127,7 +158,7 @@ func (h *run) read(ctx context.Context, stdin io.Reader) error {
 		return errors.New("the hook's input is not UTF-8")
 	}
 	h.call, err = h.host.Dialect.Read(input)
-	if err != nil || h.call.Ignore != "" {
+	if err != nil || h.call.Ignore != "" || h.call.Signal {
 		return err
 	}
 	return h.call.check()
@@ -146,14 +177,32 @@ func (c Call) check() error {
 	return nil
 }
 
-func (h *run) dial(ctx context.Context) (agents.Asker, error) {
+func (h *run) dial(ctx context.Context) (Nod, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, connectWithin, errLate)
 	defer cancel()
-	asker, err := guard(limited, "connecting to nod", h.connect)
-	if err == nil && asker == nil {
+	nod, err := guard(limited, "connecting to nod", h.connect)
+	if err == nil && nod == nil {
 		err = errors.New("connecting to nod gave nothing")
 	}
-	return asker, err
+	return nod, err
+}
+
+// pass tells nod that the host went on. A nod that cannot be told finds out at
+// the request's deadline.
+func (h *run) pass(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(ctx, passWithin, errLate)
+	defer cancel()
+	nod, err := h.dial(ctx)
+	if err == nil {
+		p := h.call.Passed
+		p.SessionID, p.TaskID = agents.ID(h.call.SessionID), h.call.TaskID
+		_, err = guard(ctx, "telling nod that the host went on", func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, nod.Passed(ctx, p)
+		})
+	}
+	if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) {
+		h.note(err)
+	}
 }
 
 // withoutNod is the verdict where nod could not be reached: the host's own
@@ -172,43 +221,57 @@ func (h *run) withoutNod(err error) Verdict {
 
 // ask puts the call to nod and replies with the decision. The reply goes out
 // before a withdrawal: the host may be about to kill the process.
-func (h *run) ask(ctx context.Context, asker agents.Asker) int {
+func (h *run) ask(ctx context.Context, nod Nod) int {
 	r, err := newRequest(h.host, h.call, h.opts)
 	if err != nil {
 		h.note(err)
 		return h.reply(deny("nod refused the call: " + err.Error()))
 	}
-	d, err := guard(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) {
-		return asker.Ask(ctx, r)
+	waiting, cancel := h.patience(ctx)
+	defer cancel()
+	d, err := guard(waiting, "asking nod", func(ctx context.Context) (schemas.Decision, error) {
+		return nod.Ask(ctx, r)
 	})
 	if err == nil {
 		return h.reply(verdict(h.call, r, d))
 	}
 	h.note(err)
-	exit := h.reply(deny(refusal(err)))
+	leave, exit := nod.Withdraw, 0
+	switch {
+	case errors.Is(err, errDefer):
+		leave, exit = nod.Detach, h.reply(Verdict{Effect: Defer, Reason: "Nobody has answered yet; the request stays open."})
+	case errors.Is(err, errDeadline):
+		leave, exit = nod.Detach, h.reply(deny(stillOpen))
+	default:
+		exit = h.reply(deny("Not allowed, because nod could not get a decision: " + err.Error()))
+	}
 	if agents.MayBeOpen(err) {
-		h.withdraw(ctx, asker, r, err.Error())
+		h.leave(ctx, leave, r, err.Error())
 	}
 	return exit
 }
 
-// withdraw takes r back, even though ctx may have ended.
-func (h *run) withdraw(ctx context.Context, asker agents.Asker, r schemas.Request, reason string) {
+// stillOpen is what an agent hears whose host waits no longer.
+const stillOpen = "Nobody has answered in time, so this call is denied for now. The request stays open: if it is approved later, the same call is let through when you make it again."
+
+// patience is how long the host waits for a decision.
+func (h *run) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if h.call.CanDefer && h.opts.DeferAfter > 0 {
+		return context.WithTimeoutCause(ctx, h.opts.DeferAfter, errDefer)
+	}
+	return ctx, func() {}
+}
+
+// leave takes r back or detaches from it, even though ctx may have ended.
+func (h *run) leave(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	_, err := guard(ctx, "withdrawing the request", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, asker.Withdraw(ctx, r.SessionID, r.PendingID, reason)
+	_, err := guard(ctx, "leaving the request", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, how(ctx, r.SessionID, r.PendingID, reason)
 	})
 	if err != nil {
 		h.note(err)
 	}
-}
-
-func refusal(err error) string {
-	if errors.Is(err, errDeadline) {
-		return "Nobody answered in time, so the call is denied and no longer waits for an answer."
-	}
-	return "Not allowed, because nod could not get a decision: " + err.Error()
 }
 
 // reply writes v once; a second reply is dropped.
@@ -239,6 +302,9 @@ func (h *run) panicked(p any) (exit int) {
 			exit = Refuse(h.stdout)
 		}
 	}()
+	if h.call.Questions != nil || h.call.Signal { // nothing to refuse
+		return h.reply(Verdict{Effect: Leave})
+	}
 	return h.reply(deny("nod failed on this call and refused it."))
 }
 

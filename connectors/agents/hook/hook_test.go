@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 	"github.com/stretchr/testify/assert"
@@ -101,8 +100,8 @@ func TestRuleRemembersNoMoreThanItsNameSays(t *testing.T) {
 	assert.Contains(t, got.stdout, `"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash"},{"toolName":"Read","ruleContent":"//a/**"}],"behavior":"allow","destination":"userSettings"}]`)
 }
 
-// TestDeadline: the hook answers deny before its host would kill it, and takes
-// the request back, even from an Asker that does not listen.
+// TestDeadline: the hook answers deny before its host would kill it, and leaves
+// the request open, even with an Asker that does not listen.
 func TestDeadline(t *testing.T) {
 	for name, c := range map[string]struct{ host, want time.Duration }{
 		"as installed":                {24 * time.Hour, 24*time.Hour - 30*time.Second},
@@ -122,9 +121,36 @@ func TestDeadline(t *testing.T) {
 
 				assert.Equal(t, c.want, time.Since(begin))
 				assert.Contains(t, got.stdout, `"permissionDecision":"deny"`)
-				assert.Contains(t, got.stdout, "Nobody answered in time")
+				assert.Contains(t, got.stdout, "The request stays open")
 				assert.Zero(t, got.exit)
-				assert.NotEmpty(t, nod.withdrawn())
+				assert.NotEmpty(t, nod.detached())
+				assert.Empty(t, nod.withdrawn())
+			})
+		})
+	}
+}
+
+// TestDefer: a host that can take the call up again later is told to, where it
+// was installed so, and the request stays open.
+func TestDefer(t *testing.T) {
+	for name, c := range map[string]struct {
+		call, want string
+		after      time.Duration
+		waited     time.Duration
+	}{
+		"before the tool":       {preToolCall, `"permissionDecision":"defer"`, time.Minute, time.Minute},
+		"not asked for":         {preToolCall, `"permissionDecision":"deny"`, 0, time.Hour - 30*time.Second},
+		"later than the host":   {preToolCall, `"permissionDecision":"deny"`, 2 * time.Hour, time.Hour - 30*time.Second},
+		"beside the own prompt": {permissionCall, `"behavior":"deny"`, time.Minute, time.Hour - 30*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nod := &fakeNod{t: t, ask: waits}
+				begin := time.Now()
+				got := run(t, t.Context(), strings.NewReader(c.call), nod.connect, hook.Options{HostTimeout: time.Hour, DeferAfter: c.after})
+				assert.Equal(t, c.waited, time.Since(begin))
+				assert.Contains(t, got.stdout, c.want)
+				assert.NotEmpty(t, nod.detached())
 			})
 		})
 	}
@@ -138,7 +164,7 @@ func TestWithdrawalIsBounded(t *testing.T) {
 		stuck.asked = cancel
 		begin := time.Now()
 		exit := hook.Run(ctx, hook.ClaudeCode(), strings.NewReader(permissionCall), &stdout,
-			func(context.Context) (agents.Asker, error) { return stuck, nil }, hook.Options{})
+			func(context.Context) (hook.Nod, error) { return stuck, nil }, hook.Options{})
 		close(stuck.release)
 
 		assert.Zero(t, exit)
@@ -167,10 +193,16 @@ func (s *stuckNod) Withdraw(context.Context, string, string, string) error {
 	panic("late")
 }
 
+func (s *stuckNod) Detach(ctx context.Context, session, id, reason string) error {
+	return s.Withdraw(ctx, session, id, reason)
+}
+
+func (s *stuckNod) Passed(context.Context, schemas.Passed) error { <-s.release; return nil }
+
 func TestConnectThatHangsIsNodDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		got := run(t, t.Context(), strings.NewReader(preToolCall), func(context.Context) (agents.Asker, error) {
+		got := run(t, t.Context(), strings.NewReader(preToolCall), func(context.Context) (hook.Nod, error) {
 			<-release
 			return nil, nil
 		}, hook.Options{HostTimeout: time.Hour})
@@ -181,9 +213,9 @@ func TestConnectThatHangsIsNodDown(t *testing.T) {
 
 func TestConnectFaultsAreNotNodDown(t *testing.T) {
 	for name, connect := range map[string]hook.Connect{
-		"panic":   func(context.Context) (agents.Asker, error) { panic("boom") },
-		"nothing": func(context.Context) (agents.Asker, error) { return nil, nil },
-		"other":   func(context.Context) (agents.Asker, error) { return nil, errors.New("keys unreadable") },
+		"panic":   func(context.Context) (hook.Nod, error) { panic("boom") },
+		"nothing": func(context.Context) (hook.Nod, error) { return nil, nil },
+		"other":   func(context.Context) (hook.Nod, error) { return nil, errors.New("keys unreadable") },
 		"none":    nil,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,4 +313,42 @@ func TestZeroVerdictRefuses(t *testing.T) {
 			assert.False(t, allows(t, host.Name, event, string(out)+"\n", exit), "%s %s: %s", host.Name, event, out)
 		}
 	}
+}
+
+// TestQuestionsAreAskedOneAfterAnother: all have their answer, or none has.
+func TestQuestionsAreAskedOneAfterAnother(t *testing.T) {
+	stdin := `{"session_id":"s1","cwd":"/w","hook_event_name":"PermissionRequest","tool_name":"AskUserQuestion","tool_input":{"n":1.0,"questions":[
+		{"question":"Which?","header":"A","options":[{"label":"x"},{"label":"y"}]},{"question":"How?","header":"B","options":[],"multiSelect":true}]}}`
+	for name, c := range map[string]struct {
+		second schemas.Outcome
+		want   string
+	}{
+		"both answered": {schemas.Allowed, `"answers":{"How?":"slowly","Which?":"y"}`},
+		"one left":      {schemas.Denied, "{}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			nod := askerFunc(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
+				asked = append(asked, r.PendingID)
+				d := schemas.Decision{SessionID: r.SessionID, PendingID: r.PendingID, Outcome: schemas.Allowed, OptionID: "answer_2", OptionKind: schemas.AllowOnce, By: schemas.By{Kind: schemas.ByHuman}}
+				if len(asked) == 2 {
+					d.Outcome, d.OptionID, d.Message = c.second, "own_words", "slowly"
+				}
+				return d, nil
+			})
+			got := run(t, t.Context(), strings.NewReader(stdin), func(context.Context) (hook.Nod, error) { return nod, nil }, hook.Options{})
+			assert.Len(t, asked, 2)
+			assert.NotEqual(t, asked[0], asked[1])
+			assert.Contains(t, got.stdout, c.want)
+			assert.Zero(t, got.exit)
+		})
+	}
+}
+
+func TestAFaultInAQuestionLeavesItToTheHost(t *testing.T) {
+	stdin := `{"session_id":"s1","hook_event_name":"PermissionRequest","tool_name":"AskUserQuestion","tool_input":{"questions":[{"question":"Which?"}]}}`
+	nod := askerFunc(func(context.Context, schemas.Request) (schemas.Decision, error) { panic("boom") })
+	got := run(t, t.Context(), strings.NewReader(stdin), func(context.Context) (hook.Nod, error) { return nod, nil }, hook.Options{})
+	assert.Equal(t, "{}\n", got.stdout)
+	assert.Zero(t, got.exit)
 }

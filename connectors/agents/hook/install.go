@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
 )
@@ -106,8 +107,18 @@ func install(doc *document, host Host, o InstallOptions) error {
 			return err
 		}
 	}
+	// No host waits for these for long.
+	entry.timeout = int64(signalTimeout / s.Unit)
+	for _, event := range s.Signals {
+		if err := doc.setHook(event, entry, ours, true); err != nil {
+			return err
+		}
+	}
 	return nil
 }
+
+// signalTimeout is what a hook is given that only hears how the host went on.
+const signalTimeout = 10 * time.Second
 
 func (s Setup) names() entryNames {
 	if s.Flat {

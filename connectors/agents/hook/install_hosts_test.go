@@ -23,13 +23,22 @@ func group(host, timeout string) string {
 	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
 }
 
+// claudeSignals are the events by which Claude Code tells that it went on.
+func claudeSignals() string {
+	all := ""
+	for _, event := range []string{"PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd"} {
+		all += `,"` + event + `":` + group("claude-code", "10")
+	}
+	return all
+}
+
 const copilotHook = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":86400}`
 
 func TestInstallForEachHost(t *testing.T) {
 	for name, c := range map[string]struct{ plain, strict string }{
 		"claude-code": {
-			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + `}}`,
-			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + `,"PreToolUse":` + group("claude-code", "86400") + `}}`,
+			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + claudeSignals() + `}}`,
+			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + `,"PreToolUse":` + group("claude-code", "86400") + claudeSignals() + `}}`,
 		},
 		"codex": {
 			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `}}`,

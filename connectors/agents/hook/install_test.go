@@ -38,9 +38,16 @@ func installed(t *testing.T, path string, o hook.InstallOptions) hook.Change {
 	if o.Command == "" {
 		o.Command = "/opt/nod/bin/nod"
 	}
-	change, err := hook.Install(hook.ClaudeCode(), o)
+	change, err := hook.Install(gateOnly(), o)
 	require.NoError(t, err)
 	return change
+}
+
+// gateOnly is Claude Code without the hooks that only hear how it went on.
+func gateOnly() hook.Host {
+	host := hook.ClaudeCode()
+	host.Setup.Signals = nil
+	return host
 }
 
 func settings(t *testing.T, content string) string {

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 	"github.com/stretchr/testify/assert"
@@ -40,7 +39,7 @@ func hookProcess() int {
 	defer stop()
 	asker := tellingNod{os.NewFile(3, "events")}
 	return hook.Run(ctx, hook.ClaudeCode(), os.Stdin, os.Stdout,
-		func(context.Context) (agents.Asker, error) { return asker, nil }, hook.Options{Stderr: os.Stderr})
+		func(context.Context) (hook.Nod, error) { return asker, nil }, hook.Options{Stderr: os.Stderr})
 }
 
 type tellingNod struct{ events io.Writer }
@@ -55,6 +54,13 @@ func (n tellingNod) Withdraw(_ context.Context, session, id, reason string) erro
 	fmt.Fprintf(n.events, "withdrawn %s.%s: %s\n", session, id, reason)
 	return nil
 }
+
+func (n tellingNod) Detach(_ context.Context, session, id, reason string) error {
+	fmt.Fprintf(n.events, "detached %s.%s: %s\n", session, id, reason)
+	return nil
+}
+
+func (n tellingNod) Passed(context.Context, schemas.Passed) error { return nil }
 
 // child is a hook in a process of its own that has asked and waits.
 type child struct {

@@ -19,6 +19,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		Type:          schemas.TypeRequest,
 		SessionID:     agents.ID(call.SessionID),
 		PendingID:     agents.ID(call.ToolCallID),
+		TaskID:        call.TaskID,
 		ToolCallID:    call.ToolCallID,
 		Kind:          schemas.KindToolCall,
 		Title:         agents.Title(call.Action),
@@ -31,6 +32,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		Project:       cmp.Or(o.Project, call.Cwd),
 		SessionLabel:  o.SessionLabel,
 		Options:       schemas.DefaultOptions(),
+		HostAsks:      call.HostAsks,
 		CreatedAt:     time.Now().UTC(),
 		// The host may have asked before it was restarted.
 		Rejoin: call.ToolCallID != "",

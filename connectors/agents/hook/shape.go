@@ -20,6 +20,7 @@ type claudeInput struct {
 	ToolName    string          `json:"tool_name"`
 	ToolInput   json.RawMessage `json:"tool_input"`
 	ToolUseID   string          `json:"tool_use_id"`
+	AgentID     string          `json:"agent_id"` // the sub-agent's
 	Suggestions json.RawMessage `json:"permission_suggestions"`
 }
 
@@ -46,7 +47,7 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 		return call, in, unexpected(err)
 	}
 	call.SessionID, call.ToolCallID = in.SessionID, in.ToolUseID
-	call.Input, call.Cwd = in.ToolInput, in.Cwd
+	call.Input, call.Cwd, call.TaskID = in.ToolInput, in.Cwd, in.AgentID
 	call.nameTool(in.ToolName, questions)
 	return call, in, nil
 }

@@ -17,6 +17,7 @@ const (
 	actDeny  = "d" // deny once
 	actWhy   = "w" // ask for the reason, and deny with it
 	actMore  = "m" // show the other options
+	actSay   = "s" // ask for the answer in words
 	actBack  = "b" // and no longer
 )
 
@@ -46,6 +47,9 @@ func readCallback(data string) (digest, action string, ok bool) {
 // none that allows.
 func buttons(p *schemas.Prompt) *keyboard {
 	to := func(text, action string) button { return button{text, callback(p.Digest, action)} }
+	if p.Request.Kind == schemas.KindQuestion {
+		return choices(p, to)
+	}
 	var first, second []button
 	if _, ok := p.Request.OptionOfKind(schemas.AllowOnce); ok && whole(p) {
 		first = append(first, to("✅ Allow once", actAllow))
@@ -56,6 +60,26 @@ func buttons(p *schemas.Prompt) *keyboard {
 		second = append(second, to("More options", actMore))
 	}
 	return &keyboard{Rows: [][]button{first, second}}
+}
+
+// choices are a question's options, by their numbers in its text where a button
+// cannot name them whole.
+func choices(p *schemas.Prompt, to func(text, action string) button) *keyboard {
+	k := keyboard{}
+	for i, o := range p.Request.Options {
+		if o.Kind.Allows() && !whole(p) || people.KindWords(o.Kind) == "" {
+			continue
+		}
+		text, action := people.Choice(o), strconv.Itoa(i)
+		if people.UTF16(text) > maxLabel {
+			text = "Answer " + strconv.Itoa(i+1)
+		}
+		if o.Text {
+			action = actSay
+		}
+		k.Rows = append(k.Rows, []button{to(text, action)})
+	}
+	return &k
 }
 
 // moreButtons are the second step: the options that one tap must not choose,
@@ -79,9 +103,14 @@ func others(p *schemas.Prompt) []int {
 	once, _ := p.Request.OptionOfKind(schemas.AllowOnce)
 	never, _ := p.Request.OptionOfKind(schemas.RejectOnce)
 	mayAllow := whole(p)
+	question := p.Request.Kind == schemas.KindQuestion
 	var places []int
 	for i, o := range p.Request.Options {
 		switch {
+		case o.Text:
+		case question && people.KindWords(o.Kind) != "" && (mayAllow || !o.Kind.Allows()):
+			places = append(places, i)
+		case question:
 		case o.OptionID == once.OptionID, o.OptionID == never.OptionID:
 		case people.KindWords(o.Kind) == "", people.UTF16(label(o)) > maxLabel:
 		case o.Kind.Allows() && !mayAllow:
@@ -97,7 +126,7 @@ func others(p *schemas.Prompt) []int {
 func chosen(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	switch action {
 	case actAllow:
-		if !whole(p) {
+		if !whole(p) || p.Request.Kind == schemas.KindQuestion {
 			return a, false
 		}
 		return people.Said{Word: people.Yes}.Answer(p, from)

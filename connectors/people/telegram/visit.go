@@ -28,6 +28,9 @@ const (
 // whyHead heads the message whose replies deny with a reason.
 const whyHead = "Reply to this message and say why: your reply denies it."
 
+// sayHead heads the message whose replies answer a question.
+const sayHead = "Reply to this message with your answer."
+
 // A visit is one update on its way to the desk.
 type visit struct {
 	*Carrier
@@ -52,7 +55,7 @@ func (v *visit) tapped(ctx context.Context, t *tap) error {
 		return v.refuse(err, say)
 	}
 	switch action {
-	case actMore, actBack, actWhy:
+	case actMore, actBack, actWhy, actSay:
 		return v.step(ctx, t, &p, action, say)
 	}
 	a, ok := chosen(&p, action, t.from())
@@ -167,7 +170,11 @@ func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action stri
 		say(people.Refusal((&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision), v.now))
 		return nil
 	case action == actWhy:
-		v.send(ctx, whyMessage(t.Message, p))
+		v.send(ctx, replyMessage(t.Message, p, whyHead, "use make clean instead"))
+		say("")
+		return nil
+	case action == actSay:
+		v.send(ctx, replyMessage(t.Message, p, sayHead, "your answer"))
 		say("")
 		return nil
 	}
@@ -190,11 +197,12 @@ func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action stri
 	return nil
 }
 
-// whyMessage asks for the reason of a denial. It names the request as a prompt
-// does, so that any worker can read a reply to it.
-func whyMessage(about *message, p *schemas.Prompt) outgoing {
+// replyMessage asks for words: the reason of a denial, or the answer to a
+// question. It names the request as a prompt does, so that any worker can read a
+// reply to it.
+func replyMessage(about *message, p *schemas.Prompt, head, example string) outgoing {
 	var c content
-	c.add("bold", whyHead)
+	c.add("bold", head)
 	c.newline()
 	c.add("", requestLine)
 	c.add("code", p.PendingID)
@@ -203,7 +211,7 @@ func whyMessage(about *message, p *schemas.Prompt) outgoing {
 	c.add("code", p.SessionID)
 	return outgoing{
 		ChatID: about.Chat.ID, Text: c.text.String(), Entities: c.entities, Preview: preview{IsDisabled: true},
-		ReplyTo: &replyTo{MessageID: about.ID, Without: true}, Markup: forceReply{ForceReply: true, Placeholder: "use make clean instead"},
+		ReplyTo: &replyTo{MessageID: about.ID, Without: true}, Markup: forceReply{ForceReply: true, Placeholder: example},
 	}
 }
 

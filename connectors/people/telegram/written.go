@@ -3,6 +3,7 @@ package telegram
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,12 @@ func (v *visit) wrote(ctx context.Context, m *message) error {
 	}
 	if m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == v.me.Load() {
 		if strings.HasPrefix(m.ReplyTo.Text, whyHead+"\n") {
-			return v.reason(ctx, m, say)
+			return v.inWords(ctx, m, say, func(p *schemas.Prompt) (schemas.Answer, bool) {
+				return people.Said{Word: people.No, Reason: m.Text}.Answer(p, m.from())
+			})
+		}
+		if strings.HasPrefix(m.ReplyTo.Text, sayHead+"\n") {
+			return v.inWords(ctx, m, say, func(p *schemas.Prompt) (schemas.Answer, bool) { return spoken(p, m.Text, m.from()) })
 		}
 		if _, _, ok := named(m.ReplyTo.Text); ok {
 			return v.replied(ctx, m, say)
@@ -33,11 +39,12 @@ func (v *visit) wrote(ctx context.Context, m *message) error {
 	return nil
 }
 
-// reason denies with what was written.
-func (v *visit) reason(ctx context.Context, m *message, say func(string)) error {
+// inWords answers with what was written: the reason of a denial, or the answer
+// to a question.
+func (v *visit) inWords(ctx context.Context, m *message, say func(string), answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := named(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {
-		say("Nothing changed: write the reason as a text.")
+		say("Nothing changed: write it as a text.")
 		return nil
 	}
 	p, page, err := v.desk.Show(ctx, session, id)
@@ -45,8 +52,24 @@ func (v *visit) reason(ctx context.Context, m *message, say func(string)) error 
 		return v.refuse(err, say)
 	}
 	v.now = page.Now
-	a, _ := people.Said{Word: people.No, Reason: m.Text}.Answer(&p, m.from()) // a no always has an answer
+	a, ok := answer(&p)
+	if !ok {
+		say(people.Refusal(unknown, v.now))
+		return nil
+	}
 	return v.answer(ctx, &p, a, say)
+}
+
+// spoken is the answer to p in somebody's own words, where it takes such.
+func spoken(p *schemas.Prompt, text string, from schemas.From) (a schemas.Answer, ok bool) {
+	i := slices.IndexFunc(p.Request.Options, func(o schemas.Option) bool { return o.Text && (whole(p) || !o.Kind.Allows()) })
+	if i < 0 {
+		return a, false
+	}
+	return schemas.Answer{
+		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest,
+		OptionID: p.Request.Options[i].OptionID, Message: text, From: from,
+	}, true
 }
 
 // replied takes a yes or a no to the question that it replies to.

@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// detach leaves a tool call open that its asker can wait for no longer. The
+// session remembers it, so that asking the same again takes its place.
+func (e *Engine) detach(ctx context.Context, c *bus.Call, entry bus.Entry, r *schemas.Request) error {
+	same, err := schemas.Sameness(r)
+	if err != nil {
+		return err
+	}
+	entry, err = e.setDetached(ctx, entry, true)
+	if err != nil {
+		return err
+	}
+	if entry.Record.Terminal() {
+		return e.tell(c, entry)
+	}
+	note := schemas.Detached{PendingID: r.PendingID, Same: same, Until: entry.Record.Deadline}
+	err = e.changeSessionOf(ctx, r.SessionID, func(s *schemas.Session) bool {
+		if slices.ContainsFunc(s.Detached, func(d schemas.Detached) bool { return d.PendingID == note.PendingID }) {
+			return false
+		}
+		s.Detached = append(s.Detached, note)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	c.Reply(receipt(entry, r))
+	return nil
+}
+
+// setDetached notes in a pending record whether somebody waits for it.
+func (e *Engine) setDetached(ctx context.Context, entry bus.Entry, detached bool) (bus.Entry, error) {
+	for !entry.Record.Terminal() && entry.Record.Detached != detached {
+		next := entry
+		next.Record.Detached = detached
+		revision, err := e.store.Records.Update(ctx, next)
+		if err == nil {
+			next.Revision = revision
+			return next, nil
+		}
+		if !errors.Is(err, bus.ErrMoved) {
+			return entry, fmt.Errorf("note whether anybody waits for %s: %w", entry.Key, err)
+		}
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
+			return entry, err
+		}
+	}
+	return entry, nil
+}
+
+// changeSessionOf changes a session that is there, by compare-and-set, for as
+// long as change says that there is something to change.
+func (e *Engine) changeSessionOf(ctx context.Context, session string, change func(*schemas.Session) bool) error {
+	for {
+		var s schemas.Session
+		revision, err := e.store.Sessions.Get(ctx, sessionKey(session), &s)
+		if err != nil || !change(&s) {
+			return err
+		}
+		now := e.clock.now()
+		s.Detached = slices.DeleteFunc(s.Detached, func(d schemas.Detached) bool { return d.Until.Before(now) })
+		_, err = e.store.Sessions.Put(ctx, sessionKey(session), s, revision, sessionKept)
+		if !errors.Is(err, bus.ErrMoved) {
+			return err
+		}
+	}
+}
+
+// onceFor is what allowing a call leaves behind that nobody waits for: the same
+// call may be asked once more, until the deadline.
+func onceFor(rec *schemas.Record, r *schemas.Request, d *schemas.Decision) (*schemas.Grant, error) {
+	if d.UpdatedInput != nil {
+		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: nobody waits for this call any more, so it can only be allowed as it was asked")
+	}
+	same, err := schemas.Sameness(r)
+	if err != nil {
+		return nil, err
+	}
+	return &schemas.Grant{
+		GrantID: d.DecisionID, Scope: schemas.ScopeOnce, SessionID: r.SessionID, Agent: rec.Agent,
+		Once: &schemas.Once{Same: same, PendingID: r.PendingID, ToolName: r.ToolName},
+		By:   d.By, CreatedAt: d.DecidedAt, ExpiresAt: rec.Deadline,
+	}, nil
+}
+
+// again settles a call that was asked before and that nobody waited for then: it
+// takes the place of the open one, and uses up what was allowed.
+func (e *Engine) again(ctx context.Context, a *asked) error {
+	once := func(g schemas.Grant) bool { return g.Once != nil }
+	if len(a.held.session.Detached) == 0 && !slices.ContainsFunc(a.held.session.Grants, once) {
+		return nil
+	}
+	same, err := schemas.Sameness(&a.request)
+	if err != nil {
+		return err
+	}
+	grants := slices.Clone(a.held.session.Grants)
+	for _, d := range a.held.session.Detached {
+		if d.Same != same || d.PendingID == a.request.PendingID {
+			continue
+		}
+		g, err := e.replace(ctx, a, d)
+		if err != nil {
+			return err
+		}
+		if g != nil {
+			grants = append(grants, *g)
+		}
+	}
+	for _, g := range grants {
+		if !once(g) || g.Once.Same != same || g.Agent != a.agent {
+			continue
+		}
+		used, err := e.use(ctx, &g, a.request.PendingID)
+		if err != nil {
+			return err
+		}
+		if used {
+			a.verdict.Effect, a.verdict.Rule = policy.Allow, fmt.Sprintf("approval of %s by %s", g.Once.PendingID, g.By.Name)
+			return nil
+		}
+	}
+	return nil
+}
+
+// replace ends a request that nobody waits for, because the same is asked again.
+// Where it was allowed first, it returns what that left behind.
+func (e *Engine) replace(ctx context.Context, a *asked, d schemas.Detached) (*schemas.Grant, error) {
+	entry, err := e.store.Records.Get(ctx, schemas.Key(a.request.SessionID, d.PendingID))
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if entry.Record.Agent != a.agent || !entry.Record.Terminal() && !entry.Record.Detached {
+		return nil, nil
+	}
+	w := schemas.Withdraw{SessionID: a.request.SessionID, PendingID: d.PendingID, Reason: "asked again as " + a.request.PendingID}
+	settled, err := e.settle(ctx, entry, e.withdrawal(a.agent, &w, entry.Record.Digest))
+	if err != nil {
+		return nil, err
+	}
+	if g := settled.Record.Decision.Grant; g != nil && g.Once != nil {
+		return g, nil
+	}
+	return nil, nil
+}
+
+// use lets one request through on what was allowed for one, and says whether it
+// did. The same request may come again.
+func (e *Engine) use(ctx context.Context, g *schemas.Grant, pendingID string) (used bool, err error) {
+	err = e.changeGrants(ctx, g.Scope, g.SessionID, g.Agent, func(all *[]schemas.Grant) bool {
+		used = false
+		i := slices.IndexFunc(*all, func(old schemas.Grant) bool { return old.GrantID == g.GrantID })
+		if i < 0 || (*all)[i].Once == nil {
+			return false
+		}
+		old := &(*all)[i]
+		if used = old.Once.UsedBy == pendingID; used || !old.Live(e.clock.now()) {
+			return false
+		}
+		used, old.Once.UsedBy = true, pendingID
+		return true
+	})
+	if err != nil {
+		return false, fmt.Errorf("use the approval of %s: %w", g.Once.PendingID, err)
+	}
+	return used, nil
+}
+
+// useOwn is use for the very request that was allowed when nobody waited for it,
+// where it is asked about again: unless another was let through instead.
+func (e *Engine) useOwn(ctx context.Context, entry bus.Entry) error {
+	d := entry.Record.Decision
+	if d == nil || d.Grant == nil || d.Grant.Once == nil {
+		return nil
+	}
+	used, err := e.use(ctx, d.Grant, d.PendingID)
+	if err == nil && !used {
+		return schemas.Errorf(schemas.CodeConflict, "what was allowed of %s was used for the same request asked again, revoked, or is over: ask again under a new id", entry.Key)
+	}
+	return err
+}
+
+// passed withdraws what a host has gone on without. It ends requests of this
+// agent alone, and none that somebody waits for elsewhere.
+func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
+	var p schemas.Passed
+	if err := schemas.Decode(c.Data, &p); err != nil {
+		return err
+	}
+	same := ""
+	if len(p.ActionDetails) > 0 {
+		var err error
+		if same, err = anywhere(&schemas.Request{Kind: schemas.KindToolCall, ToolName: p.ToolName, ActionDetails: p.ActionDetails}); err != nil {
+			return schemas.Errorf(schemas.CodeValidation, "action_details: %v", err)
+		}
+	}
+	keys, err := e.store.Records.Pending(ctx, p.SessionID)
+	if err != nil {
+		return err
+	}
+	reply := schemas.PassedReply{Type: schemas.TypePassedReply, PendingIDs: []string{}}
+	gone, err := e.goneBy(ctx, c.Tokens[0], &p, same, keys)
+	if err != nil {
+		return err
+	}
+	for _, entry := range gone {
+		_, id, _ := strings.Cut(entry.Key, ".")
+		w := schemas.Withdraw{SessionID: p.SessionID, PendingID: id, Reason: p.Reason}
+		settled, err := e.settle(ctx, entry, e.withdrawal(c.Tokens[0], &w, entry.Record.Digest))
+		if err != nil {
+			return err
+		}
+		if settled.Record.Decision.Outcome == schemas.Withdrawn {
+			e.publish(settled)
+			reply.PendingIDs = append(reply.PendingIDs, id)
+		}
+	}
+	c.Reply(reply)
+	return nil
+}
+
+// goneBy are the pending requests that a host has gone on without.
+func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, same string, keys []string) ([]bus.Entry, error) {
+	var gone []bus.Entry
+	var oldest time.Time
+	for _, key := range keys {
+		entry, err := e.store.Records.Get(ctx, key)
+		if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || entry.Record.Agent != agent || entry.Record.Detached) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		r, err := requestOf(&entry.Record)
+		if err != nil {
+			return nil, err
+		}
+		if !r.HostAsks || !p.WholeSession && r.TaskID != p.TaskID || p.ToolName != "" && r.ToolName != p.ToolName {
+			continue
+		}
+		if same == "" {
+			gone = append(gone, entry)
+			continue
+		}
+		its, err := anywhere(&r)
+		if err != nil {
+			return nil, err
+		}
+		if its == same && (len(gone) == 0 || r.CreatedAt.Before(oldest)) {
+			gone, oldest = []bus.Entry{entry}, r.CreatedAt
+		}
+	}
+	return gone, nil
+}
+
+// anywhere is the Sameness of a call in whichever directory: one that has run
+// may have changed it.
+func anywhere(r *schemas.Request) (string, error) {
+	var details map[string]json.RawMessage
+	if len(r.ActionDetails) > 0 {
+		if err := json.Unmarshal(r.ActionDetails, &details); err != nil {
+			return "", err
+		}
+	}
+	delete(details, "cwd")
+	without, err := schemas.Encode(details)
+	if err != nil {
+		return "", err
+	}
+	return schemas.Sameness(&schemas.Request{Kind: r.Kind, ToolName: r.ToolName, ActionDetails: without})
+}

@@ -1,0 +1,32 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Detach leaves a tool call open that the asker can wait for no longer: where a
+// person allows it, the same call asked again before the deadline is let
+// through, once. Anything else than a tool call is withdrawn.
+func (a *Asker) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
+	_, err := a.conn.Call(ctx, schemas.WithdrawSubject(a.agent, sessionID, pendingID), schemas.Withdraw{
+		Type: schemas.TypeWithdraw, SessionID: sessionID, PendingID: pendingID, Reason: reason, Detach: true,
+	})
+	if err != nil {
+		return fmt.Errorf("detach: %w", err)
+	}
+	return nil
+}
+
+// Passed says that the host has gone on without some answers, and returns the
+// requests that this withdrew.
+func (a *Asker) Passed(ctx context.Context, p schemas.Passed) ([]string, error) {
+	p.Type = schemas.TypePassed
+	var reply schemas.PassedReply
+	if err := a.conn.CallInto(ctx, schemas.PassedSubject(a.agent), p, &reply); err != nil {
+		return nil, fmt.Errorf("passed: %w", err)
+	}
+	return reply.PendingIDs, nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+type resumeCmd struct {
+	Session string   `arg:"" help:"The session, as Claude Code names it."`
+	Claude  string   `default:"claude" placeholder:"PROGRAM" help:"Claude Code's program."`
+	Args    []string `arg:"" optional:"" passthrough:"" help:"Arguments for it, behind --."`
+}
+
+// Run waits until everything that the session has open is decided, and then has
+// Claude Code go on with it: it asks again about the call that it left, under the
+// same id, and gets the decision.
+func (c *resumeCmd) Run(e *env) error {
+	if err := e.decided(agents.ID(c.Session)); err != nil {
+		return err
+	}
+	args := append([]string{"-p", "--resume", c.Session}, c.Args...)
+	if len(c.Args) > 0 && c.Args[0] == "--" {
+		args = append(args[:3], c.Args[1:]...)
+	}
+	cmd := exec.CommandContext(e.ctx, c.Claude, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.stdin, e.stdout, e.stderr
+	err := cmd.Run()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		return exit(ended.ExitCode())
+	}
+	if err != nil {
+		return fmt.Errorf("go on with the session: %w; start it yourself: claude -p --resume %s", err, c.Session)
+	}
+	return nil
+}
+
+// decided returns when nothing is pending in a session.
+func (e *env) decided(session string) error {
+	ctx, conn, done, err := e.join(roles.ConnectorID(schemas.ConnectorTerminal))
+	if err != nil {
+		return err
+	}
+	defer done()
+	watching, enough := context.WithCancel(e.ctx)
+	changes := make(chan schemas.Prompt)
+	sys := actors.NewSystem(e.log)
+	defer sys.Stop()
+	viewer, err := connector.View(ctx, sys, conn, schemas.ConnectorTerminal, e.log, func(p schemas.Prompt) {
+		select {
+		case changes <- p:
+		case <-watching.Done():
+		}
+	})
+	if err != nil {
+		enough()
+		return err
+	}
+	defer func() {
+		enough()
+		_ = viewer.Stop(e.ctx) // nothing of it is left to lose
+	}()
+	pending, err := connector.NewDesk(conn, schemas.ConnectorTerminal).Pending(ctx, schemas.Query{SessionID: session})
+	if err != nil {
+		return err
+	}
+	open := map[string]bool{}
+	for _, p := range pending {
+		open[p.Key()] = true
+		fmt.Fprintf(e.stderr, "waiting for %s: %s (until %s)\n", p.PendingID, people.Summary(&p, 60), p.Deadline.Local().Format(time.DateTime))
+	}
+	for len(open) > 0 {
+		select {
+		case p := <-changes:
+			if p.Decision != nil && open[p.Key()] {
+				delete(open, p.Key())
+				fmt.Fprintf(e.stderr, "%s  %s\n", p.PendingID, people.Outcome(p.Decision, p.Request.CreatedAt))
+			}
+		case <-e.ctx.Done():
+			return errors.New("stopped waiting; what is open stays open")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,398 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/web"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+type fields = map[string]any
+
+func TestSubscribingAnswersFirstThenSendsWhatIsPendingInOrder(t *testing.T) {
+	r := start(t)
+	var ids []string
+	for i := range 20 {
+		id := fmt.Sprintf("r%d", (i*7)%20) // not in the order of the ids
+		r.asks("S", id, `{"to":"production"}`)
+		ids = append(ids, id)
+	}
+	r.asks("other", "elsewhere", `{}`)
+	s := r.opens("ann")
+	r.listed(s, append([]string{"elsewhere"}, ids...)...)
+
+	answer, before := s.gets("session.subscribe", fields{"session_id": "S"})
+	r.Empty(before)
+	r.True(answer.Payload.Success)
+	r.Equal(20, answer.Payload.Pending)
+	for i, id := range ids {
+		m := s.next()
+		r.Equal("notification", m.Type)
+		r.Equal("session.permission.requested", m.Action)
+		r.Equal(id, m.Payload.PendingID)
+		r.Equal("S", m.Payload.SessionID)
+		if i == 0 {
+			r.Equal("Use Deploy", m.Payload.Title)
+			r.JSONEq(`{"to":"production"}`, string(m.Payload.Details))
+			r.Equal(schemas.DefaultOptions(), m.Payload.Options)
+			r.Len(m.Payload.Digest, 64)
+			r.WithinDuration(time.Now(), m.Payload.ServerTime, time.Minute)
+			r.True(m.Payload.Deadline.After(m.Payload.ServerTime))
+			r.False(m.Payload.Created.IsZero())
+		}
+	}
+	// The inbox adds what this client was not told of, and nothing twice.
+	inbox, _ := s.gets("inbox.subscribe", nil)
+	r.Equal(1, inbox.Payload.Pending)
+	r.Equal("elsewhere", s.next().Payload.PendingID)
+}
+
+func TestAnAnswerCountsAndEverybodyHearsIt(t *testing.T) {
+	r := start(t)
+	ann, bob := r.opens("ann"), r.opens("bob")
+	for _, s := range []*socket{ann, bob} {
+		s.gets("inbox.subscribe", nil)
+	}
+	asked := r.asks("S", "one", `{}`)
+	shown := ann.until("session.permission.requested", "one")
+	bob.until("session.permission.requested", "one")
+
+	answer, _ := ann.gets("permission.respond", fields{
+		"session_id": "S", "pending_id": "one", "option_id": "reject_once", "digest": shown.Payload.Digest, "message": "use make clean",
+	})
+	r.Equal("response", answer.Type, answer.Payload.Message)
+	r.True(answer.Payload.Success)
+	d, err := asked.Await(r.ctx)
+	r.NoError(err)
+	r.Equal(schemas.Denied, d.Outcome)
+	r.Equal("use make clean", d.Message)
+	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "web"}, d.By)
+	r.Equal(d.DecisionID, answer.Payload.Decision.DecisionID)
+
+	heard := bob.until("session.permission.resolved", "one")
+	r.Equal(d.DecisionID, heard.Payload.Decision.DecisionID)
+	r.Contains(heard.Payload.Text, "Denied · Ann · web")
+	late := bob.refused(schemas.CodeConflict, "permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "allow_once"})
+	r.Contains(late.Payload.Text, "Nothing changed: Ann denied this")
+}
+
+func TestWhatIsNoAnswerIsSaidAndChangesNothing(t *testing.T) {
+	r := start(t)
+	s := r.opens("ann")
+	s.gets("inbox.subscribe", nil)
+	r.asks("S", "one", `{}`)
+	r.asks("T", "two", `{}`)
+	s.until("session.permission.requested", "two")
+	for _, c := range []struct {
+		action  string
+		payload fields
+		code    schemas.Code
+		message string
+	}{
+		{"permission.respond", fields{"pending_id": "one", "option_id": "allow_once"}, schemas.CodeValidation, "session_id is required"},
+		{"permission.respond", fields{"session_id": "S", "option_id": "allow_once"}, schemas.CodeValidation, "pending_id is required"},
+		{"permission.respond", fields{"session_id": "S", "pending_id": "one"}, schemas.CodeValidation, "option_id is required when not cancelled"},
+		{"permission.respond", fields{"session_id": "S", "pending_id": ">", "option_id": "allow_once"}, schemas.CodeValidation, "pending_id is no id"},
+		{"permission.respond", fields{"session_id": "S.one", "pending_id": "one", "option_id": "allow_once"}, schemas.CodeValidation, "session_id is no id"},
+		{"permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "yes"}, schemas.CodeValidation, "not one of the options"},
+		{"permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "allow_once", "digest": strings.Repeat("a", 64)}, schemas.CodeStale, "look again"},
+		{"permission.respond", fields{"session_id": "S", "pending_id": 7, "option_id": "allow_once"}, schemas.CodeBadRequest, "payload"},
+		{"permission.respond", fields{"session_id": "T", "pending_id": "one", "option_id": "allow_once"}, schemas.CodeNotFound, ""}, // another session's
+		{"permission.respond", fields{"session_id": "S", "pending_id": "on", "option_id": "allow_once"}, schemas.CodeNotFound, ""},
+		{"session.subscribe", fields{}, schemas.CodeValidation, "session_id is required"},
+		{"session.subscribe", fields{"session_id": "*"}, schemas.CodeValidation, "session_id is no id"},
+		{"session.lock.acquire", nil, schemas.CodeValidation, "session_id is required"},
+		{"session.delete", nil, schemas.CodeUnknownAction, "session.delete"},
+		{"", nil, schemas.CodeUnknownAction, "unknown action"},
+	} {
+		m := s.refused(c.code, c.action, c.payload)
+		r.Contains(m.Payload.Message, c.message, "%v", c)
+	}
+	r.listed(s, "one", "two")
+}
+
+func TestBadFrames(t *testing.T) {
+	r := start(t)
+	for _, text := range []string{`{`, `[]`, `"x"`, `{"id":7,"type":"request","action":"inbox.subscribe"}`, `{"type":"response","action":"inbox.subscribe"}`, "\x00"} {
+		s := r.opens("ann")
+		s.sends(text)
+		m := s.next()
+		r.Equal("error", m.Type, text)
+		r.Equal(schemas.CodeBadRequest, m.Payload.Code, text)
+		answer, _ := s.gets("inbox.subscribe", nil) // it goes on
+		r.True(answer.Payload.Success)
+	}
+	binary := r.opens("bob")
+	r.NoError(binary.conn.Write(r.ctx, websocket.MessageBinary, []byte("{}")))
+	_, err := binary.reads()
+	r.Equal(websocket.StatusUnsupportedData, websocket.CloseStatus(err), err)
+	long := r.opens("bob")
+	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // it may be cut off
+	_, err = long.reads()
+	r.Error(err)
+}
+
+func TestNobodyElseGetsIn(t *testing.T) {
+	r := start(t)
+	session := r.login("ann")
+	for name, c := range map[string]struct {
+		change []func(*http.Request)
+		status int
+	}{
+		"no cookie":      {nil, http.StatusUnauthorized},
+		"foreign origin": {[]func(*http.Request){with(session), header("Origin", "https://evil.example")}, http.StatusForbidden},
+		"null origin":    {[]func(*http.Request){with(session), header("Origin", "null")}, http.StatusForbidden},
+		"other port":     {[]func(*http.Request){with(session), header("Origin", "http://127.0.0.1:1")}, http.StatusForbidden},
+	} {
+		_, resp, err := r.dials(c.change...)
+		r.Error(err, name)
+		r.Equal(c.status, resp.StatusCode, name)
+	}
+	s, _, err := r.dials(with(session), header("Origin", r.web.URL()))
+	r.NoError(err)
+	_ = s.conn.CloseNow()
+}
+
+func TestALockIsOnePersons(t *testing.T) {
+	r := start(t)
+	ann, bob := r.opens("ann"), r.opens("bob")
+	lock, _ := ann.gets("session.lock.acquire", fields{"session_id": "S"})
+	r.True(lock.Payload.Granted)
+	again, _ := ann.gets("session.lock.acquire", fields{"session_id": "S"})
+	r.True(again.Payload.Granted)
+	other, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
+	r.False(other.Payload.Granted)
+	r.Equal("Ann", other.Payload.Holder)
+	bob.gets("session.lock.release", fields{"session_id": "S"}) // gives nothing of Ann's away
+	other, _ = bob.gets("session.lock.acquire", fields{"session_id": "S"})
+	r.False(other.Payload.Granted)
+
+	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // closing lets go
+	r.Eventually(func() bool {
+		lock, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
+		return lock.Payload.Granted
+	}, 20*time.Second, 20*time.Millisecond)
+}
+
+func TestUnsubscribingEndsASessionsStream(t *testing.T) {
+	r := start(t)
+	s := r.opens("ann")
+	s.gets("session.subscribe", fields{"session_id": "S"})
+	r.asks("S", "one", `{}`)
+	s.until("session.permission.requested", "one")
+	s.gets("session.unsubscribe", fields{"session_id": "S"})
+	r.asks("S", "two", `{}`)
+	r.asks("T", "three", `{}`)
+	r.listed(s, "one", "two", "three") // and no notification among the replies
+	answer, before := s.gets("session.subscribe", fields{"session_id": "S"})
+	r.Empty(before)
+	r.Equal(2, answer.Payload.Pending)
+	r.Equal("one", s.next().Payload.PendingID)
+	r.Equal("two", s.next().Payload.PendingID)
+}
+
+func TestListsComeInPages(t *testing.T) {
+	r := start(t)
+	var want []string
+	for i := range 7 {
+		want = append(want, fmt.Sprint("r", 9-i))
+		r.asks("S", want[i], `{}`)
+	}
+	s := r.opens("ann")
+	r.listed(s, append([]string{}, want...)...)
+	var got []string
+	for after := ""; ; {
+		page, _ := s.gets("permissions.list", fields{"session_id": "S", "limit": 3, "after": after})
+		for _, p := range page.Payload.Permissions {
+			got = append(got, p.PendingID)
+		}
+		if after = page.Payload.Next; after == "" {
+			break
+		}
+	}
+	r.Equal(want, got)
+}
+
+func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
+	r := start(t)
+	slow, quick := r.opens("ann"), r.opens("bob")
+	var big []string
+	for i := range 10 {
+		big = append(big, fmt.Sprint("big", i))
+		r.asks("S", big[i], `{"text":"`+strings.Repeat("x", 40<<10)+`"}`)
+	}
+	r.listed(quick, big...)
+	slow.gets("inbox.subscribe", nil)
+	for range 40 { // more than the way to it holds
+		slow.asksFor("permissions.list", nil)
+	}
+	quick.gets("inbox.subscribe", nil)
+	const n = 300
+	poured := r.pours(n, `{}`)
+	told := map[string]bool{}
+	for len(told) < len(big)+n {
+		m := quick.next()
+		r.False(told[m.Payload.PendingID], "twice")
+		told[m.Payload.PendingID] = true
+	}
+	poured()
+	var err error
+	for err == nil {
+		_, err = slow.reads()
+	}
+	var closed websocket.CloseError
+	r.True(errors.As(err, &closed), "%v", err)
+	r.Equal(websocket.StatusPolicyViolation, closed.Code)
+	r.Contains(closed.Reason, "too slow")
+}
+
+// Requests pour in and are decided while clients come and go: each client is
+// told of each request once, first that it waits and then how it ended.
+func TestEachOnceUnderLoad(t *testing.T) {
+	n, clients := 1000, 20
+	if testing.Short() {
+		n, clients = 200, 8
+		t.Log("-short: fewer requests and clients")
+	}
+	r := start(t)
+	session := r.login("ann")
+	ctx, stop := context.WithCancel(r.ctx)
+	var watchers sync.WaitGroup
+	turns := make(chan struct{}, clients)
+	for i := range clients {
+		turns <- struct{}{}
+		watchers.Go(func() {
+			for range turns {
+				r.watches(ctx, session, 10+13*i)
+			}
+		})
+	}
+	all := r.opens("bob")
+	all.gets("inbox.subscribe", nil)
+	answers := r.opens("bob")
+	poured := r.pours(n, `{}`)
+	requested, resolved := map[string]bool{}, map[string]bool{}
+	for len(resolved) < n {
+		m := all.next()
+		id := m.Payload.PendingID
+		switch m.Action {
+		case "session.permission.requested":
+			r.False(requested[id], "%s twice", id)
+			requested[id] = true
+			answer, _ := answers.gets("permission.respond", fields{"session_id": m.Payload.SessionID, "pending_id": id, "option_id": "allow_once"})
+			r.True(answer.Payload.Success, answer.Payload.Message)
+		case "session.permission.resolved":
+			r.True(requested[id], "%s ended before it began", id)
+			r.False(resolved[id], "%s ended twice", id)
+			resolved[id] = true
+			select { // whoever has dropped comes again
+			case turns <- struct{}{}:
+			default:
+			}
+		}
+	}
+	r.Len(requested, n)
+	poured()
+	stop()
+	close(turns)
+	watchers.Wait()
+}
+
+// watches subscribes, looks at so many messages, and drops the connection.
+func (r *rig) watches(ctx context.Context, session *http.Cookie, messages int) {
+	s, resp, err := r.dials(with(session))
+	if err != nil {
+		if resp == nil || resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+			r.NoError(err)
+		}
+		return
+	}
+	defer func() { _ = s.conn.CloseNow() }()
+	s.asksFor("inbox.subscribe", nil)
+	state := map[string]string{}
+	for i := range messages {
+		read, cancel := context.WithCancel(ctx)
+		_, data, err := s.conn.Read(read)
+		cancel()
+		if err != nil {
+			return // the test is over
+		}
+		var m said
+		r.NoError(json.Unmarshal(data, &m))
+		id := m.Payload.PendingID
+		switch {
+		case i == 0:
+			r.Equal("response", m.Type)
+		case m.Action == "session.permission.requested":
+			r.Empty(state[id], "%s twice", id)
+			state[id] = "requested"
+		case m.Action == "session.permission.resolved":
+			r.Equal("requested", state[id], id)
+			state[id] = "resolved"
+		}
+	}
+}
+
+func TestWhatEndsElsewhereIsToldHere(t *testing.T) {
+	r := start(t)
+	s := r.opens("ann")
+	s.gets("inbox.subscribe", nil)
+	r.asks("S", "one", `{}`)
+	s.until("session.permission.requested", "one")
+	r.terminal("bob", "S", "one", "allow_once")
+	m := s.until("session.permission.resolved", "one")
+	r.Contains(m.Payload.Text, "Allowed once · Bob")
+	r.Contains(m.Payload.Text, "terminal")
+}
+
+// Whom the settings let in no longer is let go, and is told the time till then.
+func TestWhoMayAnswerNoMoreIsLetGo(t *testing.T) {
+	r := start(t)
+	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
+	s, err := web.Open(web.Options{
+		DataDir: t.TempDir(), Listen: web.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, Ledger: desk, Check: 20 * time.Millisecond, Log: quiet(),
+	})
+	r.NoError(err)
+	t.Cleanup(func() { r.NoError(s.Stop(context.Background())) })
+	r.web = &embed.Web{Server: s}
+	bob := r.opens("bob")
+	_, data, err := bob.conn.Read(r.ctx)
+	r.NoError(err)
+	r.Regexp(`"action":"server.time","payload":{"server_time":"[^"]+","reachable":true}`, string(data))
+
+	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
+	_, err = owner.ApplySettings(r.ctx, []byte(`{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}]}]}}`))
+	r.NoError(err)
+	for err == nil {
+		_, err = bob.reads()
+	}
+	r.Equal(websocket.StatusPolicyViolation, websocket.CloseStatus(err), err)
+}
+
+func TestTwoInboxesSeeTheSame(t *testing.T) {
+	r := start(t)
+	first := r.opens("ann")
+	second := r.another().opens("bob")
+	for _, s := range []*socket{first, second} {
+		s.gets("inbox.subscribe", nil)
+	}
+	r.asks("S", "one", `{}`)
+	first.until("session.permission.requested", "one")
+	second.until("session.permission.requested", "one")
+	answer, _ := second.gets("permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "allow_once"})
+	r.True(answer.Payload.Success, answer.Payload.Message)
+	first.until("session.permission.resolved", "one")
+}

@@ -1,0 +1,94 @@
+package web
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// The limits of plain requests, of all callers together: nobody needs more.
+const (
+	requestsPerSecond = 50
+	requestsAtOnce    = 200
+	loginsPerSecond   = 1
+	loginsAtOnce      = 10
+	maxBody           = 16 << 10 // bytes
+)
+
+// policy lets the page load its own files and talk to its own server, run no
+// inline script, and make no markup of text.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+//go:embed page
+var page embed.FS
+
+// handler is all that the inbox answers.
+func (s *Server) handler() http.Handler {
+	files, _ := fs.Sub(page, "page") // it is there: it is embedded
+	mux := http.NewServeMux()
+	mux.Handle("GET /", http.FileServerFS(files))
+	mux.HandleFunc("GET /icon/{n}", s.icon)
+	mux.HandleFunc("GET /whoami", s.whoami)
+	mux.HandleFunc("GET /ws", s.gateway)
+	mux.HandleFunc("POST /login", s.login)
+	mux.HandleFunc("POST /logout", s.logout)
+	return s.guard(mux)
+}
+
+// guard turns away whoever asks for another host, from another origin, too
+// often or for too much, before anything else is looked at.
+func (s *Server) guard(next http.Handler) http.Handler {
+	cross := http.NewCrossOriginProtection()
+	for _, origin := range s.addr.origins {
+		_ = cross.AddTrustedOrigin(origin) // made of parts that were parsed
+	}
+	guarded := http.MaxBytesHandler(cross.Handler(next), maxBody)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		headers(w.Header())
+		switch origin := r.Header.Get("Origin"); {
+		case !slices.ContainsFunc(s.addr.hosts, func(h string) bool { return strings.EqualFold(h, r.Host) }):
+			refuse(w, http.StatusMisdirectedRequest, schemas.Errorf(schemas.CodeForbidden, "this is not the inbox of %q: open %s", r.Host, s.addr.url))
+		case origin != "" && !slices.Contains(s.addr.origins, origin):
+			refuse(w, http.StatusForbidden, schemas.Errorf(schemas.CodeForbidden, "no other site may ask here"))
+		case !s.rate.Allow():
+			refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many requests: try again in a second"))
+		default:
+			guarded.ServeHTTP(w, r)
+		}
+	})
+}
+
+func headers(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// counted is the page's icon with a number over it.
+const counted = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="8" fill="#a11d1d"/>` +
+	`<text x="8" y="11.5" text-anchor="middle" font-family="sans-serif" font-weight="bold" font-size="%d" fill="#fff">%s</text></svg>`
+
+// icon says how many wait: beyond 99 that there are more.
+func (s *Server) icon(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.Atoi(r.PathValue("n"))
+	text, size := strconv.Itoa(n), 10
+	switch {
+	case err != nil || n < 0:
+		http.NotFound(w, r)
+		return
+	case n > 99:
+		text, size = "99+", 7
+	}
+	w.Header().Set("Content-Type", "image/svg+xml")
+	_, _ = fmt.Fprintf(w, counted, size, text) // a reader that is gone needs none
+}

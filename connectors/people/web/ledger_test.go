@@ -1,0 +1,132 @@
+package web_test
+
+import (
+	"testing"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/web"
+	"github.com/nodbus/nod/schemas"
+)
+
+func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
+	r := start(t)
+	s := r.opens("ann")
+	s.gets("inbox.subscribe", nil)
+	for _, id := range []string{"one", "two", "three"} {
+		r.asks("S", id, `{"to":"production"}`)
+		s.until("session.permission.requested", id)
+	}
+	r.terminal("bob", "S", "two", "allow_once")
+	s.until("session.permission.resolved", "two")
+	s.gets("permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "reject_once", "message": "not on Fridays"})
+	s.until("session.permission.resolved", "one")
+
+	all, _ := s.gets("permissions.history", nil)
+	r.Len(all.Payload.Permissions, 2)
+	r.False(all.Payload.More)
+	newest := all.Payload.Permissions[0]
+	r.Equal("one", newest.PendingID)
+	r.Contains(newest.Text, `Denied · Ann · web · "not on Fridays"`)
+	r.Equal("two", all.Payload.Permissions[1].PendingID)
+	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"}, all.Payload.Permissions[1].Decision.By)
+	page, _ := s.gets("permissions.history", fields{"session_id": "S", "limit": 1})
+	r.Len(page.Payload.Permissions, 1)
+	r.True(page.Payload.More)
+	other, _ := s.gets("permissions.history", fields{"session_id": "T"})
+	r.Empty(other.Payload.Permissions)
+	s.refused(schemas.CodeValidation, "permissions.history", fields{"session_id": "*"})
+}
+
+func TestWhatIsRememberedIsListedAndRevoked(t *testing.T) {
+	r := start(t)
+	s := r.opens("ann")
+	s.gets("inbox.subscribe", nil)
+	r.submits(shell("S", "one", "go test ./bus"))
+	shown := s.until("session.permission.requested", "one")
+	r.Equal([]string{"Bash(go test ./bus) in /app", "Bash(go test:*) in /app"}, shown.Payload.Remember)
+
+	answer, _ := s.gets("permission.respond", fields{
+		"session_id": "S", "pending_id": "one", "option_id": "allow_once", "digest": shown.Payload.Digest,
+		"scope": "session", "reach": 1, "for_seconds": 1800,
+	})
+	r.True(answer.Payload.Success, answer.Payload.Message)
+	r.Contains(answer.Payload.Text, "from now on Bash(go test:*) in /app, in this session, for 30 minutes")
+
+	list, _ := s.gets("grants.list", nil)
+	r.Len(list.Payload.Grants, 1)
+	g := list.Payload.Grants[0]
+	r.Equal("Bash(go test:*) in /app", g.Text)
+	r.Equal(", in this session, for 30 minutes", g.Lasts)
+	r.Equal("Ann", g.By)
+	r.True(g.Live)
+
+	done, _ := s.gets("grants.revoke", fields{"grant_id": g.GrantID})
+	r.True(done.Payload.Success, done.Payload.Message)
+	list, _ = s.gets("grants.list", nil)
+	r.False(list.Payload.Grants[0].Live)
+	r.Equal("Ann", list.Payload.Grants[0].RevokedBy)
+	s.refused(schemas.CodeNotFound, "grants.revoke", fields{"grant_id": "nothing"})
+	s.refused(schemas.CodeValidation, "grants.revoke", nil)
+}
+
+func TestAnAnswerMayChangeTheInput(t *testing.T) {
+	r := start(t)
+	s := r.opens("ann")
+	s.gets("inbox.subscribe", nil)
+	asked := r.submits(shell("S", "one", "rm -rf build"))
+	s.until("session.permission.requested", "one")
+	edit := fields{"session_id": "S", "pending_id": "one", "option_id": "reject_once", "updated_input": fields{"command": "make clean", "cwd": "/app"}}
+	s.refused(schemas.CodeValidation, "permission.respond", edit)
+	edit["option_id"], edit["scope"] = "allow_once", "session"
+	s.refused(schemas.CodeValidation, "permission.respond", edit) // an edit is allowed once
+	edit["scope"] = ""
+	answer, _ := s.gets("permission.respond", edit)
+	r.True(answer.Payload.Success, answer.Payload.Message)
+	d, err := asked.Await(r.ctx)
+	r.NoError(err)
+	r.JSONEq(`{"command":"make clean","cwd":"/app"}`, string(d.UpdatedInput))
+}
+
+func TestWhatItTakesToAllowIsSaidAndHeldTo(t *testing.T) {
+	r := start(t)
+	t.Setenv("NOD_TEST_WORD", "open sesame")
+	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
+	_, err := owner.ApplySettings(r.ctx, []byte(`{"permissions": {"confirm": [{"risk": "low", "code_word_env": "NOD_TEST_WORD"}]}, `+everybody[1:]))
+	r.NoError(err)
+	s := r.opens("ann")
+	s.gets("inbox.subscribe", nil)
+	r.asks("S", "one", `{}`)
+	shown := s.until("session.permission.requested", "one")
+	r.Equal([]string{"the code word"}, shown.Payload.Takes)
+	allow := fields{"session_id": "S", "pending_id": "one", "option_id": "allow_once"}
+	without := s.refused(schemas.CodeForbidden, "permission.respond", allow)
+	r.Contains(without.Payload.Text, "Nothing changed: a request of risk medium takes the code word")
+	allow["code_word"] = "open sesame"
+	answer, _ := s.gets("permission.respond", allow)
+	r.True(answer.Payload.Success, answer.Payload.Message)
+}
+
+// What reads the same is known as the same, whatever its id and session; what
+// differs in anything else is not.
+func TestWhatReadsTheSameIsTheSame(t *testing.T) {
+	r := start(t)
+	s := r.opens("ann")
+	s.gets("inbox.subscribe", nil)
+	one := r.submitted(s, shell("S", "one", "npm test"))
+	r.Equal(one, r.submitted(s, shell("S", "two", "npm test")))
+	r.Equal(one, r.submitted(s, shell("T", "three", "npm test")))
+	elsewhere := shell("S", "four", "npm test")
+	elsewhere.Project = "/other"
+	reasoned := shell("S", "five", "npm test")
+	reasoned.Reason = "it is Friday"
+	for _, other := range []schemas.Request{shell("S", "six", "npm test "), elsewhere, reasoned, deploy("S", "seven", `{"command":"npm test","cwd":"/app"}`)} {
+		r.NotEqual(one, r.submitted(s, other), other.PendingID)
+	}
+}
+
+func (r *rig) submitted(s *socket, request schemas.Request) (same string) {
+	r.t.Helper()
+	r.submits(request)
+	return s.until("session.permission.requested", request.PendingID).Payload.Same
+}

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// logins remembers which links were opened.
+type logins struct {
+	since time.Time // older links may have been opened before
+	rate  *rate.Limiter
+
+	mu   sync.Mutex
+	used map[string]time.Time // until when the link would be good
+}
+
+func newLogins() *logins {
+	return &logins{since: time.Now(), rate: rate.NewLimiter(loginsPerSecond, loginsAtOnce), used: map[string]time.Time{}}
+}
+
+// spend reports whether this is the first time that a link is opened.
+func (l *logins) spend(p pass, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, ends := range l.used {
+		if now.After(ends) {
+			delete(l.used, id)
+		}
+	}
+	if _, used := l.used[p.ID]; used || p.Made.Before(l.since) {
+		return false
+	}
+	l.used[p.ID] = p.Ends
+	return true
+}
+
+// cookieName tells apart the inboxes of one machine, whose ports share cookies.
+func (s *Server) cookieName() string { return fmt.Sprintf("nod_session_%d", s.addr.port) }
+
+func (s *Server) cookie(value string, age time.Duration) *http.Cookie {
+	return &http.Cookie{
+		Name: s.cookieName(), Value: value, Path: "/", MaxAge: int(age / time.Second),
+		HttpOnly: true, Secure: s.addr.secure, SameSite: http.SameSiteStrictMode,
+	}
+}
+
+// login exchanges a link's pass for a session. Nothing that only reads does:
+// links are looked at by more than their readers.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Token string `json:"token"`
+	}
+	if !s.logins.rate.Allow() {
+		refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many logins: try again in a minute"))
+		return
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		refuse(w, http.StatusBadRequest, schemas.Errorf(schemas.CodeBadRequest, "the login is not JSON"))
+		return
+	}
+	now := time.Now()
+	p, ok := s.seals.open(forLogin, body.Token, now)
+	if ok {
+		if _, err := s.opts.Registry.Approver(r.Context(), p.User); err != nil {
+			refuseErr(w, err)
+			return
+		}
+	}
+	if !ok || !s.logins.spend(p, now) {
+		refuse(w, http.StatusUnauthorized, schemas.Errorf(schemas.CodeUnauthorized, "this login link was used, or is too old: make another with nod login"))
+		return
+	}
+	http.SetCookie(w, s.cookie(s.seals.sign(forSession, p.User, now, sessionLasts), sessionLasts))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *Server) logout(w http.ResponseWriter, _ *http.Request) {
+	http.SetCookie(w, s.cookie("", -time.Second))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// who is the approver whose session a request has; otherwise it was refused.
+func (s *Server) who(w http.ResponseWriter, r *http.Request) (p pass, name string, ok bool) {
+	c, err := r.Cookie(s.cookieName())
+	if err == nil {
+		p, ok = s.seals.open(forSession, c.Value, time.Now())
+	}
+	if !ok {
+		refuse(w, http.StatusUnauthorized, schemas.Errorf(schemas.CodeUnauthorized, "you are not logged in: open the link that nod login prints"))
+		return pass{}, "", false
+	}
+	a, err := s.opts.Registry.Approver(r.Context(), p.User)
+	if err != nil {
+		refuseErr(w, err)
+		return pass{}, "", false
+	}
+	return p, a.Name, true
+}
+
+func (s *Server) whoami(w http.ResponseWriter, r *http.Request) {
+	p, name, ok := s.who(w, r)
+	if !ok {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]string{"user_id": p.User, "name": name}) // a reader that is gone needs none
+}
+
+// refuse answers with nod's one form of error.
+func refuse(w http.ResponseWriter, status int, e *schemas.Error) {
+	data, _ := schemas.Encode(e) // always encodes
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // a reader that is gone needs none
+}
+
+func refuseErr(w http.ResponseWriter, err error) {
+	var e *schemas.Error
+	switch {
+	case !errors.As(err, &e):
+		refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "nod could not be asked who you are; try again"))
+	case e.Code == schemas.CodeForbidden:
+		refuse(w, http.StatusForbidden, e)
+	default:
+		refuse(w, http.StatusServiceUnavailable, e)
+	}
+}

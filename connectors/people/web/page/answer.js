@@ -1,0 +1,196 @@
+// The answer to one request: the buttons, and what may go with them.
+
+import { el } from "./parts.js";
+import { Wish } from "./wish.js";
+
+const settle = 400; // ms in which a click or a key was meant for what stood there before
+
+/** <nod-answer> takes the answer to one request. It fires "answer" with
+ * {request, option, message, extra, others}. Its buttons do nothing while what
+ * stands there is new, while no answer would arrive and, where they allow,
+ * until the request was in view from its beginning to its end. */
+export class Answer extends HTMLElement {
+  #request = null;
+  #unseen = new Set(); // ends of the request that have not been in view
+  #settled = false; // it has stood still for long enough
+  #online = true;
+  #busy = false;
+  #over = false; // how it ended stands where the buttons were
+  #timer = 0;
+  #observer = null;
+  #buttons = [];
+  #wish = null;
+
+  #message = el("textarea");
+  #hint = el("p", "hint");
+  #actions = el("div", "actions");
+  #status = el("p", "status");
+
+  /** open offers the answers to a request. ends are elements at its beginning
+   * and its end, root is what scrolls them, others are requests that ask the
+   * same. */
+  open({ request, ends, root = null, others = [] }) {
+    this.#request = request;
+    this.#busy = this.#over = false;
+    this.#message.rows = 2;
+    this.#message.maxLength = 4000;
+    this.#message.value = "";
+    this.#message.disabled = false;
+    this.#status.setAttribute("role", "status");
+    this.#status.textContent = "";
+    this.#wish = new Wish(request, others, () => this.arm());
+    this.replaceChildren(
+      el("label", "message", "Tell the agent (optional)", this.#message),
+      this.#wish.element, this.#hint, this.#actions, this.#status);
+    this.#offer(request);
+    this.#watch(ends, root);
+    this.arm();
+  }
+
+  disconnectedCallback() {
+    this.close();
+  }
+
+  /** close forgets the request, and decides nothing. */
+  close() {
+    this.#request = null;
+    this.#buttons = [];
+    this.#observer?.disconnect();
+    clearTimeout(this.#timer);
+  }
+
+  /** start puts the focus where nothing is allowed. */
+  start() {
+    (this.#buttons.find((b) => !b.allows) ?? this.#buttons[0])?.button.focus();
+  }
+
+  // The buttons, Deny first. They stay focusable while they do nothing.
+  #offer(request) {
+    this.#buttons = request.options.filter((o) => o.label).map((option) => {
+      const allows = option.kind.startsWith("allow_");
+      const button = el("button", allows ? "allow" : "deny");
+      button.type = "button";
+      const offered = { option, allows, button, sure: option.kind !== "allow_always" };
+      button.addEventListener("click", () => this.#click(offered));
+      return offered;
+    });
+    this.#buttons.sort((a, b) => a.allows - b.allows);
+    this.#actions.replaceChildren(...this.#buttons.map((b) => b.button));
+  }
+
+  // Allow waits until all that is allowed has been in view.
+  #watch(ends, root) {
+    this.#unseen = new Set(ends);
+    this.#observer?.disconnect();
+    this.#observer = new IntersectionObserver((entries) => {
+      for (const e of entries) if (e.isIntersecting) this.#unseen.delete(e.target);
+      if (this.#unseen.size) return;
+      this.#observer.disconnect();
+      this.#show();
+    }, { root });
+    for (const end of ends) this.#observer.observe(end);
+  }
+
+  /** arm makes the buttons do nothing for a moment: what stands there is new. */
+  arm() {
+    if (!this.#request) return;
+    this.#settled = false;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#settled = true;
+      this.#show();
+    }, settle);
+    this.#show();
+  }
+
+  /** online says whether an answer would arrive. */
+  set online(yes) {
+    if (this.#online === yes) return;
+    this.#online = yes;
+    this.arm();
+  }
+
+  #ready({ allows, option }) {
+    if (!this.#request || !this.#settled || !this.#online || this.#busy) return false;
+    return !allows || this.#unseen.size === 0 && !this.#wish.fault && (this.#wish.plain || option.kind === "allow_once");
+  }
+
+  #show() {
+    for (const b of this.#buttons) {
+      b.button.textContent = this.#label(b);
+      b.button.setAttribute("aria-disabled", String(!this.#ready(b)));
+    }
+    if (!this.#buttons.length) this.#hint.textContent = "";
+    else if (!this.#online) this.#hint.textContent = "Disconnected: no answer would arrive.";
+    else if (this.#unseen.size) this.#hint.textContent = "Read to the end to allow.";
+    else this.#hint.textContent = this.#wish.fault;
+  }
+
+  #label({ option, allows, sure }) {
+    const once = option.kind === "allow_once";
+    const words = once && this.#wish.label || option.label;
+    if (option.kind === "allow_always" && sure) return `Sure? ${words}`;
+    return this.#wish.count(words[0].toUpperCase() + words.slice(1), allows);
+  }
+
+  #click(offered) {
+    if (!this.#ready(offered)) return;
+    if (!offered.sure) { // what lasts takes a second step
+      offered.sure = true;
+      this.arm();
+      return;
+    }
+    this.#busy = true;
+    this.#status.textContent = "Your answer is being recorded.";
+    this.#show();
+    this.dispatchEvent(new CustomEvent("answer", {
+      bubbles: true,
+      detail: {
+        request: this.#request, option: offered.option, message: this.#message.value.trim(),
+        extra: offered.allows ? this.#wish.extra : {}, others: this.#wish.others,
+      },
+    }));
+  }
+
+  /** failed says that an answer did not count, and lets another be given. */
+  failed(text) {
+    if (this.#over) return;
+    this.#busy = false;
+    this.#status.textContent = text;
+    this.arm();
+  }
+
+  /** forget takes a request out of those that are answered alike. */
+  forget(key) {
+    if (this.#wish?.forget(key)) this.arm();
+  }
+
+  /** ended puts how it ended in the place of the buttons. It returns whether
+   * the focus was here. */
+  ended(text) {
+    if (!this.#request) return false;
+    const focused = this.contains(document.activeElement);
+    this.#over = true;
+    this.#buttons = [];
+    this.#observer?.disconnect();
+    this.#actions.replaceChildren(el("p", "outcome", text));
+    this.#message.disabled = true;
+    this.#wish.element.remove();
+    this.#status.textContent = "";
+    this.#show();
+    return focused;
+  }
+
+  /** late says what happened to somebody whose answer came second. */
+  late(text) {
+    if (this.#over) this.#status.textContent = text;
+    else this.ended(text);
+  }
+
+  /** gone is ended for what ended unseen. */
+  gone(text) {
+    return this.#over ? false : this.ended(text);
+  }
+}
+
+customElements.define("nod-answer", Answer);

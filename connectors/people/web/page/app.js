@@ -1,0 +1,207 @@
+// The page: who is logged in, whether nod is there, what waits, what is open.
+
+import { sync } from "./clock.js";
+import "./dialog.js";
+import "./grants.js";
+import "./history.js";
+import "./inbox.js";
+import { Link, login, whoami } from "./link.js";
+import { el, keyOf } from "./parts.js";
+import { Presence } from "./presence.js";
+import "./session.js";
+
+const lost = "Not confirmed: nod could not be reached. Look at the request again before you answer anew.";
+
+/** <nod-app> is the whole page. */
+class App extends HTMLElement {
+  #link = new Link();
+  #views = {};
+  #view = null;
+  #nav = el("nav");
+  #main = el("main");
+  #dialog = document.createElement("nod-dialog");
+  #state = el("p", "state");
+  #who = el("span", "who");
+  #missing = 0; // how much of what is pending has not arrived yet
+  #pending = new Map(); // requests by key
+  #presence = null;
+  #icon = document.querySelector("link[rel=icon]");
+
+  async connectedCallback() {
+    this.#state.setAttribute("role", "status");
+    this.#nav.setAttribute("aria-label", "Pages");
+    const ask = (action, payload) => this.#link.ask(action, payload);
+    for (const name of ["inbox", "session", "history", "grants"]) {
+      this.#views[name] = document.createElement(`nod-${name}`);
+      this.#views[name].ask = ask;
+    }
+    for (const [hash, words] of [["#/", "Inbox"], ["#/history", "History"], ["#/grants", "Allowed"]]) {
+      const a = el("a", "", words);
+      a.href = hash;
+      this.#nav.append(a);
+    }
+    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who), this.#state, this.#main, this.#dialog);
+    this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));
+    this.addEventListener("answer", (e) => this.#answer(e.target, e.detail));
+    this.#dialog.addEventListener("shut", (e) => this.#views.inbox.focusOn(e.detail));
+    this.#presence = new Presence(ask, (lock) => { this.#views.session.lock = lock; });
+    this.#link.addEventListener("up", () => this.#up());
+    this.#link.addEventListener("down", (e) => this.#down(e.detail));
+    this.#link.addEventListener("out", (e) => this.#out(e.detail));
+    this.#link.addEventListener("note", (e) => this.#note(e.detail));
+    addEventListener("hashchange", () => {
+      this.#route();
+      const title = this.#view.querySelector("h2");
+      title.tabIndex = -1;
+      title.focus();
+    });
+    this.#say("Connecting…");
+    const why = await login();
+    this.#route();
+    const who = await whoami();
+    if (who.status === 200) {
+      this.#who.textContent = who.name;
+      this.#link.open();
+    } else this.#out(why || who.message);
+  }
+
+  // The address says what is looked at.
+  #route() {
+    const [, name, id] = location.hash.split("/");
+    const view = this.#views[name] && (id || name !== "session") ? name : "inbox";
+    if (this.#view !== this.#views[view]) {
+      this.#view = this.#views[view];
+      this.#main.replaceChildren(this.#view);
+    }
+    for (const a of this.#nav.children) {
+      if (a.hash === `#/${view}` || a.hash === "#/" && view === "inbox") a.setAttribute("aria-current", "page");
+      else a.removeAttribute("aria-current");
+    }
+    this.#presence.at(view === "session" ? id : "");
+    this.#load();
+  }
+
+  #load() {
+    if (!this.#link.up) return;
+    const id = location.hash.split("/")[2];
+    if (this.#view === this.#views.session) {
+      this.#view.load(id, () => [...this.#pending.values()].filter((r) => r.session_id === id));
+    } else this.#view.load?.();
+  }
+
+  #say(text) {
+    this.#state.textContent = text;
+    this.#state.hidden = !text;
+  }
+
+  // What is pending comes anew: nothing that was there before stands.
+  async #up() {
+    this.#missing = 0;
+    this.#views.inbox.clear();
+    this.#views.session.clear();
+    this.#pending.clear();
+    try {
+      const reply = await this.#link.ask("inbox.subscribe");
+      this.#missing = reply.pending;
+      this.#online(true);
+      this.#load();
+      this.#whole();
+    } catch (failure) {
+      if (failure) this.#say(failure.message);
+    }
+  }
+
+  #down(reason) {
+    this.#presence.lost();
+    this.#online(false, `Disconnected${reason ? ` (${reason})` : ""}: what you see may be out of date. Trying again…`);
+  }
+
+  #out(message) {
+    this.#online(false, message);
+    this.#pending.clear();
+    this.#views.inbox.clear();
+    this.#count();
+  }
+
+  #online(yes, text = "") {
+    this.#say(text);
+    this.#main.classList.toggle("stale", !yes);
+    this.#main.inert = !yes;
+    this.#dialog.panel.online = yes;
+    this.#views.session.online = yes;
+    this.#count();
+  }
+
+  #note({ action, payload }) {
+    sync(payload.server_time);
+    const key = keyOf(payload);
+    switch (action) {
+      case "session.permission.requested":
+        this.#pending.set(key, payload);
+        this.#views.inbox.add(payload);
+        if (this.#view === this.#views.session) this.#view.add(payload);
+        this.#missing--;
+        break;
+      case "session.permission.resolved":
+        this.#resolved(key, payload);
+        break;
+      case "server.time":
+        this.#online(payload.reachable, payload.reachable ? "" : "The inbox cannot reach nod: no answer would arrive.");
+        break;
+    }
+    this.#count();
+    this.#whole();
+  }
+
+  #resolved(key, { decision, text }) {
+    const request = this.#pending.get(key);
+    this.#pending.delete(key);
+    this.#views.inbox.drop(key);
+    if (this.#dialog.shows === key) this.#dialog.ended(text);
+    else this.#dialog.panel.forget(key);
+    if (request) this.#view.decided?.({ ...request, decision, text });
+  }
+
+  // Once all that is pending is here, what is not among it has ended.
+  #whole() {
+    const open = this.#dialog.shows;
+    if (this.#missing <= 0 && open && !this.#pending.has(open)) {
+      this.#dialog.gone("This has ended while the page was disconnected. The history tells how.");
+    }
+  }
+
+  #review(request) {
+    const same = [...this.#pending.values()].filter((r) => r !== request && r.same === request.same);
+    this.#dialog.open(request, same);
+  }
+
+  async #answer(panel, { request, option, message, extra, others }) {
+    const say = (r, extra) => this.#link.ask("permission.respond", {
+      session_id: r.session_id, pending_id: r.pending_id, digest: r.digest,
+      option_id: option.option_id, cancelled: false, ...message && { message }, ...extra,
+    });
+    const { code_word } = extra;
+    const alike = others.map((r) => say(r, { code_word }));
+    const key = keyOf(request);
+    const mine = () => panel === this.#dialog.panel ? this.#dialog.shows === key : panel.isConnected;
+    try {
+      const reply = await say(request, extra);
+      const failed = (await Promise.allSettled(alike)).filter((r) => r.status === "rejected").length;
+      const left = failed ? ` ${failed} of the others were not answered: look at them again.` : "";
+      if (mine()) panel.ended(reply.text + left);
+    } catch (failure) {
+      if (!mine()) return;
+      if (failure?.details?.decision) panel.late(failure.text);
+      else panel.failed(failure?.text ?? lost);
+    }
+  }
+
+  #count() {
+    const n = this.#pending.size;
+    document.title = n ? `(${n}) nod` : "nod";
+    const icon = n ? `icon/${Math.min(n, 100)}` : "icon.svg";
+    if (this.#icon.getAttribute("href") !== icon) this.#icon.setAttribute("href", icon);
+  }
+}
+
+customElements.define("nod-app", App);

@@ -1,0 +1,53 @@
+// Time as nod has it: a countdown goes by the clock that ends the request.
+
+let ahead = 0; // ms that nod's clock is ahead of this browser's
+
+/** sync takes a reading of nod's clock. */
+export function sync(serverTime) {
+  if (serverTime) ahead = Date.parse(serverTime) - Date.now();
+}
+
+/** now is the time on nod's clock, in ms. */
+export const now = () => Date.now() + ahead;
+
+const units = [["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1000]];
+
+/** roughly is a span in its largest unit, rounded down: "6 d", "90 s". */
+export function roughly(ms) {
+  for (const [name, size] of units) {
+    if (ms >= 2 * size || name === "s") return `${Math.max(0, Math.floor(ms / size))} ${name}`;
+  }
+}
+
+/** <nod-clock> counts down to its attribute until, or up from since. */
+export class Clock extends HTMLElement {
+  static observedAttributes = ["until", "since"];
+  #timer = 0;
+
+  connectedCallback() {
+    this.#timer = setInterval(() => this.#show(), 1000);
+    this.#show();
+  }
+
+  disconnectedCallback() {
+    clearInterval(this.#timer);
+  }
+
+  attributeChangedCallback() {
+    this.#show();
+  }
+
+  #show() {
+    const until = this.getAttribute("until"), since = this.getAttribute("since");
+    let text = "";
+    if (since) text = `${roughly(now() - Date.parse(since))} ago`;
+    else if (until) {
+      const left = Date.parse(until) - now();
+      text = left > 0 ? `${roughly(left)} left` : "expired";
+      this.classList.toggle("soon", left < 30_000);
+    }
+    if (this.textContent !== text) this.textContent = text;
+  }
+}
+
+customElements.define("nod-clock", Clock);

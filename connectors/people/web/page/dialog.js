@@ -1,0 +1,72 @@
+// One request, whole, in front of everything, and its answer.
+
+import "./answer.js";
+import { el, keyOf, parts, risk } from "./parts.js";
+
+/** <nod-dialog> shows one request and takes its answer (see <nod-answer>).
+ * Closing it decides nothing. It fires "shut" with the request's key. */
+export class Dialog extends HTMLElement {
+  #request = null;
+  #title = el("h2");
+  #risk = el("span");
+  #text = el("div", "text");
+  #answer = document.createElement("nod-answer");
+  #dialog = el("dialog");
+
+  connectedCallback() {
+    this.#title.id = "request";
+    this.#dialog.setAttribute("aria-labelledby", "request");
+    this.#text.tabIndex = 0; // so that the keyboard can scroll it
+    this.#text.setAttribute("role", "region");
+    this.#text.setAttribute("aria-label", "The request, whole");
+    const close = el("button", "close", "Close");
+    close.type = "button";
+    close.addEventListener("click", () => this.#dialog.close());
+    this.#dialog.append(el("header", "", this.#title, this.#risk, close), this.#text, el("footer", "", this.#answer));
+    this.#dialog.addEventListener("close", () => this.#closed());
+    this.replaceChildren(this.#dialog);
+  }
+
+  /** shows is the key of what is shown, or "". */
+  get shows() {
+    return this.#request ? keyOf(this.#request) : "";
+  }
+
+  /** panel takes the answer. */
+  get panel() {
+    return this.#answer;
+  }
+
+  /** open shows a request to be answered; others ask the same. */
+  open(request, others) {
+    const start = el("div", "end"), end = el("div", "end");
+    this.#request = request;
+    this.#title.textContent = request.summary;
+    this.#risk.replaceChildren(risk(request));
+    this.#text.replaceChildren(start, parts(request), end);
+    if (!this.#dialog.open) this.#dialog.showModal();
+    this.#text.scrollTop = 0;
+    this.#answer.open({ request, ends: [start, end], root: this.#text, others });
+    this.#answer.start();
+  }
+
+  /** ended puts how it ended in the place of the buttons; the request stays. */
+  ended(text) {
+    if (this.#answer.ended(text)) this.#dialog.querySelector(".close").focus();
+  }
+
+  /** gone is ended for what ended unseen. */
+  gone(text) {
+    if (this.#answer.gone(text)) this.#dialog.querySelector(".close").focus();
+  }
+
+  #closed() {
+    if (this.#dialog.open) return; // another was opened before this was said
+    const key = this.shows;
+    this.#request = null;
+    this.#answer.close();
+    this.dispatchEvent(new CustomEvent("shut", { detail: key }));
+  }
+}
+
+customElements.define("nod-dialog", Dialog);

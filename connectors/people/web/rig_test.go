@@ -1,0 +1,224 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/web"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Ann and Bob may answer on the web and at the terminal; Eve may not.
+const everybody = `{"approvers": {"people": [
+	{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}, {"connector": "terminal", "user_id": "ann"}]},
+	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}
+]}}`
+
+// rig is a whole nod with its web inbox, in this process.
+type rig struct {
+	*require.Assertions
+	t     *testing.T
+	ctx   context.Context
+	dir   string
+	nod   *embed.Nod
+	web   *embed.Web // the inbox that people use
+	asker *bus.Asker
+	conns []*bus.Conn
+}
+
+func start(t *testing.T) *rig {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	r := &rig{Assertions: require.New(t), t: t, ctx: ctx, dir: t.TempDir()}
+	t.Cleanup(func() { r.down(); cancel() })
+	r.up("127.0.0.1:0")
+	return r
+}
+
+// up starts nod, with an inbox where an address is named.
+func (r *rig) up(addr string) {
+	r.t.Helper()
+	var listen *web.Listen
+	if addr != "" {
+		listen = &web.Listen{Addr: addr}
+	}
+	var err error
+	r.nod, err = embed.Start(r.ctx, embed.Options{
+		DataDir: r.dir, SyncInterval: time.Second, Settings: []byte(everybody), Web: listen, Log: quiet(),
+	})
+	r.NoError(err)
+	r.web = r.nod.Web()
+	r.asker = bus.NewAsker(r.connect(roles.AgentID("local")), "local")
+}
+
+func (r *rig) connect(id roles.ID) *bus.Conn {
+	r.t.Helper()
+	conn, err := r.nod.Connect(r.ctx, id)
+	r.NoError(err)
+	r.conns = append(r.conns, conn)
+	return conn
+}
+
+// down ends everything; what is stored stays.
+func (r *rig) down() {
+	if r.nod == nil {
+		return
+	}
+	r.asker.Close()
+	for _, c := range r.conns {
+		c.Close()
+	}
+	r.NoError(r.nod.Stop(context.Background()))
+	r.nod, r.conns = nil, nil
+}
+
+// quiet hides what the tests provoke. NOD_TEST_LOG=1 shows it.
+func quiet() *slog.Logger {
+	if os.Getenv("NOD_TEST_LOG") != "" {
+		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// asks has an agent ask for what no rule settles.
+func (r *rig) asks(session, id, input string) *bus.Asked {
+	r.t.Helper()
+	return r.submits(deploy(session, id, input))
+}
+
+func (r *rig) submits(request schemas.Request) *bus.Asked {
+	r.t.Helper()
+	asked, err := r.asker.Submit(r.ctx, request)
+	r.NoError(err)
+	r.NotZero(asked.Receipt.Revision, "%s was decided at once", asked.Key)
+	return asked
+}
+
+// shell is a command that a person can be asked to remember.
+func shell(session, id, command string) schemas.Request {
+	r := deploy(session, id, fmt.Sprintf(`{"command":%q,"cwd":"/app"}`, command))
+	r.Title, r.ToolName, r.ActionType, r.Project = "Use Bash", "Bash", schemas.ActionCommand, "/app"
+	return r
+}
+
+func deploy(session, id, input string) schemas.Request {
+	return schemas.Request{
+		SessionID: session, PendingID: id, Kind: schemas.KindToolCall, Title: "Use Deploy", ToolName: "Deploy",
+		ActionType: schemas.ActionOther, ActionDetails: []byte(input), Options: schemas.DefaultOptions(),
+	}
+}
+
+// pours has an agent ask for much at once, in five sessions; wait returns when
+// all is asked.
+func (r *rig) pours(n int, input string) (wait func()) {
+	const askers = 8
+	errs := make(chan error, n)
+	var all sync.WaitGroup
+	for first := range askers {
+		all.Go(func() {
+			for i := first; i < n; i += askers {
+				_, err := r.asker.Submit(r.ctx, deploy(fmt.Sprint("S", i%5), fmt.Sprint("r", i), input))
+				errs <- err
+			}
+		})
+	}
+	return func() {
+		r.t.Helper()
+		all.Wait()
+		close(errs)
+		for err := range errs {
+			r.NoError(err)
+		}
+	}
+}
+
+// another is the same nod, seen through an inbox of its own.
+func (r *rig) another() *rig {
+	r.t.Helper()
+	system := actors.NewSystem(quiet())
+	w, err := embed.OpenWeb(r.ctx, system, r.connect(roles.ConnectorID(web.Name)), r.t.TempDir(), web.Listen{Addr: "127.0.0.1:0"}, quiet())
+	r.NoError(err)
+	r.t.Cleanup(func() {
+		r.NoError(w.Stop(context.Background()))
+		system.Stop()
+	})
+	other := *r
+	other.web = w
+	return &other
+}
+
+// terminal has somebody answer at the terminal.
+func (r *rig) terminal(user, session, id, option string) {
+	r.t.Helper()
+	desk := connector.NewDesk(r.connect(roles.ConnectorID("terminal")), "terminal")
+	p, _, err := desk.Show(r.ctx, session, id)
+	r.NoError(err)
+	_, err = desk.Answer(r.ctx, schemas.Answer{
+		SessionID: session, PendingID: id, Digest: p.Digest, OptionID: option, From: schemas.From{UserID: user},
+	})
+	r.NoError(err)
+}
+
+// token is a fresh login link's pass.
+func (r *rig) token(user string) string {
+	r.t.Helper()
+	_, token, ok := strings.Cut(r.web.Link(user), "/#login=")
+	r.True(ok)
+	return token
+}
+
+// answer is what the inbox said to a plain request.
+type answer struct {
+	status  int
+	body    string
+	header  http.Header
+	cookies []*http.Cookie
+}
+
+// does sends a plain request; change may spoil it.
+func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.ctx, method, r.web.URL()+path, strings.NewReader(body))
+	r.NoError(err)
+	for _, c := range change {
+		c(req)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	r.NoError(err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	r.NoError(err)
+	return answer{resp.StatusCode, string(data), resp.Header, resp.Cookies()}
+}
+
+// login opens a link and returns the session's cookie.
+func (r *rig) login(user string) *http.Cookie {
+	r.t.Helper()
+	got := r.does("POST", "/login", `{"token":"`+r.token(user)+`"}`)
+	r.Equal(http.StatusNoContent, got.status, got.body)
+	r.Len(got.cookies, 1)
+	return got.cookies[0]
+}
+
+func with(c *http.Cookie) func(*http.Request) {
+	return func(r *http.Request) { r.AddCookie(c) }
+}
+
+func header(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}

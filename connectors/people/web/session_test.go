@@ -1,0 +1,120 @@
+package web_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// card is a request on its session's page.
+func card(id string) string { return "document.querySelector('nod-session li[data-id=" + id + "]')" }
+
+// goes opens one of the inbox's pages.
+func (p *page) goes(hash string) {
+	p.t.Helper()
+	p.does(script("location.hash = '" + hash + "'"))
+}
+
+// inline waits until a button in a card would do something, and presses it.
+func (p *page) inline(id, class string) {
+	p.t.Helper()
+	b := card(id) + "?.querySelector('.actions ." + class + "')"
+	p.sees(b + "?.getAttribute('aria-disabled') === 'false'")
+	p.does(chromedp.Click("li[data-id=" + id + "] .actions ." + class))
+}
+
+func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
+	r := start(t)
+	r.asks("S", "one", `{"to":"staging"}`)
+	r.asks("T", "other", `{}`)
+	r.terminal("bob", "S", "one", "allow_once")
+	two := r.asks("S", "two", `{"to":"production"}`)
+	three := r.asks("S", "three", `{"to":"the moon"}`)
+	p := r.visits("ann", 1024, 900)
+	p.sees(row("two"))
+	p.does(chromedp.Click("li[data-id=two] a"))
+	p.sees(card("three"))
+	p.Equal("one,two,three", value[string](p, "[...document.querySelectorAll('nod-session li[data-id]')].map((e) => e.dataset.id).join()"), "in the order of asking, of this session alone")
+	p.Contains(p.text("nod-session li[data-id=one]"), "Allowed once · Bob")
+	p.Contains(p.text("nod-session li[data-id=two]"), "production")
+	p.Equal("H2", value[string](p, "document.activeElement.tagName"), "no button has the focus")
+
+	p.inline("two", "allow")
+	p.sees(card("two") + ".querySelector('.outcome')?.innerText.includes('Allowed once · Ann')")
+	p.sees("!" + card("two") + ".querySelector('.actions button')")
+	d, err := two.Await(r.ctx)
+	r.NoError(err)
+	r.Equal(schemas.Allowed, d.Outcome)
+
+	p.does(chromedp.SendKeys("li[data-id=three] .message textarea", "not on Fridays"))
+	p.inline("three", "deny")
+	p.sees(card("three") + ".querySelector('.outcome')?.innerText.includes('Denied · Ann')")
+	d, err = three.Await(r.ctx)
+	r.NoError(err)
+	r.Equal("not on Fridays", d.Message)
+
+	r.asks("S", "four", `{}`) // live, and decided elsewhere
+	p.sees(card("four") + "?.querySelector('.actions button')")
+	r.terminal("bob", "S", "four", "reject_once")
+	p.sees(card("four") + ".querySelector('.outcome')?.innerText.includes('Denied · Bob · terminal')")
+	p.sees("!" + card("four") + ".querySelector('.actions button')")
+	p.True(value[bool](p, "!"+card("other")))
+}
+
+// Whatever comes or goes moves what stands below: for a moment no button there
+// does anything.
+func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
+	r := start(t)
+	r.asks("S", "one", `{}`)
+	r.asks("S", "two", `{"to":"production"}`)
+	p := r.visits("ann", 1024, 2000)
+	p.goes("#/session/S")
+	b := card("two") + "?.querySelector('.actions .allow')"
+	p.sees(b + "?.getAttribute('aria-disabled') === 'false'")
+	// In the very turn in which the card above changes, a click is for what was there.
+	p.does(script(`new MutationObserver((_, o) => {
+		if (!` + card("one") + `.querySelector('.outcome')) return;
+		o.disconnect(); ` + b + `.click(); globalThis.clicked = true;
+	}).observe(` + card("one") + `, {childList: true, subtree: true})`))
+	r.terminal("bob", "S", "one", "reject_once")
+	p.sees("globalThis.clicked")
+	p.sees(b + "?.getAttribute('aria-disabled') === 'false'")
+	r.listed(r.opens("bob"), "two")
+}
+
+// The lock is held by who acts on a session's page, and by nothing else.
+func TestWhoActsOnASessionsPageHoldsItsLock(t *testing.T) {
+	r := start(t)
+	r.asks("S", "one", `{}`)
+	bob := r.opens("bob")
+	r.listed(bob, "one")
+	holder := func() string {
+		lock, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
+		if lock.Payload.Granted {
+			bob.gets("session.lock.release", fields{"session_id": "S"})
+		}
+		return lock.Payload.Holder
+	}
+	p := r.visits("ann", 1024, 768)
+	p.does(chromedp.Click("h1")) // acting in the inbox holds nothing
+	p.goes("#/session/S")
+	p.sees(card("one"))
+	p.Equal("Bob", holder(), "looking alone holds nothing")
+
+	p.does(chromedp.Click("nod-session h2"))
+	p.sees("document.querySelector('nod-session').innerText.includes('You have the input lock')")
+	p.Equal("Ann", holder())
+	// A minute without a touch, on this page's clock.
+	p.does(script("const real = Date.now; Date.now = () => real() + 61_000; dispatchEvent(new Event('blur'))"))
+	p.sees("document.querySelector('nod-session').innerText.includes('let go of the input lock')")
+	p.Equal("Bob", holder())
+
+	p.does(chromedp.Click("nod-session h2"))
+	p.sees("document.querySelector('nod-session').innerText.includes('You have the input lock')")
+	p.Equal("Ann", holder())
+	p.goes("#/") // leaving lets go
+	r.Eventually(func() bool { return holder() == "Bob" }, 20*time.Second, 20*time.Millisecond)
+}

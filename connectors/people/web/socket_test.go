@@ -1,0 +1,188 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// said is an envelope as the gateway sends it.
+type said struct {
+	ID        string    `json:"id"`
+	Type      string    `json:"type"`
+	Action    string    `json:"action"`
+	Timestamp time.Time `json:"timestamp"`
+	Payload   struct {
+		// A notification's.
+		SessionID  string            `json:"session_id"`
+		PendingID  string            `json:"pending_id"`
+		Title      string            `json:"title"`
+		Digest     string            `json:"digest"`
+		Deadline   time.Time         `json:"deadline"`
+		ServerTime time.Time         `json:"server_time"`
+		Options    []schemas.Option  `json:"options"`
+		Details    json.RawMessage   `json:"action_details"`
+		Remember   []string          `json:"remember"`
+		Takes      []string          `json:"takes"`
+		Same       string            `json:"same"`
+		Created    time.Time         `json:"created_at"`
+		Decision   *schemas.Decision `json:"decision"`
+		// An answer's.
+		Success     bool   `json:"success"`
+		Pending     int    `json:"pending"`
+		Granted     bool   `json:"granted"`
+		Holder      string `json:"holder"`
+		Next        string `json:"next"`
+		Permissions []struct {
+			PendingID string            `json:"pending_id"`
+			Decision  *schemas.Decision `json:"decision"`
+			Text      string            `json:"text"`
+		} `json:"permissions"`
+		More   bool `json:"more"`
+		Grants []struct {
+			GrantID   string `json:"grant_id"`
+			Text      string `json:"text"`
+			Lasts     string `json:"lasts"`
+			By        string `json:"by"`
+			RevokedBy string `json:"revoked_by"`
+			Live      bool   `json:"live"`
+		} `json:"grants"`
+		// An error's.
+		Code    schemas.Code `json:"code"`
+		Message string       `json:"message"`
+		Text    string       `json:"text"`
+	} `json:"payload"`
+}
+
+// socket is a plain WebSocket client of one person.
+type socket struct {
+	*rig
+	conn *websocket.Conn
+}
+
+// dials opens a socket, or returns why not.
+func (r *rig) dials(change ...func(*http.Request)) (*socket, *http.Response, error) {
+	req, err := http.NewRequest("GET", r.web.URL(), nil)
+	r.NoError(err)
+	for _, c := range change {
+		c(req)
+	}
+	// A small buffer, so that one who does not read is soon behind.
+	dialer := net.Dialer{}
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, addr)
+		if err == nil {
+			err = conn.(*net.TCPConn).SetReadBuffer(16 << 10)
+		}
+		return conn, err
+	}}
+	conn, resp, err := websocket.Dial(r.ctx, strings.Replace(r.web.URL(), "http", "ws", 1)+"/ws", &websocket.DialOptions{
+		HTTPHeader: req.Header, HTTPClient: &http.Client{Transport: transport},
+	})
+	if err != nil {
+		return nil, resp, err
+	}
+	conn.SetReadLimit(16 << 20)
+	return &socket{r, conn}, resp, nil
+}
+
+// opens is a socket of this person's, which ends with the test.
+func (r *rig) opens(user string) *socket {
+	r.t.Helper()
+	s, _, err := r.dials(with(r.login(user)))
+	r.NoError(err)
+	r.t.Cleanup(func() { _ = s.conn.CloseNow() })
+	return s
+}
+
+// sends writes raw text.
+func (s *socket) sends(text string) {
+	s.t.Helper()
+	s.NoError(s.conn.Write(s.ctx, websocket.MessageText, []byte(text)))
+}
+
+// asksFor sends a request; its id is its action.
+func (s *socket) asksFor(action string, payload map[string]any) {
+	s.t.Helper()
+	text, err := json.Marshal(map[string]any{"id": action, "type": "request", "action": action, "payload": payload})
+	s.NoError(err)
+	s.sends(string(text))
+}
+
+// next is the next message but the time of day.
+func (s *socket) next() said {
+	s.t.Helper()
+	m, err := s.reads()
+	s.NoError(err)
+	return m
+}
+
+func (s *socket) reads() (said, error) {
+	for {
+		_, data, err := s.conn.Read(s.ctx)
+		if err != nil {
+			return said{}, err
+		}
+		var m said
+		if err := json.Unmarshal(data, &m); err != nil || m.Action != "server.time" {
+			return m, err
+		}
+	}
+}
+
+// gets asks and reads until the reply; what comes before it is returned too.
+func (s *socket) gets(action string, payload map[string]any) (reply said, before []said) {
+	s.t.Helper()
+	s.asksFor(action, payload)
+	for {
+		m := s.next()
+		if m.ID == action {
+			s.Equal(action, m.Action)
+			s.Contains([]string{"response", "error"}, m.Type)
+			return m, before
+		}
+		before = append(before, m)
+	}
+}
+
+// refused is gets of what must fail with this code.
+func (s *socket) refused(code schemas.Code, action string, payload map[string]any) said {
+	s.t.Helper()
+	m, _ := s.gets(action, payload)
+	s.Equal("error", m.Type)
+	s.Equal(code, m.Payload.Code, m.Payload.Message)
+	return m
+}
+
+// until reads until a notification of this action about this request.
+func (s *socket) until(action, id string) said {
+	s.t.Helper()
+	for {
+		if m := s.next(); m.Action == action && m.Payload.PendingID == id {
+			return m
+		}
+	}
+}
+
+// listed waits until nod's inbox has taken in these requests.
+func (r *rig) listed(s *socket, ids ...string) {
+	r.t.Helper()
+	r.Eventually(func() bool {
+		m, _ := s.gets("permissions.list", nil)
+		var all []string
+		for _, p := range m.Payload.Permissions {
+			all = append(all, p.PendingID)
+		}
+		slices.Sort(all)
+		slices.Sort(ids)
+		return slices.Equal(all, ids)
+	}, 30*time.Second, 10*time.Millisecond)
+}

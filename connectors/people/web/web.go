@@ -1,0 +1,151 @@
+// Package web is the inbox in a browser: a page that shows what every agent
+// wants, live, and the WebSocket gateway behind it that other front ends may
+// speak. What each message looks like is in shapes.go.
+//
+// Whoever has opened a login link is the identity {"web", user}; the approvers
+// in the settings say who that is, and without one of them nothing is shown.
+// Listening here opens nothing: other hosts, other origins and requests
+// without a session are turned away, whatever the address.
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Name is the connector's.
+const Name = schemas.ConnectorWeb
+
+// Registry says who may look, and what time it is where deadlines are kept.
+type Registry interface {
+	// Approver is whom a login belongs to; FORBIDDEN where that is nobody.
+	Approver(ctx context.Context, userID string) (schemas.Approver, error)
+	// Now is the broker's time.
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// Ledger is what was decided, and what was allowed beyond one call.
+type Ledger interface {
+	// History lists what was decided, of one session where that is named, as
+	// far as it is kept.
+	History(ctx context.Context, session string) ([]schemas.Prompt, error)
+	// Grants lists what is allowed beyond one call, ended ones too for a while,
+	// of one session where that is named.
+	Grants(ctx context.Context, session string) ([]schemas.Grant, error)
+	// Revoke ends a grant for an approver; FORBIDDEN for anybody else.
+	Revoke(ctx context.Context, g *schemas.Grant, userID string) error
+}
+
+// Options say where to listen and what to work with.
+type Options struct {
+	// DataDir holds what logins are signed with, and tells where the inbox is.
+	DataDir string
+	Listen
+	Desk     people.Desk
+	Registry Registry
+	Ledger   Ledger
+	// Check is how often clients are told the time and are looked at anew: may
+	// they still answer? 0 is every 15 s.
+	Check time.Duration
+	Log   *slog.Logger
+}
+
+// Server is a running inbox. It shows what Show is given.
+type Server struct {
+	opts   Options
+	addr   address
+	seals  seals
+	logins *logins
+	board  *board
+	clock  clock
+	rate   *rate.Limiter // of all plain requests
+	http   *http.Server
+	done   chan struct{}
+}
+
+// Open starts to listen, and returns when it does. What keeps it from that is
+// one line.
+func Open(o Options) (*Server, error) {
+	seals, err := openSeals(o.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	listener, addr, err := o.Listen.open()
+	if err != nil {
+		return nil, err
+	}
+	if err := seals.tell(addr.url); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	o.Check = cmp.Or(o.Check, checkEvery)
+	s := &Server{
+		opts: o, addr: addr, seals: seals, logins: newLogins(), board: newBoard(),
+		rate: rate.NewLimiter(requestsPerSecond, requestsAtOnce), done: make(chan struct{}),
+	}
+	s.http = &http.Server{
+		Handler: s.handler(), ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	go s.serve(listener)
+	return s, nil
+}
+
+func (s *Server) serve(l net.Listener) {
+	defer close(s.done)
+	var err error
+	if s.opts.TLSCert != "" {
+		err = s.http.ServeTLS(l, s.opts.TLSCert, s.opts.TLSKey)
+	} else {
+		err = s.http.Serve(l)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
+		s.opts.Log.Error("web: the inbox stopped listening", "error", err)
+	}
+}
+
+// URL is where people open the inbox.
+func (s *Server) URL() string { return s.addr.url }
+
+// Taken reports whether the address that was asked for was taken, so that
+// another port is used.
+func (s *Server) Taken() bool { return s.addr.taken }
+
+// Link is a login link for one user. It works once, for LinkLasts.
+func (s *Server) Link(userID string) string { return s.seals.link(s.addr.url, userID, time.Now()) }
+
+// Link is a login link to the inbox that was started last on a data directory;
+// see Server.Link.
+func Link(dataDir, userID string) (string, error) {
+	seals, err := readSeals(dataDir)
+	if err != nil {
+		return "", err
+	}
+	url, err := seals.where()
+	if err != nil {
+		return "", err
+	}
+	return seals.link(url, userID, time.Now()), nil
+}
+
+// Stop tells every client that the inbox goes, and stops listening.
+func (s *Server) Stop(ctx context.Context) error {
+	s.board.close()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("stop the web inbox: %w", errors.Join(err, s.http.Close()))
+	}
+	<-s.done
+	return errors.Join(err, s.board.wait(ctx))
+}

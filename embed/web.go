@@ -1,0 +1,77 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/web"
+)
+
+// Web is a running web inbox.
+type Web struct {
+	*web.Server
+	viewer *connector.Viewer
+}
+
+// OpenWeb opens the web inbox on a connection with its key. The settings in
+// force say how people reach it; dataDir keeps what logins are signed with.
+func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, dataDir string, listen web.Listen, log *slog.Logger) (*Web, error) {
+	desk := connector.NewDesk(conn, web.Name)
+	state, err := desk.Settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w := state.Settings.Connectors.Web; w != nil {
+		listen.PublicURL = w.PublicURL
+	}
+	server, err := web.Open(web.Options{DataDir: dataDir, Listen: listen, Desk: desk, Registry: desk, Ledger: desk, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	viewer, err := connector.View(ctx, sys, conn, web.Name, log, server.Show)
+	if err != nil {
+		return nil, errors.Join(err, server.Stop(ctx))
+	}
+	return &Web{server, viewer}, nil
+}
+
+// Stop ends the inbox.
+func (w *Web) Stop(ctx context.Context) error {
+	return errors.Join(w.Server.Stop(ctx), w.viewer.Stop(ctx))
+}
+
+// openWeb opens the inbox in this process. On servers whose key for it is not
+// here, nod runs without it.
+func (n *Nod) openWeb(ctx context.Context) error {
+	if n.opts.Web == nil {
+		return nil
+	}
+	conn, err := n.Connect(ctx, roles.ConnectorID(web.Name))
+	if err != nil {
+		n.opts.Log.Error("the web inbox was not opened; nod runs without it", "error", err)
+		return nil
+	}
+	n.webConn = conn
+	n.web, err = OpenWeb(ctx, n.system, conn, n.opts.DataDir, *n.opts.Web, n.opts.Log)
+	return err
+}
+
+// Web is the web inbox that runs in this process, or nil.
+func (n *Nod) Web() *Web { return n.web }
+
+func (n *Nod) stopWeb(ctx context.Context) error {
+	var errs []error
+	if n.web != nil {
+		errs = append(errs, n.web.Stop(ctx))
+	}
+	if n.webConn != nil {
+		n.webConn.Close()
+	}
+	n.web, n.webConn = nil, nil
+	return errors.Join(errs...)
+}

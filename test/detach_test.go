@@ -1,0 +1,166 @@
+package test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// detaches asks and stops waiting, as a hook does whose host waits no longer.
+func (a *agent) detaches(r schemas.Request) *question {
+	a.t.Helper()
+	q := a.Asks(r)
+	a.NoError(a.asker.Detach(a.ctx, r.SessionID, r.PendingID, "the host waits no longer"))
+	return q
+}
+
+// What is allowed after its asker has gone lets the same call through once, when
+// it is asked again before the deadline.
+func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	q := ada.detaches(deploy("S", "first"))
+	shown, _, err := env.Ann().Show(env.ctx, "S", "first")
+	env.NoError(err)
+	env.True(shown.Detached)
+	env.Equal(q.Receipt.Deadline, shown.Deadline, "detaching moves no deadline")
+
+	edited := env.Ann().answer(q, "allow_once")
+	edited.UpdatedInput = []byte(`{"to":"staging"}`)
+	_, err = env.Ann().Answer(env.ctx, edited)
+	env.refusal(err, schemas.CodeValidation)
+
+	d := env.Ann().Allows(q)
+	env.NotNil(d.Grant)
+	env.True(d.Grant.ExpiresAt.Equal(q.Receipt.Deadline))
+
+	other := deploy("S", "other")
+	other.ActionDetails = []byte(`{"to":"staging"}`)
+	env.Agent("ada").Asks(other)
+	env.Agent("ben").Asks(deploy("T", "elsewhere")) // another agent, another session
+
+	d = ada.Gets(deploy("S", "second"))
+	env.Equal(schemas.Allowed, d.Outcome)
+	env.Equal("approval of first by Ann", d.By.Name)
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "second")).Outcome, "the same id hears the same again")
+	ada.Asks(deploy("S", "third"))
+
+	// The first asker comes back: what was allowed is used up.
+	ada.Refused(deploy("S", "first"), schemas.CodeConflict)
+}
+
+// The very request that was detached may come back for its answer itself.
+func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	q := ada.detaches(deploy("S", "first"))
+	env.Ann().Allows(q)
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "first")).Outcome)
+	ada.Asks(deploy("S", "second"))
+
+	// And wait again, where nobody has answered yet.
+	other := deploy("S", "other")
+	other.ActionDetails = []byte(`{"to":"staging"}`)
+	ada.detaches(other)
+	waits := ada.Asks(other)
+	shown, _, err := env.Ann().Show(env.ctx, "S", "other")
+	env.NoError(err)
+	env.False(shown.Detached)
+	env.Nil(env.Ann().Allows(waits).Grant)
+	waits.Ends(schemas.Allowed)
+}
+
+// Asked again while the first is open, the new one takes its place.
+func TestAskingAgainTakesThePlaceOfADetachedCall(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines = 2 })
+	ada := env.Agent("ada")
+	first := ada.detaches(deploy("S", "first"))
+	second := ada.Asks(deploy("S", "second"))
+	_, err := env.Ann().Says(first, "allow_once")
+	env.refusal(err, schemas.CodeStale)
+	env.Ann().Allows(second)
+	second.Ends(schemas.Allowed)
+	ada.Asks(deploy("S", "third"))
+}
+
+// Two askers race for one approval: one is let through.
+func TestAnApprovalIsUsedByOne(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines = 3 })
+	ada := env.Agent("ada")
+	env.Ann().Allows(ada.detaches(deploy("S", "first")))
+	const askers = 20
+	through := make(chan bool, askers)
+	for range askers {
+		go func() {
+			asked, err := ada.asker.Submit(env.ctx, deploy("S", ""))
+			through <- err == nil && asked.Receipt.Revision == 0
+		}()
+	}
+	n := 0
+	for range askers {
+		if <-through {
+			n++
+		}
+	}
+	env.Equal(1, n)
+}
+
+// What nobody answered is not allowed later, a denial leaves nothing behind, and
+// a revoked approval is none.
+func TestADetachedCallIsNotAllowedByItself(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	q := ada.detaches(deploy("S", "first"))
+	d := env.Ann().Allows(q)
+	env.NoError(env.owner().Revoke(env.ctx, d.Grant))
+	second := ada.Asks(deploy("S", "second"))
+	env.NoError(ada.asker.Detach(env.ctx, "S", "second", "gone"))
+	env.Ann().Denies(second)
+	ada.Asks(deploy("S", "third"))
+}
+
+// The host went on: what it asked its own user as well is withdrawn, and nothing
+// else.
+func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	ask := func(id, task, to string) *question {
+		r := deploy("S", id)
+		r.TaskID, r.HostAsks, r.ActionDetails = task, true, []byte(`{"to":"`+to+`"}`)
+		return ada.Asks(r)
+	}
+	plain := ada.Asks(deploy("S", "plain")) // no host asks this one
+	one, two := ask("one", "", "a"), ask("two", "", "a")
+	sub, b := ask("sub", "helper", "b"), ask("b", "", "b")
+
+	gone, err := ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", ToolName: "Deploy", ActionDetails: []byte(`{"to":"a"}`), Reason: "answered at the terminal"})
+	env.NoError(err)
+	env.Equal([]string{"one"}, gone, "one call ran: the older one")
+	env.Equal("answered at the terminal", one.Ends(schemas.Withdrawn).Message)
+
+	gone, err = env.Agent("ben").asker.Passed(env.ctx, schemas.Passed{SessionID: "S", WholeSession: true, Reason: "not mine"})
+	env.NoError(err)
+	env.Empty(gone)
+
+	gone, err = ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", TaskID: "helper", Reason: "over"})
+	env.NoError(err)
+	env.Equal([]string{"sub"}, gone)
+	sub.Ends(schemas.Withdrawn)
+
+	gone, err = ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", WholeSession: true, Reason: "over"})
+	env.NoError(err)
+	env.ElementsMatch([]string{"two", "b"}, gone)
+	two.Ends(schemas.Withdrawn)
+	b.Ends(schemas.Withdrawn)
+
+	env.Ann().Allows(plain)
+	plain.Ends(schemas.Allowed)
+	env.WithinDuration(time.Now(), plain.Hears().DecidedAt, time.Minute)
+}

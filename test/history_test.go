@@ -1,0 +1,71 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// What one message cannot carry comes in as many as it takes.
+func TestListsOfLongRequestsAreWhole(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	long := `{"text":"` + strings.Repeat("x", 200<<10) + `"}`
+	var questions []*question
+	var want []string
+	for i := range 9 {
+		r := deploy("S", fmt.Sprint("r", i))
+		r.ActionDetails = []byte(long)
+		want = append(want, r.PendingID)
+		questions = append(questions, env.Agent("ada").Asks(r))
+	}
+	pending, err := env.Bob().Pending(env.ctx, schemas.Query{})
+	env.NoError(err)
+	env.Equal(want, idsOf(pending))
+	none, err := env.Bob().History(env.ctx, "")
+	env.NoError(err)
+	env.Empty(none)
+
+	for _, q := range questions[:8] {
+		env.Bob().Denies(q)
+	}
+	history, err := env.Bob().History(env.ctx, "S")
+	env.NoError(err)
+	env.Equal(want[:8], idsOf(history))
+	for _, p := range history {
+		env.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "web"}, p.Decision.By)
+	}
+	other, err := env.Bob().History(env.ctx, "T")
+	env.NoError(err)
+	env.Empty(other)
+	pending, err = env.Bob().Pending(env.ctx, schemas.Query{})
+	env.NoError(err)
+	env.Equal(want[8:], idsOf(pending))
+}
+
+func idsOf(prompts []schemas.Prompt) []string {
+	ids := []string{}
+	for _, p := range prompts {
+		ids = append(ids, p.PendingID)
+	}
+	return ids
+}
+
+// An inbox ends a grant for an approver, whose name is kept, and for nobody else.
+func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	env.Bob().Remembers(env.Agent("ada").Asks(shell("S", "one", "npm test")), schemas.ScopeSession, 0)
+	grants, err := env.Bob().Grants(env.ctx, "S")
+	env.NoError(err)
+	env.Len(grants, 1)
+	env.refusal(env.Bob().Revoke(env.ctx, &grants[0], "eve"), schemas.CodeForbidden)
+	env.NoError(env.Bob().Revoke(env.ctx, &grants[0], "bob"))
+	grants, err = env.Bob().Grants(env.ctx, "S")
+	env.NoError(err)
+	env.Len(grants, 1)
+	env.Equal("Bob", grants[0].RevokedBy)
+	env.Agent("ada").Asks(shell("S", "two", "npm test")) // of a person again
+}

@@ -1,0 +1,40 @@
+package test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// What ended while a viewer could not hear it is shown when it can again.
+func TestAViewerThatWasAwayLearnsWhatEnded(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	wire := env.wire()
+	conn := env.dial(roles.ConnectorID("web"), wire.url)
+	defer conn.Close()
+	system := actors.NewSystem(quiet())
+	defer system.Stop()
+	shown := make(chan schemas.Prompt, 100)
+	viewer, err := connector.View(env.ctx, system, conn, "web", quiet(), func(p schemas.Prompt) { shown <- p })
+	env.NoError(err)
+	defer func() { env.NoError(viewer.Stop(context.Background())) }()
+
+	ended := env.Agent("ada").Asks(deploy("S", "1"))
+	env.Agent("ada").Asks(deploy("S", "2"))
+	for range 2 {
+		env.Nil((<-shown).Decision)
+	}
+	wire.hold()
+	d := env.Ann().Denies(ended)
+	env.soon("all that follows has happened", env.outboxIdle)
+	env.Empty(shown)
+	wire.cut()
+	p := <-shown
+	env.Equal("1", p.PendingID)
+	env.Equal(d, *p.Decision)
+}
