@@ -27,7 +27,7 @@ func IsObject(raw json.RawMessage) bool {
 // Everything else stays byte for byte, since a number that went through a float
 // would no longer be what is run.
 func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
-	v, obj, err := parseObject(input)
+	v, obj, err := ParseObject(input)
 	if err != nil {
 		return nil, fmt.Errorf("read the tool's input: %w", err)
 	}
@@ -54,11 +54,11 @@ func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 // it. An edit of the host's "cwd" is refused, as the tool would run in the old
 // directory all the same.
 func WithoutCwd(edited, input json.RawMessage, cwd string) (json.RawMessage, error) {
-	_, original, err := parseObject(input)
+	_, original, err := ParseObject(input)
 	if err != nil {
 		return nil, err
 	}
-	v, obj, err := parseObject(edited)
+	v, obj, err := ParseObject(edited)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,9 @@ func WithoutCwd(edited, input json.RawMessage, cwd string) (json.RawMessage, err
 	return v.Pack(), nil
 }
 
-func parseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
+// ParseObject reads a JSON object as a tree that keeps every byte of it. What is
+// none is an error.
+func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 	if !IsObject(raw) {
 		return hujson.Value{}, nil, errors.New("it is not a JSON object")
 	}
