@@ -134,14 +134,33 @@ func guard(o HTTPOptions, next http.Handler) http.Handler {
 }
 
 func knownHost(host string, also []string) bool {
+	name := nameOf(host)
+	return thisMachine(name) || slices.ContainsFunc(also, func(h string) bool { return strings.EqualFold(h, name) })
+}
+
+// nameOf is a host without its port.
+func nameOf(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
-	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
-		return true
+	return strings.ToLower(strings.Trim(host, "[]"))
+}
+
+// thisMachine reports whether a name leads here from this machine alone.
+func thisMachine(name string) bool {
+	return name == "localhost" || net.ParseIP(name).IsLoopback()
+}
+
+// clientHost is where a client runs: here, or at an address; where a proxy
+// brings it, nobody knows.
+func (s *Server) clientHost(r *http.Request) string {
+	switch at := nameOf(r.RemoteAddr); {
+	case !thisMachine(at):
+		return cmp.Or(at, "elsewhere")
+	case !thisMachine(nameOf(r.Host)):
+		return "elsewhere"
 	}
-	return host == "localhost" || slices.ContainsFunc(also, func(h string) bool { return strings.EqualFold(h, host) })
+	return s.opts.Host
 }
 
 // receive serves one HTTP request as a visit, which its tool calls find.
@@ -150,10 +169,7 @@ func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Reque
 	defer leave()
 	v := newVisit(ctx, w)
 	v.calls = r.Method == http.MethodPost
-	v.session, v.project, v.host = r.Header.Get(SessionHeader), cmp.Or(r.Header.Get(ProjectHeader), s.opts.Project), s.opts.Host
-	if ip, _, err := net.SplitHostPort(r.RemoteAddr); err != nil || !net.ParseIP(ip).IsLoopback() {
-		v.host = cmp.Or(ip, "elsewhere")
-	}
+	v.session, v.project, v.host = r.Header.Get(SessionHeader), cmp.Or(r.Header.Get(ProjectHeader), s.opts.Project), s.clientHost(r)
 	if !v.calls {
 		defer context.AfterFunc(s.news, leave)()
 		defer every(s.opts.SignOfLife, func(int) { v.comment() })()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -105,6 +106,18 @@ func TestItListensOnThisMachineAlone(t *testing.T) {
 	assert.ErrorContains(t, err, "127.0.0.1:4281")
 }
 
+// called reaches a server by a name of its.
+type called struct {
+	name string
+	next http.RoundTripper
+}
+
+func (c called) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Host = c.name
+	return c.next.RoundTrip(r)
+}
+
 // A client's session is its own, or the one that it names; its project is the
 // one that it names, and never the server's directory.
 func TestWhoAsksOverHTTP(t *testing.T) {
@@ -113,7 +126,10 @@ func TestWhoAsksOverHTTP(t *testing.T) {
 		asked <- r
 		return schemas.Decision{Outcome: schemas.Denied, SessionID: r.SessionID, PendingID: r.PendingID}, nil
 	})
-	server := web(t, serve(t, n, mcp.Options{}))
+	handler, err := serve(t, n, mcp.Options{}).Handler(mcp.HTTPOptions{Token: token, Hosts: []string{"devbox.example"}})
+	require.NoError(t, err)
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
 	from := func(version string, header map[string][]string) schemas.Request {
 		c := reachHTTP(t, server.URL, version, bearer{header, transport()}, nil)
 		calls(t, c, "approve", use("Deploy", `{}`, ""))
@@ -130,5 +146,10 @@ func TestWhoAsksOverHTTP(t *testing.T) {
 		assert.Equal(t, "devbox", named.Host)
 	}
 	assert.Empty(t, first.Project)
+	for host, header := range map[string]string{"elsewhere": "devbox.example", "devbox": "localhost:80"} {
+		c := reachHTTP(t, server.URL, later, called{header, bearer{next: transport()}}, nil)
+		calls(t, c, "approve", use("Deploy", `{}`, ""))
+		assert.Equal(t, host, (<-asked).Host, "what comes through a proxy is not from here")
+	}
 	assert.Regexp(t, `^h-[0-9a-f]{32}$`, from(later, map[string][]string{mcp.SessionHeader: {"a.b >"}}).SessionID)
 }

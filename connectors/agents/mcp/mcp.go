@@ -143,7 +143,7 @@ type call struct {
 func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	c := &call{CallToolRequest: req, server: s, visit: s.web.of(req), session: s.opts.Session}
 	if id := req.Session.ID(); id != "" {
-		c.session = agents.ID(id)
+		c.session = agents.ID("mcp session " + id) // people are shown it, and need not know how to join it
 	}
 	if c.visit != nil && c.visit.session != "" {
 		c.session = agents.ID(c.visit.session)

@@ -21,7 +21,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-var realTime = flag.Bool("mcp.realtime", false, "wait for 80 s as clients do, and not for a sixtieth of it")
+var realTime = flag.Bool("mcp.realtime", false, "wait as long as clients and people do, which takes some minutes, and not a sixtieth of it")
 
 func transport() *http.Transport { return &http.Transport{} }
 
@@ -148,7 +148,7 @@ func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
 	if *realTime {
 		idle, every = time.Minute, 0 // as it is set
 	} else {
-		t.Log("a minute is a second here; -mcp.realtime waits for 80 s")
+		t.Log("a minute is a second here; -mcp.realtime waits for minutes")
 	}
 	n := watch(nodtest.Start(t, silent))
 	for _, w := range ways()[2:] {
