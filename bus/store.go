@@ -21,7 +21,7 @@ type Store struct {
 	Sessions *Bucket // session.<session_id>
 	Presence *Bucket // leases: lock.<session>, client.<session>.<client>, worker.<connector>.<worker>
 	Shown    *Bucket // <connector>.<recipient>.<key>
-	Settings *Bucket // settings
+	Settings *Bucket // settings, frozen
 	Log      *Log
 
 	conn *Conn

@@ -116,9 +116,13 @@ func (s *SettingsState) check() error { return within("settings", s.Settings.che
 // reachable refuses rules that nobody could satisfy: what is asked under them
 // would only expire.
 func (s *Settings) reachable() error {
-	for i := range s.Permissions.Confirm {
-		c := &s.Permissions.Confirm[i]
+	confirms := s.Confirms()
+	for i := range confirms {
+		c := &confirms[i]
 		at := fmt.Sprintf("permissions.confirm[%d]", i)
+		if i >= len(s.Permissions.Confirm) {
+			at = "approvers.require"
+		}
 		if c.CodeWordEnv != "" && c.CodeWordFile != "" {
 			return invalid(at, "name code_word_env or code_word_file, not both")
 		}
@@ -141,7 +145,7 @@ func (s *Settings) check() error {
 	}
 	names := make(map[string]bool)
 	owners := make(map[Identity]string)
-	for i, a := range s.people() {
+	for i, a := range s.People() {
 		if names[a.Name] {
 			return invalid(fmt.Sprintf("approvers.people[%d].name", i), "is that of an earlier approver")
 		}

@@ -46,6 +46,8 @@ func Messages() []Message {
 		agentKey  = "$KV.permission_sessions.agent." + agent
 		sessionM  = ManageSubject(connector, ManageSession)
 		settingsM = ManageSubject(connector, ManageSettings)
+		freezeM   = ManageSubject(connector, ManageFreeze)
+		thawM     = ManageSubject(connector, ManageThaw)
 		record    = "$KV.pending_permissions." + Key(session, id)
 		everyCall = "nod.v1.>"
 	)
@@ -105,6 +107,12 @@ func Messages() []Message {
 
 		{TypeRevoke, revokeM, "owner, inbox", "engine", HowRequest, "end this grant", fresh[Revoke]},
 		{TypeGrants, revokeM, "engine", "owner, inbox", HowReply, "the grant, ended", fresh[Grants]},
+
+		{TypeBrake, freezeM, "connector", "engine", HowRequest, "deny everything of these until a thaw", fresh[Brake]},
+		{TypeFrozen, freezeM, "engine", "connector", HowReply, "what is frozen, and how much of it was ended", fresh[Frozen]},
+		{TypeBrake, thawM, "connector", "engine", HowRequest, "take the brake off", fresh[Brake]},
+		{TypeFrozen, thawM, "engine", "connector", HowReply, "what is still frozen", fresh[Frozen]},
+		{TypeFrozen, "$KV.permission_settings.frozen", "engine", "engine", HowStored, "what is frozen", fresh[Frozen]},
 
 		{TypeLogEntry, LogSubject(session), "engine", "log", HowStored, "what happened, append only", fresh[LogEntry]},
 		{TypeError, everyCall, "engine", "whoever asked", HowReply, "why not", fresh[Error]},

@@ -89,6 +89,8 @@ const (
 	LogSession  LogKind = "session"
 	LogGranted  LogKind = "granted"
 	LogRevoked  LogKind = "revoked"
+	LogFrozen   LogKind = "frozen"
+	LogThawed   LogKind = "thawed"
 )
 
 // LogEntry is one line of permission_log. It carries no payloads. An automatic

@@ -24,29 +24,6 @@ type Log struct {
 	Payloads bool `json:"payloads,omitempty"`
 }
 
-// Approvers are who may answer, and how.
-type Approvers struct {
-	// People is who; an empty list lets nobody in.
-	People []Approver `json:"people"`
-}
-
-// people are the approvers, if there are any.
-func (s *Settings) people() []Approver {
-	if s.Approvers == nil {
-		return nil
-	}
-	return s.Approvers.People
-}
-
-// Identities are all those who may answer.
-func (s *Settings) Identities() []Identity {
-	var all []Identity
-	for _, a := range s.people() {
-		all = append(all, a.Identities...)
-	}
-	return all
-}
-
 // Permissions are the rules and the timeouts. Deny wins over ask, ask over
 // allow, and all three over the built-in table.
 type Permissions struct {
@@ -115,19 +92,6 @@ type PolicyMatch struct {
 	Hosts    []string `json:"hosts,omitempty"`
 }
 
-// Approver is a person, bound to immutable identities on channels.
-type Approver struct {
-	Name       string     `json:"name"`
-	Identities []Identity `json:"identities"`
-}
-
-// Identity is one person on one connector: a Telegram user id, a login of this
-// machine on the terminal.
-type Identity struct {
-	Connector string `json:"connector"`
-	UserID    string `json:"user_id"`
-}
-
 // Connectors are the settings of each connector.
 type Connectors struct {
 	Voice VoiceSettings `json:"voice,omitzero"`
@@ -193,18 +157,6 @@ func (s *Settings) VoiceTimeout() time.Duration {
 	return seconds(s.Connectors.Voice.PermissionTimeoutSeconds, DefaultVoiceTimeout)
 }
 
-// Approver returns who this identity belongs to.
-func (s *Settings) Approver(connector, userID string) (Approver, bool) {
-	for _, a := range s.people() {
-		for _, id := range a.Identities {
-			if id.Connector == connector && id.UserID == userID {
-				return a, true
-			}
-		}
-	}
-	return Approver{}, false
-}
-
 // SettingsChange applies a settings.json.
 type SettingsChange struct {
 	Type     string          `json:"type"`
@@ -216,4 +168,6 @@ type SettingsState struct {
 	Type     string   `json:"type"`
 	Revision uint64   `json:"revision"`
 	Settings Settings `json:"settings"`
+	// Freezes are the brakes that are on.
+	Freezes []Freeze `json:"freezes,omitempty"`
 }

@@ -34,6 +34,8 @@ const (
 	TypeShare          = "nod.v1.share"
 	TypeGate           = "nod.v1.gate"
 	TypeGateReply      = "nod.v1.gate_reply"
+	TypeBrake          = "nod.v1.brake"
+	TypeFrozen         = "nod.v1.frozen"
 	TypePassed         = "nod.v1.passed"
 	TypePassedReply    = "nod.v1.passed_reply"
 )
@@ -125,6 +127,8 @@ const (
 	ManageSettings = "settings"
 	ManageSession  = "session"
 	ManageRevoke   = "revoke"
+	ManageFreeze   = "freeze"
+	ManageThaw     = "thaw"
 )
 
 // Tokens splits a subject of nod's behind the prefix it must have, such as

@@ -230,3 +230,38 @@ func (p *phone) worker() (stop func()) {
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	return stop
 }
+
+// Ann stops everything from her phone, and only from there is it taken off
+// again. An answer in words reaches a question.
+func TestFreezingFromTheTelephone(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.start()
+	open := p.asks("open-1")
+	p.question("open-1")
+	p.Write(annOnTG, "/freeze too many deletions", 0)
+	require.Equal(t, schemas.Denied, p.hears(open).Outcome)
+	p.told("Open requests denied: 1")
+	stdout, _, code := p.run("ask", "--session", "phone", "--tool", "Read", "--input", `{"file_path":"/etc/hosts"}`)
+	require.Equal(t, 3, code)
+	require.Contains(t, stdout, "frozen by Ann: too many deletions")
+	_, stderr, code := p.run("thaw")
+	require.Equal(t, 1, code, "the machine's own user is no approver here")
+	require.NotEmpty(t, stderr)
+	p.Write(annOnTG, "/thaw", 0)
+	p.told("Thawed")
+	_, _, code = p.run("ask", "--session", "phone", "--tool", "Read", "--input", `{"file_path":"/etc/hosts"}`)
+	require.Zero(t, code)
+}
+
+// told waits until Ann reads a text.
+func (p *phone) told(text string) {
+	require.Eventually(p.t, func() bool {
+		for _, m := range p.Chat(annOnTG) {
+			if strings.Contains(m.Text, text) {
+				return true
+			}
+		}
+		return false
+	}, 30*time.Second, 10*time.Millisecond)
+}

@@ -183,3 +183,22 @@ func (d *Desk) delivered(ctx context.Context, p *schemas.Prompt, state schemas.D
 		Type: schemas.TypeDelivery, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID, State: state, Reason: reason,
 	}, &ok)
 }
+
+// Freeze denies what is open and whatever is asked, of everything, an agent or a
+// session, until a thaw. It stops no command that runs already.
+func (d *Desk) Freeze(ctx context.Context, b schemas.Brake) (schemas.Frozen, error) {
+	return d.brake(ctx, schemas.ManageFreeze, b)
+}
+
+// Thaw takes such a freeze off, or all of them where the brake names nothing. The
+// error is FORBIDDEN where it has to come from a second device.
+func (d *Desk) Thaw(ctx context.Context, b schemas.Brake) (schemas.Frozen, error) {
+	return d.brake(ctx, schemas.ManageThaw, b)
+}
+
+func (d *Desk) brake(ctx context.Context, op string, b schemas.Brake) (schemas.Frozen, error) {
+	b.Type = schemas.TypeBrake
+	var frozen schemas.Frozen
+	err := d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, op), b, &frozen)
+	return frozen, err
+}

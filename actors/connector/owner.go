@@ -33,6 +33,11 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 	return o.follow(ctx, "settings_revision", revision)
 }
 
+// FollowFrozen is Follow for a freeze.
+func (o *Owner) FollowFrozen(ctx context.Context, revision uint64) (laggards []string, err error) {
+	return o.follow(ctx, "frozen_revision", revision)
+}
+
 func (o *Owner) follow(ctx context.Context, what string, revision uint64) (laggards []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, followWithin)
 	defer cancel()

@@ -32,6 +32,7 @@ type asked struct {
 	holder  string
 	// foreground is the session in whose place a background one asks.
 	foreground string
+	frozen     *schemas.Freeze
 	bare       bool // nod cannot say what it needs, so an answer is for once
 }
 
@@ -65,7 +66,11 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	e.active(session)
-	a.verdict = e.judge(a)
+	if a.frozen = e.brake.now().Of(a.agent, a.request.SessionID); a.frozen != nil {
+		a.verdict = policy.Verdict{Effect: policy.Deny, Rule: "frozen by " + a.frozen.By.Name, Risk: schemas.RiskMedium}
+	} else {
+		a.verdict = e.judge(a)
+	}
 	if a.verdict.Effect == policy.Ask || session.Permissions != nil && a.verdict.Effect == policy.Allow {
 		if err := e.hold(ctx, a); err != nil {
 			return err
@@ -101,6 +106,9 @@ func (e *Engine) hold(ctx context.Context, a *asked) (err error) {
 
 // byPolicy is the decision that the verdict makes.
 func (e *Engine) byPolicy(a *asked) *schemas.Decision {
+	if a.frozen != nil {
+		return e.denial(&a.request, a.digest, a.frozen)
+	}
 	kind, outcome := schemas.RejectOnce, schemas.Denied
 	message := fmt.Sprintf("%s is denied by the rule %q", a.request.ToolName, a.verdict.Rule)
 	if a.verdict.Effect == policy.Allow {
@@ -238,7 +246,7 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	now := e.clock.now()
 	rec := a.record(now)
 	var err error
-	if len(a.under.settings.Identities()) == 0 { // an engine that has not heard of the newest settings must not refuse
+	if len(a.under.settings.People()) == 0 { // an engine that has not heard of the newest settings must not refuse
 		if err := e.readSettings(ctx); err != nil {
 			return err
 		}
@@ -248,7 +256,7 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 		return err
 	}
 	rec.Foreground = a.foreground
-	if rec.Routes, err = e.routes(ctx, a.under.settings); err != nil {
+	if rec.Routes, err = e.routes(ctx, a); err != nil {
 		return err
 	}
 	rec.Remember, rec.Holder = a.remember(), a.holder
@@ -359,36 +367,4 @@ func (e *Engine) tier(a *asked) (schemas.Tier, time.Duration) {
 		return schemas.TierVoice, s.VoiceTimeout()
 	}
 	return schemas.TierConnected, s.ConnectedTimeout()
-}
-
-// routes are everybody who may be asked. A request that nobody can be shown is
-// refused at once, with the fix, and not waited out.
-func (e *Engine) routes(ctx context.Context, s *schemas.Settings) ([]schemas.Route, error) {
-	var routes []schemas.Route
-	inbox := false
-	carriers := map[string]bool{}
-	for _, id := range s.Identities() {
-		routes = append(routes, schemas.Route{Connector: id.Connector, Recipient: id.UserID})
-		if schemas.Inbox(id.Connector) {
-			inbox = true
-		} else {
-			carriers[id.Connector] = true
-		}
-	}
-	switch {
-	case len(routes) == 0:
-		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may answer: approvers.people in settings.json is empty; add yourself and run `nod settings apply`")
-	case inbox:
-		return routes, nil
-	}
-	for c := range carriers {
-		live, err := e.store.Presence.Keys(ctx, "worker."+c+".*")
-		if err != nil {
-			return nil, err
-		}
-		if len(live) > 0 {
-			return routes, nil
-		}
-	}
-	return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody can be shown the question: no connector that reaches an approver is running; start one with `nod connector NAME`")
 }

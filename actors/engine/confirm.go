@@ -11,7 +11,7 @@ import (
 // confirmed refuses an answer that allows and does not have what the settings
 // say it takes.
 func (e *Engine) confirmed(risk schemas.Risk, connector string, a *schemas.Answer) error {
-	for _, c := range e.settings.now().settings.Permissions.Confirm {
+	for _, c := range e.settings.now().settings.Confirms() {
 		switch {
 		case !c.Wants(risk):
 		case !c.Takes(connector):
@@ -49,7 +49,7 @@ func codeWord(c *schemas.Confirm) (string, error) {
 // approver's word is enough.
 func (e *Engine) takes(risk schemas.Risk) []string {
 	var all []string
-	for _, c := range e.settings.now().settings.Permissions.Confirm {
+	for _, c := range e.settings.now().settings.Confirms() {
 		if c.Wants(risk) {
 			all = append(all, c.String())
 		}

@@ -82,7 +82,7 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	d, err := e.said(&entry, &a, schemas.By{Kind: schemas.ByHuman, Name: approver.Name, Connector: connector})
+	d, err := e.said(&entry, &a, &approver, connector)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func routed(rec *schemas.Record, connector, userID string) bool {
 }
 
 // said is the decision that an answer makes of a request, or why it makes none.
-func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*schemas.Decision, error) {
+func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string) (*schemas.Decision, error) {
 	rec := &entry.Record
 	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
 		err := schemas.Errorf(schemas.CodeStale, "the answer is to another request than the one that is open under this id: look again")
@@ -131,7 +131,10 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*sche
 	if err != nil {
 		return nil, err
 	}
-	d := e.decision(&request, rec.Digest, schemas.Cancelled, by)
+	if !mayDecide(who, rec.Agent, &request, rec.Risk) {
+		return nil, schemas.Errorf(schemas.CodeForbidden, "%s may not decide about a request of risk %s of this agent, project and host: see for and max_risk of approvers.people in settings.json", who.Name, rec.Risk)
+	}
+	d := e.decision(&request, rec.Digest, schemas.Cancelled, schemas.By{Kind: schemas.ByHuman, Name: who.Name, Connector: connector})
 	d.Message, d.Scope, d.UpdatedInput = a.Message, a.Scope, a.UpdatedInput
 	if a.Cancelled {
 		if a.UpdatedInput != nil {
@@ -152,7 +155,10 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, by schemas.By) (*sche
 	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
-		if err := e.confirmed(rec.Risk, by.Connector, a); err != nil {
+		if err := e.thawFirst(rec.Agent, request.SessionID); err != nil {
+			return nil, err
+		}
+		if err := e.confirmed(rec.Risk, connector, a); err != nil {
 			return nil, err
 		}
 	} else if a.UpdatedInput != nil {

@@ -191,6 +191,9 @@ func (e *Engine) useOwn(ctx context.Context, entry bus.Entry) error {
 	if d == nil || d.Grant == nil || d.Grant.Once == nil {
 		return nil
 	}
+	if err := e.thawFirst(entry.Record.Agent, d.SessionID); err != nil {
+		return err
+	}
 	used, err := e.use(ctx, d.Grant, d.PendingID)
 	if err == nil && !used {
 		return schemas.Errorf(schemas.CodeConflict, "what was allowed of %s was used for the same request asked again, revoked, or is over: ask again under a new id", entry.Key)

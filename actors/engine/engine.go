@@ -74,6 +74,7 @@ type Engine struct {
 	outbox   *actors.Lanes // by record: what follows from its newest version
 
 	settings settings
+	brake    brake
 	clock    clock
 	known    known
 	service  *bus.Service
@@ -98,7 +99,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err := e.clock.set(ctx, e.store); err != nil {
 		return nil, err
 	}
-	if err := e.readSettings(ctx); err != nil {
+	if err := errors.Join(e.readSettings(ctx), e.readFrozen(ctx)); err != nil {
 		return nil, err
 	}
 	e.records, e.sessions, e.outbox = o.System.Lanes("engine-records"), o.System.Lanes("engine-sessions"), o.System.Lanes("engine-outbox")
@@ -154,7 +155,8 @@ func (e *Engine) watch(ctx, background context.Context) error {
 		return err
 	}
 	e.known.changed("", newest) // nothing is remembered of what came before
-	return e.readSettings(ctx)  // what changed before the watch was there
+	// What changed before the watch was there.
+	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }
 
 // every calls f each time that d has passed, until ctx ends.
@@ -194,7 +196,7 @@ func (e *Engine) halt(ctx context.Context) error {
 
 // stats are added to the service's statistics.
 func (e *Engine) stats() any {
-	return map[string]any{"settings_revision": e.settings.now().revision, "sessions_revision": e.known.newest()}
+	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.brake.now().Revision, "sessions_revision": e.known.newest()}
 }
 
 // endpoints are the subjects that an engine answers.

@@ -264,7 +264,11 @@ func (e *Engine) sweep(ctx context.Context) {
 	if err := e.clock.set(ctx, e.store); err != nil {
 		e.Log.Info("engine: the broker's clock was not read; the last reading stands", "error", err)
 	}
-	armed, err := e.store.Records.Pending(ctx, "")
+	_, err := e.denyFrozen(ctx)
+	var armed []string
+	if err == nil {
+		armed, err = e.store.Records.Pending(ctx, "")
+	}
 	if err == nil {
 		err = e.sweepUnarmed(ctx, armed)
 	}

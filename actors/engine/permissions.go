@@ -136,7 +136,7 @@ func (e *Engine) permission(ctx context.Context, a *asked) error {
 	if err := e.foreground(ctx, a); err != nil {
 		return err
 	}
-	if _, err := e.routes(ctx, a.under.settings); err != nil {
+	if _, err := e.routes(ctx, a); err != nil {
 		return err
 	}
 	perms, err := parsePermissions(r.Permissions)

@@ -38,7 +38,7 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 		return e.grants(ctx, c, &q)
 	case schemas.QuerySettings:
 		now := e.settings.now()
-		c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings})
+		c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings, Freezes: e.brake.now().Freezes})
 		return nil
 	}
 	return schemas.Errorf(schemas.CodeUnknownAction, "there is no query %q", c.Tokens[1])
@@ -53,6 +53,10 @@ func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
 		return e.changeSession(ctx, c)
 	case schemas.ManageRevoke:
 		return e.revoke(ctx, c)
+	case schemas.ManageFreeze:
+		return e.freeze(ctx, c, false)
+	case schemas.ManageThaw:
+		return e.freeze(ctx, c, true)
 	}
 	return schemas.Errorf(schemas.CodeUnknownAction, "there is no operation %q", c.Tokens[1])
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settingsKey is the one key of permission_settings.
+// settingsKey is the key of permission_settings that holds settings.json.
 const settingsKey = "settings"
 
 // applied are settings as they are in force, compiled.
@@ -76,7 +76,7 @@ func (e *Engine) readSettings(ctx context.Context) error {
 func (e *Engine) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()
-	if err := e.readSettings(ctx); err != nil && ctx.Err() == nil {
+	if err := errors.Join(e.readSettings(ctx), e.readFrozen(ctx)); err != nil && ctx.Err() == nil {
 		e.Log.Warn("engine: settings were not read; the ones in force stay", "error", err)
 	}
 }

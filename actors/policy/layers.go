@@ -38,6 +38,13 @@ func (l *layer) applies(c *Call, pl *place, tightens bool) bool {
 	return matchAny(l.match.Agents, c.Agent, tightens) && matchAny(l.match.Hosts, c.Host, tightens) && l.matchProject(pl, tightens)
 }
 
+// Matches reports whether a match is for a request of this agent, project and
+// host. What it matches on must be known.
+func Matches(m schemas.PolicyMatch, agent, project, host string) bool {
+	l := layer{match: m}
+	return l.applies(&Call{Agent: agent, Host: host}, &place{project: project}, false)
+}
+
 func matchAny(patterns []string, s string, tightens bool) bool {
 	if len(patterns) == 0 || s == "" && tightens {
 		return true

@@ -72,6 +72,9 @@ func (c *pendingCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if state, err := d.Settings(ctx); err == nil { // a list without it is still a list
+		e.warnFrozen(state.Freezes)
+	}
 	if c.JSON {
 		all := make([]listed, len(prompts))
 		for i, p := range prompts {

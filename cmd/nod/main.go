@@ -52,6 +52,8 @@ type cli struct {
 	Allow   allowCmd   `cmd:"" group:"answer" help:"Allow a request."`
 	Deny    denyCmd    `cmd:"" group:"answer" help:"Deny a request."`
 	Answer  answerCmd  `cmd:"" group:"answer" help:"Answer a question."`
+	Freeze  freezeCmd  `cmd:"" group:"answer" help:"Deny everything that agents ask, until nod thaw."`
+	Thaw    thawCmd    `cmd:"" group:"answer" help:"End a freeze."`
 	Grants  grantsCmd  `cmd:"" group:"answer" help:"List what is allowed beyond one call."`
 	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End such a grant."`
 	Login   loginCmd   `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`

@@ -66,6 +66,16 @@ type Desk interface {
 	Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error)
 }
 
+// Brakes is a Desk from which agents can be stopped: a channel that has a word
+// for it offers it where its Desk is one.
+type Brakes interface {
+	// Freeze denies what is open and whatever is asked, until a thaw. It stops no
+	// command that runs already.
+	Freeze(ctx context.Context, b schemas.Brake) (schemas.Frozen, error)
+	// Thaw takes a freeze off, or all where b names nothing.
+	Thaw(ctx context.Context, b schemas.Brake) (schemas.Frozen, error)
+}
+
 // Error is how a Carrier says that a message did not get through. The zero
 // kind is a fault that may pass: try again with backoff.
 type Error struct {

@@ -1,0 +1,193 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// frozenKey is the key of permission_settings that holds the freezes.
+const frozenKey = "frozen"
+
+// brake is what this engine knows of the freezes.
+type brake struct{ current atomic.Pointer[frozen] }
+
+// frozen is what was read of the freezes, and when.
+type frozen struct {
+	schemas.Frozen
+	read time.Time
+}
+
+func (b *brake) now() *frozen { return b.current.Load() }
+
+// readFrozen brings the freezes up to date.
+func (e *Engine) readFrozen(ctx context.Context) error {
+	read, old := time.Now(), e.brake.now()
+	var f schemas.Frozen
+	revision, err := e.store.Settings.Get(ctx, frozenKey, &f)
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return err
+	}
+	f.Revision = revision
+	if old == nil || revision >= old.Revision { // a slower reader must not bring back an older one
+		e.brake.current.CompareAndSwap(old, &frozen{f, read})
+	}
+	return nil
+}
+
+// freeze puts the brake on or takes it off for an approver. A freeze holds for
+// whatever is asked afterwards, and ends what is open.
+func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
+	var b schemas.Brake
+	if err := schemas.Decode(c.Data, &b); err != nil {
+		return err
+	}
+	approver, err := e.approver(ctx, c.Tokens[0], b.From.UserID)
+	if err != nil {
+		return err
+	}
+	if thaw {
+		err = e.mayThaw(c.Tokens[0])
+	}
+	if err != nil {
+		return err
+	}
+	z := schemas.Freeze{
+		Agent: b.Agent, SessionID: b.SessionID, Reason: b.Reason, At: e.clock.now(),
+		By: schemas.By{Kind: schemas.ByHuman, Name: approver.Name, Connector: c.Tokens[0]},
+	}
+	stored, err := e.storeFreeze(ctx, z, thaw)
+	if err != nil {
+		return err
+	}
+	if err := e.readFrozen(ctx); err != nil {
+		return err
+	}
+	kind, rule := schemas.LogFrozen, z.String()
+	if thaw {
+		kind, rule = schemas.LogThawed, "thawed by "+approver.Name
+	}
+	_, _, err = e.store.Log.Append(ctx, "brake:"+bus.NewID(), schemas.LogEntry{
+		Type: schemas.TypeLogEntry, At: z.At, Kind: kind, SessionID: z.SessionID, Actor: approver.Name + "@" + c.Tokens[0], Rule: rule,
+	})
+	if err == nil && !thaw {
+		stored.Denied, err = e.denyFrozen(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	c.Reply(stored)
+	return nil
+}
+
+// mayThaw refuses a thaw that comes from where agents may run, if there is a
+// second device that it could come from.
+func (e *Engine) mayThaw(connector string) error {
+	if !schemas.Inbox(connector) {
+		return nil
+	}
+	for _, id := range e.settings.now().settings.Identities() {
+		if !schemas.Inbox(id.Connector) {
+			return schemas.Errorf(schemas.CodeForbidden, "a thaw never comes from the agents' machine alone: send /thaw on %s", id.Connector)
+		}
+	}
+	return nil
+}
+
+// storeFreeze adds a freeze, or takes out those that it covers.
+func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.Frozen, error) {
+	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
+	for {
+		var f schemas.Frozen
+		revision, err := e.store.Settings.Get(ctx, frozenKey, &f)
+		if err != nil && !errors.Is(err, bus.ErrNotFound) {
+			return f, err
+		}
+		f.Type = schemas.TypeFrozen
+		before := len(f.Freezes)
+		all := thaw && z.Agent == "" && z.SessionID == ""
+		f.Freezes = slices.DeleteFunc(f.Freezes, func(old schemas.Freeze) bool { return all || same(old) })
+		switch {
+		case thaw && len(f.Freezes) == before:
+			return f, schemas.Errorf(schemas.CodeNotFound, "nothing of that is frozen")
+		case !thaw:
+			f.Freezes = append(f.Freezes, z)
+		}
+		f.Revision, err = e.store.Settings.Put(ctx, frozenKey, f, revision, 0)
+		if !errors.Is(err, bus.ErrMoved) {
+			return f, err
+		}
+	}
+}
+
+// denyFrozen ends what is open and frozen, and says how much that was. What an
+// engine stores that has not heard of the freeze yet cannot be allowed, and is
+// ended by the next sweep.
+func (e *Engine) denyFrozen(ctx context.Context) (int, error) {
+	if len(e.brake.now().Freezes) == 0 {
+		return 0, nil
+	}
+	keys, err := e.store.Records.Pending(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	var denied atomic.Int64
+	errs := make([]error, len(keys))
+	each(len(keys), func(i int) {
+		ended, err := e.denyIfFrozen(ctx, keys[i])
+		if errs[i] = err; ended {
+			denied.Add(1)
+		}
+	})
+	return int(denied.Load()), errors.Join(errs...)
+}
+
+func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
+	entry, err := e.store.Records.Get(ctx, key)
+	if errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Terminal() {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r, err := requestOf(&entry.Record)
+	if err != nil {
+		return false, err
+	}
+	z := e.brake.now().Of(entry.Record.Agent, r.SessionID)
+	if z == nil {
+		return false, nil
+	}
+	d := e.denial(&r, entry.Record.Digest, z)
+	settled, err := e.settle(ctx, entry, d)
+	if err != nil {
+		return false, fmt.Errorf("end what is frozen: %w", err)
+	}
+	e.publish(settled)
+	return settled.Record.Decision.DecisionID == d.DecisionID, nil
+}
+
+// denial is the decision about what is frozen.
+func (e *Engine) denial(r *schemas.Request, digest string, z *schemas.Freeze) *schemas.Decision {
+	d := e.decision(r, digest, schemas.Denied, schemas.By{Kind: schemas.ByPolicy, Name: "frozen by " + z.By.Name})
+	if o, ok := r.OptionOfKind(schemas.RejectOnce); ok {
+		d.OptionID, d.OptionKind = o.OptionID, o.Kind
+	}
+	d.Message = z.String()
+	return d
+}
+
+// thawFirst refuses to allow what is frozen.
+func (e *Engine) thawFirst(agent, session string) error {
+	if z := e.brake.now().Of(agent, session); z != nil {
+		return schemas.Errorf(schemas.CodeForbidden, "%s, %s: nothing is allowed before a thaw", z, cmp.Or(z.SessionID, z.Agent, "everything"))
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/schemas"
+)
+
+// routes are everybody who may be asked. A request that nobody can be shown is
+// refused at once, with the fix, and not waited out.
+func (e *Engine) routes(ctx context.Context, a *asked) ([]schemas.Route, error) {
+	var routes []schemas.Route
+	inbox := false
+	carriers := map[string]bool{}
+	people := a.under.settings.People()
+	for i := range people {
+		if !mayDecide(&people[i], a.agent, &a.request, a.verdict.Risk) {
+			continue
+		}
+		for _, id := range people[i].Identities {
+			routes = append(routes, schemas.Route{Connector: id.Connector, Recipient: id.UserID})
+			if carriers[id.Connector] = !schemas.Inbox(id.Connector); !carriers[id.Connector] {
+				inbox = true
+			}
+		}
+	}
+	switch {
+	case len(people) == 0:
+		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may answer: approvers.people in settings.json is empty; add yourself and run `nod settings apply`")
+	case len(routes) == 0:
+		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may decide about a request of risk %s of this agent, project and host: see for and max_risk of approvers.people in settings.json", a.verdict.Risk)
+	case inbox:
+		return routes, nil
+	}
+	for _, c := range slices.Sorted(maps.Keys(carriers)) {
+		live, err := e.store.Presence.Keys(ctx, "worker."+c+".*")
+		if err != nil {
+			return nil, err
+		}
+		if len(live) > 0 {
+			return routes, nil
+		}
+	}
+	return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody can be shown the question: no connector that reaches an approver is running; start one with `nod connector NAME`")
+}
+
+// mayDecide reports whether an approver may decide about a request, by what the
+// settings say of the person.
+func mayDecide(who *schemas.Approver, agent string, r *schemas.Request, risk schemas.Risk) bool {
+	return who.UpTo(risk) && policy.Matches(who.For, agent, r.Project, r.Host)
+}

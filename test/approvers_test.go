@@ -1,0 +1,83 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Who may decide about what: Ann about everything, Bob about what ada asks in one
+// project and what is not risky.
+const someOfIt = `{
+	"permissions": {"ask": ["Deploy"]},
+	"approvers": {"people": [
+		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]},
+		{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "tg", "user_id": "8"}],
+		 "for": {"agents": ["ada"], "projects": ["/srv/shop/**"]}, "max_risk": "medium"}
+	]}
+}`
+
+func TestApproversDecideAboutWhatIsTheirs(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = someOfIt })
+	in := func(agent, id, project string) *question {
+		r := deploy("S-"+agent, id)
+		r.Project = project
+		return env.Agent(agent).Asks(r)
+	}
+	command := deploy("S-ada", "risky")
+	command.Project, command.ToolName, command.ActionType = "/srv/shop", "Bash", schemas.ActionCommand
+	command.ActionDetails = []byte(`{"command":"rm -rf /srv/shop","cwd":"/srv/shop"}`)
+
+	theirs := in("ada", "theirs", "/srv/shop/web")
+	for name, q := range map[string]*question{
+		"another project":     in("ada", "elsewhere", "/srv/bank"),
+		"a project not said":  in("ada", "nowhere", ""),
+		"another agent":       in("ben", "ben", "/srv/shop"),
+		"a risk beyond their": env.Agent("ada").Asks(command),
+	} {
+		_, err := env.Bob().Says(q, "allow_once")
+		env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "Bob may not decide", name)
+		_, err = env.Bob().Says(q, "reject_once")
+		env.refusal(err, schemas.CodeForbidden)
+		p, _, err := env.Ann().Show(env.ctx, q.Receipt.SessionID, q.Receipt.PendingID)
+		env.NoError(err)
+		_, _, err = env.person("tg", "8").Show(env.ctx, p.SessionID, p.PendingID)
+		env.refusal(err, schemas.CodeNotFound) // it was not routed there
+		env.Ann().Allows(q)
+	}
+	env.Bob().Allows(theirs)
+	theirs.Ends(schemas.Allowed)
+}
+
+// What nobody may decide about is refused at once, with the fix.
+func TestWhatNobodyMayDecideAboutIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) {
+		s.settings = `{"approvers": {"people": [{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}], "for": {"agents": ["ben"]}}]}}`
+	})
+	refused := env.Agent("ada").Refused(deploy("S", "q"), schemas.CodeUndeliverable)
+	env.Contains(refused.Message, "nobody may decide about")
+}
+
+// Where the settings want a second device, nothing is allowed from the one that
+// agents run on. It may still deny.
+func TestASecondDeviceIsRequired(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) {
+		s.settings = `{"approvers": {"require": "second_device", "people": [
+			{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`
+	})
+	ada := env.Agent("ada")
+	q := ada.Asks(deploy("S", "q"))
+	_, err := env.Ann().Says(q, "allow_once")
+	env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "a second device")
+	env.person("tg", "7").Allows(q)
+	q.Ends(schemas.Allowed)
+	q = ada.Asks(deploy("S", "r"))
+	env.Ann().Denies(q)
+	q.Ends(schemas.Denied)
+
+	_, err = env.owner().ApplySettings(env.ctx, []byte(`{"approvers": {"require": "second_device", "people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]}]}}`))
+	env.Contains(env.refusal(err, schemas.CodeValidation).Message, "approvers.require: no approver has an identity that could allow")
+}

@@ -1,0 +1,149 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+const withAPhone = `{
+	"permissions": {"allow": ["Lookup"]},
+	"approvers": {"people": [
+		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}
+	]}
+}`
+
+func ann() schemas.From { return schemas.From{UserID: "ann"} }
+
+// What is frozen is denied: what is open, what a rule would allow, what a grant
+// would, and what is allowed only later.
+func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines = 2 })
+	ada := env.Agent("ada")
+	open := ada.Asks(deploy("S", "open"))
+	left := ada.detaches(deploy("S", "left"))
+	env.Ann().Allows(left)
+
+	frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{Reason: "too many deletions", From: ann()})
+	env.NoError(err)
+	env.Equal(1, frozen.Denied)
+	_, err = env.owner().FollowFrozen(env.ctx, frozen.Revision)
+	env.NoError(err)
+	d := open.Ends(schemas.Denied)
+	env.Equal("frozen by Ann: too many deletions", d.Message)
+	env.Equal("frozen by Ann", d.By.Name)
+	env.Equal(schemas.Denied, ada.Gets(lookup("S", "rule")).Outcome)
+	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again")).Outcome, "what was allowed once rests")
+	ada.Refused(deploy("S", "left"), schemas.CodeForbidden)
+
+	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	env.soon("every engine has heard", func() bool { return ada.Gets(lookup("S", "")).Outcome == schemas.Allowed })
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "used-now")).Outcome)
+	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again")).Outcome, "what was decided stays")
+	env.Equal(1, env.loggedOf(schemas.LogFrozen))
+	env.Equal(1, env.loggedOf(schemas.LogThawed))
+
+	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
+	env.refusal(err, schemas.CodeNotFound)
+	_, err = env.Ann().Freeze(env.ctx, schemas.Brake{From: schemas.From{UserID: "mallory"}})
+	env.refusal(err, schemas.CodeForbidden)
+}
+
+// A freeze of one agent or session leaves the others alone, and none of its
+// requests can be allowed, whichever engine stored it.
+func TestAFreezeCoversWhatItNames(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{SessionID: "S", From: ann()})
+	env.NoError(err)
+	_, err = env.Ann().Freeze(env.ctx, schemas.Brake{Agent: "ben", From: ann()})
+	env.NoError(err)
+	ada, ben := env.Agent("ada"), env.Agent("ben")
+	env.Equal(schemas.Denied, ada.Gets(lookup("S", "1")).Outcome)
+	env.Equal(schemas.Allowed, ada.Gets(lookup("T", "1")).Outcome)
+	env.Equal(schemas.Denied, ben.Gets(lookup("U", "1")).Outcome)
+	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{Agent: "ben", From: ann()})
+	env.NoError(err)
+	env.Equal(schemas.Allowed, ben.Gets(lookup("U", "2")).Outcome)
+	env.Equal(schemas.Denied, ada.Gets(lookup("S", "2")).Outcome)
+	state, err := env.Ann().Settings(env.ctx)
+	env.NoError(err)
+	env.Len(state.Freezes, 1)
+}
+
+// Answers race a freeze: whoever is told "frozen" is followed by no allow.
+func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines = 3 })
+	ada := env.Agent("ada")
+	const n = 60
+	all := make([]*question, n)
+	for i := range all {
+		all[i] = ada.Asks(deploy("S", fmt.Sprintf("q-%02d", i)))
+	}
+	var answers sync.WaitGroup
+	for _, q := range all {
+		answers.Go(func() { _, _ = env.Ann().Says(q, "allow_once") })
+	}
+	frozen, err := env.Bob().Freeze(env.ctx, schemas.Brake{From: schemas.From{UserID: "bob"}})
+	env.NoError(err)
+	_, err = env.owner().FollowFrozen(env.ctx, frozen.Revision)
+	env.NoError(err)
+	told, err := env.Ann().Now(env.ctx)
+	env.NoError(err)
+	answers.Wait()
+	for _, q := range all {
+		if d := q.Hears(); d.Outcome == schemas.Allowed {
+			env.False(d.DecidedAt.After(told), "allowed after the freeze was told")
+		}
+	}
+}
+
+// Where somebody has a phone, the machine that agents run on cannot thaw by
+// itself.
+func TestAThawComesFromASecondDevice(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = withAPhone })
+	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
+	env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "send /thaw on tg")
+	env.Equal(schemas.Denied, env.Agent("ada").Gets(lookup("S", "1")).Outcome)
+	_, err = env.person("tg", "7").Thaw(env.ctx, schemas.Brake{From: schemas.From{UserID: "7"}})
+	env.NoError(err)
+	env.Equal(schemas.Allowed, env.Agent("ada").Gets(lookup("S", "2")).Outcome)
+}
+
+// A freeze outlives everything that is restarted.
+func TestAFreezeOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	stdout, stderr, code := m.run("freeze", "-m", "stop it")
+	if code != 0 || !strings.Contains(stdout, "not stopped") {
+		t.Fatal(stdout, stderr)
+	}
+	m.kill()
+	m.start()
+	stdout, _, code = m.run("ask", "--session", "S", "--tool", "Read", "--input", `{"file_path":"/etc/hosts"}`)
+	if code != 3 || !strings.Contains(stdout, "stop it") {
+		t.Fatal(code, stdout)
+	}
+	_, stderr, _ = m.run("pending")
+	if !strings.Contains(stderr, "any agent is frozen by") {
+		t.Fatal(stderr)
+	}
+	stdout, stderr, code = m.run("thaw")
+	if code != 0 || !strings.Contains(stdout, "Thawed") {
+		t.Fatal(stdout, stderr)
+	}
+	_, stderr, code = m.run("ask", "--session", "S", "--tool", "Read", "--input", `{"file_path":"/etc/hosts"}`)
+	if code != 0 {
+		t.Fatal(code, stderr)
+	}
+}
