@@ -149,6 +149,18 @@ func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, er
 	return reply.Missing, nil
 }
 
+// Session returns what a session of this agent holds, with every grant that
+// counts in it. A session that nobody has asked in yet becomes this agent's;
+// another agent's is NOT_FOUND.
+func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error) {
+	var s schemas.Session
+	err := c.conn.CallInto(ctx, schemas.SessionSubject(c.agent), schemas.Query{Type: schemas.TypeQuery, SessionID: id}, &s)
+	if err != nil {
+		return schemas.Session{}, fmt.Errorf("read the session %s: %w", id, err)
+	}
+	return s, nil
+}
+
 // Close ends the connection. What is pending stays pending.
 func (c *Client) Close() {
 	c.asker.Close()
@@ -178,19 +190,20 @@ func Permission(reason string, tags ...string) schemas.Request {
 	}
 }
 
-// complete fills in what the caller left open of who asks from where.
+// complete fills in what the caller left open of who asks from where. One that
+// names a host speaks for that host, where this directory is no project of its.
 func complete(r schemas.Request) schemas.Request {
 	if r.SessionID == "" {
 		r.SessionID = "default"
 	}
 	if r.Host == "" {
 		r.Host, _ = os.Hostname() // display only
+		if cwd, err := os.Getwd(); err == nil && r.Project == "" {
+			r.Project = cwd
+		}
 	}
 	if u, err := user.Current(); err == nil && r.User == "" {
 		r.User = u.Username
-	}
-	if cwd, err := os.Getwd(); err == nil && r.Project == "" {
-		r.Project = cwd
 	}
 	if r.AgentName == "" {
 		r.AgentName = filepath.Base(os.Args[0])

@@ -74,6 +74,8 @@ func Messages() []Message {
 		{TypeGrants, GrantSubject(agent), "engine", "agent", HowReply, "the grant that it got", fresh[Grants]},
 		{TypeGate, GateSubject(agent), "agent", "engine", HowRequest, "may this scheduled task do what it does?", fresh[Gate]},
 		{TypeGateReply, GateSubject(agent), "engine", "agent", HowReply, "what it lacks", fresh[GateReply]},
+		{TypeQuery, SessionSubject(agent), "agent", "engine", HowRequest, "what does this session of mine hold?", fresh[Query]},
+		{TypeSession, SessionSubject(agent), "engine", "agent", HowReply, "the session, with the grants that count in it", fresh[Session]},
 
 		{TypeRegister, register, "connector", "engine", HowRequest, "a worker is alive", fresh[Register]},
 		{TypeRegistered, register, "engine", "connector", HowReply, "until when its lease runs", fresh[Registered]},

@@ -75,6 +75,9 @@ func GrantSubject(agent string) string { return subject("grant", agent) }
 // GateSubject is where an agent asks for a scheduled task.
 func GateSubject(agent string) string { return subject("gate", agent) }
 
+// SessionSubject is where an agent reads what a session of its holds.
+func SessionSubject(agent string) string { return subject("session", agent) }
+
 // PassedSubject is where an agent says that its host has gone on.
 func PassedSubject(agent string) string { return subject("passed", agent) }
 

@@ -101,6 +101,7 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"github.com/coder/websocket":            {"connectors/people/web"},
 		"github.com/chromedp":                   {"connectors/people/web"}, // its tests
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
+		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
 	}
 	for _, p := range packages(t) {
 		for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {

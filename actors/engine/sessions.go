@@ -46,6 +46,28 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 	}
 }
 
+// ownSession tells an agent what a session of its own holds.
+func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {
+	agent := c.Tokens[0]
+	var q schemas.Query
+	if err := schemas.Decode(c.Data, &q); err != nil {
+		return err
+	}
+	if !schemas.ValidID(q.SessionID) {
+		return schemas.Errorf(schemas.CodeValidation, "session_id: expected 1 to 128 letters, digits, _ or -")
+	}
+	if _, err := e.own(ctx, agent, q.SessionID, ""); err != nil {
+		return err
+	}
+	h, err := e.heldBy(ctx, agent, q.SessionID, false)
+	if err != nil {
+		return err
+	}
+	h.session.Grants = h.grants
+	c.Reply(h.session)
+	return nil
+}
+
 // changeSession sets what the owner may set of a session, also of one in which
 // nobody has asked yet.
 func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {

@@ -25,3 +25,20 @@ func ActionOf(tool string) schemas.ActionType {
 	}
 	return schemas.ActionOther
 }
+
+// Title is what a person is asked, in a few words, about a call of that sort.
+func Title(a schemas.ActionType) string {
+	switch a {
+	case schemas.ActionCommand:
+		return "Command Execution Approval"
+	case schemas.ActionFileWrite:
+		return "File Write Approval"
+	case schemas.ActionFileRead:
+		return "File Read Approval"
+	case schemas.ActionNetwork:
+		return "Network Access Approval"
+	case schemas.ActionMCPTool:
+		return "MCP Tool Approval"
+	}
+	return "Tool Use Approval"
+}

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"strings"
 
 	"github.com/nodbus/nod/schemas"
@@ -23,6 +24,17 @@ type Asker interface {
 	// not it has reached nod yet. Where it was decided first, the error says so
 	// and nothing changes.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
+}
+
+// MayBeOpen reports whether a request whose asking failed so may be waiting
+// for a person. A refusal leaves nothing behind, and after a CONFLICT the id
+// is somebody else's, whose request is not ours to withdraw.
+func MayBeOpen(err error) bool {
+	var refused *schemas.Error
+	if !errors.As(err, &refused) {
+		return true
+	}
+	return refused.Code == schemas.CodeUnavailable || refused.Code == schemas.CodeInternal
 }
 
 // ID makes nod's id of a host's: the same one where it can name a request or a

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -79,7 +80,7 @@ func claudePassed(c *Call) (schemas.Passed, error) {
 		if c.ToolName == askUserQuestion {
 			return schemas.Passed{ToolName: c.ToolName, Reason: "the question was answered at the terminal"}, nil
 		}
-		if !isObject(c.Input) {
+		if !agents.IsObject(c.Input) {
 			return schemas.Passed{}, errors.New("the tool's input is not a JSON object")
 		}
 		return schemas.Passed{ToolName: c.ToolName, ActionDetails: c.Input, Reason: "the call has run: it was answered at the terminal"}, nil

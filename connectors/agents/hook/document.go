@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/tailscale/hujson"
 )
 
@@ -106,7 +107,7 @@ func (d *document) bytes() []byte { return d.root.Pack() }
 
 // isTrue reports whether a top-level switch is on.
 func (d *document) isTrue(name string) bool {
-	i := member(d.top, name)
+	i := agents.Member(d.top, name)
 	if i < 0 {
 		return false
 	}
@@ -149,7 +150,7 @@ func (d *document) setHook(event string, entry hookEntry, ours func(string) bool
 
 // find returns the file's hooks and those of event, nil where there are none.
 func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
-	i := member(d.top, "hooks")
+	i := agents.Member(d.top, "hooks")
 	if i < 0 {
 		return nil, nil, nil
 	}
@@ -157,7 +158,7 @@ func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
 	if !ok {
 		return nil, nil, d.wrong(d.top.Members[i].Value, `"hooks" is not an object`)
 	}
-	if i = member(hooks, event); i < 0 {
+	if i = agents.Member(hooks, event); i < 0 {
 		return hooks, nil, nil
 	}
 	groups, ok := hooks.Members[i].Value.Value.(*hujson.Array)
@@ -208,7 +209,7 @@ func hooksOf(group hujson.Value) *hujson.Array {
 	if !ok {
 		return nil
 	}
-	i := member(obj, "hooks")
+	i := agents.Member(obj, "hooks")
 	if i < 0 {
 		return nil
 	}
@@ -221,7 +222,7 @@ func commandOf(v hujson.Value, name string) (hook *hujson.Object, command string
 	if !ok {
 		return nil, "", false
 	}
-	i := member(hook, name)
+	i := agents.Member(hook, name)
 	if i < 0 {
 		return nil, "", false
 	}
@@ -232,7 +233,7 @@ func commandOf(v hujson.Value, name string) (hook *hujson.Object, command string
 // removeHooks takes out every hook that is nod's, under any event, and the
 // containers that become empty by that. It reports whether there was one.
 func (d *document) removeHooks(names entryNames, ours func(string) bool) (removed bool) {
-	h := member(d.top, "hooks")
+	h := agents.Member(d.top, "hooks")
 	if h < 0 {
 		return false
 	}
@@ -265,7 +266,7 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool) (remove
 func update(hook *hujson.Object, entry hookEntry) {
 	for _, f := range entry.fields() {
 		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // as fields made them
-		i := member(hook, name)
+		i := agents.Member(hook, name)
 		if i < 0 {
 			f.Name.BeforeExtra, f.Value.BeforeExtra = siblingExtra(hook)
 			hook.Members = append(hook.Members, f)

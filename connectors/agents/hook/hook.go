@@ -7,7 +7,6 @@ package hook
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -172,7 +171,7 @@ func (c Call) check() error {
 		return errors.New("the hook's input names no session")
 	case c.ToolName == "":
 		return errors.New("the hook's input names no tool")
-	case !isObject(c.Input):
+	case !agents.IsObject(c.Input):
 		return errors.New("the tool's input is not a JSON object")
 	}
 	return nil
@@ -246,7 +245,7 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 	default:
 		exit = h.reply(deny("Not allowed, because nod could not get a decision: " + err.Error()))
 	}
-	if mayBeOpen(err) {
+	if agents.MayBeOpen(err) {
 		h.leave(ctx, leave, r, err.Error())
 	}
 	return exit
@@ -273,17 +272,6 @@ func (h *run) leave(ctx context.Context, how func(ctx context.Context, sessionID
 	if err != nil {
 		h.note(err)
 	}
-}
-
-// mayBeOpen reports whether a request whose asking failed so may be waiting
-// for a person. A refusal leaves nothing behind, and after a CONFLICT the id
-// is somebody else's, whose request is not ours to withdraw.
-func mayBeOpen(err error) bool {
-	var refused *schemas.Error
-	if !errors.As(err, &refused) {
-		return true
-	}
-	return refused.Code == schemas.CodeUnavailable || refused.Code == schemas.CodeInternal
 }
 
 // reply writes v once; a second reply is dropped.
@@ -326,8 +314,4 @@ func (h *run) note(err error) {
 		line := strings.Join(strings.Fields(err.Error()), " ")
 		_, _ = fmt.Fprintf(h.opts.Stderr, "nod hook %s: %s\n", h.host.Name, line)
 	}
-}
-
-func isObject(raw json.RawMessage) bool {
-	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nodbus/nod/connectors/agents"
 )
 
 // InstallOptions say where and how a hook is installed.
@@ -94,7 +96,7 @@ func install(doc *document, host Host, o InstallOptions) error {
 	ours := ownCommand(host)
 	s := host.Setup
 	entry := hookEntry{names: s.names(), matcher: s.Matcher, command: command, timeout: int64(s.Timeout / s.Unit)}
-	if s.Version != 0 && member(doc.top, "version") < 0 {
+	if s.Version != 0 && agents.Member(doc.top, "version") < 0 {
 		if err := doc.addMember(doc.top, 1, "version", s.Version); err != nil {
 			return err
 		}

@@ -131,7 +131,7 @@ func (h *run) question(ctx context.Context, nod Nod) int {
 		if err != nil {
 			h.note(err)
 			exit := h.reply(Verdict{Effect: Leave})
-			if mayBeOpen(err) {
+			if agents.MayBeOpen(err) {
 				h.leave(ctx, nod.Withdraw, r, err.Error())
 			}
 			return exit
@@ -152,11 +152,11 @@ func (h *run) question(ctx context.Context, nod Nod) int {
 
 // withAnswers is the tool's input, byte for byte, with the answers in it.
 func withAnswers(input json.RawMessage, answers map[string]string) (json.RawMessage, error) {
-	v, obj, err := parseObject(input)
+	v, obj, err := agents.ParseObject(input)
 	if err != nil {
 		return nil, err
 	}
-	if member(obj, "answers") >= 0 {
+	if agents.Member(obj, "answers") >= 0 {
 		return nil, errors.New("the questions came with answers")
 	}
 	encoded, err := schemas.Encode(answers)

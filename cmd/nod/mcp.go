@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/connectors/agents/mcp"
+	"github.com/nodbus/nod/schemas"
+)
+
+type mcpCmd struct {
+	HTTP      string   `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP at this address, such as 127.0.0.1:4281, and not standard input and output."`
+	Session   string   `placeholder:"S" help:"The session that is asked in (a fresh one)."`
+	Project   string   `placeholder:"DIR" type:"path" help:"The project that the agent works in (the current directory; over HTTP none)."`
+	InProject bool     `name:"in-project" help:"Every tool runs in the project's directory (Claude Code: CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1): rules may go by it."`
+	TokenFile string   `name:"token-file" placeholder:"FILE" type:"path" help:"Where the bearer token for HTTP is; made where it is missing (mcp-token in the data directory)."`
+	AllowHost []string `name:"allow-host" sep:"none" placeholder:"NAME" help:"A name by which other machines reach this one over HTTP; repeatable."`
+}
+
+// Run serves until the client leaves or it is stopped. It needs no running nod
+// to start: a call made without one is refused.
+func (c *mcpCmd) Run(e *env) error {
+	if c.Session != "" && !schemas.ValidID(c.Session) {
+		return fmt.Errorf("--session %q is no id: use 1 to 128 letters, digits, _ or -", c.Session)
+	}
+	late := &lateNod{e: e, turn: make(chan struct{}, 1)}
+	defer late.close()
+	o := mcp.Options{Session: c.Session, Project: c.Project, InProject: c.InProject, Version: version(), Log: e.log}
+	o.Host, _ = os.Hostname() // shown only
+	if u, err := user.Current(); err == nil {
+		o.User = u.Username
+	}
+	if o.Project == "" && c.HTTP == "" {
+		o.Project, _ = os.Getwd() // an unknown one asks
+	}
+	server := mcp.New(late, o)
+	defer server.Stop()
+	if c.HTTP != "" {
+		return c.http(e, server)
+	}
+	ctx, stop := hook.Lifetime(e.ctx, os.Stdout)
+	defer stop()
+	return server.ServeStdio(ctx, io.NopCloser(e.stdin), os.Stdout)
+}
+
+func (c *mcpCmd) http(e *env, server *mcp.Server) error {
+	file := c.TokenFile
+	if file == "" {
+		place, err := e.place.WithDefaults()
+		if err != nil {
+			return err
+		}
+		file = filepath.Join(place.DataDir, "mcp-token")
+	}
+	token, err := tokenIn(file)
+	if err != nil {
+		return err
+	}
+	l, err := mcp.Listen(e.ctx, c.HTTP, c.AllowHost)
+	if err != nil {
+		return err
+	}
+	if len(c.AllowHost) > 0 {
+		fmt.Fprintln(e.stderr, "nod: warning: the token and all that is asked cross the network as they are: put a proxy with TLS before this")
+	}
+	fmt.Fprintf(e.stdout, "nod mcp is up on http://%s%s; its bearer token is in %s\n", l.Addr(), mcp.Path, file)
+	return server.Serve(e.ctx, l, mcp.HTTPOptions{Token: token, Hosts: c.AllowHost})
+}
+
+// tokenIn reads a token, and makes one where there is none.
+func tokenIn(file string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return "", fmt.Errorf("make the token for HTTP: %w", err)
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintln(f, rand.Text())
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("make the token for HTTP: %w: name another file with --token-file", err)
+	}
+	token, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read the token for HTTP: %w", err)
+	}
+	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("the token in %s can be read by others: chmod 600 it, or remove it for a new one", file)
+	}
+	return strings.TrimSpace(string(token)), nil
+}
+
+// connectWithin bounds one attempt to find nod.
+const connectWithin = 5 * time.Second
+
+// lateNod finds nod when it is first needed, and tries again until it has: an
+// agent program starts its servers whether or not nod runs.
+type lateNod struct {
+	e      *env
+	turn   chan struct{} // holds one who connects
+	client *nod.Client   // by whose turn it is
+}
+
+func (l *lateNod) find(ctx context.Context) (*nod.Client, error) {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-l.turn }()
+	if l.client == nil {
+		ctx, cancel := context.WithTimeout(ctx, connectWithin)
+		defer cancel()
+		client, err := nod.Connect(ctx, nod.Options{Place: l.e.place, Log: l.e.log})
+		if err != nil {
+			return nil, err
+		}
+		l.e.warnOpen(client.Open())
+		l.client = client
+	}
+	return l.client, nil
+}
+
+// Ask waits for the decision, whatever it is: not long for nod to store the
+// request, and then for as long as ctx allows.
+func (l *lateNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+	client, err := l.find(ctx)
+	if err != nil {
+		return schemas.Decision{}, err
+	}
+	soon, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked, err := client.Submit(soon, r)
+	if err != nil {
+		return schemas.Decision{}, err
+	}
+	defer asked.Drop()
+	return asked.Await(ctx)
+}
+
+// Withdraw takes a request back. Without a nod none can have been made.
+func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
+	l.turn <- struct{}{}
+	client := l.client
+	<-l.turn
+	if client == nil {
+		return nil
+	}
+	_, err := client.Withdraw(ctx, sessionID, pendingID, reason)
+	return err
+}
+
+func (l *lateNod) Share(ctx context.Context, s schemas.Share) (schemas.Grant, error) {
+	client, err := l.find(ctx)
+	if err != nil {
+		return schemas.Grant{}, err
+	}
+	return client.Share(ctx, s)
+}
+
+func (l *lateNod) Session(ctx context.Context, id string) (schemas.Session, error) {
+	client, err := l.find(ctx)
+	if err != nil {
+		return schemas.Session{}, err
+	}
+	return client.Session(ctx, id)
+}
+
+func (l *lateNod) close() {
+	if l.client != nil {
+		l.client.Close()
+	}
+}

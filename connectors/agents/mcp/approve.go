@@ -1,0 +1,108 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/schemas"
+)
+
+// verdict is what approve answers, as Claude Code reads it: anything else than
+// this JSON keeps the tool from running as well.
+type verdict struct {
+	Behavior string          `json:"behavior"` // allow or deny
+	Input    json.RawMessage `json:"updatedInput,omitempty"`
+	Message  string          `json:"message,omitempty"`
+}
+
+// result is v as a tool's result, always without an error: a no is an answer.
+func (v verdict) result() *mcp.CallToolResult {
+	out, err := schemas.Encode(v)
+	if err != nil {
+		out = []byte(`{"behavior":"deny","message":"nod failed on this call and refused it."}`)
+	}
+	return text(string(out))
+}
+
+func deny(why string) *mcp.CallToolResult {
+	return verdict{Behavior: "deny", Message: why}.result()
+}
+
+// toolUse is a call that Claude Code asks about.
+type toolUse struct {
+	tool, id string
+	input    json.RawMessage
+}
+
+// readToolUse takes the names to the letter: Go's own decoding would take
+// "Input" for "input".
+func readToolUse(raw json.RawMessage) (u toolUse, err error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return u, errors.New("the arguments are not a JSON object")
+	}
+	for name, to := range map[string]*string{"tool_name": &u.tool, "tool_use_id": &u.id} {
+		if value, ok := fields[name]; ok && json.Unmarshal(value, to) != nil {
+			return u, fmt.Errorf("%s is not a string", name)
+		}
+	}
+	u.input = fields["input"]
+	switch {
+	case u.tool == "":
+		return u, errors.New("the arguments name no tool_name")
+	case !agents.IsObject(u.input):
+		return u, errors.New("input is not a JSON object")
+	}
+	return u, nil
+}
+
+// approve answers whether a tool may be used on an input.
+func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
+	use, err := readToolUse(c.Params.Arguments)
+	if err != nil {
+		return deny("nod refused the call: " + err.Error())
+	}
+	if slices.Contains([]string{"AskUserQuestion", "ExitPlanMode"}, use.tool) {
+		return deny(use.tool + " is a question to a person, which nod cannot show here: ask it in your answer's text instead.")
+	}
+	r, cwd, err := c.toolRequest(use)
+	if err != nil {
+		return deny("nod refused the call: " + err.Error())
+	}
+	d, err := c.ask(ctx, r)
+	if err != nil {
+		return deny("Not allowed, because nod could not get a decision: " + words(err))
+	}
+	heard := agents.Hear(&r, &d)
+	if !heard.Allowed {
+		return deny(heard.Text)
+	}
+	input := use.input
+	if d.UpdatedInput != nil {
+		if input, err = agents.WithoutCwd(d.UpdatedInput, use.input, cwd); err != nil {
+			return deny("Allowed with an edit that cannot be carried out: " + err.Error())
+		}
+	}
+	return verdict{Behavior: "allow", Input: input}.result()
+}
+
+// toolRequest is what nod is asked about a call, and where the call would run,
+// if that is known: Claude Code does not say.
+func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err error) {
+	r = c.request()
+	if c.server.opts.InProject {
+		cwd = r.Project
+	}
+	r.PendingID, r.ToolCallID = agents.ID(use.id), use.id
+	r.Kind, r.ToolName, r.ActionType = schemas.KindToolCall, use.tool, agents.ActionOf(use.tool)
+	r.Title = agents.Title(r.ActionType)
+	r.Rejoin = use.id != "" // it may have been asked before a restart
+	r.ActionDetails, err = agents.WithCwd(use.input, cwd)
+	return r, cwd, err
+}

@@ -1,0 +1,172 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/mcp"
+	"github.com/nodbus/nod/nodtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+// byTool answers by the name of the tool that is asked about.
+func byTool(p schemas.Prompt) nodtest.Answer {
+	switch p.Request.ToolName {
+	case "Yes":
+		return nodtest.Allow()
+	case "No":
+		return nodtest.Deny("use make clean")
+	case "Edit it":
+		return nodtest.Answer{Kind: schemas.AllowOnce, Input: []byte(`{"command":"ls"}`)}
+	case "Move it":
+		return nodtest.Answer{Kind: schemas.AllowOnce, Input: []byte(`{"cwd":"/etc"}`)}
+	}
+	return nodtest.Answer{}
+}
+
+func use(tool, input, id string) string {
+	return fmt.Sprintf(`{"tool_name":%q,"input":%s,"tool_use_id":%q}`, tool, input, id)
+}
+
+// What Claude Code is answered, to the letter.
+func TestApprove(t *testing.T) {
+	n := watch(nodtest.Start(t, byTool))
+	everyWay(t, func(t *testing.T, w way) {
+		c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app"}), w, nil)
+		for _, row := range []struct{ name, tool, input, want string }{
+			{"allowed by a person, with its input byte for byte", "Yes", `{"command":"make <b>\u00e9 & é","n":1.50,"o":{"b":1,"a":[]}}`,
+				`{"behavior":"allow","updatedInput":{"command":"make <b>\u00e9 & é","n":1.50,"o":{"b":1,"a":[]}}}`},
+			{"its own cwd comes back", "Yes", `{"cwd":"/etc"}`, `{"behavior":"allow","updatedInput":{"cwd":"/etc"}}`},
+			{"allowed by a rule", "Read", `{"file_path":"/tmp/x"}`, `{"behavior":"allow","updatedInput":{"file_path":"/tmp/x"}}`},
+			{"allowed with other input", "Edit it", `{"command":"rm"}`, `{"behavior":"allow","updatedInput":{"command":"ls"}}`},
+			{"an edit that cannot be carried out", "Move it", `{}`, `{"behavior":"deny","message":"Allowed with an edit that cannot be carried out: the directory of a call cannot be changed"}`},
+			{"denied", "No", `{}`, `{"behavior":"deny","message":"Denied by nodtest: use make clean"}`},
+			{"a number that nod could not keep", "Yes", `{"n":12345678901234567890}`, ""},
+			{"a question", "AskUserQuestion", `{}`, `{"behavior":"deny","message":"AskUserQuestion is a question to a person, which nod cannot show here: ask it in your answer's text instead."}`},
+		} {
+			got, isError := calls(t, c, "approve", use(row.tool, row.input, ""))
+			assert.False(t, isError, row.name)
+			if row.want == "" {
+				assert.Contains(t, got, `{"behavior":"deny","message":"Not allowed`, row.name)
+			} else {
+				assert.Equal(t, row.want, got, row.name)
+			}
+		}
+	})
+}
+
+// What people are shown, and what rules go by.
+func TestWhatNodIsAsked(t *testing.T) {
+	n := watch(nodtest.Start(t, byTool))
+	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app"}), ways()[0], nil)
+	got, _ := calls(t, c, "approve", use("Yes", `{"command":"make","cwd":"/etc"}`, "toolu_1"))
+	assert.Contains(t, got, `"allow"`)
+	r := <-n.asked
+	assert.Equal(t, "toolu_1", r.PendingID)
+	assert.Equal(t, "toolu_1", r.ToolCallID)
+	assert.True(t, r.Rejoin, "it may have been asked before")
+	assert.Equal(t, session, r.SessionID)
+	assert.Equal(t, "Claude Code", r.AgentName)
+	assert.Equal(t, "devbox", r.Host)
+	assert.Equal(t, "/home/ann/app", r.Project)
+	assert.Equal(t, "app", r.SessionLabel)
+	assert.Equal(t, `{"command":"make","cwd, in the input":"/etc"}`, string(r.ActionDetails), "only a host says where a call runs")
+
+	again, _ := calls(t, c, "approve", use("Yes", `{"command":"make","cwd":"/etc"}`, "toolu_1"))
+	assert.Equal(t, got, again, "the same call has the same decision")
+	other, _ := calls(t, c, "approve", use("Yes", `{"command":"rm"}`, "toolu_1"))
+	assert.Contains(t, other, `"deny"`, "an allow is for what was asked")
+}
+
+// Where every tool runs in the project, rules and people see that.
+func TestWhereACallRuns(t *testing.T) {
+	n := watch(nodtest.Start(t, byTool))
+	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app", InProject: true}), ways()[0], nil)
+	got, _ := calls(t, c, "approve", use("Yes", `{"command":"make","cwd":"/etc"}`, ""))
+	assert.Equal(t, `{"behavior":"allow","updatedInput":{"command":"make","cwd":"/etc"}}`, got)
+	assert.Equal(t, `{"command":"make","cwd, in the input":"/etc","cwd":"/home/ann/app"}`, string((<-n.asked).ActionDetails))
+	c = reach(t, serve(t, n, mcp.Options{InProject: true}), ways()[0], nil)
+	calls(t, c, "approve", use("Yes", `{"command":"make"}`, ""))
+	assert.Equal(t, `{"command":"make"}`, string((<-n.asked).ActionDetails), "no project is known")
+}
+
+// Nothing but a decision that allows is ever an allow.
+func TestApproveNeverAllowsByMistake(t *testing.T) {
+	decided := func(d schemas.Decision, err error) func(context.Context, schemas.Request) (schemas.Decision, error) {
+		return func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
+			if d.PendingID == "" {
+				d.SessionID, d.PendingID = r.SessionID, r.PendingID
+			}
+			return d, err
+		}
+	}
+	for name, row := range map[string]struct {
+		ask       func(context.Context, schemas.Request) (schemas.Decision, error)
+		says      string
+		withdrawn bool
+	}{
+		"nod is not running": {decided(schemas.Decision{}, errors.New("nod is not running: start it with nod up")),
+			"Not allowed, because nod could not get a decision: nod is not running: start it with nod up", true},
+		"nobody may answer": {decided(schemas.Decision{}, schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")),
+			"Nobody could be asked: no approver is set", false},
+		"an error beside a yes":  {decided(schemas.Decision{Outcome: schemas.Allowed}, errors.New("odd")), "odd", true},
+		"no decision":            {decided(schemas.Decision{}, nil), "no usable decision", false},
+		"another request's":      {decided(schemas.Decision{Outcome: schemas.Allowed, PendingID: "x", SessionID: "y"}, nil), "no usable decision", false},
+		"it timed out":           {decided(schemas.Decision{Outcome: schemas.TimedOut}, nil), "Permission request timed out.", false},
+		"it was withdrawn":       {decided(schemas.Decision{Outcome: schemas.Withdrawn}, nil), "withdrawn", false},
+		"allowed, by a refusal":  {decided(schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.RejectOnce}, nil), "", false},
+		"a panic":                {func(context.Context, schemas.Request) (schemas.Decision, error) { panic("boom") }, "nod failed on this call and refused it.", true},
+		"an edit that is none":   {decided(schemas.Decision{Outcome: schemas.Allowed, UpdatedInput: []byte(`[]`)}, nil), "cannot be carried out", false},
+		"an edit that is broken": {decided(schemas.Decision{Outcome: schemas.Allowed, UpdatedInput: []byte(`{`)}, nil), "cannot be carried out", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := fake(row.ask)
+			c := reach(t, serve(t, n, mcp.Options{}), ways()[1], nil)
+			got, isError := calls(t, c, "approve", use("Bash", `{"command":"ls"}`, "t1"))
+			assert.False(t, isError)
+			assert.Contains(t, got, `{"behavior":"deny","message":"`)
+			assert.Contains(t, got, row.says)
+			require.Len(t, n.withdrawn, map[bool]int{true: 1}[row.withdrawn], "what may be open is withdrawn")
+			got, isError = calls(t, c, "request_permission", `{"permission":"@network","reason":"r"}`)
+			assert.NotContains(t, got, "granted")
+			assert.True(t, isError || row.says == "", got)
+		})
+	}
+}
+
+func TestMalformedCalls(t *testing.T) {
+	n := fake(func(context.Context, schemas.Request) (schemas.Decision, error) {
+		t.Error("nod was asked")
+		return schemas.Decision{}, nil
+	})
+	everyWay(t, func(t *testing.T, w way) {
+		c := reach(t, serve(t, n, mcp.Options{}), w, nil)
+		for _, arguments := range []string{
+			`null`, `[]`, `"x"`, `{}`, `{"tool_name":"Bash"}`, `{"input":{}}`, `{"tool_name":7,"input":{}}`,
+			`{"tool_name":"Bash","input":null}`, `{"tool_name":"Bash","input":[1]}`, `{"tool_name":"Bash","input":"ls"}`,
+			`{"Tool_Name":"Bash","Input":{}}`, `{"tool_name":"Bash","input":{},"tool_use_id":{}}`,
+			`{"tool_name":"Bash","input":{"cwd":1,"cwd, in the input":2}}`,
+		} {
+			got, isError := calls(t, c, "approve", arguments)
+			assert.False(t, isError, arguments)
+			assert.Contains(t, got, `{"behavior":"deny","message":"nod refused the call: `, arguments)
+		}
+		for _, row := range [][2]string{
+			{"request_permission", `[]`}, {"request_permission", `{"permission":7}`}, {"request_permission", `{"permission":"@network","reason":"r","timeout":3}`},
+			{"request_permission", `{"permission":"@network","reason":"r","timeout_minutes":0}`},
+			{"request_permission", `{"permission":"@network","reason":"r","timeout_minutes":60.5}`},
+			{"grant_permission", `{"agentId":[]}`}, {"list_permissions", `{"session":"other"}`},
+		} {
+			got, isError := calls(t, c, row[0], row[1])
+			assert.True(t, isError, row)
+			assert.NotContains(t, got, "\n")
+		}
+		_, err := c.CallTool(t.Context(), callOf("no_such_tool", `{}`))
+		assert.Error(t, err)
+	})
+}

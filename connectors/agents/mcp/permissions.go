@@ -1,0 +1,189 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/schemas"
+)
+
+// read takes the arguments of a tool that an agent calls itself. A name that is
+// not known is refused: it may be a wish that would go unheard.
+func read(raw json.RawMessage, into any) error {
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if !agents.IsObject(raw) {
+		return errors.New("the arguments are not a JSON object")
+	}
+	if err := dec.Decode(into); err != nil {
+		return fmt.Errorf("read the arguments: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// permissionWish are the arguments of request_permission.
+type permissionWish struct {
+	Permission string   `json:"permission"`
+	Reason     string   `json:"reason"`
+	Agent      string   `json:"agentId"`
+	Minutes    *float64 `json:"timeout_minutes"`
+}
+
+func (w *permissionWish) read(raw json.RawMessage) error {
+	if err := read(raw, w); err != nil {
+		return err
+	}
+	if w.Minutes != nil && !(*w.Minutes >= 1 && *w.Minutes <= 60) {
+		return errors.New("timeout_minutes must be 1 to 60")
+	}
+	return nil
+}
+
+// requestPermission waits until a person has said whether a session may hold a
+// permission. A no is an answer; that nobody gave one is an error.
+func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
+	var wish permissionWish
+	if err := wish.read(c.Params.Arguments); err != nil {
+		return failed(err)
+	}
+	r := c.request()
+	r.PendingID, r.Kind, r.Title = agents.NewID(), schemas.KindPermission, "Permission request"
+	r.Reason, r.ActionType, r.ActionDetails = wish.Reason, schemas.ActionOther, json.RawMessage("{}")
+	if wish.Permission != "" { // nod refuses what is missing, in its order and words
+		r.Permissions = []string{wish.Permission}
+	}
+	if wish.Agent != "" {
+		details, err := schemas.Encode(map[string]string{"agent_id": wish.Agent})
+		if err != nil {
+			return failed(err)
+		}
+		r.ActionDetails = details
+	}
+	if wish.Minutes != nil {
+		r.TimeoutSeconds = int(*wish.Minutes * 60)
+	}
+	d, err := c.ask(ctx, r)
+	if err != nil {
+		return failed(err)
+	}
+	heard := agents.Hear(&r, &d)
+	result := text(heard.Text)
+	result.IsError = heard.IsError
+	return result
+}
+
+// grantPermission shares what this session holds with another.
+func (c *call) grantPermission(ctx context.Context) *mcp.CallToolResult {
+	var wish struct {
+		Agent      string `json:"agentId"`
+		Permission string `json:"permission"`
+		Reason     string `json:"reason"`
+	}
+	if err := read(c.Params.Arguments, &wish); err != nil {
+		return failed(err)
+	}
+	s := schemas.Share{Type: schemas.TypeShare, SessionID: c.session, AgentID: wish.Agent, Reason: wish.Reason}
+	if wish.Permission != "" {
+		s.Permissions = []string{wish.Permission}
+	}
+	ctx, done := c.soon(ctx)
+	defer done()
+	if _, err := c.server.nod.Share(ctx, s); err != nil {
+		return failed(err)
+	}
+	return text("Permission granted to agent " + wish.Agent + ".")
+}
+
+// listPermissions tells what this session holds.
+func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
+	if err := read(c.Params.Arguments, &struct{}{}); err != nil {
+		return failed(err)
+	}
+	ctx, done := c.soon(ctx)
+	defer done()
+	s, err := c.server.nod.Session(ctx, c.session)
+	if err != nil {
+		return failed(err)
+	}
+	h := holdingOf(c.session, &s)
+	result := text(h.String())
+	result.StructuredContent = h
+	return result
+}
+
+// soon is ctx of what needs no person.
+func (c *call) soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, done := c.during(ctx)
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	return ctx, func() { cancel(); done() }
+}
+
+// holding is what list_permissions answers.
+type holding struct {
+	Session string `json:"session_id"`
+	// Managed sessions may use files and the web only as their set says.
+	Managed     bool     `json:"managed"`
+	Permissions []string `json:"permissions"` // the set's tags
+	Granted     []grant  `json:"granted"`     // besides it
+}
+
+type grant struct {
+	What  string    `json:"what"`
+	Until time.Time `json:"until,omitzero"` // none: until it is revoked
+}
+
+func holdingOf(session string, s *schemas.Session) holding {
+	h := holding{Session: session, Managed: s.Permissions != nil, Permissions: []string{}, Granted: []grant{}}
+	if set := s.Permissions; set != nil {
+		if set.WorkingDir != "" {
+			h.Permissions = append(h.Permissions, "@write:"+set.WorkingDir)
+		}
+		for _, dir := range set.WriteDirs {
+			h.Permissions = append(h.Permissions, "@write:"+dir)
+		}
+		for _, dir := range set.ReadDirs {
+			h.Permissions = append(h.Permissions, "@read:"+dir)
+		}
+		if set.Network {
+			h.Permissions = append(h.Permissions, "@network")
+		}
+	}
+	for i := range s.Grants {
+		h.Granted = append(h.Granted, grant{s.Grants[i].Reach(), s.Grants[i].ExpiresAt})
+	}
+	return h
+}
+
+// String is the holding as an agent reads it.
+func (h holding) String() string {
+	lines := []string{"This session (" + h.Session + ") is not limited to a set of permissions: nod's rules decide about each call."}
+	if h.Managed {
+		lines[0] = "This session (" + h.Session + ") holds: " + strings.Join(append(h.Permissions, h.none()...), ", ")
+	}
+	for _, g := range h.Granted {
+		until := "until it is revoked"
+		if !g.Until.IsZero() {
+			until = "until " + g.Until.UTC().Format(time.RFC3339)
+		}
+		lines = append(lines, "Granted: "+g.What+" "+until)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (h holding) none() []string {
+	if len(h.Permissions) == 0 {
+		return []string{"nothing"}
+	}
+	return nil
+}

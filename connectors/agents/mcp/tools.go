@@ -1,0 +1,101 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/schemas"
+)
+
+const instructions = "nod asks a person, or a rule, before you act. Call request_permission for access that you lack; it waits for the answer. A denial is an answer: do not work around it."
+
+const approveSchema = `{
+	"type": "object",
+	"required": ["tool_name", "input"],
+	"properties": {
+		"tool_name": {"type": "string", "description": "the tool that would be used"},
+		"input": {"type": "object", "description": "what it would be used on"},
+		"tool_use_id": {"type": "string"}
+	}
+}`
+
+const requestSchema = `{
+	"type": "object",
+	"required": ["permission", "reason"],
+	"additionalProperties": false,
+	"properties": {
+		"permission": {"type": "string", "minLength": 1, "description": "@read:<absolute path>, @write:<absolute path> (reading as well) or @network"},
+		"reason": {"type": "string", "minLength": 1, "description": "why, for the person who decides"},
+		"agentId": {"type": "string", "minLength": 1, "description": "the session that is to hold it, if not this one"},
+		"timeout_minutes": {"type": "number", "minimum": 1, "maximum": 60, "default": 15}
+	}
+}`
+
+const grantSchema = `{
+	"type": "object",
+	"required": ["agentId", "permission", "reason"],
+	"additionalProperties": false,
+	"properties": {
+		"agentId": {"type": "string", "minLength": 1, "description": "the session that is to hold it"},
+		"permission": {"type": "string", "minLength": 1, "description": "one that this session holds: @read:<absolute path>, @write:<absolute path> or @network"},
+		"reason": {"type": "string", "minLength": 1, "description": "why"}
+	}
+}`
+
+const listSchema = `{"type": "object", "additionalProperties": false, "properties": {}}`
+
+// addTools makes the four tools known. A schema is the client's to follow: what
+// it sends is read by the tool itself, which keeps an input byte for byte.
+func (s *Server) addTools() {
+	failedHere := func(why string) *mcp.CallToolResult { return failed(errors.New(why)) }
+	s.add("approve", approveSchema,
+		"Asks nod whether a tool may be used. It is for an agent program's permission prompts (--permission-prompt-tool), not for the model.",
+		(*call).approve, deny)
+	s.add("request_permission", requestSchema,
+		"Asks a person for access that you do not have, and waits for the answer.",
+		(*call).requestPermission, failedHere)
+	s.add("grant_permission", grantSchema,
+		"Lets another session hold a permission that this one holds.",
+		(*call).grantPermission, failedHere)
+	s.add("list_permissions", listSchema,
+		"Tells what this session may do without asking.",
+		(*call).listPermissions, failedHere)
+}
+
+// add makes one tool known. A fault of nod's own in it is a refusal.
+func (s *Server) add(name, schema, description string, run func(*call, context.Context) *mcp.CallToolResult, refuse func(why string) *mcp.CallToolResult) {
+	tool := &mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
+	s.mcp.AddTool(tool, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.opts.Log.Error("mcp: a call failed and was refused", "tool", name, "panic", p)
+				result = refuse("nod failed on this call and refused it.")
+			}
+		}()
+		return run(s.newCall(req), ctx), nil
+	})
+}
+
+func text(words string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: words}}}
+}
+
+// failed is a tool's error.
+func failed(err error) *mcp.CallToolResult {
+	result := text(words(err))
+	result.IsError = true
+	return result
+}
+
+// words are an error's for an agent: nod's own where nod refused.
+func words(err error) string {
+	var refused *schemas.Error
+	if errors.As(err, &refused) {
+		return agents.HearError(refused).Text
+	}
+	return err.Error()
+}
