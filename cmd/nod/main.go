@@ -57,6 +57,7 @@ type cli struct {
 	Grant    grantCmd    `cmd:"" group:"agents" help:"Share what a session holds with another of the same agent."`
 	Gate     gateCmd     `cmd:"" group:"agents" help:"Check what a scheduled task needs."`
 	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
+	ACP      acpCmd      `cmd:"" name:"acp" group:"agents" help:"Stand between an editor and an agent that speak ACP."`
 	Exec     execCmd     `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
 	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`
 	Policy   policyCmd   `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
