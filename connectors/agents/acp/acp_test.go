@@ -305,7 +305,7 @@ func TestLongTexts(t *testing.T) {
 // TestAHugeLine passes whole, and a huge request is asked like any other.
 func TestAHugeLine(t *testing.T) {
 	r := start(t, acp.Options{})
-	huge := strings.Repeat("x", 32<<20)
+	huge := strings.Repeat("x", 8<<20)
 	line := `{"jsonrpc":"2.0","method":"session/update","params":{"blob":"` + huge + `"}}`
 	go r.agent.says(t, line)
 	require.True(t, line == r.editor.hears(t))

@@ -141,7 +141,7 @@ func startWith(t testing.TB, nod *fakeNod, connect acp.Connect, o acp.Options) *
 		fromPeer, in := io.Pipe()
 		out, toPeer := io.Pipe()
 		t.Cleanup(func() { _ = in.Close(); _ = out.Close() })
-		return peer{in, bufio.NewReader(out), out}, acp.Streams{In: toPeer, Out: fromPeer}
+		return peer{in, bufio.NewReaderSize(out, 64<<10), out}, acp.Streams{In: toPeer, Out: fromPeer}
 	}
 	var editor, agent acp.Streams
 	r.editor, editor = side()
