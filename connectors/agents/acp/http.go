@@ -24,7 +24,7 @@ const (
 
 const (
 	maxBody     = 64 << 10
-	writeWithin = 10 * time.Second // one notification to one subscriber
+	writeWithin = 30 * time.Second // one notification to one subscriber
 )
 
 // Answer brings what somebody said of a request to nod: one of its options, or

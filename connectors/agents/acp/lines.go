@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"sync"
@@ -28,15 +29,21 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 	}
 }
 
-// lineWriter writes whole lines from several goroutines.
+// lineWriter writes whole lines from several goroutines. After half a line,
+// which ends what a peer said, it writes nothing: that would become part of it.
 type lineWriter struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu    sync.Mutex
+	w     io.Writer
+	ended bool
 }
 
 func (l *lineWriter) write(line []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.ended {
+		return io.ErrClosedPipe
+	}
+	l.ended = !bytes.HasSuffix(line, []byte("\n"))
 	_, err := l.w.Write(line)
 	return err
 }
