@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ type served struct {
 	server *httptest.Server
 	err    error
 	open   map[string]*asked
+	narrow atomic.Bool // whoever connects is soon too slow
 }
 
 func serve(t *testing.T) *served {
@@ -54,7 +56,9 @@ func serve(t *testing.T) *served {
 		return nil
 	}))
 	s.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		assert.NoError(t, c.(*net.TCPConn).SetWriteBuffer(4<<10)) // so that a reader is soon too slow
+		if s.narrow.Load() {
+			assert.NoError(t, c.(*net.TCPConn).SetWriteBuffer(32<<10))
+		}
 		return ctx
 	}
 	s.server.Start()
@@ -275,13 +279,16 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	narrow := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		if err == nil {
-			err = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+			err = c.(*net.TCPConn).SetReadBuffer(32 << 10)
 		}
 		return c, err
 	}}}
-	slow, quick := s.subscribe(narrow), s.subscribe(nil)
+	s.narrow.Store(true)
+	slow := s.subscribe(narrow)
+	s.narrow.Store(false)
+	quick := s.subscribe(nil)
 	for i := range sent {
-		s.agent.says(t, request(fmt.Sprint(i), "s", strings.Repeat("x", 3<<10)))
+		s.agent.says(t, request(fmt.Sprint(i), "s", strings.Repeat("x", 16<<10)))
 		a := <-s.nod.asked
 		assert.Equal(t, a.PendingID, notified(t, quick)["pending_id"])
 	}
