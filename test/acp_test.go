@@ -100,6 +100,21 @@ func TestACPRace(t *testing.T) {
 	assert.Equal(t, "withdrawn", m.outcome(id))
 }
 
+// TestACPOutlivesARestart: who waits through a kill -9 of nod hears the decision.
+func TestACPOutlivesARestart(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	a := m.acp("acp-restart")
+	id := m.pending("acp-restart")
+	m.kill()
+	m.start()
+	_, stderr, code := m.run("allow", id)
+	require.Zero(t, code, stderr)
+	_, errs, code := a.ends(t)
+	assert.Contains(t, errs, acpHeard("ja"))
+	assert.Equal(t, 7, code)
+}
+
 // outcome is how a request ended.
 func (m *machine) outcome(id string) string {
 	stdout, stderr, code := m.run("show", id, "--json")

@@ -37,10 +37,7 @@ func (acpCmd) Help() string {
 func (c *acpCmd) Run(e *env) error {
 	ctx, stop := hook.Lifetime(e.ctx, os.Stdout)
 	defer stop()
-	o, err := c.options(e)
-	if err != nil {
-		return err
-	}
+	o := c.options(e)
 	if c.Listen != "" {
 		end, err := c.serve(e, o.Stream)
 		if err != nil {
@@ -64,7 +61,7 @@ func (c *acpCmd) Run(e *env) error {
 	return nil
 }
 
-func (c *acpCmd) options(e *env) (acp.Options, error) {
+func (c *acpCmd) options(e *env) acp.Options {
 	hostname, _ := os.Hostname() // shown only
 	name := ""
 	if u, err := user.Current(); err == nil {
@@ -73,7 +70,7 @@ func (c *acpCmd) options(e *env) (acp.Options, error) {
 	return acp.Options{
 		Race: c.Race, Deny: c.OnUnavailable == "deny", AgentName: c.AgentName, Host: hostname, User: name,
 		Stream: acp.NewStream(), Log: e.log,
-	}, nil
+	}
 }
 
 // serve starts the endpoints of --listen.

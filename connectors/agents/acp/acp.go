@@ -154,7 +154,7 @@ func (s *sidecar) fromEditor(line []byte) error {
 	if err := s.toAgent.write(line); err != nil { // its end is told by its output
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
-	if m.method == methodCancel {
+	if m.method == methodCancel || m.method == methodClose {
 		s.cancelSession(text(object(m.params)["sessionId"]))
 	}
 	return nil

@@ -345,3 +345,16 @@ func TestKnownCalls(t *testing.T) {
 	assert.Equal(t, schemas.ActionOther, asked.ActionType)
 	r.ends()
 }
+
+// TestADirectoryInTheInputIsNotTheHosts: rules must not go by it, so it is shown
+// under a name that they do not know.
+func TestADirectoryInTheInputIsNotTheHosts(t *testing.T) {
+	r := start(t, acp.Options{})
+	r.nod.decided(person(schemas.Denied, "no", schemas.RejectOnce))
+	r.agent.says(t, strings.Replace(request("1", "s", "make"), `"rawInput":{`, `"_meta":{"claudeCode":{"toolName":"Bash"}},"rawInput":{ "\u0063wd":"/etc", "n":1.50,`, 1))
+	r.agent.hears(t)
+	a := <-r.nod.asked
+	assert.Equal(t, "Bash", a.ToolName)
+	assert.Equal(t, `{ "cwd, in the input":"/etc", "n":1.50,"command":"make"}`, string(a.ActionDetails))
+	r.ends()
+}

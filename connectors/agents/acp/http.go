@@ -38,13 +38,13 @@ func (s *Stream) Handler(token string, answer Answer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+streamPath, s.serveStream)
 	mux.HandleFunc("POST "+respondPath, func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, s.respond(w, r, answer))
+		say(w, s.respond(w, r, answer))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if !ok || token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, &refusal{http.StatusUnauthorized, "send the token: Authorization: Bearer TOKEN"})
+			say(w, &problem{http.StatusUnauthorized, "send the token: Authorization: Bearer TOKEN"})
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -94,16 +94,17 @@ type response struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// refusal is a response that is no success; nil is one.
-type refusal struct {
+// problem is why there is no success.
+type problem struct {
 	status int
 	text   string
 }
 
-func refuse(w http.ResponseWriter, r *refusal) {
+// say answers with p, or with success where there is none.
+func say(w http.ResponseWriter, p *problem) {
 	status, body := http.StatusOK, response{Success: true}
-	if r != nil {
-		status, body = r.status, response{Error: r.text}
+	if p != nil {
+		status, body = p.status, response{Error: p.text}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -111,9 +112,9 @@ func refuse(w http.ResponseWriter, r *refusal) {
 }
 
 // respond takes one answer.
-func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) *refusal {
+func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) *problem {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return &refusal{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
+		return &problem{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
 	}
 	var body struct {
 		SessionID string `json:"session_id"` // may be left out
@@ -126,23 +127,23 @@ func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) 
 	}
 	switch {
 	case body.PendingID == "":
-		return &refusal{http.StatusBadRequest, "pending_id is required"}
+		return &problem{http.StatusBadRequest, "pending_id is required"}
 	case body.Cancelled:
 		body.OptionID = ""
 	case body.OptionID == "":
-		return &refusal{http.StatusBadRequest, "option_id is required when not cancelled"}
+		return &problem{http.StatusBadRequest, "option_id is required when not cancelled"}
 	}
 	request, ok := s.find(body.SessionID, body.PendingID)
 	if !ok {
 		return notFound(body.PendingID)
 	}
 	if _, offered := request.Option(body.OptionID); !offered && !body.Cancelled {
-		return &refusal{http.StatusBadRequest, "option_id is not one of the options offered"}
+		return &problem{http.StatusBadRequest, "option_id is not one of the options offered"}
 	}
 	return refused(answer(r.Context(), request, body.OptionID), body.PendingID)
 }
 
-func readJSON(r io.Reader, v any) *refusal {
+func readJSON(r io.Reader, v any) *problem {
 	dec := json.NewDecoder(r)
 	err := dec.Decode(v)
 	if err == nil {
@@ -153,36 +154,36 @@ func readJSON(r io.Reader, v any) *refusal {
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		return &refusal{http.StatusRequestEntityTooLarge, "the body is too long"}
+		return &problem{http.StatusRequestEntityTooLarge, "the body is too long"}
 	case err != nil:
-		return &refusal{http.StatusBadRequest, "the body is not the JSON that is expected: " + err.Error()}
+		return &problem{http.StatusBadRequest, "the body is not the JSON that is expected: " + err.Error()}
 	}
 	return nil
 }
 
-func notFound(pendingID string) *refusal {
-	return &refusal{http.StatusNotFound, "pending permission not found: " + pendingID}
+func notFound(pendingID string) *problem {
+	return &problem{http.StatusNotFound, "pending permission not found: " + pendingID}
 }
 
 // refused says why an answer changed nothing. What was decided meanwhile is no
 // longer pending.
-func refused(err error, pendingID string) *refusal {
+func refused(err error, pendingID string) *problem {
 	if err == nil {
 		return nil
 	}
 	var own *schemas.Error
 	if !errors.As(err, &own) {
-		return &refusal{http.StatusInternalServerError, err.Error()}
+		return &problem{http.StatusInternalServerError, err.Error()}
 	}
 	switch own.Code {
 	case schemas.CodeNotFound, schemas.CodeStale, schemas.CodeConflict:
 		return notFound(pendingID)
 	case schemas.CodeForbidden, schemas.CodeUnauthorized:
-		return &refusal{http.StatusForbidden, own.Message}
+		return &problem{http.StatusForbidden, own.Message}
 	case schemas.CodeUnavailable:
-		return &refusal{http.StatusServiceUnavailable, own.Message}
+		return &problem{http.StatusServiceUnavailable, own.Message}
 	case schemas.CodeValidation:
-		return &refusal{http.StatusBadRequest, own.Message}
+		return &problem{http.StatusBadRequest, own.Message}
 	}
-	return &refusal{http.StatusInternalServerError, own.Message}
+	return &problem{http.StatusInternalServerError, own.Message}
 }

@@ -13,6 +13,7 @@ const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"
 	methodCancel     = "session/cancel"
+	methodClose      = "session/close" // cancels, too
 	methodCancelCall = "$/cancel_request"
 	methodInitialize = "initialize"
 	methodNew        = "session/new"

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tailscale/hujson"
+
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
@@ -121,12 +123,12 @@ func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, to
 
 // detailsOf is the tool's input, byte for byte where it is an object. Where the
 // agent sends none, or an empty one, it is what the editor would show: the
-// title, the content and the places. No directory is added to it: a session's
-// need not be the one that its shell stands in by now.
+// title, the content and the places. It names no directory that rules could go
+// by: a session's need not be the one that its shell stands in by now.
 func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, error) {
 	input := call["rawInput"]
 	if fields := object(input); len(fields) > 0 {
-		return input, nil
+		return withoutCwd(input)
 	}
 	shown := map[string]any{}
 	if fields := object(input); fields == nil && len(input) > 0 && string(input) != "null" {
@@ -144,6 +146,26 @@ func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, 
 		return nil, errors.New("it does not say what it is about")
 	}
 	return schemas.Encode(shown)
+}
+
+// withoutCwd is input with a field "cwd" under another name: rules would take it
+// for the host's word about where the tool runs, and it is the model's. They
+// know no field of the other name, and ask.
+func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
+	if _, named := object(input)["cwd"]; !named {
+		return input, nil
+	}
+	v, err := hujson.Parse(input)
+	if err != nil {
+		return nil, err
+	}
+	o := v.Value.(*hujson.Object) // object has seen that
+	for i := range o.Members {
+		if name, ok := o.Members[i].Name.Value.(hujson.Literal); ok && name.String() == "cwd" {
+			o.Members[i].Name.Value = hujson.String("cwd, in the input")
+		}
+	}
+	return v.Pack(), nil
 }
 
 // cut is s in at most n characters.

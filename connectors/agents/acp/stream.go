@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,7 +56,7 @@ type payload struct {
 	Title         string             `json:"title"`
 	Options       []schemas.Option   `json:"options"`
 	ActionType    schemas.ActionType `json:"action_type"`
-	ActionDetails any                `json:"action_details"`
+	ActionDetails json.RawMessage    `json:"action_details"`
 	CreatedAt     time.Time          `json:"created_at"`
 }
 
@@ -92,12 +94,7 @@ func (s *Stream) add(r schemas.Request) (done func()) {
 func (s *Stream) remove(pendingID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.pending {
-		if s.pending[i].request.PendingID == pendingID {
-			s.pending = append(s.pending[:i:i], s.pending[i+1:]...)
-			return
-		}
-	}
+	s.pending = slices.DeleteFunc(s.pending, func(p pending) bool { return p.request.PendingID == pendingID })
 }
 
 // find is the request that waits under this id. A session that is named must be
