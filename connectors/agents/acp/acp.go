@@ -97,7 +97,7 @@ type sidecar struct {
 	mu   sync.Mutex
 	open map[string]*ask // by the id's key
 	late map[string]bool // ids whose answer from the editor is still to come, and counts no more
-	gone error           // why nothing can be asked any more
+	gone bool            // there is nobody to be told any more
 }
 
 // Run stands between editor and agent until the agent has said its last line.
@@ -194,9 +194,7 @@ func (s *sidecar) closeAgent() {
 func (s *sidecar) end(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gone == nil {
-		s.gone = why
-	}
+	s.gone = true
 	for key, a := range s.open {
 		delete(s.open, key)
 		a.stop(why)

@@ -234,6 +234,30 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	assert.Empty(t, toEditor)
 }
 
+// TestALateAnswerIsToNoQuestionEither, which only the editor could answer.
+func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
+	for name, again := range map[string]string{
+		"a question":  strings.Replace(request("1", "s", "ls"), `"kind":"execute"`, `"kind":"switch_mode"`, 1),
+		"nod is down": request("1", "s", "ls"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, acp.Options{Race: true})
+			r.agent.says(t, request("1", "s", "ls"))
+			r.editor.hears(t)
+			(<-r.nod.asked).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+			assert.Equal(t, answered("1", "no"), r.agent.hears(t))
+			assert.Contains(t, r.editor.hears(t), "$/cancel_request")
+
+			r.nod.fails(schemas.Errorf(schemas.CodeUnavailable, "down"))
+			r.agent.says(t, again)
+			assert.NotContains(t, []string{answered("1", "yes"), answered("1", "always")}, r.agent.hears(t))
+			r.editor.says(t, answered("1", "yes"))
+			toEditor, toAgent := r.ends()
+			assert.Empty(t, toEditor+toAgent)
+		})
+	}
+}
+
 // TestAnEditorThatWasNotAsked cannot answer.
 func TestAnEditorThatWasNotAsked(t *testing.T) {
 	r := start(t, acp.Options{})

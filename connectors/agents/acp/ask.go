@@ -24,13 +24,13 @@ func (s *sidecar) intercept(line []byte, m message) bool {
 	p, err := s.readPermission(line, m)
 	if err != nil {
 		s.opts.Log.Info("acp: a permission request is left to the editor", "reason", err)
-		return false
+		return s.unclear(m)
 	}
 	a := &ask{permission: p, key: m.key, line: line}
 	a.ctx, a.stop = context.WithCancelCause(context.Background())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gone != nil {
+	if s.gone {
 		return true // nobody could be told
 	}
 	if earlier := s.open[a.key]; earlier != nil {

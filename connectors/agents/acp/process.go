@@ -56,8 +56,20 @@ func RunCommand(ctx context.Context, argv []string, editor Streams, stderr io.Wr
 		_ = cmd.Wait() // its state says how it ended
 		_ = fromAgent.SetReadDeadline(time.Now().Add(drainWithin))
 	}()
-	_ = Run(ctx, editor, Streams{In: toAgent, Out: fromAgent}, connect, o) // the end of its output, one way or another
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		_ = Run(ctx, editor, Streams{In: toAgent, Out: fromAgent}, connect, o) // the end of its output, one way or another
+	}()
 	<-ended
+	select {
+	case <-told:
+	case <-ctx.Done(): // an editor that does not read could hold it up for ever
+		select {
+		case <-told:
+		case <-time.After(withdrawWithin):
+		}
+	}
 	return exitCode(cmd.ProcessState), nil
 }
 

@@ -62,6 +62,12 @@ var agents = map[string]func() int{
 		fmt.Fprintf(os.Stderr, "heard %q", heard)
 		return 0
 	},
+	// writes until nobody reads.
+	"chatters": func() int {
+		for {
+			fmt.Println(`{"jsonrpc":"2.0","method":"session/update","params":{}}`)
+		}
+	},
 	// ends neither when its input does nor when it is told to.
 	"stubborn": func() int {
 		signal.Ignore(syscall.SIGTERM)
@@ -198,4 +204,13 @@ func TestToldToStop(t *testing.T) {
 			assert.Equal(t, exit, code)
 		})
 	}
+}
+
+// TestAnEditorThatDoesNotRead holds nobody up who is told to stop.
+func TestAnEditorThatDoesNotRead(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	p := run(t, ctx, "chatters", newNod(t), acp.Options{})
+	p.editor.hears(t)
+	stop()
+	assert.Equal(t, 128+int(syscall.SIGTERM), <-p.exit)
 }

@@ -63,14 +63,28 @@ func (s *sidecar) leaveToEditor(a *ask) {
 		return
 	}
 	delete(s.open, a.key)
-	unclear := !a.shown && s.late[a.key]
+	late := s.late[a.key]
 	s.mu.Unlock()
 	switch {
-	case unclear:
+	case a.shown:
+	case late: // see unclear
 		s.tellAgent(a.id, a.refused())
-	case !a.shown:
+	default:
 		s.tellEditor(a.line)
 	}
+}
+
+// unclear answers a request that only the editor could, where its answer could
+// not be told from a late one to the same id: nobody chose. False means that it
+// can be told.
+func (s *sidecar) unclear(m message) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.late[m.key] {
+		return false
+	}
+	s.asks.Go(func() { s.tellAgent(m.id, cancelled) })
+	return true
 }
 
 // editorAnswered reports whether a response of the editor's goes to the agent.
