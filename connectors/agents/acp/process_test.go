@@ -62,11 +62,10 @@ var agents = map[string]func() int{
 		fmt.Fprintf(os.Stderr, "heard %q", heard)
 		return 0
 	},
-	// writes until nobody reads.
-	"chatters": func() int {
-		for {
-			fmt.Println(`{"jsonrpc":"2.0","method":"session/update","params":{}}`)
-		}
+	// says more than pipes hold.
+	"floods": func() int {
+		fmt.Println(strings.Repeat("x", 4<<20))
+		select {}
 	},
 	// ends neither when its input does nor when it is told to.
 	"stubborn": func() int {
@@ -209,8 +208,9 @@ func TestToldToStop(t *testing.T) {
 // TestAnEditorThatDoesNotRead holds nobody up who is told to stop.
 func TestAnEditorThatDoesNotRead(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	p := run(t, ctx, "chatters", newNod(t), acp.Options{})
-	p.editor.hears(t)
+	p := run(t, ctx, "floods", newNod(t), acp.Options{})
+	_, err := p.editor.out.Peek(1) // of a line that is being written
+	require.NoError(t, err)
 	stop()
 	assert.Equal(t, 128+int(syscall.SIGTERM), <-p.exit)
 }
