@@ -98,10 +98,11 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"mvdan.cc/sh":                           {"actors/policy"},
 		"github.com/santhosh-tekuri/jsonschema": {"schemas"},
 		"github.com/alecthomas/kong":            {"cmd/..."},
-		"github.com/coder/websocket":            {"connectors/people/web"},
+		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // its tests
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
+		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp"}, // its tests
 	}
 	for _, p := range packages(t) {
 		for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {

@@ -72,6 +72,7 @@ type cli struct {
 	Approvers approversCmd `cmd:"" group:"operate" help:"List who may answer, or remove somebody."`
 	Pair      pairCmd      `cmd:"" group:"operate" help:"Let somebody answer on a channel, such as telegram."`
 	Keys      keysCmd      `cmd:"" group:"operate" help:"Make keys and the server configuration for other machines."`
+	ACP       acpCmd       `cmd:"" name:"acp" group:"agents" help:"Stand between an editor and an agent that speak ACP."`
 }
 
 var groups = kong.ExplicitGroups([]kong.Group{

@@ -1,0 +1,126 @@
+package acp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/acp"
+	"github.com/nodbus/nod/schemas"
+)
+
+// chunks reads as a pipe does: a few bytes at a time.
+type chunks struct {
+	data []byte
+	size int
+}
+
+func (c *chunks) Read(p []byte) (int, error) {
+	if len(c.data) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.data[:min(len(c.data), c.size)])
+	c.data = c.data[n:]
+	return n, nil
+}
+
+// ending is a writer whose Close ends what other reads.
+type ending struct {
+	bytes.Buffer
+	other *io.PipeWriter
+}
+
+func (e *ending) Close() error { return e.other.Close() }
+
+// FuzzPassThrough: whatever either side writes, the other reads it byte for
+// byte, but for permission requests; and without a decision no agent hears of
+// one.
+func FuzzPassThrough(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(f, err)
+	for i, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(f, err)
+		var said []string
+		for line := range strings.Lines(string(data)) {
+			if _, rest, ok := strings.Cut(line, ": "); ok {
+				said = append(said, rest)
+			}
+		}
+		f.Add([]byte(strings.Join(said, "")), uint8(i))
+	}
+	for i, text := range []string{
+		"", "\n", "\r\n\r\n", "{}", `{"id":1}`, "null\n[]\n1", "\x00\xff\n{", `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n" + `{"a":`,
+		request("1", "s", "ls") + "\r\n" + request("1", "s", "ls") + "\n" + request("2", "s", "ls"),
+		`{"method":"$/cancel_request","params":{"requestId":1}}` + "\n" + `{"method":"session/cancel","params":{"sessionId":"s"}}`,
+		`{"method":"session/update","params":{"update":{"sessionUpdate":"tool_call","toolCallId":[],"_meta":{"claudeCode":1}}}}`,
+		`{"id":1e400,"method":"session/request_permission"}` + "\n" + `{"id":-0.0,"method":"initialize","params":[]}`,
+	} {
+		f.Add([]byte(text), uint8(i))
+	}
+	f.Fuzz(func(t *testing.T, said []byte, size uint8) {
+		fromEditor(t, said, int(size)+1)
+		fromAgent(t, said, int(size)+1)
+	})
+}
+
+// away is a nod that is not there.
+func away(context.Context) (acp.Nod, error) {
+	return nil, schemas.Errorf(schemas.CodeUnavailable, "not running")
+}
+
+// fromEditor: nothing was asked of the editor, so that all it says passes.
+func fromEditor(t *testing.T, said []byte, size int) {
+	agentOut, agentEnd := io.Pipe()
+	agent := &ending{other: agentEnd}
+	var editor bytes.Buffer
+	require.NoError(t, acp.Run(t.Context(), acp.Streams{In: &editor, Out: &chunks{bytes.Clone(said), size}}, acp.Streams{In: agent, Out: agentOut}, away, acp.Options{}))
+	require.True(t, bytes.Equal(said, agent.Bytes()), "%q became %q", said, agent.Bytes())
+	require.Empty(t, editor.Bytes())
+}
+
+// fromAgent: what is surely no permission request passes in its order; the rest
+// passes too, once nod turned out to be away, unless the agent was gone first.
+func fromAgent(t *testing.T, said []byte, size int) {
+	editorOut, editorEnd := io.Pipe()
+	defer editorEnd.Close()
+	agent, editor := &ending{other: editorEnd}, &bytes.Buffer{}
+	require.NoError(t, acp.Run(t.Context(), acp.Streams{In: editor, Out: editorOut}, acp.Streams{In: agent, Out: &chunks{bytes.Clone(said), size}}, away, acp.Options{}))
+	sure, maybe := sorted(said)
+	sureHeard, maybeHeard := sorted(editor.Bytes())
+	require.Equal(t, sure, sureHeard)
+	for line, n := range maybeHeard {
+		require.LessOrEqual(t, n, maybe[line], "%q", line)
+	}
+	require.NotContains(t, agent.String(), "allow")
+	for line := range bytes.Lines(agent.Bytes()) { // a cancelled, or an id that was used twice
+		var heard struct {
+			Result struct{ Outcome struct{ OptionID string } }
+		}
+		require.NoError(t, json.Unmarshal(line, &heard))
+		require.NotContains(t, []string{"yes", "always"}, heard.Result.Outcome.OptionID)
+	}
+}
+
+// sorted are the lines that can be no permission request, in order, and the
+// others, counted.
+func sorted(data []byte) (sure string, maybe map[string]int) {
+	var b strings.Builder
+	maybe = map[string]int{}
+	for line := range bytes.Lines(data) {
+		var m struct{ Method string }
+		if err := json.Unmarshal(line, &m); err == nil && m.Method == "session/request_permission" {
+			maybe[string(line)]++
+		} else {
+			b.Write(line)
+		}
+	}
+	return b.String(), maybe
+}

@@ -1,0 +1,189 @@
+package acp
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Where subscribers and answers come in.
+const (
+	streamPath  = "/api/v1/acp/permissions/stream"
+	respondPath = "/api/v1/acp/permissions/respond"
+)
+
+const (
+	maxBody     = 64 << 10
+	writeWithin = 30 * time.Second // one notification to one subscriber
+)
+
+// Answer brings what somebody said of a request to nod: one of its options, or
+// that it was dismissed where optionID is empty. No error means that it is what
+// was decided. Nod's own refusals are a *schemas.Error.
+type Answer func(ctx context.Context, r schemas.Request, optionID string) error
+
+// Handler serves the stream, and takes answers to what is on it, from whoever
+// has the token.
+func (s *Stream) Handler(token string, answer Answer) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+streamPath, s.serveStream)
+	mux.HandleFunc("POST "+respondPath, func(w http.ResponseWriter, r *http.Request) {
+		say(w, s.respond(w, r, answer))
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok || token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			say(w, &problem{http.StatusUnauthorized, "send the token: Authorization: Bearer TOKEN"})
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// serveStream tells one subscriber, until it is gone or too slow.
+func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
+	conn, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return // Accept has answered
+	}
+	defer func() { _ = conn.CloseNow() }() // it may be closed
+	gone := conn.CloseRead(r.Context())
+	sub, first := s.subscribe()
+	defer s.unsubscribe(sub)
+	for _, note := range first {
+		if write(gone, conn, note) != nil {
+			return
+		}
+	}
+	for {
+		select {
+		case <-gone.Done():
+			return
+		case note, ok := <-sub.notes:
+			if !ok {
+				_ = conn.Close(sub.why.Code, sub.why.Reason) // its reader may be gone
+				return
+			}
+			if write(gone, conn, note) != nil {
+				return
+			}
+		}
+	}
+}
+
+func write(ctx context.Context, conn *websocket.Conn, note []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	return conn.Write(ctx, websocket.MessageText, note)
+}
+
+// response is the answer to an answer.
+type response struct {
+	Success bool   `json:"success"`
+	Error   string `json:"error,omitempty"`
+}
+
+// problem is why there is no success.
+type problem struct {
+	status int
+	text   string
+}
+
+// say answers with p, or with success where there is none.
+func say(w http.ResponseWriter, p *problem) {
+	status, body := http.StatusOK, response{Success: true}
+	if p != nil {
+		status, body = p.status, response{Error: p.text}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // its reader may be gone
+}
+
+// respond takes one answer.
+func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) *problem {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return &problem{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
+	}
+	var body struct {
+		SessionID string `json:"session_id"` // may be left out
+		PendingID string `json:"pending_id"`
+		OptionID  string `json:"option_id"`
+		Cancelled bool   `json:"cancelled"`
+	}
+	if err := readJSON(http.MaxBytesReader(w, r.Body, maxBody), &body); err != nil {
+		return err
+	}
+	switch {
+	case body.PendingID == "":
+		return &problem{http.StatusBadRequest, "pending_id is required"}
+	case body.Cancelled:
+		body.OptionID = ""
+	case body.OptionID == "":
+		return &problem{http.StatusBadRequest, "option_id is required when not cancelled"}
+	}
+	request, ok := s.find(body.SessionID, body.PendingID)
+	if !ok {
+		return notFound(body.PendingID)
+	}
+	if _, offered := request.Option(body.OptionID); !offered && !body.Cancelled {
+		return &problem{http.StatusBadRequest, "option_id is not one of the options offered"}
+	}
+	return refused(answer(r.Context(), request, body.OptionID), body.PendingID)
+}
+
+func readJSON(r io.Reader, v any) *problem {
+	dec := json.NewDecoder(r)
+	err := dec.Decode(v)
+	if err == nil {
+		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("more than one object")
+		}
+	}
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return &problem{http.StatusRequestEntityTooLarge, "the body is too long"}
+	case err != nil:
+		return &problem{http.StatusBadRequest, "the body is not the JSON that is expected: " + err.Error()}
+	}
+	return nil
+}
+
+func notFound(pendingID string) *problem {
+	return &problem{http.StatusNotFound, "pending permission not found: " + pendingID}
+}
+
+// refused says why an answer changed nothing. What was decided meanwhile is no
+// longer pending.
+func refused(err error, pendingID string) *problem {
+	if err == nil {
+		return nil
+	}
+	var own *schemas.Error
+	if !errors.As(err, &own) {
+		return &problem{http.StatusInternalServerError, err.Error()}
+	}
+	switch own.Code {
+	case schemas.CodeNotFound, schemas.CodeStale, schemas.CodeConflict:
+		return notFound(pendingID)
+	case schemas.CodeForbidden, schemas.CodeUnauthorized:
+		return &problem{http.StatusForbidden, own.Message}
+	case schemas.CodeUnavailable:
+		return &problem{http.StatusServiceUnavailable, own.Message}
+	case schemas.CodeValidation:
+		return &problem{http.StatusBadRequest, own.Message}
+	}
+	return &problem{http.StatusInternalServerError, own.Message}
+}

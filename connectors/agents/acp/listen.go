@@ -1,0 +1,81 @@
+package acp
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Listen opens addr for a stream's endpoints. Without remote, only addresses
+// that no other machine reaches are opened; one without a host is of that sort.
+func Listen(addr string, remote bool) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w: name it as 127.0.0.1:4290", addr, err)
+	}
+	if host == "" && !remote {
+		host = "127.0.0.1"
+	}
+	if ip := net.ParseIP(host); !remote && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("listen on %s: other machines could reach it, in plain HTTP: use 127.0.0.1, or say --remote", addr)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return l, nil
+}
+
+// minToken keeps out tokens that could be guessed.
+const minToken = 16
+
+// Token reads a token from a file that only its owner may read, and makes both
+// where the file is not there.
+func Token(path string) (string, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return newToken(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("the token in %s can be read by others: chmod 600 %[1]s, or delete it for a new one", path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if len(token) < minToken {
+		return "", fmt.Errorf("the token in %s is shorter than %d characters: delete it for a new one", path, minToken)
+	}
+	return token, nil
+}
+
+// newToken makes the file whole or not at all: of two that make it at once, one
+// wins and the other reads that.
+func newToken(path string) (string, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make a token: %w", err)
+	}
+	tmp, err := os.CreateTemp(dir, ".new-*") // mode 0600
+	if err != nil {
+		return "", fmt.Errorf("make a token: %w", err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.WriteString(rand.Text() + "\n")
+	if err := errors.Join(err, tmp.Close()); err != nil {
+		return "", fmt.Errorf("make a token: %w", err)
+	}
+	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("make a token: %w", err)
+	}
+	return Token(path)
+}

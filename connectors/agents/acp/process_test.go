@@ -1,0 +1,216 @@
+//go:build unix
+
+package acp_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/acp"
+	"github.com/nodbus/nod/schemas"
+)
+
+// asAgent makes this test binary the agent that its value names.
+const asAgent = "NOD_TEST_AGENT"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(asAgent); name != "" {
+		os.Exit(agents[name]())
+	}
+	os.Exit(m.Run())
+}
+
+// agents are what the test binary can be; each returns its exit code.
+var agents = map[string]func() int{
+	"sdk": sdkAgent,
+	"echo": func() int {
+		_, _ = io.Copy(os.Stdout, os.Stdin)
+		return 0
+	},
+	"exits": func() int {
+		fmt.Println(`{"jsonrpc":"2.0","method":"last/word"}`)
+		return 42
+	},
+	"half": func() int {
+		fmt.Print(`{"jsonrpc":"2.0","method":"sess`)
+		return 3
+	},
+	"killed": func() int {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	},
+	// asks, and dies when it is told to, without an answer.
+	"dies": func() int {
+		fmt.Println(request("1", "s", "make"))
+		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+		return 7
+	},
+	// asks, and says on stderr what it heard until its input ended.
+	"hears": func() int {
+		fmt.Println(request("1", "s", "make"))
+		heard, _ := io.ReadAll(os.Stdin)
+		fmt.Fprintf(os.Stderr, "heard %q", heard)
+		return 0
+	},
+	// says more than pipes hold.
+	"floods": func() int {
+		fmt.Println(strings.Repeat("x", 4<<20))
+		select {}
+	},
+	// ends neither when its input does nor when it is told to.
+	"stubborn": func() int {
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println(request("1", "s", "make"))
+		select {}
+	},
+}
+
+// process is a sidecar with an agent in a process of its own.
+type process struct {
+	editor peer
+	stderr *os.File
+	exit   chan int
+}
+
+func run(t testing.TB, ctx context.Context, agent string, nod *fakeNod, o acp.Options) process {
+	t.Helper()
+	t.Setenv(asAgent, agent)
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = r.Close(); _ = w.Close() })
+		return r, w
+	}
+	fromEditor, in := pipe()
+	out, toEditor := pipe()
+	errs, stderr := pipe()
+	p := process{editor: peer{in, bufio.NewReader(out), out}, stderr: errs, exit: make(chan int, 1)}
+	go func() {
+		code, err := acp.RunCommand(ctx, []string{os.Args[0]}, acp.Streams{In: toEditor, Out: fromEditor}, stderr, nod.connect, o)
+		assert.NoError(t, err)
+		_ = toEditor.Close()
+		_ = stderr.Close()
+		p.exit <- code
+	}()
+	return p
+}
+
+// rest is what the editor still hears until the agent has ended.
+func (p process) rest(t testing.TB) string {
+	t.Helper()
+	data, err := io.ReadAll(p.editor.out)
+	require.NoError(t, err)
+	return string(data)
+}
+
+func TestExitCodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		exit int
+		last string
+	}{
+		"exits":  {42, `{"jsonrpc":"2.0","method":"last/word"}` + "\n"},
+		"half":   {3, `{"jsonrpc":"2.0","method":"sess`},
+		"killed": {137, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := run(t, t.Context(), name, newNod(t), acp.Options{})
+			assert.Equal(t, c.last, p.rest(t))
+			assert.Equal(t, c.exit, <-p.exit)
+		})
+	}
+}
+
+func TestAnAgentThatCannotBeStarted(t *testing.T) {
+	nod := newNod(t)
+	for _, argv := range [][]string{nil, {"/no/such/agent"}} {
+		_, err := acp.RunCommand(t.Context(), argv, acp.Streams{In: io.Discard, Out: strings.NewReader("")}, io.Discard, nod.connect, acp.Options{})
+		require.Error(t, err)
+		assert.NotContains(t, err.Error(), "\n")
+	}
+}
+
+// TestTheEditorsEndIsTheAgentsEnd: half a line of the editor's arrives, too.
+func TestTheEditorsEndIsTheAgentsEnd(t *testing.T) {
+	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
+	p.editor.says(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r")
+	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r", p.editor.hears(t))
+	_, err := io.WriteString(p.editor.in, `{"jsonrpc":"2.0","id":`)
+	require.NoError(t, err)
+	require.NoError(t, p.editor.in.Close())
+	assert.Equal(t, `{"jsonrpc":"2.0","id":`, p.rest(t))
+	assert.Zero(t, <-p.exit)
+}
+
+func TestAnAgentThatDiesWhileItAsks(t *testing.T) {
+	nod := newNod(t)
+	p := run(t, t.Context(), "dies", nod, acp.Options{})
+	a := <-nod.asked
+	p.editor.says(t, "now")
+	assert.Equal(t, withdrawal{a.PendingID, "the agent is gone"}, <-nod.withdrawn)
+	assert.Empty(t, p.rest(t))
+	assert.Equal(t, 7, <-p.exit)
+}
+
+// TestAnEditorThatIsGone: nobody hears an answer any more, and none is given.
+func TestAnEditorThatIsGone(t *testing.T) {
+	nod := newNod(t)
+	p := run(t, t.Context(), "hears", nod, acp.Options{})
+	a := <-nod.asked
+	require.NoError(t, p.editor.in.Close())
+	assert.Equal(t, withdrawal{a.PendingID, "the editor is gone"}, <-nod.withdrawn)
+	a.decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
+	assert.Zero(t, <-p.exit)
+	heard, err := io.ReadAll(p.stderr)
+	require.NoError(t, err)
+	assert.Equal(t, `heard ""`, string(heard))
+}
+
+// TestABrokenPipeToTheEditor: an editor that reads no more is gone, and the
+// agent reads the end of its input.
+func TestABrokenPipeToTheEditor(t *testing.T) {
+	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
+	require.NoError(t, p.editor.end.Close())
+	p.editor.says(t, `{"jsonrpc":"2.0","method":"x"}`)
+	assert.Zero(t, <-p.exit)
+}
+
+// TestToldToStop: what is asked is withdrawn, and an agent that does not end is
+// killed.
+func TestToldToStop(t *testing.T) {
+	for agent, exit := range map[string]int{"hears": 128 + int(syscall.SIGTERM), "stubborn": 128 + int(syscall.SIGKILL)} {
+		t.Run(agent, func(t *testing.T) {
+			ctx, stop := context.WithCancelCause(t.Context())
+			nod := newNod(t)
+			p := run(t, ctx, agent, nod, acp.Options{})
+			a := <-nod.asked
+			stop(fmt.Errorf("terminated signal received"))
+			assert.Equal(t, withdrawal{a.PendingID, "terminated signal received"}, <-nod.withdrawn)
+			code := <-p.exit
+			if agent == "hears" && code == 0 { // its input ended first
+				return
+			}
+			assert.Equal(t, exit, code)
+		})
+	}
+}
+
+// TestAnEditorThatDoesNotRead holds nobody up who is told to stop.
+func TestAnEditorThatDoesNotRead(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	p := run(t, ctx, "floods", newNod(t), acp.Options{})
+	_, err := p.editor.out.Peek(1) // of a line that is being written
+	require.NoError(t, err)
+	stop()
+	assert.Equal(t, 128+int(syscall.SIGTERM), <-p.exit)
+}

@@ -1,0 +1,142 @@
+package acp_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/acp"
+	"github.com/nodbus/nod/schemas"
+)
+
+// TestRequestsAreIndependent: each answer goes to its own request, in whatever
+// order they come, and a cancelled session is no other's business.
+func TestRequestsAreIndependent(t *testing.T) {
+	r := start(t, acp.Options{})
+	byID := map[string]*asked{}
+	for _, id := range []string{`1`, `"1"`, `2`} {
+		session := map[string]string{`2`: "other"}[id]
+		r.agent.says(t, request(id, "s"+session, "make "+strings.Trim(id, `"`)))
+		byID[id] = <-r.nod.asked
+	}
+	r.editor.says(t, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"sother"}}`)
+	r.agent.hears(t)
+	assert.Equal(t, answered(`2`, ""), r.agent.hears(t))
+	byID[`"1"`].decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
+	assert.Equal(t, answered(`"1"`, "yes"), r.agent.hears(t))
+	byID[`1`].decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+	assert.Equal(t, answered(`1`, "no"), r.agent.hears(t))
+	r.ends()
+}
+
+// TestAnIdThatIsUsedTwice: an answer could be to either request, so that both
+// are refused.
+func TestAnIdThatIsUsedTwice(t *testing.T) {
+	r := start(t, acp.Options{})
+	r.agent.says(t, request("1", "s", "ls"))
+	a := <-r.nod.asked
+	r.agent.says(t, request("1.0", "s", "rm -rf ~"))
+	assert.Equal(t, []string{answered("1", "no"), answered("1.0", "no")}, []string{r.agent.hears(t), r.agent.hears(t)})
+	a.decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
+	_, toAgent := r.ends()
+	assert.Empty(t, toAgent)
+}
+
+// TestALateAnswerIsToNothingElse: where an agent uses an id again whose answer
+// the editor still owes, the editor is not asked, and its late yes counts for
+// nothing.
+func TestALateAnswerIsToNothingElse(t *testing.T) {
+	r := start(t, acp.Options{Race: true})
+	r.agent.says(t, request("1", "s", "ls"))
+	r.editor.hears(t)
+	(<-r.nod.asked).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+	assert.Equal(t, answered("1", "no"), r.agent.hears(t))
+	assert.Contains(t, r.editor.hears(t), "$/cancel_request")
+
+	r.agent.says(t, request("1", "s", "rm -rf ~"))
+	again := <-r.nod.asked
+	r.editor.says(t, answered("1", "yes"))
+	r.editor.says(t, `{"jsonrpc":"2.0","method":"next"}`)
+	assert.Equal(t, `{"jsonrpc":"2.0","method":"next"}`, r.agent.hears(t))
+	again.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+	assert.Equal(t, answered("1", "no"), r.agent.hears(t))
+	toEditor, _ := r.ends()
+	assert.Empty(t, toEditor)
+}
+
+// TestALateAnswerIsToNoQuestionEither, which only the editor could answer.
+func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
+	for name, again := range map[string]string{
+		"a question":  strings.Replace(request("1", "s", "ls"), `"kind":"execute"`, `"kind":"switch_mode"`, 1),
+		"nod is down": request("1", "s", "ls"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, acp.Options{Race: true})
+			r.agent.says(t, request("1", "s", "ls"))
+			r.editor.hears(t)
+			(<-r.nod.asked).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+			assert.Equal(t, answered("1", "no"), r.agent.hears(t))
+			assert.Contains(t, r.editor.hears(t), "$/cancel_request")
+
+			r.nod.fails(schemas.Errorf(schemas.CodeUnavailable, "down"))
+			r.agent.says(t, again)
+			assert.NotContains(t, []string{answered("1", "yes"), answered("1", "always")}, r.agent.hears(t))
+			r.editor.says(t, answered("1", "yes"))
+			toEditor, toAgent := r.ends()
+			assert.Empty(t, toEditor+toAgent)
+		})
+	}
+}
+
+// TestAnEditorThatWasNotAsked cannot answer.
+func TestAnEditorThatWasNotAsked(t *testing.T) {
+	r := start(t, acp.Options{})
+	r.agent.says(t, request("1", "s", "make"))
+	a := <-r.nod.asked
+	r.editor.says(t, answered("1", "yes"))
+	r.editor.says(t, `{"jsonrpc":"2.0","method":"next"}`)
+	assert.Equal(t, `{"jsonrpc":"2.0","method":"next"}`, r.agent.hears(t))
+	a.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+	assert.Equal(t, answered("1", "no"), r.agent.hears(t))
+	r.ends()
+}
+
+// TestOneAnswer: nod, the editor and a cancelled turn all at once: the agent hears
+// exactly one of them.
+func TestOneAnswer(t *testing.T) {
+	r := start(t, acp.Options{Race: true})
+	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // prompts, and that they are over
+	for n := range 200 {
+		id := fmt.Sprint(n)
+		r.agent.says(t, request(id, "s", "make"))
+		a := <-r.nod.asked
+		var both sync.WaitGroup
+		both.Go(func() { a.decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce) })
+		both.Go(func() {
+			r.editor.says(t, answered(id, "no"))
+			r.editor.says(t, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`)
+			r.editor.says(t, `{"jsonrpc":"2.0","method":"end"}`)
+		})
+		answers := 0
+		for ended := false; !ended || answers == 0; {
+			line := r.agent.hears(t)
+			ended = ended || strings.Contains(line, `"end"`)
+			if strings.Contains(line, `"outcome"`) {
+				answers++
+				assert.Contains(t, []string{answered(id, "yes"), answered(id, "no"), answered(id, "")}, line)
+			}
+		}
+		both.Wait()
+		assert.Equal(t, 1, answers)
+	}
+	_ = r.agent.in.Close()
+	rest, err := io.ReadAll(r.agent.out)
+	require.NoError(t, err)
+	assert.Empty(t, string(rest), "nothing was answered twice")
+	require.NoError(t, <-r.ended)
+}

@@ -1,0 +1,223 @@
+package acp_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/acp"
+	"github.com/nodbus/nod/schemas"
+)
+
+// fakeNod is a nod that a test answers for. It holds the sidecar to the
+// contract: valid requests, each asked once, and withdrawn at most once.
+type fakeNod struct {
+	t         testing.TB
+	asked     chan *asked
+	withdrawn chan withdrawal
+	next      chan func(context.Context, *asked) (acp.Waiting, error) // in place of asking a person
+
+	mu   sync.Mutex
+	seen map[string]int // by pending_id: 1 asked, 2 withdrawn
+}
+
+type withdrawal struct{ pendingID, reason string }
+
+// asked is a request that waits for the test's decision.
+type asked struct {
+	schemas.Request
+	now       bool // decided by a rule
+	decisions chan schemas.Decision
+	errors    chan error
+}
+
+func newNod(t testing.TB) *fakeNod {
+	return &fakeNod{
+		t: t, seen: map[string]int{}, asked: make(chan *asked, 100), withdrawn: make(chan withdrawal, 100),
+		next: make(chan func(context.Context, *asked) (acp.Waiting, error), 100),
+	}
+}
+
+func (f *fakeNod) connect(context.Context) (acp.Nod, error) { return f, nil }
+
+func (f *fakeNod) Submit(ctx context.Context, r schemas.Request) (acp.Waiting, error) {
+	data, err := schemas.Encode(r)
+	assert.NoError(f.t, err)
+	assert.NoError(f.t, schemas.Decode(data, new(schemas.Request)), "not a request that nod takes: %s", data)
+	f.mu.Lock()
+	assert.Zero(f.t, f.seen[r.PendingID], "asked twice")
+	f.seen[r.PendingID]++
+	f.mu.Unlock()
+	a := &asked{Request: r, decisions: make(chan schemas.Decision, 1), errors: make(chan error, 1)}
+	select {
+	case next := <-f.next:
+		w, err := next(ctx, a)
+		f.asked <- a
+		return w, err
+	default:
+		f.asked <- a
+		return a, nil
+	}
+}
+
+func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
+	assert.NoError(f.t, ctx.Err(), "the withdrawal could not get through")
+	f.mu.Lock()
+	assert.Equal(f.t, 1, f.seen[pendingID], "withdrawn unasked, or twice")
+	f.seen[pendingID]++
+	f.mu.Unlock()
+	f.withdrawn <- withdrawal{pendingID, reason}
+	return nil
+}
+
+func (a *asked) Open() bool { return !a.now }
+
+func (a *asked) Await(ctx context.Context) (schemas.Decision, error) {
+	select {
+	case d := <-a.decisions:
+		d.Type, d.SessionID, d.PendingID = schemas.TypeDecision, a.SessionID, a.PendingID
+		return d, nil
+	case err := <-a.errors:
+		return schemas.Decision{}, err
+	case <-ctx.Done():
+		return schemas.Decision{}, ctx.Err()
+	}
+}
+
+// decided has a rule decide the next request.
+func (f *fakeNod) decided(d schemas.Decision) {
+	f.next <- func(_ context.Context, a *asked) (acp.Waiting, error) {
+		a.now = true
+		a.decisions <- d
+		return a, nil
+	}
+}
+
+// fails has nod refuse the next request.
+func (f *fakeNod) fails(err error) {
+	f.next <- func(context.Context, *asked) (acp.Waiting, error) { return nil, err }
+}
+
+// person is what a person chose.
+func person(o schemas.Outcome, id string, kind schemas.OptionKind) schemas.Decision {
+	return schemas.Decision{Outcome: o, OptionID: id, OptionKind: kind, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}}
+}
+
+// rig is a sidecar whose editor and agent are the test.
+type rig struct {
+	t      testing.TB
+	nod    *fakeNod
+	log    *bytes.Buffer
+	editor peer
+	agent  peer
+	ended  chan error
+	cancel context.CancelCauseFunc
+}
+
+// peer is one side: what the test writes as it, and the lines it hears.
+type peer struct {
+	in  io.WriteCloser
+	out *bufio.Reader
+	end io.Closer // of out: it reads no more
+}
+
+func start(t testing.TB, o acp.Options) *rig {
+	nod := newNod(t)
+	return startWith(t, nod, nod.connect, o)
+}
+
+func startWith(t testing.TB, nod *fakeNod, connect acp.Connect, o acp.Options) *rig {
+	r := &rig{t: t, nod: nod, ended: make(chan error, 1), log: &bytes.Buffer{}}
+	side := func() (peer, acp.Streams) {
+		fromPeer, in := io.Pipe()
+		out, toPeer := io.Pipe()
+		t.Cleanup(func() { _ = in.Close(); _ = out.Close() })
+		return peer{in, bufio.NewReaderSize(out, 64<<10), out}, acp.Streams{In: toPeer, Out: fromPeer}
+	}
+	var editor, agent acp.Streams
+	r.editor, editor = side()
+	r.agent, agent = side()
+	var log lockedWriter
+	log.w = r.log
+	o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	r.cancel = cancel
+	go func() {
+		err := acp.Run(ctx, editor, agent, connect, o)
+		_ = editor.In.(io.Closer).Close() // as the end of the process does
+		r.ended <- err
+	}()
+	return r
+}
+
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+func (p peer) says(t testing.TB, line string) {
+	t.Helper()
+	_, err := io.WriteString(p.in, line+"\n")
+	require.NoError(t, err)
+}
+
+func (p peer) hears(t testing.TB) string {
+	t.Helper()
+	line, err := p.out.ReadString('\n')
+	require.NoError(t, err)
+	return line[:len(line)-1]
+}
+
+// ends has the agent end, and returns what each side still hears.
+func (r *rig) ends() (editor, agent string) {
+	r.t.Helper()
+	type rest struct {
+		data []byte
+		err  error
+	}
+	read := func(p peer) chan rest {
+		c := make(chan rest, 1)
+		go func() {
+			data, err := io.ReadAll(p.out)
+			c <- rest{data, err}
+		}()
+		return c
+	}
+	toEditor, toAgent := read(r.editor), read(r.agent)
+	require.NoError(r.t, r.agent.in.Close())
+	require.NoError(r.t, <-r.ended)
+	e, a := <-toEditor, <-toAgent
+	require.NoError(r.t, errors.Join(e.err, a.err))
+	return string(e.data), string(a.data)
+}
+
+// request is a permission request of the agent's.
+func request(id, session, command string) string {
+	input, _ := json.Marshal(map[string]string{"command": command})
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"session/request_permission","params":{"sessionId":"` + session + `","toolCall":{"toolCallId":"call-` + session +
+		`","title":"Run it","kind":"execute","rawInput":` + string(input) + `},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}`
+}
+
+// answered is what the agent hears, of the option chosen or, with none, that
+// nobody chose.
+func answered(id, option string) string {
+	if option == "" {
+		return `{"jsonrpc":"2.0","id":` + id + `,"result":{"outcome":{"outcome":"cancelled"}}}`
+	}
+	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"outcome":{"outcome":"selected","optionId":"` + option + `"}}}`
+}

@@ -1,0 +1,150 @@
+package acp
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// queued is how many notifications a subscriber may be behind.
+const queued = 64
+
+// Stream tells every subscriber of every request that waits for a person, and
+// each new one of those that wait already. A nil Stream tells nobody.
+type Stream struct {
+	mu      sync.Mutex
+	pending []pending
+	subs    map[*subscriber]bool
+	ended   bool
+}
+
+// pending is a request that waits, and how subscribers are told of it.
+type pending struct {
+	request schemas.Request
+	note    []byte
+}
+
+// subscriber is one reader of the stream. Once notes is closed, why says what
+// for.
+type subscriber struct {
+	notes chan []byte
+	why   websocket.CloseError
+}
+
+// NewStream is a stream without subscribers.
+func NewStream() *Stream { return &Stream{subs: map[*subscriber]bool{}} }
+
+// notification is a message of the stream.
+type notification struct {
+	Type      string    `json:"type"`
+	Action    string    `json:"action"`
+	Payload   payload   `json:"payload"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+// payload is what subscribers see of a request.
+type payload struct {
+	PendingID     string             `json:"pending_id"`
+	SessionID     string             `json:"session_id"`
+	TaskID        string             `json:"task_id,omitempty"`
+	ToolCallID    string             `json:"tool_call_id"`
+	Title         string             `json:"title"`
+	Options       []schemas.Option   `json:"options"`
+	ActionType    schemas.ActionType `json:"action_type"`
+	ActionDetails json.RawMessage    `json:"action_details"`
+	CreatedAt     time.Time          `json:"created_at"`
+}
+
+func newNotification(r *schemas.Request) ([]byte, error) {
+	return schemas.Encode(notification{
+		Type: "notification", Action: "session.permission.requested", Timestamp: time.Now().UTC(),
+		Payload: payload{
+			r.PendingID, r.SessionID, r.TaskID, r.ToolCallID, r.Title, r.Options, r.ActionType, r.ActionDetails, r.CreatedAt,
+		},
+	})
+}
+
+// add tells of a request that waits from now on, until done is called.
+func (s *Stream) add(r schemas.Request) (done func()) {
+	if s == nil {
+		return func() {}
+	}
+	note, err := newNotification(&r)
+	if err != nil { // nod took it, so it encodes
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = append(s.pending, pending{r, note})
+	for sub := range s.subs {
+		select {
+		case sub.notes <- note:
+		default:
+			s.drop(sub, websocket.StatusTryAgainLater, "too slow: connect again for what is pending")
+		}
+	}
+	return func() { s.remove(r.PendingID) }
+}
+
+func (s *Stream) remove(pendingID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = slices.DeleteFunc(s.pending, func(p pending) bool { return p.request.PendingID == pendingID })
+}
+
+// find is the request that waits under this id. A session that is named must be
+// its own.
+func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.pending {
+		if p.request.PendingID == pendingID && (sessionID == "" || sessionID == p.request.SessionID) {
+			return p.request, true
+		}
+	}
+	return schemas.Request{}, false
+}
+
+// subscribe adds a subscriber, and returns what it is to be told first.
+func (s *Stream) subscribe() (*subscriber, [][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub := &subscriber{notes: make(chan []byte, queued)}
+	s.subs[sub] = true
+	if s.ended {
+		s.drop(sub, websocket.StatusGoingAway, "nod acp has ended")
+	}
+	first := make([][]byte, len(s.pending))
+	for i, p := range s.pending {
+		first[i] = p.note
+	}
+	return sub, first
+}
+
+func (s *Stream) unsubscribe(sub *subscriber) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.subs, sub)
+}
+
+// drop ends a subscription once what is queued for it was told.
+func (s *Stream) drop(sub *subscriber, code websocket.StatusCode, reason string) {
+	delete(s.subs, sub)
+	sub.why = websocket.CloseError{Code: code, Reason: reason}
+	close(sub.notes)
+}
+
+// Close ends every subscription.
+func (s *Stream) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for sub := range s.subs {
+		s.drop(sub, websocket.StatusGoingAway, "nod acp has ended")
+	}
+}

@@ -1,0 +1,228 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// acpAgent asks once, says on stderr what it heard, and exits with 7.
+const acpAgent = `printf '%s\n' "$1"; IFS= read -r heard; printf 'heard %s\n' "$heard" >&2; exit 7`
+
+func acpRequest(session string) string {
+	return `{"jsonrpc":"2.0","id":"r1","method":"session/request_permission","params":{"sessionId":"` + session + `","toolCall":{"toolCallId":"c1","title":"Release","kind":"execute","rawInput":{"command":"make release"}},` +
+		`"options":[{"optionId":"ja","name":"Yes","kind":"allow_once"},{"optionId":"nein","name":"No","kind":"reject_once"}]}}`
+}
+
+func acpHeard(option string) string {
+	return `heard {"jsonrpc":"2.0","id":"r1","result":{"outcome":{"outcome":"selected","optionId":"` + option + `"}}}` + "\n"
+}
+
+// acpRun is nod acp with that agent; the test is the editor.
+type acpRun struct {
+	cmd    *exec.Cmd
+	editor io.WriteCloser
+	heard  *bufio.Reader // by the editor
+	stderr *bufio.Reader
+}
+
+func (m *machine) acp(session string, flags ...string) *acpRun {
+	args := append(append([]string{"acp"}, flags...), "--", "sh", "-c", acpAgent, "agent", acpRequest(session))
+	a := &acpRun{cmd: m.command(args...)}
+	var err error
+	a.editor, err = a.cmd.StdinPipe()
+	require.NoError(m.t, err)
+	out, err := a.cmd.StdoutPipe()
+	require.NoError(m.t, err)
+	errs, err := a.cmd.StderrPipe()
+	require.NoError(m.t, err)
+	a.heard, a.stderr = bufio.NewReader(out), bufio.NewReader(errs)
+	require.NoError(m.t, a.cmd.Start())
+	m.t.Cleanup(func() { _ = a.cmd.Process.Kill() }) // it has ended
+	return a
+}
+
+// ends is what is left on both outputs, and the exit code.
+func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
+	errs, err := io.ReadAll(a.stderr)
+	require.NoError(t, err)
+	out, err := io.ReadAll(a.heard)
+	require.NoError(t, err)
+	_ = a.cmd.Wait() // the code says it
+	return string(out), string(errs), a.cmd.ProcessState.ExitCode()
+}
+
+// TestACPEndToEnd: what a person answers reaches the agent among its own
+// options, and the agent's exit code is nod's.
+func TestACPEndToEnd(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	for answer, option := range map[string]string{"allow": "ja", "deny": "nein"} {
+		t.Run(answer, func(t *testing.T) {
+			a := m.acp("acp-" + answer)
+			_, stderr, code := m.run(answer, m.pending("acp-"+answer))
+			require.Zero(t, code, stderr)
+			out, errs, code := a.ends(t)
+			assert.Empty(t, out, "the editor is not asked")
+			assert.Equal(t, acpHeard(option), errs)
+			assert.Equal(t, 7, code)
+		})
+	}
+}
+
+// TestACPRace: the editor's answer comes first, and the question is taken back.
+func TestACPRace(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	a := m.acp("acp-race", "--race")
+	shown, err := a.heard.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, acpRequest("acp-race")+"\n", shown)
+	id := m.pending("acp-race")
+	_, err = io.WriteString(a.editor, `{"jsonrpc":"2.0","id":"r1","result":{"outcome":{"outcome":"selected","optionId":"nein"}}}`+"\n")
+	require.NoError(t, err)
+	_, errs, code := a.ends(t)
+	assert.Equal(t, acpHeard("nein"), errs)
+	assert.Equal(t, 7, code)
+	assert.Equal(t, "withdrawn", m.outcome(id))
+}
+
+// TestACPOutlivesARestart: who waits through a kill -9 of nod hears the decision.
+func TestACPOutlivesARestart(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	a := m.acp("acp-restart")
+	id := m.pending("acp-restart")
+	m.kill()
+	m.start()
+	_, stderr, code := m.run("allow", id)
+	require.Zero(t, code, stderr)
+	_, errs, code := a.ends(t)
+	assert.Contains(t, errs, acpHeard("ja"))
+	assert.Equal(t, 7, code)
+}
+
+// outcome is how a request ended.
+func (m *machine) outcome(id string) string {
+	stdout, stderr, code := m.run("show", id, "--json")
+	require.Zero(m.t, code, stderr)
+	var shown struct{ Decision struct{ Outcome string } }
+	require.NoError(m.t, json.Unmarshal([]byte(stdout), &shown))
+	return shown.Decision.Outcome
+}
+
+// TestACPWithoutNod: the editor asks in nod's place, or nobody may.
+func TestACPWithoutNod(t *testing.T) {
+	m := newMachine(t)
+	a := m.acp("s")
+	shown, err := a.heard.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, acpRequest("s")+"\n", shown)
+	_, err = io.WriteString(a.editor, `{"jsonrpc":"2.0","id":"r1","result":{"outcome":{"outcome":"selected","optionId":"ja"}}}`+"\n")
+	require.NoError(t, err)
+	_, errs, code := a.ends(t)
+	assert.Contains(t, errs, acpHeard("ja"))
+	assert.Equal(t, 7, code)
+
+	out, errs, code := m.acp("s", "--on-unavailable", "deny").ends(t)
+	assert.Empty(t, out)
+	assert.Contains(t, errs, acpHeard("nein"))
+	assert.Equal(t, 7, code)
+}
+
+// TestACPToldToStop: the agent is told, too, and nobody waits any more.
+func TestACPToldToStop(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	for name, stop := range map[string]func(a *acpRun) error{
+		"a signal":           func(a *acpRun) error { return a.cmd.Process.Signal(syscall.SIGTERM) },
+		"the editor's death": func(a *acpRun) error { return a.cmd.Stdout.(io.Closer).Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			session := strings.ReplaceAll(strings.ReplaceAll(name, " ", "-"), "'", "")
+			args := []string{"acp", "--", "sh", "-c", acpAgent, "agent", acpRequest(session)}
+			cmd := m.command(args...)
+			in, err := cmd.StdinPipe()
+			require.NoError(t, err)
+			defer in.Close()
+			read, write, err := os.Pipe()
+			require.NoError(t, err)
+			cmd.Stdout = write
+			var errs bytes.Buffer
+			cmd.Stderr = &errs
+			require.NoError(t, cmd.Start())
+			require.NoError(t, write.Close())
+			id := m.pending(session)
+			cmd.Stdout = read // the editor's end of it
+			require.NoError(t, stop(&acpRun{cmd: cmd}))
+			_ = cmd.Wait() // by its agent's signal
+			assert.NotZero(t, cmd.ProcessState.ExitCode())
+			assert.NotContains(t, errs.String(), `"ja"`)
+			assert.Equal(t, "withdrawn", m.outcome(id))
+			_ = read.Close()
+		})
+	}
+}
+
+// TestACPOverHTTP: who has the token sees what waits and answers it, as this
+// user; what somebody else has answered is gone.
+func TestACPOverHTTP(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	for _, c := range []struct{ session, body, heard, outcome string }{
+		{"http-yes", `{"session_id":"http-yes","pending_id":"ID","option_id":"ja","cancelled":false}`, acpHeard("ja"), "allowed"},
+		{"http-no", `{"pending_id":"ID","option_id":"nein"}`, acpHeard("nein"), "denied"},
+		{"http-none", `{"pending_id":"ID","cancelled":true}`, `heard {"jsonrpc":"2.0","id":"r1","result":{"outcome":{"outcome":"cancelled"}}}` + "\n", "cancelled"},
+	} {
+		t.Run(c.session, func(t *testing.T) {
+			a := m.acp(c.session, "--listen", "127.0.0.1:0")
+			line, err := a.stderr.ReadString('\n')
+			require.NoError(t, err)
+			said := regexp.MustCompile(`^nod: (http://127\.0\.0\.1:\d+) serves what waits; its token is in (.+)\n$`).FindStringSubmatch(line)
+			require.Len(t, said, 3, line)
+			token, err := os.ReadFile(said[2])
+			require.NoError(t, err)
+			header := http.Header{"Authorization": {"Bearer " + strings.TrimSpace(string(token))}, "Content-Type": {"application/json"}}
+
+			id := m.pending(c.session)
+			conn, _, err := websocket.Dial(t.Context(), said[1]+"/api/v1/acp/permissions/stream", &websocket.DialOptions{HTTPHeader: header})
+			require.NoError(t, err)
+			defer conn.CloseNow()
+			_, note, err := conn.Read(t.Context())
+			require.NoError(t, err)
+			assert.Contains(t, string(note), `"pending_id":"`+id+`"`)
+
+			r, err := http.NewRequest(http.MethodPost, said[1]+"/api/v1/acp/permissions/respond", strings.NewReader(strings.Replace(c.body, "ID", id, 1)))
+			require.NoError(t, err)
+			r.Header = header
+			client := http.Client{Timeout: time.Minute}
+			resp, err := client.Do(r)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			answer, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			assert.Equal(t, http.StatusOK, resp.StatusCode)
+			assert.JSONEq(t, `{"success":true}`, string(answer))
+			_, errs, code := a.ends(t)
+			assert.Equal(t, c.heard, errs)
+			assert.Equal(t, 7, code)
+			assert.Equal(t, c.outcome, m.outcome(id))
+		})
+	}
+	_, stderr, code := m.run("acp", "--listen", "0.0.0.0:0", "--", "true")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "--remote")
+}
