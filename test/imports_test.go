@@ -99,6 +99,8 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"github.com/santhosh-tekuri/jsonschema": {"schemas"},
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
+		"charm.land/":                           {"connectors/people/inbox"},
+		"github.com/charmbracelet/":             {"connectors/people/inbox"},
 	}
 	for _, p := range packages(t) {
 		for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
