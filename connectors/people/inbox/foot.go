@@ -13,7 +13,7 @@ import (
 // foot is how things stand, and the keys. It has as many rows whether or not
 // something bars allowing.
 func (m *model) foot(barred string) []string {
-	rows := []string{dim(strings.Repeat("─", m.width))}
+	rows := []string{""} // the line above, which says what is in view
 	items := m.about(m.top())
 	for _, text := range append(m.notices(), said(items)...) {
 		if text != "" {
@@ -34,6 +34,18 @@ func (m *model) foot(barred string) []string {
 		rows = append(rows, "")
 	}
 	return append(rows, now...)
+}
+
+// ruler is the line under the body: which rows of how many are in view.
+func ruler(p *page, body, width int) string {
+	text := ""
+	if len(p.rows) > body && body > 0 {
+		text = fmt.Sprintf("── rows %d–%d of %d ", p.top+1, min(len(p.rows), p.top+body), len(p.rows))
+		if p.seen < p.top {
+			text += fmt.Sprintf("· unread from %d ", p.seen+1)
+		}
+	}
+	return dim(text + strings.Repeat("─", max(0, width-people.Cells(text))))
 }
 
 // notices are what is said whatever is selected.

@@ -56,7 +56,9 @@ func (m *model) draw() string {
 	for len(rows) < m.height-f.foot {
 		rows = append(rows, "")
 	}
-	return strings.Join(append(rows, m.foot(m.barred())...), "\n")
+	foot := m.foot(m.barred())
+	foot[0] = ruler(&m.reading().page, f.body, m.width)
+	return strings.Join(append(rows, foot...), "\n")
 }
 
 func (m *model) idle() string {

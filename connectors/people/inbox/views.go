@@ -99,9 +99,12 @@ func (m *model) layOut(v *view) {
 		return
 	}
 	if id := m.identity(v, items); id != v.page.id {
+		top := v.page.top
 		text := people.Layout(m.text(v, items), m.width)
 		v.page.set(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), m.width)
-		v.page.id = id
+		if v.page.id = id; len(pending(items)) == 0 { // nothing is left to be read to its end
+			v.page.top = top
+		}
 	}
 }
 
