@@ -188,14 +188,17 @@ func (m *model) answers(v *view, open []*item, barred string) (all []key) {
 	more := choices(&open[0].Prompt)
 	switch {
 	case v.kind == choose:
-		if yes = "answer so"; len(more) > 1 {
-			all = append(all, key{"←→", "another"})
+		if yes = "answer so"; more[v.choice].scope != "" {
+			yes = "allow with this rule"
 		}
 	case open[0].Request.Kind == schemas.KindPermission:
 		yes = "for the session"
 	}
 	if barred == "" || v.kind == choose && !more[v.choice].option.Kind.Allows() {
 		all = append(all, key{"y", yes})
+	}
+	if v.kind == choose && len(more) > 1 {
+		all = append(all, key{"←→", "another"})
 	}
 	if v.kind == choose {
 		return all

@@ -13,11 +13,15 @@ const inert = 400 * time.Millisecond
 
 // guard keeps keys from deciding what its user has not had the time to see.
 type guard struct {
+	after after
 	stake string // what the keys would do
 	armed bool
 	count int // of the waits; only the last one arms
 	since time.Time
 }
+
+// after has a message come after a while.
+type after func(time.Duration, tea.Msg) tea.Cmd
 
 // armMsg ends a wait.
 type armMsg struct{ count int }
@@ -26,8 +30,7 @@ type armMsg struct{ count int }
 func (g *guard) wait(now time.Time) tea.Cmd {
 	g.armed, g.since = false, now
 	g.count++
-	count := g.count
-	return tea.Tick(inert, func(time.Time) tea.Msg { return armMsg{count} })
+	return g.after(inert, armMsg{g.count})
 }
 
 // watch disarms the keys where what they would do has changed.

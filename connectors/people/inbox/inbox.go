@@ -33,7 +33,9 @@ type Screen struct {
 
 // New makes a screen on a terminal, which Run takes over until ctx ends.
 func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
-	m := newModel(ctx, o, time.Now)
+	m := newModel(ctx, o, time.Now, func(d time.Duration, msg tea.Msg) tea.Cmd {
+		return tea.Tick(d, func(time.Time) tea.Msg { return msg })
+	})
 	return &Screen{m, tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())}
 }
 

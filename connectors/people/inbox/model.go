@@ -24,6 +24,7 @@ type model struct {
 	ctx   context.Context
 	o     Options
 	clock func() time.Time // this machine's
+	after after
 
 	width, height int
 	book          book
@@ -41,9 +42,9 @@ type model struct {
 	touched bool // a key was pressed: the selection is its user's
 }
 
-func newModel(ctx context.Context, o Options, clock func() time.Time) *model {
+func newModel(ctx context.Context, o Options, clock func() time.Time, after after) *model {
 	return &model{
-		ctx: ctx, o: o, clock: clock, book: book{items: map[string]*item{}},
+		ctx: ctx, o: o, clock: clock, after: after, guard: guard{after: after}, book: book{items: map[string]*item{}},
 		views: []*view{{kind: browse}}, lock: lock{focused: true, typed: clock()},
 	}
 }
@@ -52,9 +53,9 @@ func newModel(ctx context.Context, o Options, clock func() time.Time) *model {
 func (m *model) now() time.Time { return m.clock().Add(m.skew) }
 
 // Init starts the clock.
-func (m *model) Init() tea.Cmd { return tea.Batch(tick(), m.pulse(), m.settle()) }
+func (m *model) Init() tea.Cmd { return tea.Batch(m.tick(), m.pulse(), m.settle()) }
 
-func tick() tea.Cmd { return tea.Tick(time.Second, func(time.Time) tea.Msg { return tickMsg{} }) }
+func (m *model) tick() tea.Cmd { return m.after(time.Second, tickMsg{}) }
 
 // Update takes one message in.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -81,7 +82,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case armMsg:
 		return m.guard.arm(msg, m.clock())
 	case tickMsg:
-		return tea.Batch(tick(), m.pulse(), m.renewLock())
+		return tea.Batch(m.tick(), m.pulse(), m.renewLock())
 	case shownMsg:
 		m.hear(msg.prompt)
 	case pulseMsg:

@@ -103,7 +103,7 @@ func (m *model) layOut(v *view) {
 		text := people.Layout(m.text(v, items), m.width)
 		v.page.set(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), m.width)
 		if v.page.id = id; len(pending(items)) == 0 { // nothing is left to be read to its end
-			v.page.top = top
+			v.page.top, v.page.seen = top, len(v.page.rows)
 		}
 	}
 }
