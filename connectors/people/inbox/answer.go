@@ -17,7 +17,7 @@ const answerWithin = 15 * time.Second
 // minHeight and minWidth are the smallest terminal on which anything may be
 // allowed.
 const (
-	minHeight = 8
+	minHeight = 10
 	minWidth  = 40
 )
 

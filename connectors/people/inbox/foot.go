@@ -17,7 +17,7 @@ func (m *model) foot(barred string) []string {
 	items := m.about(m.top())
 	for _, text := range append(m.notices(), said(items)...) {
 		if text != "" {
-			rows = append(rows, people.Wrap(text, m.width)...)
+			rows = append(rows, rowsOf(text, m.width)...)
 		}
 	}
 	open := pending(items)
@@ -88,13 +88,13 @@ func (m *model) standing(items []*item) []string {
 		return nil
 	case len(open) > 0:
 		first := slices.MinFunc(open, func(a, b *item) int { return a.Deadline.Compare(b.Deadline) })
-		return people.Wrap(m.countdown(&first.Prompt), m.width)
+		return rowsOf(m.countdown(&first.Prompt), m.width)
 	case slices.ContainsFunc(items, func(i *item) bool { return i.sending }):
-		return people.Wrap(people.Recording, m.width)
+		return rowsOf(people.Recording, m.width)
 	}
 	var rows []string
 	for _, i := range items {
-		rows = append(rows, people.Wrap(people.Outcome(i.Decision, i.Request.CreatedAt), m.width)...)
+		rows = append(rows, rowsOf(people.Outcome(i.Decision, i.Request.CreatedAt), m.width)...)
 	}
 	return slices.Compact(rows)
 }
@@ -238,7 +238,7 @@ func (m *model) entry() []string {
 	if v.kind == word {
 		ask, text = "The code word:", strings.Repeat("•", len(v.typed))
 	}
-	rows := people.Wrap("› "+text+"█", m.width)
+	rows := rowsOf("› "+text+"█", m.width)
 	rows = append([]string{ask}, rows[max(0, len(rows)-3):]...)
 	return append(rows, setKeys([]key{{"enter", "send"}, {"esc", "back"}}, m.width)...)
 }

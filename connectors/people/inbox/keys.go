@@ -47,33 +47,36 @@ func (m *model) ready(key tea.KeyPressMsg) bool { return m.guard.armed && !key.I
 
 // move moves about, and reports whether the key was for that.
 func (m *model) move(name string) bool {
+	v := m.top()
+	switch name {
+	case "left", "shift+tab":
+		return m.turn(-1)
+	case "right", "tab":
+		return m.turn(1)
+	}
+	leap := max(1, m.frame().body-1) // a row of the last page stays in view
 	by, ok := map[string]int{
-		"up": -1, "k": -1, "down": 1, "j": 1,
-		"pgup": -m.leap(), "pgdown": m.leap(), "space": m.leap(),
-		"home": -1 << 30, "end": 1 << 30,
+		"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -leap, "pgdown": leap, "space": leap,
+		"home": -len(v.page.rows) - len(m.book.order), "end": len(v.page.rows) + len(m.book.order),
 	}[name]
-	switch v := m.top(); {
-	case ok && v.kind == browse:
+	switch {
+	case !ok:
+	case v.kind == browse:
 		m.book.move(by)
-	case ok:
-		v.page.top = max(0, min(v.page.top+by, len(v.page.rows)-m.frame().body))
-	case v.kind == choose && len(m.about(v)) > 0:
-		last := len(choices(&m.about(v)[0].Prompt)) - 1
-		switch {
-		case name == "right" || name == "tab":
-			v.choice = min(v.choice+1, last)
-		case name == "left" || name == "shift+tab":
-			v.choice = max(v.choice-1, 0)
-		default:
-			return false
-		}
-		return true
+	default:
+		v.page.top += by // look keeps it within the page
 	}
 	return ok
 }
 
-// leap is how far a page goes: a row of the last one stays in view.
-func (m *model) leap() int { return max(1, m.frame().body-1) }
+// turn goes to another of the choices.
+func (m *model) turn(by int) bool {
+	v := m.top()
+	if items := m.about(v); v.kind == choose && len(items) > 0 {
+		v.choice = max(0, min(v.choice+by, len(choices(&items[0].Prompt))-1))
+	}
+	return v.kind == choose
+}
 
 // decide does what a key that was not dropped stands for.
 func (m *model) decide(name string) tea.Cmd {

@@ -41,11 +41,11 @@ func (m *model) View() tea.View {
 }
 
 func (m *model) draw() string {
-	if m.width < minWidth || m.height < minHeight {
-		return ansi.Truncate(fmt.Sprintf("nod inbox: %d waiting", m.book.waiting()), m.width, "") + "\n" +
-			ansi.Truncate(fmt.Sprintf("This needs %d columns and %d rows.", minWidth, minHeight), m.width, "")
-	}
 	f := m.frame()
+	if m.width < minWidth || m.height < minHeight || f.body < 1 {
+		return ansi.Truncate(fmt.Sprintf("nod inbox: %d waiting", m.book.waiting()), m.width, "") + "\n" +
+			ansi.Truncate(fmt.Sprintf("This needs %d columns and %d rows.", minWidth, max(minHeight, m.height+1-f.body)), m.width, "")
+	}
 	rows := append([]string{m.title()}, f.list...)
 	rows = append(rows, dim(strings.Repeat("─", m.width)))
 	body := m.reading().page.view(f.body)
@@ -114,6 +114,7 @@ func (m *model) list(room int) []string {
 	}
 	table := strings.Split(strings.TrimSuffix(people.Table(prompts, m.now(), m.width-2), "\n"), "\n")
 	for n, row := range table {
+		row = steady(row)
 		switch {
 		case n == 0:
 			table[n] = dim(ansi.Truncate("  "+row, m.width, ""))

@@ -100,7 +100,7 @@ func (m *model) layOut(v *view) {
 	}
 	if id := m.identity(v, items); id != v.page.id {
 		top := v.page.top
-		text := people.Layout(m.text(v, items), m.width)
+		text := people.Layout(steadyParts(m.text(v, items)), m.width)
 		v.page.set(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), m.width)
 		if v.page.id = id; len(pending(items)) == 0 { // nothing is left to be read to its end
 			v.page.top, v.page.seen = top, len(v.page.rows)
@@ -124,7 +124,7 @@ func (m *model) text(v *view, items []*item) []people.Part {
 	case choose:
 		all := choices(p)
 		v.choice = min(v.choice, len(all)-1)
-		return all[v.choice].text
+		return all[v.choice].text(p)
 	case batch:
 		all := make([][]people.Part, len(items))
 		for n, i := range items {
@@ -140,10 +140,8 @@ func (m *model) text(v *view, items []*item) []people.Part {
 
 func heading(n, of int) string { return fmt.Sprintf("%d of %d", n+1, of) }
 
-// choice is an answer beyond yes and no, once: what it does, and what it takes
-// to say it.
+// choice is an answer beyond yes and no, once.
 type choice struct {
-	text   []people.Part
 	scope  schemas.Scope
 	reach  int
 	option schemas.Option
@@ -156,25 +154,29 @@ func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
 	if p.Request.Kind != schemas.KindPermission && may { // a permission is for the session as it is
 		for n := range p.Remember {
-			all = append(all, choice{lasting(p, n), schemas.ScopeSession, n, once})
+			all = append(all, choice{schemas.ScopeSession, n, once})
 		}
 	}
 	never, _ := p.Request.OptionOfKind(schemas.RejectOnce)
 	for _, o := range p.Request.Options {
-		if o.OptionID == once.OptionID || o.OptionID == never.OptionID || people.KindWords(o.Kind) == "" {
-			continue
+		if o.OptionID != once.OptionID && o.OptionID != never.OptionID && people.KindWords(o.Kind) != "" {
+			all = append(all, choice{option: o})
 		}
-		all = append(all, choice{[]people.Part{
-			{Label: "Answer", Lines: []string{people.KindWords(o.Kind) + ", as the agent offers it"}},
-			{Label: "Which it calls", Quote: true, Lines: people.Lines(o.Name)},
-		}, "", 0, o})
 	}
 	return all
 }
 
-// lasting is the exact rule that an answer for the session leaves behind.
-func lasting(p *schemas.Prompt, n int) []people.Part {
-	g := schemas.Grant{Scope: schemas.ScopeSession, Rules: p.Remember[n].Rules, Permissions: p.Remember[n].Permissions}
+// text is what a choice does: the exact rule that it leaves behind, or what the
+// agent calls it.
+func (c choice) text(p *schemas.Prompt) []people.Part {
+	if c.scope == "" {
+		return []people.Part{
+			{Label: "Answer", Lines: []string{people.KindWords(c.option.Kind) + ", as the agent offers it"}},
+			{Label: "Which it calls", Quote: true, Lines: people.Lines(c.option.Name)},
+		}
+	}
+	reach := p.Remember[c.reach]
+	g := schemas.Grant{Scope: c.scope, Rules: reach.Rules, Permissions: reach.Permissions}
 	return []people.Part{
 		{Label: "Besides this call, nod will allow from now on", Quote: true, Lines: people.Lines(g.Reach())},
 		{Label: "Where", Lines: []string{strings.TrimPrefix(people.Lasting(&g), ", ")}},
