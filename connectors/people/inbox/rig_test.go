@@ -82,8 +82,10 @@ func (r *rig) returns() {
 
 // rests lets the keys' wait end.
 func (r *rig) rests() {
-	r.at = r.at.Add(inert)
-	r.hears(armMsg{r.m.guard.count})
+	for !r.m.guard.armed {
+		r.at = r.at.Add(inert)
+		r.hears(armMsg{r.m.guard.count})
+	}
 }
 
 // ticks lets some seconds pass.
