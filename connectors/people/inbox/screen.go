@@ -98,7 +98,7 @@ func (m *model) list(room int) []string {
 		return nil
 	}
 	rows := room - len(m.views[0].page.rows)
-	if rows < 1 {
+	if rows < 1 || !m.book.now().open() {
 		rows = room / 4
 	}
 	rows = max(1, min(rows, len(m.book.order)+1))
