@@ -70,34 +70,40 @@ func (p *pane) shows(text string) {
 
 func (p *pane) until(holds func() bool, what string) {
 	p.t.Helper()
-	for end := time.Now().Add(patience); !holds(); {
-		if time.Now().After(end) {
-			p.Fail("never: "+what, p.screen())
-		}
-		pause := time.NewTimer(tick)
-		<-pause.C
+	if !p.within(patience, holds) {
+		p.Fail("never: "+what, p.screen())
 	}
+}
+
+// within waits for a condition that nothing announces.
+func (p *pane) within(patience time.Duration, holds func() bool) bool {
+	end, looks := time.NewTimer(patience), time.NewTicker(tick)
+	defer looks.Stop()
+	for !holds() {
+		select {
+		case <-end.C:
+			return false
+		case <-looks.C:
+		}
+	}
+	return true
 }
 
 func (p *pane) types(keys ...string) { p.does(append([]string{"send-keys"}, keys...)...) }
 
-// presses presses a key until it has counted: keys rest for a while after a
-// change, and longer where one comes too early.
+// presses presses a key that decides, after the moment for which keys rest when
+// something has changed, and again where it came too early all the same.
 func (p *pane) presses(key, text string) {
 	p.t.Helper()
-	for range 10 {
-		settled := time.NewTimer(600 * time.Millisecond)
-		<-settled.C
+	for range 5 {
+		rested := time.NewTimer(600 * time.Millisecond)
+		<-rested.C
 		p.types(key)
-		for range 10 {
-			if strings.Contains(p.screen(), text) {
-				return
-			}
-			pause := time.NewTimer(tick)
-			<-pause.C
+		if p.within(3*time.Second, func() bool { return strings.Contains(p.screen(), text) }) {
+			return
 		}
 	}
-	p.shows(text)
+	p.Fail("never: "+text, p.screen())
 }
 
 // asked has an agent ask without waiting.

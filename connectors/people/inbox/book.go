@@ -107,12 +107,17 @@ func (b *book) waiting() int {
 	return n
 }
 
-// alike are the keys of the pending requests that want the same as i, itself
-// among them.
+// maxBatch is how many requests are answered together.
+const maxBatch = 50
+
+// alike are the keys of the pending requests that want the same as i, the
+// oldest first and no more than can be answered together.
 func (b *book) alike(i *item) (keys []string) {
 	for _, key := range b.order {
 		if other := b.items[key]; other.open() && other.same == i.same {
-			keys = append(keys, key)
+			if keys = append(keys, key); len(keys) == maxBatch {
+				break
+			}
 		}
 	}
 	return keys
@@ -145,19 +150,17 @@ func partsOf(p *schemas.Prompt) []people.Part {
 // together is the text of several requests: what is the same of all of them
 // once, then what is each one's own. Nothing of any is left out.
 func together(all [][]people.Part) []people.Part {
-	shared := func(part people.Part) bool {
-		return !slices.ContainsFunc(all, func(parts []people.Part) bool { return !has(parts, part) })
-	}
-	var text []people.Part
+	var shared, text []people.Part
 	for _, part := range all[0] {
-		if shared(part) {
-			text = append(text, part)
+		if !slices.ContainsFunc(all[1:], func(parts []people.Part) bool { return !has(parts, part) }) {
+			shared = append(shared, part)
 		}
 	}
+	text = slices.Clone(shared)
 	for n, parts := range all {
 		text = append(text, people.Part{Label: heading(n, len(all))})
 		for _, part := range parts {
-			if !shared(part) {
+			if !has(shared, part) {
 				text = append(text, part)
 			}
 		}

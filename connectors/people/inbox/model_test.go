@@ -168,8 +168,10 @@ func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 			r.saysNot("y once", "n deny", "allow with this rule", "tell the agent why")
 			r.presses("y", "n", "enter", "y")
 			r.Empty(r.said())
+			p.Revision += 99 // of before it was decided
 			r.hears(shownMsg{p})
 			r.says("⛔ Denied")
+			r.saysNot("n deny")
 		})
 	}
 	t.Run("out of sight", func(t *testing.T) {
