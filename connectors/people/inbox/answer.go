@@ -14,8 +14,8 @@ import (
 // answerWithin is how long an answer is tried to be brought to nod.
 const answerWithin = 15 * time.Second
 
-// minHeight and minWidth are the smallest terminal on which anything may be
-// allowed.
+// The smallest terminal on which anything may be allowed; people.Layout lays
+// nothing out for a narrower one.
 const (
 	minHeight = 10
 	minWidth  = 40
@@ -53,13 +53,13 @@ func (m *model) barred() string {
 			return why
 		}
 	}
-	base := true // of what is open: the list counts where nothing was read above it
-	for n := len(m.views) - 1; n >= 0 && base; n-- {
-		v := m.views[n]
-		if why := v.unread(); why != "" {
+	for n := len(m.views) - 1; n >= 0; n-- {
+		if why := m.views[n].unread(); why != "" {
 			return why
 		}
-		base = v.entry() || v.kind == choose
+		if m.views[n].reads() { // this was read; what is open below it does not matter
+			break
+		}
 	}
 	return ""
 }
@@ -105,7 +105,7 @@ func (m *model) say(a answer) tea.Cmd {
 			return nil
 		}
 	}
-	for m.top().kind == choose || m.top().kind == reason || m.top().kind == word {
+	for !m.top().reads() {
 		m.back()
 	}
 	var cmds []tea.Cmd
@@ -150,17 +150,15 @@ func (m *model) bring(key string, a schemas.Answer) tea.Cmd {
 
 // answered shows what became of an answer: success only where nod said so.
 func (m *model) answered(msg answeredMsg) tea.Cmd {
-	i := m.book.items[msg.key]
-	if i == nil {
-		return nil
-	}
-	i.sending = false
-	decision := &msg.decision
-	if msg.err != nil {
-		i.said, decision = m.refusal(msg.err)
-	}
-	if i.open() && decision != nil {
-		i.Decision = decision
+	if i := m.book.items[msg.key]; i != nil {
+		i.sending = false
+		decision := &msg.decision
+		if msg.err != nil {
+			i.said, decision = m.refusal(msg.err)
+		}
+		if i.open() && decision != nil {
+			i.Decision = decision
+		}
 	}
 	if m.closing && m.sending() == 0 {
 		return tea.Quit

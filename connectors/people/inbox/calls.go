@@ -20,9 +20,10 @@ const (
 // pulseMsg is how the selected request stands, with the broker's time, or that
 // nod did not say.
 type pulseMsg struct {
-	prompts []schemas.Prompt
-	now     time.Time // zero where it was not told
-	err     error
+	key    string // empty where none was selected
+	prompt schemas.Prompt
+	now    time.Time
+	err    error
 }
 
 // readMsg is what has become of requests that are no longer pending.
@@ -54,10 +55,10 @@ func (m *model) pulse() tea.Cmd {
 			return pulseMsg{err: err}
 		})
 	}
-	session, id := i.SessionID, i.PendingID
+	key, session, id := i.Key(), i.SessionID, i.PendingID
 	return m.call(pulseWithin, func(ctx context.Context) tea.Msg {
 		p, page, err := m.o.Desk.Show(ctx, session, id)
-		return pulseMsg{[]schemas.Prompt{p}, page.Now, err}
+		return pulseMsg{key, p, page.Now, err}
 	})
 }
 
@@ -69,9 +70,13 @@ func (m *model) pulsed(msg pulseMsg) tea.Cmd {
 	}
 	back := m.away
 	m.away, m.heard = false, true
-	if msg.err == nil && !msg.now.IsZero() {
+	switch {
+	case msg.key == "":
+	case msg.err == nil:
 		m.skew, m.timed = msg.now.Sub(m.clock()), true
-		m.know(msg.prompts)
+		m.know(msg.prompt)
+	case errors.Is(msg.err, &schemas.Error{Code: schemas.CodeNotFound}):
+		m.book.drop(msg.key)
 	}
 	if back {
 		return m.catchUp()
@@ -85,13 +90,11 @@ func lost(err error) bool {
 	return err != nil && (!errors.As(err, &se) || se.Code == schemas.CodeUnavailable || se.Code == schemas.CodeInternal)
 }
 
-// know takes in what nod was asked about. It adds nothing to the list: what it
-// tells may be older than what was heard since.
-func (m *model) know(prompts []schemas.Prompt) {
-	for _, p := range prompts {
-		if m.book.items[p.Key()] != nil {
-			m.hear(p)
-		}
+// know takes in how a request stands that nod was asked about. It adds nothing
+// to the list: that it is pending may be older than what was heard since.
+func (m *model) know(p schemas.Prompt) {
+	if m.book.items[p.Key()] != nil {
+		m.hear(p)
 	}
 }
 
@@ -130,7 +133,9 @@ func (m *model) catchUp() tea.Cmd {
 }
 
 func (m *model) read(msg readMsg) {
-	m.know(msg.prompts)
+	for _, p := range msg.prompts {
+		m.know(p)
+	}
 	for _, key := range msg.gone {
 		m.book.drop(key)
 	}

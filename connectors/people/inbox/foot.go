@@ -65,7 +65,13 @@ func said(items []*item) (all []string) {
 	for _, i := range items {
 		all = append(all, i.said)
 	}
-	return slices.Compact(all)
+	return few(all)
+}
+
+// few are the first of rows that would say the same or fill the screen.
+func few(rows []string) []string {
+	rows = slices.Compact(rows)
+	return rows[:min(3, len(rows))]
 }
 
 // holding is how the input lock stands, where one is wanted.
@@ -96,7 +102,7 @@ func (m *model) standing(items []*item) []string {
 	for _, i := range items {
 		rows = append(rows, rowsOf(people.Outcome(i.Decision, i.Request.CreatedAt), m.width)...)
 	}
-	return slices.Compact(rows)
+	return few(rows)
 }
 
 // countdown is what is left of a request's time, and what happens then.

@@ -13,6 +13,7 @@ import (
 // inert.
 func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	name := key.String()
+	m.news = ""
 	if name == "ctrl+c" {
 		return m.close()
 	}

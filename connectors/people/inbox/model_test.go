@@ -254,6 +254,18 @@ func TestNodIsAwayAndBack(t *testing.T) {
 	r.Equal(first.PendingID, r.said()[0].PendingID)
 }
 
+// What nod no longer knows leaves the list.
+func TestWhatIsGoneLeaves(t *testing.T) {
+	r := newRig(t, 100, 50)
+	p := r.asks(runs("1", "ls"))
+	r.presses("v")
+	delete(r.desk.prompts, p.Key())
+	r.ticks(1)
+	r.says("0 waiting", "Nothing waits for an answer.")
+	r.presses("y")
+	r.Empty(r.said())
+}
+
 // The countdown is in the broker's time, and what has expired is not allowed
 // even before nod says that it ended.
 func TestTheCountdownIsTheBrokers(t *testing.T) {

@@ -41,6 +41,9 @@ func (m *model) top() *view { return m.views[len(m.views)-1] }
 // entry reports whether a view takes text.
 func (v *view) entry() bool { return v.kind == reason || v.kind == word }
 
+// reads reports whether a view shows requests whole.
+func (v *view) reads() bool { return v.kind == browse || v.kind == full || v.kind == batch }
+
 // reading is the view whose text is on the screen.
 func (m *model) reading() *view {
 	n := len(m.views) - 1
@@ -84,7 +87,7 @@ func (m *model) closeEnded() {
 		if v.kind == choose && len(items) > 0 && len(choices(&items[0].Prompt)) == 0 {
 			items = nil
 		}
-		if reads := v.kind == full || v.kind == batch; len(items) > 0 && (reads || len(pending(items)) > 0) {
+		if len(items) > 0 && (v.reads() || len(pending(items)) > 0) {
 			return
 		}
 		m.back()
