@@ -52,7 +52,7 @@ func (s *Screen) Run() error {
 	s.model.letGo()
 	switch {
 	case s.model.sending() > 0:
-		return errors.New(people.NotConfirmed)
+		return errors.New("an answer is not confirmed: look at its request with nod show before you answer anew")
 	case errors.Is(err, tea.ErrProgramPanic):
 		return fmt.Errorf("the inbox broke down; nothing was decided by it: %w", err)
 	case errors.Is(err, tea.ErrProgramKilled): // the context ended
