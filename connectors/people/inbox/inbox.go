@@ -1,7 +1,7 @@
 // Package inbox is the terminal's screen of all that waits for an answer: a
-// list, the selected request whole, and keys that answer it. It never guesses:
-// a key decides only what has been on the screen, whole and for a moment, and
-// nothing is allowed while nod cannot be reached.
+// list, the selected request whole, and keys that answer it. A key decides only
+// about what has been on the screen for a moment. Nothing is allowed of which a
+// row has not been in view, nor while nod cannot be reached.
 package inbox
 
 import (
@@ -54,7 +54,7 @@ func (s *Screen) Run() error {
 	case s.model.sending() > 0:
 		return errors.New("an answer is not confirmed: look at its request with nod show before you answer anew")
 	case errors.Is(err, tea.ErrProgramPanic):
-		return fmt.Errorf("the inbox broke down; nothing was decided by it: %w", err)
+		return fmt.Errorf("the inbox broke down, please report it: %w", err)
 	case errors.Is(err, tea.ErrProgramKilled): // the context ended
 		return nil
 	case err != nil:
