@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -49,14 +50,17 @@ func (w witness) look(r *rig) {
 	}
 }
 
-// unseen are the rows of a request's text that were never on the terminal.
-func (w witness) unseen(p *schemas.Prompt, width int) (rows []string) {
+// rowsOfAll are the rows of a request's text.
+func rowsOfAll(p *schemas.Prompt, width int) (rows []string) {
 	for row := range strings.SplitSeq(people.Layout(steadyParts(partsOf(p)), width), "\n") {
-		if !w[strings.TrimRight(row, " ")] {
-			rows = append(rows, row)
-		}
+		rows = append(rows, strings.TrimRight(row, " "))
 	}
 	return rows
+}
+
+// unseen reports whether one of rows was never on the terminal.
+func (w witness) unseen(rows []string) bool {
+	return slices.ContainsFunc(rows, func(row string) bool { return !w[row] })
 }
 
 // Whatever keys are pressed, nothing is allowed of which a row has not been on
@@ -74,6 +78,7 @@ func TestNothingIsAllowedUnseen(t *testing.T) {
 				p := runs("1", command)
 				p.Request.Reason, p.Request.AgentName = command[:min(len(command), 300)], "\x1b[31magent\n\n\n\n\n\nyes"
 				p.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{command[:min(len(command), 3000)]}}}}}
+				rows := rowsOfAll(&p, size.width)
 				for seed := range tries {
 					random := rand.New(rand.NewPCG(uint64(seed), 0))
 					r := newRig(t, size.width, size.height)
@@ -87,7 +92,7 @@ func TestNothingIsAllowedUnseen(t *testing.T) {
 						}
 					}
 					if len(r.said()) > 0 {
-						r.Empty(shown.unseen(&p, size.width), "seed %d", seed)
+						r.False(shown.unseen(rows), "seed %d", seed)
 					}
 				}
 			})
@@ -103,12 +108,11 @@ func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 			t.Run(fmt.Sprintf("%s at %dx%d", name, size.width, size.height), func(t *testing.T) {
 				r := newRig(t, size.width, size.height)
 				p := r.asks(runs("1", command))
-				shown := witness{}
+				rows, shown := rowsOfAll(&p, size.width), witness{}
 				r.presses("v")
 				for range 4000 {
 					shown.look(r)
-					unseen := shown.unseen(&p, size.width)
-					if len(unseen) == 0 {
+					if !shown.unseen(rows) {
 						break
 					}
 					r.saysNot("y once")
@@ -140,7 +144,7 @@ func TestRowsAreDrawnAsTheyAre(t *testing.T) {
 		}
 	}
 	random, marked := rand.New(rand.NewPCG(1, 2)), 0
-	for range 20_000 {
+	for range 5_000 {
 		near, text := random.IntN(len(printable)), ""
 		for range 1 + random.IntN(30) {
 			text += string(printable[(near+random.IntN(60))%len(printable)])
@@ -217,7 +221,7 @@ func TestWhatChangesIsReadAnew(t *testing.T) {
 // On a terminal that is too small nothing is allowed, and nothing breaks.
 func TestSmallTerminals(t *testing.T) {
 	for _, width := range []int{0, 1, 2, 20, 38, 39, 40, 41, 60} {
-		for height := range 24 {
+		for _, height := range []int{0, 1, 2, 5, 8, 9, 10, 11, 12, 16, 23} {
 			r := newRig(t, width, height)
 			r.asks(runs("1", "ls"))
 			r.asks(runs("2", "ls"))
