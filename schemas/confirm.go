@@ -63,6 +63,17 @@ func (c *Confirm) Takes(connector string) bool {
 	return c.MinChannel == "" || slices.Index(channels, ChannelOf(connector)) >= slices.Index(channels, c.MinChannel)
 }
 
+// What String says of what only some connectors can give.
+const (
+	TakesSecondDevice = "a second device"
+	TakesCodeWord     = "the code word"
+)
+
+// TakesMore reports whether to allow p takes this, besides an approver's word.
+func (p *Prompt) TakesMore(what string) bool {
+	return slices.ContainsFunc(p.Takes, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), what) })
+}
+
 // String says what it takes, after "to allow this takes".
 func (c *Confirm) String() string {
 	var takes []string
@@ -70,10 +81,10 @@ func (c *Confirm) String() string {
 		takes = append(takes, "at least a "+string(c.MinChannel))
 	}
 	if c.SecondDevice {
-		takes = append(takes, "a second device")
+		takes = append(takes, TakesSecondDevice)
 	}
 	if c.CodeWord() {
-		takes = append(takes, "the code word")
+		takes = append(takes, TakesCodeWord)
 	}
 	return strings.Join(takes, ", ")
 }

@@ -103,6 +103,8 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
 		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp"}, // its tests
+		"charm.land/":                           {"connectors/people/inbox"},
+		"github.com/charmbracelet/":             {"connectors/people/inbox"},
 	}
 	for _, p := range packages(t) {
 		for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {

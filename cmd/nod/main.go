@@ -49,6 +49,7 @@ type cli struct {
 	Ask     askCmd     `cmd:"" group:"ask" help:"Ask for permission and wait for the decision."`
 	Pending pendingCmd `cmd:"" group:"answer" help:"List what waits for an answer."`
 	Show    showCmd    `cmd:"" group:"answer" help:"Show one request whole."`
+	Inbox   inboxCmd   `cmd:"" group:"answer" help:"A live screen of all that waits, with keys that answer."`
 	Allow   allowCmd   `cmd:"" group:"answer" help:"Allow a request."`
 	Deny    denyCmd    `cmd:"" group:"answer" help:"Deny a request."`
 	Answer  answerCmd  `cmd:"" group:"answer" help:"Answer a question."`

@@ -68,6 +68,10 @@ func atom(s string) string {
 	return s
 }
 
+// Wrap breaks a line into rows of at most width columns, between words if it
+// can. It loses nothing.
+func Wrap(s string, width int) []string { return wrap(s, width, true) }
+
 // wrap breaks s into rows of at most width columns, losing nothing; where
 // words is set, between words if it can. Marks are never split. Spaces start a
 // row rather than end one, where nobody would see them. Width 0 never breaks.

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+
+	"golang.org/x/term"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/inbox"
+	"github.com/nodbus/nod/schemas"
+)
+
+type inboxCmd struct{}
+
+// Run shows all that is pending on a screen of its own until its user closes
+// it.
+func (inboxCmd) Run(e *env) error {
+	if !isTerminal(e.stdin) || !isTerminal(e.stdout) {
+		return errors.New("nod inbox needs a terminal: in a pipe or a script, use nod pending, nod allow and nod deny")
+	}
+	u, err := user.Current()
+	if err != nil {
+		return fmt.Errorf("find out who answers: %w", err)
+	}
+	log := e.log
+	if isTerminal(e.stderr) { // it would write over the screen, which says itself what is wrong
+		log = slog.New(slog.DiscardHandler)
+	}
+	joining, cancel := e.soon()
+	defer cancel()
+	conn, err := bus.Join(joining, e.place, roles.ConnectorID(schemas.ConnectorTerminal), log)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	system := actors.NewSystem(log)
+	defer system.Stop()
+	o := inbox.Options{Desk: connector.NewDesk(conn, schemas.ConnectorTerminal), UserID: u.Username, ClientID: bus.NewID()}
+	if conn.Open() {
+		o.Note = "Warning: this NATS server asks for no credentials, so anyone on it can answer."
+	}
+	screen := inbox.New(e.ctx, e.stdin, e.stdout, o)
+	viewer, err := connector.View(joining, system, conn, schemas.ConnectorTerminal, log, screen.Show)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = viewer.Stop(context.Background()) }() // it fails only when its context ends
+	return screen.Run()
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,250 @@
+package inbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// foot is how things stand, and the keys. It has as many rows whether or not
+// something bars allowing.
+func (m *model) foot(barred string) []string {
+	rows := []string{""} // the line above, which says what is in view
+	items := m.about(m.top())
+	for _, text := range append(m.notices(), said(items)...) {
+		if text != "" {
+			rows = append(rows, rowsOf(text, m.width)...)
+		}
+	}
+	open := pending(items)
+	standing := m.standing(items)
+	if len(open) > 0 && m.top().kind != reason {
+		standing = beside(standing, verdict(m.top(), barred), m.width)
+	}
+	rows = append(rows, standing...)
+	if m.top().entry() {
+		return append(rows, m.entry()...)
+	}
+	all, now := m.keys(open, ""), m.keys(open, barred)
+	for range len(all) - len(now) {
+		rows = append(rows, "")
+	}
+	return append(rows, now...)
+}
+
+// ruler is the line under the body: which rows of how many are in view.
+func ruler(p *page, body, width int) string {
+	text := ""
+	if len(p.rows) > body && body > 0 {
+		text = fmt.Sprintf("── rows %d–%d of %d ", p.top+1, min(len(p.rows), p.top+body), len(p.rows))
+		if p.seen < p.top {
+			text += fmt.Sprintf("· unread from %d ", p.seen+1)
+		}
+	}
+	return dim(text + strings.Repeat("─", max(0, width-people.Cells(text))))
+}
+
+// notices are what is said whatever is selected.
+func (m *model) notices() []string {
+	all := []string{m.o.Note, m.news, m.holding()}
+	if m.away {
+		all = append(all, "nod is away: nothing can be allowed until it is back.")
+	}
+	if m.closing {
+		all = append(all, "Closing once your answer is recorded. Ctrl-C again does not wait.")
+	}
+	return all
+}
+
+// said is what became of the last answers to these.
+func said(items []*item) (all []string) {
+	for _, i := range items {
+		all = append(all, i.said)
+	}
+	return few(all)
+}
+
+// few are the first of rows that would say the same or fill the screen.
+func few(rows []string) []string {
+	rows = slices.Compact(rows)
+	return rows[:min(3, len(rows))]
+}
+
+// holding is how the input lock stands, where one is wanted.
+func (m *model) holding() string {
+	session := people.Line(m.lock.session)
+	switch {
+	case session == "":
+		return m.lock.said
+	case m.lock.held == m.lock.session:
+		return "You hold session " + session + ": what it asks from now on waits only as long as for somebody who is there."
+	}
+	return "Session " + session + " is not held now: not while you are away from here."
+}
+
+// standing is how what is on the screen stands: its outcome, or its time.
+func (m *model) standing(items []*item) []string {
+	open := pending(items)
+	switch {
+	case len(items) == 0:
+		return nil
+	case len(open) > 0:
+		first := slices.MinFunc(open, func(a, b *item) int { return a.Deadline.Compare(b.Deadline) })
+		return rowsOf(m.countdown(&first.Prompt), m.width)
+	case slices.ContainsFunc(items, func(i *item) bool { return i.sending }):
+		return rowsOf(people.Recording, m.width)
+	}
+	var rows []string
+	for _, i := range items {
+		rows = append(rows, rowsOf(people.Outcome(i.Decision, i.Request.CreatedAt), m.width)...)
+	}
+	return few(rows)
+}
+
+// countdown is what is left of a request's time, and what happens then.
+func (m *model) countdown(p *schemas.Prompt) string {
+	then := "then it is denied"
+	switch p.Request.Kind {
+	case schemas.KindPermission:
+		then = "then nothing is granted"
+	case schemas.KindQuestion:
+		then = "then nobody has answered"
+	}
+	left := p.Deadline.Sub(m.now())
+	switch {
+	case !m.timed:
+		return "Until " + p.Deadline.UTC().Format(time.DateTime+" UTC") + ", " + then
+	case left <= 0:
+		return "Its time has passed."
+	}
+	return clock(left) + " left, " + then
+}
+
+// clock counts down: 6d 23h, 3h 04m, 14:59.
+func clock(left time.Duration) string {
+	seconds := int(left / time.Second)
+	switch {
+	case left >= 24*time.Hour:
+		return fmt.Sprintf("%dd %dh", seconds/86400, seconds/3600%24)
+	case left >= time.Hour:
+		return fmt.Sprintf("%dh %02dm", seconds/3600, seconds/60%60)
+	}
+	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
+}
+
+// beside puts a verdict where there is room for the longest one.
+func beside(rows []string, verdict string, width int) []string {
+	if last := len(rows) - 1; last >= 0 && people.Cells(rows[last])+3+maxVerdict <= width {
+		rows[last] += " · " + verdict
+		return rows
+	}
+	return append(rows, verdict)
+}
+
+// maxVerdict is the width of the longest verdict.
+const maxVerdict = 40
+
+// verdict is on whether the y key allows.
+func verdict(v *view, barred string) string {
+	switch {
+	case barred != "":
+		return "No Allow: " + barred
+	case v.kind == batch:
+		return "All is shown: y allows each of them once"
+	case v.kind == choose, v.kind == word:
+		return "Shown whole"
+	}
+	return "Shown whole: y allows exactly this"
+}
+
+// key is a key and what it does.
+type key struct{ name, does string }
+
+// keys are the rows that name the keys that do something now.
+func (m *model) keys(open []*item, barred string) []string {
+	v := m.top()
+	var all []key
+	if len(open) > 0 {
+		all = m.answers(v, open, barred)
+	}
+	if v.kind == browse {
+		if len(m.book.order) > 0 {
+			all = append(all, key{"v", "full"})
+		}
+		if len(m.book.order) > 1 {
+			all = append(all, key{"↑↓", "next"})
+		}
+		if m.lock.session != "" {
+			all = append(all, key{"l", "let go"})
+		} else if len(m.book.order) > 0 {
+			all = append(all, key{"l", "hold"})
+		}
+		return setKeys(append(all, key{"esc", "close"}), m.width)
+	}
+	return setKeys(append(all, key{"space ↑↓", "read on"}, key{"esc", "back"}), m.width)
+}
+
+// answers are the keys that answer, or lead there.
+func (m *model) answers(v *view, open []*item, barred string) (all []key) {
+	yes := "once"
+	more := choices(&open[0].Prompt)
+	switch {
+	case v.kind == choose:
+		if yes = "answer so"; more[v.choice].scope != "" {
+			yes = "allow with this rule"
+		}
+	case open[0].Request.Kind == schemas.KindPermission:
+		yes = "for the session"
+	}
+	if barred == "" || v.kind == choose && !more[v.choice].option.Kind.Allows() {
+		all = append(all, key{"y", yes})
+	}
+	if v.kind == choose && len(more) > 1 {
+		all = append(all, key{"←→", "another"})
+	}
+	if v.kind == choose {
+		return all
+	}
+	if v.kind != batch && len(more) > 0 {
+		all = append(all, key{"s", map[bool]string{true: "session", false: "more"}[more[0].scope != ""]})
+	}
+	all = append(all, key{"n", "deny"}, key{"r", "deny, say why"})
+	if v.kind == browse {
+		if n := len(m.book.alike(open[0])); n > 1 {
+			all = append(all, key{"b", fmt.Sprintf("%d alike", n)})
+		}
+	}
+	return all
+}
+
+// setKeys sets keys in rows of at most width columns, none broken.
+func setKeys(keys []key, width int) []string {
+	var rows []string
+	used := width
+	for _, k := range keys {
+		size := people.Cells(k.name+" "+k.does) + 2
+		if used+size > width+2 {
+			rows, used = append(rows, ""), 0
+		}
+		rows[len(rows)-1] += bold(k.name) + " " + k.does + "  "
+		used += size
+	}
+	return rows
+}
+
+// entry is where text is typed: what is asked for, the end of what is there,
+// and the keys.
+func (m *model) entry() []string {
+	v := m.top()
+	ask, text := "Deny, and tell the agent why:", people.Line(string(v.typed))
+	if v.kind == word {
+		ask, text = "The code word:", strings.Repeat("•", len(v.typed))
+	}
+	rows := rowsOf("› "+text+"█", m.width)
+	rows = append([]string{ask}, rows[max(0, len(rows)-3):]...)
+	return append(rows, setKeys([]key{{"enter", "send"}, {"esc", "back"}}, m.width)...)
+}

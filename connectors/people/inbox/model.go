@@ -1,0 +1,168 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// What the model hears of besides the terminal.
+type (
+	shownMsg struct{ prompt schemas.Prompt } // a version of a request
+	tickMsg  struct{}                        // a second has passed
+)
+
+// model is the screen's state. Update alone changes it.
+type model struct {
+	ctx   context.Context
+	o     Options
+	clock func() time.Time // this machine's
+	after after
+
+	width, height int
+	book          book
+	views         []*view // the list, and what is open above it
+	guard         guard
+	lock          lock
+	news          string // what happened elsewhere last
+
+	skew    time.Duration // how far the broker's clock is ahead
+	timed   bool          // the skew is known
+	pulsing bool          // nod is being asked how things stand
+	away    bool          // and did not answer the last time
+	heard   bool          // it has answered once
+	closing bool
+	touched bool // a key was pressed: the selection is its user's
+}
+
+func newModel(ctx context.Context, o Options, clock func() time.Time, after after) *model {
+	return &model{
+		ctx: ctx, o: o, clock: clock, after: after, guard: guard{after: after}, book: book{items: map[string]*item{}},
+		views: []*view{{kind: browse}}, lock: lock{focused: true, typed: clock()},
+	}
+}
+
+// now is the broker's time.
+func (m *model) now() time.Time { return m.clock().Add(m.skew) }
+
+// Init starts the clock.
+func (m *model) Init() tea.Cmd { return tea.Batch(m.tick(), m.pulse(), m.settle()) }
+
+func (m *model) tick() tea.Cmd { return m.after(time.Second, tickMsg{}) }
+
+// Update takes one message in.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	cmd := m.take(msg)
+	return m, tea.Batch(cmd, m.settle())
+}
+
+func (m *model) take(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tea.KeyPressMsg:
+		m.lock.typed, m.touched = m.clock(), true
+		return tea.Batch(m.press(msg), m.keepLock())
+	case tea.PasteMsg:
+		m.lock.typed = m.clock()
+		m.top().paste(msg.Content)
+	case tea.FocusMsg:
+		m.lock.focused = true
+		return m.keepLock()
+	case tea.BlurMsg:
+		m.lock.focused = false
+		return m.keepLock()
+	case armMsg:
+		return m.guard.arm(msg, m.clock())
+	case tickMsg:
+		return tea.Batch(m.tick(), m.pulse(), m.renewLock())
+	case shownMsg:
+		m.hear(msg.prompt)
+	case pulseMsg:
+		return m.pulsed(msg)
+	case readMsg:
+		m.read(msg)
+	case answeredMsg:
+		return m.answered(msg)
+	case heldMsg:
+		return m.held(msg)
+	}
+	return nil
+}
+
+// settle makes what is on the screen follow what is known: it lays out what is
+// open, notes what of it is in view, and disarms the keys where they would now
+// do something else.
+func (m *model) settle() tea.Cmd {
+	if len(m.book.order) > 0 && (m.book.now() == nil || !m.touched) {
+		m.book.selected = m.book.order[0]
+	}
+	m.closeEnded()
+	m.book.prune(m.looked)
+	for _, v := range m.views {
+		m.layOut(v)
+	}
+	if top := m.top(); !top.entry() {
+		top.page.look(m.frame().body)
+	}
+	var first tea.Cmd
+	if !m.timed && m.book.now() != nil {
+		first = m.pulse()
+	}
+	return tea.Batch(first, m.guard.watch(m.stake(), m.clock()))
+}
+
+// stake is what the keys would do: they rest for a moment where it changes.
+func (m *model) stake() string {
+	var b strings.Builder
+	top := m.top()
+	fmt.Fprint(&b, len(m.views), top.kind, m.width, m.height, top.choice, m.barred(), m.lock.session)
+	for _, i := range m.about(top) {
+		fmt.Fprint(&b, " ", i.Key(), i.Digest, i.Revision, i.open(), i.sending)
+	}
+	return b.String()
+}
+
+// hear takes in a version of a request, and says what ended out of sight.
+func (m *model) hear(p schemas.Prompt) {
+	ended := m.book.take(p)
+	if ended == nil {
+		return
+	}
+	if !m.looked(ended) {
+		m.news = people.Outcome(p.Decision, p.Request.CreatedAt) + "  " + people.Summary(&p, 40)
+	}
+}
+
+// looked reports whether a request is in what is open on the screen.
+func (m *model) looked(i *item) bool {
+	return slices.ContainsFunc(m.views, func(v *view) bool { return slices.Contains(m.about(v), i) })
+}
+
+// close ends the program, once the answers on their way have arrived or its
+// user insists.
+func (m *model) close() tea.Cmd {
+	if m.sending() == 0 || m.closing {
+		return tea.Quit
+	}
+	m.closing = true
+	return nil
+}
+
+// sending is how many answers are on their way.
+func (m *model) sending() int {
+	n := 0
+	for _, i := range m.book.items {
+		if i.sending {
+			n++
+		}
+	}
+	return n
+}

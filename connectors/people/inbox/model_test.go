@@ -1,0 +1,282 @@
+package inbox
+
+import (
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+var bob = schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "web"}
+
+// What each key says of a request that is shown whole.
+func TestKeysAnswer(t *testing.T) {
+	lasting := runs("1", "make clean")
+	lasting.Remember = []schemas.Reach{
+		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make", "clean"}}}},
+		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}, Prefix: true}}},
+	}
+	colours := prompt("1", schemas.Request{Kind: schemas.KindQuestion, Title: "Which?", ActionType: schemas.ActionOther, Options: []schemas.Option{
+		{OptionID: "red", Name: "Red", Kind: schemas.AllowOnce}, {OptionID: "blue", Name: "Blue", Kind: schemas.AllowOnce},
+		{OptionID: "never", Name: "Never ask", Kind: schemas.RejectAlways},
+	}})
+	for name, c := range map[string]struct {
+		prompt schemas.Prompt
+		keys   []string
+		option string // none where nothing may be said
+		more   schemas.Answer
+	}{
+		"y allows once":                {runs("1", "ls"), []string{"y"}, "allow_once", schemas.Answer{}},
+		"Y is another key":             {runs("1", "ls"), []string{"Y"}, "", schemas.Answer{}},
+		"n denies":                     {runs("1", "ls"), []string{"n"}, "reject_once", schemas.Answer{}},
+		"r denies and says why":        {runs("1", "ls"), []string{"r", "n", "o", "space", "y", "enter"}, "reject_once", schemas.Answer{Message: "no y"}},
+		"r without a reason":           {runs("1", "ls"), []string{"r", "space", "enter"}, "", schemas.Answer{}},
+		"r and a slip of the hand":     {runs("1", "ls"), []string{"r", "n", "x", "backspace", "o", "enter"}, "reject_once", schemas.Answer{Message: "no"}},
+		"s shows a rule, y is for it":  {lasting, []string{"s", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession}},
+		"s and the next rule":          {lasting, []string{"s", "right", "right", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession, Reach: 1}},
+		"s and back":                   {lasting, []string{"s", "right", "left", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession}},
+		"s alone decides nothing":      {lasting, []string{"s", "s", "n", "r", "enter"}, "", schemas.Answer{}},
+		"s where nothing can last":     {runs("1", "rm -rf /"), []string{"s", "y"}, "allow_once", schemas.Answer{}},
+		"v, and y after reading":       {runs("1", "ls"), []string{"v", "y"}, "allow_once", schemas.Answer{}},
+		"other options, one at a time": {colours, []string{"s", "right", "y"}, "never", schemas.Answer{}},
+		"the first of the others":      {colours, []string{"s", "y"}, "blue", schemas.Answer{}},
+		"esc from a rule":              {lasting, []string{"s", "esc"}, "", schemas.Answer{}},
+		"esc from a reason":            {runs("1", "ls"), []string{"r", "x", "esc"}, "", schemas.Answer{}},
+		"esc from the full text":       {runs("1", "ls"), []string{"v", "esc"}, "", schemas.Answer{}},
+		"esc":                          {runs("1", "ls"), []string{"esc"}, "", schemas.Answer{}},
+		"enter, space and others":      {runs("1", "ls"), []string{"enter", "esc", "space", "a", "x", "1", "tab"}, "", schemas.Answer{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 100, 50)
+			p := r.asks(c.prompt)
+			r.presses(c.keys...)
+			if c.option == "" {
+				r.Empty(r.said())
+				return
+			}
+			want := c.more
+			want.Type, want.SessionID, want.PendingID, want.Digest = schemas.TypeAnswer, p.SessionID, p.PendingID, p.Digest
+			want.OptionID, want.From = c.option, schemas.From{UserID: "ann"}
+			r.Equal([]schemas.Answer{want}, r.said())
+			r.says("· Ann ·")
+			r.presses("y", "n")
+			r.Len(r.said(), 1, "what is decided is not answered again")
+		})
+	}
+}
+
+// A rule is shown exactly before it can be said.
+func TestTheExactRuleIsShownFirst(t *testing.T) {
+	r := newRig(t, 80, 24)
+	p := runs("1", "make clean")
+	p.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make", "clean"}, Project: "/home/ann/\u202eapp"}}}}
+	r.asks(p)
+	r.presses("v", "space", "s")
+	r.says("Besides this call, nod will allow from now on", `│ Bash(make clean) in /home/ann/⟦U+202E⟧app`, "in this session", "nod revoke")
+	r.presses("y")
+	r.Equal(schemas.ScopeSession, r.said()[0].Scope)
+}
+
+// Keys rest for a moment after what they would do has changed, and for as long
+// as keys keep coming.
+func TestKeysRestAfterAChange(t *testing.T) {
+	r := newRig(t, 100, 50)
+	for range 20 {
+		r.types("y") // ahead of the first request
+	}
+	r.asks(runs("1", "ls"))
+	r.types("y", "n", "r", "s")
+	r.Empty(r.said())
+	r.says("y once")
+
+	stale := r.m.guard.count
+	r.types("y") // early: the wait begins anew
+	r.hears(armMsg{stale})
+	r.types("y")
+	r.Empty(r.said())
+
+	r.at = r.at.Add(3 * inert) // the screen stood still: what was typed meanwhile is still to come
+	r.hears(armMsg{r.m.guard.count})
+	r.types("y")
+	r.Empty(r.said())
+
+	r.rests()
+	held := keyPress("y")
+	held.IsRepeat = true
+	r.hears(held)
+	r.Empty(r.said(), "a key that is held down")
+
+	r.rests()
+	r.ends(*r.desk.prompts["session-1.1"], schemas.Decision{Outcome: schemas.Denied, By: bob})
+	r.asks(runs("2", "rm -rf ."))
+	r.types("down", "y")
+	r.Empty(r.said(), "another request")
+	r.rests()
+	r.hears(tea.WindowSizeMsg{Width: 99, Height: 50})
+	r.types("y")
+	r.Empty(r.said(), "another size")
+	r.presses("y")
+	r.Len(r.said(), 1)
+	r.Equal("2", r.said()[0].PendingID)
+}
+
+// Answering is never followed by another request under the same key.
+func TestTheNextRequestIsNotUnderTheSameKey(t *testing.T) {
+	r := newRig(t, 100, 60)
+	for n := range 3 {
+		r.asks(runs(numbered(n), "ls "+numbered(n)))
+	}
+	r.presses("y", "y", "y", "y")
+	r.Len(r.said(), 1)
+	r.presses("down", "y")
+	r.Len(r.said(), 2)
+	r.Equal(numbered(1), r.said()[1].PendingID)
+	r.says("1 waiting")
+}
+
+// What is pasted is text, and no key.
+func TestPastingDecidesNothing(t *testing.T) {
+	r := newRig(t, 100, 50)
+	r.asks(runs("1", "ls"))
+	r.rests()
+	r.hears(tea.PasteMsg{Content: "y\nn\r"})
+	r.Empty(r.said())
+	r.presses("r")
+	r.hears(tea.PasteMsg{Content: "as\x1b[2Jsaid"})
+	r.says("› as⟦U+001B⟧[2Jsaid")
+	r.presses("enter")
+	r.Equal("as\x1b[2Jsaid", r.said()[0].Message)
+}
+
+// What happens elsewhere replaces the buttons at once, whatever is open.
+func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
+	for name, keys := range map[string][]string{
+		"list": nil, "full": {"v"}, "rule": {"s"}, "full and rule": {"v", "s"}, "reason": {"r", "y"}, "reason over full": {"v", "r", "y"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 100, 50)
+			p := runs("1", "make clean")
+			p.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make", "clean"}}}}}
+			r.asks(p)
+			r.presses(keys...)
+			r.saysNot("Bob")
+			r.ends(p, schemas.Decision{Outcome: schemas.Denied, By: bob, Message: "use make"})
+			r.says(`⛔ Denied · Bob · web · "use make"`)
+			r.saysNot("y once", "n deny", "allow with this rule", "tell the agent why")
+			r.presses("y", "n", "enter", "y")
+			r.Empty(r.said())
+			p.Revision += 99 // of before it was decided
+			r.hears(shownMsg{p})
+			r.says("⛔ Denied")
+			r.saysNot("n deny")
+		})
+	}
+	t.Run("out of sight", func(t *testing.T) {
+		r := newRig(t, 100, 50)
+		r.asks(runs("1", "ls"))
+		other := r.asks(runs("2", "make"))
+		r.says("2 waiting")
+		r.ends(other, schemas.Decision{Outcome: schemas.Withdrawn})
+		r.says("1 waiting", "🚫 Withdrawn: the agent stopped waiting  make", "y once")
+	})
+}
+
+// Success is shown only where nod said so; anything else is what really
+// happened.
+func TestWhatBecameOfAnAnswer(t *testing.T) {
+	t.Run("on its way", func(t *testing.T) {
+		r := newRig(t, 100, 50)
+		r.asks(runs("1", "ls"))
+		r.rests()
+		r.slow = true
+		r.types("y")
+		r.says(people.Recording)
+		r.saysNot("✅", "y once")
+		r.returns()
+		r.says("✅ Allowed once · Ann")
+	})
+	t.Run("too late", func(t *testing.T) {
+		r := newRig(t, 100, 50)
+		p := r.asks(runs("1", "ls"))
+		r.rests()
+		denied := p
+		denied.Decision = &schemas.Decision{Outcome: schemas.Denied, By: bob, DecidedAt: start}
+		r.desk.prompts[p.Key()] = &denied // not heard of yet
+		r.types("y")
+		r.says("Nothing changed: Bob denied this on the web at 09:30.", "⛔ Denied · Bob · web")
+		r.saysNot("✅")
+	})
+	t.Run("not confirmed", func(t *testing.T) {
+		r := newRig(t, 100, 50)
+		r.asks(runs("1", "ls"))
+		r.rests()
+		r.desk.away = true
+		r.types("y")
+		r.says(people.NotConfirmed)
+		r.saysNot("✅", "⛔")
+	})
+	t.Run("refused", func(t *testing.T) {
+		r := newRig(t, 100, 50)
+		r.asks(runs("1", "ls"))
+		r.rests()
+		r.desk.refuses = schemas.Errorf(schemas.CodeForbidden, "%q on terminal is not an approver", "ann")
+		r.types("y")
+		r.says(`Nothing changed: "ann" on terminal is not an approver`, "n deny")
+	})
+}
+
+// While nod is away nothing can be allowed; when it is back, what was missed
+// is made up for.
+func TestNodIsAwayAndBack(t *testing.T) {
+	r := newRig(t, 100, 50)
+	first, second, third := r.asks(runs("1", "ls")), r.asks(runs("2", "ls -l")), r.asks(runs("3", "ls -a"))
+	r.rests()
+	r.says("y once")
+	r.desk.away = true
+	r.ticks(1)
+	r.says("nod is away", "No Allow: nod cannot be reached")
+	r.saysNot("y once")
+	r.presses("y")
+	r.Empty(r.said())
+
+	ended := second
+	ended.Revision, ended.Decision = 5, &schemas.Decision{Outcome: schemas.TimedOut}
+	r.desk.prompts[second.Key()] = &ended
+	delete(r.desk.prompts, third.Key())
+	r.desk.away = false
+	r.ticks(1)
+	r.says("1 waiting", "⌛ Expired")
+	r.saysNot("nod is away")
+	r.presses("y")
+	r.Equal(first.PendingID, r.said()[0].PendingID)
+}
+
+// What nod no longer knows leaves the list.
+func TestWhatIsGoneLeaves(t *testing.T) {
+	r := newRig(t, 100, 50)
+	p := r.asks(runs("1", "ls"))
+	r.presses("v")
+	delete(r.desk.prompts, p.Key())
+	r.ticks(1)
+	r.says("0 waiting", "Nothing waits for an answer.")
+	r.presses("y")
+	r.Empty(r.said())
+}
+
+// The countdown is in the broker's time, and what has expired is not allowed
+// even before nod says that it ended.
+func TestTheCountdownIsTheBrokers(t *testing.T) {
+	r := newRig(t, 100, 50)
+	r.desk.now = func() time.Time { return r.at.Add(58 * time.Minute) } // this machine's clock is behind
+	r.asks(runs("1", "ls"))
+	r.says("2:00 left, then it is denied", "y once")
+	r.ticks(60)
+	r.says("1:00 left")
+	r.ticks(60)
+	r.says("Its time has passed.")
+	r.presses("y")
+	r.Empty(r.said())
+}

@@ -1,0 +1,131 @@
+package inbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// frame is how the rows of the screen are shared out: a title, the list, a
+// body and a foot.
+type frame struct {
+	list       []string
+	body, foot int // rows
+}
+
+// frame shares out the rows. It does not depend on what may be allowed, which
+// depends on what is in view.
+func (m *model) frame() frame {
+	f := frame{foot: len(m.foot(""))}
+	room := m.height - 2 - f.foot // the title, and the line above the body
+	if m.top().kind == browse {
+		f.list = m.list(room)
+	}
+	f.body = room - len(f.list)
+	return f
+}
+
+// View draws the screen.
+func (m *model) View() tea.View {
+	view := tea.NewView(m.draw())
+	view.AltScreen, view.ReportFocus = true, true
+	view.KeyboardEnhancements.ReportEventTypes = true // keys that are held down are told apart
+	view.WindowTitle = fmt.Sprintf("nod inbox (%d)", m.book.waiting())
+	return view
+}
+
+func (m *model) draw() string {
+	f := m.frame()
+	if m.width < minWidth || m.height < minHeight || f.body < 1 {
+		return ansi.Truncate(fmt.Sprintf("nod inbox: %d waiting", m.book.waiting()), m.width, "") + "\n" +
+			ansi.Truncate(fmt.Sprintf("This needs %d columns and %d rows.", minWidth, max(minHeight, m.height+1-f.body)), m.width, "")
+	}
+	rows := append([]string{m.title()}, f.list...)
+	rows = append(rows, dim(strings.Repeat("─", m.width)))
+	body := m.reading().page.view(f.body)
+	if m.book.now() == nil && len(m.views) == 1 {
+		body = []string{"", m.idle()}
+	}
+	rows = append(rows, body...)
+	for len(rows) < m.height-f.foot {
+		rows = append(rows, "")
+	}
+	foot := m.foot(m.barred())
+	foot[0] = ruler(&m.reading().page, f.body, m.width)
+	return strings.Join(append(rows, foot...), "\n")
+}
+
+func (m *model) idle() string {
+	if !m.heard {
+		return "Asking nod what waits for an answer …"
+	}
+	return "Nothing waits for an answer."
+}
+
+func bold(s string) string { return ansi.NewStyle().Bold().Styled(s) }
+func dim(s string) string  { return ansi.NewStyle().Faint().Styled(s) }
+
+// title says what is open.
+func (m *model) title() string {
+	left := fmt.Sprintf(" nod inbox · %d waiting", m.book.waiting())
+	v := m.reading()
+	items := m.about(v)
+	switch {
+	case len(items) == 0:
+	case v.kind == full:
+		left = " In full: " + people.Line(items[0].PendingID)
+	case v.kind == batch:
+		left = fmt.Sprintf(" %d that want the same", len(items))
+	case v.kind == choose:
+		left = fmt.Sprintf(" Beyond this once · %d of %d", v.choice+1, len(choices(&items[0].Prompt)))
+	}
+	if n := m.width - ansi.StringWidth(left); n > 0 {
+		left += strings.Repeat(" ", n)
+	}
+	return ansi.NewStyle().Bold().Reverse(true).Styled(ansi.Truncate(left, m.width, ""))
+}
+
+// list is the part of the list around the selection, in what rows the selected
+// request leaves of room; it has at least one.
+func (m *model) list(room int) []string {
+	if len(m.book.order) == 0 {
+		return nil
+	}
+	rows := room - len(m.views[0].page.rows)
+	if rows < 1 || !m.book.now().open() {
+		rows = room / 4
+	}
+	rows = max(1, min(rows, len(m.book.order)+1))
+	head := rows > 2 || rows > len(m.book.order)
+	if head {
+		rows--
+	}
+	at := slices.Index(m.book.order, m.book.selected)
+	first := max(0, min(at-rows/2, len(m.book.order)-rows))
+	var prompts []schemas.Prompt
+	for _, key := range m.book.order[first : first+rows] {
+		prompts = append(prompts, m.book.items[key].Prompt)
+	}
+	table := strings.Split(strings.TrimSuffix(people.Table(prompts, m.now(), m.width-2), "\n"), "\n")
+	for n, row := range table {
+		row = steady(row)
+		switch {
+		case n == 0:
+			table[n] = dim(ansi.Truncate("  "+row, m.width, ""))
+		case n-1+first == at:
+			table[n] = bold(ansi.Truncate("▸ "+row, m.width, ""))
+		default:
+			table[n] = ansi.Truncate("  "+row, m.width, "")
+		}
+	}
+	if !head {
+		table = table[1:]
+	}
+	return table
+}
