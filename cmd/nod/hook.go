@@ -10,6 +10,7 @@ import (
 
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
@@ -101,9 +102,9 @@ func (c *installCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
-	if c.OnUnavailable != string(hook.UnavailableAsk) {
-		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
+	o, err := c.options(e)
+	if err != nil {
+		return err
 	}
 	change, err := hook.Install(host, o)
 	if err != nil {
@@ -126,4 +127,30 @@ func (c *installCmd) Run(e *env) error {
 		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)
 	}
 	return nil
+}
+
+// options are what the flags ask for. The hook runs the launcher, which is made
+// first: a hook whose program is missing lets some hosts run the tool.
+func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
+	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
+	if c.Uninstall {
+		return o, nil
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return o, err
+	}
+	if usual, err := bus.DataHome(); err != nil || dir != usual {
+		o.Args = append(o.Args, "--data", dir)
+	}
+	if c.OnUnavailable != string(hook.UnavailableAsk) {
+		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
+	}
+	o.Program = launcher.Path(dir)
+	if c.DryRun {
+		_, err = launcher.Self()
+	} else {
+		_, err = launcher.Ensure(dir)
+	}
+	return o, err
 }

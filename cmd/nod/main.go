@@ -44,6 +44,7 @@ type cli struct {
 	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine and terminal connector."`
 	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
 	Connector connectorCmd `cmd:"" group:"run" help:"Run a connector alone."`
+	Service   serviceCmd   `cmd:"" group:"run" help:"Have the system run nod from log-in on."`
 
 	Ask     askCmd     `cmd:"" group:"ask" help:"Ask for permission and wait for the decision."`
 	Pending pendingCmd `cmd:"" group:"answer" help:"List what waits for an answer."`
@@ -133,7 +134,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.As(err, &code):
 		return int(code)
 	default:
-		return fail(stderr, err)
+		return fail(e.stderr, err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/nodbus/nod/actors"
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
@@ -32,10 +33,14 @@ type upCmd struct {
 	StoreCred string        `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
 	Replicas  int           `default:"1" help:"Replicas of each store on --nats-url."`
 	Quiet     bool          `short:"q" help:"Do not print the questions."`
+	LogFile   string        `name:"log-file" placeholder:"FILE" type:"path" help:"Print nothing, and write the log to this file, which is rotated by size."`
 }
 
 // Run runs nod until it is told to stop.
 func (c *upCmd) Run(e *env) error {
+	if c.LogFile != "" {
+		e.logTo(c.LogFile)
+	}
 	place, err := e.place.WithDefaults()
 	if err != nil {
 		return err
@@ -69,6 +74,10 @@ func (c *upCmd) Run(e *env) error {
 			fmt.Fprintf(e.stderr, "nod: stopping: %v\n", err)
 		}
 	}()
+	if err := launcher.Mend(place.DataDir); err != nil {
+		e.log.Warn("hooks and the service name a launcher that leads nowhere", "error", err)
+	}
+	e.log.Info("nod is up", "version", version(), "url", n.URL())
 	c.welcome(e, n, place.DataDir, port)
 	return c.watch(e, n)
 }
