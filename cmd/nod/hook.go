@@ -10,6 +10,7 @@ import (
 
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/cmd/nod/internal/installs"
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
@@ -62,6 +63,9 @@ func (c *hookCmd) Run(e *env) error {
 	if client != nil {
 		client.Close()
 	}
+	if dir, err := e.dataDir(); err == nil {
+		installs.Ran(dir, host.Name, version())
+	}
 	if code != exitOK {
 		return exit(code)
 	}
@@ -106,7 +110,7 @@ func (c *installCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	change, err := hook.Install(host, o)
+	change, err := e.installHook(host, o)
 	if err != nil {
 		return err
 	}
@@ -127,6 +131,23 @@ func (c *installCmd) Run(e *env) error {
 		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)
 	}
 	return nil
+}
+
+// installHook changes a host's settings, and remembers where.
+func (e *env) installHook(host hook.Host, o hook.InstallOptions) (hook.Change, error) {
+	change, err := hook.Install(host, o)
+	if err != nil || o.DryRun {
+		return change, err
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return change, err
+	}
+	in := installs.Install{Agent: host.Name, Path: change.Path, At: time.Now().UTC()}
+	if o.Uninstall {
+		return change, installs.Forget(dir, in)
+	}
+	return change, installs.Remember(dir, in, change.Changed())
 }
 
 // options are what the flags ask for. The hook runs the launcher, which is made

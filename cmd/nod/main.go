@@ -45,6 +45,7 @@ type cli struct {
 	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
 	Connector connectorCmd `cmd:"" group:"run" help:"Run a connector alone."`
 	Service   serviceCmd   `cmd:"" group:"run" help:"Have the system run nod from log-in on."`
+	Doctor    doctorCmd    `cmd:"" group:"run" help:"See whether everything is in order, and what to do where it is not."`
 
 	Ask     askCmd     `cmd:"" group:"ask" help:"Ask for permission and wait for the decision."`
 	Pending pendingCmd `cmd:"" group:"answer" help:"List what waits for an answer."`
