@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -17,33 +19,38 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
+// codexState is what Codex's config.toml holds of hooks: what its user trusted,
+// by the place of each hook and a hash of it.
+type codexState struct {
+	Hooks struct {
+		State map[string]codexTrusted `toml:"state"`
+	} `toml:"hooks"`
+}
+
+type codexTrusted struct {
+	Hash    string `toml:"trusted_hash"`
+	Enabled *bool  `toml:"enabled"`
+}
+
 // codexTrust looks at whether Codex runs the hooks of a file: it leaves out
 // those that its user has not trusted, and those that changed since, and says
-// nothing. Its config.toml holds what was trusted, by the place of each hook
-// and a hash of it.
+// nothing.
 func codexTrust(check string, at hook.Inspection) []Finding {
 	const trust = "start codex and trust it with /hooks"
-	config := filepath.Join(filepath.Dir(codexFile(at.Path)), "config.toml")
-	var read struct {
-		Hooks struct {
-			State map[string]struct {
-				TrustedHash string `toml:"trusted_hash"`
-				Enabled     *bool  `toml:"enabled"`
-			} `toml:"state"`
-		} `toml:"hooks"`
-	}
-	if _, err := toml.DecodeFile(config, &read); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return []Finding{note(check, "whether Codex trusts the hook cannot be read: "+oneLine(err), trust+", if it has not run")}
+	var state codexState
+	config := codexConfig(at.Path)
+	if _, err := toml.DecodeFile(config, &state); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return []Finding{note(check, fmt.Sprintf("whether Codex trusts the hook cannot be read in %s: %s", config, oneLine(err)), trust+", if it has not run")}
 	}
 	var found []Finding
 	for _, h := range at.Hooks {
-		state, known := read.Hooks.State[codexKey(at.Path, h)]
+		trusted := state.of(at.Path, h)
 		switch {
-		case !known || state.TrustedHash == "":
+		case trusted.Hash == "":
 			found = append(found, wrong(check, "Codex does not trust the hook for "+h.Event+", so that it does not run", trust))
-		case state.Enabled != nil && !*state.Enabled:
+		case trusted.Enabled != nil && !*trusted.Enabled:
 			found = append(found, wrong(check, "Codex has the hook for "+h.Event+" switched off", "start codex and switch it on with /hooks"))
-		case state.TrustedHash != codexHash(h):
+		case trusted.Hash != codexHash(h):
 			found = append(found, wrong(check, "the hook for "+h.Event+" is not what Codex trusted, so that it does not run", trust))
 		}
 	}
@@ -53,26 +60,46 @@ func codexTrust(check string, at hook.Inspection) []Finding {
 	return found
 }
 
-// codexFile is the user's hooks.json even where a project's is looked at: what
-// is trusted is remembered for the user.
-func codexFile(path string) string {
+// codexConfig is beside the user's hooks, even where a project's are looked at:
+// it is the user who trusts.
+func codexConfig(path string) string {
 	if user, err := hook.Inspect(hook.Codex(), hook.InstallOptions{}); err == nil {
-		return user.Path
+		path = user.Path
 	}
-	return path
+	return filepath.Join(filepath.Dir(path), "config.toml")
 }
 
-// codexKey is the name under which Codex remembers a hook.
-func codexKey(path string, h hook.Installed) string {
-	return fmt.Sprintf("%s:%s:%d:%d", path, snake(h.Event), h.Group, h.Index)
+// of is what is trusted of a hook in the file at path, by whatever name the
+// file was read.
+func (s *codexState) of(path string, h hook.Installed) codexTrusted {
+	place := fmt.Sprintf(":%s:%d:%d", snake(h.Event), h.Group, h.Index)
+	for key, trusted := range s.Hooks.State {
+		file, here := strings.CutSuffix(key, place)
+		if here && (file == path || sameFile(file, path)) {
+			return trusted
+		}
+	}
+	return codexTrusted{}
 }
+
+func sameFile(a, b string) bool {
+	ai, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	bi, err := os.Stat(b)
+	return err == nil && os.SameFile(ai, bi)
+}
+
+// codexTimeout is what a hook gets that names no timeout, in seconds.
+const codexTimeout = 600
 
 // codexHash is what Codex takes for a hook's identity: its parts with their
 // defaults filled in, as canonical JSON.
 func codexHash(h hook.Installed) string {
 	identity := map[string]any{
 		"event_name": snake(h.Event),
-		"hooks":      []any{map[string]any{"type": "command", "command": h.Command, "timeout": max(h.Timeout, 1), "async": false}},
+		"hooks":      []any{map[string]any{"type": "command", "command": h.Command, "timeout": cmp.Or(h.Timeout, codexTimeout), "async": false}},
 	}
 	if h.Matcher != nil {
 		identity["matcher"] = *h.Matcher
