@@ -35,6 +35,12 @@ type format struct {
 	Backup string `json:"backup,omitempty"`
 }
 
+// DataFormat is the format of the data directory that is there, 0 where none is.
+func DataFormat(dir string) (int, error) {
+	f, err := readFormat(dir, 0)
+	return f.Format, err
+}
+
 // openData brings a data directory to the format that the steps lead to, after
 // a backup. One of a newer format is refused, and one that cannot be brought
 // there is as it was: either is an error of one line.

@@ -143,8 +143,11 @@ func (e *env) installHook(host hook.Host, o hook.InstallOptions) (hook.Change, e
 	if err != nil {
 		return change, err
 	}
-	in := installs.Install{Agent: host.Name, Path: change.Path, At: time.Now().UTC()}
+	in := installs.Install{Agent: host.Name, Path: change.Path, At: time.Now().UTC(), Created: change.Creates()}
 	if o.Uninstall {
+		if err := removeEmpty(dir, in); err != nil {
+			return change, err
+		}
 		return change, installs.Forget(dir, in)
 	}
 	return change, installs.Remember(dir, in, change.Changed())

@@ -87,6 +87,7 @@ func (e *env) installService(manager *service.Manager, spec service.Spec) error 
 	if _, err := launcher.Ensure(spec.DataDir); err != nil {
 		return err
 	}
+	e.warnOfRival(manager, spec.DataDir)
 	note, err := manager.Install(e.ctx, spec)
 	fmt.Fprintf(e.stdout, "service   %s\nlog       %s\n", manager.Path, service.LogFile(spec.DataDir))
 	if err := e.leftToDo(err); err != nil {
@@ -99,6 +100,18 @@ func (e *env) installService(manager *service.Manager, spec service.Spec) error 
 		fmt.Fprintf(e.stderr, "nod: %s\n", note)
 	}
 	return nil
+}
+
+// warnOfRival says that a nod runs that is not the service.
+func (e *env) warnOfRival(manager *service.Manager, dir string) {
+	run, err := bus.ReadRun(dir)
+	if err != nil {
+		return
+	}
+	s, err := manager.Status(e.ctx)
+	if err == nil && (!s.Installed || s.Running != nil && !*s.Running) {
+		fmt.Fprintf(e.stderr, "nod: a nod runs already, as process %d: stop that one, so that the service can take its place\n", run.PID)
+	}
 }
 
 // leftToDo says what the system could not be told; any other error it returns.

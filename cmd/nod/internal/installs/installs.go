@@ -20,6 +20,8 @@ type Install struct {
 	Agent string    `json:"agent"` // as in `nod hook NAME`
 	Path  string    `json:"path"`
 	At    time.Time `json:"at"` // when it was last changed
+	// Created: nod made the file.
+	Created bool `json:"created,omitempty"`
 }
 
 func (i Install) sameAs(other Install) bool { return i.Agent == other.Agent && i.Path == other.Path }
@@ -61,6 +63,7 @@ func Remember(dataDir string, in Install, changed bool) error {
 	case !changed:
 		return nil
 	default:
+		in.Created = in.Created || all[i].Created
 		all[i] = in
 	}
 	return write(dataDir, all)

@@ -144,8 +144,6 @@ func Remove(dataDir string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the launcher: %w", err)
 	}
-	if err := os.Remove(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the launcher's directory: %w", err)
-	}
+	_ = os.Remove(filepath.Dir(path)) // it stays where somebody put something else there
 	return nil
 }
