@@ -95,7 +95,7 @@ func (e *env) removeHook(host hook.Host, path string) error {
 }
 
 // removeEmpty removes a file that nod made and that holds nothing now, and its
-// directory where that is empty too.
+// directories where those are empty too.
 func removeEmpty(dir string, in installs.Install) error {
 	all, err := installs.List(dir)
 	if err != nil {
@@ -117,7 +117,10 @@ func removeEmpty(dir string, in installs.Install) error {
 	if err := os.Remove(in.Path); err != nil {
 		return fmt.Errorf("remove the empty %s: %w", in.Path, err)
 	}
-	_ = os.Remove(filepath.Dir(in.Path)) // it stays where it has anything else
+	parent := filepath.Dir(in.Path)
+	if os.Remove(parent) == nil { // it stays where it has anything else
+		_ = os.Remove(filepath.Dir(parent)) // and so does this one, as of .copilot/hooks
+	}
 	return nil
 }
 
