@@ -17,7 +17,7 @@ const backups = "backups"
 
 // notData is what a data directory has besides data: what is made anew, and
 // what says in which state the data is.
-var notData = []string{backups, formatName, "lock", "run.json", "bin", "logs"}
+var notData = []string{backups, formatName, "lock", "run.json", "launcher", "logs"}
 
 // backUp copies the data of a directory beside it, and returns where to. What
 // is at that place is always whole.

@@ -90,6 +90,8 @@ func (h *house) ok(args ...string) (stdout string) {
 func (h *house) unit() string { return filepath.Join(h.home, ".config/systemd/user/nod.service") }
 func (h *house) data() string { return filepath.Join(h.home, ".local/share/nod") }
 
+func (h *house) launcher() string { return filepath.Join(h.data(), "launcher", "nod") }
+
 // serve runs what the unit says, as systemd would, until nod answers.
 func (h *house) serve() {
 	unit, err := os.ReadFile(h.unit())
@@ -243,11 +245,9 @@ func (h *house) upgrade() {
 	h.Equal(2, strings.Count(string(log), `msg="nod is up"`))
 	h.Empty(h.said.String(), "a service says everything in its log")
 
-	// A package manager that removes the path that the launcher leads to.
-	h.NoError(os.Rename(filepath.Join(h.bin, "nod"), filepath.Join(h.home, "opt", "nod")))
-	h.NoError(os.Remove(filepath.Join(h.data(), "bin", "nod")))
-	h.NoError(os.Symlink("/nowhere/nod", filepath.Join(h.data(), "bin", "nod")))
-	h.NoError(os.Rename(filepath.Join(h.home, "opt", "nod"), filepath.Join(h.bin, "nod")))
+	// A nod that is moved leaves the launcher behind.
+	h.NoError(os.Remove(h.launcher()))
+	h.NoError(os.Symlink("/nowhere/nod", h.launcher()))
 	code, found = h.doctor()
 	h.Equal(1, code)
 	h.Contains(found["wrong"], "which is not there: nod install claude-code")
@@ -292,16 +292,18 @@ func TestUninstallLeavesWhatIsNeeded(t *testing.T) {
 	h.Equal(1, code)
 	h.Contains(stderr, "not valid JSON")
 	h.Equal(1, strings.Count(stderr, "\n"), stderr)
-	h.FileExists(filepath.Join(h.data(), "bin", "nod"))
+	h.FileExists(h.launcher())
 	h.NoDirExists(filepath.Join(h.home, ".copilot"), "what can be taken out is")
 	h.NoError(os.WriteFile(path, good, 0o600))
 	h.ok("uninstall")
-	_, err = os.Lstat(filepath.Join(h.data(), "bin", "nod"))
+	_, err = os.Lstat(h.launcher())
 	h.ErrorIs(err, fs.ErrNotExist)
 
+	before := h.files()
 	_, stderr, code = h.run("uninstall", "--purge", "--yes", "--data", h.home)
 	h.Equal(1, code)
 	h.Contains(stderr, "is no data directory of nod's: nothing was removed")
+	h.Equal(before, h.files())
 	_, stderr, code = h.run("setup")
 	h.Equal(1, code)
 	h.Contains(stderr, "--yes")

@@ -34,6 +34,11 @@ func (c *uninstallCmd) Run(e *env) error {
 	if c.Purge && !c.Yes && !e.interactive() {
 		return errors.New("there is no terminal to ask on: say --yes to have the data removed")
 	}
+	if c.Purge {
+		if err := mayPurge(dir); err != nil {
+			return err
+		}
+	}
 	if err := e.removeHooks(dir); err != nil {
 		return err
 	}
@@ -124,21 +129,22 @@ func removeEmpty(dir string, in installs.Install) error {
 	return nil
 }
 
-// purge removes the data directory whole, once no nod runs on it.
-func (c *uninstallCmd) purge(e *env, dir string) error {
+// mayPurge refuses to remove what nod did not make.
+func mayPurge(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(e.stdout, "there is no %s\n", dir)
 		return nil
 	}
 	format, err := embed.DataFormat(dir)
-	if err != nil {
-		return err
+	if err == nil && format == 0 {
+		err = fmt.Errorf("%s is no data directory of nod's: nothing was removed", dir)
 	}
-	if format == 0 {
-		return fmt.Errorf("%s is no data directory of nod's: nothing was removed", dir)
-	}
+	return err
+}
+
+// purge removes the data directory whole, once no nod runs on it.
+func (c *uninstallCmd) purge(e *env, dir string) error {
 	if run, err := bus.ReadRun(dir); err == nil {
-		return fmt.Errorf("a nod still runs on %s (process %d): stop it first", dir, run.PID)
+		return fmt.Errorf("a nod still runs on %s (process %d): stop it, then say this again", dir, run.PID)
 	}
 	if !c.Yes && !e.agree("Remove "+dir+" with its keys, what is pending, the log and the backups?") {
 		fmt.Fprintf(e.stdout, "left      %s\n", dir)

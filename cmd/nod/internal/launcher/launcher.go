@@ -15,8 +15,9 @@ import (
 	"strings"
 )
 
-// Path is where the launcher of a data directory is, or would be.
-func Path(dataDir string) string { return filepath.Join(dataDir, "bin", "nod") }
+// Path is where the launcher of a data directory is, or would be: nowhere that
+// somebody might keep programs of their own.
+func Path(dataDir string) string { return filepath.Join(dataDir, "launcher", "nod") }
 
 // Self is the path by which this nod will still be found later: the one in
 // PATH where that leads to it, else its own. A program of `go run` has none,
