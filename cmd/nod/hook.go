@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
 	"time"
 
 	nod "github.com/nodbus/nod"
@@ -153,7 +154,8 @@ func (e *env) installHook(host hook.Host, o hook.InstallOptions) (hook.Change, e
 	return change, installs.Remember(dir, in, change.Changed())
 }
 
-// options are what the flags ask for. The hook runs the launcher, which is made
+// options are what the flags ask for. The hook asks the nod that this command
+// would, whatever the host's environment is. It runs the launcher, which is made
 // first: a hook whose program is missing lets some hosts run the tool.
 func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
@@ -164,8 +166,22 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return o, err
+	}
 	if usual, err := bus.DataHome(); err != nil || dir != usual {
 		o.Args = append(o.Args, "--data", dir)
+	}
+	if place.URL != "" {
+		o.Args = append(o.Args, "--nats-url", place.URL)
+	}
+	if place.Creds != "" {
+		creds, err := filepath.Abs(place.Creds)
+		if err != nil {
+			return o, fmt.Errorf("find the key file: %w", err)
+		}
+		o.Args = append(o.Args, "--creds", creds)
 	}
 	if c.OnUnavailable != string(hook.UnavailableAsk) {
 		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -14,8 +15,10 @@ func boundary(o Options, s *schemas.Settings, open bool) []Finding {
 	switch {
 	case open:
 		return []Finding{wrong(check, "this NATS server asks for no keys, so that whoever reaches it can answer", "give it keys: nod keys config; docs/security.md")}
+	case o.Place.URL != "" && o.roles()[0].Role == roles.Agent:
+		return []Finding{ok(check, "nod runs elsewhere, and the key here can only ask")}
 	case o.Place.URL != "":
-		return []Finding{ok(check, "nod runs elsewhere; here is only what --creds names: see that it is an agent's key")}
+		return []Finding{note(check, "nod runs elsewhere, but the key here can do more than ask, for every program of this user", "where agents run, keep an agent's key alone (docs/security.md)")}
 	case ownedByAnother(o.DataDir):
 		return []Finding{ok(check, "nod runs as another user, whose keys the programs of this one cannot read")}
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,9 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	found, settings, open := rights(ctx, o)
 	if settings != nil {
 		found = append(found, approvers(settings)...)
-		found = append(found, channels(ctx, o, settings)...)
+		if o.Place.URL == "" { // their secrets are where nod runs
+			found = append(found, channels(ctx, o, settings)...)
+		}
 	}
 	return append(found, boundary(o, settings, open)...)
 }
@@ -37,11 +40,7 @@ func throughBus(ctx context.Context, o Options) []Finding {
 // whether the server is open to everybody.
 func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.Settings, open bool) {
 	const check = "rights"
-	ids := []roles.ID{roles.AgentID("local"), roles.ConnectorID(schemas.ConnectorTerminal), {Role: roles.Owner}}
-	if o.Place.URL != "" {
-		ids = ids[2:] // one key was named, for whatever it is for
-	}
-	for _, id := range ids {
+	for _, id := range o.roles() {
 		conn, err := bus.Join(ctx, o.Place, id, o.Log)
 		if err != nil {
 			found = append(found, failed(check, fmt.Errorf("connect as %s: %w", id, err)))
@@ -58,10 +57,30 @@ func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.
 		}
 		conn.Close()
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) > 0:
+	case o.Place.URL == "":
 		found = append(found, ok(check, "this user may ask, answer and manage"))
+	default:
+		found = append(found, ok(check, "the server takes the key of "+o.roles()[0].String()))
+		if settings == nil {
+			found = append(found, note("approvers", "what else there is to see takes the owner's key", "nod doctor, where nod runs"))
+		}
 	}
 	return found, settings, open
+}
+
+// roles are those that this user's commands need: on a nod of one's own three,
+// elsewhere the one that the named key file is for, as nod calls it.
+func (o *Options) roles() []roles.ID {
+	if o.Place.URL == "" {
+		return []roles.ID{roles.AgentID("local"), roles.ConnectorID(schemas.ConnectorTerminal), {Role: roles.Owner}}
+	}
+	name := strings.TrimSuffix(filepath.Base(o.Place.Creds), filepath.Ext(o.Place.Creds))
+	if id, err := roles.ParseID(name); err == nil {
+		return []roles.ID{id}
+	}
+	return []roles.ID{{Role: roles.Owner}}
 }
 
 // approvers looks at who may answer, and whether each can be asked.

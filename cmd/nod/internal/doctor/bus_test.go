@@ -16,13 +16,14 @@ import (
 )
 
 // run starts a nod on a data directory with these settings, until the test ends.
-func run(t *testing.T, dir, settings string) {
+func run(t *testing.T, dir, settings string) *embed.Nod {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{DataDir: dir, Version: "0.5.0", SyncInterval: time.Second, Settings: []byte(settings)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
+	return n
 }
 
 func TestNobodyMayApprove(t *testing.T) {
@@ -85,4 +86,21 @@ func TestNodIsNotRunning(t *testing.T) {
 	found := Examine(t.Context(), options(dir))
 	says(t, found, Wrong, "nod is not running: nod service install, or nod up")
 	says(t, found, Note, "nod is not started at log-in")
+}
+
+// A nod that runs as another user, or on another machine, where only one key is.
+func TestNodRunsElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	n := run(t, dir, `{}`)
+	o := options(t.TempDir())
+	o.Place.URL, o.Place.Creds = n.URL(), filepath.Join(dir, "keys", "agent-local.nk")
+	found := throughBus(t.Context(), o)
+	assert.True(t, Healthy(found), "%+v", found)
+	says(t, found, OK, "the server takes the key of agent-local")
+	says(t, found, OK, "the key here can only ask")
+
+	o.Place.Creds = filepath.Join(dir, "keys", "owner.nk")
+	found = throughBus(t.Context(), o)
+	says(t, found, OK, "may answer on terminal")
+	says(t, found, Note, "the key here can do more than ask")
 }
