@@ -157,10 +157,13 @@ func (c *setupCmd) agree(e *env, question string) (bool, error) {
 		return true, nil
 	}
 	ok := e.agree(question)
-	if !ok {
+	switch {
+	case e.ctx.Err() != nil:
+		return false, errors.New("stopped; what was done so far stays")
+	case !ok:
 		fmt.Fprintln(e.stdout, "Left out.")
 	}
-	return ok, e.ctx.Err()
+	return ok, nil
 }
 
 // interactive reports whether somebody can be asked.
@@ -169,11 +172,20 @@ func (e *env) interactive() bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// agree asks a person at the terminal; nothing is no.
+// agree asks a person at the terminal; nothing is no, and so is being told to
+// stop.
 func (e *env) agree(question string) bool {
 	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
-	var said string
-	_, _ = fmt.Fscanln(e.stdin, &said) // nothing is no
-	said = strings.ToLower(said)
-	return said == "y" || said == "yes"
+	said := make(chan string, 1)
+	go func() {
+		var word string
+		_, _ = fmt.Fscanln(e.stdin, &word) // nothing is no
+		said <- strings.ToLower(word)
+	}()
+	select {
+	case word := <-said:
+		return word == "y" || word == "yes"
+	case <-e.ctx.Done():
+		return false
+	}
 }

@@ -22,7 +22,7 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	defer cancel()
 	if o.Place.URL == "" {
 		if _, err := bus.ReadRun(o.DataDir); err != nil {
-			return nil // said already
+			return boundary(o, nil, false) // that it does not run is said already
 		}
 	}
 	found, settings, open := rights(ctx, o)

@@ -71,6 +71,8 @@ func (l launchd) stop(string) []command {
 
 func (launchd) gone() []command { return nil }
 
+func (launchd) links(string) []string { return nil }
+
 func (l launchd) state() (command, string) {
 	return command{words: []string{"launchctl", "print", l.domain() + "/" + label}}, "state = running"
 }

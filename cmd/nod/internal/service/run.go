@@ -74,21 +74,25 @@ func unreachable(out string) bool {
 }
 
 // runAll runs commands in order. The error of one that fails is an *Unreached
-// with it and all that follow.
+// with all that did not succeed.
 func runAll(ctx context.Context, all []command) error {
+	var todo []string
 	for i, c := range all {
 		out, err := c.output(ctx)
-		if err == nil || c.lax {
+		if err == nil {
+			continue
+		}
+		todo = append(todo, c.String())
+		if c.lax {
 			continue
 		}
 		if out != "" {
 			err = errors.New(out)
 		}
-		u := &Unreached{Err: fmt.Errorf("%s: %w", c, err)}
-		for _, left := range all[i:] {
-			u.Todo = append(u.Todo, left.String())
+		for _, left := range all[i+1:] {
+			todo = append(todo, left.String())
 		}
-		return u
+		return &Unreached{Todo: todo, Err: fmt.Errorf("%s: %w", c, err)}
 	}
 	return nil
 }

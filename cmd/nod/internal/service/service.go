@@ -45,10 +45,13 @@ type kind interface {
 	// file is the content of the file.
 	file(Spec) string
 	// start are the commands that make the system run what the file says now,
-	// stop those before the file goes and gone those after.
+	// stop those before the file goes, and gone those after: they are enough
+	// where stop was not possible.
 	start(path string) []command
 	stop(path string) []command
 	gone() []command
+	// links are files beside the file at path that the system makes of it.
+	links(path string) []string
 	// state is a command whose output begins with, or holds, running.
 	state() (c command, running string)
 	// note is what the user has to know; empty for nothing.
@@ -103,7 +106,7 @@ type Unreached struct {
 }
 
 func (u *Unreached) Error() string {
-	return fmt.Sprintf("the service's file is written, but the system could not be told of it (%v)", u.Err)
+	return fmt.Sprintf("the system could not be told (%v)", u.Err)
 }
 
 func (u *Unreached) Unwrap() error { return u.Err }
@@ -150,14 +153,16 @@ func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	if _, err := os.Stat(m.Path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	stopped := runAll(ctx, m.kind.stop(m.Path))
+	_ = runAll(ctx, m.kind.stop(m.Path)) // what failed is tried again
+	for _, path := range m.kind.links(m.Path) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("remove what starts the service: %w", err)
+		}
+	}
 	if err := os.Remove(m.Path); err != nil {
 		return false, fmt.Errorf("remove the service's file: %w", err)
 	}
-	if stopped == nil {
-		stopped = runAll(ctx, m.kind.gone())
-	}
-	return true, stopped
+	return true, runAll(ctx, m.kind.gone())
 }
 
 // State is how a service stands.

@@ -95,11 +95,16 @@ func TestSystemdLife(t *testing.T) {
 
 	m.tool("systemctl", "exit 0")
 	m.told()
+	wants := filepath.Join(filepath.Dir(manager.Path), "default.target.wants", "nod.service")
+	require.NoError(t, os.MkdirAll(filepath.Dir(wants), 0o755))
+	require.NoError(t, os.Symlink(manager.Path, wants))
 	removed, err = manager.Uninstall(t.Context())
 	require.NoError(t, err)
 	assert.True(t, removed)
 	assert.NoFileExists(t, manager.Path)
-	assert.Equal(t, []string{"systemctl --user disable --now nod.service", "systemctl --user daemon-reload"}, m.told())
+	_, err = os.Lstat(wants)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	assert.Equal(t, []string{"systemctl --user disable --now nod.service", "systemctl --user stop nod.service", "systemctl --user daemon-reload"}, m.told())
 }
 
 // Without a session of systemd, and without systemd, the file is written all
@@ -129,6 +134,7 @@ func TestTheSystemCannotBeTold(t *testing.T) {
 			removed, err := manager.Uninstall(t.Context())
 			require.ErrorAs(t, err, &u)
 			assert.True(t, removed)
+			assert.Equal(t, []string{"systemctl --user stop nod.service", "systemctl --user daemon-reload"}, u.Todo)
 			assert.NoFileExists(t, manager.Path)
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/user"
+	"path/filepath"
 	"strings"
 )
 
@@ -55,7 +56,16 @@ func (systemd) start(string) []command {
 
 func (systemd) stop(string) []command { return []command{systemctl("disable", "--now", unitName)} }
 
-func (systemd) gone() []command { return []command{systemctl("daemon-reload")} }
+func (systemd) gone() []command {
+	end := systemctl("stop", unitName)
+	end.lax = true // it has ended, or was never loaded
+	return []command{end, systemctl("daemon-reload")}
+}
+
+// links is what enabling makes.
+func (systemd) links(path string) []string {
+	return []string{filepath.Join(filepath.Dir(path), "default.target.wants", unitName)}
+}
 
 func (systemd) state() (command, string) { return systemctl("is-active", unitName), "active" }
 
