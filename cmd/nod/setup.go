@@ -146,10 +146,13 @@ func (e *env) awaitNod(wait time.Duration) error {
 		case <-deadline.C:
 			return fmt.Errorf("%w: the rest is done; then nod doctor --prompt asks the test question", err)
 		case <-e.ctx.Done():
-			return e.ctx.Err()
+			return errStopped
 		}
 	}
 }
+
+// errStopped is the end of a set-up that a person broke off.
+var errStopped = errors.New("stopped; what was done so far stays")
 
 // agree asks whether to go on, unless everything was agreed to.
 func (c *setupCmd) agree(e *env, question string) (bool, error) {
@@ -159,7 +162,7 @@ func (c *setupCmd) agree(e *env, question string) (bool, error) {
 	ok := e.agree(question)
 	switch {
 	case e.ctx.Err() != nil:
-		return false, errors.New("stopped; what was done so far stays")
+		return false, errStopped
 	case !ok:
 		fmt.Fprintln(e.stdout, "Left out.")
 	}
