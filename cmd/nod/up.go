@@ -27,13 +27,13 @@ const preferredPort = 4222
 
 type upCmd struct {
 	Demo      bool          `help:"Have a sample agent ask something."`
+	LogFile   string        `name:"log-file" placeholder:"FILE" type:"path" help:"Print nothing, and write the log to this file, which is rotated by size."`
 	Settings  string        `placeholder:"FILE" type:"path" help:"Apply this settings.json (DATA/settings.json, where there is one)."`
 	Listen    string        `placeholder:"ADDR" default:"127.0.0.1:4222" help:"Where the NATS server listens; another free port is used where it is taken."`
 	Sync      time.Duration `placeholder:"INTERVAL" default:"0" help:"How long an acknowledged write may wait for the disk (not at all)."`
 	StoreCred string        `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
 	Replicas  int           `default:"1" help:"Replicas of each store on --nats-url."`
 	Quiet     bool          `short:"q" help:"Do not print the questions."`
-	LogFile   string        `name:"log-file" placeholder:"FILE" type:"path" help:"Print nothing, and write the log to this file, which is rotated by size."`
 }
 
 // Run runs nod until it is told to stop.
@@ -44,6 +44,9 @@ func (c *upCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
 		return err
+	}
+	if err := launcher.Mend(place.DataDir); err != nil {
+		e.log.Warn("hooks and the service name a launcher that leads nowhere", "error", err)
 	}
 	settings, err := readSettings(c.Settings, place.DataDir)
 	if err != nil {
@@ -74,10 +77,6 @@ func (c *upCmd) Run(e *env) error {
 			fmt.Fprintf(e.stderr, "nod: stopping: %v\n", err)
 		}
 	}()
-	if err := launcher.Mend(place.DataDir); err != nil {
-		e.log.Warn("hooks and the service name a launcher that leads nowhere", "error", err)
-	}
-	e.log.Info("nod is up", "version", version(), "url", n.URL())
 	c.welcome(e, n, place.DataDir, port)
 	return c.watch(e, n)
 }
@@ -103,6 +102,7 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) {
 
 // watch shows every question and its end, until the process is told to stop.
 func (c *upCmd) watch(e *env, n *embed.Nod) error {
+	e.log.Info("nod is up", "version", version(), "url", n.URL())
 	system := actors.NewSystem(e.log)
 	defer system.Stop()
 	if !c.Quiet {
