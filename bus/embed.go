@@ -35,6 +35,10 @@ type EmbedOptions struct {
 	// Users may connect, each with its key. With none, whoever reaches the
 	// server may do everything.
 	Users []roles.User
+	// Prepare, where it is given, is called once the data directory is this
+	// server's alone, before anything in it is read, and says who the Users are.
+	// Its error keeps the server from starting.
+	Prepare func(context.Context) ([]roles.User, error)
 	// Version is told in run.json.
 	Version string
 	// Log hears the server's warnings and errors; nil is slog.Default.
@@ -68,6 +72,11 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	lock, err := lockDir(o.DataDir)
 	if err != nil {
 		return nil, err
+	}
+	if o.Prepare != nil {
+		if o.Users, err = o.Prepare(ctx); err != nil {
+			return nil, errors.Join(err, lock.release())
+		}
 	}
 	ns, err := startEmbedded(ctx, o)
 	if err != nil {

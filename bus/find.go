@@ -38,12 +38,13 @@ func (p Place) WithDefaults() (Place, error) {
 		return p, nil
 	}
 	var err error
-	p.DataDir, err = dataHome()
+	p.DataDir, err = DataHome()
 	return p, err
 }
 
-// dataHome is nod's directory among this user's data.
-func dataHome() (string, error) {
+// DataHome is nod's directory among this user's data: where its data directory
+// is, unless it is named otherwise.
+func DataHome() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "nod"), nil
 	}

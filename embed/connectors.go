@@ -69,6 +69,26 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, 
 	return nil, fmt.Errorf("there is no connector %q", name)
 }
 
+// checker is a carrier that can say whether its channel is there.
+type checker interface{ Check(context.Context) error }
+
+// Reach calls each of the Channels that the settings name, as a worker in this
+// process would, and says why it cannot be reached; nil where it can.
+func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[string]error {
+	reached := map[string]error{}
+	for _, ch := range channels() {
+		carrier, err := ch.open(c, log)
+		if carrier == nil && err == nil {
+			continue
+		}
+		if check, ok := carrier.(checker); ok && err == nil {
+			err = check.Check(ctx)
+		}
+		reached[ch.name] = err
+	}
+	return reached
+}
+
 // worker is a connector that runs in this process.
 type worker struct {
 	*connector.Worker

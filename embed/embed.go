@@ -145,25 +145,31 @@ func ownFiles(dataDir string) ([]string, error) {
 func (n *Nod) serve(ctx context.Context) error {
 	o := n.opts
 	var err error
-	if n.keys, err = roles.OpenKeys(o.DataDir); err != nil {
-		return err
+	n.server, err = bus.Embed(ctx, bus.EmbedOptions{
+		DataDir: o.DataDir, Host: o.Host, Port: o.Port, SyncInterval: o.SyncInterval,
+		Prepare: n.prepare, Version: o.Version, Log: o.Log,
+	})
+	return err
+}
+
+// prepare brings the data directory to this nod's format, and returns who has
+// keys there, making those that are missing.
+func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
+	if err := openData(ctx, n.opts.DataDir, n.opts.Version, steps(), n.opts.Log); err != nil {
+		return nil, err
+	}
+	var err error
+	if n.keys, err = roles.OpenKeys(n.opts.DataDir); err != nil {
+		return nil, err
 	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range Channels() {
 		ids = append(ids, roles.ConnectorID(name)) // settings may name it while the server runs
 	}
 	if err := n.keys.Ensure(ids...); err != nil {
-		return err
+		return nil, err
 	}
-	users, err := n.keys.Users()
-	if err != nil {
-		return err
-	}
-	n.server, err = bus.Embed(ctx, bus.EmbedOptions{
-		DataDir: o.DataDir, Host: o.Host, Port: o.Port, SyncInterval: o.SyncInterval,
-		Users: users, Version: o.Version, Log: o.Log,
-	})
-	return err
+	return n.keys.Users()
 }
 
 // connect opens a connection in a role, with that role's key where the server

@@ -281,13 +281,10 @@ func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 		g.ExpiresAt = g.CreatedAt.Add(time.Duration(a.ForSeconds) * time.Second)
 	}
 	fmt.Fprintf(e.stderr, "Besides this call, nod will allow from now on:\n  %s%s\n", people.Line(g.Reach()), people.Lasting(&g))
-	if f, ok := e.stdin.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+	if !e.interactive() {
 		return errors.New("nothing was answered: say --yes if that is what you mean")
 	}
-	fmt.Fprint(e.stderr, "Go on? [y/N] ")
-	var said string
-	_, _ = fmt.Fscanln(e.stdin, &said) // nothing is no
-	if said != "y" && said != "yes" {
+	if !e.agree("Go on?") {
 		return errors.New("nothing was answered")
 	}
 	return nil

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
 	"time"
 
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/cmd/nod/internal/installs"
+	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 )
@@ -60,6 +63,9 @@ func (c *hookCmd) Run(e *env) error {
 	})
 	if client != nil {
 		client.Close()
+	}
+	if dir, err := e.dataDir(); err == nil {
+		installs.Ran(dir, host.Name, version())
 	}
 	if code != exitOK {
 		return exit(code)
@@ -119,17 +125,11 @@ func (c *installCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
-	if c.OnUnavailable != string(hook.UnavailableAsk) {
-		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
+	o, err := c.options(e)
+	if err != nil {
+		return err
 	}
-	if c.DeferAfter > 0 {
-		if c.Agent != hook.ClaudeCode().Name || !c.Strict {
-			return errors.New("--defer-after: only claude-code can end a run and take it up again, and only with --strict")
-		}
-		o.Args = append(o.Args, "--defer-after", c.DeferAfter.String())
-	}
-	change, err := hook.Install(host, o)
+	change, err := e.installHook(host, o)
 	if err != nil {
 		return err
 	}
@@ -150,4 +150,71 @@ func (c *installCmd) Run(e *env) error {
 		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)
 	}
 	return nil
+}
+
+// installHook changes a host's settings, and remembers where.
+func (e *env) installHook(host hook.Host, o hook.InstallOptions) (hook.Change, error) {
+	change, err := hook.Install(host, o)
+	if err != nil || o.DryRun {
+		return change, err
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return change, err
+	}
+	in := installs.Install{Agent: host.Name, Path: change.Path, At: time.Now().UTC(), Created: change.Creates()}
+	if o.Uninstall {
+		if err := removeEmpty(dir, in); err != nil {
+			return change, err
+		}
+		return change, installs.Forget(dir, in)
+	}
+	return change, installs.Remember(dir, in, change.Changed())
+}
+
+// options are what the flags ask for. The hook asks the nod that this command
+// would, whatever the host's environment is. It runs the launcher, which is made
+// first: a hook whose program is missing lets some hosts run the tool.
+func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
+	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
+	if c.Uninstall {
+		return o, nil
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return o, err
+	}
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return o, err
+	}
+	if usual, err := bus.DataHome(); err != nil || dir != usual {
+		o.Args = append(o.Args, "--data", dir)
+	}
+	if place.URL != "" {
+		o.Args = append(o.Args, "--nats-url", place.URL)
+	}
+	if place.Creds != "" {
+		creds, err := filepath.Abs(place.Creds)
+		if err != nil {
+			return o, fmt.Errorf("find the key file: %w", err)
+		}
+		o.Args = append(o.Args, "--creds", creds)
+	}
+	if c.DeferAfter > 0 {
+		if c.Agent != hook.ClaudeCode().Name || !c.Strict {
+			return o, errors.New("--defer-after: only claude-code can end a run and take it up again, and only with --strict")
+		}
+		o.Args = append(o.Args, "--defer-after", c.DeferAfter.String())
+	}
+	if c.OnUnavailable != string(hook.UnavailableAsk) {
+		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
+	}
+	o.Program = launcher.Path(dir)
+	if c.DryRun {
+		_, err = launcher.Self()
+	} else {
+		_, err = launcher.Ensure(dir)
+	}
+	return o, err
 }

@@ -45,6 +45,10 @@ type cli struct {
 	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine, terminal and web inbox."`
 	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
 	Connector connectorCmd `cmd:"" group:"run" help:"Run a connector alone."`
+	Setup     setupCmd     `cmd:"" group:"run" help:"Set nod up on this machine, a change at a time."`
+	Service   serviceCmd   `cmd:"" group:"run" help:"Have the system run nod from log-in on."`
+	Doctor    doctorCmd    `cmd:"" group:"run" help:"See whether everything is in order, and what to do where it is not."`
+	Uninstall uninstallCmd `cmd:"" group:"run" help:"Take nod out of this machine; its data stays."`
 
 	Ask     askCmd     `cmd:"" group:"ask" help:"Ask for permission and wait for the decision."`
 	Pending pendingCmd `cmd:"" group:"answer" help:"List what waits for an answer."`
@@ -145,7 +149,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.As(err, &code):
 		return int(code)
 	default:
-		return fail(stderr, err)
+		return fail(e.stderr, err)
 	}
 }
 

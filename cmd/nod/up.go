@@ -16,6 +16,7 @@ import (
 	"github.com/nodbus/nod/actors"
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
@@ -26,6 +27,7 @@ const preferredPort = 4222
 
 type upCmd struct {
 	Demo      bool          `help:"Have a sample agent ask something."`
+	LogFile   string        `name:"log-file" placeholder:"FILE" type:"path" help:"Print nothing, and write the log to this file, which is rotated by size."`
 	Settings  string        `placeholder:"FILE" type:"path" help:"Apply this settings.json (DATA/settings.json, where there is one)."`
 	Listen    string        `placeholder:"ADDR" default:"127.0.0.1:4222" help:"Where the NATS server listens; another free port is used where it is taken."`
 	Sync      time.Duration `placeholder:"INTERVAL" default:"0" help:"How long an acknowledged write may wait for the disk (not at all)."`
@@ -37,9 +39,15 @@ type upCmd struct {
 
 // Run runs nod until it is told to stop.
 func (c *upCmd) Run(e *env) error {
+	if c.LogFile != "" {
+		e.logTo(c.LogFile)
+	}
 	place, err := e.place.WithDefaults()
 	if err != nil {
 		return err
+	}
+	if err := launcher.Mend(place.DataDir); err != nil {
+		e.log.Warn("hooks and the service name a launcher that leads nowhere", "error", err)
 	}
 	settings, err := readSettings(c.Settings, place.DataDir)
 	if err != nil {
@@ -102,6 +110,7 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 
 // watch shows every question and its end, until the process is told to stop.
 func (c *upCmd) watch(e *env, n *embed.Nod) error {
+	e.log.Info("nod is up", "version", version(), "url", n.URL())
 	system := actors.NewSystem(e.log)
 	defer system.Stop()
 	if !c.Quiet {

@@ -53,6 +53,9 @@ func open(path string) (Change, error) {
 // Changed reports whether there is anything to change.
 func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 
+// Creates reports whether there was no file before.
+func (c Change) Creates() bool { return c.isNew }
+
 // write replaces the file at once: a crash leaves the old one or the new one.
 func (c Change) write() error {
 	if !c.Changed() {

@@ -39,6 +39,8 @@ func ClaudeCode() Host {
 		Name:    "claude-code",
 		Agent:   "Claude Code",
 		Dialect: claude{},
+		Program: "claude",
+		Tested:  []string{"2.1.197", "2.1.329"},
 		Setup: Setup{
 			DirEnv: "CLAUDE_CONFIG_DIR", Dir: ".claude", File: "settings.json",
 			Events: []string{permissionRequest}, Strict: []string{preToolUse},

@@ -10,6 +10,8 @@ func Codex() Host {
 		Name:    "codex",
 		Agent:   "Codex",
 		Dialect: codex{},
+		Program: "codex",
+		Tested:  []string{"0.169.0"},
 		Setup: Setup{
 			DirEnv: "CODEX_HOME", Dir: ".codex", File: "hooks.json",
 			Events: []string{permissionRequest}, Strict: []string{preToolUse},

@@ -14,6 +14,8 @@ func Copilot() Host {
 		Name:    "copilot",
 		Agent:   "Copilot CLI",
 		Dialect: copilot{},
+		Program: "copilot",
+		Tested:  []string{"1.0.102"},
 		Setup: Setup{
 			DirEnv: "COPILOT_HOME", Dir: ".copilot", ProjectDir: ".github", File: "hooks/nod.json",
 			Events: []string{copilotRequest}, Off: "disableAllHooks",

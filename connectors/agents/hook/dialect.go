@@ -13,6 +13,9 @@ type Host struct {
 	Agent   string // as people know it
 	Dialect Dialect
 	Setup   Setup
+
+	Program string   // its command
+	Tested  []string // the versions that nod was run with, the oldest first
 }
 
 // Hosts are the hosts that nod speaks to.

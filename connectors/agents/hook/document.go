@@ -105,6 +105,8 @@ func position(data []byte, offset int) (line, column int) {
 
 func (d *document) bytes() []byte { return d.root.Pack() }
 
+func packed(list *hujson.Array) []byte { return hujson.Value{Value: list}.Pack() }
+
 // isTrue reports whether a top-level switch is on.
 func (d *document) isTrue(name string) bool {
 	i := agents.Member(d.top, name)

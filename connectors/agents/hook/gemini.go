@@ -11,6 +11,8 @@ func Gemini() Host {
 		Name:    "gemini",
 		Agent:   "Gemini CLI",
 		Dialect: gemini{},
+		Program: "gemini",
+		Tested:  []string{"0.61.0"},
 		Setup: Setup{
 			Dir: ".gemini", File: "settings.json",
 			Events: []string{beforeTool}, Matcher: "*",

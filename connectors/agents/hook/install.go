@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,8 +23,9 @@ type InstallOptions struct {
 	Strict    bool // gate every tool call, not only what the host would ask about
 	Uninstall bool
 	DryRun    bool // change nothing, only say what would
-	// Command replaces nod's own path: shell words, already quoted.
-	Command string
+	// Program is the absolute path of nod that the hook runs, one that outlives
+	// upgrades; hosts may run hooks without any PATH. Uninstall needs none.
+	Program string
 	// Args are added to the command, such as --on-unavailable deny.
 	Args []string
 }
@@ -129,18 +129,10 @@ func (s Setup) names() entryNames {
 
 // hookCommand is the shell command that the host runs.
 func hookCommand(host Host, o InstallOptions) (string, error) {
-	program := o.Command
-	if program == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return "", fmt.Errorf("find nod's own path: %w; name it with --command", err)
-		}
-		if isTemporary(self) {
-			return "", errors.New("this nod was started by `go run` and will be gone: build or install it first (go install ./cmd/nod), or name a lasting one with --command")
-		}
-		program = quote(launcher(self))
+	if o.Program == "" {
+		return "", errors.New("a hook needs the path of the nod that it runs")
 	}
-	words := []string{program, "hook", host.Name, timeoutFlag, fmt.Sprintf("%ds", int(host.Setup.Timeout.Seconds()))}
+	words := []string{quote(o.Program), "hook", host.Name, timeoutFlag, fmt.Sprintf("%ds", int(host.Setup.Timeout.Seconds()))}
 	for _, a := range o.Args {
 		words = append(words, quote(a))
 	}
@@ -159,37 +151,6 @@ func ownCommand(host Host) func(command string) bool {
 		command = strings.TrimSpace(command)
 		return named.MatchString(command) || flagged.MatchString(command)
 	}
-}
-
-// launcher is the path by which the program self will still be found later:
-// the one in PATH where that leads to it, since a package manager's versioned
-// path is gone after an upgrade. Hosts may run hooks without any PATH, so it
-// is absolute.
-func launcher(self string) string {
-	found, err := exec.LookPath(filepath.Base(self))
-	if err != nil || !sameFile(found, self) {
-		return self
-	}
-	if found, err = filepath.Abs(found); err != nil {
-		return self
-	}
-	return found
-}
-
-// isTemporary recognises where go run and go test build.
-func isTemporary(path string) bool {
-	return slices.ContainsFunc(strings.Split(filepath.ToSlash(path), "/"), func(dir string) bool {
-		return strings.HasPrefix(dir, "go-build")
-	})
-}
-
-func sameFile(a, b string) bool {
-	ai, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	bi, err := os.Stat(b)
-	return err == nil && os.SameFile(ai, bi)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./+,:@%=-]+$`)

@@ -12,7 +12,7 @@ import (
 
 func installedFor(t *testing.T, host hook.Host, path string, o hook.InstallOptions) hook.Change {
 	t.Helper()
-	o.Settings, o.Command = path, "/opt/nod/bin/nod"
+	o.Settings, o.Program = path, "/opt/nod/bin/nod"
 	change, err := hook.Install(host, o)
 	require.NoError(t, err)
 	return change
@@ -122,7 +122,7 @@ func TestWhereEachHostsSettingsAre(t *testing.T) {
 	t.Setenv("COPILOT_HOME", "")
 	t.Chdir(project)
 	where := func(host hook.Host, o hook.InstallOptions) string {
-		o.Command, o.DryRun = "nod", true
+		o.Program, o.DryRun = "nod", true
 		change, err := hook.Install(host, o)
 		require.NoError(t, err)
 		return change.Path

@@ -35,8 +35,8 @@ const others = `{
 func installed(t *testing.T, path string, o hook.InstallOptions) hook.Change {
 	t.Helper()
 	o.Settings = path
-	if o.Command == "" {
-		o.Command = "/opt/nod/bin/nod"
+	if o.Program == "" {
+		o.Program = "/opt/nod/bin/nod"
 	}
 	change, err := hook.Install(gateOnly(), o)
 	require.NoError(t, err)
@@ -217,7 +217,7 @@ func TestCommandsOfOthersAreNotOurs(t *testing.T) {
 // upgrade, keeps the gate that is there and brings it up to date.
 func TestInstallNeverLoosens(t *testing.T) {
 	path := settings(t, "{}")
-	installed(t, path, hook.InstallOptions{Strict: true, Command: "/old/nod"})
+	installed(t, path, hook.InstallOptions{Strict: true, Program: "/old/nod"})
 	installed(t, path, hook.InstallOptions{})
 	assert.Equal(t, 2, strings.Count(contents(t, path), nodCommand))
 	assert.NotContains(t, contents(t, path), "/old/nod")
@@ -236,7 +236,7 @@ func TestInstallRefusesWhatItCannotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := settings(t, c.content)
-			_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path, Command: "nod", Strict: true})
+			_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path, Program: "nod", Strict: true})
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), path)
 			assert.Contains(t, err.Error(), c.place)
@@ -276,7 +276,7 @@ func TestInstallKeepsLinkAndMode(t *testing.T) {
 	assert.Len(t, left, 1, "no temporary file stays")
 
 	require.NoError(t, os.Remove(target))
-	_, err = hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: link, Command: "nod"})
+	_, err = hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: link, Program: "nod"})
 	assert.ErrorContains(t, err, "does not exist")
 }
 
@@ -296,7 +296,7 @@ func TestInstallWhereNothingCanBeWritten(t *testing.T) {
 			if c.unless != "" {
 				t.Skip(c.unless)
 			}
-			_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: c.path, Command: "nod"})
+			_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: c.path, Program: "nod"})
 			require.Error(t, err)
 			assert.NotContains(t, err.Error(), "\n")
 		})
@@ -360,7 +360,9 @@ func TestDiffIsOne(t *testing.T) {
 
 func TestCommandIsOneShellWordEach(t *testing.T) {
 	path := settings(t, "{}")
-	installed(t, path, hook.InstallOptions{Args: []string{"--data", "/My Files/it's $HOME", "--on-unavailable", "deny"}, Command: "printf '%s|'"})
+	program := filepath.Join(t.TempDir(), "it's a nod")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nprintf '%s|' \"$@\"\n"), 0o755))
+	installed(t, path, hook.InstallOptions{Args: []string{"--data", "/My Files/it's $HOME", "--on-unavailable", "deny"}, Program: program})
 	var read struct {
 		Hooks map[string][]struct{ Hooks []struct{ Command string } }
 	}
@@ -370,11 +372,12 @@ func TestCommandIsOneShellWordEach(t *testing.T) {
 	assert.Equal(t, "hook|claude-code|--host-timeout|86400s|--data|/My Files/it's $HOME|--on-unavailable|deny|", string(out))
 }
 
-// TestTemporaryBinaryIsRefused: this test is one that go built to throw away.
-func TestTemporaryBinaryIsRefused(t *testing.T) {
+// TestWithoutAProgram: a hook that names none would be whatever the host's PATH
+// has.
+func TestWithoutAProgram(t *testing.T) {
 	path := settings(t, "{}")
 	_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path})
-	assert.ErrorContains(t, err, "go install")
+	assert.ErrorContains(t, err, "the path of the nod")
 	assert.Equal(t, "{}", contents(t, path))
 }
 
@@ -384,7 +387,7 @@ func TestWhereSettingsAre(t *testing.T) {
 	t.Setenv("CLAUDE_CONFIG_DIR", "")
 	t.Chdir(project)
 	where := func(o hook.InstallOptions) string {
-		o.Command, o.DryRun = "nod", true
+		o.Program, o.DryRun = "nod", true
 		change, err := hook.Install(hook.ClaudeCode(), o)
 		require.NoError(t, err)
 		return change.Path
@@ -415,7 +418,7 @@ func FuzzInstall(f *testing.F) {
 			return
 		}
 		path := settings(t, before)
-		o := hook.InstallOptions{Settings: path, Command: "/opt/nod/bin/nod", Strict: true}
+		o := hook.InstallOptions{Settings: path, Program: "/opt/nod/bin/nod", Strict: true}
 		change, err := hook.Install(host, o)
 		if err != nil {
 			assert.Equal(t, before, contents(t, path))

@@ -60,6 +60,12 @@ func Open(s schemas.TelegramSettings, log *slog.Logger) (*Carrier, error) {
 	return New(s.BaseURL, token, log)
 }
 
+// Check asks Telegram whether it knows the bot: without an error, prompts can be
+// sent.
+func (c *Carrier) Check(ctx context.Context) error {
+	return c.api.call(ctx, "getMe", struct{}{}, nil)
+}
+
 func readToken(s schemas.TelegramSettings) (string, error) {
 	if s.TokenFile != "" {
 		data, err := os.ReadFile(s.TokenFile)

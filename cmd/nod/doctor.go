@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nodbus/nod/cmd/nod/internal/doctor"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+type doctorCmd struct {
+	JSON   bool          `name:"json" help:"Print a JSON array."`
+	Prompt bool          `help:"Ask a question for real, and wait until it is answered."`
+	Wait   time.Duration `default:"10m" placeholder:"D" help:"How long to wait for that (10m)."`
+}
+
+// Run looks at everything: exit code 1 where something is wrong.
+func (c *doctorCmd) Run(e *env) error {
+	dir, err := e.dataDir()
+	if err != nil {
+		return err
+	}
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	found := doctor.Examine(e.ctx, doctor.Options{Place: place, DataDir: dir, Version: version(), Log: e.log})
+	if !c.JSON {
+		e.printFindings(found)
+	}
+	if c.Prompt {
+		asked := e.askForReal(c.Wait)
+		found = append(found, asked)
+		if !c.JSON {
+			e.printFindings(found[len(found)-1:])
+		}
+	}
+	if c.JSON {
+		if err := e.printJSON(found); err != nil {
+			return err
+		}
+	}
+	if !doctor.Healthy(found) {
+		return exit(exitError)
+	}
+	return nil
+}
+
+func (e *env) printFindings(found []doctor.Finding) {
+	for _, f := range found {
+		line := f.What
+		if f.Do != "" {
+			line += ": " + f.Do
+		}
+		fmt.Fprintf(e.stdout, "%-5s  %-16s  %s\n", f.Level, f.Check, people.Line(line))
+	}
+}
+
+// askForReal is the finding of a question that a person was to answer.
+func (e *env) askForReal(wait time.Duration) doctor.Finding {
+	const check = "prompt"
+	d, err := e.testQuestion(wait)
+	if err != nil {
+		return doctor.Finding{Check: check, Level: doctor.Wrong, What: err.Error()}
+	}
+	level := doctor.OK
+	if d.By.Kind != schemas.ByHuman {
+		level = doctor.Wrong
+	}
+	return doctor.Finding{Check: check, Level: level, What: people.Outcome(&d, d.DecidedAt)}
+}

@@ -1,0 +1,45 @@
+package doctor
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// boundary says what keeps an agent's programs from answering their own
+// questions. Programs of one user can read each other's files, keys among them.
+func boundary(o Options, s *schemas.Settings, open bool) []Finding {
+	const check = "boundary"
+	switch {
+	case open:
+		return []Finding{wrong(check, "this NATS server asks for no keys, so that whoever reaches it can answer", "give it keys: nod keys config; docs/security.md")}
+	case o.Place.URL != "" && o.roles()[0].Role == roles.Agent:
+		return []Finding{ok(check, "nod runs elsewhere, and the key here can only ask")}
+	case o.Place.URL != "":
+		return []Finding{note(check, "nod runs elsewhere, but the key here can do more than ask, for every program of this user", "where agents run, keep an agent's key alone (docs/security.md)")}
+	case ownedByAnother(o.DataDir):
+		return []Finding{ok(check, "nod runs as another user, whose keys the programs of this one cannot read")}
+	}
+	what := fmt.Sprintf("none between your own programs: any of them can read the keys in %s, and answer", o.DataDir)
+	do := "docs/security.md: run nod under a user of its own, or have what is risky answered on a second device (permissions.confirm)"
+	if s != nil {
+		for _, c := range s.Permissions.Confirm {
+			if c.SecondDevice {
+				return []Finding{note(check, what+"; what is of "+string(c.Risk)+" risk or above takes a second device", "docs/security.md says what that keeps out")}
+			}
+		}
+	}
+	return []Finding{note(check, what, do)}
+}
+
+// ownedByAnother reports whether the data directory is not this user's.
+func ownedByAnother(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	owner, known := ownerOf(info)
+	return known && owner != os.Getuid()
+}

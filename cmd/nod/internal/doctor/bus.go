@@ -1,0 +1,190 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+// throughBus looks at what can only be seen of a nod that runs: rights, who may
+// approve, the channels, the clock and the boundary.
+func throughBus(ctx context.Context, o Options) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, 3*patience)
+	defer cancel()
+	if o.Place.URL == "" {
+		if _, err := bus.ReadRun(o.DataDir); err != nil {
+			return boundary(o, nil, false) // that it does not run is said already
+		}
+	}
+	found, settings, open := rights(ctx, o)
+	if settings != nil {
+		found = append(found, approvers(settings)...)
+		if o.Place.URL == "" { // their secrets are where nod runs
+			found = append(found, channels(ctx, o, settings)...)
+		}
+	}
+	return append(found, boundary(o, settings, open)...)
+}
+
+// rights connects in each role that this user's commands need, and asks as the
+// owner for the settings in force, nil where they are not told. It reports too
+// whether the server is open to everybody.
+func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.Settings, open bool) {
+	const check = "rights"
+	for _, id := range o.roles() {
+		conn, err := bus.Join(ctx, o.Place, id, o.Log)
+		if err != nil {
+			found = append(found, failed(check, fmt.Errorf("connect as %s: %w", id, err)))
+			continue
+		}
+		open = open || conn.Open()
+		if id.Role == roles.Owner {
+			state, err := connector.NewOwner(conn, schemas.ConnectorTerminal).Settings(ctx)
+			if err != nil {
+				found = append(found, wrong(check, "the settings in force cannot be read: "+oneLine(err), "see that an engine runs and that this key may manage it"))
+			} else {
+				settings = &state.Settings
+			}
+		}
+		conn.Close()
+	}
+	switch {
+	case len(found) > 0:
+	case o.Place.URL == "":
+		found = append(found, ok(check, "this user may ask, answer and manage"))
+	default:
+		found = append(found, ok(check, "the server takes the key of "+o.roles()[0].String()))
+		if settings == nil {
+			found = append(found, note("approvers", "what else there is to see takes the owner's key", "nod doctor, where nod runs"))
+		}
+	}
+	return found, settings, open
+}
+
+// roles are those that this user's commands need: on a nod of one's own three,
+// elsewhere the one that the named key file is for, as nod calls it.
+func (o *Options) roles() []roles.ID {
+	if o.Place.URL == "" {
+		return []roles.ID{roles.AgentID("local"), roles.ConnectorID(schemas.ConnectorTerminal), {Role: roles.Owner}}
+	}
+	name := strings.TrimSuffix(filepath.Base(o.Place.Creds), filepath.Ext(o.Place.Creds))
+	if id, err := roles.ParseID(name); err == nil {
+		return []roles.ID{id}
+	}
+	return []roles.ID{{Role: roles.Owner}}
+}
+
+// approvers looks at who may answer, and whether each can be asked.
+func approvers(s *schemas.Settings) []Finding {
+	const check = "approvers"
+	if len(s.Identities()) == 0 {
+		return []Finding{wrong(check, "approvers.people is empty, so that nobody may answer and every question is refused at once",
+			`name somebody in settings.json, such as {"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}, then nod settings apply`)}
+	}
+	var found []Finding
+	for _, p := range s.Approvers.People {
+		var at []string
+		for _, id := range p.Identities {
+			at = append(at, id.Connector)
+		}
+		if len(at) == 0 {
+			found = append(found, note(check, p.Name+" has no identity, and so cannot answer", "add one under approvers.people, then nod settings apply"))
+			continue
+		}
+		found = append(found, ok(check, fmt.Sprintf("%s may answer on %s", p.Name, strings.Join(at, ", "))))
+	}
+	return found
+}
+
+// channels looks at the connectors that reach people who are away.
+func channels(ctx context.Context, o Options, s *schemas.Settings) []Finding {
+	var found []Finding
+	reached := embed.Reach(ctx, s.Connectors, o.Log)
+	store, done, err := openStore(ctx, o)
+	if err != nil {
+		found = append(found, note("clock", "the stores cannot be looked at from here: "+oneLine(err), ""))
+	} else {
+		defer done()
+		found = append(found, clock(ctx, store))
+	}
+	for _, name := range embed.Channels() {
+		err, named := reached[name]
+		if !named {
+			continue
+		}
+		found = append(found, channel(ctx, name, err, s, store))
+	}
+	if len(reached) == 0 {
+		found = append(found, note("channels", "nobody is reached away from this machine", "docs/phone.md: answer on a phone, with no public address"))
+	}
+	return found
+}
+
+func channel(ctx context.Context, name string, err error, s *schemas.Settings, store *bus.Store) Finding {
+	check := "channel " + name
+	if err != nil {
+		return wrong(check, "it cannot be reached from here: "+oneLine(err), "a service sees no variables of your shell: name secrets in files")
+	}
+	if store != nil {
+		workers, err := store.Presence.Keys(ctx, "worker."+name+".*")
+		if err != nil {
+			return failed(check, err)
+		}
+		if len(workers) == 0 {
+			return wrong(check, "it can be reached, but nod runs no worker for it", "start nod again: it starts the connectors that the settings name; or nod connector "+name)
+		}
+	}
+	if !slices.ContainsFunc(s.Identities(), func(id schemas.Identity) bool { return id.Connector == name }) {
+		return wrong(check, "it works, but no approver is on it", "add an identity with it to approvers.people, then nod settings apply")
+	}
+	return ok(check, "it works")
+}
+
+// openStore opens the stores with the owner's key, of a nod that runs on this
+// data directory.
+func openStore(ctx context.Context, o Options) (*bus.Store, func(), error) {
+	conn, err := bus.Join(ctx, o.Place, roles.ID{Role: roles.OwnerStore}, o.Log)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := bus.OpenStore(ctx, conn, 1)
+	if err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	return store, conn.Close, nil
+}
+
+// A clock that is off by more than worth a note, or by more than a short
+// deadline bears.
+const (
+	clockNote  = 2 * time.Second
+	clockWrong = 30 * time.Second
+)
+
+// clock compares this machine's clock with the broker's, by which deadlines go.
+func clock(ctx context.Context, store *bus.Store) Finding {
+	const check, do = "clock", "have the machines' clocks set by the network (NTP)"
+	ahead, err := store.BrokerTime(ctx)
+	if err != nil {
+		return failed(check, err)
+	}
+	off := ahead.Abs().Round(time.Millisecond)
+	what := fmt.Sprintf("this clock and the server's are %s apart", off)
+	switch {
+	case off > clockWrong:
+		return wrong(check, what, do)
+	case off > clockNote:
+		return note(check, what, do)
+	}
+	return ok(check, what)
+}

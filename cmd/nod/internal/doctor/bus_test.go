@@ -1,0 +1,106 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/embed"
+)
+
+// run starts a nod on a data directory with these settings, until the test ends.
+func run(t *testing.T, dir, settings string) *embed.Nod {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	n, err := embed.Start(ctx, embed.Options{DataDir: dir, Version: "0.5.0", SyncInterval: time.Second, Settings: []byte(settings)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
+	return n
+}
+
+func TestNobodyMayApprove(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, `{"approvers":{"people":[]}}`)
+	found := throughBus(t.Context(), options(dir))
+	says(t, found, Wrong, `then nod settings apply`)
+	says(t, found, OK, "this user may ask, answer and manage")
+	says(t, found, OK, "this clock and the server's are")
+	says(t, found, Note, "none between your own programs")
+	assert.False(t, Healthy(found))
+}
+
+func TestChannels(t *testing.T) {
+	server := telegramtest.New("123:ABC")
+	t.Cleanup(server.Close)
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("123:ABC\n"), 0o600))
+	settings := func(permissions, people string) string {
+		return fmt.Sprintf(`{"permissions":{%s},"connectors":{"telegram":{"base_url":%q,"token_file":%q}},"approvers":{"people":[{"name":"Ann","identities":[%s]}]}}`, permissions, server.URL(), token, people)
+	}
+	t.Run("an approver is on it", func(t *testing.T) {
+		dir := t.TempDir()
+		run(t, dir, settings(`"confirm":[{"risk":"high","second_device":true}]`, `{"connector":"telegram","user_id":"4711"}`))
+		found := throughBus(t.Context(), options(dir))
+		says(t, found, OK, "it works")
+		says(t, found, OK, "Ann may answer on telegram")
+		says(t, found, Note, "what is of high risk or above takes a second device")
+		assert.True(t, Healthy(found), "%+v", found)
+
+		require.NoError(t, os.WriteFile(token, []byte("123:WRONG\n"), 0o600))
+		found = throughBus(t.Context(), options(dir))
+		says(t, found, Wrong, "the bot's token is refused")
+		require.NoError(t, os.Remove(token))
+		says(t, throughBus(t.Context(), options(dir)), Wrong, "token_file")
+		require.NoError(t, os.WriteFile(token, []byte("123:ABC\n"), 0o600))
+	})
+	t.Run("nobody is on it", func(t *testing.T) {
+		dir := t.TempDir()
+		run(t, dir, settings("", `{"connector":"terminal","user_id":"ann"}`))
+		says(t, throughBus(t.Context(), options(dir)), Wrong, "no approver is on it")
+	})
+}
+
+// Keys that are missing or shown around are what is wrong, each in a line.
+func TestRights(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir, `{}`)
+	require.NoError(t, os.Remove(filepath.Join(dir, "keys", "agent-local.nk")))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "keys", "owner.nk"), 0o644))
+	found := throughBus(t.Context(), options(dir))
+	says(t, found, Wrong, "connect as agent-local: agent-local has no key")
+	says(t, found, Wrong, "chmod 600")
+}
+
+func TestNodIsNotRunning(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", "")
+	found := Examine(t.Context(), options(dir))
+	says(t, found, Wrong, "nod is not running: nod service install, or nod up")
+	says(t, found, Note, "nod is not started at log-in")
+}
+
+// A nod that runs as another user, or on another machine, where only one key is.
+func TestNodRunsElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	n := run(t, dir, `{}`)
+	o := options(t.TempDir())
+	o.Place.URL, o.Place.Creds = n.URL(), filepath.Join(dir, "keys", "agent-local.nk")
+	found := throughBus(t.Context(), o)
+	assert.True(t, Healthy(found), "%+v", found)
+	says(t, found, OK, "the server takes the key of agent-local")
+	says(t, found, OK, "the key here can only ask")
+
+	o.Place.Creds = filepath.Join(dir, "keys", "owner.nk")
+	found = throughBus(t.Context(), o)
+	says(t, found, OK, "may answer on terminal")
+	says(t, found, Note, "the key here can do more than ask")
+}

@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// private are what nod keeps for its owner alone, in the data directory.
+var private = []string{".", "keys", "keys/*", "nats", "settings.json", "logs", "hooks"}
+
+// files looks at who else may read or write the data directory.
+func files(dataDir string) []Finding {
+	const check = "files"
+	info, err := os.Stat(dataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []Finding{note(check, "there is no data directory "+dataDir+" yet", "nod up makes it; or name another with --data")}
+	case err != nil:
+		return []Finding{wrong(check, "the data directory cannot be looked at: "+err.Error(), "name another with --data")}
+	case !info.IsDir():
+		return []Finding{wrong(check, dataDir+" is no directory", "name another with --data")}
+	}
+	var found []Finding
+	for _, pattern := range private {
+		paths, _ := filepath.Glob(filepath.Join(escapeGlob(dataDir), pattern)) // the patterns are right
+		for _, path := range paths {
+			if f, exposed := exposed(check, path); exposed {
+				found = append(found, f)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return []Finding{ok(check, dataDir+" is for its owner alone")}
+	}
+	return found
+}
+
+// exposed finds what others than the owner may read or write. What settings
+// hold is no secret, so that there only writing counts.
+func exposed(check, path string) (Finding, bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return failed(check, fmt.Errorf("look at %s: %w", path, err)), true
+	}
+	open, fix := fs.FileMode(0o077), "chmod go-rwx "+path
+	if filepath.Base(path) == "settings.json" {
+		open, fix = 0o022, "chmod go-w "+path
+	}
+	if runtime.GOOS == "windows" || info.Mode().Perm()&open == 0 {
+		return Finding{}, false
+	}
+	return wrong(check, fmt.Sprintf("others may get at %s (mode %04o)", path, info.Mode().Perm()), fix), true
+}
+
+// escapeGlob makes a path a pattern that matches it alone.
+func escapeGlob(path string) string {
+	var out []byte
+	for i := range len(path) {
+		if c := path[i]; c == '*' || c == '?' || c == '[' || c == '\\' && runtime.GOOS != "windows" {
+			out = append(out, '\\')
+		}
+		out = append(out, path[i])
+	}
+	return string(out)
+}

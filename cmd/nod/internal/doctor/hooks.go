@@ -1,0 +1,179 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/cmd/nod/internal/installs"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
+)
+
+// hooks looks at every agent program of this machine, and at every place where
+// its hook was installed.
+func hooks(ctx context.Context, o Options) []Finding {
+	remembered, err := installs.List(o.DataDir)
+	if err != nil {
+		return []Finding{failed("hooks", err)}
+	}
+	var found []Finding
+	for _, host := range hook.Hosts() {
+		h := hostCheck{Options: o, host: host, check: "hook " + host.Name}
+		found = append(found, h.all(ctx, remembered)...)
+	}
+	if len(found) == 0 {
+		return []Finding{note("hooks", "no agent program that nod has a hook for is here", "nod install --help lists them; any script can use nod ask")}
+	}
+	return found
+}
+
+// hostCheck looks at one agent program.
+type hostCheck struct {
+	Options
+	host  hook.Host
+	check string
+}
+
+func (h *hostCheck) all(ctx context.Context, remembered []installs.Install) []Finding {
+	own, err := hook.Inspect(h.host, hook.InstallOptions{})
+	if err != nil {
+		return []Finding{failed(h.check, err)}
+	}
+	var found []Finding
+	places := 0
+	if len(own.Hooks) > 0 {
+		places++
+		found = append(found, h.place(own)...)
+	}
+	var since time.Time
+	for _, in := range remembered {
+		if in.Agent != h.host.Name {
+			continue
+		}
+		if in.At.After(since) {
+			since = in.At
+		}
+		if in.Path == own.Path && len(own.Hooks) > 0 {
+			continue
+		}
+		places++
+		found = append(found, h.remembered(in)...)
+	}
+	switch {
+	case places == 0 && h.host.Present():
+		return []Finding{note(h.check, h.host.Agent+" does not ask nod", "nod install "+h.host.Name)}
+	case places == 0:
+		return nil
+	}
+	return append(found, h.ran(since), h.tested(ctx))
+}
+
+// remembered looks at a file that the hook was installed in.
+func (h *hostCheck) remembered(in installs.Install) []Finding {
+	if _, err := os.Stat(in.Path); err != nil {
+		return []Finding{note(h.check, "the hook was installed in "+in.Path+", which is gone", "")}
+	}
+	at, err := hook.Inspect(h.host, hook.InstallOptions{Settings: in.Path})
+	switch {
+	case err != nil:
+		return []Finding{failed(h.check, err)}
+	case len(at.Hooks) == 0:
+		return []Finding{wrong(h.check, "the hook is gone from "+in.Path, "nod install "+h.host.Name+" --settings "+in.Path+", or with --uninstall if that was meant")}
+	}
+	return h.place(at)
+}
+
+// place looks at one file with hooks in it.
+func (h *hostCheck) place(at hook.Inspection) []Finding {
+	if at.Off != "" {
+		return []Finding{wrong(h.check, fmt.Sprintf("%s says %q, so that no hook runs", at.Path, at.Off), "remove that")}
+	}
+	for _, installed := range at.Hooks {
+		if f, bad := h.program(at.Path, installed.Program()); bad {
+			return []Finding{f}
+		}
+	}
+	found := []Finding{ok(h.check, h.host.Agent+" asks nod, by "+at.Path)}
+	if h.host.Name == hook.Codex().Name {
+		found = append(found, codexTrust(h.check, at)...)
+	}
+	return found
+}
+
+// program looks at what a hook runs.
+func (h *hostCheck) program(path, program string) (f Finding, bad bool) {
+	again := "nod install " + h.host.Name
+	switch {
+	case program == "":
+		return Finding{}, false // somebody's own way to start nod
+	case !filepath.IsAbs(program):
+		return note(h.check, fmt.Sprintf("the hook in %s runs %q, which hosts without a PATH do not find", path, program), again), true
+	}
+	info, err := os.Stat(program)
+	switch {
+	case err != nil:
+		return wrong(h.check, fmt.Sprintf("the hook in %s runs %s, which is not there", path, program), again), true
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
+		return wrong(h.check, fmt.Sprintf("the hook in %s runs %s, which cannot be run", path, program), again), true
+	}
+	return Finding{}, false
+}
+
+// ran looks at the trace that the hook leaves.
+func (h *hostCheck) ran(since time.Time) Finding {
+	at, version, err := installs.LastRan(h.DataDir, h.host.Name)
+	switch {
+	case err != nil:
+		return failed(h.check, err)
+	case at.IsZero() || at.Before(since):
+		return note(h.check, h.host.Agent+" has not run the hook since it was installed", "have it do something that it asks about; if this stays, start it again, as it reads its settings when it starts")
+	}
+	what := fmt.Sprintf("%s ran the hook %s ago; the hook", h.host.Agent, schemas.Roughly(time.Since(at)))
+	return versions(h.check, what, version, h.Version, "nod install "+h.host.Name)
+}
+
+// tested looks at the agent program's version.
+func (h *hostCheck) tested(ctx context.Context) Finding {
+	known := h.host.Tested
+	with := h.host.Agent + " " + strings.Join(known, " and ")
+	path, err := exec.LookPath(h.host.Program)
+	if err != nil {
+		return note(h.check, h.host.Program+" is not in PATH, so that its version is not known", "nod was run with "+with)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	version := semver.FindString(string(out))
+	switch {
+	case err != nil || version == "":
+		return note(h.check, h.host.Program+" --version tells no version", "nod was run with "+with)
+	case less(version, known[0]):
+		return note(h.check, h.host.Agent+" "+version+" is older than those that nod was run with", "nod was run with "+with)
+	case less(known[len(known)-1], version):
+		return note(h.check, h.host.Agent+" "+version+" is newer than those that nod was run with", "nod was run with "+with+"; nod doctor --prompt and a first question show that it works")
+	}
+	return ok(h.check, h.host.Agent+" "+version+" is a version that nod was run with, or between two")
+}
+
+var semver = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// less compares two versions of three numbers.
+func less(a, b string) bool {
+	var an, bn [3]int
+	_, _ = fmt.Sscanf(a, "%d.%d.%d", &an[0], &an[1], &an[2]) // semver saw to it
+	_, _ = fmt.Sscanf(b, "%d.%d.%d", &bn[0], &bn[1], &bn[2])
+	for i := range an {
+		if an[i] != bn[i] {
+			return an[i] < bn[i]
+		}
+	}
+	return false
+}

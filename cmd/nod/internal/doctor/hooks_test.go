@@ -1,0 +1,130 @@
+package doctor
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/cmd/nod/internal/installs"
+	"github.com/nodbus/nod/connectors/agents/hook"
+)
+
+// home is a user's home with the agent programs that a test puts there.
+type home struct {
+	*testing.T
+	dir, bin, data string
+}
+
+func newHome(t *testing.T) *home {
+	h := &home{T: t, dir: t.TempDir(), bin: t.TempDir(), data: t.TempDir()}
+	t.Setenv("HOME", h.dir)
+	t.Setenv("PATH", h.bin)
+	for _, host := range hook.Hosts() {
+		if host.Setup.DirEnv != "" {
+			t.Setenv(host.Setup.DirEnv, "")
+		}
+	}
+	return h
+}
+
+// program puts one into PATH that says this.
+func (h *home) program(name, says string) string {
+	path := filepath.Join(h.bin, name)
+	require.NoError(h, os.WriteFile(path, []byte("#!/bin/sh\necho '"+says+"'\n"), 0o755))
+	return path
+}
+
+func (h *home) install(host hook.Host, o hook.InstallOptions) hook.Change {
+	change, err := hook.Install(host, o)
+	require.NoError(h, err)
+	in := installs.Install{Agent: host.Name, Path: change.Path, At: time.Now().Add(-time.Minute)}
+	require.NoError(h, installs.Remember(h.data, in, true))
+	return change
+}
+
+func (h *home) findings() []Finding { return hooks(h.Context(), options(h.data)) }
+
+func TestHooks(t *testing.T) {
+	h := newHome(t)
+	says(t, h.findings(), Note, "no agent program")
+	h.program("claude", "2.1.200 (Claude Code)")
+	says(t, h.findings(), Note, "Claude Code does not ask nod: nod install claude-code")
+
+	nod := h.program("nod", "")
+	change := h.install(hook.ClaudeCode(), hook.InstallOptions{Program: nod})
+	found := h.findings()
+	says(t, found, OK, "Claude Code asks nod, by "+change.Path)
+	says(t, found, Note, "has not run the hook since it was installed")
+	says(t, found, OK, "2.1.200 is a version that nod was run with")
+	assert.True(t, Healthy(found))
+
+	installs.Ran(h.data, "claude-code", "0.4.0")
+	says(t, h.findings(), Note, "ago; the hook is version 0.4.0, and this nod 0.5.0")
+	installs.Ran(h.data, "claude-code", "0.5.0")
+	says(t, h.findings(), OK, "the hook is version 0.5.0")
+
+	for version, text := range map[string]string{"2.1.9": "older", "3.0.0": "newer", "none": "tells no version"} {
+		h.program("claude", version)
+		says(t, h.findings(), Note, text)
+	}
+
+	require.NoError(t, os.Chmod(nod, 0o600))
+	says(t, h.findings(), Wrong, "which cannot be run: nod install claude-code")
+	require.NoError(t, os.Remove(nod))
+	says(t, h.findings(), Wrong, "which is not there")
+	require.NoError(t, os.WriteFile(change.Path, []byte(`{"disableAllHooks":true,`+string(change.After[1:])), 0o600))
+	says(t, h.findings(), Wrong, "so that no hook runs")
+	require.NoError(t, os.WriteFile(change.Path, []byte(`{`), 0o600))
+	says(t, h.findings(), Wrong, "not valid JSON")
+}
+
+// A hook that was installed for a project alone is looked at as well, wherever
+// the doctor is called.
+func TestHooksOfProjects(t *testing.T) {
+	h := newHome(t)
+	path := filepath.Join(t.TempDir(), "settings.json")
+	h.install(hook.Gemini(), hook.InstallOptions{Settings: path, Program: h.program("nod", "")})
+	says(t, h.findings(), OK, "Gemini CLI asks nod, by "+path)
+	require.NoError(t, os.WriteFile(path, []byte(`{}`), 0o600))
+	says(t, h.findings(), Wrong, "the hook is gone from "+path)
+	require.NoError(t, os.Remove(path))
+	says(t, h.findings(), Note, "which is gone")
+}
+
+// Codex says nothing of a hook that it does not run.
+func TestCodexTrust(t *testing.T) {
+	h := newHome(t)
+	change := h.install(hook.Codex(), hook.InstallOptions{Program: h.program("nod", "")})
+	says(t, h.findings(), Wrong, "does not trust the hook for PermissionRequest, so that it does not run: start codex")
+
+	command := h.bin + "/nod hook codex --host-timeout 86400s"
+	sum := sha256.Sum256([]byte(`{"event_name":"permission_request","hooks":[{"async":false,"command":"` + command + `","timeout":86400,"type":"command"}],"matcher":"*"}`))
+	hash := "sha256:" + hex.EncodeToString(sum[:])
+	link := filepath.Join(t.TempDir(), "hooks.json")
+	require.NoError(t, os.Symlink(change.Path, link))
+	config := filepath.Join(h.dir, ".codex", "config.toml")
+	for name, c := range map[string]struct {
+		toml  string
+		level Level
+		text  string
+	}{
+		"trusted":         {fmt.Sprintf("model = 'x'\n[hooks.state.\"%s:permission_request:0:0\"]\ntrusted_hash = %q\n", change.Path, hash), OK, "Codex trusts the hook"},
+		"by another name": {fmt.Sprintf("[hooks.state.\"%s:permission_request:0:0\"]\ntrusted_hash = %q\nenabled = true\n", link, hash), OK, "Codex trusts the hook"},
+		"switched off":    {fmt.Sprintf("[hooks.state.\"%s:permission_request:0:0\"]\ntrusted_hash = %q\nenabled = false\n", change.Path, hash), Wrong, "switched off"},
+		"changed since":   {fmt.Sprintf("[hooks.state.\"%s:permission_request:0:0\"]\ntrusted_hash = 'sha256:00'\n", change.Path), Wrong, "not what Codex trusted"},
+		"another place":   {fmt.Sprintf("[hooks.state.\"%s:permission_request:1:0\"]\ntrusted_hash = %q\n", change.Path, hash), Wrong, "does not trust"},
+		"not TOML":        {"[hooks", Note, "cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(config, []byte(c.toml), 0o600))
+			says(t, h.findings(), c.level, c.text)
+		})
+	}
+}

@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"runtime"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/cmd/nod/internal/service"
+)
+
+// serviceFindings are how the service stands, and which nod runs.
+func serviceFindings(ctx context.Context, o Options) []Finding {
+	if o.Place.URL != "" {
+		return []Finding{ok("nod", "it runs elsewhere, where --nats-url or NOD_URL says")}
+	}
+	installed, f := theService(ctx, o)
+	run, err := bus.ReadRun(o.DataDir)
+	switch {
+	case errors.Is(err, bus.ErrNotRunning) && installed:
+		return []Finding{f, wrong("nod", "nod is not running", "nod service install starts it; the log is "+service.LogFile(o.DataDir))}
+	case errors.Is(err, bus.ErrNotRunning):
+		return []Finding{f, wrong("nod", "nod is not running", "nod service install, or nod up")}
+	case err != nil:
+		return []Finding{f, failed("nod", err)}
+	}
+	return []Finding{f, versions("nod", "the nod that runs on "+run.URL, run.Version, o.Version, "start it again: nod service install, or nod up")}
+}
+
+func theService(ctx context.Context, o Options) (installed bool, f Finding) {
+	const check = "service"
+	manager, err := service.New(runtime.GOOS)
+	if err != nil {
+		return false, note(check, err.Error(), "")
+	}
+	s, err := manager.Status(ctx)
+	switch {
+	case err != nil:
+		return false, failed(check, err)
+	case !s.Installed:
+		return false, note(check, "nod is not started at log-in", "nod service install")
+	case s.Running == nil:
+		return true, note(check, s.Path+" is there, but the system cannot be asked about it from here", "")
+	case !*s.Running:
+		return true, wrong(check, s.Path+" is there, but does not run", "nod service install starts it; the log is "+service.LogFile(o.DataDir))
+	case s.Note != "":
+		return true, note(check, s.Path+" runs", s.Note)
+	}
+	return true, ok(check, s.Path+" runs")
+}

@@ -1,0 +1,150 @@
+// Package launcher gives nod a path that outlives upgrades: a link in the data
+// directory, which hooks and the service name. A package manager's versioned
+// path is gone after an upgrade, and hosts may run hooks without any PATH.
+package launcher
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Path is where the launcher of a data directory is, or would be: nowhere that
+// somebody might keep programs of their own.
+func Path(dataDir string) string { return filepath.Join(dataDir, "launcher", "nod") }
+
+// Self is the path by which this nod will still be found later: the one in
+// PATH where that leads to it, else its own. A program of `go run` has none,
+// and is refused.
+func Self() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find nod's own path: %w", err)
+	}
+	if temporary(self) {
+		return "", errors.New("this nod was started by `go run` and will be gone: install it first (go install ./cmd/nod), then run that one")
+	}
+	return lasting(self), nil
+}
+
+// lasting is the path in PATH that leads to self, where there is one.
+func lasting(self string) string {
+	found, err := exec.LookPath(filepath.Base(self))
+	if err != nil || !same(found, self) {
+		return self
+	}
+	if found, err = filepath.Abs(found); err != nil {
+		return self
+	}
+	return found
+}
+
+// temporary recognises where go run and go test build.
+func temporary(path string) bool {
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(path), "/"), func(dir string) bool {
+		return strings.HasPrefix(dir, "go-build")
+	})
+}
+
+func same(a, b string) bool {
+	ai, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	bi, err := os.Stat(b)
+	return err == nil && os.SameFile(ai, bi)
+}
+
+// Ensure makes the launcher lead to this nod and returns its path. One that
+// does already stays as it is, unless PATH has a better way now. Where it
+// fails, the launcher is as it was.
+func Ensure(dataDir string) (string, error) {
+	program, err := Self()
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(Path(dataDir))
+	if err != nil {
+		return "", fmt.Errorf("find the data directory: %w", err)
+	}
+	was, _ := os.Readlink(path) // none is ""
+	self, err := os.Executable()
+	leads := err == nil && same(path, self)
+	if program == path || program == was || leads && program == self {
+		return path, nil
+	}
+	if err := replace(path, program); err != nil {
+		return "", fmt.Errorf("make the launcher %s: %w", path, err)
+	}
+	return path, nil
+}
+
+// replace makes the link at once: there is never none, once there was one.
+func replace(path, target string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	temp := filepath.Join(dir, ".nod-"+rand.Text())
+	if err := os.Symlink(target, temp); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return nil
+}
+
+// Check reports in one line what is wrong with the launcher; fs.ErrNotExist
+// where there is none, or where it leads nowhere.
+func Check(dataDir string) error {
+	path := Path(dataDir)
+	if _, err := os.Lstat(path); err != nil {
+		return fmt.Errorf("there is no launcher %s: %w", path, fs.ErrNotExist)
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		to, _ := os.Readlink(path)
+		return fmt.Errorf("the launcher %s leads to %s, which is gone: %w", path, to, fs.ErrNotExist)
+	}
+	if err != nil {
+		return fmt.Errorf("follow the launcher: %w", err)
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		return fmt.Errorf("follow the launcher: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return fmt.Errorf("the launcher %s leads to %s, which cannot be run", path, target)
+	}
+	return nil
+}
+
+// Mend makes a launcher that leads nowhere lead to this nod. Anything else,
+// and a data directory without one, stays as it is.
+func Mend(dataDir string) error {
+	if _, err := os.Lstat(Path(dataDir)); err != nil {
+		return nil // nothing names it
+	}
+	if err := Check(dataDir); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	_, err := Ensure(dataDir)
+	return err
+}
+
+// Remove takes the launcher away, if there is one.
+func Remove(dataDir string) error {
+	path := Path(dataDir)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the launcher: %w", err)
+	}
+	_ = os.Remove(filepath.Dir(path)) // it stays where somebody put something else there
+	return nil
+}

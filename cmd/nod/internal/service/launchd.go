@@ -1,0 +1,80 @@
+package service
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"strings"
+)
+
+// label is nod's name among the agents of launchd.
+const label = "com.github.nodbus.nod"
+
+// launchd runs agents of one logged-in user.
+type launchd struct{ uid int }
+
+// file is the property list. launchd rotates no files: what nod says outside
+// its own log goes to one that nod keeps small.
+func (launchd) file(s Spec) string {
+	var words strings.Builder
+	for _, w := range s.Command() {
+		fmt.Fprintf(&words, "\t\t<string>%s</string>\n", escape(w))
+	}
+	return `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<!-- Written by nod service install, which writes it anew. -->
+<plist version="1.0">
+<dict>
+	<key>Label</key>
+	<string>` + label + `</string>
+	<key>ProgramArguments</key>
+	<array>
+` + words.String() + `	</array>
+	<key>RunAtLoad</key>
+	<true/>
+	<key>KeepAlive</key>
+	<true/>
+	<key>ThrottleInterval</key>
+	<integer>5</integer>
+	<key>ExitTimeOut</key>
+	<integer>30</integer>
+	<key>Umask</key>
+	<integer>63</integer>
+	<key>ProcessType</key>
+	<string>Background</string>
+	<key>StandardOutPath</key>
+	<string>/dev/null</string>
+	<key>StandardErrorPath</key>
+	<string>` + escape(stderrFile(s.DataDir)) + `</string>
+</dict>
+</plist>
+`
+}
+
+func escape(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder takes everything
+	return b.String()
+}
+
+func (l launchd) domain() string { return fmt.Sprintf("gui/%d", l.uid) }
+
+// start ends the agent that is there, if there is one: launchd reads the file
+// again only then. It refuses the new one while the old one is still ending.
+func (l launchd) start(path string) []command {
+	return append(l.stop(path), command{words: []string{"launchctl", "bootstrap", l.domain(), path}, again: 20})
+}
+
+func (l launchd) stop(string) []command {
+	return []command{{words: []string{"launchctl", "bootout", l.domain() + "/" + label}, lax: true}}
+}
+
+func (launchd) gone() []command { return nil }
+
+func (launchd) links(string) []string { return nil }
+
+func (l launchd) state() (command, string) {
+	return command{words: []string{"launchctl", "print", l.domain() + "/" + label}}, "state = running"
+}
+
+func (launchd) note(context.Context) string { return "" }

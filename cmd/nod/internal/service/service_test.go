@@ -1,0 +1,243 @@
+package service_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/cmd/nod/internal/service"
+)
+
+// machine is a user's home with tools of the system that note what they are
+// told, and answer what a test has them answer.
+type machine struct {
+	t         *testing.T
+	home, bin string
+}
+
+func newMachine(t *testing.T, tools ...string) *machine {
+	m := &machine{t: t, home: t.TempDir(), bin: t.TempDir()}
+	t.Setenv("HOME", m.home)
+	t.Setenv("XDG_CONFIG_HOME", "")
+	t.Setenv("PATH", m.bin)
+	for _, tool := range tools {
+		m.tool(tool, "exit 0")
+	}
+	return m
+}
+
+// tool makes one of the system's tools do as body says.
+func (m *machine) tool(name, body string) {
+	script := "#!/bin/sh\necho \"" + name + " $*\" >>'" + filepath.Join(m.bin, "told") + "'\n" + body + "\n"
+	require.NoError(m.t, os.WriteFile(filepath.Join(m.bin, name), []byte(script), 0o755))
+}
+
+// told is what the tools were told since it was last asked for.
+func (m *machine) told() []string {
+	path := filepath.Join(m.bin, "told")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	require.NoError(m.t, err)
+	require.NoError(m.t, os.Remove(path))
+	return strings.Split(strings.TrimSpace(string(data)), "\n")
+}
+
+func (m *machine) spec() service.Spec {
+	dir := filepath.Join(m.home, "Library", "Application Support", "100% nod")
+	return service.Spec{Program: filepath.Join(dir, "bin", "nod"), DataDir: dir, Args: []string{"--listen", "127.0.0.1:0"}}
+}
+
+func TestSystemdLife(t *testing.T) {
+	m := newMachine(t, "systemctl", "loginctl")
+	manager, err := service.New("linux")
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(m.home, ".config/systemd/user/nod.service"), manager.Path)
+	state, err := manager.Status(t.Context())
+	require.NoError(t, err)
+	assert.False(t, state.Installed)
+	removed, err := manager.Uninstall(t.Context())
+	require.NoError(t, err)
+	assert.False(t, removed)
+	require.Empty(t, m.told(), "nothing is there, and nothing is done")
+
+	m.tool("loginctl", "echo no")
+	note, err := manager.Install(t.Context(), m.spec())
+	require.NoError(t, err)
+	assert.Contains(t, note, "loginctl enable-linger")
+	told := m.told()
+	assert.Equal(t, []string{"systemctl --user daemon-reload", "systemctl --user enable nod.service", "systemctl --user restart nod.service"}, told[:3])
+	assert.DirExists(t, filepath.Join(m.spec().DataDir, "logs"))
+	change, err := manager.Plan(m.spec())
+	require.NoError(t, err)
+	assert.False(t, change.Changed(), "a second time changes nothing")
+
+	for says, runs := range map[string]bool{"echo active": true, "echo inactive; exit 3": false, "echo activating; exit 3": false} {
+		m.tool("systemctl", says)
+		state, err = manager.Status(t.Context())
+		require.NoError(t, err)
+		require.NotNil(t, state.Running)
+		assert.Equal(t, runs, *state.Running, says)
+	}
+	m.tool("loginctl", "echo yes")
+	state, err = manager.Status(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, state.Note, "lingering is on")
+
+	m.tool("systemctl", "exit 0")
+	m.told()
+	wants := filepath.Join(filepath.Dir(manager.Path), "default.target.wants", "nod.service")
+	require.NoError(t, os.MkdirAll(filepath.Dir(wants), 0o755))
+	require.NoError(t, os.Symlink(manager.Path, wants))
+	removed, err = manager.Uninstall(t.Context())
+	require.NoError(t, err)
+	assert.True(t, removed)
+	assert.NoFileExists(t, manager.Path)
+	_, err = os.Lstat(wants)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	assert.Equal(t, []string{"systemctl --user disable --now nod.service", "systemctl --user stop nod.service", "systemctl --user daemon-reload"}, m.told())
+}
+
+// Without a session of systemd, and without systemd, the file is written all
+// the same, and what is left to do is said.
+func TestTheSystemCannotBeTold(t *testing.T) {
+	for name, prepare := range map[string]func(*machine){
+		"no systemd": func(*machine) {},
+		"no session": func(m *machine) {
+			m.tool("systemctl", "echo 'Failed to connect to bus: No medium found' >&2; exit 1")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			prepare(m)
+			manager, err := service.New("linux")
+			require.NoError(t, err)
+			_, err = manager.Install(t.Context(), m.spec())
+			var u *service.Unreached
+			require.ErrorAs(t, err, &u)
+			assert.Len(t, u.Todo, 3)
+			assert.NotContains(t, err.Error(), "\n")
+			assert.FileExists(t, manager.Path)
+			state, err := manager.Status(t.Context())
+			require.NoError(t, err)
+			assert.True(t, state.Installed)
+			assert.Nil(t, state.Running)
+			removed, err := manager.Uninstall(t.Context())
+			require.ErrorAs(t, err, &u)
+			assert.True(t, removed)
+			assert.Equal(t, []string{"systemctl --user stop nod.service", "systemctl --user daemon-reload"}, u.Todo)
+			assert.NoFileExists(t, manager.Path)
+		})
+	}
+}
+
+// systemd itself reads the unit, where it is installed.
+func TestSystemdTakesTheUnit(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	m := newMachine(t)
+	spec := m.spec()
+	spec.Args = append(spec.Args, `it's "$HOME" \ 100%`)
+	require.NoError(t, os.MkdirAll(filepath.Dir(spec.Program), 0o755))
+	require.NoError(t, os.WriteFile(spec.Program, []byte("#!/bin/sh\n"), 0o755))
+	manager, err := service.New("linux")
+	require.NoError(t, err)
+	_, err = manager.Install(t.Context(), spec)
+	require.Error(t, err, "there is no systemctl here")
+	cmd := exec.Command(analyze, "--user", "verify", "--man=no", manager.Path)
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.NotContains(t, string(out), "nod.service", "a warning about it")
+}
+
+func TestLaunchdLife(t *testing.T) {
+	m := newMachine(t, "launchctl")
+	manager, err := service.New("darwin")
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(m.home, "Library/LaunchAgents/com.github.nodbus.nod.plist"), manager.Path)
+
+	m.tool("launchctl", `[ "$1" != bootout ]`) // nothing is there to end
+	note, err := manager.Install(t.Context(), m.spec())
+	require.NoError(t, err)
+	assert.Empty(t, note)
+	told := m.told()
+	require.Len(t, told, 2)
+	assert.Regexp(t, `^launchctl bootout gui/\d+/com.github.nodbus.nod$`, told[0])
+	assert.Regexp(t, `^launchctl bootstrap gui/\d+ .*\.plist$`, told[1])
+
+	m.tool("launchctl", "printf '\\tstate = running\\n'")
+	state, err := manager.Status(t.Context())
+	require.NoError(t, err)
+	assert.True(t, *state.Running)
+	m.tool("launchctl", "echo 'Could not find service'; exit 113")
+	state, err = manager.Status(t.Context())
+	require.NoError(t, err)
+	assert.False(t, *state.Running)
+
+	removed, err := manager.Uninstall(t.Context())
+	require.NoError(t, err)
+	assert.True(t, removed)
+	assert.NoFileExists(t, manager.Path)
+}
+
+// launchd refuses to load an agent while the one before it still ends.
+func TestLaunchdIsAskedAgain(t *testing.T) {
+	m := newMachine(t)
+	m.tool("launchctl", `[ "$1" = bootstrap ] && [ ! -e "$0.ended" ] && { : >"$0.ended"; echo 'Bootstrap failed: 5: Input/output error'; exit 5; }; exit 0`)
+	manager, err := service.New("darwin")
+	require.NoError(t, err)
+	_, err = manager.Install(t.Context(), m.spec())
+	require.NoError(t, err)
+	assert.Len(t, m.told(), 3)
+}
+
+// What launchd runs is the command, word for word.
+func TestLaunchdTakesTheAgent(t *testing.T) {
+	m := newMachine(t, "launchctl")
+	manager, err := service.New("darwin")
+	require.NoError(t, err)
+	spec := m.spec()
+	spec.Args = append(spec.Args, "<&>'\"")
+	_, err = manager.Install(t.Context(), spec)
+	require.NoError(t, err)
+	f, err := os.Open(manager.Path)
+	require.NoError(t, err)
+	defer f.Close()
+	var words []string
+	for dec := xml.NewDecoder(f); ; {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "array" {
+			var array struct {
+				Strings []string `xml:"string"`
+			}
+			require.NoError(t, dec.DecodeElement(&array, &start))
+			words = array.Strings
+		}
+	}
+	assert.Equal(t, spec.Command(), words)
+	if plutil, err := exec.LookPath("/usr/bin/plutil"); err == nil {
+		out, err := exec.Command(plutil, "-lint", manager.Path).CombinedOutput()
+		assert.NoError(t, err, "%s", out)
+	}
+}
+
+func TestNoServiceElsewhere(t *testing.T) {
+	_, err := service.New("plan9")
+	require.ErrorContains(t, err, "nod up")
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/cmd/nod/internal/launcher"
+	"github.com/nodbus/nod/cmd/nod/internal/service"
+)
+
+type serviceCmd struct {
+	Install   serviceInstallCmd   `cmd:"" help:"Start nod now and at every log-in; again after an upgrade."`
+	Uninstall serviceUninstallCmd `cmd:"" help:"Stop it and start it no more. What is pending stays pending."`
+	Status    serviceStatusCmd    `cmd:"" default:"1" help:"Say how it stands."`
+}
+
+type serviceInstallCmd struct {
+	DryRun bool     `name:"dry-run" help:"Only print the file that the system would be given."`
+	Args   []string `arg:"" optional:"" passthrough:"" placeholder:"FLAG" help:"Flags for nod up, after --, such as -- --listen 127.0.0.1:4333. They take the place of those given before."`
+}
+
+// Help is what nod service install --help says beside the flags.
+func (serviceInstallCmd) Help() string {
+	return "A systemd unit of this user on Linux, a launchd agent on macOS. The service does not see your shell's environment: name secrets in files, not in variables."
+}
+
+// Run installs the service, or brings it up to date.
+func (c *serviceInstallCmd) Run(e *env) error {
+	manager, spec, err := c.plan(e)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		change, err := manager.Plan(spec)
+		if err == nil {
+			fmt.Fprint(e.stdout, change.After)
+		}
+		return err
+	}
+	return e.installService(manager, spec)
+}
+
+// plan is what would be installed. A nod that cannot last is refused here.
+func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error) {
+	var spec service.Spec
+	if len(c.Args) > 0 && c.Args[0] == "--" {
+		c.Args = c.Args[1:]
+	}
+	if err := checkUp(c.Args); err != nil {
+		return nil, spec, err
+	}
+	if _, err := launcher.Self(); err != nil {
+		return nil, spec, err
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return nil, spec, err
+	}
+	manager, err := service.New(runtime.GOOS)
+	return manager, service.Spec{Program: launcher.Path(dir), DataDir: dir, Args: c.Args}, err
+}
+
+// checkUp refuses flags that nod up does not know: the service would end at
+// once, again and again.
+func checkUp(args []string) error {
+	var c cli
+	parser, err := kong.New(&c, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
+	if err != nil {
+		return err
+	}
+	if _, err := parser.Parse(append([]string{"up"}, args...)); err != nil {
+		return fmt.Errorf("nod up would refuse this: %w", err)
+	}
+	return nil
+}
+
+// installService is the whole of installing: it says what was done, and what is
+// left to do.
+func (e *env) installService(manager *service.Manager, spec service.Spec) error {
+	if _, err := launcher.Ensure(spec.DataDir); err != nil {
+		return err
+	}
+	e.warnOfRival(manager, spec.DataDir)
+	note, err := manager.Install(e.ctx, spec)
+	fmt.Fprintf(e.stdout, "service   %s\nlog       %s\n", manager.Path, service.LogFile(spec.DataDir))
+	if err := e.leftToDo(err); err != nil {
+		return err
+	}
+	if err == nil {
+		fmt.Fprintln(e.stdout, "nod runs now, and from every log-in on")
+	}
+	if note != "" {
+		fmt.Fprintf(e.stderr, "nod: %s\n", note)
+	}
+	return nil
+}
+
+// warnOfRival says that a nod runs that is not the service.
+func (e *env) warnOfRival(manager *service.Manager, dir string) {
+	run, err := bus.ReadRun(dir)
+	if err != nil {
+		return
+	}
+	s, err := manager.Status(e.ctx)
+	if err == nil && (!s.Installed || s.Running != nil && !*s.Running) {
+		fmt.Fprintf(e.stderr, "nod: a nod runs already, as process %d: stop that one, so that the service can take its place\n", run.PID)
+	}
+}
+
+// leftToDo says what the system could not be told; any other error it returns.
+func (e *env) leftToDo(err error) error {
+	var u *service.Unreached
+	if !errors.As(err, &u) {
+		return err
+	}
+	fmt.Fprintf(e.stderr, "nod: %v; do it yourself:\n", u)
+	for _, line := range u.Todo {
+		fmt.Fprintf(e.stderr, "  %s\n", line)
+	}
+	return nil
+}
+
+type serviceUninstallCmd struct{}
+
+// Run uninstalls the service.
+func (serviceUninstallCmd) Run(e *env) error {
+	manager, err := service.New(runtime.GOOS)
+	if err != nil {
+		return err
+	}
+	return e.uninstallService(manager)
+}
+
+func (e *env) uninstallService(manager *service.Manager) error {
+	removed, err := manager.Uninstall(e.ctx)
+	if removed {
+		fmt.Fprintf(e.stdout, "removed   %s\n", manager.Path)
+	} else if err == nil {
+		fmt.Fprintln(e.stdout, "there is no service")
+	}
+	return e.leftToDo(err)
+}
+
+type serviceStatusCmd struct {
+	JSON bool `name:"json" help:"Print one JSON object."`
+}
+
+// serviceStatus is the service as it stands, and the nod that answers.
+type serviceStatus struct {
+	service.State
+	URL     string    `json:"url,omitempty"`
+	PID     int       `json:"pid,omitempty"`
+	Version string    `json:"version,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+	Log     string    `json:"log"`
+}
+
+// Run says how the service stands: exit code 0 where nod runs, 1 where not.
+func (c *serviceStatusCmd) Run(e *env) error {
+	s, err := e.serviceStatus()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		if err := e.printJSON(s); err != nil {
+			return err
+		}
+	} else {
+		s.print(e.stdout)
+	}
+	if s.PID == 0 {
+		return exit(exitError)
+	}
+	return nil
+}
+
+func (e *env) serviceStatus() (serviceStatus, error) {
+	dir, err := e.dataDir()
+	if err != nil {
+		return serviceStatus{}, err
+	}
+	s := serviceStatus{Log: service.LogFile(dir)}
+	manager, err := service.New(runtime.GOOS)
+	if err != nil {
+		return s, err
+	}
+	if s.State, err = manager.Status(e.ctx); err != nil {
+		return s, err
+	}
+	run, err := bus.ReadRun(dir)
+	if errors.Is(err, bus.ErrNotRunning) {
+		return s, nil
+	}
+	s.URL, s.PID, s.Version, s.Started = run.URL, run.PID, run.Version, run.Started
+	return s, err
+}
+
+// dataDir is the data directory's full path.
+func (e *env) dataDir() (string, error) {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return "", err
+	}
+	dir, err := filepath.Abs(place.DataDir)
+	if err != nil {
+		return "", fmt.Errorf("find the data directory: %w", err)
+	}
+	return dir, nil
+}
+
+func (s *serviceStatus) print(w io.Writer) {
+	installed := "not installed: nod service install"
+	if s.Installed {
+		installed = s.Path
+		switch {
+		case s.Running == nil:
+			installed += " (the system cannot be asked about it from here)"
+		case !*s.Running:
+			installed += " (not running; see " + s.Log + ")"
+		}
+	}
+	fmt.Fprintf(w, "service   %s\n", installed)
+	if s.PID == 0 {
+		fmt.Fprintln(w, "nod       is not running")
+	} else {
+		fmt.Fprintf(w, "nod       %s on %s, process %d, since %s\n", s.Version, s.URL, s.PID, s.Started.Local().Format(time.DateTime))
+	}
+	if s.Note != "" {
+		fmt.Fprintf(w, "note      %s\n", s.Note)
+	}
+}

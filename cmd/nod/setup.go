@@ -1,0 +1,194 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/cmd/nod/internal/launcher"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+type setupCmd struct {
+	Yes       bool          `short:"y" help:"Make every change without asking, as scripts need it."`
+	NoService bool          `name:"no-service" help:"Leave out the service."`
+	NoTest    bool          `name:"no-test" help:"Leave out the test question."`
+	Wait      time.Duration `default:"10m" placeholder:"D" help:"How long to wait for nod to run, and for the answer (10m)."`
+}
+
+// Run sets nod up on this machine, a change at a time, and ends when a test
+// question was answered.
+func (c *setupCmd) Run(e *env) error {
+	if _, err := launcher.Self(); err != nil {
+		return err
+	}
+	if !c.Yes && !e.interactive() {
+		return errors.New("there is no terminal to ask on: say --yes to make every change")
+	}
+	if err := c.agents(e); err != nil {
+		return err
+	}
+	if !c.NoService {
+		if err := c.service(e); err != nil {
+			return err
+		}
+	}
+	if c.NoTest {
+		return nil
+	}
+	return c.try(e)
+}
+
+// agents installs the hook of every agent program that is here.
+func (c *setupCmd) agents(e *env) error {
+	found := false
+	for _, host := range hook.Hosts() {
+		if !host.Present() {
+			continue
+		}
+		found = true
+		if err := c.agent(e, host); err != nil {
+			return fmt.Errorf("%s: %w", host.Agent, err)
+		}
+	}
+	if !found {
+		fmt.Fprintln(e.stdout, "No agent program that nod has a hook for is here; any script can use nod ask.")
+	}
+	return nil
+}
+
+func (c *setupCmd) agent(e *env, host hook.Host) error {
+	install := installCmd{Agent: host.Name, DryRun: true, OnUnavailable: string(hook.UnavailableAsk)}
+	o, err := install.options(e)
+	if err != nil {
+		return err
+	}
+	planned, err := hook.Install(host, o)
+	if err != nil {
+		return err
+	}
+	if planned.Changed() {
+		fmt.Fprintf(e.stdout, "\n%s is here. It will ask nod, by this change:\n\n%s\n", host.Agent, planned.Diff())
+		if ok, err := c.agree(e, "Change "+planned.Path+"?"); err != nil || !ok {
+			return err
+		}
+	}
+	install.DryRun = false
+	return install.Run(e)
+}
+
+// service installs the service, or brings it up to date.
+func (c *setupCmd) service(e *env) error {
+	manager, spec, err := (&serviceInstallCmd{}).plan(e)
+	if err != nil {
+		return err
+	}
+	change, err := manager.Plan(spec)
+	if err != nil {
+		return err
+	}
+	if change.Changed() {
+		fmt.Fprintf(e.stdout, "\nnod can run from log-in on, by this file (%s):\n\n%s\n", change.Path, change.After)
+		if ok, err := c.agree(e, "Install the service?"); err != nil || !ok {
+			return err
+		}
+	}
+	return e.installService(manager, spec)
+}
+
+// try asks a question for real, once nod runs.
+func (c *setupCmd) try(e *env) error {
+	if err := e.awaitNod(c.Wait); err != nil {
+		return err
+	}
+	fmt.Fprintln(e.stdout)
+	d, err := e.testQuestion(c.Wait)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(e.stdout, people.Outcome(&d, d.DecidedAt))
+	if d.By.Kind != schemas.ByHuman {
+		fmt.Fprintln(e.stderr, "nod: a rule answered, not a person: nod policy explain says which")
+	}
+	fmt.Fprintln(e.stdout, "nod is set up. Agents that run already must be started again. See nod doctor; docs/phone.md has the phone.")
+	return nil
+}
+
+// lookEvery is how often awaitNod looks.
+const lookEvery = 200 * time.Millisecond
+
+// awaitNod returns once a nod runs, and says what to do where none does.
+func (e *env) awaitNod(wait time.Duration) error {
+	place, err := e.place.WithDefaults()
+	if err != nil || place.URL != "" {
+		return err
+	}
+	deadline, tick := time.NewTimer(wait), time.NewTicker(lookEvery)
+	defer deadline.Stop()
+	defer tick.Stop()
+	soon := time.NewTimer(5 * time.Second) // a service that was just started
+	defer soon.Stop()
+	for {
+		if _, err = bus.ReadRun(place.DataDir); !errors.Is(err, bus.ErrNotRunning) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-soon.C:
+			fmt.Fprintf(e.stderr, "nod: waiting for nod to run on %s: start it as said above, or with nod up in another terminal\n", place.DataDir)
+		case <-deadline.C:
+			return fmt.Errorf("%w: the rest is done; then nod doctor --prompt asks the test question", err)
+		case <-e.ctx.Done():
+			return errStopped
+		}
+	}
+}
+
+// errStopped is the end of a set-up that a person broke off.
+var errStopped = errors.New("stopped; what was done so far stays")
+
+// agree asks whether to go on, unless everything was agreed to.
+func (c *setupCmd) agree(e *env, question string) (bool, error) {
+	if c.Yes {
+		return true, nil
+	}
+	ok := e.agree(question)
+	switch {
+	case e.ctx.Err() != nil:
+		return false, errStopped
+	case !ok:
+		fmt.Fprintln(e.stdout, "Left out.")
+	}
+	return ok, nil
+}
+
+// interactive reports whether somebody can be asked.
+func (e *env) interactive() bool {
+	f, ok := e.stdin.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// agree asks a person at the terminal; nothing is no, and so is being told to
+// stop.
+func (e *env) agree(question string) bool {
+	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
+	said := make(chan string, 1)
+	go func() {
+		var word string
+		_, _ = fmt.Fscanln(e.stdin, &word) // nothing is no
+		said <- strings.ToLower(word)
+	}()
+	select {
+	case word := <-said:
+		return word == "y" || word == "yes"
+	case <-e.ctx.Done():
+		return false
+	}
+}

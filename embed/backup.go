@@ -1,0 +1,155 @@
+package embed
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// backups is where in the data directory they are. Nothing is ever removed from
+// it but what was not finished.
+const backups = "backups"
+
+// notData is what a data directory has besides data: what is made anew, and
+// what says in which state the data is.
+var notData = []string{backups, formatName, "lock", "run.json", "launcher", "logs"}
+
+// backUp copies the data of a directory beside it, and returns where to. What
+// is at that place is always whole.
+func backUp(dir string, format int) (string, error) {
+	at := filepath.Join(dir, backups)
+	unfinished := filepath.Join(at, ".unfinished")
+	if err := errors.Join(os.MkdirAll(at, 0o700), os.RemoveAll(unfinished), os.Mkdir(unfinished, 0o700)); err != nil {
+		return "", err
+	}
+	if err := copyData(dir, unfinished); err != nil {
+		return "", err
+	}
+	path := filepath.Join(at, fmt.Sprintf("format-%d-%s", format, time.Now().UTC().Format("20060102T150405.000Z")))
+	if err := os.Rename(unfinished, path); err != nil {
+		return "", err
+	}
+	return path, syncDir(at)
+}
+
+// restore makes the data of a directory what a backup has.
+func restore(dir, backup string) error {
+	if _, err := os.Stat(backup); err != nil {
+		return err
+	}
+	entries, err := data(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return copyData(backup, dir)
+}
+
+// data names what there is of data in a directory.
+func data(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if !slices.Contains(notData, e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+func copyData(from, to string) error {
+	names, err := data(from)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := copyTree(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+			return err
+		}
+	}
+	return syncDir(to)
+}
+
+// copyTree copies files, directories and links with their modes, and leaves out
+// what else there may be, such as sockets.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch info, err := e.Info(); {
+		case err != nil:
+			return err
+		case e.IsDir():
+			return os.Mkdir(target, info.Mode().Perm()|0o700)
+		case e.Type() == fs.ModeSymlink:
+			leads, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(leads, target)
+		case e.Type().IsRegular():
+			return copyFile(path, target, info.Mode().Perm())
+		}
+		return nil
+	})
+}
+
+func copyFile(from, to string, mode fs.FileMode) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// writeSynced replaces a file by one with this content, at once and on disk.
+func writeSynced(path string, content []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.Write(content)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes new names in a directory outlive a power cut, where directories
+// can be synced.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	_ = d.Sync()
+	return d.Close()
+}

@@ -1,0 +1,138 @@
+package embed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// A step brings a data directory from one format to the next. No nod runs on
+// the directory meanwhile. Where it fails, or is interrupted, the directory is
+// put back as it was, so that it need not be able to start in the middle.
+type step struct {
+	what string // what it does, after "to"
+	do   func(ctx context.Context, dir string) error
+}
+
+// steps are all there have been: the first leads from format 1 to 2. A change
+// that an older nod would misread is a step; what older ones pass over is none.
+func steps() []step { return nil }
+
+// formatName is the file that says in which format a data directory is.
+const formatName = "format.json"
+
+// format is that file. A directory without one is from before there was one:
+// of format 1, or new.
+type format struct {
+	Format int    `json:"format"`
+	Nod    string `json:"nod"` // the version that wrote it
+	// Backup is set while steps run: what to go back to where they do not end.
+	Backup string `json:"backup,omitempty"`
+}
+
+// DataFormat is the format of the data directory that is there, 0 where none is.
+func DataFormat(dir string) (int, error) {
+	f, err := readFormat(dir, 0)
+	return f.Format, err
+}
+
+// openData brings a data directory to the format that the steps lead to, after
+// a backup. One of a newer format is refused, and one that cannot be brought
+// there is as it was: either is an error of one line.
+func openData(ctx context.Context, dir, version string, steps []step, log *slog.Logger) error {
+	current := len(steps) + 1
+	f, err := readFormat(dir, current)
+	if err != nil {
+		return err
+	}
+	if f.Format > current {
+		return fmt.Errorf("the data directory %s has format %d, of nod %s, and this nod, %s, knows formats up to %d: install nod %s again, or name another directory with --data",
+			dir, f.Format, f.Nod, version, current, f.Nod)
+	}
+	if f.Backup != "" {
+		log.Warn("the data was being brought to a newer format when nod was stopped: it is put back first", "backup", f.Backup)
+		if err := goBack(dir, &f); err != nil {
+			return err
+		}
+	}
+	if f.Format < current {
+		if err := migrate(ctx, dir, &f, steps, log); err != nil {
+			return err
+		}
+	}
+	if now := (format{Format: current, Nod: version}); f != now {
+		return now.write(dir)
+	}
+	return nil
+}
+
+// migrate takes the steps that are left.
+func migrate(ctx context.Context, dir string, f *format, steps []step, log *slog.Logger) error {
+	var err error
+	if f.Backup, err = backUp(dir, f.Format); err != nil {
+		return fmt.Errorf("back up the data directory before it is changed: %w: nothing was changed; make room or fix the permissions", err)
+	}
+	log.Info("the data is brought to a newer format", "from", f.Format, "to", len(steps)+1, "backup", f.Backup)
+	if err := f.write(dir); err != nil {
+		return err
+	}
+	for _, s := range steps[f.Format-1:] {
+		if err := s.do(ctx, dir); err != nil {
+			err = fmt.Errorf("bring the data directory to this nod's format (to %s): %w", s.what, err)
+			if back := goBack(dir, f); back != nil {
+				return fmt.Errorf("%w; and %w", err, back)
+			}
+			return fmt.Errorf("%w: the data is as it was, and nod %s still reads it", err, f.Nod)
+		}
+	}
+	return nil
+}
+
+// goBack puts the directory back as its backup has it.
+func goBack(dir string, f *format) error {
+	if err := restore(dir, f.Backup); err != nil {
+		return fmt.Errorf("put the data back from %s: %w: fix that and start nod again", f.Backup, err)
+	}
+	f.Backup = ""
+	return f.write(dir)
+}
+
+// readFormat reads the directory's format; a new one has the current one.
+func readFormat(dir string, current int) (format, error) {
+	path := filepath.Join(dir, formatName)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, "nats")); err == nil {
+			return format{Format: 1, Nod: "of an early version"}, nil
+		}
+		return format{Format: current}, nil
+	}
+	var f format
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	if err == nil && f.Format < 1 {
+		err = errors.New("it names no format")
+	}
+	if err != nil {
+		return f, fmt.Errorf("find the format of the data directory: %s: %w: restore that file from a backup", path, err)
+	}
+	return f, nil
+}
+
+// write puts the file there whole, on disk, or leaves what there was.
+func (f format) write(dir string) error {
+	data, err := json.Marshal(f)
+	if err == nil {
+		err = writeSynced(filepath.Join(dir, formatName), append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("note the format of the data directory: %w", err)
+	}
+	return nil
+}

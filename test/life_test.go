@@ -1,0 +1,333 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// house is the home of a user who has agent programs and installs nod as
+// package managers do: in a directory of its version, behind a link in PATH.
+// There is no systemctl in it; what systemd would run, the test runs.
+type house struct {
+	*require.Assertions
+	t         *testing.T
+	home, bin string
+	nod       *exec.Cmd // the service
+	said      *bytes.Buffer
+}
+
+func newHouse(t *testing.T) *house {
+	h := &house{Assertions: require.New(t), t: t, home: t.TempDir(), said: &bytes.Buffer{}}
+	h.bin = filepath.Join(h.home, "bin")
+	h.NoError(os.Mkdir(h.bin, 0o755))
+	h.file("bin/claude", "#!/bin/sh\necho '2.1.329 (Claude Code)'\n")
+	h.file("bin/copilot", "#!/bin/sh\necho '1.0.102'\n")
+	h.file(".claude/settings.json", "{\n  \"model\": \"opus\"\n}\n")
+	h.release("1")
+	t.Cleanup(h.stop)
+	return h
+}
+
+func (h *house) file(name, content string) {
+	path := filepath.Join(h.home, name)
+	h.NoError(os.MkdirAll(filepath.Dir(path), 0o755))
+	h.NoError(os.WriteFile(path, []byte(content), 0o755))
+}
+
+// release installs a version of nod, in the place of the one before.
+func (h *house) release(version string) {
+	built, err := binary()
+	h.NoError(err)
+	program, err := os.ReadFile(built)
+	h.NoError(err)
+	h.NoError(os.RemoveAll(filepath.Join(h.home, "opt")))
+	h.file("opt/nod-"+version+"/nod", string(program))
+	link := filepath.Join(h.bin, "nod")
+	h.NoError(os.RemoveAll(link))
+	h.NoError(os.Symlink(filepath.Join(h.home, "opt", "nod-"+version, "nod"), link))
+}
+
+func (h *house) env() []string {
+	return []string{"HOME=" + h.home, "PATH=" + h.bin, "USER=" + os.Getenv("USER")}
+}
+
+func (h *house) command(args ...string) *exec.Cmd {
+	c := exec.Command(filepath.Join(h.bin, "nod"), args...)
+	c.Env = h.env()
+	return c
+}
+
+func (h *house) run(args ...string) (stdout, stderr string, code int) {
+	c := h.command(args...)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Run(); err != nil {
+		h.IsType(&exec.ExitError{}, err)
+	}
+	return out.String(), errs.String(), c.ProcessState.ExitCode()
+}
+
+func (h *house) ok(args ...string) (stdout string) {
+	h.t.Helper()
+	stdout, stderr, code := h.run(args...)
+	h.Zero(code, "nod %s: %s%s", args, stdout, stderr)
+	return stdout
+}
+
+func (h *house) unit() string { return filepath.Join(h.home, ".config/systemd/user/nod.service") }
+func (h *house) data() string { return filepath.Join(h.home, ".local/share/nod") }
+
+func (h *house) launcher() string { return filepath.Join(h.data(), "launcher", "nod") }
+
+// serve runs what the unit says, as systemd would, until nod answers.
+func (h *house) serve() {
+	unit, err := os.ReadFile(h.unit())
+	h.NoError(err)
+	line := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindSubmatch(unit)
+	h.Len(line, 2)
+	h.nod = exec.Command("/bin/sh", "-c", "exec "+string(line[1])+" --listen 127.0.0.1:0")
+	h.nod.Env = []string{"HOME=" + h.home, "PATH=/usr/bin:/bin"} // a service has another one
+	h.nod.Stdout, h.nod.Stderr = h.said, h.said
+	h.NoError(h.nod.Start())
+	h.Eventually(func() bool { _, _, code := h.run("pending"); return code == 0 }, patience, tick, "nod does not answer: %s", h.said)
+}
+
+// stop stops the service as systemd would.
+func (h *house) stop() {
+	if h.nod == nil {
+		return
+	}
+	_ = h.nod.Process.Signal(syscall.SIGTERM)
+	_ = h.nod.Wait()
+	h.nod = nil
+}
+
+// hook has Claude Code run its hook, with no PATH at all, on a call that a rule
+// allows.
+func (h *house) hook() {
+	var settings struct {
+		Hooks map[string][]struct{ Hooks []struct{ Command string } }
+	}
+	data, err := os.ReadFile(filepath.Join(h.home, ".claude/settings.json"))
+	h.NoError(err)
+	h.NoError(json.Unmarshal(data, &settings))
+	h.Len(settings.Hooks["PermissionRequest"], 1)
+	c := exec.Command("/bin/sh", "-c", settings.Hooks["PermissionRequest"][0].Hooks[0].Command)
+	c.Env = []string{"HOME=" + h.home}
+	c.Stdin = strings.NewReader(`{"session_id":"s1","cwd":"/","hook_event_name":"PermissionRequest","tool_name":"Read","tool_input":{"file_path":"/x"}}`)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	out, err := c.Output()
+	h.NoError(err, errs.String())
+	h.Contains(string(out), `"behavior":"allow"`, errs.String())
+}
+
+// doctor is what it says, by how bad it is.
+func (h *house) doctor() (code int, found map[string]string) {
+	out, stderr, code := h.run("doctor", "--json")
+	var all []struct{ Check, Level, What, Do string }
+	h.NoError(json.Unmarshal([]byte(out), &all), stderr)
+	found = map[string]string{}
+	for _, f := range all {
+		found[f.Level] += f.Check + ": " + f.What + ": " + f.Do + "\n"
+	}
+	return code, found
+}
+
+// files are all that is in the house, but for what its user installed.
+func (h *house) files() (all []string) {
+	h.NoError(filepath.WalkDir(h.home, func(path string, e fs.DirEntry, err error) error {
+		h.NoError(err)
+		rel, err := filepath.Rel(h.home, path)
+		h.NoError(err)
+		if rel == "bin" || rel == "opt" {
+			return fs.SkipDir
+		}
+		if !e.IsDir() {
+			all = append(all, rel)
+		}
+		return nil
+	}))
+	return all
+}
+
+// A fresh home: set-up, question, answer, service, upgrade, uninstall, and
+// nothing left but data.
+func TestLifeInAFreshHome(t *testing.T) {
+	h := newHouse(t)
+	setup := h.command("setup", "--yes")
+	var out bytes.Buffer
+	setup.Stdout = &out
+	errs, err := setup.StderrPipe()
+	h.NoError(err)
+	h.NoError(setup.Start())
+	lines := bufio.NewScanner(errs)
+	h.until(lines, "systemctl --user daemon-reload")
+	h.FileExists(h.unit())
+	h.verifyUnit()
+	h.serve()
+	asked := h.until(lines, "nod allow ")
+	h.ok("allow", asked[strings.LastIndex(asked, " ")+1:])
+	_, _ = io.Copy(io.Discard, errs)
+	h.NoError(setup.Wait(), out.String())
+	for _, said := range []string{"Claude Code is here", `+  "hooks": {`, "Copilot CLI is here", "Allowed once", "nod is set up"} {
+		h.Contains(out.String(), said)
+	}
+
+	h.ok("setup", "--yes", "--no-test") // a second time
+	h.hook()
+	_, _, code := h.run("ask", "--session", "s", "--id", "survives", "--tool", "Frobnicate", "--async")
+	h.Equal(6, code)
+	code, found := h.doctor()
+	h.Zero(code, found["wrong"])
+	h.Contains(found["ok"], "Claude Code 2.1.329 is a version that nod was run with")
+	h.Contains(found["ok"], "ago; the hook is version")
+	h.Contains(found["note"], "Copilot CLI has not run the hook since it was installed")
+	h.Contains(h.ok("service", "status"), h.unit())
+
+	h.upgrade()
+
+	h.uninstall()
+}
+
+// until reads lines up to one with this in it.
+func (h *house) until(lines *bufio.Scanner, text string) string {
+	h.t.Helper()
+	var seen []string
+	for lines.Scan() {
+		seen = append(seen, lines.Text())
+		if strings.Contains(lines.Text(), text) {
+			return lines.Text()
+		}
+	}
+	h.Fail("it never said "+text, "%q", seen)
+	return ""
+}
+
+func (h *house) verifyUnit() {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		h.t.Log("systemd-analyze is not installed: the unit was not verified")
+		return
+	}
+	c := exec.Command(analyze, "--user", "verify", "--man=no", h.unit())
+	c.Env = append(h.env(), "XDG_RUNTIME_DIR="+h.t.TempDir())
+	out, err := c.CombinedOutput()
+	h.NoError(err, string(out))
+}
+
+// upgrade puts a new nod in the place of the old one: hooks work throughout, what
+// is pending stays, and the doctor says what is left to do.
+func (h *house) upgrade() {
+	h.release("2")
+	h.hook()
+	h.stop()
+	h.serve()
+	h.hook()
+	h.Contains(h.ok("pending", "--json"), "survives")
+	code, found := h.doctor()
+	h.Zero(code, found["wrong"])
+	log, err := os.ReadFile(filepath.Join(h.data(), "logs", "nod.log"))
+	h.NoError(err)
+	h.Equal(2, strings.Count(string(log), `msg="nod is up"`))
+	h.Empty(h.said.String(), "a service says everything in its log")
+
+	// A nod that is moved leaves the launcher behind.
+	h.NoError(os.Remove(h.launcher()))
+	h.NoError(os.Symlink("/nowhere/nod", h.launcher()))
+	code, found = h.doctor()
+	h.Equal(1, code)
+	h.Contains(found["wrong"], "which is not there: nod install claude-code")
+	h.ok("install", "claude-code")
+	h.hook()
+}
+
+func (h *house) uninstall() {
+	out, stderr, code := h.run("uninstall")
+	h.Zero(code, stderr)
+	h.Contains(out, "left      "+h.data())
+	for _, f := range h.files() {
+		if rest, inData := strings.CutPrefix(f, ".local/share/nod/"); inData {
+			top, _, _ := strings.Cut(rest, "/")
+			h.Contains([]string{"nats", "keys", "logs", "format.json", "lock", "run.json"}, top)
+			continue
+		}
+		h.Equal(".claude/settings.json", f)
+	}
+	settings, err := os.ReadFile(filepath.Join(h.home, ".claude/settings.json"))
+	h.NoError(err)
+	h.JSONEq(`{"model":"opus"}`, string(settings))
+
+	_, stderr, code = h.run("uninstall", "--purge", "--yes")
+	h.Equal(1, code)
+	h.Contains(stderr, "still runs")
+	h.stop()
+	h.ok("uninstall", "--purge", "--yes")
+	h.Equal([]string{".claude/settings.json"}, h.files())
+	h.ok("uninstall", "--purge", "--yes")
+}
+
+// Whatever cannot be taken out keeps the launcher that it runs.
+func TestUninstallLeavesWhatIsNeeded(t *testing.T) {
+	h := newHouse(t)
+	h.ok("setup", "--yes", "--no-test", "--no-service")
+	path := filepath.Join(h.home, ".claude/settings.json")
+	good, err := os.ReadFile(path)
+	h.NoError(err)
+	h.NoError(os.WriteFile(path, append([]byte("{"), good...), 0o600))
+	_, stderr, code := h.run("uninstall")
+	h.Equal(1, code)
+	h.Contains(stderr, "not valid JSON")
+	h.Equal(1, strings.Count(stderr, "\n"), stderr)
+	h.FileExists(h.launcher())
+	h.NoDirExists(filepath.Join(h.home, ".copilot"), "what can be taken out is")
+	h.NoError(os.WriteFile(path, good, 0o600))
+	h.ok("uninstall")
+	_, err = os.Lstat(h.launcher())
+	h.ErrorIs(err, fs.ErrNotExist)
+
+	before := h.files()
+	_, stderr, code = h.run("uninstall", "--purge", "--yes", "--data", h.home)
+	h.Equal(1, code)
+	h.Contains(stderr, "is no data directory of nod's: nothing was removed")
+	h.Equal(before, h.files())
+	_, stderr, code = h.run("setup")
+	h.Equal(1, code)
+	h.Contains(stderr, "--yes")
+}
+
+// What only lasts as long as `go run` is refused before anything is changed.
+func TestAProgramOfGoRunIsNotInstalled(t *testing.T) {
+	built, err := binary()
+	require.NoError(t, err)
+	program, err := os.ReadFile(built)
+	require.NoError(t, err)
+	home := t.TempDir()
+	path := filepath.Join(t.TempDir(), "go-build1", "nod")
+	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, program, 0o755))
+	for _, args := range []string{"setup --yes", "service install", "install claude-code"} {
+		c := exec.Command(path, strings.Fields(args)...)
+		c.Env = []string{"HOME=" + home}
+		out, err := c.CombinedOutput()
+		var exit *exec.ExitError
+		require.True(t, errors.As(err, &exit), args)
+		require.Contains(t, string(out), "go install ./cmd/nod", args)
+		entries, err := os.ReadDir(home)
+		require.NoError(t, err)
+		require.Empty(t, entries, args)
+	}
+}
