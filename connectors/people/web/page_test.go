@@ -103,7 +103,7 @@ func TestButtonsAreInertUntilTheyAreMeant(t *testing.T) {
 	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"), "its end was not in view")
 	p.does(chromedp.Click(".actions .allow"))
 	p.Contains(p.text(".hint"), "Read to the end")
-	p.does(script("document.querySelector('.text').scrollTo(0, 1e6)"))
+	p.reads()
 	p.ready("allow")
 	s := r.opens("bob")
 	r.listed(s, "one", "two") // nothing was decided
