@@ -33,6 +33,9 @@ func TestAllowOnThePage(t *testing.T) {
 	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "web"}, d.By)
 	p.sees("document.title === 'nod'")
 	p.Contains(p.text(".total"), "Nothing waits")
+
+	p.does(script("document.querySelector('.close').click()"), chromedp.Click(".leave"))
+	p.sees("document.querySelector('.state').innerText.includes('nod login')")
 }
 
 func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {

@@ -5,7 +5,7 @@ import "./dialog.js";
 import "./grants.js";
 import "./history.js";
 import "./inbox.js";
-import { Link, login, whoami } from "./link.js";
+import { Link, login, logout, whoami } from "./link.js";
 import { el, keyOf } from "./parts.js";
 import { Presence } from "./presence.js";
 import "./session.js";
@@ -22,6 +22,7 @@ class App extends HTMLElement {
   #dialog = document.createElement("nod-dialog");
   #state = el("p", "state");
   #who = el("span", "who");
+  #leave = el("button", "leave", "Log out");
   #missing = 0; // how much of what is pending has not arrived yet
   #pending = new Map(); // requests by key
   #presence = null;
@@ -40,7 +41,13 @@ class App extends HTMLElement {
       a.href = hash;
       this.#nav.append(a);
     }
-    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who), this.#state, this.#main, this.#dialog);
+    this.#leave.type = "button";
+    this.#leave.hidden = true;
+    this.#leave.addEventListener("click", async () => {
+      await logout();
+      location.reload();
+    });
+    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who, this.#leave), this.#state, this.#main, this.#dialog);
     this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));
     this.addEventListener("answer", (e) => this.#answer(e.target, e.detail));
     this.#dialog.addEventListener("shut", (e) => this.#views.inbox.focusOn(e.detail));
@@ -61,6 +68,7 @@ class App extends HTMLElement {
     const who = await whoami();
     if (who.status === 200) {
       this.#who.textContent = who.name;
+      this.#leave.hidden = false;
       this.#link.open();
     } else this.#out(why || who.message);
   }
