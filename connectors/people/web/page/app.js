@@ -128,6 +128,7 @@ class App extends HTMLElement {
     this.#online(false, message);
     this.#pending.clear();
     this.#views.inbox.clear();
+    this.#views.session.clear();
     this.#count();
   }
 

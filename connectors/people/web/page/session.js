@@ -14,6 +14,8 @@ export class Session extends HTMLElement {
   #list = el("ol", "rows timeline");
   #online = true;
   #turn = 0;
+  #loading = false;
+  #late = []; // decided while the history was on its way
   #id = "";
   ask = null;
 
@@ -28,17 +30,28 @@ export class Session extends HTMLElement {
     const turn = ++this.#turn;
     this.clear();
     this.#id = id;
+    this.#loading = true;
+    this.#late = [];
     this.#title.textContent = `Session ${id}`;
     try {
       const reply = await this.ask("permissions.history", { session_id: id });
       if (turn !== this.#turn) return; // another was asked for meanwhile
       this.clear();
-      this.#list.append(...reply.permissions.reverse().map(decided));
-      for (const request of pending()) this.add(request);
-      this.#count();
+      const known = new Set(reply.permissions.map(keyOf));
+      const unknown = (r) => !known.has(keyOf(r));
+      this.#list.append(...reply.permissions.reverse().map(decided), ...this.#late.filter(unknown).map(decided));
+      this.#show(pending().filter(unknown));
     } catch (failure) {
-      if (failure && turn === this.#turn) this.#note.textContent = failure.message;
+      if (!failure || turn !== this.#turn) return; // the connection ended, and comes again
+      this.#show(pending());
+      this.#note.textContent = `${failure.message} What was decided before is not shown.`;
     }
+  }
+
+  #show(pending) {
+    this.#loading = false;
+    for (const request of pending) this.add(request);
+    this.#count();
   }
 
   /** clear takes everything away: none of it is known to stand. */
@@ -50,7 +63,7 @@ export class Session extends HTMLElement {
   /** add shows what waits now. */
   add(request) {
     const key = keyOf(request);
-    if (request.session_id !== this.#id || this.#cards.has(key)) return;
+    if (request.session_id !== this.#id || this.#loading || this.#cards.has(key)) return;
     const start = el("div", "end"), end = el("div", "end");
     const panel = document.createElement("nod-answer");
     const title = el("h3", "", request.summary);
@@ -71,10 +84,8 @@ export class Session extends HTMLElement {
   decided(request) {
     const key = keyOf(request), card = this.#cards.get(key);
     if (request.session_id !== this.#id) return;
-    if (!card) { // it came and went before it was shown
-      this.#list.append(decided(request));
-      return;
-    }
+    if (this.#loading) this.#late.push(request);
+    if (!card) return;
     this.#cards.delete(key);
     const clocks = card.item.querySelector(".meta");
     clocks.replaceChildren(clocks.firstElementChild);
