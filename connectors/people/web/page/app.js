@@ -156,6 +156,7 @@ class App extends HTMLElement {
         break;
       case "server.time":
         this.#online(payload.reachable, payload.reachable ? "" : "The inbox cannot reach nod: no answer would arrive.");
+        if (payload.reachable) this.#view.refresh?.();
         break;
     }
     this.#count();

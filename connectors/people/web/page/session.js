@@ -7,7 +7,8 @@ import { decided } from "./history.js";
 /** <nod-session> is a session's timeline. What waits stands there whole with
  * its buttons, and how it ended takes their place. ask asks nod. */
 export class Session extends HTMLElement {
-  #cards = new Map(); // what waits or ended here, by key: {item, panel}
+  #cards = new Map(); // what waits, by key: {item, panel}
+  #known = new Set(); // the keys of all that stands here
   #title = el("h2");
   #lock = el("p", "hint");
   #note = el("p", "total");
@@ -37,15 +38,35 @@ export class Session extends HTMLElement {
       const reply = await this.ask("permissions.history", { session_id: id });
       if (turn !== this.#turn) return; // another was asked for meanwhile
       this.clear();
-      const known = new Set(reply.permissions.map(keyOf));
-      const unknown = (r) => !known.has(keyOf(r));
-      this.#list.append(...reply.permissions.reverse().map(decided), ...this.#late.filter(unknown).map(decided));
-      this.#show(pending().filter(unknown));
+      this.#append([...reply.permissions.reverse(), ...this.#late]);
+      this.#show(pending());
     } catch (failure) {
       if (!failure || turn !== this.#turn) return; // the connection ended, and comes again
       this.#show(pending());
       this.#note.textContent = `${failure.message} What was decided before is not shown.`;
     }
+  }
+
+  /** refresh adds what was decided since without anybody being asked. */
+  async refresh() {
+    if (this.#loading) return;
+    const turn = this.#turn;
+    try {
+      const reply = await this.ask("permissions.history", { session_id: this.#id });
+      if (turn === this.#turn && this.#append(reply.permissions.reverse())) this.#moved();
+    } catch {} // it is tried again
+  }
+
+  // append adds decisions that are not there yet, and returns whether there were any.
+  #append(all) {
+    const before = this.#known.size;
+    for (const request of all) {
+      const key = keyOf(request);
+      if (this.#known.has(key)) continue;
+      this.#known.add(key);
+      this.#list.append(decided(request));
+    }
+    return this.#known.size > before;
   }
 
   #show(pending) {
@@ -57,13 +78,15 @@ export class Session extends HTMLElement {
   /** clear takes everything away: none of it is known to stand. */
   clear() {
     this.#cards.clear();
+    this.#known.clear();
     this.#list.replaceChildren();
   }
 
   /** add shows what waits now. */
   add(request) {
     const key = keyOf(request);
-    if (request.session_id !== this.#id || this.#loading || this.#cards.has(key)) return;
+    if (request.session_id !== this.#id || this.#loading || this.#known.has(key)) return;
+    this.#known.add(key);
     const start = el("div", "end"), end = el("div", "end");
     const panel = document.createElement("nod-answer");
     const title = el("h3", "", request.summary);
