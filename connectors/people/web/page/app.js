@@ -26,6 +26,7 @@ class App extends HTMLElement {
   #missing = 0; // how much of what is pending has not arrived yet
   #pending = new Map(); // requests by key
   #presence = null;
+  #watched = ""; // the session that is subscribed to
   #icon = document.querySelector("link[rel=icon]");
 
   async connectedCallback() {
@@ -92,9 +93,19 @@ class App extends HTMLElement {
   #load() {
     if (!this.#link.up) return;
     const id = location.hash.split("/")[2];
+    this.#watch(this.#view === this.#views.session ? id : "");
     if (this.#view === this.#views.session) {
       this.#view.load(id, () => [...this.#pending.values()].filter((r) => r.session_id === id));
     } else this.#view.load?.();
+  }
+
+  // Of the session that is looked at, nod tells what rules decide as well.
+  #watch(session) {
+    if (session === this.#watched) return;
+    const ignore = () => {}; // the inbox's own stream tells what matters
+    if (this.#watched) this.#link.ask("session.unsubscribe", { session_id: this.#watched }).catch(ignore);
+    if (session) this.#link.ask("session.subscribe", { session_id: session }).catch(ignore);
+    this.#watched = session;
   }
 
   #say(text) {
@@ -105,6 +116,7 @@ class App extends HTMLElement {
   // What is pending comes anew: nothing that was there before stands.
   async #up() {
     this.#missing = 0;
+    this.#watched = "";
     this.#views.inbox.clear();
     this.#views.session.clear();
     this.#pending.clear();
@@ -154,9 +166,11 @@ class App extends HTMLElement {
       case "session.permission.resolved":
         this.#resolved(key, payload);
         break;
+      case "session.permission.decided": // by a rule, before anybody was asked
+        this.#views.session.decided(payload);
+        break;
       case "server.time":
         this.#online(payload.reachable, payload.reachable ? "" : "The inbox cannot reach nod: no answer would arrive.");
-        if (payload.reachable) this.#view.refresh?.();
         break;
     }
     this.#count();

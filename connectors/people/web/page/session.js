@@ -47,26 +47,14 @@ export class Session extends HTMLElement {
     }
   }
 
-  /** refresh adds what was decided since without anybody being asked. */
-  async refresh() {
-    if (this.#loading) return;
-    const turn = this.#turn;
-    try {
-      const reply = await this.ask("permissions.history", { session_id: this.#id });
-      if (turn === this.#turn && this.#append(reply.permissions.reverse())) this.#moved();
-    } catch {} // it is tried again
-  }
-
-  // append adds decisions that are not there yet, and returns whether there were any.
+  // append adds decisions that are not there yet.
   #append(all) {
-    const before = this.#known.size;
     for (const request of all) {
       const key = keyOf(request);
       if (this.#known.has(key)) continue;
       this.#known.add(key);
       this.#list.append(decided(request));
     }
-    return this.#known.size > before;
   }
 
   #show(pending) {
@@ -103,12 +91,20 @@ export class Session extends HTMLElement {
     this.#moved();
   }
 
-  /** decided puts how it ended in the place of the buttons. */
+  /** decided puts how it ended in the place of the buttons, or of what was never
+   * asked of anybody to the end. */
   decided(request) {
     const key = keyOf(request), card = this.#cards.get(key);
     if (request.session_id !== this.#id) return;
-    if (this.#loading) this.#late.push(request);
-    if (!card) return;
+    if (this.#loading) {
+      this.#late.push(request);
+      return;
+    }
+    if (!card) {
+      this.#append([request]);
+      this.#moved();
+      return;
+    }
     this.#cards.delete(key);
     const clocks = card.item.querySelector(".meta");
     clocks.replaceChildren(clocks.firstElementChild);
