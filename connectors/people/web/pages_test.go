@@ -20,6 +20,12 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 	r.terminal("bob", "T", "two", "allow_once") // and live
 	p.sees("document.querySelectorAll('.decided').length === 2")
 	p.Contains(p.text(".decided"), "Allowed once · Bob")
+	for _, hash := range []string{"#/constructor", "#/session", "#/session/", "#/nothing/else"} { // an address that somebody made up
+		p.goes(hash)
+		p.sees("document.querySelector('main nod-inbox')")
+		p.goes("#/history")
+		p.sees("document.querySelector('main nod-history')")
+	}
 	p.Equal("History", value[string](p, "document.querySelector('nav [aria-current=page]').innerText"))
 }
 

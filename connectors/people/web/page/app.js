@@ -77,7 +77,7 @@ class App extends HTMLElement {
   // The address says what is looked at.
   #route() {
     const [, name, id] = location.hash.split("/");
-    const view = this.#views[name] && (id || name !== "session") ? name : "inbox";
+    const view = Object.hasOwn(this.#views, name ?? "") && (id || name !== "session") ? name : "inbox";
     if (this.#view !== this.#views[view]) {
       this.#view = this.#views[view];
       this.#main.replaceChildren(this.#view);
