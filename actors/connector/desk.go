@@ -38,9 +38,9 @@ func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, 
 	return d.list(ctx, schemas.QueryPending, q)
 }
 
-// History lists what was decided through a person's answer, the clock or a
-// withdrawal, of one session where that is named, in the order in which it was
-// asked. It goes back as far as such records are kept.
+// History lists what was decided, of one session where that is named, in the
+// order in which it was asked, as far back as records are kept. What a rule
+// decided at once under an id that the asker did not choose is in the log alone.
 func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, error) {
 	return d.list(ctx, schemas.QueryHistory, schemas.Query{SessionID: session})
 }

@@ -72,7 +72,8 @@ func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) err
 	return e.list(ctx, c, q, keys, func(p *schemas.Prompt) bool { return p.Decision == nil })
 }
 
-// history lists what was decided through a record, for as long as that is kept.
+// history lists what was decided through a record, for as long as that is kept:
+// by people, the clock, agents, and by rules where the asker named the id.
 func (e *Engine) history(ctx context.Context, c *bus.Call, q *schemas.Query) error {
 	keys, err := e.store.Records.Keys(ctx, q.SessionID)
 	if err != nil {

@@ -173,7 +173,7 @@ func OwnReply(subject, reply string) bool {
 	name := tokens[3]
 	asker := func(id ID, patterns []string) bool {
 		return strings.HasPrefix(reply, id.InboxPrefix()+".") &&
-			slices.ContainsFunc(verbs(patterns, name), func(p string) bool { return covers(p, tokens) })
+			slices.ContainsFunc(patterns, func(p string) bool { return covers(p, tokens[2:]) })
 	}
 	connectorVerbs := workerVerbs
 	if ConnectorID(name).Role == Inbox {
@@ -185,16 +185,18 @@ func OwnReply(subject, reply string) bool {
 		name == Terminal && asker(ID{Role: Owner}, inboxVerbs)
 }
 
-// covers reports whether a subject's tokens match a pattern with * in it.
+// covers reports whether a verb with its tokens matches a pattern, in which %
+// and * are any token.
 func covers(pattern string, subject []string) bool {
-	tokens := strings.Split(pattern, ".")
-	if len(tokens) != len(subject) {
+	if strings.Count(pattern, ".")+1 != len(subject) {
 		return false
 	}
-	for i, token := range tokens {
-		if token != "*" && token != subject[i] {
+	i := 0
+	for token := range strings.SplitSeq(pattern, ".") {
+		if token != "*" && token != "%" && token != subject[i] {
 			return false
 		}
+		i++
 	}
 	return true
 }

@@ -43,19 +43,24 @@ func welcomeToWeb(w *embed.Web, out func(format string, args ...any)) error {
 	return nil
 }
 
-type loginCmd struct{}
+type loginCmd struct {
+	User string `placeholder:"NAME" help:"Whom it logs in, as approvers name them on web (you)."`
+}
 
 // Run prints a link that logs a browser in to the web inbox, once.
-func (loginCmd) Run(e *env) error {
+func (c *loginCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
 		return err
 	}
-	u, err := user.Current()
-	if err != nil {
-		return fmt.Errorf("find out who logs in: %w", err)
+	if c.User == "" {
+		u, err := user.Current()
+		if err != nil {
+			return fmt.Errorf("find out who logs in: %w", err)
+		}
+		c.User = u.Username
 	}
-	link, err := web.Link(place.DataDir, u.Username)
+	link, err := web.Link(place.DataDir, c.User)
 	if err != nil {
 		return err
 	}

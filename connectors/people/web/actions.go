@@ -184,6 +184,11 @@ func (c *client) hold(ctx context.Context, m received, session string, op schema
 		c.fail(m, failed(err))
 		return
 	}
+	if op == schemas.PresenceUnlock { // its lease ends by itself
+		c.mu.Lock()
+		delete(c.locked, session)
+		c.mu.Unlock()
+	}
 	c.answer(m, lock)
 }
 

@@ -35,7 +35,7 @@ func newBoard() *board {
 // the order of its versions.
 func (s *Server) Show(p schemas.Prompt) {
 	if p.Decision != nil {
-		s.board.resolve(&p)
+		s.board.resolve(&p, s.clock.now())
 		return
 	}
 	s.board.add(p.Key(), newRequested(&p, s.clock.now()))
@@ -52,7 +52,7 @@ func (b *board) add(key string, q *requested) {
 	}
 }
 
-func (b *board) resolve(p *schemas.Prompt) {
+func (b *board) resolve(p *schemas.Prompt, now time.Time) {
 	key := p.Key()
 	r := resolved{
 		SessionID: p.SessionID, PendingID: p.PendingID, Decision: p.Decision,
@@ -62,9 +62,12 @@ func (b *board) resolve(p *schemas.Prompt) {
 	defer b.mu.Unlock()
 	delete(b.pending, key)
 	for c := range b.clients {
-		if c.told[key] {
+		switch {
+		case c.told[key]:
 			delete(c.told, key)
 			c.push(message{action: noteResolved, payload: r, live: true})
+		case c.sessions[p.SessionID]: // it ended before anybody was asked
+			c.push(message{action: noteDecided, payload: newDecided(p, now), live: true})
 		}
 	}
 }

@@ -93,6 +93,12 @@ func (p *page) opens(id string) {
 	p.sees("document.querySelector('dialog').open")
 }
 
+// reads scrolls to the end of what is open.
+func (p *page) reads() {
+	p.t.Helper()
+	p.does(script("document.querySelector('.text').scrollTo(0, 1e6)"))
+}
+
 // script runs a script for what it does.
 func script(text string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](text)

@@ -187,6 +187,22 @@ func TestALockIsOnePersons(t *testing.T) {
 	}, 20*time.Second, 20*time.Millisecond)
 }
 
+// Who looks at a session is told what rules decide in it; the inbox is not.
+func TestWhatARuleDecidesIsToldToWhoLooksAtTheSession(t *testing.T) {
+	r := start(t)
+	session, inbox := r.opens("ann"), r.opens("bob")
+	session.gets("session.subscribe", fields{"session_id": "S"})
+	inbox.gets("inbox.subscribe", nil)
+	_, err := r.asker.Submit(r.ctx, shell("S", "ruled", "ls -l"))
+	r.NoError(err)
+	m := session.until("session.permission.decided", "ruled")
+	r.Contains(m.Payload.Text, "the built-in rules")
+	r.Equal(schemas.ByPolicy, m.Payload.Decision.By.Kind)
+	r.asks("S", "asked", `{}`)
+	r.Equal("asked", inbox.next().Payload.PendingID)
+	r.Equal("asked", session.next().Payload.PendingID)
+}
+
 func TestUnsubscribingEndsASessionsStream(t *testing.T) {
 	r := start(t)
 	s := r.opens("ann")

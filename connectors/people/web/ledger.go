@@ -31,11 +31,8 @@ func (c *client) history(ctx context.Context, m received, a asked) {
 			reply.More = true
 			break
 		}
-		p := &prompts[i]
-		size += len(p.Request.ActionDetails)
-		q := newRequested(p, now)
-		q.ServerTime = now
-		reply.Permissions = append(reply.Permissions, decided{q, p.Decision, people.Outcome(p.Decision, p.Request.CreatedAt)})
+		size += len(prompts[i].Request.ActionDetails)
+		reply.Permissions = append(reply.Permissions, newDecided(&prompts[i], now))
 	}
 	c.answer(m, reply)
 }

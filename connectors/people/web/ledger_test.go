@@ -30,6 +30,13 @@ func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
 	r.Contains(newest.Text, `Denied · Ann · web · "not on Fridays"`)
 	r.Equal("two", all.Payload.Permissions[1].PendingID)
 	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"}, all.Payload.Permissions[1].Decision.By)
+	// What a rule decides of a call with an id is there too.
+	ruled, err := r.asker.Submit(r.ctx, shell("ruled", "four", "ls -l"))
+	r.NoError(err)
+	r.Zero(ruled.Receipt.Revision)
+	rules, _ := s.gets("permissions.history", fields{"session_id": "ruled"})
+	r.Len(rules.Payload.Permissions, 1)
+	r.Contains(rules.Payload.Permissions[0].Text, "the built-in rules")
 	page, _ := s.gets("permissions.history", fields{"session_id": "S", "limit": 1})
 	r.Len(page.Payload.Permissions, 1)
 	r.True(page.Payload.More)

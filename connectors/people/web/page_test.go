@@ -33,6 +33,9 @@ func TestAllowOnThePage(t *testing.T) {
 	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "web"}, d.By)
 	p.sees("document.title === 'nod'")
 	p.Contains(p.text(".total"), "Nothing waits")
+
+	p.does(script("document.querySelector('.close').click()"), chromedp.Click(".leave"))
+	p.sees("document.querySelector('.state').innerText.includes('nod login')")
 }
 
 func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {
@@ -103,7 +106,7 @@ func TestButtonsAreInertUntilTheyAreMeant(t *testing.T) {
 	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"), "its end was not in view")
 	p.does(chromedp.Click(".actions .allow"))
 	p.Contains(p.text(".hint"), "Read to the end")
-	p.does(script("document.querySelector('.text').scrollTo(0, 1e6)"))
+	p.reads()
 	p.ready("allow")
 	s := r.opens("bob")
 	r.listed(s, "one", "two") // nothing was decided
@@ -137,6 +140,29 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 	p.ready("allow") // the open one waits still
 	r.terminal("bob", "S", "one", "allow_once")
 	p.ends("Allowed once · Bob")
+}
+
+// A session's page comes back as things are now.
+func TestASessionsPageComesBackAfterARestart(t *testing.T) {
+	r := start(t)
+	r.asks("S", "one", `{}`)
+	r.asks("S", "two", `{"to":"production"}`)
+	p := r.visits("ann", 1024, 2000)
+	p.goes("#/session/S")
+	p.sees(card("two") + "?.querySelector('.actions .allow')?.getAttribute('aria-disabled') === 'false'")
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(r.web.URL(), "http://"))
+	r.NoError(err)
+	r.down()
+	p.sees("document.querySelector('main').inert")
+	p.sees("[...document.querySelectorAll('.actions button')].every((b) => b.getAttribute('aria-disabled') === 'true')")
+	r.up("")
+	r.terminal("bob", "S", "one", "reject_once")
+	r.down()
+	r.up("127.0.0.1:" + port)
+	p.sees(card("one") + "?.innerText.includes('Denied · Bob · terminal')")
+	p.sees("!" + card("one") + ".querySelector('.actions')")
+	p.inline("two", "allow")
+	p.sees(card("two") + ".querySelector('.outcome')?.innerText.includes('Allowed once · Ann')")
 }
 
 func TestWhatEndedWhileThePageWasAwayIsNotOffered(t *testing.T) {
@@ -177,6 +203,29 @@ func TestHostilePayloadsStayText(t *testing.T) {
 	p.Equal("(1) nod", value[string](p, "document.title"))
 	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"), "its end was not in view")
 	p.True(value[bool](p, "document.querySelector('.text').scrollWidth <= document.querySelector('.text').clientWidth"), "nothing is beside the page")
+	p.does(script("document.querySelector('.close').click()"))
+
+	// Nor on the session's page, where it scrolls with the page itself.
+	p.goes("#/session/S")
+	allow := card("one") + "?.querySelector('.actions .allow')"
+	p.sees(card("one") + "?.querySelector('.actions .deny')?.getAttribute('aria-disabled') === 'false'")
+	p.Contains(p.text("nod-session"), "<script>")
+	p.Contains(p.text("nod-session"), "⟦U+202E")
+	p.Equal("true", value[string](p, allow+".getAttribute('aria-disabled')"), "its end was not in view")
+	p.does(script(allow + ".click()"))
+	p.Contains(p.text("nod-session .hint:not([role])"), "Read to the end")
+	p.True(value[bool](p, "document.documentElement.scrollWidth <= innerWidth"), "nothing is beside the page")
+	p.does(script("scrollTo(0, 1e7)"))
+	p.sees(allow + ".getAttribute('aria-disabled') === 'false'")
+	p.does(script(card("one") + ".querySelector('.actions .deny').click()"))
+	p.sees(card("one") + ".querySelector('.outcome')")
+	p.goes("#/history")
+	p.sees("document.querySelector('.decided')")
+	p.does(script("document.querySelector('.decided summary').click()"))
+	p.Contains(p.text("nod-history"), "END")
+	p.Zero(value[int64](p, "document.querySelectorAll('body img, body script, main h1, body iframe').length"))
+	p.NotContains(value[string](p, "document.body.innerText"), "\u202E")
+	p.Equal("nod", value[string](p, "document.title"))
 }
 
 func TestThePageFitsAPhone(t *testing.T) {

@@ -43,7 +43,7 @@ type rig struct {
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	r := &rig{Assertions: require.New(t), t: t, ctx: ctx, dir: t.TempDir()}
 	t.Cleanup(func() { r.down(); cancel() })
 	r.up("127.0.0.1:0")

@@ -62,6 +62,11 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	p.sees(card("four") + ".querySelector('.outcome')?.innerText.includes('Denied · Bob · terminal')")
 	p.sees("!" + card("four") + ".querySelector('.actions button')")
 	p.True(value[bool](p, "!"+card("other")))
+
+	_, err = r.asker.Submit(r.ctx, shell("S", "ruled", "ls -l")) // a rule decides it
+	r.NoError(err)
+	p.sees(card("ruled") + "?.innerText.includes('the built-in rules')")
+	p.Equal(int64(5), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "each once")
 }
 
 // Whatever comes or goes moves what stands below: for a moment no button there

@@ -34,6 +34,7 @@ const (
 const (
 	noteRequested = "session.permission.requested"
 	noteResolved  = "session.permission.resolved"
+	noteDecided   = "session.permission.decided" // and nobody was asked; for who looks at the session
 	noteTime      = "server.time"
 )
 
@@ -197,6 +198,12 @@ type decided struct {
 	*requested
 	Decision *schemas.Decision `json:"decision"`
 	Text     string            `json:"text"`
+}
+
+func newDecided(p *schemas.Prompt, now time.Time) decided {
+	q := newRequested(p, now)
+	q.ServerTime = now
+	return decided{q, p.Decision, people.Outcome(p.Decision, p.Request.CreatedAt)}
 }
 
 // history answers permissions.history: the newest decision first.

@@ -5,7 +5,7 @@ import "./dialog.js";
 import "./grants.js";
 import "./history.js";
 import "./inbox.js";
-import { Link, login, whoami } from "./link.js";
+import { Link, login, logout, whoami } from "./link.js";
 import { el, keyOf } from "./parts.js";
 import { Presence } from "./presence.js";
 import "./session.js";
@@ -22,9 +22,11 @@ class App extends HTMLElement {
   #dialog = document.createElement("nod-dialog");
   #state = el("p", "state");
   #who = el("span", "who");
+  #leave = el("button", "leave", "Log out");
   #missing = 0; // how much of what is pending has not arrived yet
   #pending = new Map(); // requests by key
   #presence = null;
+  #watched = ""; // the session that is subscribed to
   #icon = document.querySelector("link[rel=icon]");
 
   async connectedCallback() {
@@ -40,7 +42,13 @@ class App extends HTMLElement {
       a.href = hash;
       this.#nav.append(a);
     }
-    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who), this.#state, this.#main, this.#dialog);
+    this.#leave.type = "button";
+    this.#leave.hidden = true;
+    this.#leave.addEventListener("click", async () => {
+      await logout();
+      location.reload();
+    });
+    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who, this.#leave), this.#state, this.#main, this.#dialog);
     this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));
     this.addEventListener("answer", (e) => this.#answer(e.target, e.detail));
     this.#dialog.addEventListener("shut", (e) => this.#views.inbox.focusOn(e.detail));
@@ -61,6 +69,7 @@ class App extends HTMLElement {
     const who = await whoami();
     if (who.status === 200) {
       this.#who.textContent = who.name;
+      this.#leave.hidden = false;
       this.#link.open();
     } else this.#out(why || who.message);
   }
@@ -68,7 +77,7 @@ class App extends HTMLElement {
   // The address says what is looked at.
   #route() {
     const [, name, id] = location.hash.split("/");
-    const view = this.#views[name] && (id || name !== "session") ? name : "inbox";
+    const view = Object.hasOwn(this.#views, name ?? "") && (id || name !== "session") ? name : "inbox";
     if (this.#view !== this.#views[view]) {
       this.#view = this.#views[view];
       this.#main.replaceChildren(this.#view);
@@ -84,9 +93,19 @@ class App extends HTMLElement {
   #load() {
     if (!this.#link.up) return;
     const id = location.hash.split("/")[2];
+    this.#watch(this.#view === this.#views.session ? id : "");
     if (this.#view === this.#views.session) {
       this.#view.load(id, () => [...this.#pending.values()].filter((r) => r.session_id === id));
     } else this.#view.load?.();
+  }
+
+  // Of the session that is looked at, nod tells what rules decide as well.
+  #watch(session) {
+    if (session === this.#watched) return;
+    const ignore = () => {}; // the inbox's own stream tells what matters
+    if (this.#watched) this.#link.ask("session.unsubscribe", { session_id: this.#watched }).catch(ignore);
+    if (session) this.#link.ask("session.subscribe", { session_id: session }).catch(ignore);
+    this.#watched = session;
   }
 
   #say(text) {
@@ -97,6 +116,7 @@ class App extends HTMLElement {
   // What is pending comes anew: nothing that was there before stands.
   async #up() {
     this.#missing = 0;
+    this.#watched = "";
     this.#views.inbox.clear();
     this.#views.session.clear();
     this.#pending.clear();
@@ -120,6 +140,7 @@ class App extends HTMLElement {
     this.#online(false, message);
     this.#pending.clear();
     this.#views.inbox.clear();
+    this.#views.session.clear();
     this.#count();
   }
 
@@ -144,6 +165,9 @@ class App extends HTMLElement {
         break;
       case "session.permission.resolved":
         this.#resolved(key, payload);
+        break;
+      case "session.permission.decided": // by a rule, before anybody was asked
+        this.#views.session.decided(payload);
         break;
       case "server.time":
         this.#online(payload.reachable, payload.reachable ? "" : "The inbox cannot reach nod: no answer would arrive.");

@@ -21,7 +21,7 @@ export class History extends HTMLElement {
   connectedCallback() {
     this.#note.setAttribute("role", "status");
     this.replaceChildren(el("h2", "", "History"),
-      el("p", "hint", "What was put to people in the last 24 hours. What rules decide by themselves is in the log alone."),
+      el("p", "hint", "What was decided in the last 24 hours, by people and by rules. What an agent asks without an id of its own, and a rule decides at once, is in the log alone."),
       this.#note, this.#list);
   }
 

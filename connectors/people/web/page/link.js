@@ -117,3 +117,8 @@ export async function login() {
     return "nod cannot be reached";
   }
 }
+
+/** logout ends this browser's session, as far as nod can be reached. */
+export async function logout() {
+  await fetch("logout", { method: "POST" }).catch(() => null);
+}

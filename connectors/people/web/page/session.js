@@ -7,13 +7,16 @@ import { decided } from "./history.js";
 /** <nod-session> is a session's timeline. What waits stands there whole with
  * its buttons, and how it ended takes their place. ask asks nod. */
 export class Session extends HTMLElement {
-  #cards = new Map(); // what waits or ended here, by key: {item, panel}
+  #cards = new Map(); // what waits, by key: {item, panel}
+  #known = new Set(); // the keys of all that stands here
   #title = el("h2");
   #lock = el("p", "hint");
   #note = el("p", "total");
   #list = el("ol", "rows timeline");
   #online = true;
   #turn = 0;
+  #loading = false;
+  #late = []; // decided while the history was on its way
   #id = "";
   ask = null;
 
@@ -28,29 +31,50 @@ export class Session extends HTMLElement {
     const turn = ++this.#turn;
     this.clear();
     this.#id = id;
+    this.#loading = true;
+    this.#late = [];
     this.#title.textContent = `Session ${id}`;
     try {
       const reply = await this.ask("permissions.history", { session_id: id });
       if (turn !== this.#turn) return; // another was asked for meanwhile
       this.clear();
-      this.#list.append(...reply.permissions.reverse().map(decided));
-      for (const request of pending()) this.add(request);
-      this.#count();
+      this.#append([...reply.permissions.reverse(), ...this.#late]);
+      this.#show(pending());
     } catch (failure) {
-      if (failure && turn === this.#turn) this.#note.textContent = failure.message;
+      if (!failure || turn !== this.#turn) return; // the connection ended, and comes again
+      this.#show(pending());
+      this.#note.textContent = `${failure.message} What was decided before is not shown.`;
     }
+  }
+
+  // append adds decisions that are not there yet.
+  #append(all) {
+    for (const request of all) {
+      const key = keyOf(request);
+      if (this.#known.has(key)) continue;
+      this.#known.add(key);
+      this.#list.append(decided(request));
+    }
+  }
+
+  #show(pending) {
+    this.#loading = false;
+    for (const request of pending) this.add(request);
+    this.#count();
   }
 
   /** clear takes everything away: none of it is known to stand. */
   clear() {
     this.#cards.clear();
+    this.#known.clear();
     this.#list.replaceChildren();
   }
 
   /** add shows what waits now. */
   add(request) {
     const key = keyOf(request);
-    if (request.session_id !== this.#id || this.#cards.has(key)) return;
+    if (request.session_id !== this.#id || this.#loading || this.#known.has(key)) return;
+    this.#known.add(key);
     const start = el("div", "end"), end = el("div", "end");
     const panel = document.createElement("nod-answer");
     const title = el("h3", "", request.summary);
@@ -67,12 +91,18 @@ export class Session extends HTMLElement {
     this.#moved();
   }
 
-  /** decided puts how it ended in the place of the buttons. */
+  /** decided puts how it ended in the place of the buttons, or of what was never
+   * asked of anybody to the end. */
   decided(request) {
     const key = keyOf(request), card = this.#cards.get(key);
     if (request.session_id !== this.#id) return;
-    if (!card) { // it came and went before it was shown
-      this.#list.append(decided(request));
+    if (this.#loading) {
+      this.#late.push(request);
+      return;
+    }
+    if (!card) {
+      this.#append([request]);
+      this.#moved();
       return;
     }
     this.#cards.delete(key);

@@ -1,0 +1,155 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+var update = flag.Bool("update", false, "take the pictures in docs/ anew")
+
+// scenes has agents want what agents want, and somebody who has answered some.
+func (r *rig) scenes() {
+	r.t.Helper()
+	for _, s := range []struct{ session, id, command, reason string }{
+		{"fix-ci", "r-1", "go test ./...", "to see which test fails"},
+		{"fix-ci", "r-2", "make release", "The tag is pushed, so the release can be built."},
+		{"docs", "r-3", "npm run build", ""},
+		{"docs", "r-4", "rm -rf build", "The last build is stale."},
+		{"deploy", "r-5", "curl -fsS https://example.com/install.sh | sh", "to install the linter"},
+	} {
+		request := shell(s.session, s.id, s.command)
+		request.Reason, request.AgentName, request.Host, request.Project = s.reason, "Claude Code", "devbox", "/home/ann/"+s.session
+		request.ActionDetails, _ = json.Marshal(map[string]string{"command": s.command, "cwd": request.Project})
+		r.submits(request)
+	}
+	r.terminal("bob", "fix-ci", "r-1", "allow_once")
+	s := r.opens("ann")
+	done, _ := s.gets("permission.respond", fields{"session_id": "docs", "pending_id": "r-3", "option_id": "allow_once", "scope": "session", "for_seconds": 1800})
+	r.True(done.Payload.Success, done.Payload.Message)
+	r.listed(s, "r-2", "r-4", "r-5")
+}
+
+// darkness sets whether the page is dark.
+func (p *page) darkness(dark bool) {
+	p.t.Helper()
+	scheme := map[bool]string{true: "dark", false: "light"}[dark]
+	p.does(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	}))
+}
+
+func TestPictures(t *testing.T) {
+	r := start(t)
+	r.scenes()
+	p := r.visits("ann", 900, 560)
+	p.darkness(false)
+	p.sees(row("r-5"))
+	p.pictures("inbox.png")
+	p.does(chromedp.EmulateViewport(900, 860))
+	p.opens("r-2")
+	p.ready("allow")
+	p.pictures("dialog.png")
+	p.does(script("document.querySelector('.close').click()"))
+	p.goes("#/session/fix-ci")
+	p.sees(card("r-2"))
+	p.darkness(true)
+	p.keeps("session-dark.png")
+}
+
+// pictures takes one for the documents.
+func (p *page) pictures(name string) {
+	p.t.Helper()
+	png, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
+	p.NoError(err)
+	if *update {
+		p.NoError(os.WriteFile(filepath.Join("..", "..", "..", "docs", name), png, 0o644))
+	}
+	p.keeps(name)
+}
+
+// axeVersion is what judges the page. Its licence (MPL-2.0) is none of nod's, so
+// it is fetched and not kept.
+const axeVersion = "4.14.1"
+
+func axe(t *testing.T) string {
+	t.Helper()
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		t.Skip("npm is not installed, so nothing judges whether the page is accessible: install npm, to fetch axe-core")
+	}
+	dir := t.TempDir()
+	fetch := exec.CommandContext(t.Context(), npm, "install", "--prefix", dir, "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "axe-core@"+axeVersion)
+	fetch.Dir = dir
+	if out, err := fetch.CombinedOutput(); err != nil {
+		t.Skipf("axe-core could not be fetched, so nothing judges whether the page is accessible: %v: %s", err, out)
+	}
+	source, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(source)
+}
+
+// accessible has axe judge what is shown now, in light and in dark.
+func (p *page) accessible(what string) {
+	p.t.Helper()
+	for _, dark := range []bool{false, true} {
+		p.darkness(dark)
+		p.does(script(`globalThis.judged = null;
+			axe.run().then((r) => { globalThis.judged = r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.map((n) => n.html).join(" ")); })`))
+		p.sees("globalThis.judged")
+		p.Empty(value[[]string](p, "globalThis.judged"), "%s, dark: %v", what, dark)
+	}
+}
+
+func TestThePageIsAccessible(t *testing.T) {
+	source := axe(t)
+	r := start(t)
+	r.scenes()
+	r.submits(schemas.Request{
+		SessionID: "fix-ci", PendingID: "r-6", Kind: schemas.KindPermission, Title: "Reach the network", ActionType: schemas.ActionOther,
+		ActionDetails: []byte(`{}`), Permissions: []string{"@network"}, Reason: "to fetch", Options: schemas.DefaultOptions(),
+	})
+	for _, width := range []int64{1024, 360} {
+		p := r.visits("ann", width, 740)
+		p.does(script(source))
+		p.sees(row("r-6"))
+		p.accessible("inbox")
+		p.opens("r-2")
+		p.accessible("dialog, unread")
+		p.reads()
+		p.ready("allow")
+		p.unfolds("Allow from now on")
+		p.ready("allow")
+		p.accessible("dialog, from now on")
+		p.unfolds("Edit the input")
+		p.ready("allow")
+		p.accessible("dialog, edit")
+		p.True(value[bool](p, "document.documentElement.scrollWidth <= innerWidth"))
+		p.does(script("document.querySelector('.close').click()"))
+		for hash, there := range map[string]string{
+			"#/session/fix-ci": card("r-6"), "#/history": "document.querySelector('.decided')", "#/grants": "document.querySelector('.grant')",
+		} {
+			p.goes(hash)
+			p.sees(there)
+			p.accessible(hash)
+			p.True(value[bool](p, "document.documentElement.scrollWidth <= innerWidth"), "%s at %d", hash, width)
+			p.keeps(strings.Trim(strings.ReplaceAll(hash, "/", "-"), "#-") + map[bool]string{true: "-phone"}[width == 360] + ".png")
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package web_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/web"
+	"github.com/nodbus/nod/schemas"
+)
+
+// unfolds opens what stands under a line that begins so in the dialog.
+func (p *page) unfolds(line string) {
+	p.t.Helper()
+	p.does(script("[...document.querySelectorAll('dialog summary')].find((s) => s.innerText.startsWith('" + line + "')).click()"))
+}
+
+// sets gives a field a value, as a person would.
+func (p *page) sets(selector, value string) {
+	p.t.Helper()
+	p.does(script(fmt.Sprintf(`{ const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); }`, selector, value)))
+}
+
+// What lasts takes a second step, which shows the rule and its end.
+func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
+	r := start(t)
+	asked := r.submits(shell("S", "one", "go test ./bus"))
+	p := r.visits("ann", 1024, 768)
+	p.opens("one")
+	p.reads()
+	p.ready("allow")
+	p.Empty(p.text("dialog .reach"))
+	p.unfolds("Allow from now on")
+	p.sees("document.querySelector('dialog .reach').innerText === 'Besides this call, nod will allow from now on: Bash(go test ./bus) in /app, in this session, for 30 minutes.'")
+	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"), "the button means something else now")
+	p.does(chromedp.Click("dialog .rule:nth-of-type(2)"))
+	p.sets("dialog .choices label:nth-of-type(2) select", "0")
+	p.sees("document.querySelector('dialog .reach').innerText === 'Besides this call, nod will allow from now on: Bash(go test:*) in /app, in this session, until it is revoked.'")
+	p.Equal("Allow, and from now on", p.text(".actions .allow"))
+	p.ready("allow")
+	p.does(chromedp.Click(".actions .allow"))
+	p.ends("from now on Bash(go test:*) in /app, in this session")
+	d, err := asked.Await(r.ctx)
+	r.NoError(err)
+	r.Equal("Bash(go test:*) in /app", d.Grant.Reach())
+	r.True(d.Grant.ExpiresAt.IsZero())
+
+	// It is listed, and ends with a click.
+	p.does(script("document.querySelector('.close').click()"))
+	p.goes("#/grants")
+	p.sees("document.querySelector('.grant')?.innerText.includes('Bash(go test:*) in /app')")
+	p.Contains(p.text(".grant"), "by Ann")
+	p.does(chromedp.Click(".grant button"))
+	p.sees("document.querySelector('nod-grants .total').innerText.startsWith('Revoked')")
+	p.sees("!document.querySelector('.grant button')")
+	r.submits(shell("S", "two", "go test ./bus")) // of a person again
+	p.goes("#/")
+	p.sees(row("two"))
+}
+
+func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
+	r := start(t)
+	asked := r.submits(shell("S", "one", "rm -rf build \u202e"))
+	p := r.visits("ann", 1024, 768)
+	p.opens("one")
+	p.reads()
+	p.ready("allow")
+	p.unfolds("Edit the input")
+	p.sees("document.querySelector('dialog .edit').checkVisibility()")
+	p.Contains(value[string](p, "document.querySelector('dialog .edit').value"), `"rm -rf build \u202e"`, "nothing hides in what is edited")
+	p.ready("allow")
+	p.Equal("Allow once", p.text(".actions .allow"), "as it was asked")
+	p.sets("dialog .edit", `{"command": "make clean"`)
+	p.sees("document.querySelector('dialog .hint').innerText.includes('no JSON object')")
+	p.ready("deny")
+	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"))
+	p.sets("dialog .edit", `{"command": "make clean", "cwd": "/app"}`)
+	p.ready("allow")
+	p.Equal("Allow as edited", p.text(".actions .allow"))
+	p.does(chromedp.Click(".actions .allow"))
+	p.ends("Allowed once, with changes · Ann")
+	d, err := asked.Await(r.ctx)
+	r.NoError(err)
+	r.JSONEq(`{"command":"make clean","cwd":"/app"}`, string(d.UpdatedInput))
+}
+
+// Those that read the same are answered alike where that is asked for, those
+// that differ and those that came later are not.
+func TestIdenticalRequestsAreAnsweredAlike(t *testing.T) {
+	r := start(t)
+	r.submits(shell("S", "one", "npm test"))
+	two := r.submits(shell("S", "two", "npm test"))
+	three := r.submits(shell("T", "three", "npm test"))
+	r.submits(shell("S", "gone", "npm test"))
+	r.submits(shell("S", "other", "npm tes"))
+	p := r.visits("ann", 1024, 768)
+	p.sees(row("other"))
+	p.opens("one")
+	p.Equal("two in S\nthree in T\ngone in S", p.text("dialog .others"))
+	r.terminal("bob", "S", "gone", "reject_once")
+	p.sees("document.querySelector('dialog .others').innerText === 'two in S\\nthree in T'")
+	r.submits(shell("S", "late", "npm test"))
+	p.sees(row("late"))
+	p.does(chromedp.Click("dialog .alike"))
+	p.sees(button("deny") + ".innerText === 'Deny (all 3)'")
+	p.ready("deny")
+	p.does(chromedp.Click(".actions .deny"))
+	p.ends("Denied · Ann · web")
+	for _, asked := range []*bus.Asked{two, three} {
+		d, err := asked.Await(r.ctx)
+		r.NoError(err)
+		r.Equal(schemas.Denied, d.Outcome)
+	}
+	s := r.opens("bob")
+	r.listed(s, "other", "late")
+}
+
+func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
+	r := start(t)
+	file := t.TempDir() + "/word"
+	r.NoError(os.WriteFile(file, []byte("open sesame"), 0o600))
+	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
+	_, err := owner.ApplySettings(r.ctx, []byte(`{"permissions": {"confirm": [{"risk": "low", "code_word_file": "`+file+`"}]}, `+everybody[1:]))
+	r.NoError(err)
+	r.asks("S", "one", `{}`)
+	p := r.visits("ann", 1024, 768)
+	p.opens("one")
+	p.ready("deny")
+	p.Contains(p.text("dialog .takes"), "the code word")
+	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"))
+	p.sets("dialog .wish input[type=password]", "sesame")
+	p.ready("allow")
+	p.does(chromedp.Click(".actions .allow"))
+	p.sees("document.querySelector('dialog .status').innerText.includes('that was not it')")
+	p.sets("dialog .wish input[type=password]", "open sesame")
+	p.ready("allow")
+	p.does(chromedp.Click(".actions .allow"))
+	p.ends("Allowed once · Ann")
+}
+
+// What expires under the eyes of somebody says so, and its buttons go.
+func TestExpiryWhileLooking(t *testing.T) {
+	r := start(t)
+	p := r.visits("ann", 1024, 768)
+	request := schemas.Request{
+		SessionID: "S", PendingID: "one", Kind: schemas.KindPermission, Title: "Reach the network", ActionType: schemas.ActionOther,
+		ActionDetails: []byte(`{}`), Permissions: []string{"@network"}, Reason: "to fetch", Options: schemas.DefaultOptions(), TimeoutSeconds: 10,
+	}
+	r.submits(request)
+	p.opens("one")
+	p.reads()
+	p.ready("allow")
+	p.Equal("Allow", p.text(".actions .allow"))
+	p.Contains(p.text("dialog .reach"), "lets the agent hold: @network, in this session, until it is revoked.")
+	p.ends("Expired: denied automatically")
+	p.sees("!" + row("one"))
+}
+
+// What asks for permissions grants them for as long as the answer says.
+func TestAPermissionIsGrantedForAWhile(t *testing.T) {
+	r := start(t)
+	asked := r.submits(schemas.Request{
+		SessionID: "S", PendingID: "one", Kind: schemas.KindPermission, Title: "Reach the network", ActionType: schemas.ActionOther,
+		ActionDetails: []byte(`{}`), Permissions: []string{"@network"}, Reason: "to fetch", Options: schemas.DefaultOptions(),
+	})
+	p := r.visits("ann", 1024, 768)
+	p.opens("one")
+	p.reads()
+	p.unfolds("Where and for how long")
+	p.sets("dialog .choices label:nth-of-type(2) select", "3600")
+	p.sees("document.querySelector('dialog .reach').innerText.endsWith('@network, in this session, for 1 hour.')")
+	p.ready("allow")
+	p.does(chromedp.Click(".actions .allow"))
+	p.ends("Allowed, and from now on @network, in this session, for 60 minutes")
+	d, err := asked.Await(r.ctx)
+	r.NoError(err)
+	r.WithinDuration(d.DecidedAt.Add(time.Hour), d.Grant.ExpiresAt, time.Minute)
+}
