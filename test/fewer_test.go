@@ -74,7 +74,8 @@ func TestWhatJoinedFollowsWhatItJoined(t *testing.T) {
 	second.Ends(schemas.Allowed)
 	first.Ends(schemas.Withdrawn)
 
-	first, second = ada.Asks(deploy("T", "first")), ada.Asks(deploy("T", "second"))
+	first = ada.Asks(deploy("T", "first"))
+	ada.Asks(deploy("T", "second"))
 	ada.Withdraws("T", "second")
 	env.Ann().Allows(first)
 	first.Ends(schemas.Allowed)
