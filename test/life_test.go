@@ -262,7 +262,7 @@ func (h *house) uninstall() {
 	for _, f := range h.files() {
 		if rest, inData := strings.CutPrefix(f, ".local/share/nod/"); inData {
 			top, _, _ := strings.Cut(rest, "/")
-			h.Contains([]string{"nats", "keys", "logs", "format.json", "lock", "run.json"}, top)
+			h.NotContains([]string{"launcher", "hooks"}, top)
 			continue
 		}
 		h.Equal(".claude/settings.json", f)
