@@ -26,11 +26,11 @@ type house struct {
 	t         *testing.T
 	home, bin string
 	nod       *exec.Cmd // the service
-	said      *bytes.Buffer
+	said      string    // the file that has what it says outside its log
 }
 
 func newHouse(t *testing.T) *house {
-	h := &house{Assertions: require.New(t), t: t, home: t.TempDir(), said: &bytes.Buffer{}}
+	h := &house{Assertions: require.New(t), t: t, home: t.TempDir(), said: filepath.Join(t.TempDir(), "said")}
 	h.bin = filepath.Join(h.home, "bin")
 	h.NoError(os.Mkdir(h.bin, 0o755))
 	h.file("bin/claude", "#!/bin/sh\necho '2.1.329 (Claude Code)'\n")
@@ -100,9 +100,12 @@ func (h *house) serve() {
 	h.Len(line, 2)
 	h.nod = exec.Command("/bin/sh", "-c", "exec "+string(line[1])+" --listen 127.0.0.1:0")
 	h.nod.Env = []string{"HOME=" + h.home, "PATH=/usr/bin:/bin"} // a service has another one
-	h.nod.Stdout, h.nod.Stderr = h.said, h.said
+	said, err := os.OpenFile(h.said, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	h.NoError(err)
+	defer said.Close()
+	h.nod.Stdout, h.nod.Stderr = said, said
 	h.NoError(h.nod.Start())
-	h.Eventually(func() bool { _, _, code := h.run("pending"); return code == 0 }, patience, tick, "nod does not answer: %s", h.said)
+	h.Eventually(func() bool { _, _, code := h.run("pending"); return code == 0 }, patience, tick, "nod does not answer, see %s", h.said)
 }
 
 // stop stops the service as systemd would.
@@ -235,6 +238,7 @@ func (h *house) upgrade() {
 	h.release("2")
 	h.hook()
 	h.stop()
+	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // what nobody rotates
 	h.serve()
 	h.hook()
 	h.Contains(h.ok("pending", "--json"), "survives")
@@ -243,7 +247,9 @@ func (h *house) upgrade() {
 	log, err := os.ReadFile(filepath.Join(h.data(), "logs", "nod.log"))
 	h.NoError(err)
 	h.Equal(2, strings.Count(string(log), `msg="nod is up"`))
-	h.Empty(h.said.String(), "a service says everything in its log")
+	said, err := os.ReadFile(h.said)
+	h.NoError(err)
+	h.Empty(string(said), "a service says everything in its log, and empties what has grown")
 
 	// A nod that is moved leaves the launcher behind.
 	h.NoError(os.Remove(h.launcher()))
@@ -262,7 +268,7 @@ func (h *house) uninstall() {
 	for _, f := range h.files() {
 		if rest, inData := strings.CutPrefix(f, ".local/share/nod/"); inData {
 			top, _, _ := strings.Cut(rest, "/")
-			h.Contains([]string{"nats", "keys", "logs", "format.json", "lock", "run.json"}, top)
+			h.NotContains([]string{"launcher", "hooks"}, top)
 			continue
 		}
 		h.Equal(".claude/settings.json", f)

@@ -188,7 +188,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if usual, err := bus.DataHome(); err != nil || dir != usual {
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // which the host may not have
 		o.Args = append(o.Args, "--data", dir)
 	}
 	if place.URL != "" {

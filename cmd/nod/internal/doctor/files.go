@@ -10,7 +10,7 @@ import (
 )
 
 // private are what nod keeps for its owner alone, in the data directory.
-var private = []string{".", "keys", "keys/*", "nats", "settings.json", "logs", "hooks"}
+var private = []string{".", "keys", "keys/*", "nats", "settings.json", "logs", "hooks", "web", "web/*"}
 
 // files looks at who else may read or write the data directory.
 func files(dataDir string) []Finding {
