@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tailscale/hujson"
-	"golang.org/x/term"
 
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/connectors/people"
@@ -59,10 +58,12 @@ func (c *pairCmd) Run(e *env) error {
 		return err
 	}
 	fmt.Fprintf(e.stderr, "The code came from the %s user %s.\n", c.Channel, people.Line(from.UserID))
-	if !c.Yes {
-		if err := e.goOn(fmt.Sprintf("May they answer as %s?", people.Line(c.Name))); err != nil {
-			return err
-		}
+	switch {
+	case c.Yes:
+	case !e.interactive():
+		return errors.New("nobody was let in: say --yes if that is what you mean")
+	case !e.agree(fmt.Sprintf("May they answer as %s?", people.Line(c.Name))):
+		return errors.New("nobody was let in")
 	}
 	id := schemas.Identity{Connector: c.Channel, UserID: from.UserID}
 	err = e.changeApprovers(c.Settings, func(a *schemas.Approvers) error {
@@ -101,20 +102,6 @@ func (e *env) paired(owner *connector.Owner, channel string, until time.Time) (*
 			return nil, errors.New("nobody was let in")
 		}
 	}
-}
-
-// goOn asks at a terminal; without one nothing goes on.
-func (e *env) goOn(question string) error {
-	if f, ok := e.stdin.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		return errors.New("nobody was let in: say --yes if that is what you mean")
-	}
-	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
-	var said string
-	_, _ = fmt.Fscanln(e.stdin, &said) // nothing is no
-	if said != "y" && said != "yes" {
-		return errors.New("nobody was let in")
-	}
-	return nil
 }
 
 type approversCmd struct {

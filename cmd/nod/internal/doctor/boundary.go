@@ -25,7 +25,7 @@ func boundary(o Options, s *schemas.Settings, open bool) []Finding {
 	what := fmt.Sprintf("none between your own programs: any of them can read the keys in %s, and answer", o.DataDir)
 	do := "docs/security.md: run nod under a user of its own, or have what is risky answered on a second device (permissions.confirm)"
 	if s != nil {
-		for _, c := range s.Permissions.Confirm {
+		for _, c := range s.Confirms() {
 			if c.SecondDevice {
 				return []Finding{note(check, what+"; what is of "+string(c.Risk)+" risk or above takes a second device", "docs/security.md says what that keeps out")}
 			}
