@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/telegram"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -108,6 +110,9 @@ func (c *setupCmd) try(e *env) error {
 	if err := e.awaitNod(c.Wait); err != nil {
 		return err
 	}
+	if err := c.phone(e); err != nil {
+		return err
+	}
 	fmt.Fprintln(e.stdout)
 	d, err := e.testQuestion(c.Wait)
 	if err != nil {
@@ -119,6 +124,35 @@ func (c *setupCmd) try(e *env) error {
 	}
 	fmt.Fprintln(e.stdout, "nod is set up. Agents that run already must be started again. See nod doctor; docs/phone.md has the phone.")
 	return nil
+}
+
+// phone pairs a phone, where a bot is set up and nobody is bound to it yet.
+func (c *setupCmd) phone(e *env) error {
+	ctx, owner, done, err := e.owner()
+	if err != nil {
+		return err
+	}
+	defer done()
+	state, err := owner.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	bound := slices.ContainsFunc(state.Settings.Identities(), func(id schemas.Identity) bool { return id.Connector == telegram.Name })
+	switch {
+	case bound:
+		return nil
+	case state.Settings.Connectors.Telegram == nil:
+		fmt.Fprintln(e.stdout, "No phone yet: docs/phone.md says how to make a Telegram bot; then nod pair telegram.")
+		return nil
+	case c.Yes: // a script cannot send the code
+		fmt.Fprintln(e.stdout, "A Telegram bot is set up and nobody answers there yet: nod pair telegram.")
+		return nil
+	}
+	ok, err := c.agree(e, "Pair your phone with the Telegram bot now?")
+	if err != nil || !ok {
+		return err
+	}
+	return (&pairCmd{Channel: telegram.Name}).Run(e)
 }
 
 // lookEvery is how often awaitNod looks.
