@@ -42,7 +42,7 @@ type asked struct {
 
 func newNod(t testing.TB) *fakeNod {
 	return &fakeNod{
-		t: t, seen: map[string]int{}, asked: make(chan *asked, 100), withdrawn: make(chan withdrawal, 100),
+		t: t, seen: map[string]int{}, asked: make(chan *asked, 100), withdrawn: make(chan withdrawal, 1000),
 		next: make(chan func(context.Context, *asked) (acp.Waiting, error), 100),
 	}
 }
