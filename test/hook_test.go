@@ -182,3 +182,19 @@ func TestAQuestionIsAnswered(t *testing.T) {
 		assert.Contains(t, out.String(), `"answers":{"Which database?":"`+c.hears+`"}`)
 	}
 }
+
+// TestAStrictInstallationNamesWhatTheHostAllows: nod sees those calls now, and
+// says how its rules come to be the same.
+func TestAStrictInstallationNamesWhatTheHostAllows(t *testing.T) {
+	m := newMachine(t)
+	path := filepath.Join(t.TempDir(), "settings.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"permissions":{"allow":["Bash(make test:*)","Bash"],"deny":["Read(~/.ssh/**)"]}}`), 0o600))
+	stdout, stderr, code := m.run("install", "claude-code", "--settings", path)
+	require.Zero(t, code, stderr)
+	assert.NotContains(t, stdout, "make test")
+	stdout, stderr, code = m.run("install", "claude-code", "--strict", "--settings", path)
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "  Bash(make test:*)\n")
+	assert.NotContains(t, stdout, "  Bash\n", "a rule without bounds is not taken over")
+	assert.Contains(t, stdout, "nod policy import claude-code --file "+path)
+}

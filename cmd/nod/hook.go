@@ -149,6 +149,9 @@ func (c *installCmd) Run(e *env) error {
 	if change.Warning != "" {
 		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)
 	}
+	if c.Strict && !c.Uninstall && !c.DryRun && host.Name == hook.ClaudeCode().Name {
+		return e.offerImport(change.Path)
+	}
 	return nil
 }
 

@@ -5,18 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"os/user"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/tailscale/hujson"
-
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/connectors/people"
-	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -200,75 +195,9 @@ func withoutIdentity(all []schemas.Approver, id schemas.Identity) []schemas.Appr
 	return all
 }
 
-// changeApprovers changes who may answer in settings.json, and has every engine
-// follow it. Whatever else the file holds stays as it is.
+// changeApprovers changes who may answer.
 func (e *env) changeApprovers(path string, change func(*schemas.Approvers) error) error {
-	place, err := e.place.WithDefaults()
-	if err != nil {
-		return err
-	}
-	if path == "" {
-		path = filepath.Join(place.DataDir, "settings.json")
-	}
-	data, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		data, err = []byte("{}\n"), nil
-	}
-	if err != nil {
-		return fmt.Errorf("read the settings: %w", err)
-	}
-	implied, err := embed.WithApprovers(data) // where the file names nobody, its user may answer
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	s, err := schemas.DecodeSettings(implied)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if err := change(s.Approvers); err != nil {
-		return err
-	}
-	if data, err = withApprovers(data, s.Approvers); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if _, err := schemas.DecodeSettings(data); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
-	if err := replaceFile(path, data); err != nil {
-		return err
-	}
-	return (&settingsApplyCmd{File: path}).Run(e)
-}
-
-// withApprovers is a settings.json with other approvers.
-func withApprovers(data []byte, a *schemas.Approvers) ([]byte, error) {
-	v, err := hujson.Parse(data)
-	if err != nil {
-		return nil, err
-	}
-	encoded, err := schemas.Encode([]map[string]any{{"op": "add", "path": "/approvers", "value": a}})
-	if err != nil {
-		return nil, err
-	}
-	if err := v.Patch(encoded); err != nil {
-		return nil, err
-	}
-	v.Format()
-	return v.Pack(), nil
-}
-
-// replaceFile writes a file at once: a crash leaves the old one or the new one.
-func replaceFile(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".settings-*")
-	if err != nil {
-		return fmt.Errorf("write the settings: %w", err)
-	}
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write the settings: %w", err), os.Remove(temp.Name()))
-	}
-	return nil
+	return e.changeSettings(path, func(s *schemas.Settings) ([]member, error) {
+		return []member{{"/approvers", s.Approvers}}, change(s.Approvers)
+	})
 }
