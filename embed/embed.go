@@ -207,6 +207,9 @@ func (n *Nod) URL() string {
 	return n.opts.URL
 }
 
+// Settings are those in force.
+func (n *Nod) Settings(ctx context.Context) (schemas.Settings, error) { return n.engine.Settings(ctx) }
+
 // Open reports whether the bus asks for no keys, so that anyone on it can
 // answer.
 func (n *Nod) Open() bool { return n.edge.Open() }

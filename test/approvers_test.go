@@ -1,7 +1,11 @@
 package test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -80,4 +84,22 @@ func TestASecondDeviceIsRequired(t *testing.T) {
 
 	_, err = env.owner().ApplySettings(env.ctx, []byte(`{"approvers": {"require": "second_device", "people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]}]}}`))
 	env.Contains(env.refusal(err, schemas.CodeValidation).Message, "approvers.require: no approver has an identity that could allow")
+}
+
+// Settings that let nobody in are said wherever somebody could look.
+func TestWhoeverLetsNobodyInIsTold(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "settings.json"), []byte(`{"approvers": {"people": []}}`), 0o600))
+	m.start()
+	_, stderr, code := m.run("ask", "--session", "S", "--tool", "Deploy", "--input", "{}")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "approvers.people in settings.json is empty")
+	stdout, _, code := m.run("doctor")
+	require.Equal(t, 1, code)
+	require.Contains(t, stdout, "nobody may answer")
+	_, stderr, _ = m.run("approvers")
+	require.Contains(t, stderr, "nobody may answer")
+	m.kill()
+	require.Contains(t, m.errs.String(), "nobody may answer")
 }

@@ -39,6 +39,8 @@ type machine struct {
 	dir string
 	nod string
 	up  *exec.Cmd
+	// errs is what nod up has said on stderr; to be read once it has ended.
+	errs bytes.Buffer
 }
 
 func newMachine(t *testing.T) *machine {
@@ -58,11 +60,11 @@ func (m *machine) start(args ...string) {
 	m.up = m.command(append([]string{"up", "-q", "--listen", "127.0.0.1:0"}, args...)...)
 	out, err := m.up.StdoutPipe()
 	require.NoError(m.t, err)
-	var errs bytes.Buffer
-	m.up.Stderr = &errs
+	m.errs.Reset()
+	m.up.Stderr = &m.errs
 	require.NoError(m.t, m.up.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(m.t, err, "nod up said: %s", &errs)
+	require.NoError(m.t, err, "nod up said: %s", &m.errs)
 	require.Contains(m.t, line, "nod is up on")
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	m.t.Cleanup(m.kill)

@@ -23,7 +23,7 @@ func boundary(o Options, s *schemas.Settings, open bool) []Finding {
 		return []Finding{ok(check, "nod runs as another user, whose keys the programs of this one cannot read")}
 	}
 	what := fmt.Sprintf("none between your own programs: any of them can read the keys in %s, and answer", o.DataDir)
-	do := "docs/security.md: run nod under a user of its own, or have what is risky answered on a second device (permissions.confirm)"
+	do := "docs/security.md: run nod under a user of its own, or have what is risky answered on a second device (approvers.require, permissions.confirm)"
 	if s != nil {
 		for _, c := range s.Confirms() {
 			if c.SecondDevice {
