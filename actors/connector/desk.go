@@ -136,6 +136,12 @@ func (d *Desk) Approver(ctx context.Context, userID string) (schemas.Approver, e
 	return a, nil
 }
 
+// Freezes are the brakes that are on.
+func (d *Desk) Freezes(ctx context.Context) ([]schemas.Freeze, error) {
+	state, err := d.Settings(ctx)
+	return state.Freezes, err
+}
+
 // Now is the broker's time.
 func (d *Desk) Now(ctx context.Context) (time.Time, error) {
 	var page schemas.Page

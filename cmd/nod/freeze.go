@@ -86,20 +86,14 @@ func (c *thawCmd) Run(e *env) error {
 	}
 	fmt.Fprintf(e.stdout, "Thawed: %s may ask again.\n", c.whose())
 	for i := range frozen.Freezes {
-		fmt.Fprintf(e.stdout, "Still in force: %s\n", frozenLine(&frozen.Freezes[i]))
+		fmt.Fprintf(e.stdout, "Still in force: %s\n", people.Frozen(&frozen.Freezes[i]))
 	}
 	return nil
-}
-
-// frozenLine is a freeze in a line.
-func frozenLine(z *schemas.Freeze) string {
-	what := brakeFlags{Agent: z.Agent, Session: z.SessionID}
-	return people.Line(fmt.Sprintf("%s is %s, since %s", what.whose(), z, z.At.Local().Format(time.DateTime)))
 }
 
 // warnFrozen says what is frozen to somebody who looks at what is open.
 func (e *env) warnFrozen(freezes []schemas.Freeze) {
 	for i := range freezes {
-		fmt.Fprintf(e.stderr, "nod: %s; nod thaw ends it\n", frozenLine(&freezes[i]))
+		fmt.Fprintf(e.stderr, "nod: %s; nod thaw ends it\n", people.Frozen(&freezes[i]))
 	}
 }

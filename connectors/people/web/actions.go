@@ -79,6 +79,8 @@ func (c *client) do(ctx context.Context, m received, a asked) error {
 			return required("grant_id is required")
 		}
 		return c.call(ctx, func(ctx context.Context) { c.revoke(ctx, m, a) })
+	case "brake.show", "brake.freeze", "brake.thaw":
+		return c.call(ctx, func(ctx context.Context) { c.brake(ctx, m, a) })
 	case "session.subscribe", "session.unsubscribe", "session.lock.acquire", "session.lock.release", "permission.respond":
 	default:
 		return schemas.Errorf(schemas.CodeUnknownAction, "unknown action: %s", people.Line(m.Action))
@@ -205,4 +207,30 @@ func (c *client) unlockAll() {
 			c.log.Info("web: a lock was not given back; its lease ends by itself", "error", err)
 		}
 	}
+}
+
+// brake shows what is frozen, freezes everything with a message as the reason, or
+// thaws it.
+func (c *client) brake(ctx context.Context, m received, a asked) {
+	brakes, ok := c.opts.Desk.(people.Brakes)
+	if !ok {
+		c.fail(m, failed(schemas.Errorf(schemas.CodeUnknownAction, "this inbox cannot freeze")))
+		return
+	}
+	b := schemas.Brake{Reason: a.Message, From: schemas.From{UserID: c.user}}
+	var frozen schemas.Frozen
+	var err error
+	switch m.Action {
+	case "brake.freeze":
+		frozen, err = brakes.Freeze(ctx, b)
+	case "brake.thaw":
+		frozen, err = brakes.Thaw(ctx, b)
+	default:
+		frozen.Freezes, err = c.opts.Registry.Freezes(ctx)
+	}
+	if err != nil {
+		c.fail(m, failed(err))
+		return
+	}
+	c.answer(m, braked{freezesInWords(frozen.Freezes), frozen.Denied})
 }

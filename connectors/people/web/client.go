@@ -263,7 +263,8 @@ func (c *client) check(ctx context.Context) {
 			c.end(websocket.StatusPolicyViolation, "you may not answer here any more")
 			return
 		}
-		c.push(message{action: noteTime, payload: ticked{c.clock.now(), err == nil}, live: true})
+		frozen, ferr := c.opts.Registry.Freezes(ctx)
+		c.push(message{action: noteTime, payload: ticked{c.clock.now(), errors.Join(err, ferr) == nil, freezesInWords(frozen)}, live: true})
 	}
 }
 

@@ -191,6 +191,21 @@ type responded struct {
 type ticked struct {
 	ServerTime time.Time `json:"server_time"`
 	Reachable  bool      `json:"reachable"`
+	Frozen     []string  `json:"frozen"` // the brakes that are on, in words
+}
+
+// braked answers what freezes, thaws, or looks.
+type braked struct {
+	Frozen []string `json:"frozen"`
+	Denied int      `json:"denied"` // how many open requests a freeze has ended
+}
+
+func freezesInWords(all []schemas.Freeze) []string {
+	words := make([]string, len(all))
+	for i := range all {
+		words[i] = people.Frozen(&all[i])
+	}
+	return words
 }
 
 // decided is a request of the history, with its one decision.

@@ -31,6 +31,8 @@ const Name = schemas.ConnectorWeb
 type Registry interface {
 	// Approver is whom a login belongs to; FORBIDDEN where that is nobody.
 	Approver(ctx context.Context, userID string) (schemas.Approver, error)
+	// Freezes are the brakes that are on.
+	Freezes(ctx context.Context) ([]schemas.Freeze, error)
 	// Now is the broker's time.
 	Now(ctx context.Context) (time.Time, error)
 }

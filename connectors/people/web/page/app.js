@@ -1,5 +1,6 @@
 // The page: who is logged in, whether nod is there, what waits, what is open.
 
+import "./brake.js";
 import { sync } from "./clock.js";
 import "./dialog.js";
 import "./grants.js";
@@ -23,6 +24,7 @@ class App extends HTMLElement {
   #state = el("p", "state");
   #who = el("span", "who");
   #leave = el("button", "leave", "Log out");
+  #brake = document.createElement("nod-brake");
   #missing = 0; // how much of what is pending has not arrived yet
   #pending = new Map(); // requests by key
   #presence = null;
@@ -42,13 +44,15 @@ class App extends HTMLElement {
       a.href = hash;
       this.#nav.append(a);
     }
+    this.#brake.ask = ask;
+    this.#brake.hidden = true;
     this.#leave.type = "button";
     this.#leave.hidden = true;
     this.#leave.addEventListener("click", async () => {
       await logout();
       location.reload();
     });
-    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who, this.#leave), this.#state, this.#main, this.#dialog);
+    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who, this.#leave), this.#brake, this.#state, this.#main, this.#dialog);
     this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));
     this.addEventListener("answer", (e) => this.#answer(e.target, e.detail));
     this.#dialog.addEventListener("shut", (e) => this.#views.inbox.focusOn(e.detail));
@@ -124,6 +128,8 @@ class App extends HTMLElement {
       const reply = await this.#link.ask("inbox.subscribe");
       this.#missing = reply.pending;
       this.#online(true);
+      this.#brake.hidden = false;
+      this.#brake.load();
       this.#load();
       this.#whole();
     } catch (failure) {
@@ -148,6 +154,7 @@ class App extends HTMLElement {
     this.#say(text);
     this.#main.classList.toggle("stale", !yes);
     this.#main.inert = !yes;
+    this.#brake.inert = !yes;
     this.#dialog.panel.online = yes;
     this.#views.session.online = yes;
     this.#count();
@@ -170,6 +177,7 @@ class App extends HTMLElement {
         this.#views.session.decided(payload);
         break;
       case "server.time":
+        if (payload.reachable) this.#brake.frozen = payload.frozen;
         this.#online(payload.reachable, payload.reachable ? "" : "The inbox cannot reach nod: no answer would arrive.");
         break;
     }
