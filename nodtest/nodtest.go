@@ -50,7 +50,8 @@ func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	quiet, dir := slog.New(slog.DiscardHandler), t.TempDir()
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: dir, SyncInterval: time.Minute, EngineAlone: true, Log: quiet,
-		Settings: []byte(`{"approvers":{"people":[{"name":"nodtest","identities":[{"connector":"terminal","user_id":"nodtest"}]}]}}`),
+		// Every question is asked, whatever was answered before.
+		Settings: []byte(`{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":[{"name":"nodtest","identities":[{"connector":"terminal","user_id":"nodtest"}]}]}}`),
 	})
 	if err != nil {
 		t.Fatalf("start nod: %v", err)

@@ -24,7 +24,7 @@ import (
 )
 
 // Ann and Bob may answer on the web and at the terminal; Eve may not.
-const everybody = `{"approvers": {"people": [
+const everybody = `{"permissions": {"join_identical": false, "remember_denials_seconds": 0}, "approvers": {"people": [
 	{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}, {"connector": "terminal", "user_id": "ann"}]},
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}
 ]}}`
