@@ -99,7 +99,7 @@ func TestWhatItTakesToAllowIsSaidAndHeldTo(t *testing.T) {
 	r := start(t)
 	t.Setenv("NOD_TEST_WORD", "open sesame")
 	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
-	_, err := owner.ApplySettings(r.ctx, []byte(`{"permissions": {"confirm": [{"risk": "low", "code_word_env": "NOD_TEST_WORD"}]}, `+everybody[1:]))
+	_, err := owner.ApplySettings(r.ctx, under(`"confirm": [{"risk": "low", "code_word_env": "NOD_TEST_WORD"}]`))
 	r.NoError(err)
 	s := r.opens("ann")
 	s.gets("inbox.subscribe", nil)

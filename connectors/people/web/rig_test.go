@@ -24,10 +24,18 @@ import (
 )
 
 // Ann and Bob may answer on the web and at the terminal; Eve may not.
-const everybody = `{"permissions": {"join_identical": false, "remember_denials_seconds": 0}, "approvers": {"people": [
+const everybody = `{` + permissions + `"join_identical": false, "remember_denials_seconds": 0}, "approvers": {"people": [
 	{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}, {"connector": "terminal", "user_id": "ann"}]},
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}
 ]}}`
+
+// permissions begin the rules, under which each question is asked by itself.
+const permissions = `"permissions": {`
+
+// under is everybody under another rule.
+func under(rule string) []byte {
+	return []byte(strings.Replace(everybody, permissions, permissions+rule+", ", 1))
+}
 
 // rig is a whole nod with its web inbox, in this process.
 type rig struct {

@@ -126,7 +126,7 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 	file := t.TempDir() + "/word"
 	r.NoError(os.WriteFile(file, []byte("open sesame"), 0o600))
 	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
-	_, err := owner.ApplySettings(r.ctx, []byte(`{"permissions": {"confirm": [{"risk": "low", "code_word_file": "`+file+`"}]}, `+everybody[1:]))
+	_, err := owner.ApplySettings(r.ctx, under(`"confirm": [{"risk": "low", "code_word_file": "`+file+`"}]`))
 	r.NoError(err)
 	r.asks("S", "one", `{}`)
 	p := r.visits("ann", 1024, 768)
