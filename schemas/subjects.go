@@ -37,6 +37,7 @@ const (
 	TypeBrake          = "nod.v1.brake"
 	TypeFrozen         = "nod.v1.frozen"
 	TypePairing        = "nod.v1.pairing"
+	TypePass           = "nod.v1.pass"
 	TypePassed         = "nod.v1.passed"
 	TypePassedReply    = "nod.v1.passed_reply"
 )
@@ -131,6 +132,7 @@ const (
 	ManageFreeze   = "freeze"
 	ManageThaw     = "thaw"
 	ManagePair     = "pair"
+	ManagePass     = "pass"
 )
 
 // Tokens splits a subject of nod's behind the prefix it must have, such as

@@ -215,3 +215,23 @@ func (d *Desk) Pair(ctx context.Context, code string, from schemas.From) error {
 	var p schemas.Pairing
 	return d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Code: code, From: &from}, &p)
 }
+
+// Pass asks for a link that lets somebody in on the web whom this connector
+// vouches for. FORBIDDEN says why there is none.
+func (d *Desk) Pass(ctx context.Context, from schemas.From) (schemas.Pass, error) {
+	return d.pass(ctx, schemas.Pass{From: &from})
+}
+
+// Redeem is the web user whom a pass's code lets in, once; NOT_FOUND where it is
+// none, or was used.
+func (d *Desk) Redeem(ctx context.Context, code string) (userID string, err error) {
+	p, err := d.pass(ctx, schemas.Pass{Code: code})
+	return p.UserID, err
+}
+
+func (d *Desk) pass(ctx context.Context, p schemas.Pass) (schemas.Pass, error) {
+	p.Type = schemas.TypePass
+	var reply schemas.Pass
+	err := d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, schemas.ManagePass), p, &reply)
+	return reply, err
+}

@@ -55,6 +55,8 @@ func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
 		return e.revoke(ctx, c)
 	case schemas.ManageFreeze:
 		return e.freeze(ctx, c, false)
+	case schemas.ManagePass:
+		return e.pass(ctx, c)
 	case schemas.ManagePair:
 		return e.pair(ctx, c)
 	case schemas.ManageThaw:

@@ -56,8 +56,8 @@ func rights(id ID) Permissions {
 // name is as many tokens as the verb takes.
 var (
 	agentVerbs  = []string{"request.%.*.*", "withdraw.%.*.*", "await.%", "grant.%", "gate.%", "passed.%", "session.%"}
-	inboxVerbs  = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "manage.%.revoke", "manage.%.freeze", "manage.%.thaw"}
-	workerVerbs = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "shown.%", "delivery.%", "manage.%.freeze", "manage.%.thaw", "manage.%.pair"}
+	inboxVerbs  = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "manage.%.revoke", "manage.%.freeze", "manage.%.thaw", "manage.%.pass"}
+	workerVerbs = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "shown.%", "delivery.%", "manage.%.freeze", "manage.%.thaw", "manage.%.pair", "manage.%.pass"}
 	ownerVerbs  = []string{"manage.%.*", "query.%.*"}
 )
 

@@ -82,6 +82,13 @@ type Pairs interface {
 	Pair(ctx context.Context, code string, from schemas.From) error
 }
 
+// Doors is a Desk that lets people whom a channel vouches for in on the web.
+type Doors interface {
+	// Pass is a code and the address where it counts, once. FORBIDDEN says why there
+	// is none.
+	Pass(ctx context.Context, from schemas.From) (schemas.Pass, error)
+}
+
 // Error is how a Carrier says that a message did not get through. The zero
 // kind is a fault that may pass: try again with backoff.
 type Error struct {

@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -40,11 +41,13 @@ func (v *visit) wrote(ctx context.Context, m *message) error {
 		if rest = strings.TrimSpace(rest); rest != "" {
 			return v.pair(ctx, m, rest, say)
 		}
+	case "/web":
+		return v.door(ctx, m, say)
 	case "/freeze", "/thaw":
 		return v.brake(ctx, m, command, strings.TrimSpace(rest), say)
 	}
 	say(fmt.Sprintf("Nothing changed. Answer with the buttons under a question, or reply to it with yes or no.\n"+
-		"/pending lists what waits for you, /freeze denies everything until /thaw.\n\nYour Telegram user id is %d: nod knows an approver by it.", m.From.ID))
+		"/pending lists what waits for you, /freeze denies everything until /thaw, /web sends a link to the web inbox.\n\nYour Telegram user id is %d: nod knows an approver by it.", m.From.ID))
 	return nil
 }
 
@@ -61,6 +64,26 @@ func (v *visit) pair(ctx context.Context, m *message, code string, say func(stri
 		})
 	}
 	say("The code is right. You can answer as soon as nod pair, where you started it, lets you in.")
+	return nil
+}
+
+// door sends a link that logs this person in to the web inbox, once.
+func (v *visit) door(ctx context.Context, m *message, say func(string)) error {
+	doors, ok := v.desk.(people.Doors)
+	if !ok {
+		say("Nothing changed: this nod has no web inbox for you.")
+		return nil
+	}
+	p, err := doors.Pass(ctx, m.from())
+	var e *schemas.Error
+	switch {
+	case errors.As(err, &e) && e.Code == schemas.CodeForbidden:
+		say("No link: " + e.Message)
+		return nil
+	case err != nil:
+		return v.refuse(err, say)
+	}
+	say(people.LoginLink(p.URL, p.Code) + "\n\nIt logs one browser in, once, until " + p.Until.UTC().Format("15:04 UTC") + ".")
 	return nil
 }
 

@@ -387,7 +387,7 @@ func TestWhoMayAnswerNoMoreIsLetGo(t *testing.T) {
 	bob := r.opens("bob")
 	_, data, err := bob.conn.Read(r.ctx)
 	r.NoError(err)
-	r.Regexp(`"action":"server.time","payload":{"server_time":"[^"]+","reachable":true}`, string(data))
+	r.Regexp(`"action":"server.time","payload":{"server_time":"[^"]+","reachable":true,"frozen":\[\]}`, string(data))
 
 	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
 	_, err = owner.ApplySettings(r.ctx, []byte(`{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}]}]}}`))

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/nodbus/nod/connectors/people"
 )
 
 // How long a link waits to be opened, and how long a session lasts.
@@ -116,9 +118,8 @@ func (s seals) where() (string, error) {
 	return string(url), nil
 }
 
-// link has its pass behind the #, which no browser sends and no server logs.
 func (s seals) link(url, user string, now time.Time) string {
-	return url + "/#login=" + s.sign(forLogin, user, now, LinkLasts)
+	return people.LoginLink(url, s.sign(forLogin, user, now, LinkLasts))
 }
 
 func (s seals) sign(u use, user string, now time.Time, lasts time.Duration) string {

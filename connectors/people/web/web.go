@@ -31,6 +31,9 @@ const Name = schemas.ConnectorWeb
 type Registry interface {
 	// Approver is whom a login belongs to; FORBIDDEN where that is nobody.
 	Approver(ctx context.Context, userID string) (schemas.Approver, error)
+	// Redeem is the user whom a pass from another channel lets in, once; NOT_FOUND
+	// where it is none.
+	Redeem(ctx context.Context, code string) (userID string, err error)
 	// Freezes are the brakes that are on.
 	Freezes(ctx context.Context) ([]schemas.Freeze, error)
 	// Now is the broker's time.
