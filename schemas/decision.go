@@ -62,11 +62,14 @@ type Decision struct {
 	DecidedAt        time.Time `json:"decided_at"` // broker time
 }
 
+// Lasts reports whether d allows more than one call: what is allowed from now on.
+func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Once == nil }
+
 // Same reports whether d says what another decision would have said: the same
 // outcome and option, the same edit of the input, and as lasting. The loser of a race who
 // said the same has succeeded.
 func (d *Decision) Same(other *Decision) bool {
-	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && (d.Grant == nil) == (other.Grant == nil) && compact(d.UpdatedInput) == compact(other.UpdatedInput)
+	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && d.Lasts() == other.Lasts() && compact(d.UpdatedInput) == compact(other.UpdatedInput)
 }
 
 // compact is JSON without its white space.

@@ -18,7 +18,11 @@ import (
 func (e *Engine) settle(ctx context.Context, entry bus.Entry, d *schemas.Decision) (bus.Entry, error) {
 	for !entry.Record.Terminal() {
 		next := entry
-		next.Record.Decision, next.Record.NextEvent = d, nil
+		var err error
+		if next.Record.Decision, err = asItEnds(&entry.Record, d); err != nil {
+			return entry, err
+		}
+		next.Record.NextEvent = nil
 		revision, err := e.store.Records.Decide(ctx, next)
 		if err == nil {
 			next.Revision = revision
@@ -178,9 +182,6 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver
 		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: goes with an option that allows")
 	}
 	d.Grant, err = grant(entry, &request, a, d)
-	if err == nil && d.Grant == nil && d.Outcome == schemas.Allowed && rec.Detached {
-		d.Grant, err = onceFor(rec, &request, d)
-	}
 	return d, err
 }
 

@@ -81,21 +81,31 @@ func (e *Engine) changeSessionOf(ctx context.Context, session string, change fun
 	}
 }
 
-// onceFor is what allowing a call leaves behind that nobody waits for: the same
-// call may be asked once more, until the deadline.
-func onceFor(rec *schemas.Record, r *schemas.Request, d *schemas.Decision) (*schemas.Grant, error) {
+// asItEnds is d as it ends this version of a record. Where a person allows a call
+// that nobody waits for, that leaves behind that the same may be asked once more,
+// until the deadline.
+func asItEnds(rec *schemas.Record, d *schemas.Decision) (*schemas.Decision, error) {
+	if !rec.Detached || d.Outcome != schemas.Allowed || d.By.Kind != schemas.ByHuman || d.Grant != nil {
+		return d, nil
+	}
 	if d.UpdatedInput != nil {
 		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: nobody waits for this call any more, so it can only be allowed as it was asked")
 	}
-	same, err := schemas.Sameness(r)
+	r, err := requestOf(rec)
 	if err != nil {
 		return nil, err
 	}
-	return &schemas.Grant{
+	same, err := schemas.Sameness(&r)
+	if err != nil {
+		return nil, err
+	}
+	left := *d
+	left.Grant = &schemas.Grant{
 		GrantID: d.DecisionID, Scope: schemas.ScopeOnce, SessionID: r.SessionID, Agent: rec.Agent,
 		Once: &schemas.Once{Same: same, PendingID: r.PendingID, ToolName: r.ToolName},
 		By:   d.By, CreatedAt: d.DecidedAt, ExpiresAt: rec.Deadline,
-	}, nil
+	}
+	return &left, nil
 }
 
 // again settles a call that was asked before and that nobody waited for then: it

@@ -104,24 +104,30 @@ func (e *Engine) join(ctx context.Context, entry bus.Entry, pendingID string) (b
 }
 
 // newestJoiner is whom an "allow once" goes to instead of the request that was
-// shown: the newest that asks the same and still waits. ok is false where there is
+// shown: the newest that joined it and still waits. ok is false where there is
 // none. One that was let through already is that one, so that an answer that comes
 // again lets no second one through.
-func (e *Engine) newestJoiner(ctx context.Context, rec *schemas.Record, session string) (joiner bus.Entry, ok bool, err error) {
-	for _, id := range slices.Backward(rec.Joiners) {
-		joiner, err = e.store.Records.Get(ctx, schemas.Key(session, id))
+func (e *Engine) newestJoiner(ctx context.Context, entry bus.Entry) (newest bus.Entry, ok bool, err error) {
+	session, id := schemas.SplitKey(entry.Key)
+	now := e.clock.now()
+	for _, joinerID := range slices.Backward(entry.Record.Joiners) {
+		joiner, err := e.store.Records.Get(ctx, schemas.Key(session, joinerID))
 		if errors.Is(err, bus.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return joiner, false, err
 		}
-		d := joiner.Record.Decision
-		if d == nil || d.Outcome == schemas.Allowed {
+		rec := &joiner.Record
+		switch d := rec.Decision; {
+		case rec.Joined != id: // the id was another request's before
+		case d != nil && d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman:
 			return joiner, true, nil
+		case d == nil && !ok && !rec.Detached && now.Before(rec.Deadline):
+			newest, ok = joiner, true
 		}
 	}
-	return joiner, false, nil
+	return newest, ok, nil
 }
 
 // handOver gives an "allow once" to the newest joiner, and returns its decision:
@@ -129,7 +135,7 @@ func (e *Engine) newestJoiner(ctx context.Context, rec *schemas.Record, session 
 // nil where nobody joined.
 func (e *Engine) handOver(ctx context.Context, entry bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
 	for len(entry.Record.Joiners) > 0 && d.Outcome == schemas.Allowed && d.Grant == nil {
-		joiner, ok, err := e.newestJoiner(ctx, &entry.Record, d.SessionID)
+		joiner, ok, err := e.newestJoiner(ctx, entry)
 		if err != nil || !ok {
 			return nil, err
 		}
@@ -187,7 +193,7 @@ func (e *Engine) followJoiner(ctx context.Context, entry, joiner bus.Entry) erro
 	_, id := schemas.SplitKey(entry.Key)
 	for !joiner.Record.Terminal() && joiner.Record.Joined == id {
 		d := entry.Record.Decision
-		if d.By.Kind == schemas.ByHuman && (d.Outcome != schemas.Allowed || d.Grant != nil) {
+		if d.By.Kind == schemas.ByHuman && (d.Outcome != schemas.Allowed || d.Lasts()) {
 			settled, err := e.settle(ctx, joiner, copied(d, joiner))
 			if err != nil {
 				return err

@@ -1,0 +1,97 @@
+package test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// An id that is open for something else is not let through by what was said about
+// the call under which it was sent once more.
+func TestAnAnswerIsForNoOtherCallUnderAJoinersID(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	other := deploy("S", "other")
+	other.ActionDetails = []byte(`{"to":"everywhere"}`)
+	open := ada.Asks(other)
+	shown := ada.Asks(deploy("S", "shown"))
+	_, err := ada.Sends(deploy("S", "other"), false) // an id that is used
+	env.refusal(err, schemas.CodeConflict)
+
+	env.Equal("shown", env.Ann().Allows(shown).PendingID)
+	env.Nil(env.stored(open.Key).Record.Decision)
+	env.soon("all of it has happened", env.outboxIdle)
+	env.Nil(env.stored(open.Key).Record.Decision)
+}
+
+// What was allowed once when its asker had gone lets one call through: one that
+// asks the same and waits, or else the next that asks.
+func TestAllowingADetachedCallOnceLetsOneThrough(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	first, second, third := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second")), ada.Asks(deploy("S", "third"))
+	env.NoError(ada.asker.Detach(env.ctx, "S", "first", "the host waits no longer"))
+	d, err := env.Ann().Says(first, "allow_once")
+	env.NoError(err)
+	env.Equal("third", d.PendingID)
+	third.Ends(schemas.Allowed)
+	second.Ends(schemas.Withdrawn)
+	ada.Asks(deploy("S", "fourth"))
+
+	// Of those that joined nobody waits either.
+	first, _ = ada.Asks(deploy("T", "first")), ada.detaches(deploy("T", "second"))
+	env.Ann().Allows(first)
+	first.Ends(schemas.Allowed)
+
+	first, _ = ada.Asks(deploy("U", "first")), ada.detaches(deploy("U", "second"))
+	env.NoError(ada.asker.Detach(env.ctx, "U", "first", "the host waits no longer"))
+	env.NotNil(env.Ann().Allows(first).Grant)
+	env.Equal(schemas.Allowed, ada.Gets(deploy("U", "third")).Outcome)
+	ada.Asks(deploy("U", "fourth"))
+}
+
+// A tap that comes twice while one more joins in between lets the one through.
+func TestATapThatComesTwiceLetsOneThrough(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	first, second := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second"))
+	// An engine that was killed between its two writes has let the second through.
+	entry := env.stored(second.Key)
+	entry.Record.NextEvent = nil
+	entry.Record.Decision = &schemas.Decision{
+		Type: schemas.TypeDecision, SessionID: "S", PendingID: "second", DecisionID: "cut-short", Outcome: schemas.Allowed,
+		OptionID: "allow_once", OptionKind: schemas.AllowOnce, Digest: entry.Record.Digest,
+		By: schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}, DecidedAt: entry.Record.Deadline,
+	}
+	_, err := env.store.Records.Decide(env.ctx, entry)
+	env.NoError(err)
+	third := ada.Asks(deploy("S", "third"))
+	env.Equal("second", env.Ann().Allows(first).PendingID)
+	first.Ends(schemas.Withdrawn)
+	third.Ends(schemas.Withdrawn)
+}
+
+// A person says yes while the asker comes back, and goes, on other engines: one
+// call is let through.
+func TestComingBackWhileAPersonAllowsLetsOneThrough(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines = 3 })
+	ada := env.Agent("ada")
+	for i := range 60 {
+		session := fmt.Sprint("S", i)
+		q := ada.detaches(deploy(session, "first"))
+		var all sync.WaitGroup
+		all.Go(func() { _, _ = env.Ann().Says(q, "allow_once") })
+		all.Go(func() { _, _ = ada.Sends(deploy(session, "first"), true) })
+		all.Wait()
+		rec := env.stored(q.Key).Record
+		env.True(rec.Terminal())
+		once := rec.Decision.Grant != nil
+		env.Equal(rec.Detached, once, "an approval is left behind where nobody waited, and there alone")
+	}
+}
