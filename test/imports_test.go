@@ -64,9 +64,11 @@ var mayImport = []struct {
 	{"actors/connector", []string{"actors", "bus", "schemas", "connectors/people"}},
 	{"actors/agent", []string{"actors", "bus", "schemas"}},
 	{"actors", []string{"bus", "schemas"}},
-	{"connectors/people/...", []string{"schemas", "connectors/people"}},
+	{"connectors/door", nil},
+	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/door"}},
+	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/door"}},
 	{"connectors/agents/...", []string{"schemas", "connectors/agents"}},
-	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "schemas"}},
+	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "connectors/door", "schemas"}},
 	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"", []string{"bus/...", "schemas"}}, // the Go client
 	{"cmd/...", []string{"..."}},
