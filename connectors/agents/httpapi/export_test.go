@@ -14,3 +14,6 @@ func Routes() []string {
 	slices.Sort(all)
 	return all
 }
+
+// Port is where the server listens.
+func (s *Server) Port() int { return s.addr.Port }

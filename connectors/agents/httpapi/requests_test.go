@@ -3,9 +3,9 @@ package httpapi_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -121,10 +121,14 @@ func TestAnotherAgentsRequestIsNotFound(t *testing.T) {
 func TestACallerThatIsGoneLeavesTheRequestOpen(t *testing.T) {
 	r := start(t)
 	q := r.asks(deploy("S", "1"))
-	ctx, cancel := context.WithCancel(r.ctx)
+	sent := make(chan struct{})
+	ctx, cancel := context.WithCancel(httptrace.WithClientTrace(r.ctx, &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) },
+	}))
 	gone := make(chan error, 1)
 	go func() { _, err := r.tries(ctx, "GET", "/api/v1/requests/S.1"+wait, ""); gone <- err }()
 	other := r.later("GET", "/api/v1/requests/S.1"+wait, "")
+	<-sent
 	cancel()
 	r.ErrorIs(<-gone, context.Canceled)
 	r.Len(r.pending(), 1)
@@ -144,19 +148,4 @@ func TestNodIsRestartedMidWait(t *testing.T) {
 	for _, got := range []func() answer{waits, hangs, asked} {
 		r.Equal(schemas.Allowed, r.decision(got()).Outcome)
 	}
-}
-
-func TestStoppingAnswersWhoWaits(t *testing.T) {
-	r := start(t)
-	r.asks(deploy("S", "1"))
-	waits := r.later("GET", "/api/v1/requests/S.1"+wait, "")
-	// The second call on the same server has been taken once this one is answered.
-	r.Equal(http.StatusNoContent, r.does("GET", "/api/v1/requests/S.1?wait=200ms", "").status)
-	stopping, cancel := context.WithTimeout(r.ctx, time.Minute)
-	defer cancel()
-	r.NoError(r.api.Stop(stopping))
-	got := waits()
-	r.Contains(r.refused(got, 503, "UNAVAILABLE"), "stopping")
-	r.Equal("1", got.header.Get("Retry-After"))
-	r.Len(r.pending(), 1)
 }

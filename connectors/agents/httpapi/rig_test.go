@@ -27,6 +27,13 @@ const (
 	adaToken   = "the-token-of-ada"
 )
 
+// patience is how long a test waits for what nothing announces, and tick how often
+// it looks.
+const (
+	patience = time.Minute
+	tick     = 20 * time.Millisecond
+)
+
 // settings let Ann answer at the terminal, and a rule allow one tool.
 const settings = `{"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
 	"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]}]}}`
@@ -261,6 +268,6 @@ func (r *rig) pends(session string) (p schemas.Prompt) {
 		}
 		p = all[0]
 		return true
-	}, time.Minute, 20*time.Millisecond)
+	}, patience, tick)
 	return p
 }
