@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -84,6 +85,9 @@ func (e *env) httpAgent(place bus.Place, name string) (a httpapi.Agent, done fun
 		return a, nil, err
 	}
 	conn, err := bus.JoinWait(e.ctx, place, id, e.log, waitForServers)
+	if errors.Is(err, fs.ErrNotExist) {
+		return a, nil, fmt.Errorf("%w: make it with nod keys add %s, and start nod up again", err, id)
+	}
 	if err != nil {
 		return a, nil, err
 	}
