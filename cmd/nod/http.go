@@ -92,6 +92,6 @@ func (e *env) httpAgent(place bus.Place, name string) (a httpapi.Agent, done fun
 		return a, nil, err
 	}
 	e.warnOpen(conn.Open())
-	a, done = embed.HTTPAgent(conn, name, token)
-	return a, func() { done(); conn.Close() }, nil
+	a, stop := embed.HTTPAgent(conn, name, token)
+	return a, func() { stop(); conn.Close() }, nil
 }
