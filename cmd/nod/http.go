@@ -19,7 +19,7 @@ import (
 
 type httpCmd struct {
 	Listen      string   `placeholder:"ADDR" default:"127.0.0.1:4282" help:"Where to listen."`
-	Agent       []string `placeholder:"NAME" default:"local" help:"The agents that may ask, each with a token of its own; each needs its key (nod keys add agent-NAME)."`
+	Agent       []string `placeholder:"NAME" help:"The agents that may ask (local), each with a token of its own; each needs its key (nod keys add agent-NAME)."`
 	PublicURL   string   `name:"public-url" placeholder:"URL" help:"How callers reach it where that is not ADDR."`
 	HTTPCert    string   `name:"http-cert" placeholder:"FILE" type:"path" help:"TLS certificate."`
 	HTTPKey     string   `name:"http-key" placeholder:"FILE" type:"path" help:"Its key."`
@@ -31,6 +31,13 @@ func (c *httpCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
 		return err
+	}
+	if len(c.Agent) == 0 {
+		name, err := place.Agent()
+		if err != nil {
+			return err
+		}
+		c.Agent = []string{name}
 	}
 	if len(c.Agent) > 1 && place.Creds != "" {
 		return errors.New("--creds is one agent's key: start nod http once for each --agent, or without --creds where the data directory has their keys")

@@ -66,6 +66,8 @@ type cli struct {
 	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`
 	Policy   policyCmd   `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
 	Settings settingsCmd `cmd:"" group:"operate" help:"Apply or show settings.json."`
+	Invite   inviteCmd   `cmd:"" group:"operate" help:"Print the line that lets another machine ask this one."`
+	Join     joinCmd     `cmd:"" group:"agents" help:"Ask the nod of another machine, by its invitation."`
 	Keys     keysCmd     `cmd:"" group:"operate" help:"Make keys and the server configuration for other machines."`
 }
 
