@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/nodbus/nod/bus/roles"
 )
@@ -98,11 +99,14 @@ func (i Invitation) Join(dataDir string) error {
 func joined(dataDir string) (*Invitation, error) {
 	path := filepath.Join(dataDir, joinedName)
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil // what is wrong with the directory is said by whoever needs it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find out where nod is: %w", err)
 	}
 	var i Invitation
-	if err != nil || json.Unmarshal(text, &i) != nil || i.URL == "" || i.CA == "" || roles.AgentID(i.Agent).Check() != nil {
+	if json.Unmarshal(text, &i) != nil || i.URL == "" || i.CA == "" || roles.AgentID(i.Agent).Check() != nil {
 		return nil, fmt.Errorf("%s is damaged: remove it, and join again by another invitation", path)
 	}
 	return &i, nil

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/big"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -131,8 +132,10 @@ func serverTLS(dataDir string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The other names are for tools of NATS's own on this machine.
 	key, der, err := certify(&x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{tlsName}, Subject: pkix.Name{CommonName: tlsName},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: tlsName},
+		DNSNames: []string{tlsName, "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 		NotBefore: ca.Leaf.NotBefore, NotAfter: ca.Leaf.NotAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, &ca)
