@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,10 +61,17 @@ func (i Invitation) String() string {
 // ParseInvitation reads what String wrote.
 func ParseInvitation(word string) (i Invitation, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(word))
-	if err != nil || json.Unmarshal(text, &i) != nil || i.URL == "" || i.Key == "" || i.CA == "" {
+	if err != nil || json.Unmarshal(text, &i) != nil || i.Key == "" || !i.whole() {
 		return Invitation{}, errors.New("this is no invitation: paste the line that nod invite printed, whole")
 	}
-	return i, roles.AgentID(i.Agent).Check()
+	return i, nil
+}
+
+// whole reports whether it leads to one server, over TLS alone.
+func (i *Invitation) whole() bool {
+	at, err := url.Parse(i.URL)
+	return err == nil && at.Scheme == "tls" && at.Host != "" && i.URL == "tls://"+at.Host &&
+		i.CA != "" && roles.AgentID(i.Agent).Check() == nil
 }
 
 // Join keeps the invitation in a data directory, for its owner alone, where Join
@@ -106,7 +114,7 @@ func joined(dataDir string) (*Invitation, error) {
 		return nil, fmt.Errorf("find out where nod is: %w", err)
 	}
 	var i Invitation
-	if json.Unmarshal(text, &i) != nil || i.URL == "" || i.CA == "" || roles.AgentID(i.Agent).Check() != nil {
+	if json.Unmarshal(text, &i) != nil || !i.whole() {
 		return nil, fmt.Errorf("%s is damaged: remove it, and join again by another invitation", path)
 	}
 	return &i, nil

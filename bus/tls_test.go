@@ -64,6 +64,12 @@ func TestAKeyFromElsewhereReplacesNone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, one, read)
 
+	for _, url := range []string{"nats://a:1", "tls://", "tls://a:1/x", "tls://u:p@a:1", "tls://a:1,nats://b:1", "a:1", "tls://a:1\n"} {
+		bad := one
+		bad.URL = url
+		_, err := bus.ParseInvitation(bad.String())
+		requireOneLine(t, err, "no invitation")
+	}
 	require.NoError(t, one.Join(there))
 	require.NoError(t, os.Remove(filepath.Join(there, "joined.json")))
 	require.NoError(t, one.Join(there), "a join that was cut short can be made again")

@@ -164,12 +164,12 @@ func TestTheLongestRequestIsTaken(t *testing.T) {
 func TestNodsRefusals(t *testing.T) {
 	for code, status := range map[schemas.Code]int{
 		"BAD_REQUEST": 400, "VALIDATION_ERROR": 400, "UNAUTHORIZED": 401, "FORBIDDEN": 403, "NOT_FOUND": 404,
-		"CONFLICT": 409, "UNDELIVERABLE": 503, "UNAVAILABLE": 503, "INTERNAL_ERROR": 500, "NEW": 500,
+		"CONFLICT": 409, "UNDELIVERABLE": 503, "UNAVAILABLE": 503, "INTERNAL_ERROR": 500,
 	} {
 		t.Run(string(code), func(t *testing.T) {
 			r := fake(t, before(failing(func() error { return fmt.Errorf("ask: %w", schemas.Errorf(code, "because")) })))
 			for what, call := range each {
-				if code == "CONFLICT" && what == "withdraw" || code == "NEW" {
+				if code == "CONFLICT" && what == "withdraw" {
 					continue // nod does not say so, and the document neither
 				}
 				r.Equal("because", r.refused(r.does(call.method, call.path, call.body), status, code), what)
