@@ -204,10 +204,10 @@ func (r *rig) later(method, path, body string, change ...func(*http.Request)) fu
 	}
 }
 
-// deploy is a request that no rule settles.
+// deploy is a request that no rule settles, and that is like no other.
 func deploy(session, id string) string {
 	return `{"session_id":"` + session + `","pending_id":"` + id + `","kind":"tool_call","title":"Use Deploy","tool_name":"Deploy",` +
-		`"action_type":"other","action_details":{"to":"production"}}`
+		`"action_type":"other","action_details":{"to":"production","for":"` + id + `"}}`
 }
 
 // asks hands in a request that waits for a person.
