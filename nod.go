@@ -59,7 +59,8 @@ func Err(d schemas.Decision) error {
 // user on this machine, or the one that NOD_URL names.
 type Options struct {
 	bus.Place
-	// Agent names the asker on the bus, as its key does; empty is "local".
+	// Agent names the asker on the bus, as its key does; empty is the agent that
+	// this machine was invited as, else "local".
 	Agent string
 	Log   *slog.Logger
 }
@@ -79,7 +80,10 @@ func Connect(ctx context.Context, options ...Options) (*Client, error) {
 		o = options[0]
 	}
 	if o.Agent == "" {
-		o.Agent = "local"
+		var err error
+		if o.Agent, err = o.Place.Agent(); err != nil {
+			return nil, err
+		}
 	}
 	conn, err := bus.Join(ctx, o.Place, roles.AgentID(o.Agent), o.Log)
 	if err != nil {

@@ -26,14 +26,14 @@ type Asker struct {
 	stop  func()
 
 	mu      sync.Mutex
-	waiting map[string]*Asked
+	waiting map[*Asked]struct{} // several may wait for one request
 	wake    chan struct{}
 	done    chan struct{}
 }
 
 // NewAsker asks as agent, which the connection's key must be for.
 func NewAsker(c *Conn, agent string) *Asker {
-	a := &Asker{conn: c, agent: agent, waiting: map[string]*Asked{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	a := &Asker{conn: c, agent: agent, waiting: map[*Asked]struct{}{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	a.stop = c.OnReconnect(a.spread)
 	go a.reask()
 	return a
@@ -95,6 +95,24 @@ func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*Asked, error) {
 	return a.submit(ctx, named(r))
 }
 
+// SubmitAs is Submit under the id in r, which is fresh unless r says that it
+// rejoins.
+func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*Asked, error) {
+	return a.submit(ctx, r)
+}
+
+func badIDs() error {
+	return schemas.Errorf(schemas.CodeValidation, "session_id and pending_id must be 1 to 128 letters, digits, _ or -")
+}
+
+// listen hears the decision of a request from here on: a fast one must find its
+// listener.
+func (a *Asker) listen(sessionID, pendingID string) (q *Asked, err error) {
+	q = &Asked{PendingID: pendingID, Key: schemas.Key(sessionID, pendingID), asker: a, ended: make(chan struct{}), wait: reaskMin}
+	q.unsub, err = a.conn.Subscribe(schemas.DecisionSubject(a.agent, sessionID, pendingID), q.hear)
+	return q, err
+}
+
 // named gives r an id where it has none. Only such an id is fresh.
 func named(r schemas.Request) schemas.Request {
 	r.Rejoin = r.PendingID != ""
@@ -107,7 +125,7 @@ func named(r schemas.Request) schemas.Request {
 func (a *Asker) submit(ctx context.Context, r schemas.Request) (*Asked, error) {
 	r.Type = schemas.TypeRequest
 	if !schemas.ValidID(r.SessionID) || !schemas.ValidID(r.PendingID) {
-		return nil, schemas.Errorf(schemas.CodeValidation, "session_id and pending_id must be 1 to 128 letters, digits, _ or -")
+		return nil, badIDs()
 	}
 	if r.CreatedAt.IsZero() {
 		r.CreatedAt = time.Now().UTC()
@@ -115,10 +133,7 @@ func (a *Asker) submit(ctx context.Context, r schemas.Request) (*Asked, error) {
 	if len(r.Options) == 0 {
 		r.Options = schemas.DefaultOptions()
 	}
-	asked := &Asked{PendingID: r.PendingID, Key: r.Key(), asker: a, ended: make(chan struct{}), wait: reaskMin}
-	// Listen first: a fast decision must find its listener.
-	var err error
-	asked.unsub, err = a.conn.Subscribe(schemas.DecisionSubject(a.agent, r.SessionID, r.PendingID), asked.hear)
+	asked, err := a.listen(r.SessionID, r.PendingID)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +214,7 @@ func (q *Asked) Await(ctx context.Context) (schemas.Decision, error) {
 // Drop stops listening. The request stays as it is.
 func (q *Asked) Drop() {
 	q.asker.mu.Lock()
-	delete(q.asker.waiting, q.Key)
+	delete(q.asker.waiting, q)
 	q.asker.mu.Unlock()
 	q.unsub()
 }
@@ -224,7 +239,7 @@ func (a *Asker) keep(q *Asked) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.waiting[q.Key] = q
+	a.waiting[q] = struct{}{}
 	q.next = time.Now().Add(jitter(q.wait))
 	a.signal()
 }
@@ -235,7 +250,7 @@ func (a *Asker) spread() {
 	defer a.mu.Unlock()
 	// A few have no need to keep out of each other's way.
 	spread := min(reaskSpread, time.Duration(len(a.waiting)+1)*100*time.Millisecond)
-	for _, q := range a.waiting {
+	for q := range a.waiting {
 		q.wait = reaskMin
 		q.next = time.Now().Add(rand.N(spread))
 	}
@@ -279,7 +294,7 @@ func (a *Asker) due() (due []*Asked, next time.Time) {
 	defer a.mu.Unlock()
 	now := time.Now()
 	next = now.Add(reaskMax)
-	for _, q := range a.waiting {
+	for q := range a.waiting {
 		if q.next.After(now) {
 			if q.next.Before(next) {
 				next = q.next
@@ -308,14 +323,12 @@ func (a *Asker) ask(due []*Asked) {
 		a.conn.log.Info("bus: asking again was not answered; it is tried later", "requests", len(due), "error", err)
 		return
 	}
-	byKey := map[string]*Asked{}
-	for _, q := range due {
-		byKey[q.Key] = q
-	}
+	byKey := map[string]schemas.Awaited{}
 	for _, r := range reply.Results {
-		q := byKey[schemas.Key(r.SessionID, r.PendingID)]
-		switch {
-		case q == nil:
+		byKey[schemas.Key(r.SessionID, r.PendingID)] = r
+	}
+	for _, q := range due {
+		switch r := byKey[q.Key]; {
 		case r.Decision != nil:
 			q.decide(*r.Decision)
 		case r.Error != nil && errors.Is(r.Error, &schemas.Error{Code: schemas.CodeNotFound}):

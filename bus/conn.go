@@ -38,6 +38,8 @@ type Options struct {
 
 	// follow is the data directory whose run.json tells the address.
 	follow string
+	// trust is who vouches for the server, in PEM, where that is its own authority.
+	trust func() ([]byte, error)
 }
 
 // ErrNoServer is in the error of an address where no NATS server answers.
@@ -110,6 +112,9 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	}
 	if o.follow != "" {
 		opts = append(opts, nats.SetCustomDialer(runDialer{o.follow}))
+	}
+	if o.trust != nil {
+		opts = append(opts, trusting(o.trust))
 	}
 	if o.Creds == "" {
 		return opts, nil

@@ -25,7 +25,8 @@ type EmbedOptions struct {
 	// DataDir holds the streams, the lock and run.json. It is made if absent,
 	// and one server at a time may run on it.
 	DataDir string
-	// Host is where clients connect: this machine alone unless it is given.
+	// Host is where clients connect: this machine alone unless it is given. The
+	// server speaks TLS where others could reach it, or were invited.
 	Host string
 	// Port is tried first, then any free one; 0 is any.
 	Port int
@@ -69,6 +70,11 @@ type Server struct {
 // the server.
 func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	o.Host = cmp.Or(o.Host, "127.0.0.1")
+	if i, err := joined(o.DataDir); err != nil {
+		return nil, err
+	} else if i != nil {
+		return nil, fmt.Errorf("%s has joined the nod at %s: name another directory with --data or NOD_DATA", o.DataDir, i.URL)
+	}
 	lock, err := lockDir(o.DataDir)
 	if err != nil {
 		return nil, err
@@ -155,6 +161,12 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 	if o.ClusterName != "" {
 		opts.Cluster = server.ClusterOpts{Name: o.ClusterName, Host: "127.0.0.1", Port: o.ClusterPort}
 		opts.Routes = server.RoutesFromStr(strings.Join(o.Routes, ","))
+	}
+	if speaksTLS(o.DataDir, o.Host) {
+		if opts.TLSConfig, err = serverTLS(o.DataDir); err != nil {
+			return nil, err
+		}
+		opts.TLSTimeout = tlsWithin.Seconds()
 	}
 	text := roles.Config{Users: o.Users, StoreDir: dir, SyncInterval: o.SyncInterval}.String()
 	if err := opts.ProcessConfigString(text); err != nil { // a line for each fault

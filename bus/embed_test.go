@@ -99,10 +99,11 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 }
 
 func TestEmbedListensElsewhereWhenToldTo(t *testing.T) {
-	s := embed(t, bus.EmbedOptions{DataDir: t.TempDir(), Host: "0.0.0.0"})
+	dir := t.TempDir()
+	s := embed(t, bus.EmbedOptions{DataDir: dir, Host: "0.0.0.0"})
 	defer s.Close()
 	require.Contains(t, s.URL(), "127.0.0.1", "an address that can be dialled")
-	nc, err := nats.Connect(s.URL())
+	nc, err := nats.Connect(s.URL(), nats.RootCAs(filepath.Join(dir, "tls", "ca.pem")))
 	require.NoError(t, err)
 	nc.Close()
 }

@@ -76,11 +76,19 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 	if o.URL != "" {
 		return Connect(ctx, o)
 	}
+	invited, err := joined(p.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if invited != nil {
+		return joinElsewhere(ctx, o, invited, p.DataDir, id)
+	}
 	run, err := ReadRun(p.DataDir)
 	if err != nil {
 		return nil, err
 	}
 	o.URL, o.follow = run.URL, p.DataDir
+	o.trust = func() ([]byte, error) { return os.ReadFile(caPath(p.DataDir)) }
 	if o.Creds == "" {
 		keys, err := roles.OpenKeys(p.DataDir)
 		if err != nil {
@@ -96,6 +104,23 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 		err = fmt.Errorf("%w on %s: nothing answers at %s: start it with nod up", ErrNotRunning, p.DataDir, run.URL)
 	}
 	return conn, err
+}
+
+// joinElsewhere connects to the nod that invited this machine's agent.
+func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string, id roles.ID) (*Conn, error) {
+	if id.Role != roles.Agent {
+		return nil, fmt.Errorf("this machine only asks, as the agent %s of the nod at %s: answer and manage there", i.Agent, i.URL)
+	}
+	keys, err := roles.OpenKeys(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := keys.User(id); err != nil {
+		return nil, err
+	}
+	o.URL, o.Creds = i.URL, keys.Path(id)
+	o.trust = func() ([]byte, error) { return []byte(i.CA), nil }
+	return Connect(ctx, o)
 }
 
 // runDialer dials whatever address run.json tells at the time.

@@ -18,6 +18,7 @@ import (
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/door"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/schemas"
 )
@@ -49,7 +50,7 @@ type Options struct {
 	EngineAlone bool
 	// Web is where the web inbox listens; nil is nowhere. Its PublicURL is the
 	// settings' to say.
-	Web *web.Listen
+	Web *door.Listen
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
 	Version      string // in SemVer; empty is "0.0.0"

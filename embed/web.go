@@ -9,6 +9,7 @@ import (
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/door"
 	"github.com/nodbus/nod/connectors/people/web"
 )
 
@@ -20,7 +21,7 @@ type Web struct {
 
 // OpenWeb opens the web inbox on a connection with its key. The settings in
 // force say how people reach it; dataDir keeps what logins are signed with.
-func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, dataDir string, listen web.Listen, log *slog.Logger) (*Web, error) {
+func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, dataDir string, listen door.Listen, log *slog.Logger) (*Web, error) {
 	desk := connector.NewDesk(conn, web.Name)
 	state, err := desk.Settings(ctx)
 	if err != nil {

@@ -21,12 +21,16 @@ const schemaSuffix = ".schema.json"
 
 // SettingsSchema is the JSON Schema of settings.json, whole in itself.
 func SettingsSchema() []byte {
-	data, err := schemaFiles.ReadFile("v1/settings" + schemaSuffix)
+	data, err := Schema("settings")
 	if err != nil {
 		panic(err) // it is embedded
 	}
 	return data
 }
+
+// Schema is the JSON Schema of a message, such as "request", or "common", what
+// they share. It refers to others as "NAME.schema.json".
+func Schema(name string) ([]byte, error) { return schemaFiles.ReadFile("v1/" + name + schemaSuffix) }
 
 // noun is what Decode knows of a message type.
 type noun struct {

@@ -64,9 +64,11 @@ var mayImport = []struct {
 	{"actors/connector", []string{"actors", "bus", "schemas", "connectors/people"}},
 	{"actors/agent", []string{"actors", "bus", "schemas"}},
 	{"actors", []string{"bus", "schemas"}},
-	{"connectors/people/...", []string{"schemas", "connectors/people"}},
+	{"connectors/door", nil},
+	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/door"}},
+	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/door"}},
 	{"connectors/agents/...", []string{"schemas", "connectors/agents"}},
-	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "schemas"}},
+	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/door", "schemas"}},
 	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"", []string{"bus/...", "schemas"}}, // the Go client
 	{"cmd/...", []string{"..."}},
@@ -96,7 +98,7 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy"},
-		"github.com/santhosh-tekuri/jsonschema": {"schemas"},
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // the latter's tests
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // its tests

@@ -67,6 +67,29 @@ func (k *Keys) Add(id ID) (User, error) {
 	return k.User(id)
 }
 
+// Put keeps a key that was made on another machine. Another one that is there
+// already is left as it is, and is an error.
+func (k *Keys) Put(id ID, seed string) error {
+	if err := id.Check(); err != nil {
+		return err
+	}
+	public, err := publicKey([]byte(seed))
+	if err != nil {
+		return fmt.Errorf("the key of %s is damaged", id) // not the library's error: it may quote the seed
+	}
+	err = writeNew(k.Path(id), []byte(seed+"\n"))
+	if errors.Is(err, fs.ErrExist) {
+		if u, err := k.User(id); err == nil && u.PublicKey == public {
+			return nil
+		}
+		return fmt.Errorf("%s has another key already, %s: remove the file first", id, k.Path(id))
+	}
+	if err != nil {
+		return fmt.Errorf("keep the key of %s: %w", id, err)
+	}
+	return nil
+}
+
 // Ensure makes those keys that are not there yet and reads all of them back.
 func (k *Keys) Ensure(ids ...ID) error {
 	for _, id := range ids {

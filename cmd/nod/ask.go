@@ -24,7 +24,7 @@ type askCmd struct {
 	Reason         string   `help:"Why, in the agent's words."`
 	TimeoutMinutes int      `name:"timeout-minutes" placeholder:"N" help:"How long a permission may wait, 1 to 60 (15)."`
 	ID             string   `placeholder:"ID" help:"Rejoin the request that was asked under this id, or ask under it."`
-	Agent          string   `default:"local" hidden:"" help:"The agent's name on the bus."`
+	Agent          string   `hidden:"" help:"The agent's name on the bus."`
 	AgentName      string   `name:"agent-name" placeholder:"NAME" help:"Who asks, as people are shown it."`
 	Label          string   `placeholder:"TEXT" help:"What the session is about, as people are shown it."`
 	Async          bool     `help:"Do not wait: exit 6 while it is open."`

@@ -68,16 +68,19 @@ type cli struct {
 	Gate    gateCmd    `cmd:"" group:"agents" help:"Check what a scheduled task needs."`
 	Hook    hookCmd    `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
 	MCP     mcpCmd     `cmd:"" name:"mcp" group:"agents" help:"Serve agent programs that speak MCP (they run this, or reach it over HTTP)."`
+	ACP     acpCmd     `cmd:"" name:"acp" group:"agents" help:"Stand between an editor and an agent that speak ACP."`
+	HTTP    httpCmd    `cmd:"" name:"http" group:"agents" help:"Let programs ask over HTTP, and Claude Code's HTTP hooks."`
 	Resume  resumeCmd  `cmd:"" group:"agents" help:"Go on with a Claude Code session once what it asked is decided."`
 	Exec    execCmd    `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
+	Join    joinCmd    `cmd:"" group:"agents" help:"Ask the nod of another machine, by its invitation."`
 
 	Session   sessionCmd   `cmd:"" group:"operate" help:"Show or set what a session has."`
 	Policy    policyCmd    `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
 	Settings  settingsCmd  `cmd:"" group:"operate" help:"Apply or show settings.json."`
 	Approvers approversCmd `cmd:"" group:"operate" help:"List who may answer, or remove somebody."`
 	Pair      pairCmd      `cmd:"" group:"operate" help:"Let somebody answer on a channel, such as telegram."`
+	Invite    inviteCmd    `cmd:"" group:"operate" help:"Print the line that lets another machine ask this one."`
 	Keys      keysCmd      `cmd:"" group:"operate" help:"Make keys and the server configuration for other machines."`
-	ACP       acpCmd       `cmd:"" name:"acp" group:"agents" help:"Stand between an editor and an agent that speak ACP."`
 }
 
 var groups = kong.ExplicitGroups([]kong.Group{

@@ -14,7 +14,7 @@ type grantCmd struct {
 	To         string   `required:"" placeholder:"S" help:"The session that gets it."`
 	Permission []string `sep:"none" placeholder:"TAG" help:"What it shares of what it holds: @read:PATH, @write:PATH or @network; repeatable."`
 	Reason     string   `help:"Why."`
-	Agent      string   `default:"local" hidden:"" help:"The agent's name on the bus."`
+	Agent      string   `hidden:"" help:"The agent's name on the bus."`
 	JSON       bool     `name:"json" help:"Print the grant as JSON."`
 }
 
@@ -42,7 +42,7 @@ type gateCmd struct {
 	ID         string   `required:"" placeholder:"I" help:"The task's id."`
 	Permission []string `required:"" sep:"none" placeholder:"TAG" help:"What it needs: @read:PATH, @write:PATH or @network; repeatable."`
 	Strict     bool     `help:"Ask for what is missing, and skip the task (exit 3 to 5) on anything but allow."`
-	Agent      string   `default:"local" hidden:"" help:"The agent's name on the bus."`
+	Agent      string   `hidden:"" help:"The agent's name on the bus."`
 	JSON       bool     `name:"json" help:"Print what is missing as JSON."`
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/user"
 
+	"github.com/nodbus/nod/connectors/door"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
@@ -18,11 +19,11 @@ type webFlags struct {
 }
 
 // listen is where that is, or nil for nowhere.
-func (f *webFlags) listen() *web.Listen {
+func (f *webFlags) listen() *door.Listen {
 	if f.HTTP == "off" {
 		return nil
 	}
-	return &web.Listen{Addr: f.HTTP, TLSCert: f.HTTPCert, TLSKey: f.HTTPKey, BehindProxy: f.BehindProxy}
+	return &door.Listen{Addr: f.HTTP, TLSCert: f.HTTPCert, TLSKey: f.HTTPKey, BehindProxy: f.BehindProxy}
 }
 
 // welcomeToWeb says where the inbox is, with a login link for the user who runs

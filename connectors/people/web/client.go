@@ -85,7 +85,7 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	defer s.board.leave(c)
 	var err error
 	// The guard has looked at the origin; the library looks again.
-	if c.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: s.addr.origins}); err != nil {
+	if c.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: s.addr.Origins}); err != nil {
 		return // it has answered
 	}
 	c.conn.SetReadLimit(maxMessage)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -46,16 +45,16 @@ func (s *Server) handler() http.Handler {
 // often or for too much, before anything else is looked at.
 func (s *Server) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
-	for _, origin := range s.addr.origins {
+	for _, origin := range s.addr.Origins {
 		_ = cross.AddTrustedOrigin(origin) // made of parts that were parsed
 	}
 	guarded := http.MaxBytesHandler(cross.Handler(next), maxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers(w.Header())
 		switch origin := r.Header.Get("Origin"); {
-		case !slices.ContainsFunc(s.addr.hosts, func(h string) bool { return strings.EqualFold(h, r.Host) }):
-			refuse(w, http.StatusMisdirectedRequest, schemas.Errorf(schemas.CodeForbidden, "this is not the inbox of %q: open %s", r.Host, s.addr.url))
-		case origin != "" && !slices.Contains(s.addr.origins, origin):
+		case !s.addr.Answers(r.Host):
+			refuse(w, http.StatusMisdirectedRequest, schemas.Errorf(schemas.CodeForbidden, "this is not the inbox of %q: open %s", r.Host, s.addr.URL))
+		case origin != "" && !slices.Contains(s.addr.Origins, origin):
 			refuse(w, http.StatusForbidden, schemas.Errorf(schemas.CodeForbidden, "no other site may ask here"))
 		case !s.rate.Allow():
 			refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many requests: try again in a second"))

@@ -44,12 +44,12 @@ func (l *logins) spend(p pass, now time.Time) bool {
 }
 
 // cookieName tells apart the inboxes of one machine, whose ports share cookies.
-func (s *Server) cookieName() string { return fmt.Sprintf("nod_session_%d", s.addr.port) }
+func (s *Server) cookieName() string { return fmt.Sprintf("nod_session_%d", s.addr.Port) }
 
 func (s *Server) cookie(value string, age time.Duration) *http.Cookie {
 	return &http.Cookie{
 		Name: s.cookieName(), Value: value, Path: "/", MaxAge: int(age / time.Second),
-		HttpOnly: true, Secure: s.addr.secure, SameSite: http.SameSiteStrictMode,
+		HttpOnly: true, Secure: s.addr.Secure, SameSite: http.SameSiteStrictMode,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/connectors/door"
 	"github.com/nodbus/nod/connectors/people/web"
 )
 
@@ -112,18 +113,18 @@ func TestTooMuchIsRefused(t *testing.T) {
 func TestWhereItMayListen(t *testing.T) {
 	public := "https://nod.example.com"
 	for name, c := range map[string]struct {
-		listen web.Listen
+		listen door.Listen
 		fails  string
 	}{
-		"a network, in the clear":      {web.Listen{Addr: "0.0.0.0:0", PublicURL: public}, "--behind-proxy"},
-		"every address, in the clear":  {web.Listen{Addr: ":0", PublicURL: public}, "--behind-proxy"},
-		"a proxy, without its name":    {web.Listen{Addr: "0.0.0.0:0", BehindProxy: true}, "public_url"},
-		"a public address in clear":    {web.Listen{Addr: "127.0.0.1:0", PublicURL: "http://nod.example.com"}, "https://"},
-		"a public address with a path": {web.Listen{Addr: "127.0.0.1:0", PublicURL: public + "/nod"}, "address alone"},
-		"half of TLS":                  {web.Listen{Addr: "127.0.0.1:0", TLSCert: "x"}, "--http-key"},
-		"no address":                   {web.Listen{Addr: "4280"}, "HOST:PORT"},
-		"a proxy":                      {web.Listen{Addr: "0.0.0.0:0", BehindProxy: true, PublicURL: public}, ""},
-		"this machine":                 {web.Listen{Addr: "127.0.0.1:0"}, ""},
+		"a network, in the clear":      {door.Listen{Addr: "0.0.0.0:0", PublicURL: public}, "--behind-proxy"},
+		"every address, in the clear":  {door.Listen{Addr: ":0", PublicURL: public}, "--behind-proxy"},
+		"a proxy, without its name":    {door.Listen{Addr: "0.0.0.0:0", BehindProxy: true}, "public_url"},
+		"a public address in clear":    {door.Listen{Addr: "127.0.0.1:0", PublicURL: "http://nod.example.com"}, "https://"},
+		"a public address with a path": {door.Listen{Addr: "127.0.0.1:0", PublicURL: public + "/nod"}, "address alone"},
+		"half of TLS":                  {door.Listen{Addr: "127.0.0.1:0", TLSCert: "x"}, "--http-key"},
+		"no address":                   {door.Listen{Addr: "4280"}, "HOST:PORT"},
+		"a proxy":                      {door.Listen{Addr: "0.0.0.0:0", BehindProxy: true, PublicURL: public}, ""},
+		"this machine":                 {door.Listen{Addr: "127.0.0.1:0"}, ""},
 	} {
 		s, err := web.Open(web.Options{DataDir: t.TempDir(), Listen: c.listen, Log: quiet()})
 		if c.fails != "" {
@@ -140,7 +141,7 @@ func TestATakenPortIsSaid(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	s, err := web.Open(web.Options{DataDir: t.TempDir(), Listen: web.Listen{Addr: taken.Addr().String()}, Log: quiet()})
+	s, err := web.Open(web.Options{DataDir: t.TempDir(), Listen: door.Listen{Addr: taken.Addr().String()}, Log: quiet()})
 	require.NoError(t, err)
 	require.True(t, s.Taken())
 	require.NotContains(t, s.URL(), taken.Addr().String())
@@ -151,7 +152,7 @@ func TestTheKeyIsTheOwnersAlone(t *testing.T) {
 	dir := t.TempDir()
 	_, err := web.Link(dir, "ann")
 	require.ErrorContains(t, err, "nod up")
-	s, err := web.Open(web.Options{DataDir: dir, Listen: web.Listen{Addr: "127.0.0.1:0"}, Log: quiet()})
+	s, err := web.Open(web.Options{DataDir: dir, Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet()})
 	require.NoError(t, err)
 	require.NoError(t, s.Stop(t.Context()))
 	info, err := os.Stat(filepath.Join(dir, "web", "key"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/door"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
@@ -34,7 +35,7 @@ func TestALinkFromAPhoneLogsIn(t *testing.T) {
 	r := start(t)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	s, err := web.Open(web.Options{
-		DataDir: t.TempDir(), Listen: web.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Ledger: desk, Log: quiet(),
+		DataDir: t.TempDir(), Listen: door.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Ledger: desk, Log: quiet(),
 		Registry: codes{desk, map[string]string{"good": "ann", "eves": "eve"}},
 	})
 	r.NoError(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/door"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
@@ -61,9 +62,9 @@ func start(t *testing.T) *rig {
 // up starts nod, with an inbox where an address is named.
 func (r *rig) up(addr string) {
 	r.t.Helper()
-	var listen *web.Listen
+	var listen *door.Listen
 	if addr != "" {
-		listen = &web.Listen{Addr: addr}
+		listen = &door.Listen{Addr: addr}
 	}
 	var err error
 	r.nod, err = embed.Start(r.ctx, embed.Options{
@@ -159,7 +160,7 @@ func (r *rig) pours(n int, input string) (wait func()) {
 func (r *rig) another() *rig {
 	r.t.Helper()
 	system := actors.NewSystem(quiet())
-	w, err := embed.OpenWeb(r.ctx, system, r.connect(roles.ConnectorID(web.Name)), r.t.TempDir(), web.Listen{Addr: "127.0.0.1:0"}, quiet())
+	w, err := embed.OpenWeb(r.ctx, system, r.connect(roles.ConnectorID(web.Name)), r.t.TempDir(), door.Listen{Addr: "127.0.0.1:0"}, quiet())
 	r.NoError(err)
 	r.t.Cleanup(func() {
 		r.NoError(w.Stop(context.Background()))

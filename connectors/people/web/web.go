@@ -16,10 +16,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/nodbus/nod/connectors/door"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
@@ -56,7 +58,7 @@ type Ledger interface {
 type Options struct {
 	// DataDir holds what logins are signed with, and tells where the inbox is.
 	DataDir string
-	Listen
+	door.Listen
 	Desk     people.Desk
 	Registry Registry
 	Ledger   Ledger
@@ -69,7 +71,8 @@ type Options struct {
 // Server is a running inbox. It shows what Show is given.
 type Server struct {
 	opts   Options
-	addr   address
+	addr   door.Address
+	taken  bool // the port that was asked for
 	seals  seals
 	logins *logins
 	board  *board
@@ -79,6 +82,19 @@ type Server struct {
 	done   chan struct{}
 }
 
+// open listens. On this machine's own addresses another free port is used where
+// the one that was asked for is taken.
+func open(l door.Listen) (listener net.Listener, a door.Address, taken bool, err error) {
+	inbox := door.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
+	listener, a, err = l.Open(inbox)
+	host, _, _ := net.SplitHostPort(l.Addr) // Open has said what is wrong with it
+	if taken = errors.Is(err, syscall.EADDRINUSE) && door.Loopback(host) && l.PublicURL == ""; taken {
+		l.Addr = net.JoinHostPort(host, "0")
+		listener, a, err = l.Open(inbox)
+	}
+	return listener, a, taken, err
+}
+
 // Open starts to listen, and returns when it does. What keeps it from that is
 // one line.
 func Open(o Options) (*Server, error) {
@@ -86,16 +102,16 @@ func Open(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, addr, err := o.Listen.open()
+	listener, addr, taken, err := open(o.Listen)
 	if err != nil {
 		return nil, err
 	}
-	if err := seals.tell(addr.url); err != nil {
+	if err := seals.tell(addr.URL); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	o.Check = cmp.Or(o.Check, checkEvery)
 	s := &Server{
-		opts: o, addr: addr, seals: seals, logins: newLogins(), board: newBoard(),
+		opts: o, addr: addr, taken: taken, seals: seals, logins: newLogins(), board: newBoard(),
 		rate: rate.NewLimiter(requestsPerSecond, requestsAtOnce), done: make(chan struct{}),
 	}
 	s.http = &http.Server{
@@ -109,26 +125,20 @@ func Open(o Options) (*Server, error) {
 
 func (s *Server) serve(l net.Listener) {
 	defer close(s.done)
-	var err error
-	if s.opts.TLSCert != "" {
-		err = s.http.ServeTLS(l, s.opts.TLSCert, s.opts.TLSKey)
-	} else {
-		err = s.http.Serve(l)
-	}
-	if !errors.Is(err, http.ErrServerClosed) {
+	if err := s.opts.Listen.Serve(s.http, l); err != nil {
 		s.opts.Log.Error("web: the inbox stopped listening", "error", err)
 	}
 }
 
 // URL is where people open the inbox.
-func (s *Server) URL() string { return s.addr.url }
+func (s *Server) URL() string { return s.addr.URL }
 
 // Taken reports whether the address that was asked for was taken, so that
 // another port is used.
-func (s *Server) Taken() bool { return s.addr.taken }
+func (s *Server) Taken() bool { return s.taken }
 
 // Link is a login link for one user. It works once, for LinkLasts.
-func (s *Server) Link(userID string) string { return s.seals.link(s.addr.url, userID, time.Now()) }
+func (s *Server) Link(userID string) string { return s.seals.link(s.addr.URL, userID, time.Now()) }
 
 // Link is a login link to the inbox that was started last on a data directory;
 // see Server.Link.

@@ -1,0 +1,135 @@
+package bus
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/nodbus/nod/bus/roles"
+)
+
+// Invitation lets another machine ask as an agent of its own: where nod is, that
+// agent's key, and the authority that tells the server from others. It is a
+// secret.
+type Invitation struct {
+	URL   string `json:"url"`
+	Agent string `json:"agent"`
+	Key   string `json:"key,omitempty"`
+	CA    string `json:"ca"` // PEM
+}
+
+const joinedName = "joined.json"
+
+// Invite makes the key of an agent and what takes it to another machine, where the
+// server is reached at address. The server knows the key, and speaks TLS, from its
+// next start on.
+func Invite(dataDir, agent, address string) (Invitation, error) {
+	keys, err := roles.OpenKeys(dataDir)
+	if err != nil {
+		return Invitation{}, err
+	}
+	id := roles.AgentID(agent)
+	if _, err := keys.Add(id); err != nil {
+		return Invitation{}, err
+	}
+	seed, err := os.ReadFile(keys.Path(id))
+	if err != nil {
+		return Invitation{}, fmt.Errorf("read the key of %s: %w", id, err)
+	}
+	ca, err := authority(dataDir)
+	if err != nil {
+		return Invitation{}, err
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Leaf.Raw})
+	return Invitation{URL: "tls://" + address, Agent: agent, Key: strings.TrimSpace(string(seed)), CA: string(cert)}, nil
+}
+
+// String is the invitation in one word.
+func (i Invitation) String() string {
+	text, _ := json.Marshal(i) // texts always encode
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// ParseInvitation reads what String wrote.
+func ParseInvitation(word string) (i Invitation, err error) {
+	text, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(word))
+	if err != nil || json.Unmarshal(text, &i) != nil || i.Key == "" || !i.whole() {
+		return Invitation{}, errors.New("this is no invitation: paste the line that nod invite printed, whole")
+	}
+	return i, nil
+}
+
+// whole reports whether it leads to one server, over TLS alone.
+func (i *Invitation) whole() bool {
+	at, err := url.Parse(i.URL)
+	return err == nil && at.Scheme == "tls" && at.Host != "" && i.URL == "tls://"+at.Host &&
+		i.CA != "" && roles.AgentID(i.Agent).Check() == nil
+}
+
+// Join keeps the invitation in a data directory, for its owner alone, where Join
+// and those who ask find it. A directory that has a nod of its own, or has joined
+// another, is left as it is.
+func (i Invitation) Join(dataDir string) error {
+	keys, err := roles.OpenKeys(dataDir)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(keys.Path(roles.ID{Role: roles.Engine})); err == nil {
+		return fmt.Errorf("%s has a nod of its own: name another directory with --data or NOD_DATA", dataDir)
+	}
+	path := filepath.Join(dataDir, joinedName)
+	if _, err := os.Stat(path); err == nil {
+		return fmt.Errorf("%s has joined a nod already: remove %s first", dataDir, path)
+	}
+	if err := keys.Put(roles.AgentID(i.Agent), i.Key); err != nil {
+		return err
+	}
+	i.Key = "" // it is in a file of its own
+	text, err := json.Marshal(i)
+	if err == nil {
+		err = writeNew(path, append(text, '\n')) // last: what is there is whole
+	}
+	if err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	return nil
+}
+
+// joined is the invitation that a data directory keeps, nil where there is none.
+func joined(dataDir string) (*Invitation, error) {
+	path := filepath.Join(dataDir, joinedName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil // what is wrong with the directory is said by whoever needs it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find out where nod is: %w", err)
+	}
+	var i Invitation
+	if json.Unmarshal(text, &i) != nil || !i.whole() {
+		return nil, fmt.Errorf("%s is damaged: remove it, and join again by another invitation", path)
+	}
+	return &i, nil
+}
+
+// Agent is who asks at this place unless it is said: the agent that the data
+// directory was invited as, else "local".
+func (p Place) Agent() (string, error) {
+	p, err := p.WithDefaults()
+	if err != nil {
+		return "", err
+	}
+	i, err := joined(p.DataDir)
+	if p.URL != "" || i == nil {
+		return "local", err
+	}
+	return i.Agent, nil
+}

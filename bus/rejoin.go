@@ -1,0 +1,41 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Find returns a request that was handed in before, perhaps by another process,
+// to be awaited or dropped. NOT_FOUND means that nod does not know it, or that it
+// is another agent's.
+func (a *Asker) Find(ctx context.Context, sessionID, pendingID string) (*Asked, error) {
+	if !schemas.ValidID(sessionID) || !schemas.ValidID(pendingID) {
+		return nil, badIDs()
+	}
+	asked, err := a.listen(sessionID, pendingID)
+	if err != nil {
+		return nil, err
+	}
+	which := schemas.Awaited{SessionID: sessionID, PendingID: pendingID}
+	var reply schemas.AwaitReply
+	err = a.conn.CallInto(ctx, schemas.AwaitSubject(a.agent), schemas.Await{Type: schemas.TypeAwait, Requests: []schemas.Awaited{which}}, &reply)
+	switch {
+	case err != nil:
+	case len(reply.Results) != 1:
+		err = schemas.Errorf(schemas.CodeInternal, "nod told of %d requests, not of one", len(reply.Results))
+	case reply.Results[0].Error != nil:
+		err = reply.Results[0].Error
+	}
+	if err != nil {
+		asked.unsub()
+		return nil, fmt.Errorf("find: %w", err)
+	}
+	asked.Receipt = schemas.Receipt{SessionID: sessionID, PendingID: pendingID, Revision: reply.Results[0].Revision}
+	if d := reply.Results[0].Decision; d != nil {
+		asked.decide(*d)
+	}
+	a.keep(asked)
+	return asked, nil
+}

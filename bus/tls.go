@@ -1,0 +1,166 @@
+package bus
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// tlsName is what every embedded server is called in its certificate, whatever
+// address it is reached at: its authority vouches for that one server alone.
+const tlsName = "nod"
+
+// tlsWithin bounds a handshake.
+const tlsWithin = 5 * time.Second
+
+// certLasts is longer than a data directory will.
+const certLasts = 20 * 365 * 24 * time.Hour
+
+func caPath(dataDir string) string { return filepath.Join(dataDir, "tls", "ca.pem") }
+
+// speaksTLS reports whether the server of a data directory does: where other
+// machines were invited, and wherever they could reach it.
+func speaksTLS(dataDir, host string) bool {
+	_, err := os.Stat(caPath(dataDir))
+	ip, notIP := netip.ParseAddr(host)
+	local := host == "localhost" || notIP == nil && ip.IsLoopback()
+	return !local || !errors.Is(err, fs.ErrNotExist)
+}
+
+// authority is a data directory's own certificate authority: its certificate and
+// key in one file, which is made where it is not there.
+func authority(dataDir string) (tls.Certificate, error) {
+	path := caPath(dataDir)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := newAuthority(path); err != nil {
+			return tls.Certificate{}, fmt.Errorf("make a certificate authority: %w", err)
+		}
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("read the certificate authority: %w", err)
+	}
+	ca, err := tls.X509KeyPair(text, text)
+	if err != nil { // not the library's error: it may tell of the key
+		return ca, fmt.Errorf("%s is damaged: remove it to have another made, and invite the other machines again", path)
+	}
+	return ca, nil
+}
+
+func newAuthority(path string) error {
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nod " + rand.Text()[:8]},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(certLasts),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	key, der, err := certify(template, nil)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	err = errors.Join(
+		pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.Encode(&text, &pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+	)
+	if err != nil {
+		return err
+	}
+	return writeNew(path, text.Bytes())
+}
+
+// certify makes a key and its certificate, which its own authority signs where ca
+// is nil.
+func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	parent, signer := template, any(key)
+	if ca != nil {
+		parent, signer = ca.Leaf, ca.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	return key, der, err
+}
+
+// writeNew makes a file for its owner alone, whole or not at all, and leaves alone
+// one that came first.
+func writeNew(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(content)
+	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// serverTLS is what an embedded server speaks, with a certificate for as long as
+// it runs.
+func serverTLS(dataDir string) (*tls.Config, error) {
+	ca, err := authority(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	// The other names are for tools of NATS's own on this machine.
+	key, der, err := certify(&x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: tlsName},
+		DNSNames: []string{tlsName, "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		NotBefore: ca.Leaf.NotBefore, NotAfter: ca.Leaf.NotAfter,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, &ca)
+	if err != nil {
+		return nil, fmt.Errorf("make the server's certificate: %w", err)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, nil
+}
+
+// trusting has a client take such a server's word where it speaks TLS. The
+// authority is read anew each time, as the server may be started with another.
+func trusting(authority func() ([]byte, error)) nats.Option {
+	return func(o *nats.Options) error {
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, ServerName: tlsName}
+		o.RootCAsCB = func() (*x509.CertPool, error) {
+			text, err := authority()
+			if err != nil {
+				return nil, fmt.Errorf("read whom to trust: %w", err)
+			}
+			pool := x509.NewCertPool()
+			if !pool.AppendCertsFromPEM(text) {
+				return nil, errors.New("there is no certificate of whom to trust")
+			}
+			return pool, nil
+		}
+		return nil
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/nodbus/nod/bus"
+)
+
+type inviteCmd struct {
+	Name    string `arg:"" help:"What the agent of the other machine is called."`
+	Address string `placeholder:"HOST:PORT" help:"Where that machine reaches this one (this host's name, and the port that nod listens on)."`
+}
+
+// Run prints the line to type on the other machine.
+func (c *inviteCmd) Run(e *env) error {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	if place.URL != "" {
+		return errors.New("nod invite is for the nod of this machine: for other servers make a key with nod keys add, and name them with --nats-url")
+	}
+	address := c.Address
+	if address == "" {
+		if address, err = defaultAddress(place.DataDir); err != nil {
+			return err
+		}
+	} else if host, _, err := splitAddr(address); err != nil || host == "" {
+		return fmt.Errorf("%q is no address that another machine reaches: use HOST:PORT, such as devbox:%d", address, preferredPort)
+	}
+	invitation, err := bus.Invite(place.DataDir, c.Name, address)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is invited already, or has a key of this name: name another: %w", c.Name, err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "nod join %s\n", invitation)
+	fmt.Fprintf(e.stderr, "type this on the other machine: it is a secret, and lets whoever has it ask as %s\n", c.Name)
+	fmt.Fprintf(e.stderr, "it works from the next start of nod up on, which must listen where %s leads: nod up --listen ADDR\n", address)
+	return nil
+}
+
+// defaultAddress is this host by name, at the port of the nod that runs here.
+func defaultAddress(dataDir string) (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("find this host's name: %w: say --address", err)
+	}
+	port := preferredPort
+	run, err := bus.ReadRun(dataDir)
+	if err == nil {
+		_, port, err = splitAddr(strings.TrimPrefix(run.URL, "nats://"))
+	}
+	if err != nil && !errors.Is(err, bus.ErrNotRunning) {
+		return "", err
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port)), nil
+}
+
+type joinCmd struct {
+	Invitation string `arg:"" help:"What nod invite printed; - reads it from standard input, so that no list of processes shows it."`
+}
+
+// Run keeps an invitation, so that hooks and nod ask find their nod.
+func (c *joinCmd) Run(e *env) error {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	word, err := []byte(c.Invitation), error(nil)
+	if c.Invitation == "-" {
+		word, err = e.readInput("-")
+	}
+	if err != nil {
+		return fmt.Errorf("read the invitation: %w", err)
+	}
+	invitation, err := bus.ParseInvitation(strings.TrimPrefix(strings.TrimSpace(string(word)), "nod join "))
+	if err != nil {
+		return err
+	}
+	if err := invitation.Join(place.DataDir); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "this machine asks the nod at %s, as the agent %s\n", invitation.URL, invitation.Agent)
+	return nil
+}

@@ -1,0 +1,181 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// route is one thing that can be called.
+type route struct {
+	method, path string
+	// serve answers, or says why not. Only open routes are served without a token,
+	// for no agent.
+	open  bool
+	serve func(http.ResponseWriter, *http.Request, *Agent) error
+}
+
+// routes are all that there are but the hook, which refuses in words of its own.
+func (s *Server) routes() []route {
+	return []route{
+		{"POST", "/api/v1/requests", false, s.ask},
+		{"GET", "/api/v1/requests/{id}", false, s.await},
+		{"DELETE", "/api/v1/requests/{id}", false, s.withdraw},
+		{"GET", "/api/v1/openapi.json", true, s.describe},
+	}
+}
+
+// hookPath is where Claude Code posts what its hooks are given.
+const hookPath = "/api/v1/hooks/claude-code"
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, route := range s.routes() {
+		mux.HandleFunc(route.method+" "+route.path, func(w http.ResponseWriter, r *http.Request) { s.call(w, r, route) })
+	}
+	mux.HandleFunc(hookPath, s.hook)
+	unknown := route{open: true, serve: func(_ http.ResponseWriter, r *http.Request, _ *Agent) error {
+		return schemas.Errorf(schemas.CodeUnknownAction, "there is no %s %s here: see %s/api/v1/openapi.json", r.Method, r.URL.Path, s.addr.URL)
+	}}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.call(w, r, unknown) })
+	return mux
+}
+
+// call answers one request, whatever happens.
+func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.opts.Log.Error("http: a call failed", "path", route.path, "panic", p)
+			s.refuse(w, schemas.Errorf(schemas.CodeInternal, "nod failed on this call: nothing was allowed by it"))
+		}
+	}()
+	err := s.ours(r)
+	var agent *Agent
+	if err == nil && !route.open {
+		agent, err = s.admit(r)
+	}
+	if err == nil {
+		err = route.serve(w, r, agent)
+	}
+	if err != nil && errors.Is(context.Cause(r.Context()), errStopping) {
+		err = errStopping
+	}
+	if err != nil {
+		s.refuse(w, err)
+	}
+}
+
+// refusal is an error whose status its code alone does not tell.
+type refusal struct {
+	status int
+	error
+}
+
+func (r refusal) Unwrap() error { return r.error }
+
+// ours turns away what a page in a browser sends: it says its origin, or comes
+// under a name that it had resolved to this machine.
+func (s *Server) ours(r *http.Request) error {
+	site := r.Header.Get("Sec-Fetch-Site")
+	switch {
+	case !s.addr.Answers(r.Host):
+		return refusal{http.StatusMisdirectedRequest, schemas.Errorf(schemas.CodeForbidden, "this is not the server of %q: use %s", r.Host, s.addr.URL)}
+	case len(r.Header.Values("Origin")) > 0, site != "" && site != "none":
+		return schemas.Errorf(schemas.CodeForbidden, "no web page may ask here")
+	}
+	return nil
+}
+
+// admit says which agent calls.
+func (s *Server) admit(r *http.Request) (*Agent, error) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	agent := s.agent(strings.TrimSpace(token))
+	if agent == nil || !strings.EqualFold(scheme, "Bearer") {
+		return nil, schemas.Errorf(schemas.CodeUnauthorized, "send the token, whose file nod http names: Authorization: Bearer TOKEN")
+	}
+	return agent, nil
+}
+
+// readJSON is the body, of at most limit bytes, which must say that it is JSON:
+// what a form in a web page posts does not.
+func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, refusal{http.StatusUnsupportedMediaType, schemas.Errorf(schemas.CodeBadRequest, "the Content-Type must be application/json")}
+	}
+	conn := http.NewResponseController(w)
+	if err := conn.SetReadDeadline(time.Now().Add(s.opts.BodyWithin)); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return nil, refusal{http.StatusRequestEntityTooLarge, schemas.Errorf(schemas.CodeValidation, "the body is longer than %d bytes", limit)}
+	case err != nil:
+		return nil, refusal{http.StatusRequestTimeout, schemas.Errorf(schemas.CodeBadRequest, "the body did not arrive whole in time")}
+	}
+	return body, conn.SetReadDeadline(time.Time{}) // the caller may wait for long
+}
+
+// refuse answers with nod's one form of error.
+func (s *Server) refuse(w http.ResponseWriter, err error) {
+	var own *schemas.Error
+	if !errors.As(err, &own) {
+		own = schemas.Errorf(schemas.CodeUnavailable, "nod could not be asked: %v", err)
+	}
+	status := statusOf(own.Code)
+	var chosen refusal
+	if errors.As(err, &chosen) {
+		status = chosen.status
+	}
+	switch {
+	case status == http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case own.Code == schemas.CodeUnavailable:
+		w.Header().Set("Retry-After", "1")
+	}
+	reply(w, status, own)
+}
+
+func statusOf(code schemas.Code) int {
+	switch code {
+	case schemas.CodeBadRequest, schemas.CodeValidation:
+		return http.StatusBadRequest
+	case schemas.CodeUnauthorized:
+		return http.StatusUnauthorized
+	case schemas.CodeForbidden:
+		return http.StatusForbidden
+	case schemas.CodeNotFound, schemas.CodeUnknownAction:
+		return http.StatusNotFound
+	case schemas.CodeConflict, schemas.CodeStale:
+		return http.StatusConflict
+	case schemas.CodeUndeliverable, schemas.CodeUnavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// reply sends v, a message of nod's.
+func reply(w http.ResponseWriter, status int, v any) {
+	data, err := schemas.Encode(v)
+	if err != nil {
+		status, data = http.StatusInternalServerError, []byte(`{"type":"nod.v1.error","code":"INTERNAL_ERROR","message":"nod could not encode its answer"}`)
+	}
+	send(w, status, data)
+}
+
+func send(w http.ResponseWriter, status int, data []byte) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // a connection that cannot is let go by its reader
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n')) // a reader that is gone needs none
+}

@@ -1,0 +1,105 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
+)
+
+// maxHookBody is what a hook may be given, far more than nod carries: a call that
+// is only too large is refused in Claude Code's words.
+const maxHookBody = 4 << 20
+
+// ProjectHeader names the full path of the project that Claude Code was started
+// in.
+const ProjectHeader = "Nod-Project"
+
+// hook answers one call of Claude Code's as the command nod hook does, always
+// with status 200: with any other, Claude Code goes on as if there were no hook.
+// Whoever may not call hears a refusal as well, in the same words.
+func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
+	var out bytes.Buffer
+	defer func() {
+		if p := recover(); p != nil {
+			s.opts.Log.Error("http: a hook failed", "panic", p)
+			out.Reset()
+			hook.Refuse(&out)
+		}
+		send(w, http.StatusOK, bytes.TrimSpace(out.Bytes()))
+	}()
+	agent, options, err := s.hookCall(r)
+	connect := func(ctx context.Context) (hook.Nod, error) {
+		if err != nil {
+			return nil, err
+		}
+		return agent.Hook(ctx)
+	}
+	options.Stderr = logged{s}
+	body, unread := s.readJSON(w, r, maxHookBody)
+	hook.Run(r.Context(), hook.ClaudeCode(), input{bytes.NewReader(body), unread}, &out, connect, options)
+}
+
+// hookCall is who calls, and how the call is to be answered.
+func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
+	var o hook.Options
+	if r.Method != http.MethodPost {
+		return nil, o, schemas.Errorf(schemas.CodeUnknownAction, "hooks are called with POST")
+	}
+	if err := s.ours(r); err != nil {
+		return nil, o, err
+	}
+	agent, err := s.admit(r)
+	if err != nil {
+		return nil, o, err
+	}
+	o, err = hookOptions(r.URL.Query())
+	from, here := s.from(r)
+	if o.Host = from; here {
+		o.User = s.opts.User
+	}
+	o.Project = r.Header.Get(ProjectHeader)
+	return agent, o, err
+}
+
+// hookOptions are the flags of nod hook, in a query.
+func hookOptions(q url.Values) (o hook.Options, err error) {
+	for name, into := range map[string]*time.Duration{"host_timeout": &o.HostTimeout, "defer_after": &o.DeferAfter} {
+		if !q.Has(name) {
+			continue
+		}
+		if *into, err = time.ParseDuration(q.Get(name)); err != nil || *into <= 0 {
+			return hook.Options{}, schemas.Errorf(schemas.CodeValidation, "%s: must be a duration such as 24h", name)
+		}
+	}
+	switch o.OnUnavailable = hook.OnUnavailable(q.Get("on_unavailable")); o.OnUnavailable {
+	case "", hook.UnavailableAsk, hook.UnavailableDeny:
+		return o, nil
+	}
+	return hook.Options{}, schemas.Errorf(schemas.CodeValidation, "on_unavailable: must be ask or deny")
+}
+
+// input is a hook's input, or why it could not be read.
+type input struct {
+	*bytes.Reader
+	err error
+}
+
+func (i input) Read(p []byte) (int, error) {
+	if i.err != nil {
+		return 0, i.err
+	}
+	return i.Reader.Read(p)
+}
+
+// logged takes what a hook says on its standard error.
+type logged struct{ *Server }
+
+func (l logged) Write(line []byte) (int, error) {
+	l.opts.Log.Info("http: " + string(bytes.TrimSpace(line)))
+	return len(line), nil
+}

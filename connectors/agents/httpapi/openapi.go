@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// openapi is the document without the messages, whose schemas are nod's own.
+//
+//go:embed openapi.json
+var openapi []byte
+
+// describe serves the OpenAPI document.
+func (s *Server) describe(w http.ResponseWriter, _ *http.Request, _ *Agent) error {
+	send(w, http.StatusOK, s.doc)
+	return nil
+}
+
+// document is openapi.json, whole in itself.
+func document() ([]byte, error) {
+	var doc map[string]any
+	if err := json.Unmarshal(openapi, &doc); err != nil {
+		return nil, fmt.Errorf("read openapi.json: %w", err)
+	}
+	all := doc["components"].(map[string]any)["schemas"].(map[string]any)
+	for _, name := range []string{"common", "request", "receipt", "decision", "error"} {
+		data, err := schemas.Schema(name)
+		if err != nil {
+			return nil, fmt.Errorf("describe %s: %w", name, err)
+		}
+		var schema map[string]any
+		if err := json.Unmarshal(data, &schema); err != nil {
+			return nil, fmt.Errorf("describe %s: %w", name, err)
+		}
+		delete(schema, "$schema")
+		refer(schema, name)
+		all[name] = schema
+	}
+	request := all["request"].(map[string]any)
+	request["required"] = slices.DeleteFunc(request["required"].([]any), func(field any) bool {
+		return slices.Contains(madeHere(), field.(string))
+	})
+	return schemas.Encode(doc)
+}
+
+// madeHere are the fields of a request that a caller need not write.
+func madeHere() []string { return []string{"type", "pending_id", "created_at"} }
+
+// refer has the references of a schema lead to where the document holds it.
+func refer(v any, name string) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			refer(item, name)
+		}
+	case map[string]any:
+		for _, field := range v {
+			refer(field, name)
+		}
+		if ref, ok := v["$ref"].(string); ok {
+			file, within, _ := strings.Cut(ref, "#")
+			if file == "" {
+				file = name
+			}
+			v["$ref"] = "#/components/schemas/" + strings.TrimSuffix(file, ".schema.json") + within
+		}
+	}
+}

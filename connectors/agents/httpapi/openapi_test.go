@@ -1,0 +1,185 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/httpapi"
+)
+
+// described is a transport that holds every answer against the OpenAPI document:
+// its status must be there, and its body be what the document says.
+type described struct{}
+
+func (described) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	var body []byte
+	if body, err = io.ReadAll(resp.Body); err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, document().check(r.Method, r.URL.Path, resp.StatusCode, resp.Header, body)
+}
+
+// openapi is the document, compiled.
+type openapi struct {
+	tree     map[string]any
+	compiler *jsonschema.Compiler
+
+	mu   sync.Mutex
+	seen map[string]bool // "METHOD path status" that were answered
+}
+
+var document = sync.OnceValue(func() *openapi {
+	data, err := httpapi.Document()
+	if err != nil {
+		panic(err)
+	}
+	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		panic(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("nod:///openapi.json", tree); err != nil {
+		panic(err)
+	}
+	return &openapi{tree: tree.(map[string]any), compiler: c, seen: map[string]bool{}}
+})
+
+// at walks down the document.
+func at(v any, steps ...string) map[string]any {
+	for _, step := range steps {
+		m, _ := v.(map[string]any)
+		v = m[step]
+	}
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func escape(step string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(step)
+}
+
+func (o *openapi) check(method, path string, status int, h http.Header, body []byte) error {
+	template := path
+	if rest, ok := strings.CutPrefix(path, "/api/v1/requests/"); ok && rest != "" {
+		template = "/api/v1/requests/{id}"
+	}
+	method = strings.ToLower(method)
+	if at(o.tree, "paths", template, method) == nil {
+		if status != http.StatusNotFound && template != "/api/v1/hooks/claude-code" {
+			return fmt.Errorf("%s %s is not described, and was answered with %d", method, path, status)
+		}
+		return nil
+	}
+	code := strconv.Itoa(status)
+	response := at(o.tree, "paths", template, method, "responses", code)
+	if response == nil {
+		return fmt.Errorf("%s %s: the status %d is not described: %s", method, template, status, body)
+	}
+	o.mu.Lock()
+	o.seen[method+" "+template+" "+code] = true
+	o.mu.Unlock()
+	for name := range at(response, "headers") {
+		if h.Get(name) == "" {
+			return fmt.Errorf("%s %s %d: the header %s is missing", method, template, status, name)
+		}
+	}
+	if response["content"] == nil {
+		if len(body) > 0 {
+			return fmt.Errorf("%s %s %d: has a body: %s", method, template, status, body)
+		}
+		return nil
+	}
+	if kind := h.Get("Content-Type"); kind != "application/json" {
+		return fmt.Errorf("%s %s %d: the content is %q", method, template, status, kind)
+	}
+	return o.validate(body, "paths", template, method, "responses", code, "content", "application/json", "schema")
+}
+
+// validate holds data against the schema at this place of the document.
+func (o *openapi) validate(data []byte, steps ...string) error {
+	for i := range steps {
+		steps[i] = escape(steps[i])
+	}
+	where := strings.Join(steps, "/")
+	o.mu.Lock()
+	schema, err := o.compiler.Compile("nod:///openapi.json#/" + where)
+	o.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("compile %s: %w", where, err)
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", where, err, data)
+	}
+	if err := schema.Validate(v); err != nil {
+		return fmt.Errorf("%s: %w: %s", where, err, data)
+	}
+	return nil
+}
+
+// Every answer that the document names was given in some test, where all ran.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
+		for path, methods := range at(document().tree, "paths") {
+			for method := range methods.(map[string]any) {
+				for status := range at(methods, method, "responses") {
+					if key := method + " " + path + " " + status; !document().seen[key] {
+						fmt.Fprintf(os.Stderr, "the OpenAPI document names an answer that no test has seen: %s\n", key)
+						code = 1
+					}
+				}
+			}
+		}
+	}
+	os.Exit(code)
+}
+
+// What is served is what the document describes, and the other way round.
+func TestEveryRouteIsDescribed(t *testing.T) {
+	var described []string
+	for path, methods := range at(document().tree, "paths") {
+		for method := range methods.(map[string]any) {
+			described = append(described, strings.ToUpper(method)+" "+path)
+		}
+	}
+	slices.Sort(described)
+	require.Equal(t, httpapi.Routes(), described)
+}
+
+func TestTheDocumentIsServedWhole(t *testing.T) {
+	r := fake(t, func(*httpapi.Options) {})
+	got := r.does("GET", "/api/v1/openapi.json", "", func(req *http.Request) { req.Header.Del("Authorization") })
+	r.Equal(http.StatusOK, got.status)
+	r.NotContains(got.body, "schema.json", "a reference that leads out of it")
+	var doc map[string]any
+	r.NoError(json.Unmarshal([]byte(got.body), &doc))
+	r.Equal("3.1.0", doc["openapi"])
+	r.refused(r.does("GET", "/api/v1/openapi.json", "", header("Origin", "https://evil.example")), 403, "FORBIDDEN")
+	r.refused(r.does("GET", "/api/v1/openapi.json", "", func(req *http.Request) { req.Host = "evil.example" }), 421, "FORBIDDEN")
+
+	// What it says of a request's body is what is taken.
+	in := []string{"paths", "/api/v1/requests", "post", "requestBody", "content", "application/json", "schema"}
+	r.NoError(document().validate([]byte(deploy("S", "1")), slices.Clone(in)...))
+	r.NoError(document().validate([]byte(`{"session_id":"S","kind":"question","title":"T","action_type":"other","action_details":{}}`), slices.Clone(in)...))
+	r.Error(document().validate([]byte(`{"session_id":"S","kind":"question","action_type":"other","action_details":{}}`), slices.Clone(in)...))
+}

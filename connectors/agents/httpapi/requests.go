@@ -1,0 +1,200 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/schemas"
+)
+
+// withdrawWithin bounds taking back what nobody can ask about.
+const withdrawWithin = 5 * time.Second
+
+// ask hands in a request: 200 with its decision, or 202 with its receipt.
+func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error {
+	body, err := s.readJSON(w, r, schemas.MaxRequestBytes)
+	if err != nil {
+		return err
+	}
+	request, err := s.request(r, agent, body)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.patience(r)
+	defer cancel()
+	d, receipt, err := agent.Nod.Submit(ctx, request)
+	switch {
+	case err != nil && !request.Rejoin && mayBeOpen(err):
+		leave(ctx, agent.Nod, request) // its id was made here, so its asker does not know it
+		return err
+	case err != nil:
+		return err
+	case d != nil:
+		reply(w, http.StatusOK, d)
+		return nil
+	}
+	w.Header().Set("Location", "/api/v1/requests/"+schemas.Key(receipt.SessionID, receipt.PendingID))
+	reply(w, http.StatusAccepted, receipt)
+	return nil
+}
+
+// patience bounds a call that nod answers without a person.
+func (s *Server) patience(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), callWithin)
+}
+
+// mayBeOpen reports whether a request whose asking failed so may have reached
+// nod.
+func mayBeOpen(err error) bool {
+	var refused *schemas.Error
+	return !errors.As(err, &refused) || refused.Code == schemas.CodeUnavailable || refused.Code == schemas.CodeInternal
+}
+
+func leave(ctx context.Context, nod Nod, r schemas.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
+	defer cancel()
+	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its asker never learnt its id") // its deadline ends it otherwise
+}
+
+// request is what a body asks, with what the body leaves open of its envelope,
+// and of who asks from where.
+func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Request, error) {
+	var request schemas.Request
+	whole, named := envelope(body)
+	if err := schemas.Decode(whole, &request); err != nil {
+		return request, err
+	}
+	// An id of the caller's may have been sent before, and one made here was not.
+	request.Rejoin = named
+	if request.AgentName == "" {
+		request.AgentName = agent.Name
+	}
+	from, here := s.from(r)
+	if request.Host == "" {
+		request.Host = from
+	}
+	if request.User == "" && here {
+		request.User = s.opts.User
+	}
+	return request, nil
+}
+
+// envelope is body with the fields that a caller need not write, and whether it
+// named an id. Nothing else of it changes, so that what cannot be read in one
+// way alone is still refused.
+func envelope(body []byte) (whole []byte, named bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil || fields == nil {
+		return body, false // Decode says what is wrong
+	}
+	var missing []string
+	for name, value := range map[string]string{
+		"type": schemas.TypeRequest, "pending_id": agents.NewID(), "created_at": time.Now().UTC().Format(time.RFC3339Nano),
+	} {
+		if _, there := fields[name]; !there {
+			missing = append(missing, `"`+name+`":"`+value+`"`)
+		}
+	}
+	_, named = fields["pending_id"]
+	if len(missing) == 0 {
+		return body, named
+	}
+	_, rest, _ := bytes.Cut(body, []byte("{"))
+	text := "{" + strings.Join(missing, ",")
+	if len(fields) > 0 {
+		text += ","
+	}
+	return append([]byte(text), rest...), named
+}
+
+// from is the machine that a request comes from, and whether it is this one,
+// which a proxy hides.
+func (s *Server) from(r *http.Request) (host string, here bool) {
+	ip, _, err := net.SplitHostPort(r.RemoteAddr)
+	switch {
+	case err != nil || s.opts.BehindProxy:
+		return "elsewhere", false
+	case door.Loopback(ip):
+		return s.opts.Host, true
+	}
+	return ip, false
+}
+
+// await answers with the decision of a request, or with nothing where there is
+// none within the time that the caller waits.
+func (s *Server) await(w http.ResponseWriter, r *http.Request, agent *Agent) error {
+	session, id, err := which(r)
+	if err != nil {
+		return err
+	}
+	wait, err := waitOf(r)
+	if err != nil {
+		return err
+	}
+	d, err := agent.Nod.Await(r.Context(), session, id, wait)
+	switch {
+	case err != nil:
+		return err
+	case d != nil:
+		reply(w, http.StatusOK, d)
+		return nil
+	case r.Context().Err() != nil: // the caller is gone, or the server goes
+		return context.Cause(r.Context())
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// waitOf is how long a caller wants to wait.
+func waitOf(r *http.Request) (time.Duration, error) {
+	text := r.URL.Query().Get("wait")
+	if text == "" {
+		return 0, nil
+	}
+	wait, err := time.ParseDuration(text)
+	if err != nil || wait < 0 || wait > MaxWait {
+		return 0, schemas.Errorf(schemas.CodeValidation, "wait: must be a duration such as 30s, of at most %s", schemas.Words(MaxWait))
+	}
+	return wait, nil
+}
+
+// withdraw takes a request back: 200 with the decision that it then has.
+func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) error {
+	session, id, err := which(r)
+	if err != nil {
+		return err
+	}
+	reason := r.URL.Query().Get("reason")
+	if reason == "" {
+		reason = "the agent stopped waiting"
+	}
+	ctx, cancel := s.patience(r)
+	defer cancel()
+	d, err := agent.Nod.Withdraw(ctx, session, id, reason)
+	if err != nil {
+		return err
+	}
+	reply(w, http.StatusOK, d)
+	return nil
+}
+
+// which is the request that a path names: its id beside its session, or both as
+// SESSION.ID, as Location has them.
+func which(r *http.Request) (session, id string, err error) {
+	session, id = r.URL.Query().Get("session_id"), r.PathValue("id")
+	if both, rest, ok := strings.Cut(id, "."); ok && session == "" {
+		session, id = both, rest
+	}
+	if !schemas.ValidID(session) || !schemas.ValidID(id) {
+		return "", "", schemas.Errorf(schemas.CodeValidation, "name the request as /api/v1/requests/SESSION.ID, or as /api/v1/requests/ID?session_id=SESSION")
+	}
+	return session, id, nil
+}

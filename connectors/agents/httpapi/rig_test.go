@@ -1,0 +1,273 @@
+package httpapi_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/agents/httpapi"
+	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+// The tokens of the two agents that may ask.
+const (
+	localToken = "the-token-of-local"
+	adaToken   = "the-token-of-ada"
+)
+
+// patience is how long a test waits for what nothing announces, and tick how often
+// it looks.
+const (
+	patience = time.Minute
+	tick     = 20 * time.Millisecond
+)
+
+// settings let Ann answer at the terminal, and a rule allow one tool.
+const settings = `{"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
+	"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]}]}}`
+
+// rig is a whole nod in this process with its HTTP API.
+type rig struct {
+	*require.Assertions
+	t     *testing.T
+	ctx   context.Context
+	dir   string
+	nod   *embed.Nod
+	api   *httpapi.Server
+	desk  *connector.Desk
+	owner *connector.Owner
+	conns []*bus.Conn
+	calls http.Client
+}
+
+func start(t *testing.T) *rig {
+	t.Helper()
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	r := &rig{Assertions: require.New(t), t: t, ctx: ctx, dir: t.TempDir()}
+	r.calls.Transport = described{}
+	keys, err := roles.OpenKeys(r.dir)
+	r.NoError(err)
+	r.NoError(keys.Ensure(roles.AgentID("local"), roles.AgentID("ada")))
+	t.Cleanup(func() { r.down(); cancel() })
+	r.up()
+
+	options := httpapi.Options{Listen: door.Listen{Addr: "127.0.0.1:0"}, Host: "devbox", User: "ann", Log: quiet()}
+	for name, token := range map[string]string{"local": localToken, "ada": adaToken} {
+		conn, err := bus.Join(ctx, bus.Place{DataDir: r.dir}, roles.AgentID(name), quiet())
+		r.NoError(err)
+		a, done := embed.HTTPAgent(conn, name, token)
+		t.Cleanup(func() { done(); conn.Close() })
+		options.Agents = append(options.Agents, a)
+	}
+	r.open(options)
+	return r
+}
+
+func (r *rig) open(o httpapi.Options) {
+	r.t.Helper()
+	var err error
+	r.api, err = httpapi.Open(o)
+	r.NoError(err)
+	r.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		r.NoError(r.api.Stop(ctx))
+	})
+}
+
+// fake is an API before a nod of the test's own.
+func fake(t *testing.T, change func(*httpapi.Options)) *rig {
+	t.Helper()
+	t.Parallel()
+	r := &rig{Assertions: require.New(t), t: t, ctx: t.Context()}
+	r.calls.Transport = described{}
+	o := httpapi.Options{
+		Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet(),
+		Agents: []httpapi.Agent{{Name: "local", Token: localToken}},
+	}
+	change(&o)
+	r.open(o)
+	return r
+}
+
+// up starts nod; what is stored is there again.
+func (r *rig) up() {
+	r.t.Helper()
+	var err error
+	r.nod, err = embed.Start(r.ctx, embed.Options{
+		DataDir: r.dir, SyncInterval: time.Second, Settings: []byte(settings), EngineAlone: true, Log: quiet(),
+	})
+	r.NoError(err)
+	r.desk = connector.NewDesk(r.connect(roles.ConnectorID("terminal")), "terminal")
+	r.owner = connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), "terminal")
+}
+
+func (r *rig) connect(id roles.ID) *bus.Conn {
+	r.t.Helper()
+	conn, err := r.nod.Connect(r.ctx, id)
+	r.NoError(err)
+	r.conns = append(r.conns, conn)
+	return conn
+}
+
+func (r *rig) down() {
+	if r.nod == nil {
+		return
+	}
+	for _, c := range r.conns {
+		c.Close()
+	}
+	r.NoError(r.nod.Stop(context.Background()))
+	r.nod, r.conns = nil, nil
+}
+
+// quiet hides what the tests provoke. NOD_TEST_LOG=1 shows it.
+func quiet() *slog.Logger {
+	if os.Getenv("NOD_TEST_LOG") != "" {
+		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// answer is what a call got.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// does makes a call as local, unless it is changed.
+func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
+	r.t.Helper()
+	got, err := r.tries(r.ctx, method, path, body, change...)
+	r.NoError(err)
+	return got
+}
+
+func (r *rig) tries(ctx context.Context, method, path, body string, change ...func(*http.Request)) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, r.api.URL()+path, strings.NewReader(body))
+	r.NoError(err)
+	req.Header.Set("Authorization", "Bearer "+localToken)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, c := range change {
+		c(req)
+	}
+	resp, err := r.calls.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, string(data)}, err
+}
+
+func header(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+
+func asAda(r *http.Request) { r.Header.Set("Authorization", "Bearer "+adaToken) }
+
+// later makes a call whose answer is waited for with the function it returns.
+func (r *rig) later(method, path, body string, change ...func(*http.Request)) func() answer {
+	got := make(chan answer, 1)
+	go func() {
+		a, err := r.tries(r.ctx, method, path, body, change...)
+		if err != nil {
+			a.body = err.Error()
+		}
+		got <- a
+	}()
+	return func() answer {
+		r.t.Helper()
+		select {
+		case a := <-got:
+			return a
+		case <-r.ctx.Done():
+			r.NoError(r.ctx.Err())
+			return answer{}
+		}
+	}
+}
+
+// deploy is a request that no rule settles, and that is like no other.
+func deploy(session, id string) string {
+	return `{"session_id":"` + session + `","pending_id":"` + id + `","kind":"tool_call","title":"Use Deploy","tool_name":"Deploy",` +
+		`"action_type":"other","action_details":{"to":"production","for":"` + id + `"}}`
+}
+
+// asks hands in a request that waits for a person.
+func (r *rig) asks(body string) schemas.Receipt {
+	r.t.Helper()
+	got := r.does("POST", "/api/v1/requests", body)
+	r.Equal(http.StatusAccepted, got.status, got.body)
+	var receipt schemas.Receipt
+	r.NoError(schemas.Decode([]byte(got.body), &receipt))
+	r.Equal("/api/v1/requests/"+receipt.SessionID+"."+receipt.PendingID, got.header.Get("Location"))
+	return receipt
+}
+
+// decision is what an answer holds, with status 200.
+func (r *rig) decision(got answer) schemas.Decision {
+	r.t.Helper()
+	r.Equal(http.StatusOK, got.status, got.body)
+	var d schemas.Decision
+	r.NoError(schemas.Decode([]byte(got.body), &d))
+	return d
+}
+
+// refused checks status and code, and returns the error's one line.
+func (r *rig) refused(got answer, status int, code schemas.Code) string {
+	r.t.Helper()
+	r.Equal(status, got.status, got.body)
+	var e schemas.Error
+	r.NoError(schemas.Decode([]byte(got.body), &e), got.body)
+	r.Equal(code, e.Code, e.Message)
+	r.NotContains(e.Message, "\n")
+	return e.Message
+}
+
+// says has Ann answer.
+func (r *rig) says(q schemas.Receipt, option string) {
+	r.t.Helper()
+	_, err := r.desk.Answer(r.ctx, schemas.Answer{
+		SessionID: q.SessionID, PendingID: q.PendingID, Digest: q.Digest, OptionID: option, From: schemas.From{UserID: "ann"},
+	})
+	r.NoError(err)
+}
+
+// pending is all that is undecided.
+func (r *rig) pending() []schemas.Prompt {
+	r.t.Helper()
+	all, err := r.desk.Pending(r.ctx, schemas.Query{})
+	r.NoError(err)
+	return all
+}
+
+// pends waits for the one question of a session.
+func (r *rig) pends(session string) (p schemas.Prompt) {
+	r.t.Helper()
+	r.Eventually(func() bool {
+		all, err := r.desk.Pending(r.ctx, schemas.Query{SessionID: session})
+		if err != nil || len(all) != 1 {
+			return false
+		}
+		p = all[0]
+		return true
+	}, patience, tick)
+	return p
+}

@@ -1,0 +1,102 @@
+package embed
+
+import (
+	"context"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/connectors/agents/httpapi"
+	"github.com/nodbus/nod/schemas"
+)
+
+// HTTPAgent lets whoever has the token ask over HTTP as an agent, on a connection
+// with that agent's key. done ends what it needs, and not the connection.
+func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()) {
+	asker := bus.NewAsker(conn, name)
+	over := httpNod{conn, asker}
+	return httpapi.Agent{Name: name, Token: token, Nod: over, Hook: over.hook}, asker.Close
+}
+
+const (
+	// httpFinds is how long nod is asked how a request stands while it does not
+	// answer.
+	httpFinds = 15 * time.Second
+	// hookReaches is how long a hook looks for a nod that may be away: as the
+	// command does, it does not wait until one is started.
+	hookReaches = 3 * time.Second
+)
+
+// httpNod is an agent's connection as the HTTP API uses it.
+type httpNod struct {
+	conn  *bus.Conn
+	asker *bus.Asker
+}
+
+func (n httpNod) Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
+	asked, err := n.asker.SubmitAs(ctx, r)
+	if err != nil {
+		return nil, schemas.Receipt{}, err
+	}
+	defer asked.Drop()
+	if asked.Receipt.Revision != 0 {
+		return nil, asked.Receipt, nil
+	}
+	d, err := asked.Await(ctx)
+	return &d, schemas.Receipt{}, err
+}
+
+func (n httpNod) Await(ctx context.Context, sessionID, pendingID string, wait time.Duration) (*schemas.Decision, error) {
+	until := time.Now().Add(wait)
+	finding, cancel := context.WithTimeout(ctx, max(wait, httpFinds))
+	defer cancel()
+	asked, err := n.asker.Find(finding, sessionID, pendingID)
+	if err != nil {
+		return nil, err
+	}
+	defer asked.Drop()
+	waiting, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	d, err := asked.Await(waiting)
+	if err != nil && waiting.Err() != nil {
+		return nil, nil
+	}
+	return &d, err
+}
+
+func (n httpNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
+	return n.asker.Withdraw(ctx, sessionID, pendingID, reason)
+}
+
+func (n httpNod) hook(ctx context.Context) (hook.Nod, error) {
+	ctx, cancel := context.WithTimeout(ctx, hookReaches)
+	defer cancel()
+	if err := n.conn.Flush(ctx); err != nil {
+		return nil, schemas.Errorf(schemas.CodeUnavailable, "nod is not running: start it with nod up")
+	}
+	return hookNod{n.asker}, nil
+}
+
+// hookNod is the same as a hook uses it.
+type hookNod struct{ *bus.Asker }
+
+// Ask leaves the request open when ctx ends: what becomes of it is the hook's to
+// say.
+func (n hookNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+	asked, err := n.Submit(ctx, r)
+	if err != nil {
+		return schemas.Decision{}, err
+	}
+	defer asked.Drop()
+	return asked.Await(ctx)
+}
+
+func (n hookNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
+	_, err := n.Asker.Withdraw(ctx, sessionID, pendingID, reason)
+	return err
+}
+
+func (n hookNod) Passed(ctx context.Context, p schemas.Passed) error {
+	_, err := n.Asker.Passed(ctx, p)
+	return err
+}

@@ -1,0 +1,134 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// serveHTTP runs nod http until it says where it is.
+func (m *machine) serveHTTP(args ...string) (url string, log *bytes.Buffer) {
+	c := m.command(append([]string{"http", "--listen", "127.0.0.1:0", "--verbose"}, args...)...)
+	out, err := c.StdoutPipe()
+	require.NoError(m.t, err)
+	log = &bytes.Buffer{}
+	c.Stderr = log
+	require.NoError(m.t, c.Start())
+	lines := bufio.NewReader(io.TeeReader(out, log))
+	line, err := lines.ReadString('\n')
+	require.NoError(m.t, err, "nod http said: %s", log)
+	url, ok := strings.CutPrefix(strings.TrimSpace(line), "nod's HTTP API is up on ")
+	require.True(m.t, ok, line)
+	read := make(chan struct{})
+	go func() { defer close(read); _, _ = io.Copy(io.Discard, lines) }()
+	m.t.Cleanup(func() {
+		require.NoError(m.t, c.Process.Signal(os.Interrupt))
+		<-read
+		require.NoError(m.t, c.Wait(), log)
+	})
+	return url, log
+}
+
+// The examples of docs/http.md, as they stand there, in one shell.
+func TestTheHTTPExamplesRun(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("the examples need curl, which is not here")
+	}
+	m := newMachine(t)
+	m.start()
+	url, log := m.serveHTTP()
+	token, err := os.ReadFile(filepath.Join(m.dir, "http", "local.token"))
+	require.NoError(t, err)
+
+	var blocks []string
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(document(t, "docs/http.md"), -1) {
+		block := strings.ReplaceAll(block[1], "http://127.0.0.1:4282", url)
+		blocks = append(blocks, strings.ReplaceAll(block, "~/.local/share/nod", m.dir))
+	}
+	require.Len(t, blocks, 5)
+	shell := func(blocks ...string) string {
+		out, err := exec.Command("sh", "-euc", strings.Join(blocks, "\n")).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	settings, ask, wait, loop, withdraw := blocks[0], blocks[1], blocks[2], blocks[3], blocks[4]
+	require.Contains(t, shell(settings, ask), `"type":"nod.v1.receipt"`)
+	require.Empty(t, shell(settings, strings.Replace(wait, "wait=30s", "wait=1ms", 1)))
+
+	_, stderr, code := m.run("allow", "release-42")
+	require.Zero(t, code, stderr)
+	require.Contains(t, shell(settings, wait), `"outcome":"allowed"`)
+	require.Equal(t, "go on\n", shell(settings, loop))
+	require.Contains(t, shell(settings, ask), `"outcome":"allowed"`)
+	require.Contains(t, shell(settings, withdraw), `"outcome":"allowed"`)
+
+	again := func(block string) string { return strings.ReplaceAll(block, "release-42", "release-43") }
+	shell(settings, again(ask))
+	require.Contains(t, shell(settings, again(withdraw)), `"outcome":"withdrawn"`)
+	require.Equal(t, "stop\n", shell(settings, again(loop)))
+	require.NotContains(t, log.String(), strings.TrimSpace(string(token)))
+	require.NotContains(t, log.String(), "make release")
+}
+
+// An agent over HTTP waits through a kill -9 of nod and its restart at another
+// port, and has a token of its own.
+func TestAnAgentOverHTTPOutlivesNod(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("it needs curl, which is not here")
+	}
+	m := newMachine(t)
+	_, stderr, code := m.run("keys", "add", "agent-ci")
+	require.Zero(t, code, stderr)
+	m.start()
+	url, _ := m.serveHTTP("--agent", "local", "--agent", "ci")
+	call := func(agent string, args ...string) *exec.Cmd {
+		token, err := os.ReadFile(filepath.Join(m.dir, "http", agent+".token"))
+		require.NoError(t, err)
+		return exec.Command("curl", append([]string{"-sS", "-H", "Authorization: Bearer " + strings.TrimSpace(string(token)), "-H", "Content-Type: application/json"}, args...)...)
+	}
+	out, err := call("ci", url+"/api/v1/requests", "-d", `{"session_id":"ci","pending_id":"deploy-1","kind":"tool_call","title":"T","tool_name":"Deploy","action_type":"other","action_details":{}}`).Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "nod.v1.receipt")
+	out, err = call("local", url+"/api/v1/requests/ci.deploy-1").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "NOT_FOUND")
+
+	waiting := call("ci", url+"/api/v1/requests/ci.deploy-1?wait=2m")
+	var heard bytes.Buffer
+	waiting.Stdout, waiting.Stderr = &heard, &heard
+	require.NoError(t, waiting.Start())
+	m.kill()
+	m.start()
+	_, stderr, code = m.run("allow", "deploy-1")
+	require.Zero(t, code, stderr)
+	require.NoError(t, waiting.Wait(), heard.String())
+	require.Contains(t, heard.String(), `"outcome":"allowed"`)
+}
+
+func TestWhatKeepsHTTPFromStarting(t *testing.T) {
+	m := newMachine(t)
+	_, stderr, code := m.run("http")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "nod up")
+	m.start()
+	for says, args := range map[string][]string{
+		"nod keys add agent-ci": {"--agent", "ci"},
+		"--behind-proxy":        {"--listen", "0.0.0.0:0"},
+		"127.0.0.1:4282":        {"--listen", "here"},
+		"one agent's key":       {"--agent", "local", "--agent", "ci", "--creds", "x"},
+		"cannot name":           {"--agent", "../x"},
+	} {
+		_, stderr, code := m.run(append([]string{"http", "--listen", "127.0.0.1:0"}, args...)...)
+		require.Equal(t, 1, code)
+		require.Contains(t, stderr, says)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+	}
+}

@@ -1,0 +1,114 @@
+package test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// invites makes an invitation to a port that is free.
+func (m *machine) invites(name string) (line []string, address string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(m.t, err)
+	address = l.Addr().String()
+	require.NoError(m.t, l.Close())
+	stdout, stderr, code := m.run("invite", name, "--address", address)
+	require.Zero(m.t, code, stderr)
+	require.Equal(m.t, 1, strings.Count(stdout, "\n"), "one line to copy")
+	line = strings.Fields(stdout)
+	require.Equal(m.t, []string{"nod", "join"}, line[:2])
+	return line[1:], address
+}
+
+// Another machine joins with one line, and what asks there finds its nod without
+// flags: over TLS, with a key of its own, and trusting no other server.
+func TestAnotherMachineJoins(t *testing.T) {
+	here, there := newMachine(t), newMachine(t)
+	join, address := here.invites("devbox")
+	stdout, stderr, code := there.run(join...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "devbox")
+	for _, name := range []string{"joined.json", "keys/agent-devbox.nk"} {
+		info, err := os.Stat(filepath.Join(there.dir, name))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), name)
+	}
+	text, err := os.ReadFile(filepath.Join(there.dir, "joined.json"))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "PRIVATE KEY", "the authority's key stays where it is")
+
+	_, stderr, code = there.run("ask", "--session", "S", "--tool", "Read", "--input", `{"file_path":"/x"}`)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, address, "nothing answers there yet")
+
+	here.start("--listen", address)
+	_, stderr, code = there.run("ask", "--session", "S", "--tool", "Read", "--input", `{"file_path":"/x"}`)
+	require.Zero(t, code, stderr)
+	hooked := there.command("hook", "claude-code")
+	hooked.Stdin = strings.NewReader(`{"session_id":"H","cwd":"/","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"make release"}}`)
+	var out bytes.Buffer
+	hooked.Stdout, hooked.Stderr = &out, &out
+	require.NoError(t, hooked.Start())
+	id := here.pending("H")
+	stdout, _, _ = here.run("pending", "--json")
+	require.Contains(t, stdout, `"agent": "devbox"`)
+	_, stderr, code = here.run("allow", id)
+	require.Zero(t, code, stderr)
+	require.NoError(t, hooked.Wait(), out.String())
+	require.Contains(t, out.String(), `"behavior":"allow"`)
+
+	_, stderr, code = there.run("pending")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "answer and manage there")
+	_, err = nats.Connect("nats://" + address)
+	require.ErrorContains(t, err, "certificate", "in the clear, or trusting whom the system trusts, nobody gets in")
+
+	// Another server at the same address is none that this machine trusts.
+	here.kill()
+	other := newMachine(t)
+	other.invites("devbox")
+	other.start("--listen", address)
+	stdout, stderr, code = there.run("ask", "--session", "S", "--tool", "Read", "--input", `{"file_path":"/x"}`)
+	require.Equal(t, 1, code, stdout)
+	require.Contains(t, stderr, "certificate")
+}
+
+func TestInvitationsThatDoNotWork(t *testing.T) {
+	here, there := newMachine(t), newMachine(t)
+	join, _ := here.invites("devbox")
+	fails := func(m *machine, says string, args ...string) {
+		t.Helper()
+		stdout, stderr, code := m.run(args...)
+		assert.Equal(t, 1, code, stdout)
+		assert.Contains(t, stderr, says)
+		assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+		assert.NotContains(t, stderr, "SUA", "a key")
+	}
+	fails(here, "invited already", "invite", "devbox")
+	fails(here, "cannot name", "invite", "a.b")
+	fails(here, "HOST:PORT", "invite", "two", "--address", "here")
+	fails(here, "HOST:PORT", "invite", "two", "--address", ":4222")
+	fails(there, "whole", "join", join[1][:len(join[1])/2])
+	fails(there, "whole", "join", "e30")
+	require.NoFileExists(t, filepath.Join(there.dir, "joined.json"))
+
+	byInput := there.command("join", "-")
+	byInput.Stdin = strings.NewReader(fmt.Sprintf("nod join %s\n", join[1]))
+	out, err := byInput.CombinedOutput()
+	require.NoError(t, err, string(out))
+	fails(there, "has joined a nod already", append([]string{}, join...)...)
+	fails(there, "has joined the nod at", "up", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+
+	here.start()
+	fails(here, "a nod of its own", join...)
+	require.NoError(t, os.WriteFile(filepath.Join(there.dir, "joined.json"), []byte("{"), 0o600))
+	fails(there, "damaged", "ask", "--session", "S", "--tool", "Read")
+}
