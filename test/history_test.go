@@ -12,12 +12,12 @@ import (
 func TestListsOfLongRequestsAreWhole(t *testing.T) {
 	t.Parallel()
 	env := start(t)
-	long := `{"text":"` + strings.Repeat("x", 200<<10) + `"}`
+	long := strings.Repeat("x", 200<<10)
 	var questions []*question
 	var want []string
 	for i := range 9 {
 		r := deploy("S", fmt.Sprint("r", i))
-		r.ActionDetails = []byte(long)
+		r.ActionDetails = fmt.Appendf(nil, `{"text":%q}`, fmt.Sprint(i, long))
 		want = append(want, r.PendingID)
 		questions = append(questions, env.Agent("ada").Asks(r))
 	}

@@ -47,7 +47,7 @@ func TestSubscribingAnswersFirstThenSendsWhatIsPendingInOrder(t *testing.T) {
 		r.Equal("S", m.Payload.SessionID)
 		if i == 0 {
 			r.Equal("Use Deploy", m.Payload.Title)
-			r.JSONEq(`{"to":"production"}`, string(m.Payload.Details))
+			r.JSONEq(`{"call":"`+id+`","to":"production"}`, string(m.Payload.Details))
 			r.Equal(schemas.DefaultOptions(), m.Payload.Options)
 			r.Len(m.Payload.Digest, 64)
 			r.WithinDuration(time.Now(), m.Payload.ServerTime, time.Minute)

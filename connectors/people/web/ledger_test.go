@@ -20,7 +20,6 @@ func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
 	r.terminal("bob", "S", "two", "allow_once")
 	s.until("session.permission.resolved", "two")
 	s.gets("permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "reject_once", "message": "not on Fridays"})
-	s.until("session.permission.resolved", "one")
 
 	all, _ := s.gets("permissions.history", nil)
 	r.Len(all.Payload.Permissions, 2)
@@ -121,13 +120,13 @@ func TestWhatReadsTheSameIsTheSame(t *testing.T) {
 	s := r.opens("ann")
 	s.gets("inbox.subscribe", nil)
 	one := r.submitted(s, shell("S", "one", "npm test"))
-	r.Equal(one, r.submitted(s, shell("S", "two", "npm test")))
-	r.Equal(one, r.submitted(s, shell("T", "three", "npm test")))
-	elsewhere := shell("S", "four", "npm test")
+	r.Equal(one, r.submitted(s, shell("T", "two", "npm test")))
+	r.Equal(one, r.submitted(s, shell("U", "three", "npm test")))
+	elsewhere := shell("V", "four", "npm test")
 	elsewhere.Project = "/other"
-	reasoned := shell("S", "five", "npm test")
+	reasoned := shell("W", "five", "npm test")
 	reasoned.Reason = "it is Friday"
-	for _, other := range []schemas.Request{shell("S", "six", "npm test "), elsewhere, reasoned, deploy("S", "seven", `{"command":"npm test","cwd":"/app"}`)} {
+	for _, other := range []schemas.Request{shell("X", "six", "npm test "), elsewhere, reasoned, deploy("S", "seven", `{"command":"npm test","cwd":"/app"}`)} {
 		r.NotEqual(one, r.submitted(s, other), other.PendingID)
 	}
 }

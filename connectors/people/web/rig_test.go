@@ -120,12 +120,15 @@ func (r *rig) submits(request schemas.Request) *bus.Asked {
 
 // shell is a command that a person can be asked to remember.
 func shell(session, id, command string) schemas.Request {
-	r := deploy(session, id, fmt.Sprintf(`{"command":%q,"cwd":"/app"}`, command))
+	r := deploy(session, id, `{}`)
+	r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":"/app"}`, command)
 	r.Title, r.ToolName, r.ActionType, r.Project = "Use Bash", "Bash", schemas.ActionCommand, "/app"
 	return r
 }
 
+// deploy is a call like no other: its input names it.
 func deploy(session, id, input string) schemas.Request {
+	input = strings.Replace(fmt.Sprintf(`{"call":%q,`, id)+input[1:], ",}", "}", 1)
 	return schemas.Request{
 		SessionID: session, PendingID: id, Kind: schemas.KindToolCall, Title: "Use Deploy", ToolName: "Deploy",
 		ActionType: schemas.ActionOther, ActionDetails: []byte(input), Options: schemas.DefaultOptions(),
