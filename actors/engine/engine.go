@@ -77,6 +77,7 @@ type Engine struct {
 	brake    brake
 	clock    clock
 	known    known
+	hints    hints
 	service  *bus.Service
 
 	stop   []func()

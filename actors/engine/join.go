@@ -5,28 +5,64 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxCompared bounds how many open requests of a session one that is asked is
-// compared with.
-const maxCompared = 64
+const (
+	// maxCompared is how many open requests of a session one that is asked is
+	// compared with. In a larger crowd an identical one is found by the engine that
+	// stored it alone; else a person is asked twice, and no more than that.
+	maxCompared = 8
+	// hintsKept bounds what an engine remembers of what it stored.
+	hintsKept = 16384
+)
+
+// hints tell an engine under which key it stored a call last. They may be wrong:
+// whoever follows one reads what is there.
+type hints struct {
+	mu   sync.Mutex
+	keys map[string]string // by agent, session and Sameness
+}
+
+func hintOf(a *asked, same string) string { return a.agent + " " + a.request.SessionID + " " + same }
+
+func (h *hints) get(hint string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.keys[hint]
+}
+
+func (h *hints) put(hint, key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.keys == nil || len(h.keys) >= hintsKept {
+		h.keys = map[string]string{}
+	}
+	h.keys[hint] = key
+}
 
 // identical is the open request of the session that asks the very same, or none.
 func (e *Engine) identical(ctx context.Context, a *asked, open []string) (bus.Entry, bool, error) {
-	if !a.under.settings.JoinsIdentical() || a.request.Kind != schemas.KindToolCall || len(open) == 0 {
+	if !a.under.settings.JoinsIdentical() || a.request.Kind != schemas.KindToolCall {
 		return bus.Entry{}, false, nil
 	}
 	same, err := a.sameness()
 	if err != nil {
 		return bus.Entry{}, false, err
 	}
-	open = open[:min(len(open), maxCompared)]
-	found := make([]*bus.Entry, len(open))
-	errs := make([]error, len(open))
-	each(len(open), func(i int) { found[i], errs[i] = e.sameOpen(ctx, a, open[i], same) })
+	candidates := open
+	if len(open) > maxCompared {
+		candidates = nil
+	}
+	if hint := e.hints.get(hintOf(a, same)); hint != "" && len(open) > 0 && !slices.Contains(candidates, hint) {
+		candidates = append(slices.Clone(candidates), hint)
+	}
+	found := make([]*bus.Entry, len(candidates))
+	errs := make([]error, len(candidates))
+	each(len(candidates), func(i int) { found[i], errs[i] = e.sameOpen(ctx, a, candidates[i], same) })
 	if err := errors.Join(errs...); err != nil {
 		return bus.Entry{}, false, err
 	}
@@ -35,6 +71,7 @@ func (e *Engine) identical(ctx context.Context, a *asked, open []string) (bus.En
 			return *entry, true, nil
 		}
 	}
+	e.hints.put(hintOf(a, same), a.key())
 	return bus.Entry{}, false, nil
 }
 

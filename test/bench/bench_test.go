@@ -121,6 +121,7 @@ type rig struct {
 	js    jetstream.JetStream
 	n     atomic.Int64
 	over  atomic.Bool // what still runs is cut off
+	calls atomic.Int64
 }
 
 func newRig(b *testing.B, interval time.Duration) *rig {
@@ -191,7 +192,9 @@ func (r *rig) nodAutomatic() error {
 }
 
 func (r *rig) nodHuman() error {
-	return r.ask(request("Frobnicate", `{"command":"rm -rf build","cwd":"/workspace"}`, schemas.ActionOther), schemas.ByHuman)
+	// Each is its own: identical calls would be decided together.
+	details := fmt.Sprintf(`{"command":"rm -rf build%06d","cwd":"/workspace"}`, r.calls.Add(1))
+	return r.ask(request("Frobnicate", details, schemas.ActionOther), schemas.ByHuman)
 }
 
 // payload is about what nod stores of a request.
