@@ -61,6 +61,7 @@ type cli struct {
 	Gate     gateCmd     `cmd:"" group:"agents" help:"Check what a scheduled task needs."`
 	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
 	Resume   resumeCmd   `cmd:"" group:"agents" help:"Go on with a Claude Code session once what it asked is decided."`
+	Opencode opencodeCmd `cmd:"" group:"agents" help:"Ask nod what a running OpenCode asks."`
 	Exec     execCmd     `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
 	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`
 	Policy   policyCmd   `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
