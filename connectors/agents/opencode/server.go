@@ -120,13 +120,13 @@ func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// pending is what OpenCode waits for. An OpenCode of before 1.1 does not tell,
-// and nothing is known then.
+// pending is what OpenCode waits for. One of before 1.1 does not tell, and 1.18
+// fails while it waits for a webfetch; nothing is known then.
 func (s *server) pending(ctx context.Context) (all []permission, known bool, err error) {
 	var list []shape
 	err = s.get(ctx, &list, "permission")
 	var answered status
-	if errors.As(err, &answered) && answered == http.StatusNotFound {
+	if errors.As(err, &answered) && (answered == http.StatusNotFound || answered == http.StatusBadRequest) {
 		return nil, false, nil
 	}
 	if err != nil {

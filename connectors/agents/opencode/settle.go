@@ -24,14 +24,15 @@ func (f *follower) settle(ctx context.Context, p permission) error {
 	if err != nil && !f.opts.DenyUnavailable && !refused(err) {
 		return err
 	}
-	says, message := reject, ""
-	if err != nil {
-		f.withdraw(ctx, r)
-		message = "nod could not be asked, and calls are refused without it: " + err.Error()
-	} else {
-		says, message = answer(r, d)
+	switch {
+	case err == nil:
+		says, message := answer(r, d)
+		return f.reply(ctx, p, says, message)
+	case refused(err): // and nothing is left of it there
+		return f.reply(ctx, p, reject, "nod refused the call: "+err.Error())
 	}
-	return f.reply(ctx, p, says, message)
+	f.withdraw(ctx, r)
+	return f.reply(ctx, p, reject, "nod cannot be reached, and calls are refused without it: "+err.Error())
 }
 
 // read makes nod's request of p. It goes on trying for as long as OpenCode does
