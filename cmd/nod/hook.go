@@ -103,7 +103,7 @@ func (a asker) Passed(ctx context.Context, p schemas.Passed) error {
 }
 
 type installCmd struct {
-	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini or copilot."`
+	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini, copilot or opencode."`
 	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool          `help:"Only for the project in the current directory."`
 	Strict        bool          `help:"Gate every tool call that the agent program shows its hooks, not only what it would ask about."`
@@ -115,21 +115,7 @@ type installCmd struct {
 
 // Run changes an agent program's settings.
 func (c *installCmd) Run(e *env) error {
-	host, err := hostNamed(c.Agent)
-	if err != nil {
-		return err
-	}
-	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
-	if c.OnUnavailable != string(hook.UnavailableAsk) {
-		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
-	}
-	if c.DeferAfter > 0 {
-		if c.Agent != hook.ClaudeCode().Name || !c.Strict {
-			return errors.New("--defer-after: only claude-code can end a run and take it up again, and only with --strict")
-		}
-		o.Args = append(o.Args, "--defer-after", c.DeferAfter.String())
-	}
-	change, err := hook.Install(host, o)
+	change, err := c.install()
 	if err != nil {
 		return err
 	}
@@ -150,4 +136,28 @@ func (c *installCmd) Run(e *env) error {
 		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)
 	}
 	return nil
+}
+
+func (c *installCmd) install() (hook.Change, error) {
+	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
+	if c.Agent == hook.OpenCodeName {
+		if c.OnUnavailable != string(hook.UnavailableAsk) || c.DeferAfter > 0 {
+			return hook.Change{}, errors.New("opencode has no hook to give --on-unavailable or --defer-after: nod opencode takes the former")
+		}
+		return hook.InstallOpenCode(o)
+	}
+	host, err := hostNamed(c.Agent)
+	if err != nil {
+		return hook.Change{}, err
+	}
+	if c.OnUnavailable != string(hook.UnavailableAsk) {
+		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
+	}
+	if c.DeferAfter > 0 {
+		if c.Agent != hook.ClaudeCode().Name || !c.Strict {
+			return hook.Change{}, errors.New("--defer-after: only claude-code can end a run and take it up again, and only with --strict")
+		}
+		o.Args = append(o.Args, "--defer-after", c.DeferAfter.String())
+	}
+	return hook.Install(host, o)
 }
