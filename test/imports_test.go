@@ -100,6 +100,7 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web"},
 		"github.com/chromedp":                   {"connectors/people/web"}, // its tests
+		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode"},
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 	}
 	for _, p := range packages(t) {
