@@ -56,17 +56,18 @@ type cli struct {
 	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End such a grant."`
 	Login   loginCmd   `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`
 
-	Install  installCmd  `cmd:"" group:"agents" help:"Let an agent program ask nod."`
-	Grant    grantCmd    `cmd:"" group:"agents" help:"Share what a session holds with another of the same agent."`
-	Gate     gateCmd     `cmd:"" group:"agents" help:"Check what a scheduled task needs."`
-	Hook     hookCmd     `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
-	Resume   resumeCmd   `cmd:"" group:"agents" help:"Go on with a Claude Code session once what it asked is decided."`
-	Opencode opencodeCmd `cmd:"" group:"agents" help:"Ask nod what a running OpenCode asks."`
-	Exec     execCmd     `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
-	Session  sessionCmd  `cmd:"" group:"operate" help:"Show or set what a session has."`
-	Policy   policyCmd   `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
-	Settings settingsCmd `cmd:"" group:"operate" help:"Apply or show settings.json."`
-	Keys     keysCmd     `cmd:"" group:"operate" help:"Make keys and the server configuration for other machines."`
+	Install        installCmd        `cmd:"" group:"agents" help:"Let an agent program ask nod."`
+	Grant          grantCmd          `cmd:"" group:"agents" help:"Share what a session holds with another of the same agent."`
+	Gate           gateCmd           `cmd:"" group:"agents" help:"Check what a scheduled task needs."`
+	Hook           hookCmd           `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
+	Resume         resumeCmd         `cmd:"" group:"agents" help:"Go on with a Claude Code session once what it asked is decided."`
+	CodexAppServer codexAppServerCmd `cmd:"" group:"agents" help:"Stand between Codex's app-server and its client."`
+	Opencode       opencodeCmd       `cmd:"" group:"agents" help:"Ask nod what a running OpenCode asks."`
+	Exec           execCmd           `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
+	Session        sessionCmd        `cmd:"" group:"operate" help:"Show or set what a session has."`
+	Policy         policyCmd         `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
+	Settings       settingsCmd       `cmd:"" group:"operate" help:"Apply or show settings.json."`
+	Keys           keysCmd           `cmd:"" group:"operate" help:"Make keys and the server configuration for other machines."`
 }
 
 var groups = kong.ExplicitGroups([]kong.Group{
