@@ -21,7 +21,7 @@ import (
 // approval is a command's, as Codex 0.169 asks for it.
 func approval(id, more string) string {
 	return `{"id":` + id + `,"method":"item/commandExecution/requestApproval","params":{"kind":"command","threadId":"thr-1","turnId":"turn-1","itemId":"call_1",` +
-		`"startedAtMs":1,"command":"/bin/bash -lc 'make release'","cwd":"/p"` + more + "}}\n"
+		`"startedAtMs":1,"environmentId":"local","command":"/bin/bash -lc 'make release'","cwd":"/p"` + more + "}}\n"
 }
 
 const (
@@ -72,6 +72,7 @@ func TestMoreThanACommandIsAskedOfAPerson(t *testing.T) {
 		"permissions": {`"startedAtMs":1`, `"additionalPermissions":{"network":{"enabled":true}}`},
 		"stdin":       {`"kind":"command"`, `"kind":"stdin"`},
 		"odd kind":    {`"kind":"command"`, `"kind":7`},
+		"elsewhere":   {`"environmentId":"local"`, `"environmentId":"box"`},
 		"no command":  {`"command":"/bin/bash -lc 'echo hello'"`, `"command":null`},
 		"no cwd":      {`"cwd":"/p"`, `"cwd":null`},
 	} {

@@ -100,8 +100,8 @@ func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 // beside running, a person is shown whole, in fields that no rule knows.
 func command(a *ask, r *schemas.Request) (err error) {
 	r.Title, r.ToolName, r.ActionType = "Command Execution Approval", "Bash", schemas.ActionCommand
-	kind, src := text(a.params["kind"]), text(a.params["command"])
-	plain := src != "" && r.Project != "" && (kind == "command" || kind == "" && absent(a.params["kind"])) &&
+	src := text(a.params["command"])
+	plain := src != "" && r.Project != "" && usual(a.params["kind"], "command") && usual(a.params["environmentId"], "local") &&
 		absent(a.params["networkApprovalContext"]) && absent(a.params["additionalPermissions"])
 	if plain {
 		r.ActionDetails, err = schemas.Encode(map[string]string{"command": script(src), "cwd": r.Project})
@@ -150,6 +150,9 @@ func offers(raw json.RawMessage, d decision) bool {
 	}
 	return json.Unmarshal(raw, &all) == nil && slices.ContainsFunc(all, func(one json.RawMessage) bool { return text(one) == string(d) })
 }
+
+// usual reports whether a field says what it says mostly, or is not there.
+func usual(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
