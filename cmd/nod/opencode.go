@@ -15,7 +15,7 @@ import (
 
 type opencodeCmd struct {
 	URL           string `name:"url" default:"http://127.0.0.1:4096" help:"OpenCode's server."`
-	Dir           string `placeholder:"PATH" help:"The project to follow, on a server that has several."`
+	Dir           string `placeholder:"PATH" type:"path" help:"The project to follow, on a server that has several."`
 	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: leave OpenCode's own prompt, or deny."`
 }
 
