@@ -148,7 +148,7 @@ func (c *installCmd) install() (hook.Change, error) {
 	}
 	host, err := hostNamed(c.Agent)
 	if err != nil {
-		return hook.Change{}, err
+		return hook.Change{}, fmt.Errorf("%w and %s", err, hook.OpenCodeName)
 	}
 	if c.OnUnavailable != string(hook.UnavailableAsk) {
 		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -176,6 +177,30 @@ func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
 			r.sends("last\n")
 			assert.Equal(t, "last\n", r.heard(), "nothing was answered")
 		})
+	}
+}
+
+// A decision that comes when Codex has gone on answers nothing.
+func TestALateDecisionIsNoAnswer(t *testing.T) {
+	r := newRig(t, codex.Options{})
+	asked, decided := make(chan bool), make(chan bool)
+	var calls atomic.Int32
+	r.decides = func(q schemas.Request) (schemas.Decision, bool) {
+		if calls.Add(1) == 1 {
+			asked <- true
+			<-decided
+		}
+		return schemas.Decision{SessionID: q.SessionID, PendingID: q.PendingID, Outcome: schemas.Allowed}, true
+	}
+	r.says(approval("1", ""))
+	<-asked
+	resolved := `{"method":"serverRequest/resolved","params":{"threadId":"thr-1","requestId":1}}` + "\n"
+	r.says(resolved)
+	assert.Equal(t, resolved, r.reads())
+	decided <- true
+	for id := 2; id < 20; id++ { // long enough for it to be heard
+		r.says(approval(fmt.Sprint(id), ""))
+		assert.Equal(t, fmt.Sprintf(`{"id":%d,"result":{"decision":"accept"}}`+"\n", id), r.heard())
 	}
 }
 

@@ -21,9 +21,6 @@ func (f *follower) settle(ctx context.Context, p permission) error {
 		f.withdraw(ctx, r)
 		return nil
 	}
-	if err != nil && !f.opts.DenyUnavailable && !refused(err) {
-		return err
-	}
 	switch {
 	case err == nil:
 		says, message := answer(r, d)
