@@ -109,7 +109,7 @@ func (a asker) Passed(ctx context.Context, p schemas.Passed) error {
 }
 
 type installCmd struct {
-	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini or copilot."`
+	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini, copilot or opencode."`
 	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool          `help:"Only for the project in the current directory."`
 	Strict        bool          `help:"Gate every tool call that the agent program shows its hooks, not only what it would ask about."`
@@ -121,15 +121,7 @@ type installCmd struct {
 
 // Run changes an agent program's settings.
 func (c *installCmd) Run(e *env) error {
-	host, err := hostNamed(c.Agent)
-	if err != nil {
-		return err
-	}
-	o, err := c.options(e)
-	if err != nil {
-		return err
-	}
-	change, err := e.installHook(host, o)
+	change, err := c.install(e)
 	if err != nil {
 		return err
 	}
@@ -149,30 +141,57 @@ func (c *installCmd) Run(e *env) error {
 	if change.Warning != "" {
 		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)
 	}
-	if c.Strict && !c.Uninstall && !c.DryRun && host.Name == hook.ClaudeCode().Name {
+	if c.Strict && !c.Uninstall && !c.DryRun && c.Agent == hook.ClaudeCode().Name {
 		return e.offerImport(change.Path)
 	}
 	return nil
 }
 
-// installHook changes a host's settings, and remembers where.
-func (e *env) installHook(host hook.Host, o hook.InstallOptions) (hook.Change, error) {
-	change, err := hook.Install(host, o)
-	if err != nil || o.DryRun {
-		return change, err
+// install makes the change, or finds it.
+func (c *installCmd) install(e *env) (hook.Change, error) {
+	if c.Agent == hook.OpenCodeName {
+		if c.OnUnavailable != string(hook.UnavailableAsk) || c.DeferAfter > 0 {
+			return hook.Change{}, errors.New("opencode has no hook to give --on-unavailable or --defer-after: nod opencode takes the former")
+		}
+		o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
+		change, err := hook.InstallOpenCode(o)
+		if err != nil {
+			return change, err
+		}
+		return change, e.remember(c.Agent, change, o)
 	}
-	dir, err := e.dataDir()
+	host, err := hostNamed(c.Agent)
+	if err != nil {
+		return hook.Change{}, fmt.Errorf("%w and %s", err, hook.OpenCodeName)
+	}
+	o, err := c.options(e)
+	if err != nil {
+		return hook.Change{}, err
+	}
+	change, err := hook.Install(host, o)
 	if err != nil {
 		return change, err
 	}
-	in := installs.Install{Agent: host.Name, Path: change.Path, At: time.Now().UTC(), Created: change.Creates()}
+	return change, e.remember(host.Name, change, o)
+}
+
+// remember keeps where an agent program was changed, for nod uninstall.
+func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) error {
+	if o.DryRun {
+		return nil
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return err
+	}
+	in := installs.Install{Agent: agent, Path: change.Path, At: time.Now().UTC(), Created: change.Creates()}
 	if o.Uninstall {
 		if err := removeEmpty(dir, in); err != nil {
-			return change, err
+			return err
 		}
-		return change, installs.Forget(dir, in)
+		return installs.Forget(dir, in)
 	}
-	return change, installs.Remember(dir, in, change.Changed())
+	return installs.Remember(dir, in, change.Changed())
 }
 
 // options are what the flags ask for. The hook asks the nod that this command

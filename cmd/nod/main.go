@@ -74,13 +74,15 @@ type cli struct {
 	Exec    execCmd    `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
 	Join    joinCmd    `cmd:"" group:"agents" help:"Ask the nod of another machine, by its invitation."`
 
-	Session   sessionCmd   `cmd:"" group:"operate" help:"Show or set what a session has."`
-	Policy    policyCmd    `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
-	Settings  settingsCmd  `cmd:"" group:"operate" help:"Apply or show settings.json."`
-	Approvers approversCmd `cmd:"" group:"operate" help:"List who may answer, or remove somebody."`
-	Pair      pairCmd      `cmd:"" group:"operate" help:"Let somebody answer on a channel, such as telegram."`
-	Invite    inviteCmd    `cmd:"" group:"operate" help:"Print the line that lets another machine ask this one."`
-	Keys      keysCmd      `cmd:"" group:"operate" help:"Make keys and the server configuration for other machines."`
+	Session        sessionCmd        `cmd:"" group:"operate" help:"Show or set what a session has."`
+	Policy         policyCmd         `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
+	Settings       settingsCmd       `cmd:"" group:"operate" help:"Apply or show settings.json."`
+	Approvers      approversCmd      `cmd:"" group:"operate" help:"List who may answer, or remove somebody."`
+	Pair           pairCmd           `cmd:"" group:"operate" help:"Let somebody answer on a channel, such as telegram."`
+	Invite         inviteCmd         `cmd:"" group:"operate" help:"Print the line that lets another machine ask this one."`
+	Keys           keysCmd           `cmd:"" group:"operate" help:"Make keys and the server configuration for other machines."`
+	CodexAppServer codexAppServerCmd `cmd:"" group:"agents" help:"Stand between Codex's app-server and its client."`
+	Opencode       opencodeCmd       `cmd:"" group:"agents" help:"Ask nod what a running OpenCode asks."`
 }
 
 var groups = kong.ExplicitGroups([]kong.Group{

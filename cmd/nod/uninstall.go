@@ -68,15 +68,19 @@ func (e *env) removeHooks(dir string) error {
 		return err
 	}
 	var errs []error
+	names := []string{hook.OpenCodeName}
 	for _, host := range hook.Hosts() {
+		names = append(names, host.Name)
+	}
+	for _, name := range names {
 		places := []string{""} // the user's own
 		for _, in := range remembered {
-			if in.Agent == host.Name {
+			if in.Agent == name {
 				places = append(places, in.Path)
 			}
 		}
 		for _, place := range places {
-			errs = append(errs, e.removeHook(host, place))
+			errs = append(errs, e.removeHook(name, place))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -85,13 +89,13 @@ func (e *env) removeHooks(dir string) error {
 	return installs.Clear(dir)
 }
 
-func (e *env) removeHook(host hook.Host, path string) error {
+func (e *env) removeHook(agent, path string) error {
 	if _, err := os.Stat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	change, err := e.installHook(host, hook.InstallOptions{Settings: path, Uninstall: true})
+	change, err := (&installCmd{Agent: agent, Settings: path, Uninstall: true, OnUnavailable: string(hook.UnavailableAsk)}).install(e)
 	if err != nil {
-		return fmt.Errorf("take the hook out of %s: %w", host.Agent, err)
+		return fmt.Errorf("take nod out of %s's settings: %w", agent, err)
 	}
 	if change.Changed() {
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)

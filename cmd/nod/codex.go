@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"os/user"
+
+	"github.com/nodbus/nod/connectors/agents/codex"
+	"github.com/nodbus/nod/connectors/agents/hook"
+)
+
+type codexAppServerCmd struct {
+	OnUnavailable string   `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the client ask, or deny."`
+	Command       []string `arg:"" passthrough:"" placeholder:"CMD" help:"Codex and its arguments, after --: codex app-server."`
+}
+
+// Help is what nod codex-app-server --help says beside the flags.
+func (codexAppServerCmd) Help() string {
+	return "A program that drives Codex by its app-server starts this in its place. The exit code is Codex's."
+}
+
+// Run is Codex's app-server, to the program that drives it.
+func (c *codexAppServerCmd) Run(e *env) error {
+	ctx, stop := hook.Lifetime(e.ctx, os.Stdout)
+	defer stop()
+	hostname, _ := os.Hostname() // shown only
+	name := ""
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	asker := &lateAsker{env: e}
+	defer asker.close()
+	args := c.Command
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	code, err := codex.Run(ctx, args, e.stdin, e.stdout, e.stderr, asker, codex.Options{
+		Deny: c.OnUnavailable == string(hook.UnavailableDeny), Host: hostname, User: name, Log: e.log,
+	})
+	if err == nil && code != exitOK {
+		return exit(code)
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"sync"
+
+	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/connectors/agents/opencode"
+	"github.com/nodbus/nod/schemas"
+)
+
+type opencodeCmd struct {
+	URL           string `name:"url" default:"http://127.0.0.1:4096" help:"OpenCode's server."`
+	Dir           string `placeholder:"PATH" type:"path" help:"The project to follow, on a server that has several."`
+	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: leave OpenCode's own prompt, or deny."`
+}
+
+// Help is what nod opencode --help says beside the flags.
+func (opencodeCmd) Help() string {
+	return "Start OpenCode with a port of its own (opencode --port 4096, or opencode serve --port 4096), and this beside it. " +
+		"A server's password is read from OPENCODE_SERVER_PASSWORD, and its user name from OPENCODE_SERVER_USERNAME."
+}
+
+// Run follows OpenCode until it is told to stop.
+func (c *opencodeCmd) Run(e *env) error {
+	hostname, _ := os.Hostname() // shown only
+	name := ""
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	asker := &lateAsker{env: e}
+	defer asker.close()
+	return opencode.Run(e.ctx, asker, opencode.Options{
+		URL: c.URL, Directory: c.Dir,
+		Username: os.Getenv("OPENCODE_SERVER_USERNAME"), Password: os.Getenv("OPENCODE_SERVER_PASSWORD"),
+		DenyUnavailable: c.OnUnavailable == string(hook.UnavailableDeny),
+		Host:            hostname, User: name, Log: e.log,
+		Connected: func() { fmt.Fprintf(e.stdout, "nod is asked what OpenCode at %s asks\n", c.URL) },
+	})
+}
+
+// lateAsker connects to nod once there is something to ask, so that nod may be
+// started later.
+type lateAsker struct {
+	env *env
+
+	mu     sync.Mutex
+	client *nod.Client
+}
+
+func (a *lateAsker) connect(ctx context.Context) (asker, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.client == nil {
+		client, err := nod.Connect(ctx, nod.Options{Place: a.env.place, Log: a.env.log})
+		if err != nil {
+			return asker{}, unavailable(err)
+		}
+		a.client = client
+	}
+	return asker{a.client}, nil
+}
+
+// Ask waits for the decision.
+func (a *lateAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+	to, err := a.connect(ctx)
+	if err != nil {
+		return schemas.Decision{}, err
+	}
+	return to.Ask(ctx, r)
+}
+
+// Withdraw takes a request back.
+func (a *lateAsker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
+	to, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return to.Withdraw(ctx, sessionID, pendingID, reason)
+}
+
+func (a *lateAsker) close() {
+	if a.client != nil {
+		a.client.Close()
+	}
+}

@@ -1,0 +1,223 @@
+//go:build unix
+
+package codex_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/connectors/agents/codex"
+	"github.com/nodbus/nod/nodtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+const patience = 30 * time.Second
+
+// asCodex makes this test binary Codex.
+const asCodex = "NOD_TEST_CODEX"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCodex) != "" {
+		os.Exit(fakeCodex())
+	}
+	os.Exit(m.Run())
+}
+
+// fakeCodex says what its client has it say, and tells it of every other line
+// that it hears, so that a test sees both of Codex's ends.
+func fakeCodex() int {
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadString('\n')
+		var m struct {
+			Say  *string `json:"say"`
+			Exit *int    `json:"exit"`
+			Die  bool    `json:"die"`
+		}
+		_ = json.Unmarshal([]byte(line), &m) // what is no order is told
+		switch {
+		case m.Say != nil:
+			fmt.Print(*m.Say)
+		case m.Exit != nil:
+			return *m.Exit
+		case m.Die:
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		case line != "":
+			heard, _ := json.Marshal(map[string]string{"heard": line})
+			fmt.Printf("%s\n", heard)
+		}
+		if err != nil {
+			return 0
+		}
+	}
+}
+
+// rig is a client, the sidecar, a fake Codex in a process of its own and a whole
+// nod with a person.
+type rig struct {
+	t       *testing.T
+	nod     *nod.Client
+	prompts chan schemas.Prompt
+	answers chan nodtest.Answer
+	missing atomic.Bool
+	decides func(schemas.Request) (schemas.Decision, bool) // in nod's place, where it is set
+	in      *io.PipeWriter
+	out     *bufio.Reader
+	cancel  context.CancelFunc
+	exit    chan int
+}
+
+func newRig(t *testing.T, o codex.Options) *rig {
+	r := &rig{t: t, prompts: make(chan schemas.Prompt, 100), answers: make(chan nodtest.Answer, 100), exit: make(chan int, 1)}
+	seen := map[string]bool{}
+	r.nod = nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
+		if seen[p.Key()] { // views come at least once
+			return nodtest.Answer{}
+		}
+		seen[p.Key()] = true
+		r.prompts <- p
+		return <-r.answers
+	})
+	t.Setenv(asCodex, "1")
+	in, toSidecar := io.Pipe()
+	fromSidecar, out := io.Pipe()
+	r.in, r.out = toSidecar, bufio.NewReader(fromSidecar)
+	var ctx context.Context
+	ctx, r.cancel = context.WithCancel(context.Background())
+	o.Host, o.User, o.Log = "devbox", "ann", slog.New(slog.DiscardHandler)
+	go func() {
+		code, err := codex.Run(ctx, []string{os.Args[0]}, in, out, os.Stderr, testAsker{r}, o)
+		if err != nil {
+			code = -1
+		}
+		_ = out.Close()
+		r.exit <- code
+	}()
+	t.Cleanup(func() {
+		close(r.answers)
+		r.cancel()
+		_ = fromSidecar.Close()
+	})
+	return r
+}
+
+// sends writes a line as the client.
+func (r *rig) sends(line string) {
+	r.t.Helper()
+	_, err := io.WriteString(r.in, line)
+	require.NoError(r.t, err)
+}
+
+// says has Codex say something, to the byte.
+func (r *rig) says(text string) {
+	r.t.Helper()
+	order, err := json.Marshal(map[string]string{"say": text})
+	require.NoError(r.t, err)
+	r.sends(string(order) + "\n")
+}
+
+// reads is the next line that the client reads.
+func (r *rig) reads() string {
+	r.t.Helper()
+	type result struct {
+		line string
+		err  error
+	}
+	got := make(chan result, 1)
+	go func() {
+		line, err := r.out.ReadString('\n')
+		got <- result{line, err}
+	}()
+	select {
+	case g := <-got:
+		require.True(r.t, g.err == nil || g.err == io.EOF, "%v", g.err)
+		return g.line
+	case <-time.After(patience):
+		require.FailNow(r.t, "the client was told nothing")
+	}
+	return ""
+}
+
+// heard is the next line that Codex was told.
+func (r *rig) heard() string {
+	r.t.Helper()
+	var m struct {
+		Heard string `json:"heard"`
+	}
+	line := r.reads()
+	require.NoError(r.t, json.Unmarshal([]byte(line), &m), line)
+	require.NotEmpty(r.t, m.Heard, line)
+	return m.Heard
+}
+
+func (r *rig) asked() schemas.Prompt {
+	r.t.Helper()
+	select {
+	case p := <-r.prompts:
+		return p
+	case <-time.After(patience):
+		require.FailNow(r.t, "nobody was asked")
+	}
+	return schemas.Prompt{}
+}
+
+// withdrawn waits until p is, and returns why.
+func (r *rig) withdrawn(p schemas.Prompt) string {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	asked, err := r.nod.Submit(ctx, p.Request)
+	require.NoError(r.t, err)
+	d, err := asked.Await(ctx)
+	require.NoError(r.t, err)
+	require.Equal(r.t, schemas.Withdrawn, d.Outcome)
+	return d.Message
+}
+
+func (r *rig) ended() int {
+	r.t.Helper()
+	select {
+	case code := <-r.exit:
+		return code
+	case <-time.After(patience):
+		require.FailNow(r.t, "it did not end")
+	}
+	return 0
+}
+
+// testAsker is the client as the command uses it, where nod is there.
+type testAsker struct{ r *rig }
+
+func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+	if a.r.missing.Load() {
+		return schemas.Decision{}, schemas.Errorf(schemas.CodeUnavailable, "no nod runs here")
+	}
+	if a.r.decides != nil {
+		if d, ok := a.r.decides(r); ok {
+			return d, nil
+		}
+	}
+	asked, err := a.r.nod.Submit(ctx, r)
+	if err != nil {
+		return schemas.Decision{}, err
+	}
+	defer asked.Drop()
+	return asked.Await(ctx)
+}
+
+func (a testAsker) Withdraw(ctx context.Context, session, id, reason string) error {
+	_, err := a.r.nod.Withdraw(ctx, session, id, reason)
+	return err
+}

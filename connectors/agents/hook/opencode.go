@@ -1,0 +1,195 @@
+package hook
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/tailscale/hujson"
+)
+
+// OpenCodeName is OpenCode in `nod install NAME`. It has no hook: nod follows its
+// server (nod opencode), and what is installed is that it asks at all.
+const OpenCodeName = "opencode"
+
+const openCodeSetting = "permission"
+
+// asking is a permission setting of OpenCode's, in the order in which it reads it:
+// the last rule that matches counts.
+type asking [][2]string
+
+var (
+	// askEffects leaves alone what only reads, of which OpenCode has rules of its
+	// own.
+	askEffects = asking{{"bash", "ask"}, {"edit", "ask"}, {"webfetch", "ask"}, {"websearch", "ask"}}
+	// askAll covers the tools of MCP servers too. A question is no permission.
+	askAll = asking{{"*", "ask"}, {"question", "allow"}}
+)
+
+// InstallOpenCode has OpenCode ask before it acts, or takes that out, and returns
+// what it changed; every other byte of the file stays. A permission setting that
+// the user made is never touched: what it allows, nod is not asked about.
+func InstallOpenCode(o InstallOptions) (Change, error) {
+	path, err := openCodeSettings(o)
+	if err != nil {
+		return Change{}, err
+	}
+	change, err := open(path)
+	if err != nil {
+		return Change{}, err
+	}
+	doc, err := parseJSONC(change.Path, change.Before)
+	if err != nil {
+		return Change{}, err
+	}
+	if o.Uninstall {
+		change.After, change.Warning = doc.withoutAsking(change.Before)
+	} else {
+		change.After, change.Warning = doc.withAsking(change.Before, o.Strict)
+		change.Note = "start OpenCode with a port, and nod beside it: opencode --port 4096, then nod opencode"
+	}
+	if o.DryRun {
+		return change, nil
+	}
+	return change, change.write()
+}
+
+// openCodeSettings is the file that OpenCode itself would change.
+func openCodeSettings(o InstallOptions) (string, error) {
+	if o.Settings != "" {
+		return filepath.Abs(o.Settings)
+	}
+	dir, names := ".", []string{"opencode.jsonc", "opencode.json"}
+	if !o.Project {
+		config := os.Getenv("XDG_CONFIG_HOME")
+		if config == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", fmt.Errorf("find OpenCode's settings: %w; name the file with --settings", err)
+			}
+			config = filepath.Join(home, ".config")
+		}
+		dir = filepath.Join(config, "opencode")
+	}
+	for _, name := range names {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil {
+			return filepath.Abs(filepath.Join(dir, name))
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("find OpenCode's settings: %w", err)
+		}
+	}
+	return filepath.Abs(filepath.Join(dir, "opencode.json"))
+}
+
+// parseJSONC reads a settings file that may have comments and trailing commas.
+func parseJSONC(path string, data []byte) (*document, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		data = []byte("{}\n")
+	}
+	root, err := hujson.Parse(bytes.Clone(data))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w; correct it first, nothing was changed", path, err)
+	}
+	d := &document{path: path, source: data, root: root, indent: "  ", newline: "\n"}
+	var ok bool
+	if d.top, ok = root.Value.(*hujson.Object); !ok {
+		return nil, fmt.Errorf("%s holds no JSON object; correct it first, nothing was changed", path)
+	}
+	if bytes.Contains(data, []byte("\r\n")) {
+		d.newline = "\r\n"
+	}
+	if len(d.top.Members) > 0 {
+		if in, multi := lastLine(d.top.Members[0].Name.BeforeExtra); multi && in != "" && strings.Trim(in, " \t") == "" {
+			d.indent = in
+		}
+	}
+	return d, nil
+}
+
+// withAsking puts nod's setting in front of all others, where there is none yet.
+func (d *document) withAsking(before []byte, strict bool) (after []byte, warning string) {
+	setting := askEffects
+	if strict {
+		setting = askAll
+	}
+	i := agents.Member(d.top, openCodeSetting)
+	switch {
+	case i < 0:
+		at := d.afterBrace()
+		return bytes.Join([][]byte{d.source[:at], d.written(setting), d.source[at:]}, nil), ""
+	case strict && askEffects.is(d.top.Members[i].Value):
+		without, _ := d.withoutAsking(before)
+		plain, err := parseJSONC(d.path, without)
+		if err != nil {
+			return before, err.Error()
+		}
+		return plain.withAsking(without, strict)
+	case askEffects.is(d.top.Members[i].Value), askAll.is(d.top.Members[i].Value):
+		return before, ""
+	}
+	return before, fmt.Sprintf("%s has a %q of its own, which stays: nod is asked what that says \"ask\" about, and nothing that it allows", d.path, openCodeSetting)
+}
+
+// withoutAsking takes nod's setting out, wherever it stands by now.
+func (d *document) withoutAsking(before []byte) (after []byte, warning string) {
+	at := d.afterBrace()
+	for _, setting := range []asking{askEffects, askAll} {
+		if written := d.written(setting); bytes.HasPrefix(d.source[at:], written) {
+			return append(bytes.Clone(d.source[:at]), d.source[at+len(written):]...), ""
+		}
+		i := agents.Member(d.top, openCodeSetting)
+		if i < 0 || !setting.is(d.top.Members[i].Value) {
+			continue
+		}
+		m := d.top.Members[i]
+		if bytes.Contains(m.Name.BeforeExtra, []byte("/")) || bytes.Contains(m.Value.AfterExtra, []byte("/")) {
+			return before, fmt.Sprintf("%s has comments around %q: take it out yourself", d.path, openCodeSetting)
+		}
+		removeMember(d.top, i)
+		return d.bytes(), ""
+	}
+	return before, ""
+}
+
+// afterBrace is where the object's own text begins.
+func (d *document) afterBrace() int { return d.root.StartOffset + 1 }
+
+// written is the setting as it is put behind the object's brace, in lines where
+// the file has some. It says no comma where nothing follows.
+func (d *document) written(setting asking) []byte {
+	fields := make([]string, len(setting))
+	for i, s := range setting {
+		fields[i] = fmt.Sprintf("%q: %q", s[0], s[1])
+	}
+	others := len(d.top.Members)
+	if i := agents.Member(d.top, openCodeSetting); i >= 0 {
+		others--
+	}
+	if others > 0 && !bytes.Contains(bytes.TrimSpace(d.source), []byte("\n")) {
+		return fmt.Appendf(nil, "%q: {%s}, ", openCodeSetting, strings.Join(fields, ", "))
+	}
+	line := d.newline + d.indent
+	inner := line + d.indent
+	text := fmt.Sprintf("%s%q: {%s%s%s}", line, openCodeSetting, inner, strings.Join(fields, ","+inner), line)
+	if others > 0 {
+		return []byte(text + ",")
+	}
+	return []byte(text + d.newline)
+}
+
+// is reports whether v is this setting and nothing else, not even a comment.
+func (a asking) is(v hujson.Value) bool {
+	fields := make([]string, len(a))
+	for i, s := range a {
+		fields[i] = fmt.Sprintf("%q:%q", s[0], s[1])
+	}
+	v.BeforeExtra, v.AfterExtra = nil, nil
+	return strings.Join(strings.Fields(string(v.Pack())), "") == "{"+strings.Join(fields, ",")+"}"
+}

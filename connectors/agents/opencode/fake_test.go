@@ -1,0 +1,273 @@
+package opencode_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// patience is how long a test waits for what nothing announces.
+const patience = 30 * time.Second
+
+// fakeOpenCode is an OpenCode that is strict: what it does not know it refuses, a
+// permission is answered once, and its events arrive in pieces, with comments and
+// events of other kinds between them.
+type fakeOpenCode struct {
+	t        *testing.T
+	password string
+	dir      string // of its project, where it has several
+	old      bool   // of before 1.1: no list, another reply
+	noList   bool   // the list fails, as 1.18's does while a webfetch waits
+
+	mu        sync.Mutex
+	pending   map[string]map[string]any
+	calls     map[string]part // by message id
+	parents   map[string]string
+	replies   []string // "id reply message"
+	streams   map[chan string]bool
+	failReply int // answers of 503 before replies are taken
+
+	down atomic.Bool // every connection breaks
+}
+
+type part struct{ tool, status, input string }
+
+func newFake(t *testing.T) *fakeOpenCode {
+	return &fakeOpenCode{t: t, pending: map[string]map[string]any{}, calls: map[string]part{}, parents: map[string]string{}, streams: map[chan string]bool{}}
+}
+
+// start serves it until the test ends.
+func (f *fakeOpenCode) start() string {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /event", f.events)
+	mux.HandleFunc("GET /permission", f.list)
+	mux.HandleFunc("GET /session/{session}", f.session)
+	mux.HandleFunc("GET /session/{session}/message/{message}", f.message)
+	mux.HandleFunc("POST /permission/{id}/reply", f.reply)
+	mux.HandleFunc("POST /session/{session}/permissions/{id}", f.reply)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, password, _ := r.BasicAuth()
+		switch {
+		case f.down.Load():
+			panic(http.ErrAbortHandler)
+		case password != f.password:
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Query().Get("directory") != f.dir:
+			f.t.Errorf("%s %s asks about another project", r.Method, r.URL)
+			w.WriteHeader(http.StatusBadRequest)
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	}))
+	f.t.Cleanup(func() {
+		f.hangUp()
+		srv.Close()
+	})
+	return srv.URL
+}
+
+// events writes what is said in pieces of any size.
+func (f *fakeOpenCode) events(w http.ResponseWriter, r *http.Request) {
+	said := make(chan string, 1000)
+	f.mu.Lock()
+	f.streams[said] = true
+	f.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	write := func(text string) {
+		for len(text) > 0 {
+			n := min(len(text), 1+rand.N(40))
+			_, _ = w.Write([]byte(text[:n])) // a reader that is gone shows in r's context
+			w.(http.Flusher).Flush()
+			text = text[n:]
+		}
+	}
+	write(": hello\n\nretry: 10\ndata: {\"type\":\"server.connected\",\ndata: \"properties\":{}}\n\n")
+	for {
+		select {
+		case text, on := <-said:
+			if !on {
+				return
+			}
+			write(text)
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// say sends an event to who listens.
+func (f *fakeOpenCode) say(kind string, properties any) {
+	data, err := json.Marshal(map[string]any{"id": "evt_1", "type": kind, "properties": properties})
+	require.NoError(f.t, err)
+	f.raw(fmt.Sprintf("id: 7\r\nevent: message\r\ndata: %s\r\n\r\n: a comment\n\n", data))
+}
+
+func (f *fakeOpenCode) raw(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for s := range f.streams {
+		s <- text
+	}
+}
+
+// hangUp ends every stream, in the middle of an event.
+func (f *fakeOpenCode) hangUp() {
+	f.raw("data: {\"type\":\"permission.asked\",\"prop")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for s := range f.streams {
+		close(s)
+		delete(f.streams, s)
+	}
+}
+
+// permits is a permission as 1.18 asks for it.
+func permits(id, name, message string) map[string]any {
+	return map[string]any{
+		"id": id, "sessionID": "ses_1", "permission": name, "patterns": []string{"make release"}, "always": []string{"make *"},
+		"metadata": map[string]any{"command": "make release"}, "tool": map[string]any{"messageID": message, "callID": "call_1"},
+	}
+}
+
+// asks has it wait for a permission, and say so.
+func (f *fakeOpenCode) asks(p map[string]any) {
+	f.waits(p)
+	kind := "permission.asked"
+	if f.old {
+		kind = "permission.updated"
+	}
+	f.say("message.part.updated", map[string]any{"sessionID": "ses_1", "part": strings.Repeat("é", 5000)})
+	f.say(kind, p)
+	f.say(kind, p)
+}
+
+// waits has it wait, and say nothing.
+func (f *fakeOpenCode) waits(p map[string]any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pending[p["id"].(string)] = p
+}
+
+// runs names the tool call of a message.
+func (f *fakeOpenCode) runs(message string, p part) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[message] = p
+}
+
+// answers is its own user being first.
+func (f *fakeOpenCode) answers(id string) {
+	f.forgets(id)
+	f.say("permission.replied", map[string]any{"sessionID": "ses_1", "requestID": id, "permissionID": id, "reply": "once"})
+}
+
+// forgets waits for a permission no longer, and says nothing.
+func (f *fakeOpenCode) forgets(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.pending, id)
+}
+
+func (f *fakeOpenCode) list(w http.ResponseWriter, _ *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.old {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if f.noList {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	all := []any{}
+	for _, p := range f.pending {
+		all = append(all, p)
+	}
+	f.json(w, all)
+}
+
+func (f *fakeOpenCode) session(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := r.PathValue("session")
+	f.json(w, map[string]any{"id": id, "parentID": f.parents[id], "directory": "/p", "title": "Title of " + id})
+}
+
+func (f *fakeOpenCode) message(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, ok := f.calls[r.PathValue("message")]
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	tool := fmt.Sprintf(`{"type":"tool","callID":"call_1","tool":%q,"state":{"status":%q,"input":%s}}`, c.tool, c.status, c.input)
+	f.json(w, map[string]any{"info": map[string]any{}, "parts": []any{map[string]any{"type": "step-start"}, json.RawMessage(tool)}})
+}
+
+func (f *fakeOpenCode) reply(w http.ResponseWriter, r *http.Request) {
+	var body map[string]string
+	dec := json.NewDecoder(r.Body)
+	assert.NoError(f.t, dec.Decode(&body))
+	assert.Equal(f.t, "application/json", r.Header.Get("Content-Type"))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id, field := r.PathValue("id"), "reply"
+	if f.old {
+		field = "response"
+		assert.Equal(f.t, "ses_1", r.PathValue("session"))
+	}
+	switch {
+	case f.failReply > 0:
+		f.failReply--
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case !slices.Contains([]string{"once", "always", "reject"}, body[field]):
+		f.t.Errorf("a reply of %v", body)
+		w.WriteHeader(http.StatusBadRequest)
+	case f.pending[id] == nil:
+		w.WriteHeader(http.StatusNotFound)
+	default:
+		f.replies = append(f.replies, strings.TrimSpace(id+" "+body[field]+" "+body["message"]))
+		delete(f.pending, id)
+		f.json(w, true)
+	}
+}
+
+func (f *fakeOpenCode) json(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	assert.NoError(f.t, json.NewEncoder(w).Encode(v))
+}
+
+// replied waits for the next reply.
+func (f *fakeOpenCode) replied() (next string) {
+	f.t.Helper()
+	require.Eventually(f.t, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if len(f.replies) == 0 {
+			return false
+		}
+		next, f.replies = f.replies[0], f.replies[1:]
+		return true
+	}, patience, 10*time.Millisecond)
+	return next
+}
+
+// nothingReplied makes sure that there was no other.
+func (f *fakeOpenCode) nothingReplied() {
+	f.t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	assert.Empty(f.t, f.replies)
+}

@@ -1,0 +1,319 @@
+package opencode_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/opencode"
+	"github.com/nodbus/nod/nodtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+var release = part{"bash", "running", `{"command":"make release","description":"Releases"}`}
+
+func TestWhatAPersonAnswersIsReplied(t *testing.T) {
+	always := nodtest.Answer{Kind: schemas.AllowAlways}
+	edited := nodtest.Answer{Kind: schemas.AllowOnce, Input: []byte(`{"command":"make check","cwd":"/p"}`)}
+	for name, c := range map[string]struct {
+		answer   nodtest.Answer
+		now, old string
+	}{
+		"allow":  {nodtest.Allow(), "per_1 once", "per_1 once"},
+		"deny":   {nodtest.Deny("use make clean"), "per_1 reject Denied by nodtest: use make clean", "per_1 reject"},
+		"always": {always, "per_1 always", "per_1 always"},
+		"edited": {edited, `per_1 reject Allowed with an edited input, which OpenCode cannot run: make the call with that input. {"command":"make check","cwd":"/p"}`, "per_1 reject"},
+	} {
+		for _, old := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				f := newFake(t)
+				f.old, f.password, f.dir = old, "secret", "/p"
+				r := newRig(t, f)
+				r.run()
+				f.runs("msg_1", release)
+				want := c.now
+				if old {
+					want = c.old
+					f.asks(map[string]any{
+						"id": "per_1", "type": "bash", "pattern": "make *", "sessionID": "ses_1", "messageID": "msg_1", "callID": "call_1",
+						"title": "make release", "metadata": map[string]any{}, "time": map[string]any{"created": 1},
+					})
+				} else {
+					f.asks(permits("per_1", "bash", "msg_1"))
+				}
+				p := r.asked()
+				r.says(c.answer)
+				assert.Equal(t, want, f.replied())
+				r.stop()
+				f.nothingReplied()
+
+				assert.Equal(t, schemas.KindToolCall, p.Request.Kind)
+				assert.JSONEq(t, `{"command":"make release","description":"Releases","cwd":"/p"}`, string(p.Request.ActionDetails))
+				assert.Equal(t, []string{"bash", "ses_1", "per_1", "OpenCode", "devbox", "ann", "/p", "Title of ses_1"}, []string{
+					p.Request.ToolName, p.Request.SessionID, p.Request.PendingID, p.Request.AgentName,
+					p.Request.Host, p.Request.User, p.Request.Project, p.Request.SessionLabel,
+				})
+				assert.True(t, p.Request.HostAsks)
+				assert.Equal(t, "Always allow bash: make * (OpenCode remembers it until it is closed; nod cannot revoke it)", p.Request.Options[2].Name)
+			})
+		}
+	}
+}
+
+// What nod's rules settle reaches nobody.
+func TestRulesAnswer(t *testing.T) {
+	f := newFake(t)
+	r := newRig(t, f)
+	r.run()
+	f.runs("msg_1", part{"bash", "running", `{"command":"echo hello"}`})
+	f.asks(permits("per_1", "bash", "msg_1"))
+	assert.Equal(t, "per_1 once", f.replied())
+	assert.Empty(t, r.prompts)
+}
+
+// A person is asked where nod cannot know what runs: no rule may take a server's
+// tool for one of OpenCode's, nor a call whose input is not there for a harmless one.
+func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
+	for name, c := range map[string]struct {
+		permission string
+		part       *part
+		tool       string
+		details    string
+	}{
+		"a server's tool with a name that nod knows": {"read_file", &part{"read_file", "running", `{"path":"/p/a"}`}, "read_file", `{"path":"/p/a","cwd":"/p"}`},
+		"no input":         {"bash", &part{"bash", "running", `null`}, "bash", ""},
+		"a list for input": {"bash", &part{"bash", "running", `["ls"]`}, "bash", ""},
+		"a cwd of its own": {"bash", &part{"bash", "running", `{"command":"ls","cwd":"/q"}`}, "bash", ""},
+		"a loop":           {"doom_loop", &part{"bash", "running", `{"command":"ls"}`}, "doom_loop", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			r := newRig(t, f)
+			r.run()
+			f.runs("msg_1", *c.part)
+			f.asks(permits("per_1", c.permission, "msg_1"))
+			p := r.asked()
+			r.says(nodtest.Deny("no"))
+			assert.Contains(t, f.replied(), "per_1 reject")
+			assert.Equal(t, c.tool, p.Request.ToolName)
+			if c.details == "" {
+				c.details = `{"permission":"` + c.permission + `","patterns":["make release"],"metadata":{"command":"make release"},"directory of the session":"/p"}`
+			}
+			assert.JSONEq(t, c.details, string(p.Request.ActionDetails))
+		})
+	}
+}
+
+// What goes on without nod's answer ends nod's question.
+func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
+	about := map[string]any{"sessionID": "ses_1"}
+	for name, c := range map[string]struct {
+		happens func(f *fakeOpenCode)
+		why     string
+	}{
+		"answered there":  {func(f *fakeOpenCode) { f.answers("per_1") }, "answered in OpenCode"},
+		"idle":            {func(f *fakeOpenCode) { f.say("session.idle", about) }, "the session in OpenCode went on or ended"},
+		"deleted":         {func(f *fakeOpenCode) { f.say("session.deleted", about) }, "the session in OpenCode went on or ended"},
+		"deleted, by id":  {func(f *fakeOpenCode) { f.say("session.deleted", map[string]any{"info": map[string]any{"id": "ses_1"}}) }, "the session in OpenCode went on or ended"},
+		"project closed":  {func(f *fakeOpenCode) { f.say("server.instance.disposed", about) }, "OpenCode is gone"},
+		"while away":      {func(f *fakeOpenCode) { f.forgets("per_1"); f.hangUp() }, "answered in OpenCode while nod could not see it"},
+		"gone altogether": {func(f *fakeOpenCode) { f.down.Store(true); f.hangUp() }, "OpenCode is gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			r := newRig(t, f)
+			r.options.GoneAfter = time.Millisecond
+			r.run()
+			f.runs("msg_1", release)
+			f.asks(permits("per_1", "bash", "msg_1"))
+			p := r.asked()
+			r.says(nodtest.Answer{})
+			for _, other := range []string{"session.idle", "session.deleted", "permission.replied"} { // somebody else's
+				f.say(other, map[string]any{"sessionID": "ses_2", "requestID": "per_2"})
+			}
+			c.happens(f)
+			assert.Equal(t, c.why, r.ended(p))
+			r.stop()
+			f.nothingReplied()
+		})
+	}
+}
+
+// A reply that comes too late changes nothing, and what follows is answered.
+func TestALateReplyIsRefusedThere(t *testing.T) {
+	f := newFake(t)
+	r := newRig(t, f)
+	r.run()
+	f.runs("msg_1", release)
+	f.asks(permits("per_1", "bash", "msg_1"))
+	r.asked()
+	f.forgets("per_1")
+	r.says(nodtest.Allow())
+	f.asks(permits("per_2", "bash", "msg_1"))
+	r.asked()
+	r.says(nodtest.Allow())
+	assert.Equal(t, "per_2 once", f.replied())
+}
+
+// A reply that OpenCode could not take is repeated.
+func TestAReplyIsRepeated(t *testing.T) {
+	f := newFake(t)
+	f.failReply = 1
+	r := newRig(t, f)
+	r.run()
+	f.runs("msg_1", release)
+	f.asks(permits("per_1", "bash", "msg_1"))
+	r.asked()
+	r.says(nodtest.Allow())
+	assert.Equal(t, "per_1 once", f.replied())
+}
+
+// What was asked before nod opencode ran, and while its connection was broken, is
+// asked; what a call left behind that was aborted is not.
+func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
+	f := newFake(t)
+	f.runs("msg_1", release)
+	f.runs("msg_2", part{"bash", "error", `{"command":"make release"}`})
+	f.waits(permits("per_0", "bash", "msg_2"))
+	f.waits(permits("per_1", "bash", "msg_1"))
+	r := newRig(t, f)
+	r.run()
+	assert.Equal(t, "per_1", r.asked().PendingID)
+	f.waits(permits("per_2", "bash", "msg_1"))
+	f.hangUp()
+	r.says(nodtest.Allow())
+	assert.Equal(t, "per_2", r.asked().PendingID)
+	r.says(nodtest.Allow())
+	assert.ElementsMatch(t, []string{"per_1 once", "per_2 once"}, []string{f.replied(), f.replied()})
+	assert.Empty(t, r.prompts)
+}
+
+// An OpenCode whose list fails is followed all the same.
+func TestAListThatFailsKeepsNothingFromBeingAsked(t *testing.T) {
+	f := newFake(t)
+	f.noList = true
+	r := newRig(t, f)
+	r.run()
+	f.runs("msg_1", release)
+	f.raw("data: [}\n\ndata: {\"type\":\"permission.asked\",\"properties\":{\"id\":\"per_0\"}}\n\ndata: {\"type\":\"permission.asked\",\"properties\":7}\n\n")
+	f.asks(permits("per_1", "bash", "msg_1"))
+	r.asked()
+	r.says(nodtest.Allow())
+	assert.Equal(t, "per_1 once", f.replied())
+	r.stop()
+	f.nothingReplied()
+}
+
+// Without nod nothing is replied, so that OpenCode's own prompt is what remains.
+func TestWithoutNod(t *testing.T) {
+	f := newFake(t)
+	r := newRig(t, f)
+	r.missing.Store(true)
+	r.run()
+	f.runs("msg_1", release)
+	f.asks(permits("per_1", "bash", "msg_1"))
+	require.Eventually(t, func() bool { return r.log.String() != "" }, patience, 10*time.Millisecond)
+	f.nothingReplied()
+	r.missing.Store(false)
+	r.asked()
+	r.says(nodtest.Allow())
+	assert.Equal(t, "per_1 once", f.replied())
+	r.stop()
+
+	r.missing.Store(true)
+	r.options.DenyUnavailable = true
+	r.run()
+	f.asks(permits("per_2", "bash", "msg_1"))
+	assert.Equal(t, "per_2 reject nod cannot be reached, and calls are refused without it: no nod runs here", f.replied())
+}
+
+// Stopped, nod opencode takes back what it asked; started again, it asks anew.
+func TestStoppingWithdraws(t *testing.T) {
+	f := newFake(t)
+	r := newRig(t, f)
+	r.run()
+	f.runs("msg_1", release)
+	f.asks(permits("per_1", "bash", "msg_1"))
+	p := r.asked()
+	r.says(nodtest.Answer{})
+	r.stop()
+	assert.Equal(t, "nod opencode was stopped", r.ended(p))
+	f.nothingReplied()
+	r.run()
+	assert.NotEqual(t, p.PendingID, r.asked().PendingID)
+	r.says(nodtest.Allow())
+	assert.Equal(t, "per_1 once", f.replied())
+}
+
+// A sub-agent's call is its session's, under a task of its own.
+func TestASubagentAsksInItsSession(t *testing.T) {
+	f := newFake(t)
+	f.parents["ses_1"] = "ses_parent"
+	r := newRig(t, f)
+	r.run()
+	f.runs("msg_1", release)
+	f.asks(permits("per_1", "bash", "msg_1"))
+	p := r.asked()
+	r.says(nodtest.Allow())
+	assert.Equal(t, "per_1 once", f.replied())
+	assert.Equal(t, []string{"ses_parent", "ses_1", "Title of ses_parent"}, []string{p.SessionID, p.Request.TaskID, p.Request.SessionLabel})
+}
+
+// What nod will not carry is refused, and says so.
+func TestWhatNodRefusesIsRejected(t *testing.T) {
+	f := newFake(t)
+	r := newRig(t, f)
+	r.run()
+	f.runs("msg_1", part{"bash", "running", `{"command":"` + strings.Repeat("x", schemas.MaxRequestBytes) + `"}`})
+	f.asks(permits("per_1", "bash", "msg_1"))
+	assert.Contains(t, f.replied(), "per_1 reject nod refused the call: ")
+}
+
+func TestAddressesThatCannotBeMeant(t *testing.T) {
+	for _, bad := range []string{"127.0.0.1:4096", "ftp://x", "http://", "http://u:p@x", "http://x?y=1", "http://x#y", "::"} {
+		err := opencode.Run(t.Context(), nil, opencode.Options{URL: bad})
+		assert.EqualError(t, err, "OpenCode's address is no URL such as http://127.0.0.1:4096", bad)
+	}
+}
+
+// Another program on the port is not followed, nor is what it redirects to.
+func TestAnotherProgramIsNotFollowed(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"a page":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) },
+		"no list": func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/event" {
+				w.Header().Set("Content-Type", "text/event-stream")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := make(chan string, 100)
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked <- r.URL.Path
+				answer(w, r)
+			}))
+			defer srv.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error)
+			go func() {
+				done <- opencode.Run(ctx, nil, opencode.Options{URL: srv.URL, Connected: func() { t.Error("it was followed") }})
+			}()
+			for again := 0; again < 2; {
+				if path := <-asked; path == "/event" {
+					again++
+				} else {
+					assert.Equal(t, "/permission", path)
+				}
+			}
+			cancel()
+			require.NoError(t, <-done)
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package opencode
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// permission is what OpenCode asks its user to permit.
+type permission struct {
+	ID        string
+	SessionID string
+	Name      string   // of the permission: bash, edit, external_directory, …
+	Patterns  []string // what it would cover now
+	Always    []string // and, answered with always, until OpenCode is closed
+	Metadata  json.RawMessage
+	MessageID string // with CallID: the tool call that needs it, where there is one
+	CallID    string
+	// Old: it was asked as OpenCode did before 1.1, and is answered so.
+	Old bool
+}
+
+// shape is a permission as an event or a list holds it, in both generations.
+type shape struct {
+	ID        string          `json:"id"`
+	SessionID string          `json:"sessionID"`
+	Metadata  json.RawMessage `json:"metadata"`
+
+	Permission string   `json:"permission"`
+	Patterns   []string `json:"patterns"`
+	Always     []string `json:"always"`
+	Tool       struct {
+		MessageID string `json:"messageID"`
+		CallID    string `json:"callID"`
+	} `json:"tool"`
+
+	Type      string          `json:"type"`
+	Pattern   json.RawMessage `json:"pattern"` // a text or several
+	MessageID string          `json:"messageID"`
+	CallID    string          `json:"callID"`
+}
+
+func parsePermission(e event) (permission, error) {
+	var s shape
+	if err := json.Unmarshal(e.Properties, &s); err != nil {
+		return permission{}, fmt.Errorf("read a permission: %w", err)
+	}
+	return s.permission(e.Type == "permission.updated")
+}
+
+func (s shape) permission(old bool) (permission, error) {
+	p := permission{
+		ID: s.ID, SessionID: s.SessionID, Name: s.Permission, Patterns: s.Patterns, Always: s.Always,
+		Metadata: s.Metadata, MessageID: s.Tool.MessageID, CallID: s.Tool.CallID, Old: old,
+	}
+	if old {
+		p.Name, p.MessageID, p.CallID = s.Type, s.MessageID, s.CallID
+		p.Patterns = texts(s.Pattern)
+		p.Always = p.Patterns
+	}
+	if p.ID == "" || p.SessionID == "" || p.Name == "" {
+		return p, errors.New("a permission without id, session or name")
+	}
+	return p, nil
+}
+
+// texts reads a JSON text, or several; nothing else is one.
+func texts(raw json.RawMessage) []string {
+	var one string
+	if json.Unmarshal(raw, &one) == nil && one != "" {
+		return []string{one}
+	}
+	var several []string
+	if json.Unmarshal(raw, &several) != nil {
+		return nil
+	}
+	return several
+}
+
+// reply is an answer in OpenCode's words.
+type reply string
+
+// OpenCode's answers.
+const (
+	once   reply = "once"
+	always reply = "always"
+	reject reply = "reject"
+)

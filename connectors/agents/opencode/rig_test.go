@@ -1,0 +1,143 @@
+package opencode_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/agents/opencode"
+	"github.com/nodbus/nod/nodtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+// rig is a fake OpenCode, a whole nod with a person who answers, and what is
+// tested between them.
+type rig struct {
+	*fakeOpenCode
+	nod     *nod.Client
+	prompts chan schemas.Prompt
+	answers chan nodtest.Answer
+	missing atomic.Bool // nod is not there
+	log     syncBuffer
+	stop    func()
+	options opencode.Options
+}
+
+func newRig(t *testing.T, f *fakeOpenCode) *rig {
+	r := &rig{fakeOpenCode: f, prompts: make(chan schemas.Prompt, 100), answers: make(chan nodtest.Answer, 100), stop: func() {}}
+	seen := map[string]bool{}
+	r.nod = nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
+		if seen[p.Key()] { // views come at least once
+			return nodtest.Answer{}
+		}
+		seen[p.Key()] = true
+		r.prompts <- p
+		return <-r.answers
+	})
+	r.options = opencode.Options{URL: f.start(), Host: "devbox", User: "ann", Password: f.password, Directory: f.dir}
+	t.Cleanup(func() {
+		close(r.answers)
+		r.stop()
+	})
+	return r
+}
+
+// run follows the fake until the test or stop ends it.
+func (r *rig) run() {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done, up := make(chan error, 1), make(chan struct{}, 100)
+	o := r.options
+	o.Log = slog.New(slog.NewTextHandler(&r.log, nil))
+	o.Connected = func() { up <- struct{}{} }
+	go func() { done <- opencode.Run(ctx, testAsker{r}, o) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(r.t, <-done)
+	})
+	select {
+	case <-up:
+	case err := <-done:
+		require.NoError(r.t, err)
+	case <-time.After(patience):
+		require.FailNow(r.t, "OpenCode was not followed", r.log.String())
+	}
+}
+
+// asked is the next question that a person is shown.
+func (r *rig) asked() schemas.Prompt {
+	r.t.Helper()
+	select {
+	case p := <-r.prompts:
+		return p
+	case <-time.After(patience):
+		require.FailNow(r.t, "nobody was asked", r.log.String())
+	}
+	return schemas.Prompt{}
+}
+
+// says answers it.
+func (r *rig) says(a nodtest.Answer) { r.answers <- a }
+
+// ended waits until p is withdrawn, and returns why.
+func (r *rig) ended(p schemas.Prompt) string {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	asked, err := r.nod.Submit(ctx, p.Request)
+	require.NoError(r.t, err)
+	d, err := asked.Await(ctx)
+	require.NoError(r.t, err)
+	require.Equal(r.t, schemas.Withdrawn, d.Outcome)
+	return d.Message
+}
+
+// testAsker is the client as nod opencode uses it, where nod is there.
+type testAsker struct{ r *rig }
+
+func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+	if a.r.missing.Load() {
+		return schemas.Decision{}, schemas.Errorf(schemas.CodeUnavailable, "no nod runs here")
+	}
+	asked, err := a.r.nod.Submit(ctx, r)
+	if err != nil {
+		return schemas.Decision{}, err
+	}
+	defer asked.Drop()
+	return asked.Await(ctx)
+}
+
+func (a testAsker) Withdraw(ctx context.Context, session, id, reason string) error {
+	if a.r.missing.Load() {
+		return schemas.Errorf(schemas.CodeUnavailable, "no nod runs here")
+	}
+	_, err := a.r.nod.Withdraw(ctx, session, id, reason)
+	return err
+}
+
+var _ agents.Asker = testAsker{}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}

@@ -1,0 +1,226 @@
+package opencode
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	callWithin  = 15 * time.Second
+	maxResponse = 32 << 20 // a message may hold what its tools printed
+	maxParents  = 16       // sessions above one
+)
+
+// server is OpenCode's, by its HTTP API.
+type server struct {
+	base *url.URL
+	opts Options
+	http *http.Client
+}
+
+func newServer(o Options) (*server, error) {
+	base, err := url.Parse(cmp.Or(o.URL, DefaultURL))
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, errors.New("OpenCode's address is no URL such as " + DefaultURL)
+	}
+	return &server{base: base, opts: o, http: &http.Client{
+		// What is answered, and the password, are for this server alone.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// shown is the address for people; it never holds a password.
+func (s *server) shown() string { return s.base.Redacted() }
+
+// status is an HTTP answer that is no success.
+type status int
+
+func (s status) Error() string {
+	return fmt.Sprintf("OpenCode answered %d %s", int(s), http.StatusText(int(s)))
+}
+
+// forGood reports whether asking again cannot help.
+func (s status) forGood() bool {
+	return s >= 400 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests
+}
+
+func (s *server) do(ctx context.Context, method string, body any, path ...string) (*http.Response, error) {
+	var content io.Reader
+	if body != nil {
+		encoded, err := schemas.Encode(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(encoded)
+	}
+	for i := range path {
+		path[i] = url.PathEscape(path[i])
+	}
+	to := s.base.JoinPath(path...)
+	if s.opts.Directory != "" {
+		to.RawQuery = url.Values{"directory": {s.opts.Directory}}.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, to.String(), content)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if s.opts.Password != "" {
+		r.SetBasicAuth(cmp.Or(s.opts.Username, "opencode"), s.opts.Password)
+	}
+	resp, err := s.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		return nil, status(resp.StatusCode)
+	}
+	return resp, nil
+}
+
+// get reads JSON.
+func (s *server) get(ctx context.Context, into any, path ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	resp, err := s.do(ctx, http.MethodGet, nil, path...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read as far as it is wanted
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "application/json" {
+		return fmt.Errorf("%s answers no JSON: is that OpenCode?", s.shown())
+	}
+	return json.NewDecoder(io.LimitReader(resp.Body, maxResponse)).Decode(into)
+}
+
+// events is the stream of what happens from now on.
+func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
+	resp, err := s.do(ctx, http.MethodGet, nil, "event")
+	if err != nil {
+		return nil, err
+	}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("%s sends no events: is that OpenCode?", s.shown())
+	}
+	return resp.Body, nil
+}
+
+// pending is what OpenCode waits for. One of before 1.1 does not tell, and 1.18
+// fails while it waits for a webfetch; nothing is known then.
+func (s *server) pending(ctx context.Context) (all []permission, known bool, err error) {
+	var list []shape
+	err = s.get(ctx, &list, "permission")
+	var answered status
+	if errors.As(err, &answered) && (answered == http.StatusNotFound || answered == http.StatusBadRequest) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("list what is pending: %w", err)
+	}
+	for _, one := range list {
+		p, err := one.permission(false)
+		if err != nil {
+			return nil, false, fmt.Errorf("list what is pending: %w", err)
+		}
+		all = append(all, p)
+	}
+	return all, true, nil
+}
+
+// call is the tool call that needs a permission.
+type call struct {
+	Tool   string
+	Status string
+	Input  json.RawMessage
+}
+
+// over reports whether OpenCode no longer waits with it: an aborted call leaves
+// its permission behind as pending.
+func (c call) over() bool { return c.Status == "completed" || c.Status == "error" }
+
+// call reads the tool call of p; it is empty where there is none.
+func (s *server) call(ctx context.Context, p permission) (call, error) {
+	if p.MessageID == "" || p.CallID == "" {
+		return call{}, nil
+	}
+	var message struct {
+		Parts []struct {
+			Type   string `json:"type"`
+			CallID string `json:"callID"`
+			Tool   string `json:"tool"`
+			State  struct {
+				Status string          `json:"status"`
+				Input  json.RawMessage `json:"input"`
+			} `json:"state"`
+		} `json:"parts"`
+	}
+	if err := s.get(ctx, &message, "session", p.SessionID, "message", p.MessageID); err != nil {
+		return call{}, fmt.Errorf("read the tool call: %w", err)
+	}
+	for _, part := range message.Parts {
+		if part.Type == "tool" && part.CallID == p.CallID {
+			return call{Tool: part.Tool, Status: part.State.Status, Input: part.State.Input}, nil
+		}
+	}
+	return call{}, nil
+}
+
+// session is where a permission is asked.
+type session struct {
+	ID        string `json:"id"`
+	ParentID  string `json:"parentID"`
+	Directory string `json:"directory"`
+	Title     string `json:"title"`
+}
+
+// sessions are the one with this id and the one at the root of it, which are the
+// same but for a sub-agent's.
+func (s *server) sessions(ctx context.Context, id string) (own, root session, err error) {
+	for range maxParents {
+		var at session
+		if err := s.get(ctx, &at, "session", id); err != nil {
+			return own, root, fmt.Errorf("read the session: %w", err)
+		}
+		if root = at; own.ID == "" {
+			own = at
+		}
+		if at.ParentID == "" {
+			return own, root, nil
+		}
+		id = at.ParentID
+	}
+	return own, root, errors.New("read the session: it has no end of parents")
+}
+
+// reply answers p. A status of 404 says that it was answered before.
+func (s *server) reply(ctx context.Context, p permission, r reply, message string) error {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	path, body := []string{"permission", p.ID, "reply"}, map[string]string{"reply": string(r)}
+	if message != "" {
+		body["message"] = message
+	}
+	if p.Old {
+		path, body = []string{"session", p.SessionID, "permissions", p.ID}, map[string]string{"response": string(r)}
+	}
+	resp, err := s.do(ctx, http.MethodPost, body, path...)
+	if err != nil {
+		return fmt.Errorf("reply: %w", err)
+	}
+	return resp.Body.Close()
+}

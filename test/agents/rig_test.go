@@ -1,0 +1,227 @@
+// Package agents_test runs real agent programs against a small model of its own,
+// with a whole nod beside them. It costs no tokens and leaves the machine alone,
+// but needs the programs, so that it is run on demand:
+//
+//	npm install --prefix /tmp/agents opencode-ai @openai/codex
+//	NOD_TEST_AGENTS=/tmp/agents/node_modules/.bin go test -v ./test/agents
+package agents_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const patience = time.Minute
+
+// program is a real agent's, where there is one.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv("NOD_TEST_AGENTS")
+	if dir == "" {
+		t.Skip("this needs the agent itself: set NOD_TEST_AGENTS to the directory of its program")
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("this needs the agent itself: %v", err)
+	}
+	return path
+}
+
+// started starts a process and waits until it prints what matches, which it
+// returns.
+func started(t *testing.T, c *exec.Cmd, pattern string) string {
+	t.Helper()
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	require.NoError(t, c.Start())
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGTERM) // it may have ended
+		_ = c.Wait()
+		if t.Failed() {
+			t.Logf("%s said: %s", c, &errs)
+		}
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if found := regexp.MustCompile(pattern).FindString(lines.Text()); found != "" {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return found
+		}
+	}
+	require.FailNow(t, "it ended", "%s: %s", c, &errs)
+	return ""
+}
+
+// nodProcess is a nod of this test's own.
+type nodProcess struct{ path, dir string }
+
+func startNod(t *testing.T) nodProcess {
+	dir := t.TempDir()
+	n := nodProcess{path: filepath.Join(dir, "nod"), dir: filepath.Join(dir, "data")}
+	out, err := exec.Command("go", "build", "-o", n.path, "../../cmd/nod").CombinedOutput()
+	require.NoError(t, err, string(out))
+	started(t, n.command("up", "-q", "--listen", "127.0.0.1:0", "--http", "off"), "nod is up on")
+	return n
+}
+
+func (n nodProcess) command(args ...string) *exec.Cmd {
+	c := exec.Command(n.path, args...)
+	c.Env = append(os.Environ(), "NOD_DATA="+n.dir, "NOD_URL=", "NOD_CREDS=")
+	return c
+}
+
+// pending is the one request that waits in a session.
+func (n nodProcess) pending(t *testing.T, session string) (id string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		out, err := n.command("pending", "--json").Output()
+		var all []struct {
+			SessionID string `json:"session_id"`
+			PendingID string `json:"pending_id"`
+		}
+		if err != nil || json.Unmarshal(out, &all) != nil {
+			return false
+		}
+		for _, p := range all {
+			if p.SessionID == session {
+				id = p.PendingID
+			}
+		}
+		return id != ""
+	}, patience, 100*time.Millisecond)
+	return id
+}
+
+func post(t *testing.T, url string, body, into any) {
+	t.Helper()
+	data, err := json.Marshal(body)
+	require.NoError(t, err)
+	resp, err := http.Post(url, "application/json", bytes.NewReader(data))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, resp.Body.Close()) }()
+	require.Less(t, resp.StatusCode, 300, url)
+	if into != nil {
+		require.NoError(t, json.NewDecoder(resp.Body).Decode(into))
+	}
+}
+
+// model is a language model behind the API that most programs speak: it runs one
+// command, and is then content.
+type model struct {
+	url     string
+	results chan string
+
+	mu      sync.Mutex
+	command string
+}
+
+func newModel(t *testing.T) *model {
+	m := &model{results: make(chan string, 10)}
+	srv := httptest.NewServer(m)
+	t.Cleanup(srv.Close)
+	m.url = srv.URL + "/v1"
+	return m
+}
+
+func (m *model) runs(command string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.command = command
+}
+
+// heard is what the command's result was told as.
+func (m *model) heard(t *testing.T) string {
+	t.Helper()
+	select {
+	case text := <-m.results:
+		return text
+	case <-time.After(patience):
+		require.FailNow(t, "the model heard of no result")
+	}
+	return ""
+}
+
+func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/responses") {
+		m.responds(w, r)
+		return
+	}
+	var asked struct {
+		Tools    []any `json:"tools"`
+		Messages []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	if json.NewDecoder(r.Body).Decode(&asked) != nil || len(asked.Messages) == 0 || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	m.mu.Lock()
+	arguments, _ := json.Marshal(map[string]string{"command": m.command, "description": "Does it"}) // texts always encode
+	m.mu.Unlock()
+	says, ends := map[string]any{"role": "assistant", "content": "ok"}, "stop"
+	switch last := asked.Messages[len(asked.Messages)-1]; {
+	case last.Role == "tool":
+		m.results <- string(last.Content)
+	case len(asked.Tools) > 0:
+		ends = "tool_calls"
+		says = map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
+			"index": 0, "id": "call_1", "type": "function", "function": map[string]any{"name": "bash", "arguments": string(arguments)},
+		}}}
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, c := range []map[string]any{{"index": 0, "delta": says}, {"index": 0, "delta": map[string]any{}, "finish_reason": ends}} {
+		data, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []any{c}}) // so does this
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
+	}
+	_, _ = io.WriteString(w, "data: [DONE]\n\n")
+}
+
+// responds is the model behind the other API, which Codex speaks.
+func (m *model) responds(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Input []struct {
+			Type   string          `json:"type"`
+			Output json.RawMessage `json:"output"`
+		} `json:"input"`
+	}
+	if json.NewDecoder(r.Body).Decode(&asked) != nil || len(asked.Input) == 0 {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	m.mu.Lock()
+	arguments, _ := json.Marshal(map[string]string{"cmd": m.command}) // texts always encode
+	m.mu.Unlock()
+	item := map[string]any{"type": "function_call", "id": "f", "call_id": "call_1", "name": "exec_command", "arguments": string(arguments)}
+	if last := asked.Input[len(asked.Input)-1]; last.Type == "function_call_output" {
+		m.results <- string(last.Output)
+		item = map[string]any{"type": "message", "role": "assistant", "id": "m", "content": []any{map[string]any{"type": "output_text", "text": "ok"}}}
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	response := map[string]any{"id": "r", "usage": map[string]any{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}
+	for _, e := range []map[string]any{
+		{"type": "response.created", "response": response}, {"type": "response.output_item.done", "item": item}, {"type": "response.completed", "response": response},
+	} {
+		data, _ := json.Marshal(e) // so does this
+		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e["type"], data)
+	}
+}

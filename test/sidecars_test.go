@@ -1,0 +1,134 @@
+package test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestNodOpencode: the command follows a server, finds nod when it has something
+// to ask, replies what a person answers, and withdraws when it is stopped.
+func TestNodOpencode(t *testing.T) {
+	m := newMachine(t)
+	replies := make(chan string, 10)
+	says := make(chan string, 10)
+	answer := func(body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /event", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for {
+			w.(http.Flusher).Flush()
+			select {
+			case event := <-says:
+				_, _ = fmt.Fprintf(w, "data: %s\n\n", event)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	mux.HandleFunc("GET /permission", answer(`[]`))
+	mux.HandleFunc("GET /session/{id}", answer(`{"id":"ses_1","directory":"/p","title":"T"}`))
+	mux.HandleFunc("GET /session/{id}/message/{message}", answer(`{"parts":[{"type":"tool","callID":"c","tool":"bash","state":{"status":"running","input":{"command":"make release"}}}]}`))
+	mux.HandleFunc("POST /permission/{id}/reply", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // a short one fails the test below
+		replies <- r.PathValue("id") + " " + string(body)
+		answer(`true`)(w, r)
+	})
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+
+	follow := m.command("opencode", "--url", srv.URL)
+	out, err := follow.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, follow.Start())
+	t.Cleanup(func() { _ = follow.Process.Kill() }) // it has ended, mostly
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, "nod is asked what OpenCode at "+srv.URL+" asks\n", line)
+	m.start()
+	asks := func(id string) {
+		says <- `{"type":"permission.asked","properties":{"id":"` + id + `","sessionID":"ses_1","permission":"bash","patterns":[],"metadata":{},"always":[],"tool":{"messageID":"m","callID":"c"}}}`
+		require.Equal(t, id, m.pending("ses_1"))
+	}
+	asks("per_1")
+	_, stderr, code := m.run("deny", "per_1", "-m", "not today")
+	require.Zero(t, code, stderr)
+	select {
+	case reply := <-replies:
+		assert.Equal(t, `per_1 {"message":"Denied by `+me(t)+`: not today","reply":"reject"}`, reply)
+	case <-time.After(patience):
+		require.FailNow(t, "nothing was replied")
+	}
+	asks("per_2")
+	require.NoError(t, follow.Process.Signal(os.Interrupt))
+	require.NoError(t, follow.Wait())
+	stdout, _, _ := m.run("show", "per_2")
+	assert.Contains(t, stdout, "Withdrawn")
+	assert.Empty(t, replies)
+
+	_, stderr, code = m.run("opencode", "--url", "nowhere")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "OpenCode's address is no URL")
+}
+
+// TestNodInstallOpencode: the file is found, changed, shown and put back.
+func TestNodInstallOpencode(t *testing.T) {
+	m := newMachine(t)
+	path := filepath.Join(t.TempDir(), "opencode.jsonc")
+	const before = "{ // mine\n  \"model\": \"a/b\",\n}\n"
+	require.NoError(t, os.WriteFile(path, []byte(before), 0o600))
+	stdout, stderr, code := m.run("install", "opencode", "--settings", path)
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "asks nod now")
+	assert.Contains(t, stderr, "nod opencode")
+	installed, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Contains(t, string(installed), `"bash": "ask"`)
+	stdout, _, _ = m.run("install", "opencode", "--settings", path)
+	assert.Contains(t, stdout, "nothing to change")
+	_, stderr, code = m.run("install", "opencode", "--settings", path, "--uninstall")
+	require.Zero(t, code, stderr)
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, before, string(after))
+	_, stderr, code = m.run("install", "opencode", "--settings", path, "--on-unavailable", "deny")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "nod opencode takes the former")
+}
+
+// TestNodCodexAppServer: the command stands between, and the exit code is the
+// program's.
+func TestNodCodexAppServer(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	const asks = `{"id":1,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
+	c := m.command("codex-app-server", "--", "sh", "-c", `echo '`+asks+`'; read answer; echo "$answer"; exit 7`)
+	in, err := c.StdinPipe() // stays open
+	require.NoError(t, err)
+	defer func() { _ = in.Close() }()
+	var out strings.Builder
+	c.Stdout, c.Stderr = &out, os.Stderr
+	require.NoError(t, c.Start())
+	_, stderr, code := m.run("allow", m.pending("thr-1"))
+	require.Zero(t, code, stderr)
+	var ended *exec.ExitError
+	require.ErrorAs(t, c.Wait(), &ended)
+	assert.Equal(t, 7, ended.ExitCode())
+	assert.Equal(t, `{"id":1,"result":{"decision":"accept"}}`+"\n", out.String())
+}
