@@ -35,6 +35,7 @@ type Worker struct {
 	log     *slog.Logger
 	id      string
 	lanes   *actors.Lanes
+	held    sync.Map // each *bus.Delivery that is in a lane
 	stops   []func()
 	tasks   sync.WaitGroup
 }
@@ -72,7 +73,8 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 	return nil
 }
 
-// renewing keeps the worker's lease until ctx ends.
+// renewing keeps the worker's lease until ctx ends, and what is in its lanes from
+// being given to another worker: a long lane must not show its prompts twice.
 func (w *Worker) renewing(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
@@ -82,6 +84,10 @@ func (w *Worker) renewing(ctx context.Context) {
 			return
 		case <-tick.C:
 			w.renew(ctx)
+			w.held.Range(func(d, _ any) bool {
+				d.(*bus.Delivery).Working()
+				return true
+			})
 		}
 	}
 }
@@ -144,6 +150,7 @@ func (w *Worker) take(d *bus.Delivery) {
 		return
 	}
 	p.Repeat = d.Times > 1
+	w.held.Store(d, nil)
 	w.lanes.Send(p.Recipient, carry{w, d, p})
 }
 
@@ -155,6 +162,7 @@ type carry struct {
 }
 
 func (c carry) Run(ctx context.Context) {
+	defer c.held.Delete(c.delivery)
 	ctx, cancel := context.WithTimeout(ctx, carryTimeout)
 	defer cancel()
 	c.finish(ctx, c.carry(ctx))

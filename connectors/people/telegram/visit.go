@@ -63,7 +63,24 @@ func (v *visit) tapped(ctx context.Context, t *tap) error {
 		say(people.Refusal(unknown, v.now))
 		return nil
 	}
-	return v.answer(ctx, &p, a, say)
+	if err := v.answer(ctx, &p, a, say); err != nil || p.Decision == nil {
+		return err
+	}
+	v.settleHere(ctx, t, p) // a message that nobody noted: its worker was killed
+	return nil
+}
+
+// settleHere has the message that was tapped show the outcome, in its own
+// person's chat.
+func (v *visit) settleHere(ctx context.Context, t *tap, decided schemas.Prompt) {
+	if t.Message == nil || t.Message.Chat.ID != t.From.ID {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
+	defer cancel()
+	if err := v.Settle(ctx, refOf(t.Message.Chat.ID, t.Message.ID), decided); err != nil {
+		v.log.Info("telegram: the buttons of a decided request stayed", "key", decided.Key(), "error", err)
+	}
 }
 
 // patiently is say, and says by itself that the answer is being recorded where
@@ -190,9 +207,7 @@ func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action stri
 		return v.refuse(err, func(string) {})
 	}
 	if now.Decision != nil {
-		if err := v.Settle(ctx, refOf(t.Message.Chat.ID, t.Message.ID), now); err != nil {
-			v.log.Info("telegram: the buttons of a decided request stayed", "key", p.Key(), "error", err)
-		}
+		v.settleHere(ctx, t, now)
 	}
 	return nil
 }

@@ -48,6 +48,8 @@ type message struct {
 	Entities []entity `json:"entities,omitempty"`
 	ReplyTo  *message `json:"reply_to_message,omitempty"`
 	Markup   *markup  `json:"reply_markup,omitempty"`
+
+	first string // the text as it was sent
 }
 
 type callback struct {
@@ -198,7 +200,7 @@ func (s *Server) sendMessage(_ *http.Request, body []byte) (any, *failure) {
 	s.lastID++
 	sent := &message{
 		ID: s.lastID, From: s.bot(), Chat: chat{m.ChatID, "private"}, Date: time.Now().Unix(),
-		Text: m.Text, Entities: m.Entities, Markup: m.Markup,
+		Text: m.Text, Entities: m.Entities, Markup: m.Markup, first: m.Text,
 	}
 	p.messages = append(p.messages, sent)
 	p.read = append(p.read, Read{Message: sent.ID})

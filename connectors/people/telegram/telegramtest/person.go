@@ -41,6 +41,8 @@ type Message struct {
 	ID      int64
 	Text    string
 	Buttons []Button
+	// First is the text as it was sent, before any edit.
+	First string
 	// Bare is the text outside of code and pre, where Telegram makes links and
 	// commands of what looks like them.
 	Bare string
@@ -98,7 +100,7 @@ func (s *Server) Chat(id int64) []Message {
 }
 
 func (m *message) seen() Message {
-	seen := Message{ID: m.ID, Text: m.Text, Bare: m.bare()}
+	seen := Message{ID: m.ID, Text: m.Text, First: m.first, Bare: m.bare()}
 	if m.Markup != nil {
 		for _, row := range m.Markup.Rows {
 			for _, b := range row {

@@ -47,6 +47,7 @@ type Server struct {
 	rejected []string
 
 	unlimited bool
+	latency   time.Duration
 }
 
 // Fault is how a call fails.
@@ -97,6 +98,14 @@ func (s *Server) Unlimited() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unlimited = true
+}
+
+// Latency has every reply but a poll's come this long after the call was carried
+// out, as over a network.
+func (s *Server) Latency(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latency = d
 }
 
 // Calls is how often a method was called.
@@ -175,7 +184,11 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, name string, m meth
 	s.mu.Lock()
 	s.calls[name]++
 	fault, due := s.due(name)
+	latency := s.latency
 	s.mu.Unlock()
+	if latency > 0 && name != "getUpdates" {
+		defer func() { <-time.After(latency) }()
+	}
 	if !due {
 		return m(s, r, body)
 	}
