@@ -73,7 +73,16 @@ func (c *Confirm) String() string {
 		takes = append(takes, "a second device")
 	}
 	if c.CodeWord() {
-		takes = append(takes, "the code word")
+		takes = append(takes, theCodeWord)
 	}
 	return strings.Join(takes, ", ")
+}
+
+// theCodeWord is the last of what String names.
+const theCodeWord = "the code word"
+
+// TakesCodeWord reports whether an answer that allows this must bring the code
+// word.
+func (p *Prompt) TakesCodeWord() bool {
+	return slices.ContainsFunc(p.Takes, func(t string) bool { return strings.HasSuffix(t, theCodeWord) })
 }

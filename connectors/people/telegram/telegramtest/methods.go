@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -335,5 +336,27 @@ func (s *Server) answerCallbackQuery(_ *http.Request, body []byte) (any, *failur
 	if m.Text != "" {
 		p.by.read = append(p.by.read, Read{Toast: m.Text})
 	}
+	return true, nil
+}
+
+// deleteMessage deletes a message of either side of a private chat.
+func (s *Server) deleteMessage(_ *http.Request, body []byte) (any, *failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var m struct {
+		ChatID    int64 `json:"chat_id"`
+		MessageID int64 `json:"message_id"`
+	}
+	if f := strict(body, &m); f != nil {
+		return nil, f
+	}
+	p := s.people[m.ChatID]
+	switch {
+	case p == nil:
+		return nil, gone("chat not found")
+	case p.find(m.MessageID) == nil:
+		return nil, gone("message to delete not found")
+	}
+	p.messages = slices.DeleteFunc(p.messages, func(old *message) bool { return old.ID == m.MessageID })
 	return true, nil
 }

@@ -174,6 +174,13 @@ func (m *message) bare() string {
 	return string(utf16.Decode(left))
 }
 
+// Keeps reports whether a chat has a message with this text, whoever wrote it.
+func (s *Server) Keeps(id int64, text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.people[id].messages, func(m *message) bool { return m.Text == text })
+}
+
 // Last is the id of the last message in a chat, whoever wrote it.
 func (s *Server) Last(id int64) int64 {
 	s.mu.Lock()

@@ -155,6 +155,7 @@ var methods = map[string]method{
 	"editMessageText":        (*Server).editMessageText,
 	"editMessageReplyMarkup": (*Server).editMessageReplyMarkup,
 	"answerCallbackQuery":    (*Server).answerCallbackQuery,
+	"deleteMessage":          (*Server).deleteMessage,
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
