@@ -45,12 +45,16 @@ func newPhone(t *testing.T, where string) *phone {
 		require.Empty(t, p.Rejected())
 	})
 	p.write("token", botToken+"\n")
-	settings := fmt.Sprintf(`{
+	p.settings(where)
+	return p
+}
+
+// settings name the bot, and where its token is.
+func (p *phone) settings(where string) {
+	p.write("settings.json", fmt.Sprintf(`{
 		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
 		"connectors": {"telegram": {"base_url": %q, %s}}
-	}`, annOnTG, p.URL(), strings.ReplaceAll(where, "DIR", p.dir))
-	p.write("settings.json", settings)
-	return p
+	}`, annOnTG, p.URL(), strings.ReplaceAll(where, "DIR", p.dir)))
 }
 
 func (p *phone) write(name, text string) {
@@ -186,6 +190,36 @@ func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	p.start()
 	require.Equal(t, schemas.Allowed, p.hears(agent).Outcome)
 	p.settled("tap-away", "✅ Allowed once · Ann")
+}
+
+// Called by Telegram through a proxy, what is tapped while nod is killed counts
+// when it is back; polling again, nod removes its webhook.
+func TestATapThroughAWebhook(t *testing.T) {
+	t.Parallel()
+	listen := fmt.Sprint("127.0.0.1:", freePorts(t, 1)[0])
+	p := newPhone(t, fmt.Sprintf(`"token_file": "DIR/token", "webhook": {"listen": %q, "public_url": "https://nod.example.com", "secret_file": "DIR/secret"}`, listen))
+	p.write("secret", "secretsecretsecretsecret\n")
+	p.Proxy("http://" + listen)
+	p.start()
+	noted := p.shown("tap-hook")
+	agent := p.asks("tap-hook")
+	m := p.question("tap-hook")
+	noted()
+	p.kill()
+	p.press(m, "Allow once")
+	p.start()
+	require.Equal(t, schemas.Allowed, p.hears(agent).Outcome)
+	p.settled("tap-hook", "✅ Allowed once · Ann")
+	require.Equal(t, "https://nod.example.com/nod/telegram", p.Webhook())
+	require.Zero(t, p.Calls("getUpdates"))
+
+	p.kill()
+	p.settings(`"token_file": "DIR/token"`)
+	p.start()
+	agent = p.asks("tap-poll")
+	p.press(p.question("tap-poll"), "Deny")
+	require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
+	require.Empty(t, p.Webhook())
 }
 
 // A connector of its own is killed between question and answer, and another

@@ -198,8 +198,9 @@ func TestASecondPollerPushesTheFirstAside(t *testing.T) {
 	w.Greater(e.After, 5*time.Second, "the other one is left alone for a while")
 	w.ErrorContains(err, "one program at a time may poll")
 	w.ErrorIs(stop(), context.Canceled)
-	w.SetWebhook(true)
-	w.ErrorContains(w.carrier.Run(w.ctx, w.desk), "webhook")
+	w.ForeignWebhook()
+	w.ErrorContains(w.carrier.Run(w.ctx, w.desk), "another program receives")
+	w.Zero(w.Calls("deleteWebhook"), "it is not nod's to remove")
 }
 
 func TestTheRateOfAChatIsObeyed(t *testing.T) {

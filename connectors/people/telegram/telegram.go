@@ -1,5 +1,6 @@
 // Package telegram brings prompts to people on Telegram and their answers back,
-// over the Bot API. It polls, so that nod needs no public address.
+// over the Bot API. It polls, so that nod needs no public address, or is called
+// through a webhook where the settings name one.
 //
 // Prompts go to the private chat with the person whose user id an approver is
 // bound to. Every button carries the whole digest of the request that it was
@@ -35,6 +36,8 @@ type Carrier struct {
 	api *api
 	log *slog.Logger
 	me  atomic.Int64 // the bot's own user id, once it is known
+
+	hook *Webhook // nil where it polls
 }
 
 var _ people.Carrier = (*Carrier)(nil)
@@ -50,29 +53,42 @@ func New(base, token string, log *slog.Logger) (*Carrier, error) {
 	return &Carrier{api: a, log: log}, nil
 }
 
-// Open is New for the bot in the settings, with its token read from where they
-// say.
+// Open is New for the bot in the settings, with its token, and its webhook's
+// secret, read from where they say.
 func Open(s schemas.TelegramSettings, log *slog.Logger) (*Carrier, error) {
-	token, err := readToken(s)
+	token, err := readSecret("connectors.telegram.token", s.TokenEnv, s.TokenFile, "the bot's token")
 	if err != nil {
 		return nil, err
 	}
-	return New(s.BaseURL, token, log)
+	c, err := New(s.BaseURL, token, log)
+	if err != nil || s.Webhook == nil {
+		return c, err
+	}
+	hook, err := openHook(s.Webhook)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Receive(hook); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
-func readToken(s schemas.TelegramSettings) (string, error) {
-	if s.TokenFile != "" {
-		data, err := os.ReadFile(s.TokenFile)
+// readSecret reads what setting_file or setting_env name.
+func readSecret(setting, env, file, what string) (string, error) {
+	if file != "" {
+		data, err := os.ReadFile(file)
 		if err != nil {
-			return "", fmt.Errorf("connectors.telegram.token_file: %w", err)
+			return "", fmt.Errorf("%s_file: %w", setting, err)
 		}
 		return strings.TrimSpace(string(data)), nil
 	}
-	token := os.Getenv(s.TokenEnv)
-	if token == "" {
-		return "", fmt.Errorf("connectors.telegram.token_env: the environment variable %s is not set: put the bot's token there, or name a file in token_file", s.TokenEnv)
+	secret := os.Getenv(env)
+	if secret == "" {
+		name := setting[strings.LastIndexByte(setting, '.')+1:]
+		return "", fmt.Errorf("%s_env: the environment variable %s is not set: put %s there, or name a file in %s_file", setting, env, what, name)
 	}
-	return token, nil
+	return secret, nil
 }
 
 // Prompt sends p to its recipient's chat.

@@ -110,7 +110,7 @@ func (s *Server) getUpdates(r *http.Request, body []byte) (any, *failure) {
 		return nil, f
 	}
 	s.mu.Lock()
-	if s.webhook {
+	if s.hook != nil {
 		s.mu.Unlock()
 		return nil, &failure{code: http.StatusConflict, words: "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"}
 	}

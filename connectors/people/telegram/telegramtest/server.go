@@ -39,7 +39,8 @@ type Server struct {
 	lastID   int64 // of updates, messages and presses
 	poll     chan struct{}
 	wake     chan struct{} // closed when there is an update
-	webhook  bool
+	hook     *hook         // nil without a webhook
+	proxy    string
 	presses  map[string]*press
 	faults   []Fault
 	calls    map[string]int
@@ -74,6 +75,9 @@ func (s *Server) URL() string { return s.http.URL }
 
 // Close ends it, and every poll.
 func (s *Server) Close() {
+	s.mu.Lock()
+	s.unhook()
+	s.mu.Unlock()
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
@@ -83,13 +87,6 @@ func (s *Server) Fail(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, faults...)
-}
-
-// SetWebhook says that another program receives the bot's updates.
-func (s *Server) SetWebhook(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.webhook = on
 }
 
 // Unlimited lifts the limits on how much may be sent in a second, which the
@@ -156,6 +153,9 @@ var methods = map[string]method{
 	"editMessageReplyMarkup": (*Server).editMessageReplyMarkup,
 	"answerCallbackQuery":    (*Server).answerCallbackQuery,
 	"deleteMessage":          (*Server).deleteMessage,
+	"setWebhook":             (*Server).setWebhook,
+	"deleteWebhook":          (*Server).deleteWebhook,
+	"getWebhookInfo":         (*Server).getWebhookInfo,
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
