@@ -75,13 +75,17 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
+	return newRigFor(t, `[{"name":"Ann","identities":[{"connector":"pager","user_id":"ann@example.org"}]}]`)
+}
+
+func newRigFor(t *testing.T, people string) *rig {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
 	require.NoError(t, keys.Ensure(roles.ConnectorID("pager")))
-	settings := `{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"pager","user_id":"ann@example.org"}]}]}}`
+	settings := `{"approvers":{"people":` + people + `}}`
 	n, err := embed.Start(ctx, embed.Options{DataDir: dir, Settings: []byte(settings), SyncInterval: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
@@ -233,6 +237,36 @@ func TestATroubledChannelIsTriedAgain(t *testing.T) {
 	r.work(p)
 	r.ask()
 	require.True(t, r.wait(p.sent).Repeat, "a prompt that may have been shown says so")
+}
+
+// stuck is a carrier whose chat with Ann answers nothing.
+type stuck struct {
+	*pager
+	entered chan struct{}
+	freed   chan struct{}
+}
+
+func (s stuck) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
+	if p.Recipient == "ann" {
+		s.entered <- struct{}{}
+		<-s.freed
+	}
+	return s.pager.Prompt(ctx, p)
+}
+
+func TestOneSlowChatDelaysNoOther(t *testing.T) {
+	r := newRigFor(t, `[{"name":"Ann","identities":[{"connector":"pager","user_id":"ann"}]},{"name":"Bob","identities":[{"connector":"pager","user_id":"bob"}]}]`)
+	p := stuck{newPager(), make(chan struct{}, 1000), make(chan struct{})}
+	r.work(p)
+	defer close(p.freed)
+	r.ask()
+	next(r, p.entered) // and it is left there
+	require.Equal(t, "bob", r.wait(p.sent).Recipient)
+	for range 10 {
+		r.ask()
+		require.Equal(t, "bob", r.wait(p.sent).Recipient)
+	}
+	require.Empty(t, p.entered, "Ann's first prompt is still on its way")
 }
 
 func TestAPromptThatCannotBeShownIsSaidAtOnce(t *testing.T) {
