@@ -239,36 +239,6 @@ func TestATroubledChannelIsTriedAgain(t *testing.T) {
 	require.True(t, r.wait(p.sent).Repeat, "a prompt that may have been shown says so")
 }
 
-// stuck is a carrier whose chat with Ann answers nothing.
-type stuck struct {
-	*pager
-	entered chan struct{}
-	freed   chan struct{}
-}
-
-func (s stuck) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
-	if p.Recipient == "ann" {
-		s.entered <- struct{}{}
-		<-s.freed
-	}
-	return s.pager.Prompt(ctx, p)
-}
-
-func TestOneSlowChatDelaysNoOther(t *testing.T) {
-	r := newRigFor(t, `[{"name":"Ann","identities":[{"connector":"pager","user_id":"ann"}]},{"name":"Bob","identities":[{"connector":"pager","user_id":"bob"}]}]`)
-	p := stuck{newPager(), make(chan struct{}, 1000), make(chan struct{})}
-	r.work(p)
-	defer close(p.freed)
-	r.ask()
-	next(r, p.entered) // and it is left there
-	require.Equal(t, "bob", r.wait(p.sent).Recipient)
-	for range 10 {
-		r.ask()
-		require.Equal(t, "bob", r.wait(p.sent).Recipient)
-	}
-	require.Empty(t, p.entered, "Ann's first prompt is still on its way")
-}
-
 func TestAPromptThatCannotBeShownIsSaidAtOnce(t *testing.T) {
 	r, p := newRig(t), newPager()
 	p.fail = func(schemas.Prompt) error {

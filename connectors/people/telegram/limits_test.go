@@ -308,3 +308,24 @@ func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
 	w.told("Withdrawn")
 	w.Empty(w.Chat(ann)[0].Buttons)
 }
+
+// A question that changes while it is open says so, and keeps its buttons.
+func TestAChangedQuestionKeepsItsButtons(t *testing.T) {
+	w := newWorld(t)
+	m := w.shows()
+	ref := people.Ref(peopletest.Ann + "/" + refOf(m.ID))
+	p := w.desk.prompt
+	p.Detached = true
+	w.NoError(w.carrier.Revise(w.ctx, ref, p))
+	now := w.Chat(ann)[0]
+	w.Contains(now.Text, "nobody is waiting: used if the agent asks again")
+	w.Equal(m.Buttons, now.Buttons)
+	w.NoError(w.carrier.Revise(w.ctx, ref, p), "as it is already")
+	p.Detached, p.Request.HostAsks = false, true
+	w.NoError(w.carrier.Revise(w.ctx, ref, p))
+	w.Contains(w.Chat(ann)[0].Text, "may have been answered at the terminal")
+	w.Delete(ann)
+	w.NoError(w.carrier.Revise(w.ctx, ref, p), "a message that is gone")
+	w.Error(w.carrier.Revise(w.ctx, "no ref", p))
+	w.Empty(w.Rejected())
+}

@@ -40,7 +40,10 @@ type Carrier struct {
 	hook *Webhook // nil where it polls
 }
 
-var _ people.Carrier = (*Carrier)(nil)
+var (
+	_ people.Carrier = (*Carrier)(nil)
+	_ people.Reviser = (*Carrier)(nil)
+)
 
 // New makes the carrier of the bot with this token; an empty base is Telegram's
 // own server. It refuses an address or a token that cannot be one, and calls
@@ -132,6 +135,21 @@ func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) 
 	}
 	if e := (*people.Error)(nil); errors.As(err, &e) && e.Unreachable {
 		return nil // nobody is there to look at it
+	}
+	return err
+}
+
+// Revise edits the message of a question that is open still.
+func (c *Carrier) Revise(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
+	chatID, messageID, ok := parseRef(ref)
+	if !ok {
+		return &people.Error{Permanent: true, Err: fmt.Errorf("change %s: %q is no message of Telegram's", p.Key(), ref)}
+	}
+	m := outgoingPrompt(chatID, &p)
+	m.MessageID = messageID
+	err := c.api.call(ctx, "editMessageText", m, nil)
+	if refused(err, "message is not modified", "message to edit not found", "MESSAGE_ID_INVALID", "message can't be edited") {
+		return nil
 	}
 	return err
 }
