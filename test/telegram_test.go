@@ -192,6 +192,36 @@ func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	p.settled("tap-away", "✅ Allowed once · Ann")
 }
 
+// Where the deadline passes while all of nod is away, a tap from before it changes
+// nothing, and Ann reads what happened; the question shows it as well.
+func TestATapWhileTheDeadlinePassedReadsWhatHappened(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.start()
+	const timeout = 8 * time.Second
+	_, stderr, code := p.run("session", "set", "phone", "--timeout", timeout.String())
+	require.Zero(t, code, stderr)
+	noted := p.shown("tap-late")
+	agent := p.asks("tap-late")
+	m := p.question("tap-late")
+	noted()
+	passed := time.NewTimer(timeout)
+	p.kill()
+	p.press(m, "Allow once")
+	<-passed.C
+	p.start()
+	require.Equal(t, schemas.TimedOut, p.hears(agent).Outcome)
+	p.settled("tap-late", "⌛ Expired")
+	require.Eventually(t, func() bool {
+		for _, read := range p.Read(annOnTG) {
+			if strings.Contains(read.Toast, "Nothing changed: this expired") {
+				return true
+			}
+		}
+		return false
+	}, patience, tick)
+}
+
 // Called by Telegram through a proxy, what is tapped while nod is killed counts
 // when it is back; polling again, nod removes its webhook.
 func TestATapThroughAWebhook(t *testing.T) {

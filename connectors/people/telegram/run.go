@@ -32,6 +32,17 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 		return err
 	}
 	c.me.Store(me.ID)
+	c.caughtUp.shut()
+	err := c.listen(ctx, desk)
+	if f := (*fault)(nil); errors.As(err, &f) && f.code == http.StatusConflict {
+		c.caughtUp.open() // another one receives
+	} else {
+		c.caughtUp.shut()
+	}
+	return err
+}
+
+func (c *Carrier) listen(ctx context.Context, desk people.Desk) error {
 	if c.hook != nil {
 		return c.receive(ctx, desk)
 	}
@@ -46,8 +57,9 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	return err
 }
 
+// poll asks for what waits first, and then for what comes.
 func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
-	ask := poll{Timeout: int(pollFor / time.Second), Allowed: allowed}
+	ask := poll{Allowed: allowed}
 	for ctx.Err() == nil {
 		var updates []update
 		asked := time.Now()
@@ -59,6 +71,11 @@ func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 		}
 		for _, u := range updates {
 			ask.Offset = max(ask.Offset, u.ID+1)
+		}
+		if len(updates) == 0 && ask.Timeout == 0 {
+			c.caughtUp.open()
+			ask.Timeout = int(pollFor / time.Second)
+			continue
 		}
 		if len(updates) == 0 && time.Since(asked) < pollPause { // this server holds no poll open
 			pause(ctx)

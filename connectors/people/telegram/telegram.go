@@ -38,6 +38,8 @@ type Carrier struct {
 	me  atomic.Int64 // the bot's own user id, once it is known
 
 	hook *Webhook // nil where it polls
+	// caughtUp is open while nothing waits at Telegram that nod has not heard.
+	caughtUp *gate
 }
 
 var (
@@ -53,7 +55,7 @@ func New(base, token string, log *slog.Logger) (*Carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Carrier{api: a, log: log}, nil
+	return &Carrier{api: a, log: log, caughtUp: newGate()}, nil
 }
 
 // Open is New for the bot in the settings, with its token, and its webhook's
@@ -117,8 +119,17 @@ func outgoingPrompt(chatID int64, p *schemas.Prompt) outgoing {
 }
 
 // Settle edits the message: the outcome takes the place of the buttons. Where
-// Telegram lets the message no longer be edited, a reply to it says so.
+// Telegram lets the message no longer be edited, a reply to it says so. What was
+// pressed while nod was away is heard before a deadline is announced that passed
+// meanwhile.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
+	if p.Decision != nil && p.Decision.Outcome == schemas.TimedOut {
+		c.caughtUp.wait(ctx)
+	}
+	return c.settle(ctx, ref, p)
+}
+
+func (c *Carrier) settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	chatID, messageID, ok := parseRef(ref)
 	if !ok {
 		return &people.Error{Permanent: true, Err: fmt.Errorf("settle %s: %q is no message of Telegram's", p.Key(), ref)}

@@ -75,14 +75,14 @@ func (v *visit) tapped(ctx context.Context, t *tap) error {
 }
 
 // settleHere has the message that was tapped show the outcome, in its own
-// person's chat.
+// person's chat: they have just been told it.
 func (v *visit) settleHere(ctx context.Context, t *tap, decided schemas.Prompt) {
 	if t.Message == nil || t.Message.Chat.ID != t.From.ID {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()
-	if err := v.Settle(ctx, refOf(t.Message.Chat.ID, t.Message.ID), decided); err != nil {
+	if err := v.settle(ctx, refOf(t.Message.Chat.ID, t.Message.ID), decided); err != nil {
 		v.log.Info("telegram: the buttons of a decided request stayed", "key", decided.Key(), "error", err)
 	}
 }

@@ -103,7 +103,11 @@ func (c *Carrier) hooked(ctx context.Context, ended <-chan error) error {
 	tick := time.NewTicker(hookEvery)
 	defer tick.Stop()
 	for {
-		if err := c.api.call(ctx, "setWebhook", set, nil); err != nil {
+		err := c.api.call(ctx, "setWebhook", set, nil)
+		if err == nil {
+			err = c.catchUp(ctx)
+		}
+		if err != nil {
 			return err
 		}
 		select {
@@ -114,6 +118,29 @@ func (c *Carrier) hooked(ctx context.Context, ended <-chan error) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// catchUp waits until Telegram has sent what waited.
+func (c *Carrier) catchUp(ctx context.Context) error {
+	for {
+		var now hookInfo
+		err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &now)
+		if err != nil {
+			return err
+		}
+		if now.Pending == 0 {
+			c.caughtUp.open()
+			return nil
+		}
+		if pause(ctx); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+type hookInfo struct {
+	URL     string `json:"url"`
+	Pending int    `json:"pending_update_count"`
 }
 
 // called takes one update. It is confirmed only when nod has taken or refused it
@@ -149,9 +176,7 @@ func (c *Carrier) called(w http.ResponseWriter, r *http.Request, desk people.Des
 // leave removes a webhook of nod's own, so that nod may poll. One that is not
 // nod's stays, and is told of.
 func (c *Carrier) leave(ctx context.Context) error {
-	var now struct {
-		URL string `json:"url"`
-	}
+	var now hookInfo
 	if err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &now); err != nil || now.URL == "" {
 		return err
 	}
