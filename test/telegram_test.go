@@ -53,8 +53,9 @@ func newPhone(t *testing.T, where string) *phone {
 func (p *phone) settings(where string) {
 	p.write("settings.json", fmt.Sprintf(`{
 		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
+		"permissions": {"confirm": [{"risk": "high", "code_word_file": %q}]},
 		"connectors": {"telegram": {"base_url": %q, %s}}
-	}`, annOnTG, p.URL(), strings.ReplaceAll(where, "DIR", p.dir)))
+	}`, annOnTG, filepath.Join(p.dir, "word"), p.URL(), strings.ReplaceAll(where, "DIR", p.dir)))
 }
 
 func (p *phone) write(name, text string) {
@@ -163,13 +164,7 @@ func TestATapOnThePhoneDecides(t *testing.T) {
 	p.settled("tap-allow", "✅ Allowed once · Ann")
 
 	p.press(p.question("tap-deny"), "Deny, say why")
-	var form int64
-	require.Eventually(t, func() bool {
-		all := p.Chat(annOnTG)
-		form = all[len(all)-1].ID
-		return strings.HasPrefix(all[len(all)-1].Text, "Reply to this message")
-	}, 30*time.Second, 10*time.Millisecond)
-	p.Write(annOnTG, "yes, but use make clean", form)
+	p.Write(annOnTG, "yes, but use make clean", p.form())
 	d = p.hears(denied)
 	require.Equal(t, schemas.Denied, d.Outcome)
 	require.Equal(t, "yes, but use make clean", d.Message)

@@ -20,6 +20,7 @@ import (
 // where a worker died between the sending and the noting, twice, and the second
 // says so. Every one is answered, and each answer counts once.
 func TestKillNineOfAWorker(t *testing.T) {
+	t.Parallel()
 	prompts, kills := 1000, 5
 	if testing.Short() {
 		prompts, kills = 150, 2
