@@ -116,6 +116,19 @@ type TelegramSettings struct {
 	BaseURL   string `json:"base_url,omitempty"` // default https://api.telegram.org
 	TokenEnv  string `json:"token_env,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
+	// Webhook is nil where nod polls, which needs no public address.
+	Webhook *TelegramWebhook `json:"webhook,omitempty"`
+}
+
+// TelegramWebhook has Telegram call nod. Its secret, by which nod knows Telegram,
+// is never in the settings either.
+type TelegramWebhook struct {
+	Listen     string `json:"listen"`     // HOST:PORT, of this machine alone where there are no TLS files
+	PublicURL  string `json:"public_url"` // https://, where Telegram reaches it
+	SecretEnv  string `json:"secret_env,omitempty"`
+	SecretFile string `json:"secret_file,omitempty"`
+	CertFile   string `json:"cert_file,omitempty"`
+	KeyFile    string `json:"key_file,omitempty"`
 }
 
 // WebSettings are the web inbox's.

@@ -45,12 +45,17 @@ func newPhone(t *testing.T, where string) *phone {
 		require.Empty(t, p.Rejected())
 	})
 	p.write("token", botToken+"\n")
-	settings := fmt.Sprintf(`{
-		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
-		"connectors": {"telegram": {"base_url": %q, %s}}
-	}`, annOnTG, p.URL(), strings.ReplaceAll(where, "DIR", p.dir))
-	p.write("settings.json", settings)
+	p.settings(where)
 	return p
+}
+
+// settings name the bot, and where its token is.
+func (p *phone) settings(where string) {
+	p.write("settings.json", fmt.Sprintf(`{
+		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
+		"permissions": {"confirm": [{"risk": "high", "code_word_file": %q}]},
+		"connectors": {"telegram": {"base_url": %q, %s}}
+	}`, annOnTG, filepath.Join(p.dir, "word"), p.URL(), strings.ReplaceAll(where, "DIR", p.dir)))
 }
 
 func (p *phone) write(name, text string) {
@@ -159,13 +164,7 @@ func TestATapOnThePhoneDecides(t *testing.T) {
 	p.settled("tap-allow", "✅ Allowed once · Ann")
 
 	p.press(p.question("tap-deny"), "Deny, say why")
-	var form int64
-	require.Eventually(t, func() bool {
-		all := p.Chat(annOnTG)
-		form = all[len(all)-1].ID
-		return strings.HasPrefix(all[len(all)-1].Text, "Reply to this message")
-	}, 30*time.Second, 10*time.Millisecond)
-	p.Write(annOnTG, "yes, but use make clean", form)
+	p.Write(annOnTG, "yes, but use make clean", p.form())
 	d = p.hears(denied)
 	require.Equal(t, schemas.Denied, d.Outcome)
 	require.Equal(t, "yes, but use make clean", d.Message)
@@ -186,6 +185,66 @@ func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	p.start()
 	require.Equal(t, schemas.Allowed, p.hears(agent).Outcome)
 	p.settled("tap-away", "✅ Allowed once · Ann")
+}
+
+// Where the deadline passes while all of nod is away, a tap from before it changes
+// nothing, and Ann reads what happened; the question shows it as well.
+func TestATapWhileTheDeadlinePassedReadsWhatHappened(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.start()
+	const timeout = 8 * time.Second
+	_, stderr, code := p.run("session", "set", "phone", "--timeout", timeout.String())
+	require.Zero(t, code, stderr)
+	noted := p.shown("tap-late")
+	agent := p.asks("tap-late")
+	m := p.question("tap-late")
+	noted()
+	passed := time.NewTimer(timeout)
+	p.kill()
+	p.press(m, "Allow once")
+	<-passed.C
+	p.start()
+	require.Equal(t, schemas.TimedOut, p.hears(agent).Outcome)
+	p.settled("tap-late", "⌛ Expired")
+	require.Eventually(t, func() bool {
+		for _, read := range p.Read(annOnTG) {
+			if strings.Contains(read.Toast, "Nothing changed: this expired") {
+				return true
+			}
+		}
+		return false
+	}, patience, tick)
+}
+
+// Called by Telegram through a proxy, what is tapped while nod is killed counts
+// when it is back; polling again, nod removes its webhook.
+func TestATapThroughAWebhook(t *testing.T) {
+	t.Parallel()
+	listen := fmt.Sprint("127.0.0.1:", freePorts(t, 1)[0])
+	p := newPhone(t, fmt.Sprintf(`"token_file": "DIR/token", "webhook": {"listen": %q, "public_url": "https://nod.example.com", "secret_file": "DIR/secret"}`, listen))
+	p.write("secret", "secretsecretsecretsecret\n")
+	p.Proxy("http://" + listen)
+	p.start()
+	noted := p.shown("tap-hook")
+	agent := p.asks("tap-hook")
+	m := p.question("tap-hook")
+	noted()
+	p.kill()
+	p.press(m, "Allow once")
+	p.start()
+	require.Equal(t, schemas.Allowed, p.hears(agent).Outcome)
+	p.settled("tap-hook", "✅ Allowed once · Ann")
+	require.Equal(t, "https://nod.example.com/nod/telegram", p.Webhook())
+	require.Zero(t, p.Calls("getUpdates"))
+
+	p.kill()
+	p.settings(`"token_file": "DIR/token"`)
+	p.start()
+	agent = p.asks("tap-poll")
+	p.press(p.question("tap-poll"), "Deny")
+	require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
+	require.Empty(t, p.Webhook())
 }
 
 // A connector of its own is killed between question and answer, and another

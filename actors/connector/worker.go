@@ -35,6 +35,7 @@ type Worker struct {
 	log     *slog.Logger
 	id      string
 	lanes   *actors.Lanes
+	held    sync.Map // each *bus.Delivery that is in a lane
 	stops   []func()
 	tasks   sync.WaitGroup
 }
@@ -72,7 +73,8 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 	return nil
 }
 
-// renewing keeps the worker's lease until ctx ends.
+// renewing keeps the worker's lease until ctx ends, and what is in its lanes from
+// being given to another worker: a long lane must not show its prompts twice.
 func (w *Worker) renewing(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
@@ -82,6 +84,10 @@ func (w *Worker) renewing(ctx context.Context) {
 			return
 		case <-tick.C:
 			w.renew(ctx)
+			w.held.Range(func(d, _ any) bool {
+				d.(*bus.Delivery).Working()
+				return true
+			})
 		}
 	}
 }
@@ -144,115 +150,8 @@ func (w *Worker) take(d *bus.Delivery) {
 		return
 	}
 	p.Repeat = d.Times > 1
+	w.held.Store(d, nil)
 	w.lanes.Send(p.Recipient, carry{w, d, p})
-}
-
-// carry is one prompt as a job.
-type carry struct {
-	*Worker
-	delivery *bus.Delivery
-	prompt   schemas.Prompt
-}
-
-func (c carry) Run(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, carryTimeout)
-	defer cancel()
-	c.finish(ctx, c.carry(ctx))
-}
-
-func (c carry) Failed(any) { c.delivery.Again(retryMax) }
-
-// finish acknowledges, or has it tried again until the deadline, and says so
-// when it gives up.
-func (c carry) finish(ctx context.Context, err error) {
-	if err == nil {
-		c.delivery.Done()
-		return
-	}
-	var e *people.Error
-	known := errors.As(err, &e)
-	state := schemas.DeliveryFailed
-	wait := backoff(err, c.delivery.Times)
-	switch {
-	case known && e.Unreachable:
-		state = schemas.DeliveryUnreachable
-	case known && e.Permanent:
-	case c.prompt.Decision == nil && time.Now().Add(wait).Before(c.prompt.Deadline), c.prompt.Decision != nil && c.delivery.Times < 20:
-		c.log.Info("connector: a prompt is tried again", "key", c.prompt.Key(), "times", c.delivery.Times, "after", wait, "error", err)
-		c.delivery.Again(wait)
-		return
-	}
-	if c.prompt.Decision != nil { // the question was shown; only its outcome is not
-		c.log.Warn("connector: an outcome was not shown", "key", c.prompt.Key(), "error", err)
-		c.delivery.Done()
-		return
-	}
-	if err := c.desk.delivered(ctx, &c.prompt, state, err.Error()); err != nil {
-		c.delivery.Again(wait)
-		return
-	}
-	c.delivery.Done()
-}
-
-// carry shows or settles, unless what is shown is as new already.
-func (c carry) carry(ctx context.Context) error {
-	shown, err := c.desk.shownTo(ctx, &c.prompt)
-	if err != nil {
-		return err
-	}
-	if shown.Settled || shown.Revision >= c.prompt.Revision {
-		return nil
-	}
-	if c.prompt.Decision != nil {
-		return c.settle(ctx, shown, &c.prompt)
-	}
-	if shown.Ref == "" && shown.Revision == 0 {
-		return c.show(ctx, shown)
-	}
-	shown.Revision = c.prompt.Revision
-	_, err = c.desk.setShown(ctx, shown)
-	return err
-}
-
-// show sends first and writes then: writing first would lose the prompt that a
-// crash keeps from being sent. A prompt that loses the write, or whose request
-// has ended meanwhile, settles itself, so that no button is left live.
-func (c carry) show(ctx context.Context, shown schemas.Shown) error {
-	ref, err := c.carrier.Prompt(ctx, c.prompt)
-	if err != nil {
-		return err
-	}
-	shown.Ref, shown.Revision = string(ref), c.prompt.Revision
-	written, err := c.desk.setShown(ctx, shown)
-	lost := errors.Is(err, &schemas.Error{Code: schemas.CodeConflict})
-	if err != nil && !lost {
-		return err
-	}
-	now, _, err := c.desk.Show(ctx, c.prompt.SessionID, c.prompt.PendingID)
-	switch {
-	case err != nil:
-		return err
-	case lost && now.Decision != nil: // another has settled what is written; this message is only known here
-		now.Connector, now.Recipient = c.prompt.Connector, c.prompt.Recipient
-		return c.carrier.Settle(ctx, ref, now)
-	case now.Decision != nil:
-		now.Connector, now.Recipient = c.prompt.Connector, c.prompt.Recipient
-		return c.settle(ctx, written, &now)
-	}
-	return c.desk.delivered(ctx, &c.prompt, schemas.DeliveryShown, "")
-}
-
-// settle replaces what is shown by the outcome, and notes it even where
-// nothing is shown yet: the prompt that is still on its way finds it.
-func (c carry) settle(ctx context.Context, shown schemas.Shown, p *schemas.Prompt) error {
-	if shown.Ref != "" {
-		if err := c.carrier.Settle(ctx, people.Ref(shown.Ref), *p); err != nil {
-			return err
-		}
-	}
-	shown.Settled, shown.Revision = true, p.Revision
-	_, err := c.desk.setShown(ctx, shown)
-	return err
 }
 
 // Stop ends the worker: what it has begun is finished, its lease is given back.

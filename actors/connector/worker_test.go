@@ -75,13 +75,17 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
+	return newRigFor(t, `[{"name":"Ann","identities":[{"connector":"pager","user_id":"ann@example.org"}]}]`)
+}
+
+func newRigFor(t *testing.T, people string) *rig {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
 	require.NoError(t, keys.Ensure(roles.ConnectorID("pager")))
-	settings := `{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"pager","user_id":"ann@example.org"}]}]}}`
+	settings := `{"approvers":{"people":` + people + `}}`
 	n, err := embed.Start(ctx, embed.Options{DataDir: dir, Settings: []byte(settings), SyncInterval: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })

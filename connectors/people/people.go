@@ -42,6 +42,14 @@ type Carrier interface {
 	Settle(ctx context.Context, ref Ref, p schemas.Prompt) error
 }
 
+// Reviser is a Carrier that can change what an open question shows: that nobody
+// waits for its answer any more, or that somebody does again.
+type Reviser interface {
+	// Revise replaces what ref shows by p, which is open still, and keeps its
+	// choices. A message that is gone, or can no longer be changed, is no error.
+	Revise(ctx context.Context, ref Ref, p schemas.Prompt) error
+}
+
 // Desk is what a connector may do with nod. Its errors are *schemas.Error,
 // which Refusal puts into words, or ctx's own.
 type Desk interface {

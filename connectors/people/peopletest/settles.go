@@ -39,6 +39,24 @@ func settledTwice(s *stage) {
 	s.Contains(s.looks(Ann, m.ID).Text, "Expired")
 }
 
+// revised: a question that changes while it is open says so, and can be answered
+// still.
+func revised(s *stage) {
+	reviser, can := s.carrier.(people.Reviser)
+	if !can {
+		s.t.Skip("this channel cannot change what it shows")
+	}
+	p, ref, m := s.shown("make")
+	p.Detached = true
+	s.NoError(reviser.Revise(s.ctx, ref, p))
+	s.NoError(reviser.Revise(s.ctx, ref, p), "as it is already")
+	now := s.looks(Ann, m.ID)
+	s.Contains(now.Text, "nobody is waiting")
+	s.Equal(m.Choices, now.Choices)
+	s.presses(now, schemas.AllowOnce)
+	s.Equal(schemas.Allowed, s.decided(p).Outcome)
+}
+
 // presented has Ann press a choice without waiting for a word.
 func (s *stage) presented(m Message, kind schemas.OptionKind) {
 	c, ok := m.choice(kind)

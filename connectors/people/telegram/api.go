@@ -36,6 +36,8 @@ type api struct {
 	client *http.Client
 	base   string // without a slash at its end
 	token  string
+	// secrets are what no error may show.
+	secrets []string
 }
 
 // newAPI refuses an address that would show the token to the network.
@@ -55,7 +57,7 @@ func newAPI(base, token string) (*api, error) {
 			return http.ErrUseLastResponse // another host would be given the token
 		}},
 		base:  strings.TrimRight(base, "/"),
-		token: token,
+		token: token, secrets: []string{token},
 	}, nil
 }
 
@@ -208,9 +210,12 @@ func (a *api) passing(method string, err error) error {
 }
 
 // clean makes a text of others fit for errors: on one line, not endless, and
-// without the token, whatever a server or a proxy echoes.
+// without a secret, whatever a server or a proxy echoes.
 func (a *api) clean(text string) string {
-	text = people.Line(strings.ReplaceAll(text, a.token, "[token]"))
+	for _, secret := range a.secrets {
+		text = strings.ReplaceAll(text, secret, "[secret]")
+	}
+	text = people.Line(text)
 	if runes := []rune(text); len(runes) > 300 {
 		text = string(runes[:300]) + "…"
 	}

@@ -56,7 +56,7 @@ func buttons(p *schemas.Prompt) *keyboard {
 	}
 	first = append(first, to("⛔ Deny", actDeny))
 	second = append(second, to("Deny, say why", actWhy))
-	if len(others(p)) > 0 {
+	if len(others(p)) > 0 || len(reaches(p)) > 0 {
 		second = append(second, to("More options", actMore))
 	}
 	return &keyboard{Rows: [][]button{first, second}}
@@ -90,9 +90,11 @@ func moreButtons(p *schemas.Prompt) *keyboard {
 		o := p.Request.Options[i]
 		k.Rows = append(k.Rows, []button{{label(o), callback(p.Digest, strconv.Itoa(i))}})
 	}
-	k.Rows = append(k.Rows, []button{{"Back", callback(p.Digest, actBack)}})
+	k.Rows = append(append(k.Rows, reachRows(p)...), back(p))
 	return &k
 }
+
+func back(p *schemas.Prompt) []button { return []button{{"Back", callback(p.Digest, actBack)}} }
 
 func label(o schemas.Option) string { return people.KindWords(o.Kind) + ": " + people.Line(o.Name) }
 
@@ -132,6 +134,9 @@ func chosen(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answ
 		return people.Said{Word: people.Yes}.Answer(p, from)
 	case actDeny:
 		return people.Said{Word: people.No}.Answer(p, from)
+	}
+	if a, ok := lasting(p, action, from); ok {
+		return a, true
 	}
 	for _, i := range others(p) {
 		if strconv.Itoa(i) == action {

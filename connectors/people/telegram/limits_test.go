@@ -3,130 +3,14 @@ package telegram_test
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/connectors/people/peopletest"
-	"github.com/nodbus/nod/connectors/people/telegram"
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 	"github.com/nodbus/nod/schemas"
 )
-
-var ann = id(peopletest.Ann)
-
-// world is a Telegram with its limits, a carrier, and a nod with one request.
-type world struct {
-	*require.Assertions
-	*telegramtest.Server
-	t       *testing.T
-	ctx     context.Context
-	carrier *telegram.Carrier
-	desk    *desk
-}
-
-func newWorld(t *testing.T) *world {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	w := &world{require.New(t), telegramtest.New(token), t, ctx, nil, newDesk(t)}
-	w.Start(ann)
-	t.Cleanup(w.Close)
-	var err error
-	w.carrier, err = telegram.New(w.URL(), token, slog.New(slog.DiscardHandler))
-	w.NoError(err)
-	return w
-}
-
-// run runs the carrier until stop is called.
-func (w *world) run() (stop func() error) {
-	ctx, cancel := context.WithCancel(w.ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- w.carrier.Run(ctx, w.desk) }()
-	return func() error { cancel(); return <-ended }
-}
-
-func (w *world) waits(holds func() bool) {
-	w.t.Helper()
-	w.Eventually(holds, 30*time.Second, 2*time.Millisecond)
-}
-
-// told waits until Ann was told something that has this in it.
-func (w *world) told(text string) {
-	w.t.Helper()
-	w.waits(func() bool {
-		for _, r := range w.Read(ann) {
-			if strings.Contains(r.Toast, text) {
-				return true
-			}
-		}
-		for _, m := range w.Chat(ann) {
-			if strings.Contains(m.Text, text) {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-func (w *world) shows() telegramtest.Message {
-	w.t.Helper()
-	_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
-	w.NoError(err)
-	all := w.Chat(ann)
-	return all[len(all)-1]
-}
-
-// desk has one request, and notes the answers to it.
-type desk struct {
-	people.Desk
-	prompt  schemas.Prompt
-	answers chan schemas.Answer
-	err     func() error
-	shows   func() schemas.Prompt // nil for the prompt as it is
-}
-
-func newDesk(t *testing.T) *desk {
-	r := schemas.Request{
-		Type: schemas.TypeRequest, SessionID: "S-1", PendingID: "perm-1", Kind: schemas.KindToolCall, Title: "t", ToolName: "Bash",
-		ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"make"}`), Options: schemas.DefaultOptions(), CreatedAt: time.Now().UTC(),
-	}
-	digest, err := schemas.Digest(&r)
-	require.NoError(t, err)
-	return &desk{
-		prompt: schemas.Prompt{
-			Type: schemas.TypePrompt, SessionID: "S-1", PendingID: "perm-1", Connector: "telegram", Recipient: peopletest.Ann, Agent: "local",
-			Request: r, Digest: digest, Risk: schemas.RiskLow, Deadline: time.Now().Add(time.Hour),
-		},
-		answers: make(chan schemas.Answer, 100),
-		err:     func() error { return nil },
-	}
-}
-
-func (d *desk) Answer(_ context.Context, a schemas.Answer) (schemas.Decision, error) {
-	if err := d.err(); err != nil {
-		return schemas.Decision{}, err
-	}
-	d.answers <- a
-	return schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.AllowOnce, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}, DecidedAt: time.Now()}, nil
-}
-
-func (d *desk) Pending(_ context.Context, q schemas.Query) ([]schemas.Prompt, error) {
-	if q.Recipient != peopletest.Ann {
-		return nil, nil
-	}
-	return []schemas.Prompt{d.prompt}, nil
-}
-
-func (d *desk) Show(context.Context, string, string) (schemas.Prompt, schemas.Page, error) {
-	if d.shows != nil {
-		return d.shows(), schemas.Page{Now: time.Now()}, nil
-	}
-	return d.prompt, schemas.Page{Now: time.Now()}, nil
-}
 
 func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
 	w := newWorld(t)
@@ -190,7 +74,7 @@ func TestASecondPollerPushesTheFirstAside(t *testing.T) {
 	w := newWorld(t)
 	first := make(chan error, 1)
 	go func() { first <- w.carrier.Run(w.ctx, w.desk) }()
-	w.waits(func() bool { return w.Calls("getUpdates") == 1 })
+	w.waits(func() bool { return w.Calls("getUpdates") == 2 })
 	stop := w.run()
 	err := <-first
 	var e *people.Error
@@ -198,8 +82,9 @@ func TestASecondPollerPushesTheFirstAside(t *testing.T) {
 	w.Greater(e.After, 5*time.Second, "the other one is left alone for a while")
 	w.ErrorContains(err, "one program at a time may poll")
 	w.ErrorIs(stop(), context.Canceled)
-	w.SetWebhook(true)
-	w.ErrorContains(w.carrier.Run(w.ctx, w.desk), "webhook")
+	w.ForeignWebhook()
+	w.ErrorContains(w.carrier.Run(w.ctx, w.desk), "another program receives")
+	w.Zero(w.Calls("deleteWebhook"), "it is not nod's to remove")
 }
 
 func TestTheRateOfAChatIsObeyed(t *testing.T) {
@@ -306,4 +191,58 @@ func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
 	w.Press(ann, ann, m.ID, m.Buttons[3].Data, false)
 	w.told("Withdrawn")
 	w.Empty(w.Chat(ann)[0].Buttons)
+}
+
+// A question that changes while it is open says so, and keeps its buttons.
+func TestAChangedQuestionKeepsItsButtons(t *testing.T) {
+	w := newWorld(t)
+	m := w.shows()
+	ref := people.Ref(peopletest.Ann + "/" + refOf(m.ID))
+	p := w.desk.prompt
+	p.Detached = true
+	w.NoError(w.carrier.Revise(w.ctx, ref, p))
+	now := w.Chat(ann)[0]
+	w.Contains(now.Text, "nobody is waiting: used if the agent asks again")
+	w.Equal(m.Buttons, now.Buttons)
+	w.NoError(w.carrier.Revise(w.ctx, ref, p), "as it is already")
+	p.Detached, p.Request.HostAsks = false, true
+	w.NoError(w.carrier.Revise(w.ctx, ref, p))
+	w.Contains(w.Chat(ann)[0].Text, "may have been answered at the terminal")
+	w.Delete(ann)
+	w.NoError(w.carrier.Revise(w.ctx, ref, p), "a message that is gone")
+	w.Error(w.carrier.Revise(w.ctx, "no ref", p))
+	w.Empty(w.Rejected())
+}
+
+// What was pressed while nod was away is heard before the deadline is announced
+// that passed meanwhile, whether nod polls or is called.
+func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
+	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.hooks() }} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			m := w.shows()
+			prepare(w)
+			ended := w.desk.prompt
+			ended.Decision = &schemas.Decision{Outcome: schemas.TimedOut, By: schemas.By{Kind: schemas.ByClock}, DecidedAt: time.Now()}
+			w.desk.prompt = ended
+			announced := make(chan error, 1)
+			early := false
+			w.desk.err = func() error {
+				select {
+				case err := <-announced:
+					early = true
+					announced <- err
+				case <-time.After(200 * time.Millisecond): // long enough for one that does not wait
+				}
+				return schemas.Errorf(schemas.CodeStale, "over").WithDecision(ended.Decision)
+			}
+			w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
+			go func() { announced <- w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }()
+			defer w.run()()
+			w.told("Nothing changed: this expired")
+			w.NoError(<-announced)
+			w.False(early)
+			w.Contains(w.Chat(ann)[0].Text, "Expired")
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -19,7 +20,10 @@ type poll struct {
 	Allowed []string `json:"allowed_updates"`
 }
 
-// Run polls for what people press and write. What Telegram sent counts as
+// allowed are the updates that nod wants.
+var allowed = []string{"message", "callback_query"}
+
+// Run receives what people press and write. What Telegram sent counts as
 // received only when nod has taken or refused all of it: after an error or a
 // restart it comes again, and an answer that was taken before says so.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
@@ -28,7 +32,34 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 		return err
 	}
 	c.me.Store(me.ID)
-	ask := poll{Timeout: int(pollFor / time.Second), Allowed: []string{"message", "callback_query"}}
+	c.caughtUp.shut()
+	err := c.listen(ctx, desk)
+	if f := (*fault)(nil); errors.As(err, &f) && f.code == http.StatusConflict {
+		c.caughtUp.open() // another one receives
+	} else {
+		c.caughtUp.shut()
+	}
+	return err
+}
+
+func (c *Carrier) listen(ctx context.Context, desk people.Desk) error {
+	if c.hook != nil {
+		return c.receive(ctx, desk)
+	}
+	err := c.poll(ctx, desk)
+	if f := (*fault)(nil); errors.As(err, &f) && f.code == http.StatusConflict && f.says("webhook is active") {
+		if err := c.leave(ctx); err != nil {
+			return err
+		}
+		c.log.Info("telegram: nod's webhook was removed, as the settings name none")
+		return c.poll(ctx, desk)
+	}
+	return err
+}
+
+// poll asks for what waits first, and then for what comes.
+func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
+	ask := poll{Allowed: allowed}
 	for ctx.Err() == nil {
 		var updates []update
 		asked := time.Now()
@@ -40,6 +71,11 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 		}
 		for _, u := range updates {
 			ask.Offset = max(ask.Offset, u.ID+1)
+		}
+		if len(updates) == 0 && ask.Timeout == 0 {
+			c.caughtUp.open()
+			ask.Timeout = int(pollFor / time.Second)
+			continue
 		}
 		if len(updates) == 0 && time.Since(asked) < pollPause { // this server holds no poll open
 			pause(ctx)

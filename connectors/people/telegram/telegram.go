@@ -1,5 +1,6 @@
 // Package telegram brings prompts to people on Telegram and their answers back,
-// over the Bot API. It polls, so that nod needs no public address.
+// over the Bot API. It polls, so that nod needs no public address, or is called
+// through a webhook where the settings name one.
 //
 // Prompts go to the private chat with the person whose user id an approver is
 // bound to. Every button carries the whole digest of the request that it was
@@ -35,9 +36,16 @@ type Carrier struct {
 	api *api
 	log *slog.Logger
 	me  atomic.Int64 // the bot's own user id, once it is known
+
+	hook *Webhook // nil where it polls
+	// caughtUp is open while nothing waits at Telegram that nod has not heard.
+	caughtUp *gate
 }
 
-var _ people.Carrier = (*Carrier)(nil)
+var (
+	_ people.Carrier = (*Carrier)(nil)
+	_ people.Reviser = (*Carrier)(nil)
+)
 
 // New makes the carrier of the bot with this token; an empty base is Telegram's
 // own server. It refuses an address or a token that cannot be one, and calls
@@ -47,17 +55,28 @@ func New(base, token string, log *slog.Logger) (*Carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Carrier{api: a, log: log}, nil
+	return &Carrier{api: a, log: log, caughtUp: newGate()}, nil
 }
 
-// Open is New for the bot in the settings, with its token read from where they
-// say.
+// Open is New for the bot in the settings, with its token, and its webhook's
+// secret, read from where they say.
 func Open(s schemas.TelegramSettings, log *slog.Logger) (*Carrier, error) {
-	token, err := readToken(s)
+	token, err := readSecret("connectors.telegram.token", s.TokenEnv, s.TokenFile, "the bot's token")
 	if err != nil {
 		return nil, err
 	}
-	return New(s.BaseURL, token, log)
+	c, err := New(s.BaseURL, token, log)
+	if err != nil || s.Webhook == nil {
+		return c, err
+	}
+	hook, err := openHook(s.Webhook)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Receive(hook); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Check asks Telegram whether it knows the bot: without an error, prompts can be
@@ -66,19 +85,21 @@ func (c *Carrier) Check(ctx context.Context) error {
 	return c.api.call(ctx, "getMe", struct{}{}, nil)
 }
 
-func readToken(s schemas.TelegramSettings) (string, error) {
-	if s.TokenFile != "" {
-		data, err := os.ReadFile(s.TokenFile)
+// readSecret reads what setting_file or setting_env name.
+func readSecret(setting, env, file, what string) (string, error) {
+	if file != "" {
+		data, err := os.ReadFile(file)
 		if err != nil {
-			return "", fmt.Errorf("connectors.telegram.token_file: %w", err)
+			return "", fmt.Errorf("%s_file: %w", setting, err)
 		}
 		return strings.TrimSpace(string(data)), nil
 	}
-	token := os.Getenv(s.TokenEnv)
-	if token == "" {
-		return "", fmt.Errorf("connectors.telegram.token_env: the environment variable %s is not set: put the bot's token there, or name a file in token_file", s.TokenEnv)
+	secret := os.Getenv(env)
+	if secret == "" {
+		name := setting[strings.LastIndexByte(setting, '.')+1:]
+		return "", fmt.Errorf("%s_env: the environment variable %s is not set: put %s there, or name a file in %s_file", setting, env, what, name)
 	}
-	return token, nil
+	return secret, nil
 }
 
 // Prompt sends p to its recipient's chat.
@@ -104,8 +125,17 @@ func outgoingPrompt(chatID int64, p *schemas.Prompt) outgoing {
 }
 
 // Settle edits the message: the outcome takes the place of the buttons. Where
-// Telegram lets the message no longer be edited, a reply to it says so.
+// Telegram lets the message no longer be edited, a reply to it says so. What was
+// pressed while nod was away is heard before a deadline is announced that passed
+// meanwhile.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
+	if p.Decision != nil && p.Decision.Outcome == schemas.TimedOut {
+		c.caughtUp.wait(ctx)
+	}
+	return c.settle(ctx, ref, p)
+}
+
+func (c *Carrier) settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	chatID, messageID, ok := parseRef(ref)
 	if !ok {
 		return &people.Error{Permanent: true, Err: fmt.Errorf("settle %s: %q is no message of Telegram's", p.Key(), ref)}
@@ -122,6 +152,21 @@ func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) 
 	}
 	if e := (*people.Error)(nil); errors.As(err, &e) && e.Unreachable {
 		return nil // nobody is there to look at it
+	}
+	return err
+}
+
+// Revise edits the message of a question that is open still.
+func (c *Carrier) Revise(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
+	chatID, messageID, ok := parseRef(ref)
+	if !ok {
+		return &people.Error{Permanent: true, Err: fmt.Errorf("change %s: %q is no message of Telegram's", p.Key(), ref)}
+	}
+	m := outgoingPrompt(chatID, &p)
+	m.MessageID = messageID
+	err := c.api.call(ctx, "editMessageText", m, nil)
+	if refused(err, "message is not modified", "message to edit not found", "MESSAGE_ID_INVALID", "message can't be edited") {
+		return nil
 	}
 	return err
 }

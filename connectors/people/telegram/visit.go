@@ -54,8 +54,9 @@ func (v *visit) tapped(ctx context.Context, t *tap) error {
 	if err != nil {
 		return v.refuse(err, say)
 	}
-	switch action {
-	case actMore, actBack, actWhy, actSay:
+	_, _, reach := reachChosen(&p, action)
+	switch {
+	case reach, action == actMore, action == actBack, action == actWhy, action == actSay:
 		return v.step(ctx, t, &p, action, say)
 	}
 	a, ok := chosen(&p, action, t.from())
@@ -63,7 +64,27 @@ func (v *visit) tapped(ctx context.Context, t *tap) error {
 		say(people.Refusal(unknown, v.now))
 		return nil
 	}
-	return v.answer(ctx, &p, a, say)
+	if wantsWord(&p, &a) {
+		return v.step(ctx, t, &p, action, say)
+	}
+	if err := v.answer(ctx, &p, a, say); err != nil || p.Decision == nil {
+		return err
+	}
+	v.settleHere(ctx, t, p) // a message that nobody noted: its worker was killed
+	return nil
+}
+
+// settleHere has the message that was tapped show the outcome, in its own
+// person's chat: they have just been told it.
+func (v *visit) settleHere(ctx context.Context, t *tap, decided schemas.Prompt) {
+	if t.Message == nil || t.Message.Chat.ID != t.From.ID {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
+	defer cancel()
+	if err := v.settle(ctx, refOf(t.Message.Chat.ID, t.Message.ID), decided); err != nil {
+		v.log.Info("telegram: the buttons of a decided request stayed", "key", decided.Key(), "error", err)
+	}
 }
 
 // patiently is say, and says by itself that the answer is being recorded where
@@ -168,6 +189,7 @@ func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action stri
 		return nil
 	case p.Decision != nil:
 		say(people.Refusal((&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision), v.now))
+		v.settleHere(ctx, t, *p)
 		return nil
 	case action == actWhy:
 		v.send(ctx, replyMessage(t.Message, p, whyHead, "use make clean instead"))
@@ -178,11 +200,17 @@ func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action stri
 		say("")
 		return nil
 	}
-	rows := moreButtons(p)
-	if action == actBack {
+	rows, word := moreButtons(p), ""
+	if i, rule, ok := reachChosen(p, action); ok {
+		rows, word = endButtons(p, i), v.rule(ctx, t.Message, rule)
+	} else if action == actBack {
 		rows = buttons(p)
+	} else if action != actMore { // it would allow, with the code word
+		v.send(ctx, wordMessage(t.Message, p, action))
+		say("")
+		return nil
 	}
-	say("")
+	say(word)
 	v.edit(ctx, t.Message, rows)
 	// The request may have ended, and lost its buttons, in between.
 	now, _, err := v.desk.Show(ctx, p.SessionID, p.PendingID)
@@ -190,9 +218,7 @@ func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action stri
 		return v.refuse(err, func(string) {})
 	}
 	if now.Decision != nil {
-		if err := v.Settle(ctx, refOf(t.Message.Chat.ID, t.Message.ID), now); err != nil {
-			v.log.Info("telegram: the buttons of a decided request stayed", "key", p.Key(), "error", err)
-		}
+		v.settleHere(ctx, t, now)
 	}
 	return nil
 }
@@ -222,7 +248,7 @@ func (v *visit) toast(ctx context.Context, t *tap, text string) {
 	params := map[string]any{"callback_query_id": t.ID}
 	if fits && text != "" {
 		params["text"] = text
-		params["show_alert"] = strings.HasPrefix(text, "Not")
+		params["show_alert"] = strings.HasPrefix(text, "Not") || strings.HasPrefix(text, ruleHead)
 	}
 	hop, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()

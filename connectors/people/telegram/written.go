@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// wrote handles what a person wrote. Only two things decide: a reply to a
-// question of nod's that is a whole yes or no, and a reply to its question for
-// a reason, which denies. Everything else changes nothing, in whatever words.
+// wrote handles what a person wrote. What decides is a reply to a question of
+// nod's that is a whole yes or no, and a reply to its question for a reason, an
+// answer or the code word. Everything else changes nothing, in whatever words.
 func (v *visit) wrote(ctx context.Context, m *message) error {
 	say := func(text string) {
 		v.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text, ReplyTo: &replyTo{MessageID: m.ID, Without: true}})
@@ -27,6 +27,9 @@ func (v *visit) wrote(ctx context.Context, m *message) error {
 		}
 		if strings.HasPrefix(m.ReplyTo.Text, sayHead+"\n") {
 			return v.inWords(ctx, m, say, func(p *schemas.Prompt) (schemas.Answer, bool) { return spoken(p, m.Text, m.from()) })
+		}
+		if strings.HasPrefix(m.ReplyTo.Text, wordHead+"\n") {
+			return v.withWord(ctx, m, say)
 		}
 		if _, _, ok := named(m.ReplyTo.Text); ok {
 			return v.replied(ctx, m, say)
@@ -160,6 +163,10 @@ func (v *visit) replied(ctx context.Context, m *message, say func(string)) error
 	a, ok := chosen(&p, action[said.Word], m.from())
 	if said.Code != "" || !ok {
 		say("I did not understand that, and nothing changed. Use a button, or reply yes or no and nothing else; to deny with a reason, press “Deny, say why”.")
+		return nil
+	}
+	if wantsWord(&p, &a) {
+		v.send(ctx, wordMessage(m.ReplyTo, &p, actAllow))
 		return nil
 	}
 	return v.answer(ctx, &p, a, say)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -48,6 +49,8 @@ type message struct {
 	Entities []entity `json:"entities,omitempty"`
 	ReplyTo  *message `json:"reply_to_message,omitempty"`
 	Markup   *markup  `json:"reply_markup,omitempty"`
+
+	first string // the text as it was sent
 }
 
 type callback struct {
@@ -107,7 +110,7 @@ func (s *Server) getUpdates(r *http.Request, body []byte) (any, *failure) {
 		return nil, f
 	}
 	s.mu.Lock()
-	if s.webhook {
+	if s.hook != nil {
 		s.mu.Unlock()
 		return nil, &failure{code: http.StatusConflict, words: "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"}
 	}
@@ -198,7 +201,7 @@ func (s *Server) sendMessage(_ *http.Request, body []byte) (any, *failure) {
 	s.lastID++
 	sent := &message{
 		ID: s.lastID, From: s.bot(), Chat: chat{m.ChatID, "private"}, Date: time.Now().Unix(),
-		Text: m.Text, Entities: m.Entities, Markup: m.Markup,
+		Text: m.Text, Entities: m.Entities, Markup: m.Markup, first: m.Text,
 	}
 	p.messages = append(p.messages, sent)
 	p.read = append(p.read, Read{Message: sent.ID})
@@ -333,5 +336,27 @@ func (s *Server) answerCallbackQuery(_ *http.Request, body []byte) (any, *failur
 	if m.Text != "" {
 		p.by.read = append(p.by.read, Read{Toast: m.Text})
 	}
+	return true, nil
+}
+
+// deleteMessage deletes a message of either side of a private chat.
+func (s *Server) deleteMessage(_ *http.Request, body []byte) (any, *failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var m struct {
+		ChatID    int64 `json:"chat_id"`
+		MessageID int64 `json:"message_id"`
+	}
+	if f := strict(body, &m); f != nil {
+		return nil, f
+	}
+	p := s.people[m.ChatID]
+	switch {
+	case p == nil:
+		return nil, gone("chat not found")
+	case p.find(m.MessageID) == nil:
+		return nil, gone("message to delete not found")
+	}
+	p.messages = slices.DeleteFunc(p.messages, func(old *message) bool { return old.ID == m.MessageID })
 	return true, nil
 }

@@ -41,6 +41,8 @@ type Message struct {
 	ID      int64
 	Text    string
 	Buttons []Button
+	// First is the text as it was sent, before any edit.
+	First string
 	// Bare is the text outside of code and pre, where Telegram makes links and
 	// commands of what looks like them.
 	Bare string
@@ -98,7 +100,7 @@ func (s *Server) Chat(id int64) []Message {
 }
 
 func (m *message) seen() Message {
-	seen := Message{ID: m.ID, Text: m.Text, Bare: m.bare()}
+	seen := Message{ID: m.ID, Text: m.Text, First: m.first, Bare: m.bare()}
 	if m.Markup != nil {
 		for _, row := range m.Markup.Rows {
 			for _, b := range row {
@@ -170,6 +172,13 @@ func (m *message) bare() string {
 		}
 	}
 	return string(utf16.Decode(left))
+}
+
+// Keeps reports whether a chat has a message with this text, whoever wrote it.
+func (s *Server) Keeps(id int64, text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.people[id].messages, func(m *message) bool { return m.Text == text })
 }
 
 // Last is the id of the last message in a chat, whoever wrote it.

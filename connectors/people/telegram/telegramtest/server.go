@@ -39,7 +39,8 @@ type Server struct {
 	lastID   int64 // of updates, messages and presses
 	poll     chan struct{}
 	wake     chan struct{} // closed when there is an update
-	webhook  bool
+	hook     *hook         // nil without a webhook
+	proxy    string
 	presses  map[string]*press
 	faults   []Fault
 	calls    map[string]int
@@ -47,6 +48,7 @@ type Server struct {
 	rejected []string
 
 	unlimited bool
+	latency   time.Duration
 }
 
 // Fault is how a call fails.
@@ -73,6 +75,9 @@ func (s *Server) URL() string { return s.http.URL }
 
 // Close ends it, and every poll.
 func (s *Server) Close() {
+	s.mu.Lock()
+	s.unhook()
+	s.mu.Unlock()
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
@@ -84,19 +89,20 @@ func (s *Server) Fail(faults ...Fault) {
 	s.faults = append(s.faults, faults...)
 }
 
-// SetWebhook says that another program receives the bot's updates.
-func (s *Server) SetWebhook(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.webhook = on
-}
-
 // Unlimited lifts the limits on how much may be sent in a second, which the
 // real server counts by a clock.
 func (s *Server) Unlimited() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unlimited = true
+}
+
+// Latency has every reply but a poll's come this long after the call was carried
+// out, as over a network.
+func (s *Server) Latency(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latency = d
 }
 
 // Calls is how often a method was called.
@@ -146,6 +152,10 @@ var methods = map[string]method{
 	"editMessageText":        (*Server).editMessageText,
 	"editMessageReplyMarkup": (*Server).editMessageReplyMarkup,
 	"answerCallbackQuery":    (*Server).answerCallbackQuery,
+	"deleteMessage":          (*Server).deleteMessage,
+	"setWebhook":             (*Server).setWebhook,
+	"deleteWebhook":          (*Server).deleteWebhook,
+	"getWebhookInfo":         (*Server).getWebhookInfo,
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -175,7 +185,11 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, name string, m meth
 	s.mu.Lock()
 	s.calls[name]++
 	fault, due := s.due(name)
+	latency := s.latency
 	s.mu.Unlock()
+	if latency > 0 && name != "getUpdates" {
+		defer func() { <-time.After(latency) }()
+	}
 	if !due {
 		return m(s, r, body)
 	}

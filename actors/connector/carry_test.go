@@ -1,0 +1,107 @@
+package connector_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// stuck is a carrier whose chat with Ann answers nothing.
+type stuck struct {
+	*pager
+	entered chan struct{}
+	freed   chan struct{}
+}
+
+func (s stuck) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
+	if p.Recipient == "ann" {
+		s.entered <- struct{}{}
+		<-s.freed
+	}
+	return s.pager.Prompt(ctx, p)
+}
+
+func TestOneSlowChatDelaysNoOther(t *testing.T) {
+	r := newRigFor(t, `[{"name":"Ann","identities":[{"connector":"pager","user_id":"ann"}]},{"name":"Bob","identities":[{"connector":"pager","user_id":"bob"}]}]`)
+	p := stuck{newPager(), make(chan struct{}, 1000), make(chan struct{})}
+	r.work(p)
+	defer close(p.freed)
+	r.ask()
+	next(r, p.entered) // and it is left there
+	require.Equal(t, "bob", r.wait(p.sent).Recipient)
+	for range 10 {
+		r.ask()
+		require.Equal(t, "bob", r.wait(p.sent).Recipient)
+	}
+	require.Empty(t, p.entered, "Ann's first prompt is still on its way")
+}
+
+// reviser is a pager whose messages can be changed.
+type reviser struct {
+	*pager
+	revised chan schemas.Prompt
+	before  func(schemas.Prompt) error
+}
+
+func (v reviser) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) error {
+	if err := v.before(p); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.shown[ref] = p
+	v.revised <- p
+	return nil
+}
+
+// What is shown says so when nobody waits for its answer any more, and when
+// somebody does again.
+func TestAShownPromptIsChangedWhenNobodyWaitsAnyMore(t *testing.T) {
+	r := newRig(t)
+	p := reviser{newPager(), make(chan schemas.Prompt, 10), func(schemas.Prompt) error { return nil }}
+	r.work(p)
+	asked := r.ask()
+	require.False(t, r.wait(p.sent).Detached)
+	require.NoError(t, r.asker.Detach(r.ctx, "S", asked.PendingID, "the host waits no longer"))
+	changed := r.wait(p.revised)
+	require.True(t, changed.Detached)
+	require.Equal(t, "ann@example.org", changed.Recipient)
+	require.Empty(t, p.sent, "it is shown once")
+	_, err := (<-p.desks).Answer(r.ctx, answerTo(changed, "ann@example.org"))
+	require.NoError(t, err)
+	require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
+}
+
+// A question that ends while its message is changed loses its buttons all the
+// same, and one that cannot be changed is not called undeliverable.
+func TestAChangeThatComesTooLate(t *testing.T) {
+	r := newRig(t)
+	p := reviser{newPager(), make(chan schemas.Prompt, 10), nil}
+	p.before = func(shown schemas.Prompt) error {
+		_, err := (<-p.desks).Answer(r.ctx, answerTo(shown, "ann@example.org"))
+		return err
+	}
+	r.work(p)
+	asked := r.ask()
+	r.wait(p.sent)
+	require.NoError(t, r.asker.Detach(r.ctx, "S", asked.PendingID, "the host waits no longer"))
+	r.wait(p.revised)
+	require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
+}
+
+func TestAChangeThatCannotBeShownIsNoFailureOfDelivery(t *testing.T) {
+	r := newRig(t)
+	p := reviser{newPager(), make(chan schemas.Prompt, 10), func(schemas.Prompt) error { return &people.Error{Unreachable: true} }}
+	notices := r.notices()
+	r.work(p)
+	asked := r.ask()
+	r.wait(p.sent)
+	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
+	require.NoError(t, r.asker.Detach(r.ctx, "S", asked.PendingID, "the host waits no longer"))
+	r.ask() // handled by the same lane, after it
+	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
+}

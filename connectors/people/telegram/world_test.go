@@ -1,0 +1,128 @@
+package telegram_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/peopletest"
+	"github.com/nodbus/nod/connectors/people/telegram"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+var ann = id(peopletest.Ann)
+
+// world is a Telegram with its limits, a carrier, and a nod with one request.
+type world struct {
+	*require.Assertions
+	*telegramtest.Server
+	t       *testing.T
+	ctx     context.Context
+	carrier *telegram.Carrier
+	desk    *desk
+}
+
+func newWorld(t *testing.T) *world {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	w := &world{require.New(t), telegramtest.New(token), t, ctx, nil, newDesk(t)}
+	w.Start(ann)
+	t.Cleanup(w.Close)
+	var err error
+	w.carrier, err = telegram.New(w.URL(), token, slog.New(slog.DiscardHandler))
+	w.NoError(err)
+	return w
+}
+
+// run runs the carrier until stop is called.
+func (w *world) run() (stop func() error) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.carrier.Run(ctx, w.desk) }()
+	return func() error { cancel(); return <-ended }
+}
+
+func (w *world) waits(holds func() bool) {
+	w.t.Helper()
+	w.Eventually(holds, 30*time.Second, 2*time.Millisecond)
+}
+
+// told waits until Ann was told something that has this in it.
+func (w *world) told(text string) {
+	w.t.Helper()
+	w.waits(func() bool {
+		for _, r := range w.Read(ann) {
+			if strings.Contains(r.Toast, text) {
+				return true
+			}
+		}
+		for _, m := range w.Chat(ann) {
+			if strings.Contains(m.Text, text) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (w *world) shows() telegramtest.Message {
+	w.t.Helper()
+	_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
+	w.NoError(err)
+	all := w.Chat(ann)
+	return all[len(all)-1]
+}
+
+// desk has one request, and notes the answers to it.
+type desk struct {
+	people.Desk
+	prompt  schemas.Prompt
+	answers chan schemas.Answer
+	err     func() error
+	shows   func() schemas.Prompt // nil for the prompt as it is
+}
+
+func newDesk(t *testing.T) *desk {
+	r := schemas.Request{
+		Type: schemas.TypeRequest, SessionID: "S-1", PendingID: "perm-1", Kind: schemas.KindToolCall, Title: "t", ToolName: "Bash",
+		ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"make"}`), Options: schemas.DefaultOptions(), CreatedAt: time.Now().UTC(),
+	}
+	digest, err := schemas.Digest(&r)
+	require.NoError(t, err)
+	return &desk{
+		prompt: schemas.Prompt{
+			Type: schemas.TypePrompt, SessionID: "S-1", PendingID: "perm-1", Connector: "telegram", Recipient: peopletest.Ann, Agent: "local",
+			Request: r, Digest: digest, Risk: schemas.RiskLow, Deadline: time.Now().Add(time.Hour),
+		},
+		answers: make(chan schemas.Answer, 100),
+		err:     func() error { return nil },
+	}
+}
+
+func (d *desk) Answer(_ context.Context, a schemas.Answer) (schemas.Decision, error) {
+	if err := d.err(); err != nil {
+		return schemas.Decision{}, err
+	}
+	d.answers <- a
+	return schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.AllowOnce, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}, DecidedAt: time.Now()}, nil
+}
+
+func (d *desk) Pending(_ context.Context, q schemas.Query) ([]schemas.Prompt, error) {
+	if q.Recipient != peopletest.Ann {
+		return nil, nil
+	}
+	return []schemas.Prompt{d.prompt}, nil
+}
+
+func (d *desk) Show(context.Context, string, string) (schemas.Prompt, schemas.Page, error) {
+	if d.shows != nil {
+		return d.shows(), schemas.Page{Now: time.Now()}, nil
+	}
+	return d.prompt, schemas.Page{Now: time.Now()}, nil
+}

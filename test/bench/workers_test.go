@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/telegram"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	botToken = "777:AAsecretsecretsecretsecretsecretsec"
+	chats    = 200
+	rounds   = 2 // requests, each shown in every chat
+	latency  = 50 * time.Millisecond
+	// atOnce is how many calls a worker makes at a time here: one without bounds
+	// has all chats served at once, and what more of them bring cannot be seen.
+	atOnce = 1
+)
+
+// BenchmarkWorkers compares four workers of a connector with one, in one run: the
+// Telegram connector on a server that takes 50 ms for each call, with 200 chats.
+//
+//	go test -run xxx -bench Workers -benchtime 1x ./test/bench
+//
+// scale-out is one worker's time over that of four.
+func BenchmarkWorkers(b *testing.B) {
+	var one, four []time.Duration
+	for b.Loop() {
+		one = append(one, deliver(b, 1))
+		four = append(four, deliver(b, 4))
+	}
+	prompts := float64(chats * rounds)
+	b.ReportMetric(prompts/median(one).Seconds(), "1-worker/s")
+	b.ReportMetric(prompts/median(four).Seconds(), "4-workers/s")
+	b.ReportMetric(ratio(one, four), "scale-out")
+}
+
+// deliver is how long so many workers take to show every question in every chat.
+func deliver(b *testing.B, workers int) time.Duration {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	quiet := slog.New(slog.DiscardHandler)
+	server, err := bus.Embed(ctx, bus.EmbedOptions{DataDir: b.TempDir(), SyncInterval: 2 * time.Minute, Log: quiet})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, server.Close()) }()
+	phones := telegramtest.New(botToken)
+	defer phones.Close()
+	phones.Unlimited()
+	phones.Latency(latency)
+	n, err := embed.Start(ctx, embed.Options{URL: server.URL(), Log: quiet, Settings: everyChat(b, phones)})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, n.Stop(context.Background())) }()
+
+	shown := make(chan struct{})
+	var left atomic.Int64
+	left.Store(chats * rounds)
+	for range workers {
+		c, err := telegram.New(phones.URL(), botToken, quiet)
+		require.NoError(b, err)
+		defer serve(b, ctx, n, narrow{c, make(chan struct{}, atOnce), func() {
+			if left.Add(-1) == 0 {
+				close(shown)
+			}
+		}})()
+	}
+	agent, err := n.Connect(ctx, roles.AgentID("local"))
+	require.NoError(b, err)
+	defer agent.Close()
+	asker := bus.NewAsker(agent, "local")
+	defer asker.Close()
+
+	start := time.Now()
+	for i := range rounds {
+		_, err := asker.Submit(ctx, request("Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
+		require.NoError(b, err)
+	}
+	select {
+	case <-shown:
+	case <-time.After(2 * time.Minute):
+		require.Zero(b, left.Load(), "prompts were not shown")
+	}
+	took := time.Since(start)
+	require.Empty(b, phones.Rejected())
+	require.Equal(b, chats*rounds, phones.Calls("sendMessage"), "each is shown once")
+	return took
+}
+
+// everyChat are settings by which all who opened the bot are asked.
+func everyChat(b *testing.B, phones *telegramtest.Server) []byte {
+	settings := schemas.Settings{Approvers: &schemas.Approvers{}}
+	for id := int64(1); id <= chats; id++ {
+		phones.Start(id)
+		settings.Approvers.People = append(settings.Approvers.People, schemas.Approver{
+			Name: fmt.Sprint("person ", id), Identities: []schemas.Identity{{Connector: telegram.Name, UserID: fmt.Sprint(id)}},
+		})
+	}
+	data, err := json.Marshal(settings)
+	require.NoError(b, err)
+	return data
+}
+
+// serve runs a worker with an actor system and a connection of its own, as a
+// process would.
+func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (stop func()) {
+	quiet := slog.New(slog.DiscardHandler)
+	conn, err := n.Connect(ctx, roles.ConnectorID(telegram.Name))
+	require.NoError(b, err)
+	sys := actors.NewSystem(quiet)
+	w, err := connector.Work(ctx, sys, conn, telegram.Name, c, quiet)
+	require.NoError(b, err)
+	return func() {
+		require.NoError(b, w.Stop(context.Background()))
+		sys.Stop()
+		conn.Close()
+	}
+}
+
+// narrow is a carrier that shows only so many prompts at once.
+type narrow struct {
+	people.Carrier
+	room chan struct{}
+	done func()
+}
+
+func (n narrow) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
+	n.room <- struct{}{}
+	defer func() { <-n.room }()
+	ref, err := n.Carrier.Prompt(ctx, p)
+	if err == nil {
+		n.done()
+	}
+	return ref, err
+}

@@ -1,0 +1,179 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+// kill -9 of all workers while they show a thousand prompts: each is shown once or,
+// where a worker died between the sending and the noting, twice, and the second
+// says so. Every one is answered, and each answer counts once.
+func TestKillNineOfAWorker(t *testing.T) {
+	t.Parallel()
+	prompts, kills := 1000, 5
+	if testing.Short() {
+		prompts, kills = 150, 2
+		t.Log("the short form: 150 prompts and 2 kills in place of 1000 and 5")
+	}
+	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
+	p.Unlimited()
+	p.Latency(20 * time.Millisecond) // a kill finds what is sent and not noted
+	p.start()
+	workers := []func(){p.worker(), p.worker(), p.worker()}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	decided := p.storm(ctx, prompts)
+	answering, stop := context.WithCancel(ctx)
+	var ann sync.WaitGroup
+	ann.Go(func() { p.allowsAll(answering) })
+	defer func() { stop(); ann.Wait() }()
+
+	for n := range kills {
+		due := prompts * (2*n + 1) / (2 * kills)
+		require.Eventually(t, func() bool { return len(p.Chat(annOnTG)) >= due }, 4*time.Minute, time.Millisecond)
+		for i := range workers {
+			workers[i]()
+		}
+		for i := range workers {
+			workers[i] = p.worker()
+		}
+	}
+	for id, d := range decided() {
+		require.Equal(t, schemas.Allowed, d.Outcome, id)
+		require.Equal(t, schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "telegram"}, d.By)
+	}
+	require.Eventually(t, func() bool { return p.live() == 0 }, time.Minute, tick, "a button is left live")
+	p.shownOnce(prompts)
+	p.loggedOnce(ctx, prompts)
+}
+
+// storm asks many things at once, and returns what waits for their decisions.
+func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]schemas.Decision) {
+	conn, err := bus.Join(ctx, bus.Place{DataDir: p.dir}, roles.AgentID("local"), quiet())
+	require.NoError(p.t, err)
+	asker := bus.NewAsker(conn, "local")
+	p.t.Cleanup(func() { asker.Close(); conn.Close() })
+	decisions := map[string]schemas.Decision{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	room := make(chan struct{}, 20) // askers at once
+	wg.Go(func() {
+		for n := range prompts {
+			room <- struct{}{}
+			r := deploy(fmt.Sprint("storm-", n%10), fmt.Sprintf("storm-%04d", n))
+			r.ActionDetails = fmt.Appendf(nil, `{"to":"machine %d"}`, n)
+			asked, err := asker.Submit(ctx, r)
+			<-room
+			if err != nil {
+				p.t.Error(err)
+				continue
+			}
+			wg.Go(func() {
+				d, err := asked.Await(ctx)
+				if err != nil {
+					p.t.Errorf("%s heard nothing: %v", r.PendingID, err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				decisions[r.PendingID] = d
+			})
+		}
+	})
+	return func() map[string]schemas.Decision {
+		wg.Wait()
+		require.Len(p.t, decisions, prompts)
+		return decisions
+	}
+}
+
+// allowsAll has Ann press the first button under every message, and once more
+// where it is still there when all her presses were taken.
+func (p *phone) allowsAll(ctx context.Context) {
+	pressed := map[int64]bool{}
+	for ctx.Err() == nil {
+		if p.Unconfirmed() == 0 {
+			clear(pressed)
+		}
+		for _, m := range p.Chat(annOnTG) {
+			if len(m.Buttons) > 0 && !pressed[m.ID] {
+				pressed[m.ID] = true
+				p.Press(annOnTG, annOnTG, m.ID, m.Buttons[0].Data, false)
+			}
+		}
+		pause := time.NewTimer(tick)
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+// live is how many messages have buttons.
+func (p *phone) live() (n int) {
+	for _, m := range p.Chat(annOnTG) {
+		if len(m.Buttons) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// shownOnce makes sure that no question is there twice without saying so.
+func (p *phone) shownOnce(prompts int) {
+	times, twice := map[string]int{}, 0
+	for _, m := range p.Chat(annOnTG) {
+		id, about := requestIn(m)
+		if !about {
+			continue
+		}
+		times[id]++
+		require.LessOrEqual(p.t, times[id], 2, id)
+		if times[id] == 2 {
+			twice++
+			require.Contains(p.t, m.First, "Sent again", "%s is there twice, and the second does not say so", id)
+		}
+	}
+	require.Len(p.t, times, prompts)
+	p.t.Log(prompts, "prompts,", twice, "of them shown twice, and marked")
+}
+
+func requestIn(m telegramtest.Message) (id string, ok bool) {
+	_, rest, ok := strings.Cut(m.Text, "Request: ")
+	id, _, _ = strings.Cut(rest, "\n")
+	return id, ok
+}
+
+// loggedOnce makes sure that the log tells of one decision for each.
+func (p *phone) loggedOnce(ctx context.Context, prompts int) {
+	conn, err := bus.Join(ctx, bus.Place{DataDir: p.dir}, roles.ID{Role: roles.OwnerStore}, quiet())
+	require.NoError(p.t, err)
+	defer conn.Close()
+	times := map[string]int{}
+	require.Eventually(p.t, func() bool {
+		clear(times)
+		err := conn.EachLogged(ctx, func(e schemas.LogEntry) error {
+			if e.Kind == schemas.LogDecided {
+				times[e.PendingID]++
+			}
+			return nil
+		})
+		return err == nil && len(times) >= prompts
+	}, patience, tick)
+	for id, n := range times {
+		require.Equal(p.t, 1, n, id)
+	}
+}
