@@ -124,7 +124,7 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 // letsMeAnswer puts settings in force under which this user answers.
 func (c *cluster) letsMeAnswer() {
 	settings := filepath.Join(c.dir, "s.json")
-	require.NoError(c.t, os.WriteFile(settings, []byte("{}"), 0o600))
+	require.NoError(c.t, os.WriteFile(settings, apart("{}"), 0o600))
 	_, err := c.run("owner", "settings", "apply", settings)
 	require.NoError(c.t, err)
 }

@@ -46,7 +46,9 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	path, err := binary()
 	require.NoError(t, err)
-	return &machine{t: t, dir: t.TempDir(), nod: path}
+	m := &machine{t: t, dir: t.TempDir(), nod: path}
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "settings.json"), apart("{}"), 0o600))
+	return m
 }
 
 func (m *machine) command(args ...string) *exec.Cmd {

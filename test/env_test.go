@@ -301,7 +301,7 @@ func (e *env) timeout(session string, d time.Duration) {
 // apply puts settings in force on every engine.
 func (e *env) apply(settings string) uint64 {
 	e.t.Helper()
-	state, err := e.owner().ApplySettings(e.ctx, []byte(settings))
+	state, err := e.owner().ApplySettings(e.ctx, apart(settings))
 	e.NoError(err)
 	laggards, err := e.owner().Follow(e.ctx, state.Revision)
 	e.NoError(err)

@@ -55,7 +55,7 @@ func newNodes(t *testing.T) *nodes {
 	for i := range n.servers {
 		n.engine(i)
 	}
-	_, err := n.engines[0].ApplySettings(ctx, []byte(everybody), "test")
+	_, err := n.engines[0].ApplySettings(ctx, apart(everybody), "test")
 	require.NoError(t, err)
 	return n
 }

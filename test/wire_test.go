@@ -202,7 +202,7 @@ func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
 			store := env.dial(roles.ID{Role: roles.EngineStore}, wire.url)
 			n := env.engine(engine.Options{Store: store, AckWait: time.Second})
 			n.close = append(n.close, store.Close)
-			_, err := n.ApplySettings(env.ctx, []byte(everybody), "test")
+			_, err := n.ApplySettings(env.ctx, apart(everybody), "test")
 			env.NoError(err)
 			q := env.Agent("ada").Asks(c.fresh)
 			env.soon("the outbox is idle", env.outboxIdle)
