@@ -53,7 +53,7 @@ func newPhone(t *testing.T, where string) *phone {
 func (p *phone) settings(where string) {
 	p.write("settings.json", fmt.Sprintf(`{
 		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
-		"permissions": {"confirm": [{"risk": "high", "code_word_file": %q}]},
+		"permissions": {"confirm": [{"risk": "high", "code_word_file": %q}], "join_identical": false, "remember_denials_seconds": 0, "open_prompts": 0},
 		"connectors": {"telegram": {"base_url": %q, %s}}
 	}`, annOnTG, filepath.Join(p.dir, "word"), p.URL(), strings.ReplaceAll(where, "DIR", p.dir)))
 }
