@@ -62,6 +62,14 @@ func (e *Engine) setDetached(ctx context.Context, entry bus.Entry, detached bool
 	return entry, nil
 }
 
+// notesKept bounds how many detached requests, and how many denials, a session
+// remembers. What is forgotten is only asked about again: a request stays open,
+// and an approval is found without its note.
+const notesKept = 64
+
+// latest are the last notesKept of notes.
+func latest[T any](notes []T) []T { return notes[max(0, len(notes)-notesKept):] }
+
 // changeSessionOf changes a session that is there, by compare-and-set, for as
 // long as change says that there is something to change.
 func (e *Engine) changeSessionOf(ctx context.Context, session string, change func(*schemas.Session) bool) error {
@@ -72,8 +80,8 @@ func (e *Engine) changeSessionOf(ctx context.Context, session string, change fun
 			return err
 		}
 		now := e.clock.now()
-		s.Detached = slices.DeleteFunc(s.Detached, func(d schemas.Detached) bool { return d.Until.Before(now) })
-		s.Denials = slices.DeleteFunc(s.Denials, func(d schemas.Denial) bool { return d.Until.Before(now) })
+		s.Detached = latest(slices.DeleteFunc(s.Detached, func(d schemas.Detached) bool { return d.Until.Before(now) }))
+		s.Denials = latest(slices.DeleteFunc(s.Denials, func(d schemas.Denial) bool { return d.Until.Before(now) }))
 		_, err = e.store.Sessions.Put(ctx, sessionKey(session), s, revision, sessionKept)
 		if !errors.Is(err, bus.ErrMoved) {
 			return err

@@ -10,9 +10,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxCompared bounds how many open requests of a session one that is asked is
-// compared with.
-const maxCompared = 64
+const (
+	// maxCompared bounds how many open requests of a session one that is asked is
+	// compared with.
+	maxCompared = 64
+	// maxJoiners bounds how many one request decides: its record must stay one
+	// that a message carries with any answer in it.
+	maxJoiners = 64
+)
 
 // identical is the open request of the session that asks the very same, or none.
 func (e *Engine) identical(ctx context.Context, a *asked, open []string) (bus.Entry, bool, error) {
@@ -65,11 +70,11 @@ func (e *Engine) sameOpen(ctx context.Context, a *asked, key, same string) (*bus
 		return nil, err
 	}
 	rec := &entry.Record
-	if rec.Terminal() || rec.Agent != a.agent || rec.Joined != "" || rec.Detached {
+	if rec.Terminal() || rec.Agent != a.agent || rec.Joined != "" || rec.Detached || len(rec.Joiners) >= maxJoiners || rec.Risk != a.verdict.Risk {
 		return nil, nil
 	}
 	r, err := requestOf(rec)
-	if err != nil || r.Kind != schemas.KindToolCall {
+	if err != nil || !slices.Equal(r.Options, a.request.Options) { // an option that is chosen is both's
 		return nil, err
 	}
 	its, err := schemas.Sameness(&r)
