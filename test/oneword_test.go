@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -169,4 +170,41 @@ func (e *env) session(id string) (s schemas.Session) {
 	_, err := e.store.Sessions.Get(e.ctx, "session."+id, &s)
 	e.NoError(err)
 	return s
+}
+
+// The request that an approval let through finds it again, but not for ever, and not
+// after it was revoked.
+func TestAnApprovalThatWasUsedIsNotFoundForEver(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	for name, then := range map[string]func(*schemas.Grant){
+		"long ago": func(g *schemas.Grant) { g.Once.UsedAt = g.CreatedAt.Add(-2 * time.Hour) },
+		"revoked":  func(g *schemas.Grant) { g.Once.UsedAt, g.RevokedAt = g.CreatedAt, g.CreatedAt },
+	} {
+		session := schemas.Token(name)
+		env.Ann().Allows(ada.detaches(deploy(session, "first")))
+		s := env.session(session)
+		s.Grants[0].Once.UsedBy = "second"
+		then(&s.Grants[0])
+		var now schemas.Session
+		revision, err := env.store.Sessions.Get(env.ctx, "session."+session, &now)
+		env.NoError(err)
+		_, err = env.store.Sessions.Put(env.ctx, "session."+session, s, revision, time.Hour)
+		env.NoError(err)
+		ada.Asks(deploy(session, "second"))
+	}
+}
+
+// What has its decision uses no approval up when it is asked about again.
+func TestAskingAboutWhatIsDecidedUsesNothingUp(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	over := ada.Asks(deploy("S", "over"))
+	ada.Withdraws("S", "over")
+	over.Ends(schemas.Withdrawn)
+	env.Ann().Allows(ada.detaches(deploy("S", "first")))
+	env.Equal(schemas.Withdrawn, ada.Gets(deploy("S", "over")).Outcome)
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "second")).Outcome)
 }

@@ -123,6 +123,13 @@ func (e *Engine) again(ctx context.Context, a *asked) error {
 	if len(a.held.session.Denials) == 0 && len(a.held.session.Detached) == 0 && !slices.ContainsFunc(a.held.session.Grants, once) {
 		return nil
 	}
+	entry, err := e.store.Records.Get(ctx, a.key())
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return err
+	}
+	if err == nil && entry.Record.Terminal() {
+		return nil // it has its decision, and uses nothing up
+	}
 	same, err := a.sameness()
 	if err != nil {
 		return err
@@ -145,7 +152,7 @@ func (e *Engine) again(ctx context.Context, a *asked) error {
 		}
 	}
 	for _, g := range grants {
-		if !once(g) || g.Once.Same != same || g.Agent != a.agent {
+		if !once(g) || g.Once.Same != same || g.Agent != a.agent || g.Once.PendingID == a.request.PendingID { // which its record answers
 			continue
 		}
 		used, err := e.use(ctx, &g, a.request.PendingID)
@@ -184,8 +191,12 @@ func (e *Engine) replace(ctx context.Context, a *asked, d schemas.Detached) (*sc
 	return nil, nil
 }
 
+// usedFor is how long the request that an approval let through finds it again:
+// within it the log knows what was decided under an id, and no longer.
+const usedFor = 30 * time.Minute
+
 // use lets one request through on what was allowed for one, and says whether it
-// did. The same request may come again.
+// did. The same request may come again, for as long as its decision is kept.
 func (e *Engine) use(ctx context.Context, g *schemas.Grant, pendingID string) (used bool, err error) {
 	err = e.changeGrants(ctx, g.Scope, g.SessionID, g.Agent, func(all *[]schemas.Grant) bool {
 		used = false
@@ -193,12 +204,16 @@ func (e *Engine) use(ctx context.Context, g *schemas.Grant, pendingID string) (u
 		if i < 0 || (*all)[i].Once == nil {
 			return false
 		}
-		old := &(*all)[i]
-		if used = old.Once.UsedBy == pendingID; used || !old.Live(e.clock.now()) {
+		old, now := &(*all)[i], e.clock.now()
+		if old.Once.UsedBy == pendingID {
+			own := old.Once.PendingID == pendingID // whose record is there
+			used = own || old.RevokedAt.IsZero() && now.Before(old.Once.UsedAt.Add(usedFor))
 			return false
 		}
-		used, old.Once.UsedBy = true, pendingID
-		return true
+		if used = old.Live(now); used {
+			old.Once.UsedBy, old.Once.UsedAt = pendingID, now
+		}
+		return used
 	})
 	if err != nil {
 		return false, fmt.Errorf("use the approval of %s: %w", g.Once.PendingID, err)
