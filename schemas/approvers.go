@@ -35,6 +35,11 @@ func (a *Approver) UpTo(risk Risk) bool {
 	return a.MaxRisk == "" || a.MaxRisk == RiskHigh || at >= 0 && at <= slices.Index(risks, a.MaxRisk)
 }
 
+// Everything reports whether the person decides about every request.
+func (a *Approver) Everything() bool {
+	return len(a.For.Agents)+len(a.For.Projects)+len(a.For.Hosts) == 0 && (a.MaxRisk == "" || a.MaxRisk == RiskHigh)
+}
+
 // Identity is one person on one connector: a Telegram user id, a login of this
 // machine on the terminal.
 type Identity struct {

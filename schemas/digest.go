@@ -48,17 +48,13 @@ var AnyDigest = strings.Repeat("0", 2*sha256.Size)
 // ask the same; key order, white space and the spelling of numbers and escapes
 // do not matter. It fails on action_details that are no JSON of valid syntax.
 func Digest(r *Request) (string, error) {
-	details := r.ActionDetails
-	if len(details) == 0 || bytes.Equal(details, []byte("null")) {
-		details = json.RawMessage("{}")
-	}
 	options := make([]askedOption, len(r.Options))
 	for i, o := range r.Options {
 		options[i] = askedOption{o.Kind, o.Name, o.OptionID, o.Text}
 	}
 	sum, err := sumOf(asked{
 		SessionID: r.SessionID, PendingID: r.PendingID, Kind: r.Kind, Title: r.Title, ToolName: r.ToolName,
-		ActionType: r.ActionType, ActionDetails: details, Permissions: r.Permissions, Options: options, Reason: r.Reason,
+		ActionType: r.ActionType, ActionDetails: detailsOf(r), Permissions: r.Permissions, Options: options, Reason: r.Reason,
 	})
 	if err != nil {
 		return "", fmt.Errorf("digest of request %s: %w", r.Key(), err)
@@ -66,14 +62,38 @@ func Digest(r *Request) (string, error) {
 	return sum, nil
 }
 
-// Sameness is the digest of what r would do, whoever asks under whichever id and
-// for whatever reason: two tool calls of one session with the same one are
-// identical.
-func Sameness(r *Request) (string, error) {
-	return Digest(&Request{Kind: r.Kind, ToolName: r.ToolName, ActionDetails: r.ActionDetails, Permissions: r.Permissions})
+// same is what two identical calls have in common, in the order of RFC 8785.
+type same struct {
+	ActionDetails json.RawMessage `json:"action_details"`
+	ActionType    ActionType      `json:"action_type,omitempty"`
+	Host          string          `json:"host,omitempty"`
+	Kind          Kind            `json:"kind,omitempty"`
+	Permissions   []string        `json:"permissions,omitempty"`
+	Project       string          `json:"project,omitempty"`
+	ToolName      string          `json:"tool_name,omitempty"`
 }
 
-func sumOf(a asked) (string, error) {
+// Sameness is the digest of what r would do and where, under whichever id and for
+// whatever reason: two tool calls of one session with the same one are identical.
+// All that rules and approvers are chosen by is in it.
+func Sameness(r *Request) (string, error) {
+	sum, err := sumOf(same{detailsOf(r), r.ActionType, r.Host, r.Kind, r.Permissions, r.Project, r.ToolName})
+	if err != nil {
+		return "", fmt.Errorf("sameness of request %s: %w", r.Key(), err)
+	}
+	return sum, nil
+}
+
+// detailsOf are a request's action_details; none are {}.
+func detailsOf(r *Request) json.RawMessage {
+	if len(r.ActionDetails) == 0 || bytes.Equal(r.ActionDetails, []byte("null")) {
+		return json.RawMessage("{}")
+	}
+	return r.ActionDetails
+}
+
+// sumOf is the digest of a struct whose fields stand in the order of RFC 8785.
+func sumOf(a any) (string, error) {
 	form, err := Encode(a)
 	if err != nil {
 		return "", err

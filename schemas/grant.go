@@ -115,6 +115,8 @@ type Once struct {
 	PendingID string `json:"pending_id"` // the request that was allowed
 	ToolName  string `json:"tool_name"`
 	UsedBy    string `json:"used_by,omitempty"` // the request that it let through
+	// UsedAt is when it did: for a while that request finds it again.
+	UsedAt time.Time `json:"used_at,omitzero"`
 }
 
 // Live reports whether the grant holds at an instant of the broker's time.

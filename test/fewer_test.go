@@ -2,10 +2,12 @@ package test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -117,6 +119,58 @@ func TestADenialAnswersTheSameCallForAWhile(t *testing.T) {
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	ada.Asks(other)
 	ada.Asks(deploy("T", "elsewhere"))
+}
+
+// oneAtATime has a phone shown one question of a session at a time.
+func oneAtATime(s *setup) {
+	s.settings = `{"permissions": {"open_prompts": 1, "join_identical": true}, "approvers": {"people": [
+		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`
+	s.engines = 2
+}
+
+// A question whose turn has come is shown, whatever else happens to it then.
+func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
+	t.Parallel()
+	env := start(t, oneAtATime)
+	ada := env.Agent("ada")
+	var held []*question
+	for i := range 100 {
+		session := fmt.Sprint("S", i)
+		first := ada.Asks(deploy(session, "first"))
+		second := deploy(session, "second")
+		second.ActionDetails = []byte(`{"to":"staging"}`)
+		held = append(held, ada.Asks(second))
+		env.Equal(schemas.EventRelease, env.stored(second.Key()).Record.NextEvent.Kind)
+		var both sync.WaitGroup
+		both.Go(func() { _, _ = env.Ann().Says(first, "allow_once") })
+		both.Go(func() {
+			for n := range 5 { // each is noted in it
+				again := second
+				again.PendingID = fmt.Sprint("again-", n)
+				_, _ = ada.Sends(again, false)
+			}
+		})
+		both.Wait()
+	}
+	for _, q := range held {
+		env.soon("it is shown", func() bool { return env.stored(q.Key).Record.NextEvent.Kind == schemas.EventDeadline })
+	}
+}
+
+// What could be shown to nobody on a phone stands in nothing's way there.
+func TestAQuestionThatCouldNotBeShownHoldsBackNone(t *testing.T) {
+	t.Parallel()
+	env := start(t, oneAtATime)
+	ada := env.Agent("ada")
+	ada.Asks(deploy("S", "first"))
+	second := deploy("S", "second")
+	second.ActionDetails = []byte(`{"to":"staging"}`)
+	held := ada.Asks(second)
+	_, err := env.conn(roles.ConnectorID("tg")).Call(env.ctx, schemas.DeliverySubject("tg"), schemas.Delivery{
+		Type: schemas.TypeDelivery, Recipient: "7", SessionID: "S", PendingID: "first", State: schemas.DeliveryFailed, Reason: "blocked",
+	})
+	env.NoError(err)
+	env.soon("the second is shown", func() bool { return env.stored(held.Key).Record.NextEvent.Kind == schemas.EventDeadline })
 }
 
 // Phones are shown so many questions of a session at a time, the oldest first;

@@ -147,3 +147,18 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 		t.Fatal(code, stderr)
 	}
 }
+
+// Who decides about some of it may pull the brake, and not let everything go on.
+func TestAThawTakesWhoDecidesAboutEverything(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = someOfIt })
+	bob := schemas.From{UserID: "bob"}
+	_, err := env.Bob().Freeze(env.ctx, schemas.Brake{From: bob})
+	env.NoError(err)
+	_, err = env.Bob().Thaw(env.ctx, schemas.Brake{From: bob})
+	env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "Bob may freeze and not thaw")
+	_, err = env.person("tg", "8").Thaw(env.ctx, schemas.Brake{From: schemas.From{UserID: "8"}})
+	env.refusal(err, schemas.CodeForbidden)
+	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()}) // the phone is not one that could
+	env.NoError(err)
+}

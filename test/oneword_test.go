@@ -2,8 +2,10 @@ package test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -94,4 +96,115 @@ func TestComingBackWhileAPersonAllowsLetsOneThrough(t *testing.T) {
 		once := rec.Decision.Grant != nil
 		env.Equal(rec.Detached, once, "an approval is left behind where nobody waited, and there alone")
 	}
+}
+
+// A word about a call is for the very same one, where its approver may decide, and
+// with the options that were offered.
+func TestWhatIsJoinedIsTheVerySame(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	var want []string
+	for id, change := range map[string]func(*schemas.Request){
+		"plain":   func(*schemas.Request) {},
+		"project": func(r *schemas.Request) { r.Project = "/srv/bank" },
+		"host":    func(r *schemas.Request) { r.Host = "prod" },
+		"effect":  func(r *schemas.Request) { r.ActionType = schemas.ActionNetwork },
+		"options": func(r *schemas.Request) {
+			r.Options = append(schemas.DefaultOptions(), schemas.Option{OptionID: "always", Name: "Always allow", Kind: schemas.AllowAlways})
+		},
+	} {
+		r := deploy("S", id)
+		change(&r)
+		ada.Asks(r)
+		want = append(want, id)
+	}
+	env.ElementsMatch(want, env.listed("S"))
+
+	env.Ann().Allows(ada.detaches(deploy("T", "first")))
+	elsewhere := deploy("T", "elsewhere")
+	elsewhere.Project = "/srv/bank"
+	ada.Asks(elsewhere)
+}
+
+// However often an agent asks, is denied and leaves its calls open: what is kept
+// of it stays small enough to be kept, and people are heard.
+func TestWhatIsKeptOfASessionIsBounded(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	var all []*question
+	for i := range 150 {
+		all = append(all, ada.Asks(deploy("S", fmt.Sprintf("q-%03d", i))))
+	}
+	shown := env.listed("S")
+	env.Less(len(shown), 10)
+	for _, q := range all {
+		env.LessOrEqual(len(env.stored(q.Key).Record.Joiners), 64)
+	}
+	for _, q := range all {
+		if slices.Contains(shown, q.PendingID) {
+			env.Ann().Denies(q)
+		}
+	}
+	for _, q := range all {
+		q.Ends(schemas.Denied)
+	}
+	env.Len(env.session("S").Denials, 1, "one call was denied")
+
+	for i := range 150 {
+		r := deploy("S", fmt.Sprintf("d-%03d", i))
+		r.ActionDetails = fmt.Appendf(nil, `{"to":"%d"}`, i)
+		q := ada.detaches(r)
+		if i < 120 {
+			env.Ann().Denies(q)
+		}
+	}
+	env.LessOrEqual(len(env.session("S").Detached), 64)
+	env.LessOrEqual(len(env.session("S").Denials), 64)
+}
+
+// session is a session as it is stored.
+func (e *env) session(id string) (s schemas.Session) {
+	e.t.Helper()
+	_, err := e.store.Sessions.Get(e.ctx, "session."+id, &s)
+	e.NoError(err)
+	return s
+}
+
+// The request that an approval let through finds it again, but not for ever, and not
+// after it was revoked.
+func TestAnApprovalThatWasUsedIsNotFoundForEver(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	for name, then := range map[string]func(*schemas.Grant){
+		"long ago": func(g *schemas.Grant) { g.Once.UsedAt = g.CreatedAt.Add(-2 * time.Hour) },
+		"revoked":  func(g *schemas.Grant) { g.Once.UsedAt, g.RevokedAt = g.CreatedAt, g.CreatedAt },
+	} {
+		session := schemas.Token(name)
+		env.Ann().Allows(ada.detaches(deploy(session, "first")))
+		s := env.session(session)
+		s.Grants[0].Once.UsedBy = "second"
+		then(&s.Grants[0])
+		var now schemas.Session
+		revision, err := env.store.Sessions.Get(env.ctx, "session."+session, &now)
+		env.NoError(err)
+		_, err = env.store.Sessions.Put(env.ctx, "session."+session, s, revision, time.Hour)
+		env.NoError(err)
+		ada.Asks(deploy(session, "second"))
+	}
+}
+
+// What has its decision uses no approval up when it is asked about again.
+func TestAskingAboutWhatIsDecidedUsesNothingUp(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	over := ada.Asks(deploy("S", "over"))
+	ada.Withdraws("S", "over")
+	over.Ends(schemas.Withdrawn)
+	env.Ann().Allows(ada.detaches(deploy("S", "first")))
+	env.Equal(schemas.Withdrawn, ada.Gets(deploy("S", "over")).Outcome)
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "second")).Outcome)
 }

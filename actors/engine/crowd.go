@@ -11,13 +11,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// releaseEvery is how often a question that was held back is looked at again,
-// where nothing has ended before it.
-const releaseEvery = 15 * time.Second
+// A question that was held back is looked at again after releaseFirst, where nothing
+// has ended before it, and then when it has waited twice as long, but at least every
+// releaseLast.
+const (
+	releaseFirst = 15 * time.Second
+	releaseLast  = 10 * time.Minute
+)
 
-// carried reports whether a request goes to phones and chats.
+// carried reports whether a request goes to phones and chats, as far as they can be
+// reached.
 func carried(rec *schemas.Record) bool {
-	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.Inbox(r.Connector) })
+	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.Inbox(r.Connector) && !r.Failed })
 }
 
 // created is when a record was made, in the broker's time.
@@ -27,20 +32,21 @@ func created(rec *schemas.Record) time.Time {
 
 // releaseAt is the event of a question that has to wait for its turn.
 func releaseAt(rec *schemas.Record, now time.Time) schemas.Event {
-	if at := now.Add(releaseEvery).Truncate(time.Millisecond); at.Before(rec.Deadline) {
+	wait := min(max(now.Sub(created(rec)), releaseFirst), releaseLast)
+	if at := now.Add(wait).Truncate(time.Millisecond); at.Before(rec.Deadline) {
 		return schemas.Event{At: at, Kind: schemas.EventRelease}
 	}
 	return deadlineOf(rec)
 }
 
-// queue are a session's open requests that go to phones and chats, the oldest
-// first.
-func (e *Engine) queue(ctx context.Context, session string) ([]bus.Entry, error) {
+// queue are the keys of a session's open requests that go to phones and chats, the
+// oldest first.
+func (e *Engine) queue(ctx context.Context, session string) ([]string, error) {
 	keys, err := e.store.Records.Pending(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	found := make([]*bus.Entry, len(keys))
+	since := make([]time.Time, len(keys)) // zero of those that are not in it
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		entry, err := e.store.Records.Get(ctx, keys[i])
@@ -48,19 +54,16 @@ func (e *Engine) queue(ctx context.Context, session string) ([]bus.Entry, error)
 			return
 		}
 		if errs[i] = err; err == nil && !entry.Record.Terminal() && entry.Record.Joined == "" && carried(&entry.Record) {
-			found[i] = &entry
+			since[i] = created(&entry.Record)
 		}
 	})
-	var all []bus.Entry
-	for _, entry := range found {
-		if entry != nil {
-			all = append(all, *entry)
-		}
+	at := make(map[string]time.Time, len(keys))
+	for i, key := range keys {
+		at[key] = since[i]
 	}
-	slices.SortFunc(all, func(a, b bus.Entry) int {
-		return cmp.Or(created(&a.Record).Compare(created(&b.Record)), cmp.Compare(a.Key, b.Key))
-	})
-	return all, errors.Join(errs...)
+	keys = slices.DeleteFunc(keys, func(key string) bool { return at[key].IsZero() })
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(at[a].Compare(at[b]), cmp.Compare(a, b)) })
+	return keys, errors.Join(errs...)
 }
 
 // itsTurn reports whether a question is among those that may be shown at a time:
@@ -75,12 +78,11 @@ func (e *Engine) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	i := slices.IndexFunc(queue, func(q bus.Entry) bool { return q.Key == entry.Key })
-	return i < limit, nil
+	return slices.Index(queue, entry.Key) < limit, nil
 }
 
 // releaseNext has those shown whose turn has come because one of their session
-// has ended. What is cut short here is made up for by their own timers.
+// has ended. It may be called again.
 func (e *Engine) releaseNext(ctx context.Context, ended bus.Entry) error {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 || !carried(&ended.Record) {
@@ -91,17 +93,32 @@ func (e *Engine) releaseNext(ctx context.Context, ended bus.Entry) error {
 	if err != nil {
 		return err
 	}
-	for _, entry := range queue[:min(limit, len(queue))] {
-		if next := entry.Record.NextEvent; next == nil || next.Kind != schemas.EventRelease {
-			continue
-		}
-		err := e.step(ctx, entry, deadlineOf(&entry.Record))
-		if errors.Is(err, errRearmed) { // no timer of it is being fired that could take this one along
-			err = e.step(ctx, entry, deadlineOf(&entry.Record))
-		}
-		if err != nil && !errors.Is(err, bus.ErrMoved) {
+	for _, key := range queue[:min(limit, len(queue))] {
+		if err := e.release(ctx, key); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// release has a question that was held back shown, whatever else is noted of it
+// meanwhile: its timer is armed for its deadline by then and does not come again for
+// this.
+func (e *Engine) release(ctx context.Context, key string) error {
+	for {
+		entry, err := e.store.Records.Get(ctx, key)
+		if errors.Is(err, bus.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if next := entry.Record.NextEvent; next == nil || next.Kind != schemas.EventRelease {
+			return nil
+		}
+		err = e.step(ctx, entry, deadlineOf(&entry.Record))
+		if !errors.Is(err, bus.ErrMoved) && !errors.Is(err, errRearmed) {
+			return err
+		}
+	}
 }

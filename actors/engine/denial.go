@@ -27,10 +27,11 @@ func (e *Engine) rememberDenial(ctx context.Context, entry bus.Entry) error {
 		return err
 	}
 	err = e.changeSessionOf(ctx, r.SessionID, func(s *schemas.Session) bool {
-		if slices.ContainsFunc(s.Denials, func(old schemas.Denial) bool { return old.PendingID == d.PendingID }) {
-			return false
+		isSame := func(old schemas.Denial) bool { return old.Same == same }
+		if slices.ContainsFunc(s.Denials, func(old schemas.Denial) bool { return isSame(old) && !old.At.Before(d.DecidedAt) }) {
+			return false // what joined it was denied with it
 		}
-		s.Denials = append(s.Denials, schemas.Denial{PendingID: d.PendingID, Same: same, By: d.By, Message: cut(d.Message), At: d.DecidedAt, Until: until})
+		s.Denials = append(slices.DeleteFunc(s.Denials, isSame), schemas.Denial{PendingID: d.PendingID, Same: same, By: d.By, Message: cut(d.Message), At: d.DecidedAt, Until: until})
 		return true
 	})
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {

@@ -62,6 +62,14 @@ func (e *Engine) setDetached(ctx context.Context, entry bus.Entry, detached bool
 	return entry, nil
 }
 
+// notesKept bounds how many detached requests, and how many denials, a session
+// remembers. What is forgotten is only asked about again: a request stays open,
+// and an approval is found without its note.
+const notesKept = 64
+
+// latest are the last notesKept of notes.
+func latest[T any](notes []T) []T { return notes[max(0, len(notes)-notesKept):] }
+
 // changeSessionOf changes a session that is there, by compare-and-set, for as
 // long as change says that there is something to change.
 func (e *Engine) changeSessionOf(ctx context.Context, session string, change func(*schemas.Session) bool) error {
@@ -72,8 +80,8 @@ func (e *Engine) changeSessionOf(ctx context.Context, session string, change fun
 			return err
 		}
 		now := e.clock.now()
-		s.Detached = slices.DeleteFunc(s.Detached, func(d schemas.Detached) bool { return d.Until.Before(now) })
-		s.Denials = slices.DeleteFunc(s.Denials, func(d schemas.Denial) bool { return d.Until.Before(now) })
+		s.Detached = latest(slices.DeleteFunc(s.Detached, func(d schemas.Detached) bool { return d.Until.Before(now) }))
+		s.Denials = latest(slices.DeleteFunc(s.Denials, func(d schemas.Denial) bool { return d.Until.Before(now) }))
 		_, err = e.store.Sessions.Put(ctx, sessionKey(session), s, revision, sessionKept)
 		if !errors.Is(err, bus.ErrMoved) {
 			return err
@@ -115,6 +123,13 @@ func (e *Engine) again(ctx context.Context, a *asked) error {
 	if len(a.held.session.Denials) == 0 && len(a.held.session.Detached) == 0 && !slices.ContainsFunc(a.held.session.Grants, once) {
 		return nil
 	}
+	entry, err := e.store.Records.Get(ctx, a.key())
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return err
+	}
+	if err == nil && entry.Record.Terminal() {
+		return nil // it has its decision, and uses nothing up
+	}
 	same, err := a.sameness()
 	if err != nil {
 		return err
@@ -137,7 +152,7 @@ func (e *Engine) again(ctx context.Context, a *asked) error {
 		}
 	}
 	for _, g := range grants {
-		if !once(g) || g.Once.Same != same || g.Agent != a.agent {
+		if !once(g) || g.Once.Same != same || g.Agent != a.agent || g.Once.PendingID == a.request.PendingID { // which its record answers
 			continue
 		}
 		used, err := e.use(ctx, &g, a.request.PendingID)
@@ -176,8 +191,12 @@ func (e *Engine) replace(ctx context.Context, a *asked, d schemas.Detached) (*sc
 	return nil, nil
 }
 
+// usedFor is how long the request that an approval let through finds it again:
+// within it the log knows what was decided under an id, and no longer.
+const usedFor = 30 * time.Minute
+
 // use lets one request through on what was allowed for one, and says whether it
-// did. The same request may come again.
+// did. The same request may come again, for as long as its decision is kept.
 func (e *Engine) use(ctx context.Context, g *schemas.Grant, pendingID string) (used bool, err error) {
 	err = e.changeGrants(ctx, g.Scope, g.SessionID, g.Agent, func(all *[]schemas.Grant) bool {
 		used = false
@@ -185,12 +204,16 @@ func (e *Engine) use(ctx context.Context, g *schemas.Grant, pendingID string) (u
 		if i < 0 || (*all)[i].Once == nil {
 			return false
 		}
-		old := &(*all)[i]
-		if used = old.Once.UsedBy == pendingID; used || !old.Live(e.clock.now()) {
+		old, now := &(*all)[i], e.clock.now()
+		if old.Once.UsedBy == pendingID {
+			own := old.Once.PendingID == pendingID // whose record is there
+			used = own || old.RevokedAt.IsZero() && now.Before(old.Once.UsedAt.Add(usedFor))
 			return false
 		}
-		used, old.Once.UsedBy = true, pendingID
-		return true
+		if used = old.Live(now); used {
+			old.Once.UsedBy, old.Once.UsedAt = pendingID, now
+		}
+		return used
 	})
 	if err != nil {
 		return false, fmt.Errorf("use the approval of %s: %w", g.Once.PendingID, err)

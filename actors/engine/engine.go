@@ -252,7 +252,9 @@ func (d delivered) Run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := d.run(ctx); err != nil {
-		d.log.Warn("engine: what follows from a record is tried again", "subject", d.Subject, "times", d.Times, "error", err)
+		if !errors.Is(err, errRearmed) {
+			d.log.Warn("engine: what follows from a record is tried again", "subject", d.Subject, "times", d.Times, "error", err)
+		}
 		d.Again(retryAfter(d.Times))
 		return
 	}

@@ -29,17 +29,19 @@ func (b *brake) now() *frozen { return b.current.Load() }
 
 // readFrozen brings the freezes up to date.
 func (e *Engine) readFrozen(ctx context.Context) error {
-	read, old := time.Now(), e.brake.now()
-	var f schemas.Frozen
-	revision, err := e.store.Settings.Get(ctx, frozenKey, &f)
-	if err != nil && !errors.Is(err, bus.ErrNotFound) {
-		return err
+	for {
+		read, old := time.Now(), e.brake.now()
+		var f schemas.Frozen
+		revision, err := e.store.Settings.Get(ctx, frozenKey, &f)
+		if err != nil && !errors.Is(err, bus.ErrNotFound) {
+			return err
+		}
+		f.Revision = revision
+		// A slower reader must not bring back an older one, nor keep a newer one out.
+		if old != nil && revision < old.Revision || e.brake.current.CompareAndSwap(old, &frozen{f, read}) {
+			return nil
+		}
 	}
-	f.Revision = revision
-	if old == nil || revision >= old.Revision { // a slower reader must not bring back an older one
-		e.brake.current.CompareAndSwap(old, &frozen{f, read})
-	}
-	return nil
 }
 
 // freeze puts the brake on or takes it off for an approver. A freeze holds for
@@ -54,7 +56,7 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 		return err
 	}
 	if thaw {
-		err = e.mayThaw(c.Tokens[0])
+		err = e.mayThaw(&approver, c.Tokens[0])
 	}
 	if err != nil {
 		return err
@@ -87,15 +89,21 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 	return nil
 }
 
-// mayThaw refuses a thaw that comes from where agents may run, if there is a
-// second device that it could come from.
-func (e *Engine) mayThaw(connector string) error {
+// mayThaw refuses a thaw by somebody who does not decide about everything that it
+// may let go on, and one that comes from where agents may run, if there is a second
+// device that it could come from.
+func (e *Engine) mayThaw(who *schemas.Approver, connector string) error {
+	if !who.Everything() {
+		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
+	}
 	if !schemas.Inbox(connector) {
 		return nil
 	}
-	for _, id := range e.settings.now().settings.Identities() {
-		if !schemas.Inbox(id.Connector) {
-			return schemas.Errorf(schemas.CodeForbidden, "a thaw never comes from the agents' machine alone: send /thaw on %s", id.Connector)
+	for _, other := range e.settings.now().settings.People() {
+		for _, id := range other.Identities {
+			if other.Everything() && !schemas.Inbox(id.Connector) {
+				return schemas.Errorf(schemas.CodeForbidden, "a thaw never comes from the agents' machine alone: send /thaw on %s", id.Connector)
+			}
 		}
 	}
 	return nil

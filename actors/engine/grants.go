@@ -79,7 +79,11 @@ func (e *Engine) logGrant(ctx context.Context, kind schemas.LogKind, g *schemas.
 
 func endedBefore(g *schemas.Grant, at time.Time) bool {
 	end := g.RevokedAt
-	if end.IsZero() {
+	switch {
+	case !end.IsZero():
+	case g.Once != nil && !g.Once.UsedAt.IsZero():
+		end = g.Once.UsedAt
+	default:
 		end = g.ExpiresAt
 	}
 	return !end.IsZero() && end.Before(at)

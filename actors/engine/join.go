@@ -16,6 +16,9 @@ const (
 	// compared with. In a larger crowd an identical one is found by the engine that
 	// stored it alone; else a person is asked twice, and no more than that.
 	maxCompared = 8
+	// maxJoiners bounds how many one request decides: its record must stay one
+	// that a message carries with any answer in it.
+	maxJoiners = 64
 	// hintsKept bounds what an engine remembers of what it stored.
 	hintsKept = 16384
 )
@@ -102,11 +105,11 @@ func (e *Engine) sameOpen(ctx context.Context, a *asked, key, same string) (*bus
 		return nil, err
 	}
 	rec := &entry.Record
-	if rec.Terminal() || rec.Agent != a.agent || rec.Joined != "" || rec.Detached {
+	if rec.Terminal() || rec.Agent != a.agent || rec.Joined != "" || rec.Detached || len(rec.Joiners) >= maxJoiners || rec.Risk != a.verdict.Risk {
 		return nil, nil
 	}
 	r, err := requestOf(rec)
-	if err != nil || r.Kind != schemas.KindToolCall {
+	if err != nil || !slices.Equal(r.Options, a.request.Options) { // an option that is chosen is both's
 		return nil, err
 	}
 	its, err := schemas.Sameness(&r)

@@ -90,7 +90,7 @@ func (e *Engine) claimPairing(ctx context.Context, connector string, claim *sche
 		default:
 			open.Tries++
 		}
-		_, err = e.store.Settings.Put(ctx, pairingKey(connector), open, revision, time.Until(open.Until).Round(time.Second)+time.Second)
+		_, err = e.store.Settings.Put(ctx, pairingKey(connector), open, revision, open.Until.Sub(e.clock.now()).Round(time.Second)+time.Second)
 		if errors.Is(err, bus.ErrMoved) {
 			continue
 		}

@@ -67,7 +67,9 @@ func (e *Engine) readSettings(ctx context.Context) error {
 	if p, err = p.Guard(e.Own...); err != nil {
 		return err
 	}
-	e.settings.current.CompareAndSwap(old, &applied{revision, s, p, needsOf(s), read})
+	if !e.settings.current.CompareAndSwap(old, &applied{revision, s, p, needsOf(s), read}) {
+		return e.readSettings(ctx) // another reader was faster, with what may be older
+	}
 	return nil
 }
 

@@ -40,7 +40,7 @@ func claudeQuestions(input json.RawMessage) []Question {
 	var in struct {
 		Questions []Question `json:"questions"`
 	}
-	if json.Unmarshal(input, &in) != nil {
+	if json.Unmarshal(input, &in) != nil || len(in.Questions) == 0 {
 		return nil
 	}
 	seen := map[string]bool{}
