@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -105,7 +106,9 @@ func (x *machine) starts(c *exec.Cmd) *agent {
 	x.t.Cleanup(func() {
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // it has ended, if all went well
 		<-a.ended
-		x.t.Logf("%s said:\n%s\n%s", filepath.Base(c.Path), &a.out, &a.errs)
+		if x.t.Failed() {
+			x.t.Logf("%s said:\n%s\n%s", filepath.Base(c.Path), &a.out, &a.errs)
+		}
 	})
 	return a
 }
@@ -126,11 +129,12 @@ func (x *machine) ends(a *agent) {
 type request struct {
 	ID    string `json:"pending_id"`
 	Kind  string `json:"kind"`
+	Agent string `json:"agent_name"`
 	Tool  string `json:"tool_name"`
-	Agent struct {
-		Name string `json:"name"`
-	} `json:"-"`
 }
+
+// tick is how often the tests look.
+const tick = 200 * time.Millisecond
 
 // asked waits until an agent that runs has asked, and returns what.
 func (x *machine) asked(a *agent) request {
@@ -143,7 +147,27 @@ func (x *machine) asked(a *agent) request {
 		}
 		all = nil
 		return json.Unmarshal([]byte(x.does("pending", "--json")), &all) == nil && len(all) > 0
-	}, patience, 200*time.Millisecond)
-	require.Len(x.t, all, 1, "the agent ended without asking")
+	}, patience, tick)
+	require.Len(x.t, all, 1, "the agent ended without asking, or asked more than once")
 	return all[0]
+}
+
+// answers are those that every agent is given, and whether its tool then runs.
+var answers = map[string]bool{"allow": true, "deny": false}
+
+// touch is a shell command that leaves a file behind.
+const touch = "echo yes > ran"
+
+// answers gives a person's answer, and sees that it alone decides whether the
+// tool runs, and that its model is told.
+func (x *machine) answers(a *agent, answer string, r request, runs bool) {
+	x.does(answer, r.ID, "-m", "said by Ann")
+	x.ends(a)
+	if runs {
+		assert.FileExists(x.t, x.ran)
+		assert.NotEmpty(x.t, x.model.heard())
+		return
+	}
+	assert.NoFileExists(x.t, x.ran)
+	assert.Contains(x.t, x.model.heard(), "said by Ann")
 }

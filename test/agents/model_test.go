@@ -80,7 +80,7 @@ func serve[Request any](m *model, read func(Request) turn, write func(io.Writer,
 			t.stream = true
 		}
 		makes := m.next(t)
-		m.note("%s: %d tools, results %q, called %v", r.URL.Path, len(t.tools), t.results, makes != nil)
+		m.note("%s: %v tools, results %q, called %v", r.URL.Path, (t.tools), t.results, makes != nil)
 		w.Header().Set("Content-Type", "application/json")
 		if t.stream {
 			w.Header().Set("Content-Type", "text/event-stream")
