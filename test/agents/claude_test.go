@@ -31,7 +31,7 @@ var claudeTouch = call{"Bash", map[string]any{"command": touch, "description": "
 func TestClaudeCodeByHook(t *testing.T) {
 	program := installed(t, claudePackage, "claude")
 	for event, flags := range map[string][]string{"PermissionRequest": nil, "PreToolUse": {"--strict"}} {
-		for answer, runs := range answers {
+		for answer := range answers {
 			t.Run(event+" "+answer, func(t *testing.T) {
 				x := newMachine(t, newModel(t, claudeTouch))
 				x.does(append([]string{"install", "claude-code", "--settings", x.claudeSettings()}, flags...)...)
@@ -39,7 +39,7 @@ func TestClaudeCodeByHook(t *testing.T) {
 				r := x.asked(a)
 				assert.Equal(t, "Claude Code", r.Agent)
 				assert.Equal(t, "Bash", r.Tool)
-				x.answers(a, answer, r, runs)
+				x.says(a, answer, r)
 			})
 		}
 	}
@@ -47,14 +47,14 @@ func TestClaudeCodeByHook(t *testing.T) {
 
 func TestClaudeCodeByMCP(t *testing.T) {
 	program := installed(t, claudePackage, "claude")
-	for answer, runs := range answers {
+	for answer := range answers {
 		t.Run(answer, func(t *testing.T) {
 			x := newMachine(t, newModel(t, claudeTouch))
 			config := fmt.Sprintf(`{"mcpServers":{"nod":{"command":%q,"args":["mcp"]}}}`, x.nod)
 			a := x.starts(x.claude(program, "go on", "--mcp-config", config, "--permission-prompt-tool", "mcp__nod__approve"))
 			r := x.asked(a)
 			assert.Equal(t, "Bash", r.Tool)
-			x.answers(a, answer, r, runs)
+			x.says(a, answer, r)
 		})
 	}
 }

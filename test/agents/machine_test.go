@@ -95,16 +95,24 @@ type agent struct {
 // patience is how long an agent may take for anything that it does by itself.
 const patience = 2 * time.Minute
 
+// start starts a program of an agent's; stop ends it and its children, which else
+// may live on, after patience at the latest.
+func start(t *testing.T, c *exec.Cmd) (stop func()) {
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, c.Start())
+	return func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // it has ended, if all went well
+}
+
 // starts runs an agent program, whose children end with it.
 func (x *machine) starts(c *exec.Cmd) *agent {
 	a := &agent{cmd: c, ended: make(chan struct{})}
-	c.Stdout, c.Stderr = &a.out, &a.errs
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.WaitDelay = patience
-	require.NoError(x.t, c.Start())
+	if c.Stderr = &a.errs; c.Stdout == nil {
+		c.Stdout = &a.out
+	}
+	stop := start(x.t, c)
 	go func() { a.err = c.Wait(); close(a.ended) }()
 	x.t.Cleanup(func() {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // it has ended, if all went well
+		stop()
 		<-a.ended
 		if x.t.Failed() {
 			x.t.Logf("%s said:\n%s\n%s", filepath.Base(c.Path), &a.out, &a.errs)
@@ -158,16 +166,16 @@ var answers = map[string]bool{"allow": true, "deny": false}
 // touch is a shell command that leaves a file behind.
 const touch = "echo yes > ran"
 
-// answers gives a person's answer, and sees that it alone decides whether the
-// tool runs, and that its model is told.
-func (x *machine) answers(a *agent, answer string, r request, runs bool) {
+// says gives a person's answer and lets the agent end: that answer alone decides
+// whether the tool runs.
+func (x *machine) says(a *agent, answer string, r request) {
 	x.does(answer, r.ID, "-m", "said by Ann")
 	x.ends(a)
-	if runs {
+	if answers[answer] {
 		assert.FileExists(x.t, x.ran)
 		assert.NotEmpty(x.t, x.model.heard())
 		return
 	}
 	assert.NoFileExists(x.t, x.ran)
-	assert.Contains(x.t, x.model.heard(), "said by Ann")
+	assert.Contains(x.t, x.model.heard(), "said by Ann", "the model is not told why")
 }

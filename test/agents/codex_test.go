@@ -1,0 +1,111 @@
+package agents_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const codexPackage = "@openai/codex@0.169.0"
+
+// codex is a command of Codex's, whose only model is the fake one.
+func (x *machine) codex(program string, args ...string) *exec.Cmd {
+	c := x.command(program, args...)
+	c.Env = append(c.Env, "CODEX_HOME="+x.codexHome())
+	return c
+}
+
+func (x *machine) codexHome() string { return filepath.Join(x.home, ".codex") }
+
+func (x *machine) codexConfig() string { return filepath.Join(x.codexHome(), "config.toml") }
+
+// codexSets adds lines to Codex's settings.
+func (x *machine) codexSets(lines string) {
+	require.NoError(x.t, os.MkdirAll(x.codexHome(), 0o700))
+	f, err := os.OpenFile(x.codexConfig(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	require.NoError(x.t, err)
+	_, err = io.WriteString(f, lines)
+	require.NoError(x.t, err)
+	require.NoError(x.t, f.Close())
+}
+
+// Nobody is asked by codex exec itself: only the strict hook stands before its
+// shell.
+func TestCodexByHook(t *testing.T) {
+	program := installed(t, codexPackage, "codex")
+	for answer := range answers {
+		t.Run(answer, func(t *testing.T) {
+			x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
+			x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
+			x.does("install", "codex", "--strict", "--settings", filepath.Join(x.codexHome(), "hooks.json"))
+			x.trustCodexHooks(program)
+			a := x.starts(x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go on"))
+			r := x.asked(a)
+			assert.Equal(t, "Codex", r.Agent)
+			assert.Equal(t, "Bash", r.Tool)
+			x.says(a, answer, r)
+		})
+	}
+}
+
+// codexHook is a hook as Codex lists it.
+type codexHook struct {
+	Key    string `json:"key"`
+	Hash   string `json:"currentHash"`
+	Status string `json:"trustStatus"`
+}
+
+// trustCodexHooks does what a person does with /hooks: it writes the hashes that
+// Codex itself tells of its hooks into its settings.
+func (x *machine) trustCodexHooks(program string) {
+	found := x.codexHooks(program)
+	require.Len(x.t, found, 2)
+	for _, h := range found {
+		require.Equal(x.t, "untrusted", h.Status, h.Key)
+		x.codexSets(fmt.Sprintf("[hooks.state.%q]\ntrusted_hash = %q\n", h.Key, h.Hash))
+	}
+	for _, h := range x.codexHooks(program) {
+		require.Equal(x.t, "trusted", h.Status, h.Key)
+	}
+}
+
+// codexHooks asks Codex for its hooks.
+func (x *machine) codexHooks(program string) []codexHook {
+	c := x.codex(program, "app-server")
+	in, err := c.StdinPipe()
+	require.NoError(x.t, err)
+	out, err := c.StdoutPipe()
+	require.NoError(x.t, err)
+	stop := start(x.t, c)
+	defer stop()
+	_, err = fmt.Fprintf(in, "%s\n%s\n",
+		`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"test","version":"1"}}}`,
+		text(map[string]any{"id": 2, "method": "hooks/list", "params": map[string]any{"cwds": []string{x.project}}}))
+	require.NoError(x.t, err)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var said struct {
+			ID     int `json:"id"`
+			Result struct {
+				Data []struct {
+					Hooks []codexHook `json:"hooks"`
+				} `json:"data"`
+			} `json:"result"`
+		}
+		if json.Unmarshal(lines.Bytes(), &said) == nil && said.ID == 2 {
+			require.Len(x.t, said.Result.Data, 1, strings.TrimSpace(lines.Text()))
+			return said.Result.Data[0].Hooks
+		}
+	}
+	require.FailNow(x.t, "codex app-server lists no hooks")
+	return nil
+}
