@@ -5,14 +5,15 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-const claudePackage = "@anthropic-ai/claude-code@2.1.329"
+const claudePackage = "@anthropic-ai/claude-code"
 
 // claude is Claude Code in print mode.
 func (x *machine) claude(program string, args ...string) *exec.Cmd {
@@ -26,62 +27,90 @@ func (x *machine) claudeSettings() string { return filepath.Join(x.home, ".claud
 
 var claudeTouch = call{"Bash", map[string]any{"command": touch, "description": "leave a file"}}
 
-// Print mode asks the hook for what a terminal would ask about, and a strict
-// hook before that.
-func TestClaudeCodeByHook(t *testing.T) {
-	program := installed(t, claudePackage, "claude")
-	for event, flags := range map[string][]string{"PermissionRequest": nil, "PreToolUse": {"--strict"}} {
+// A strict hook is asked before anything else, in print mode too.
+func TestClaudeCodeByStrictHook(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
-			t.Run(event+" "+answer, func(t *testing.T) {
+			t.Run(answer, func(t *testing.T) {
 				x := newMachine(t, newModel(t, claudeTouch))
-				x.does(append([]string{"install", "claude-code", "--settings", x.claudeSettings()}, flags...)...)
-				a := x.starts(x.claude(program, "go on"))
-				r := x.asked(a)
-				assert.Equal(t, "Claude Code", r.Agent)
-				assert.Equal(t, "Bash", r.Tool)
-				x.says(a, answer, r)
+				x.does("install", "claude-code", "--strict", "--settings", x.claudeSettings())
+				x.claudeAsks(answer, x.claude(program, "go on"))
 			})
 		}
-	}
+	})
 }
 
-func TestClaudeCodeByMCP(t *testing.T) {
-	program := installed(t, claudePackage, "claude")
-	for answer := range answers {
-		t.Run(answer, func(t *testing.T) {
-			x := newMachine(t, newModel(t, claudeTouch))
-			config := fmt.Sprintf(`{"mcpServers":{"nod":{"command":%q,"args":["mcp"]}}}`, x.nod)
-			a := x.starts(x.claude(program, "go on", "--mcp-config", config, "--permission-prompt-tool", "mcp__nod__approve"))
-			r := x.asked(a)
-			assert.Equal(t, "Bash", r.Tool)
-			x.says(a, answer, r)
-		})
-	}
+// The hook is asked what the host's person would be.
+func TestClaudeCodeByHook(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		for answer := range answers {
+			t.Run(answer, func(t *testing.T) {
+				x := newMachine(t, newModel(t, claudeTouch))
+				x.claudeHosted(program, func(r request) {
+					assert.Equal(t, "Bash", r.Tool)
+					x.does(answer, r.ID, "-m", "said by Ann")
+				})
+				x.shows(answer, "said by Ann")
+			})
+		}
+	})
 }
 
-// Print mode alone does not offer its model AskUserQuestion. A program that hosts
-// Claude Code over its standard input has it, and would show the question
-// itself: here it never answers, and the hook does.
+// What Claude asks its user is answered by the hook, and Claude goes on with the
+// answer.
 func TestClaudeCodeAsksAQuestion(t *testing.T) {
-	program := installed(t, claudePackage, "claude")
-	x := newMachine(t, newModel(t, call{"AskUserQuestion", map[string]any{"questions": []any{map[string]any{
-		"question": "Which database?", "header": "Database", "multiSelect": false, "options": []any{
-			map[string]any{"label": "Postgres", "description": "big"},
-			map[string]any{"label": "SQLite", "description": "small"},
-		},
-	}}}}))
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		x := newMachine(t, newModel(t, call{"AskUserQuestion", map[string]any{"questions": []any{map[string]any{
+			"question": "Which database?", "header": "Database", "multiSelect": false, "options": []any{
+				map[string]any{"label": "Postgres", "description": "big"},
+				map[string]any{"label": "SQLite", "description": "small"},
+			},
+		}}}}))
+		x.claudeHosted(program, func(r request) {
+			assert.Equal(t, "question", r.Kind)
+			x.does("answer", r.ID, "2")
+		})
+		assert.Contains(t, x.model.heard(), "SQLite")
+		assert.NotContains(t, x.model.heard(), "Postgres")
+	})
+}
+
+// The permission prompt tool is given what no setting allows.
+func TestClaudeCodeByMCP(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		for answer := range answers {
+			t.Run(answer, func(t *testing.T) {
+				x := newMachine(t, newModel(t, claudeTouch))
+				config := fmt.Sprintf(`{"mcpServers":{"nod":{"command":%q,"args":["mcp"]}}}`, x.nod)
+				x.claudeAsks(answer, x.claude(program, "go on", "--mcp-config", config, "--permission-prompt-tool", "mcp__nod__approve"))
+			})
+		}
+	})
+}
+
+// claudeAsks runs Claude Code, which asks for its shell and is answered.
+func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
+	a := x.starts(c)
+	r := x.asked(a)
+	assert.Equal(x.t, "Bash", r.Tool)
+	x.does(answer, r.ID, "-m", "said by Ann")
+	x.ends(a)
+	x.shows(answer, "said by Ann")
+}
+
+// claudeHosted runs Claude Code with the hook as a program does that hosts it over
+// its standard input, and that never answers what it is asked: only so are
+// versions of print mode alike in asking at all, and offer AskUserQuestion.
+func (x *machine) claudeHosted(program string, answer func(request)) {
 	x.does("install", "claude-code", "--settings", x.claudeSettings())
 	c := x.claude(program, "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")
 	in, err := c.StdinPipe()
-	require.NoError(t, err)
+	require.NoError(x.t, err)
 	a := x.starts(c)
 	_, err = io.WriteString(in, `{"type":"user","message":{"role":"user","content":"go on"}}`+"\n")
-	require.NoError(t, err)
-	r := x.asked(a)
-	assert.Equal(t, "question", r.Kind)
-	x.does("answer", r.ID, "2")
-	require.Eventually(t, func() bool { return strings.Contains(x.model.heard(), "SQLite") }, patience, tick)
-	assert.NotContains(t, x.model.heard(), "Postgres")
-	require.NoError(t, in.Close())
+	require.NoError(x.t, err)
+	answer(x.asked(a))
+	require.Eventually(x.t, func() bool { return x.model.heard() != "" }, patience, tick)
+	require.NoError(x.t, in.Close())
 	x.ends(a)
 }

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-const codexPackage = "@openai/codex@0.169.0"
+	"github.com/nodbus/nod/connectors/agents/hook"
+)
 
 // codex is a command of Codex's, whose only model is the fake one.
 func (x *machine) codex(program string, args ...string) *exec.Cmd {
@@ -41,20 +41,22 @@ func (x *machine) codexSets(lines string) {
 // Nobody is asked by codex exec itself: only the strict hook stands before its
 // shell.
 func TestCodexByHook(t *testing.T) {
-	program := installed(t, codexPackage, "codex")
-	for answer := range answers {
-		t.Run(answer, func(t *testing.T) {
-			x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
-			x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
-			x.does("install", "codex", "--strict", "--settings", filepath.Join(x.codexHome(), "hooks.json"))
-			x.trustCodexHooks(program)
-			a := x.starts(x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go on"))
-			r := x.asked(a)
-			assert.Equal(t, "Codex", r.Agent)
-			assert.Equal(t, "Bash", r.Tool)
-			x.says(a, answer, r)
-		})
-	}
+	each(t, hook.Codex(), "@openai/codex", func(t *testing.T, program string) {
+		for answer := range answers {
+			t.Run(answer, func(t *testing.T) {
+				x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
+				x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
+				x.does("install", "codex", "--strict", "--settings", filepath.Join(x.codexHome(), "hooks.json"))
+				x.trustCodexHooks(program)
+				a := x.starts(x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go on"))
+				r := x.asked(a)
+				assert.Equal(t, "Bash", r.Tool)
+				x.does(answer, r.ID, "-m", "said by Ann")
+				x.ends(a)
+				x.shows(answer, "said by Ann")
+			})
+		}
+	})
 }
 
 // codexHook is a hook as Codex lists it.

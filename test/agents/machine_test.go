@@ -166,16 +166,14 @@ var answers = map[string]bool{"allow": true, "deny": false}
 // touch is a shell command that leaves a file behind.
 const touch = "echo yes > ran"
 
-// says gives a person's answer and lets the agent end: that answer alone decides
-// whether the tool runs.
-func (x *machine) says(a *agent, answer string, r request) {
-	x.does(answer, r.ID, "-m", "said by Ann")
-	x.ends(a)
+// shows is what must be after an agent's end: the answer alone decided whether
+// the tool ran, and the model was told of a refusal in these words.
+func (x *machine) shows(answer, refusal string) {
 	if answers[answer] {
 		assert.FileExists(x.t, x.ran)
 		assert.NotEmpty(x.t, x.model.heard())
 		return
 	}
 	assert.NoFileExists(x.t, x.ran)
-	assert.Contains(x.t, x.model.heard(), "said by Ann", "the model is not told why")
+	assert.Contains(x.t, x.model.heard(), refusal)
 }
