@@ -15,9 +15,9 @@ import (
 
 const claudePackage = "@anthropic-ai/claude-code"
 
-// claude is Claude Code in print mode.
+// claude is a command that is Claude Code, or starts it.
 func (x *machine) claude(program string, args ...string) *exec.Cmd {
-	c := x.command(program, append([]string{"-p"}, args...)...)
+	c := x.command(program, args...)
 	c.Env = append(c.Env, "ANTHROPIC_BASE_URL="+x.model.URL, "ANTHROPIC_API_KEY=none",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1")
 	return c
@@ -34,7 +34,7 @@ func TestClaudeCodeByStrictHook(t *testing.T) {
 			t.Run(answer, func(t *testing.T) {
 				x := newMachine(t, newModel(t, claudeTouch))
 				x.does("install", "claude-code", "--strict", "--settings", x.claudeSettings())
-				x.claudeAsks(answer, x.claude(program, "go on"))
+				x.claudeAsks(answer, x.claude(program, "-p", "go on"))
 			})
 		}
 	})
@@ -75,6 +75,26 @@ func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	})
 }
 
+// A run that nobody answers ends. Once somebody has, nod resume has it go on, and
+// Claude Code asks again and is told.
+func TestClaudeCodeIsResumed(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		for answer := range answers {
+			t.Run(answer, func(t *testing.T) {
+				x := newMachine(t, newModel(t, claudeTouch))
+				x.does("install", "claude-code", "--strict", "--defer-after", "1s", "--settings", x.claudeSettings())
+				a := x.starts(x.claude(program, "-p", "go on"))
+				x.ends(a)
+				r := x.asked(a)
+				assert.Empty(t, x.model.heard())
+				x.does(answer, r.ID, "-m", "said by Ann")
+				x.ends(x.starts(x.claude(x.nod, "resume", r.Session, "--claude", program)))
+				x.shows(answer, "said by Ann")
+			})
+		}
+	})
+}
+
 // The permission prompt tool is given what no setting allows.
 func TestClaudeCodeByMCP(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
@@ -82,7 +102,7 @@ func TestClaudeCodeByMCP(t *testing.T) {
 			t.Run(answer, func(t *testing.T) {
 				x := newMachine(t, newModel(t, claudeTouch))
 				config := fmt.Sprintf(`{"mcpServers":{"nod":{"command":%q,"args":["mcp"]}}}`, x.nod)
-				x.claudeAsks(answer, x.claude(program, "go on", "--mcp-config", config, "--permission-prompt-tool", "mcp__nod__approve"))
+				x.claudeAsks(answer, x.claude(program, "-p", "go on", "--mcp-config", config, "--permission-prompt-tool", "mcp__nod__approve"))
 			})
 		}
 	})
@@ -103,7 +123,7 @@ func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 // versions of print mode alike in asking at all, and offer AskUserQuestion.
 func (x *machine) claudeHosted(program string, answer func(request)) {
 	x.does("install", "claude-code", "--settings", x.claudeSettings())
-	c := x.claude(program, "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")
+	c := x.claude(program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")
 	in, err := c.StdinPipe()
 	require.NoError(x.t, err)
 	a := x.starts(c)

@@ -78,6 +78,8 @@ func (x *machine) trustCodexHooks(program string) {
 	for _, h := range x.codexHooks(program) {
 		require.Equal(x.t, "trusted", h.Status, h.Key)
 	}
+	findings, _ := x.command(x.nod, "doctor").Output() // it finds this machine at fault for other things
+	assert.Contains(x.t, string(findings), "Codex trusts the hook")
 }
 
 // codexHooks asks Codex for its hooks.

@@ -121,6 +121,15 @@ func (x *machine) starts(c *exec.Cmd) *agent {
 	return a
 }
 
+func (a *agent) hasEnded() bool {
+	select {
+	case <-a.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // ends waits for the agent's end.
 func (x *machine) ends(a *agent) {
 	deadline := time.NewTimer(patience)
@@ -135,26 +144,23 @@ func (x *machine) ends(a *agent) {
 
 // request is what the tests look at of a request that waits.
 type request struct {
-	ID    string `json:"pending_id"`
-	Kind  string `json:"kind"`
-	Agent string `json:"agent_name"`
-	Tool  string `json:"tool_name"`
+	Session string `json:"session_id"`
+	ID      string `json:"pending_id"`
+	Kind    string `json:"kind"`
+	Tool    string `json:"tool_name"`
 }
 
 // tick is how often the tests look.
 const tick = 200 * time.Millisecond
 
-// asked waits until an agent that runs has asked, and returns what.
+// asked waits until an agent has asked, and returns what.
 func (x *machine) asked(a *agent) request {
 	var all []request
 	require.Eventually(x.t, func() bool {
-		select {
-		case <-a.ended:
-			return true
-		default:
-		}
+		ended := a.hasEnded()
 		all = nil
-		return json.Unmarshal([]byte(x.does("pending", "--json")), &all) == nil && len(all) > 0
+		require.NoError(x.t, json.Unmarshal([]byte(x.does("pending", "--json")), &all))
+		return ended || len(all) > 0
 	}, patience, tick)
 	require.Len(x.t, all, 1, "the agent ended without asking, or asked more than once")
 	return all[0]
