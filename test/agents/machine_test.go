@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -18,16 +19,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// binary is nod, built once.
+// binary is nod, built once, beside the agents.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "nod-agents-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "nod")
+	path := filepath.Join(os.Getenv(optIn), "nod")
 	out, err := exec.Command("go", "build", "-o", path, "../../cmd/nod").CombinedOutput()
 	if err != nil {
-		return "", &exec.ExitError{Stderr: out}
+		return "", fmt.Errorf("build nod: %w: %s", err, out)
 	}
 	return path, nil
 })
