@@ -1,3 +1,18 @@
+// Package agents_test runs real agents through nod, in the versions that nod calls
+// tested. It installs them from npm into a directory that is named, where they
+// are kept, and skips where none is:
+//
+//	NOD_TEST_AGENTS=$HOME/.cache/nod-agents go test -v -timeout 30m ./test/agents
+//
+// Each agent has a home and a project of its own, and a model on loopback that
+// asks for one call and ends its turn once it is told of the result; everything
+// that an agent would send elsewhere is refused there too. A person's answer is
+// a command of nod's. What an agent did shows in the file that its call leaves
+// behind and in what its model was told.
+//
+// Not here: Codex's PermissionRequest, since codex exec asks nobody, and its
+// request_user_input, which nod leaves to Codex; Copilot CLI, whose model is its
+// maker's service. docs/testing.md has the table.
 package agents_test
 
 import (
@@ -19,7 +34,7 @@ const optIn = "NOD_TEST_AGENTS"
 func each(t *testing.T, host hook.Host, pkg string, test func(t *testing.T, program string)) {
 	dir := os.Getenv(optIn)
 	if dir == "" {
-		t.Skipf("runs real agents, more than a gigabyte from npm: name a directory for them, %s=DIR go test ./test/agents", optIn)
+		t.Skipf("runs real agents, more than a gigabyte from npm: name a directory for them, %s=DIR go test -timeout 30m ./test/agents", optIn)
 	}
 	require.True(t, filepath.IsAbs(dir), "%s=%s: name a whole path", optIn, dir)
 	require.NotEmpty(t, host.Tested)
