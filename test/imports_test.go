@@ -105,7 +105,7 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode"},
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
-		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp"}, // its tests
+		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // tests
 		"charm.land/":                           {"connectors/people/inbox"},
 		"github.com/charmbracelet/":             {"connectors/people/inbox"},
 	}

@@ -4,77 +4,112 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// TestCodexAppServer: a client drives Codex through nod's sidecar; what a person
-// allows runs, and what they deny does not.
-func TestCodexAppServer(t *testing.T) {
-	path := program(t, "codex")
-	m := newModel(t)
-	n := startNod(t)
-	home, project := t.TempDir(), t.TempDir()
-	config := fmt.Sprintf(`model = "gpt-5.1-codex"
-model_provider = "fake"
-[model_providers.fake]
-name = "Fake"
-base_url = %q
-wire_api = "responses"
-requires_openai_auth = false
-`, m.url)
-	require.NoError(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600))
-	sidecar := n.command("codex-app-server", "--", path, "app-server")
-	sidecar.Env = append(sidecar.Env, "CODEX_HOME="+home)
-	in, err := sidecar.StdinPipe()
-	require.NoError(t, err)
-	out, err := sidecar.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, sidecar.Start())
-	t.Cleanup(func() { _ = sidecar.Process.Kill() }) // it has ended, mostly
+// codex is a command of Codex's, whose only model is the fake one.
+func (x *machine) codex(program string, args ...string) *exec.Cmd {
+	c := x.command(program, args...)
+	c.Env = append(c.Env, "CODEX_HOME="+x.codexHome())
+	return c
+}
 
-	lines := bufio.NewReader(out)
-	send := func(m map[string]any) {
-		require.NoError(t, json.NewEncoder(in).Encode(m))
+func (x *machine) codexHome() string { return filepath.Join(x.home, ".codex") }
+
+func (x *machine) codexConfig() string { return filepath.Join(x.codexHome(), "config.toml") }
+
+// codexSets adds lines to Codex's settings.
+func (x *machine) codexSets(lines string) {
+	require.NoError(x.t, os.MkdirAll(x.codexHome(), 0o700))
+	f, err := os.OpenFile(x.codexConfig(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	require.NoError(x.t, err)
+	_, err = io.WriteString(f, lines)
+	require.NoError(x.t, err)
+	require.NoError(x.t, f.Close())
+}
+
+// Nobody is asked by codex exec itself: only the strict hook stands before its
+// shell.
+func TestCodexByHook(t *testing.T) {
+	each(t, hook.Codex(), "@openai/codex", func(t *testing.T, program string) {
+		for answer := range answers {
+			t.Run(answer, func(t *testing.T) {
+				x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
+				x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
+				x.does("install", "codex", "--strict", "--settings", filepath.Join(x.codexHome(), "hooks.json"))
+				x.trustCodexHooks(program)
+				a := x.starts(x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go on"))
+				r := x.asked(a)
+				assert.Equal(t, "Bash", r.Tool)
+				x.does(answer, r.ID, "-m", "said by Ann")
+				x.ends(a)
+				x.shows(answer, "said by Ann")
+			})
+		}
+	})
+}
+
+// codexHook is a hook as Codex lists it.
+type codexHook struct {
+	Key    string `json:"key"`
+	Hash   string `json:"currentHash"`
+	Status string `json:"trustStatus"`
+}
+
+// trustCodexHooks does what a person does with /hooks: it writes the hashes that
+// Codex itself tells of its hooks into its settings.
+func (x *machine) trustCodexHooks(program string) {
+	found := x.codexHooks(program)
+	require.Len(x.t, found, 2)
+	for _, h := range found {
+		require.Equal(x.t, "untrusted", h.Status, h.Key)
+		x.codexSets(fmt.Sprintf("[hooks.state.%q]\ntrusted_hash = %q\n", h.Key, h.Hash))
 	}
-	until := func(field string, want any) map[string]any {
-		for {
-			line, err := lines.ReadBytes('\n')
-			require.NoError(t, err)
-			var m map[string]any
-			require.NoError(t, json.Unmarshal(line, &m))
-			require.NotContains(t, string(line), "requestApproval", "that is nod's")
-			if m[field] == want {
-				return m
-			}
+	for _, h := range x.codexHooks(program) {
+		require.Equal(x.t, "trusted", h.Status, h.Key)
+	}
+	findings, _ := x.command(x.nod, "doctor").Output() // it finds this machine at fault for other things
+	assert.Contains(x.t, string(findings), "Codex trusts the hook")
+}
+
+// codexHooks asks Codex for its hooks.
+func (x *machine) codexHooks(program string) []codexHook {
+	c := x.codex(program, "app-server")
+	in, err := c.StdinPipe()
+	require.NoError(x.t, err)
+	out, err := c.StdoutPipe()
+	require.NoError(x.t, err)
+	stop := start(x.t, c)
+	defer stop()
+	_, err = fmt.Fprintf(in, "%s\n%s\n",
+		`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"test","version":"1"}}}`,
+		text(map[string]any{"id": 2, "method": "hooks/list", "params": map[string]any{"cwds": []string{x.project}}}))
+	require.NoError(x.t, err)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var said struct {
+			ID     int `json:"id"`
+			Result struct {
+				Data []struct {
+					Hooks []codexHook `json:"hooks"`
+				} `json:"data"`
+			} `json:"result"`
+		}
+		if json.Unmarshal(lines.Bytes(), &said) == nil && said.ID == 2 {
+			require.Len(x.t, said.Result.Data, 1, strings.TrimSpace(lines.Text()))
+			return said.Result.Data[0].Hooks
 		}
 	}
-	send(map[string]any{"id": 1, "method": "initialize", "params": map[string]any{"clientInfo": map[string]any{"name": "test", "title": "Test", "version": "1"}}})
-	until("id", 1.0)
-	send(map[string]any{"method": "initialized"})
-	for i, answer := range []string{"allow", "deny"} {
-		file := "ran-" + answer
-		m.runs("touch " + file + " && echo done")
-		send(map[string]any{"id": 10 + i, "method": "thread/start", "params": map[string]any{"cwd": project, "approvalPolicy": "untrusted", "sandbox": "danger-full-access"}})
-		thread := until("id", float64(10+i))["result"].(map[string]any)["thread"].(map[string]any)["id"].(string)
-		send(map[string]any{"id": 20 + i, "method": "turn/start", "params": map[string]any{"threadId": thread, "input": []any{map[string]any{"type": "text", "text": "do it", "text_elements": []any{}}}}})
-		id := n.pending(t, thread)
-		assert.NoFileExists(t, filepath.Join(project, file))
-		said, err := n.command(answer, id).CombinedOutput()
-		require.NoError(t, err, string(said))
-		until("method", "turn/completed")
-		if answer == "allow" {
-			assert.Contains(t, m.heard(t), "done")
-			assert.FileExists(t, filepath.Join(project, file))
-		} else {
-			assert.Contains(t, m.heard(t), "rejected by user")
-			assert.NoFileExists(t, filepath.Join(project, file))
-		}
-	}
-	require.NoError(t, in.Close())
-	require.NoError(t, sidecar.Wait(), "the exit code is Codex's")
+	require.FailNow(x.t, "codex app-server lists no hooks")
+	return nil
 }

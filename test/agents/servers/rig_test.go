@@ -3,8 +3,8 @@
 // but needs the programs, so that it is run on demand:
 //
 //	npm install --prefix /tmp/agents opencode-ai @openai/codex
-//	NOD_TEST_AGENTS=/tmp/agents/node_modules/.bin go test -v ./test/agents
-package agents_test
+//	NOD_TEST_AGENT_SERVERS=/tmp/agents/node_modules/.bin go test -v ./test/agents/servers
+package servers_test
 
 import (
 	"bufio"
@@ -32,9 +32,9 @@ const patience = time.Minute
 // program is a real agent's, where there is one.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	dir := os.Getenv("NOD_TEST_AGENTS")
+	dir := os.Getenv("NOD_TEST_AGENT_SERVERS")
 	if dir == "" {
-		t.Skip("this needs the agent itself: set NOD_TEST_AGENTS to the directory of its program")
+		t.Skip("this needs the agent itself: set NOD_TEST_AGENT_SERVERS to the directory of its program")
 	}
 	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); err != nil {
@@ -76,7 +76,7 @@ type nodProcess struct{ path, dir string }
 func startNod(t *testing.T) nodProcess {
 	dir := t.TempDir()
 	n := nodProcess{path: filepath.Join(dir, "nod"), dir: filepath.Join(dir, "data")}
-	out, err := exec.Command("go", "build", "-o", n.path, "../../cmd/nod").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", n.path, "../../../cmd/nod").CombinedOutput()
 	require.NoError(t, err, string(out))
 	started(t, n.command("up", "-q", "--listen", "127.0.0.1:0", "--http", "off"), "nod is up on")
 	return n

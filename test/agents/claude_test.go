@@ -1,0 +1,136 @@
+package agents_test
+
+import (
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+)
+
+const claudePackage = "@anthropic-ai/claude-code"
+
+// claude is a command that is Claude Code, or starts it.
+func (x *machine) claude(program string, args ...string) *exec.Cmd {
+	c := x.command(program, args...)
+	c.Env = append(c.Env, "ANTHROPIC_BASE_URL="+x.model.URL, "ANTHROPIC_API_KEY=none",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1")
+	return c
+}
+
+func (x *machine) claudeSettings() string { return filepath.Join(x.home, ".claude", "settings.json") }
+
+var claudeTouch = call{"Bash", map[string]any{"command": touch, "description": "leave a file"}}
+
+// A strict hook is asked before anything else, in print mode too.
+func TestClaudeCodeByStrictHook(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		for answer := range answers {
+			t.Run(answer, func(t *testing.T) {
+				x := newMachine(t, newModel(t, claudeTouch))
+				x.does("install", "claude-code", "--strict", "--settings", x.claudeSettings())
+				x.claudeAsks(answer, x.claude(program, "-p", "go on"))
+			})
+		}
+	})
+}
+
+// The hook is asked what the host's person would be.
+func TestClaudeCodeByHook(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		for answer := range answers {
+			t.Run(answer, func(t *testing.T) {
+				x := newMachine(t, newModel(t, claudeTouch))
+				x.claudeHosted(program, func(r request) {
+					assert.Equal(t, "Bash", r.Tool)
+					x.does(answer, r.ID, "-m", "said by Ann")
+				})
+				x.shows(answer, "said by Ann")
+			})
+		}
+	})
+}
+
+// What Claude asks its user is answered by the hook, and Claude goes on with the
+// answer.
+func TestClaudeCodeAsksAQuestion(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		x := newMachine(t, newModel(t, call{"AskUserQuestion", map[string]any{"questions": []any{map[string]any{
+			"question": "Which database?", "header": "Database", "multiSelect": false, "options": []any{
+				map[string]any{"label": "Postgres", "description": "big"},
+				map[string]any{"label": "SQLite", "description": "small"},
+			},
+		}}}}))
+		x.claudeHosted(program, func(r request) {
+			assert.Equal(t, "question", r.Kind)
+			x.does("answer", r.ID, "2")
+		})
+		assert.Contains(t, x.model.heard(), "SQLite")
+		assert.NotContains(t, x.model.heard(), "Postgres")
+	})
+}
+
+// A run that nobody answers ends. Once somebody has, nod resume has it go on, and
+// Claude Code asks again and is told.
+func TestClaudeCodeIsResumed(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		for answer := range answers {
+			t.Run(answer, func(t *testing.T) {
+				x := newMachine(t, newModel(t, claudeTouch))
+				x.does("install", "claude-code", "--strict", "--defer-after", "1s", "--settings", x.claudeSettings())
+				a := x.starts(x.claude(program, "-p", "go on"))
+				x.ends(a)
+				r := x.asked(a)
+				assert.Empty(t, x.model.heard())
+				x.does(answer, r.ID, "-m", "said by Ann")
+				x.ends(x.starts(x.claude(x.nod, "resume", r.Session, "--claude", program)))
+				x.shows(answer, "said by Ann")
+			})
+		}
+	})
+}
+
+// The permission prompt tool is given what no setting allows.
+func TestClaudeCodeByMCP(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		for answer := range answers {
+			t.Run(answer, func(t *testing.T) {
+				x := newMachine(t, newModel(t, claudeTouch))
+				config := fmt.Sprintf(`{"mcpServers":{"nod":{"command":%q,"args":["mcp"]}}}`, x.nod)
+				x.claudeAsks(answer, x.claude(program, "-p", "go on", "--mcp-config", config, "--permission-prompt-tool", "mcp__nod__approve"))
+			})
+		}
+	})
+}
+
+// claudeAsks runs Claude Code, which asks for its shell and is answered.
+func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
+	a := x.starts(c)
+	r := x.asked(a)
+	assert.Equal(x.t, "Bash", r.Tool)
+	x.does(answer, r.ID, "-m", "said by Ann")
+	x.ends(a)
+	x.shows(answer, "said by Ann")
+}
+
+// claudeHosted runs Claude Code with the hook as a program does that hosts it over
+// its standard input, and that never answers what it is asked: only so are
+// versions of print mode alike in asking at all, and offer AskUserQuestion.
+func (x *machine) claudeHosted(program string, answer func(request)) {
+	x.does("install", "claude-code", "--settings", x.claudeSettings())
+	c := x.claude(program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")
+	in, err := c.StdinPipe()
+	require.NoError(x.t, err)
+	a := x.starts(c)
+	_, err = io.WriteString(in, `{"type":"user","message":{"role":"user","content":"go on"}}`+"\n")
+	require.NoError(x.t, err)
+	answer(x.asked(a))
+	require.Eventually(x.t, func() bool { return x.model.heard() != "" }, patience, tick)
+	require.NoError(x.t, in.Close())
+	x.ends(a)
+}

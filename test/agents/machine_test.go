@@ -1,0 +1,182 @@
+package agents_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// binary is nod, built once, beside the agents.
+var binary = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(os.Getenv(optIn), "nod")
+	out, err := exec.Command("go", "build", "-o", path, "../../cmd/nod").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build nod: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// machine is a person's machine with a running nod on it: a home, a project, and
+// nothing of the environment that the test runs in.
+type machine struct {
+	t                       *testing.T
+	nod, home, project, ran string
+	model                   *model
+}
+
+func newMachine(t *testing.T, m *model) *machine {
+	nod, err := binary()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	x := &machine{t: t, nod: nod, model: m, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project")}
+	x.ran = filepath.Join(x.project, "ran")
+	require.NoError(t, os.MkdirAll(x.home, 0o700))
+	require.NoError(t, os.MkdirAll(x.project, 0o700))
+	up := x.command(nod, "up", "-q", "--listen", "127.0.0.1:0")
+	out, err := up.StdoutPipe()
+	require.NoError(t, err)
+	var errs bytes.Buffer
+	up.Stderr = &errs
+	require.NoError(t, up.Start())
+	t.Cleanup(func() { _ = up.Process.Kill(); _ = up.Wait() }) // it may have ended
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err, "nod up said: %s", &errs)
+	require.Contains(t, line, "nod is up on")
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return x
+}
+
+// command is a program on this machine. All that it sends elsewhere than to
+// loopback goes to the model, which refuses it.
+func (x *machine) command(program string, args ...string) *exec.Cmd {
+	c := exec.Command(program, args...)
+	c.Dir = x.project
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + x.home, "TERM=dumb", "LANG=C.UTF-8", "PWD=" + x.project,
+		"HTTP_PROXY=" + x.model.URL, "HTTPS_PROXY=" + x.model.URL, "http_proxy=" + x.model.URL, "https_proxy=" + x.model.URL,
+		"NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost",
+	}
+	return c
+}
+
+// does runs a command of nod's that must succeed, and returns what it printed.
+func (x *machine) does(args ...string) string {
+	c := x.command(x.nod, args...)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	require.NoError(x.t, c.Run(), "nod %s: %s", strings.Join(args, " "), &errs)
+	return out.String()
+}
+
+// agent is an agent program that runs.
+type agent struct {
+	cmd       *exec.Cmd
+	out, errs bytes.Buffer
+	ended     chan struct{}
+	err       error // once ended
+}
+
+// patience is how long an agent may take for anything that it does by itself.
+const patience = 2 * time.Minute
+
+// start starts a program of an agent's; stop ends it and its children, which else
+// may live on, after patience at the latest.
+func start(t *testing.T, c *exec.Cmd) (stop func()) {
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, c.Start())
+	return func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // it has ended, if all went well
+}
+
+// starts runs an agent program, whose children end with it.
+func (x *machine) starts(c *exec.Cmd) *agent {
+	a := &agent{cmd: c, ended: make(chan struct{})}
+	if c.Stderr = &a.errs; c.Stdout == nil {
+		c.Stdout = &a.out
+	}
+	stop := start(x.t, c)
+	go func() { a.err = c.Wait(); close(a.ended) }()
+	x.t.Cleanup(func() {
+		stop()
+		<-a.ended
+		if x.t.Failed() {
+			x.t.Logf("%s said:\n%s\n%s", filepath.Base(c.Path), &a.out, &a.errs)
+		}
+	})
+	return a
+}
+
+func (a *agent) hasEnded() bool {
+	select {
+	case <-a.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// ends waits for the agent's end.
+func (x *machine) ends(a *agent) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	select {
+	case <-a.ended:
+		require.NoError(x.t, a.err)
+	case <-deadline.C:
+		require.FailNow(x.t, "the agent does not end")
+	}
+}
+
+// request is what the tests look at of a request that waits.
+type request struct {
+	Session string `json:"session_id"`
+	ID      string `json:"pending_id"`
+	Kind    string `json:"kind"`
+	Tool    string `json:"tool_name"`
+}
+
+// tick is how often the tests look.
+const tick = 200 * time.Millisecond
+
+// asked waits until an agent has asked, and returns what.
+func (x *machine) asked(a *agent) request {
+	var all []request
+	require.Eventually(x.t, func() bool {
+		ended := a.hasEnded()
+		all = nil
+		require.NoError(x.t, json.Unmarshal([]byte(x.does("pending", "--json")), &all))
+		return ended || len(all) > 0
+	}, patience, tick)
+	require.Len(x.t, all, 1, "the agent ended without asking, or asked more than once")
+	return all[0]
+}
+
+// answers are those that every agent is given, and whether its tool then runs.
+var answers = map[string]bool{"allow": true, "deny": false}
+
+// touch is a shell command that leaves a file behind.
+const touch = "echo yes > ran"
+
+// shows is what must be after an agent's end: the answer alone decided whether
+// the tool ran, and the model was told of a refusal in these words.
+func (x *machine) shows(answer, refusal string) {
+	if answers[answer] {
+		assert.FileExists(x.t, x.ran)
+		assert.NotEmpty(x.t, x.model.heard())
+		return
+	}
+	assert.NoFileExists(x.t, x.ran)
+	assert.Contains(x.t, x.model.heard(), refusal)
+}

@@ -1,0 +1,134 @@
+package agents_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// call is the one use of a tool that the fake model asks for.
+type call struct {
+	tool  string
+	input map[string]any
+}
+
+// model stands in for every agent's model, and for the proxy to the rest of the
+// world, which it refuses. Offered the tool of its call it makes that call; told
+// the result of any call it keeps that and ends the turn.
+type model struct {
+	URL  string
+	t    *testing.T
+	call call
+
+	mu   sync.Mutex
+	told []string // the results, as the agent sent them
+	seen []string // what was asked of it, a line each
+}
+
+func newModel(t *testing.T, c call) *model {
+	m := &model{t: t, call: c}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/messages", serve(m, readAnthropic, writeAnthropic))
+	mux.HandleFunc("POST /v1/responses", serve(m, readOpenAI, writeOpenAI))
+	mux.HandleFunc("POST /v1beta/models/{call}", serve(m, readGemini, writeGemini))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		m.note("refused %s %s", r.Method, r.RequestURI)
+		http.Error(w, `{"error":{"message":"there is nothing but the model here"}}`, http.StatusNotFound)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(func() {
+		server.CloseClientConnections() // an agent that was killed may hold one
+		server.Close()
+		if t.Failed() {
+			t.Logf("the model was asked:\n%s", strings.Join(m.seen, "\n"))
+		}
+	})
+	m.URL = server.URL
+	return m
+}
+
+// turn is what a request to a model says: the tools on offer, and the results
+// that have come in since the model last spoke.
+type turn struct {
+	tools, results []string
+	stream         bool
+}
+
+// serve is an API of a model's: how it is read, and how it is answered with a
+// call, or with the end of the turn for nil.
+func serve[Request any](m *model, read func(Request) turn, write func(io.Writer, turn, *call)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var in Request
+		if err == nil {
+			err = json.Unmarshal(body, &in)
+		}
+		if !assert.NoError(m.t, err, "%s", r.URL) {
+			http.Error(w, "unreadable", http.StatusBadRequest)
+			return
+		}
+		t := read(in)
+		if strings.Contains(r.URL.Path, ":stream") {
+			t.stream = true
+		}
+		makes := m.next(t)
+		m.note("%s: %v tools, results %q, called %v", r.URL.Path, (t.tools), t.results, makes != nil)
+		w.Header().Set("Content-Type", "application/json")
+		if t.stream {
+			w.Header().Set("Content-Type", "text/event-stream")
+		}
+		write(w, t, makes)
+	}
+}
+
+func (m *model) next(t turn) *call {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.told = append(m.told, t.results...)
+	if len(t.results) == 0 && slices.Contains(t.tools, m.call.tool) {
+		return &m.call
+	}
+	return nil
+}
+
+func (m *model) note(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen = append(m.seen, fmt.Sprintf(format, args...))
+}
+
+// heard is every result that the model was told.
+func (m *model) heard() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return strings.Join(m.told, "\n")
+}
+
+// event writes one server-sent event.
+func event(w io.Writer, name string, data map[string]any) {
+	line, err := json.Marshal(data)
+	if err != nil {
+		line = []byte(`{}`) // maps of plain values cannot fail
+	}
+	if name != "" {
+		fmt.Fprintf(w, "event: %s\n", name)
+	}
+	fmt.Fprintf(w, "data: %s\n\n", line)
+}
+
+// text is a value as JSON in a string.
+func text(v any) string {
+	out, err := json.Marshal(v)
+	if err != nil {
+		return "{}"
+	}
+	return string(out)
+}

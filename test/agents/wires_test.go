@@ -1,0 +1,151 @@
+package agents_test
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// What follows is as much of the three APIs as the agents need to make one call.
+
+// anthropicRequest is a request of Anthropic's Messages API.
+type anthropicRequest struct {
+	Stream bool `json:"stream"`
+	Tools  []struct {
+		Name string `json:"name"`
+	} `json:"tools"`
+	Messages []struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"messages"`
+}
+
+func readAnthropic(in anthropicRequest) turn {
+	t := turn{stream: in.Stream}
+	for _, tool := range in.Tools {
+		t.tools = append(t.tools, tool.Name)
+	}
+	for _, message := range in.Messages {
+		var blocks []json.RawMessage
+		if json.Unmarshal(message.Content, &blocks) != nil {
+			continue // a plain text
+		}
+		for _, block := range blocks {
+			var kind struct {
+				Type string `json:"type"`
+			}
+			if json.Unmarshal(block, &kind) == nil && kind.Type == "tool_result" {
+				t.results = append(t.results, string(block))
+			}
+		}
+	}
+	return t
+}
+
+func writeAnthropic(w io.Writer, t turn, c *call) {
+	block, delta, stop := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "Done."}, "end_turn"
+	if c != nil {
+		block = map[string]any{"type": "tool_use", "id": "toolu_01", "name": c.tool, "input": map[string]any{}}
+		delta, stop = map[string]any{"type": "input_json_delta", "partial_json": text(c.input)}, "tool_use"
+	}
+	usage := map[string]any{"input_tokens": 1, "output_tokens": 1}
+	message := map[string]any{"id": "msg_01", "type": "message", "role": "assistant", "model": "fake", "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage}
+	if !t.stream {
+		block["text"], block["input"] = "Done.", nil
+		if c != nil {
+			delete(block, "text")
+			block["input"] = c.input
+		}
+		message["content"], message["stop_reason"] = []any{block}, stop
+		_, _ = io.WriteString(w, text(message)) // the agent that hung up fails the test itself
+		return
+	}
+	event(w, "message_start", map[string]any{"type": "message_start", "message": message})
+	event(w, "content_block_start", map[string]any{"type": "content_block_start", "index": 0, "content_block": block})
+	event(w, "content_block_delta", map[string]any{"type": "content_block_delta", "index": 0, "delta": delta})
+	event(w, "content_block_stop", map[string]any{"type": "content_block_stop", "index": 0})
+	event(w, "message_delta", map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil}, "usage": usage})
+	event(w, "message_stop", map[string]any{"type": "message_stop"})
+}
+
+// openAIRequest is a request of OpenAI's Responses API.
+type openAIRequest struct {
+	Stream bool `json:"stream"`
+	Tools  []struct {
+		Type string `json:"type"`
+		Name string `json:"name"`
+	} `json:"tools"`
+	Input []json.RawMessage `json:"input"`
+}
+
+func readOpenAI(in openAIRequest) turn {
+	t := turn{stream: in.Stream}
+	for _, tool := range in.Tools {
+		t.tools = append(t.tools, tool.Name)
+	}
+	for _, item := range in.Input {
+		var kind struct {
+			Type string `json:"type"`
+		}
+		if json.Unmarshal(item, &kind) == nil && kind.Type == "function_call_output" {
+			t.results = append(t.results, string(item))
+		}
+	}
+	return t
+}
+
+func writeOpenAI(w io.Writer, _ turn, c *call) {
+	item := map[string]any{"type": "message", "id": "msg_01", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": "Done."}}}
+	if c != nil {
+		item = map[string]any{"type": "function_call", "id": "fc_01", "call_id": "call_01", "name": c.tool, "arguments": text(c.input)}
+	}
+	response := map[string]any{"id": "resp_01", "output": []any{}}
+	event(w, "response.created", map[string]any{"type": "response.created", "response": response})
+	event(w, "response.output_item.done", map[string]any{"type": "response.output_item.done", "output_index": 0, "item": item})
+	response["usage"] = map[string]any{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+	event(w, "response.completed", map[string]any{"type": "response.completed", "response": response})
+}
+
+// geminiRequest is a request of Gemini's generateContent API.
+type geminiRequest struct {
+	Tools []struct {
+		Functions []struct {
+			Name string `json:"name"`
+		} `json:"functionDeclarations"`
+	} `json:"tools"`
+	Contents []struct {
+		Parts []struct {
+			Response json.RawMessage `json:"functionResponse"`
+		} `json:"parts"`
+	} `json:"contents"`
+}
+
+func readGemini(in geminiRequest) (t turn) {
+	for _, tool := range in.Tools {
+		for _, f := range tool.Functions {
+			t.tools = append(t.tools, f.Name)
+		}
+	}
+	for _, content := range in.Contents {
+		for _, part := range content.Parts {
+			if part.Response != nil {
+				t.results = append(t.results, string(part.Response))
+			}
+		}
+	}
+	return t
+}
+
+func writeGemini(w io.Writer, t turn, c *call) {
+	part := map[string]any{"text": "Done."}
+	if c != nil {
+		part = map[string]any{"functionCall": map[string]any{"name": c.tool, "args": c.input}}
+	}
+	out := map[string]any{
+		"candidates":    []any{map[string]any{"index": 0, "finishReason": "STOP", "content": map[string]any{"role": "model", "parts": []any{part}}}},
+		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+	}
+	if t.stream {
+		event(w, "", out)
+		return
+	}
+	_, _ = io.WriteString(w, text(out)) // the agent that hung up fails the test itself
+}
