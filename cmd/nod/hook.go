@@ -109,7 +109,8 @@ func (a asker) Passed(ctx context.Context, p schemas.Passed) error {
 }
 
 type installCmd struct {
-	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini, copilot or opencode."`
+	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini, copilot or opencode; or mcp or acp, for a host whose settings list such programs."`
+	Command       []string      `arg:"" optional:"" passthrough:"" help:"For acp: the agent's command, behind --."`
 	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool          `help:"Only for the project in the current directory."`
 	Strict        bool          `help:"Gate every tool call that the agent program shows its hooks, not only what it would ask about."`
@@ -160,9 +161,12 @@ func (c *installCmd) install(e *env) (hook.Change, error) {
 		}
 		return change, e.remember(c.Agent, change, o)
 	}
+	if c.Agent == hook.MCPName || c.Agent == hook.ACPName {
+		return c.installServer(e)
+	}
 	host, err := hostNamed(c.Agent)
 	if err != nil {
-		return hook.Change{}, fmt.Errorf("%w and %s", err, hook.OpenCodeName)
+		return hook.Change{}, fmt.Errorf("%w, %s, %s and %s", err, hook.OpenCodeName, hook.MCPName, hook.ACPName)
 	}
 	o, err := c.options(e)
 	if err != nil {
@@ -173,6 +177,37 @@ func (c *installCmd) install(e *env) (hook.Change, error) {
 		return change, err
 	}
 	return change, e.remember(host.Name, change, o)
+}
+
+// installServer has a host start nod's own program.
+func (c *installCmd) installServer(e *env) (hook.Change, error) {
+	server, command := hook.MCPServer(), c.Command
+	if len(command) > 0 && command[0] == "--" {
+		command = command[1:]
+	}
+	var err error
+	if c.Agent == hook.ACPName && c.Uninstall && len(command) == 0 {
+		server = hook.ACPServers()
+	} else if c.Agent == hook.ACPName {
+		server, err = hook.ACPServer(command)
+	} else if c.Settings == "" {
+		c.Settings = ".mcp.json" // the project's, as Claude Code reads it
+	}
+	if err != nil {
+		return hook.Change{}, err
+	}
+	o, err := c.options(e)
+	if err != nil {
+		return hook.Change{}, err
+	}
+	if !c.Uninstall {
+		server.Args = append(server.Args[:1:1], append(o.Args, server.Args[1:]...)...)
+	}
+	change, err := hook.InstallServer(server, o)
+	if err != nil {
+		return change, err
+	}
+	return change, e.remember(c.Agent, change, o)
 }
 
 // remember keeps where an agent program was changed, for nod uninstall.

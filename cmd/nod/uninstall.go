@@ -68,12 +68,15 @@ func (e *env) removeHooks(dir string) error {
 		return err
 	}
 	var errs []error
-	names := []string{hook.OpenCodeName}
+	names := []string{hook.OpenCodeName, hook.MCPName, hook.ACPName}
 	for _, host := range hook.Hosts() {
 		names = append(names, host.Name)
 	}
 	for _, name := range names {
-		places := []string{""} // the user's own
+		var places []string
+		if name != hook.MCPName && name != hook.ACPName {
+			places = []string{""} // the user's own
+		}
 		for _, in := range remembered {
 			if in.Agent == name {
 				places = append(places, in.Path)

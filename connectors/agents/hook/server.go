@@ -1,0 +1,144 @@
+package hook
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/schemas"
+	"github.com/tailscale/hujson"
+)
+
+// The ways in that are a program which a host starts, as `nod install NAME` calls
+// them.
+const (
+	MCPName = "mcp"
+	ACPName = "acp"
+)
+
+// Server is a program of nod's that a host starts because its settings name it.
+type Server struct {
+	List string // the member that lists such programs: mcpServers
+	Name string // under which it is listed
+	Args []string
+	Note string // what the user has to know; may be empty
+}
+
+// MCPServer is nod as an MCP server of Claude Code's, or of any host that lists
+// them alike.
+func MCPServer() Server {
+	return Server{
+		List: "mcpServers", Name: "nod", Args: []string{"mcp"},
+		Note: "in print mode, name its tool: claude -p … --permission-prompt-tool mcp__nod__approve",
+	}
+}
+
+// How agents are listed that nod stands before.
+const (
+	acpList    = "agent_servers"
+	throughNod = ", through nod"
+)
+
+// ACPServers are all that ACPServer has made, to be taken out.
+func ACPServers() Server { return Server{List: acpList} }
+
+// ACPServer is nod between an editor that lists its agents as Zed does and one of
+// them, by its command.
+func ACPServer(command []string) (Server, error) {
+	if len(command) == 0 {
+		return Server{}, errors.New("name the agent's command behind --, such as: nod install acp --settings ~/.config/zed/settings.json -- gemini --experimental-acp")
+	}
+	return Server{
+		List: acpList, Name: filepath.Base(command[0]) + throughNod,
+		Args: append([]string{"acp", "--"}, command...),
+	}, nil
+}
+
+// InstallServer lists a server in the host's settings, or takes it out, and returns
+// what it changed; what else the file holds stays, comments too.
+func InstallServer(s Server, o InstallOptions) (Change, error) {
+	if o.Settings == "" {
+		return Change{}, errors.New("name the host's settings file with --settings")
+	}
+	path, err := filepath.Abs(o.Settings)
+	if err != nil {
+		return Change{}, fmt.Errorf("find the host's settings: %w", err)
+	}
+	change, err := open(path)
+	if err != nil {
+		return Change{}, err
+	}
+	doc, err := parseJSONC(change.Path, change.Before)
+	if err != nil {
+		return Change{}, err
+	}
+	if o.Uninstall {
+		err = doc.unlist(s)
+	} else if err = doc.list(s, o.Program); err == nil {
+		change.Note = s.Note
+	}
+	if err != nil {
+		return Change{}, err
+	}
+	change.After = doc.bytes()
+	if o.DryRun || !change.Changed() {
+		return change, nil
+	}
+	return change, change.write()
+}
+
+// listed is the object that lists servers, nil where there is none.
+func (d *document) listed(s Server) (*hujson.Object, error) {
+	i := agents.Member(d.top, s.List)
+	if i < 0 {
+		return nil, nil
+	}
+	list, ok := d.top.Members[i].Value.Value.(*hujson.Object)
+	if !ok {
+		return nil, fmt.Errorf("%s: %q is not an object; correct it first, nothing was changed", d.path, s.List)
+	}
+	return list, nil
+}
+
+func (d *document) list(s Server, program string) error {
+	entry := map[string]any{"command": program, "args": s.Args}
+	list, err := d.listed(s)
+	switch {
+	case err != nil:
+		return err
+	case list == nil:
+		return d.addMember(d.top, 1, s.List, map[string]any{s.Name: entry})
+	}
+	if i := agents.Member(list, s.Name); i >= 0 {
+		wanted, err := schemas.Encode(entry)
+		if err != nil {
+			return err
+		}
+		is := list.Members[i].Value.Clone()
+		if is.Minimize(); bytes.Equal(is.Pack(), wanted) {
+			return nil
+		}
+		removeMember(list, i)
+	}
+	return d.addMember(list, 2, s.Name, entry)
+}
+
+func (d *document) unlist(s Server) error {
+	list, err := d.listed(s)
+	if list == nil {
+		return err
+	}
+	for i := len(list.Members) - 1; i >= 0; i-- {
+		name := list.Members[i].Name.Value.(hujson.Literal).String() // names are literals
+		if name == s.Name || s.Name == "" && strings.HasSuffix(name, throughNod) {
+			removeMember(list, i)
+		}
+	}
+	if len(list.Members) == 0 {
+		removeMember(d.top, agents.Member(d.top, s.List))
+	}
+	return nil
+}
