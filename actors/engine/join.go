@@ -19,8 +19,10 @@ const (
 	maxJoiners = 64
 )
 
-// identical is the open request of the session that asks the very same, or none.
-func (e *Engine) identical(ctx context.Context, a *asked, open []string) (bus.Entry, bool, error) {
+// identical is the open request of the session that asks the very same of the same
+// people, or none.
+func (e *Engine) identical(ctx context.Context, a *asked, routes []schemas.Route) (bus.Entry, bool, error) {
+	open := a.held.open
 	if !a.under.settings.JoinsIdentical() || a.request.Kind != schemas.KindToolCall || len(open) == 0 {
 		return bus.Entry{}, false, nil
 	}
@@ -31,7 +33,7 @@ func (e *Engine) identical(ctx context.Context, a *asked, open []string) (bus.En
 	open = open[:min(len(open), maxCompared)]
 	found := make([]*bus.Entry, len(open))
 	errs := make([]error, len(open))
-	each(len(open), func(i int) { found[i], errs[i] = e.sameOpen(ctx, a, open[i], same) })
+	each(len(open), func(i int) { found[i], errs[i] = e.sameOpen(ctx, a, routes, open[i], same) })
 	if err := errors.Join(errs...); err != nil {
 		return bus.Entry{}, false, err
 	}
@@ -46,7 +48,7 @@ func (e *Engine) identical(ctx context.Context, a *asked, open []string) (bus.En
 // joinOpen has the record of a request join an identical one that is open, and
 // says whether it did.
 func (e *Engine) joinOpen(ctx context.Context, a *asked, rec *schemas.Record) (bool, error) {
-	other, found, err := e.identical(ctx, a, a.held.open)
+	other, found, err := e.identical(ctx, a, rec.Routes)
 	if err != nil || !found {
 		return false, err
 	}
@@ -58,7 +60,7 @@ func (e *Engine) joinOpen(ctx context.Context, a *asked, rec *schemas.Record) (b
 }
 
 // sameOpen is the entry under key where a could join it.
-func (e *Engine) sameOpen(ctx context.Context, a *asked, key, same string) (*bus.Entry, error) {
+func (e *Engine) sameOpen(ctx context.Context, a *asked, routes []schemas.Route, key, same string) (*bus.Entry, error) {
 	if key == a.key() {
 		return nil, nil
 	}
@@ -70,7 +72,10 @@ func (e *Engine) sameOpen(ctx context.Context, a *asked, key, same string) (*bus
 		return nil, err
 	}
 	rec := &entry.Record
-	if rec.Terminal() || rec.Agent != a.agent || rec.Joined != "" || rec.Detached || len(rec.Joiners) >= maxJoiners || rec.Risk != a.verdict.Risk {
+	if rec.Terminal() || rec.Agent != a.agent || rec.Joined != "" || rec.Detached || len(rec.Joiners) >= maxJoiners {
+		return nil, nil
+	}
+	if rec.Risk != a.verdict.Risk || !slices.Equal(rec.Routes, routes) { // others decide, or it could not be shown
 		return nil, nil
 	}
 	r, err := requestOf(rec)
