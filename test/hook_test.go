@@ -198,3 +198,39 @@ func TestAStrictInstallationNamesWhatTheHostAllows(t *testing.T) {
 	assert.NotContains(t, stdout, "  Bash\n", "a rule without bounds is not taken over")
 	assert.Contains(t, stdout, "nod policy import claude-code --file "+path)
 }
+
+// TestServersOfNodAreInstalledAndTakenOut: hosts that start nod's own programs are
+// told how, and nod uninstall leaves nothing of it.
+func TestServersOfNodAreInstalledAndTakenOut(t *testing.T) {
+	m := newMachine(t)
+	dir := t.TempDir()
+	mcp, acp := filepath.Join(dir, ".mcp.json"), filepath.Join(dir, "editor.json")
+	require.NoError(t, os.WriteFile(acp, []byte(`{"theme":"x"}`), 0o600))
+	for _, args := range [][]string{
+		{"install", "mcp", "--settings", mcp},
+		{"install", "acp", "--settings", acp, "--", "gemini", "--experimental-acp"},
+	} {
+		_, stderr, code := m.run(args...)
+		require.Zero(t, code, stderr)
+	}
+	text, err := os.ReadFile(mcp)
+	require.NoError(t, err)
+	var listed struct {
+		Servers map[string]struct {
+			Command string
+			Args    []string
+		} `json:"mcpServers"`
+	}
+	require.NoError(t, json.Unmarshal(text, &listed))
+	require.FileExists(t, listed.Servers["nod"].Command)
+	require.Equal(t, []string{"mcp", "--data", m.dir}, listed.Servers["nod"].Args)
+
+	home := m.command("uninstall")
+	home.Env = append(home.Env, "HOME="+dir, "XDG_CONFIG_HOME="+dir, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=")
+	out, err := home.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NoFileExists(t, mcp)
+	text, err = os.ReadFile(acp)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"theme":"x"}`, string(text))
+}

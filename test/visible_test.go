@@ -37,3 +37,14 @@ func TestACarrierSeesWhatWasRoutedToIt(t *testing.T) {
 	env.NoError(err)
 	env.Len(all, 2)
 }
+
+// What a session holds, and what was said in it, is for those who look.
+func TestACarrierDoesNotLookIntoSessions(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	env.Agent("ada").Asks(deploy("S", "q"))
+	_, err := env.person("tg", "7").Session(env.ctx, "S")
+	env.refusal(err, schemas.CodeForbidden)
+	_, err = env.Bob().Session(env.ctx, "S")
+	env.NoError(err)
+}

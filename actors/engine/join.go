@@ -23,6 +23,7 @@ const (
 	hintsKept = 16384
 )
 
+<<<<<<< HEAD
 // hints tell an engine under which key it stored a call last. They may be wrong:
 // whoever follows one reads what is there.
 type hints struct {
@@ -50,12 +51,20 @@ func (h *hints) put(hint, key string) {
 // identical is the open request of the session that asks the very same, or none.
 func (e *Engine) identical(ctx context.Context, a *asked, open []string) (bus.Entry, bool, error) {
 	if !a.under.settings.JoinsIdentical() || a.request.Kind != schemas.KindToolCall {
+=======
+// identical is the open request of the session that asks the very same of the same
+// people, or none.
+func (e *Engine) identical(ctx context.Context, a *asked, routes []schemas.Route) (bus.Entry, bool, error) {
+	open := a.held.open
+	if !a.under.settings.JoinsIdentical() || a.request.Kind != schemas.KindToolCall || len(open) == 0 {
+>>>>>>> review
 		return bus.Entry{}, false, nil
 	}
 	same, err := a.sameness()
 	if err != nil {
 		return bus.Entry{}, false, err
 	}
+<<<<<<< HEAD
 	candidates := open
 	if len(open) > maxCompared {
 		candidates = nil
@@ -66,6 +75,12 @@ func (e *Engine) identical(ctx context.Context, a *asked, open []string) (bus.En
 	found := make([]*bus.Entry, len(candidates))
 	errs := make([]error, len(candidates))
 	each(len(candidates), func(i int) { found[i], errs[i] = e.sameOpen(ctx, a, candidates[i], same) })
+=======
+	open = open[:min(len(open), maxCompared)]
+	found := make([]*bus.Entry, len(open))
+	errs := make([]error, len(open))
+	each(len(open), func(i int) { found[i], errs[i] = e.sameOpen(ctx, a, routes, open[i], same) })
+>>>>>>> review
 	if err := errors.Join(errs...); err != nil {
 		return bus.Entry{}, false, err
 	}
@@ -81,7 +96,7 @@ func (e *Engine) identical(ctx context.Context, a *asked, open []string) (bus.En
 // joinOpen has the record of a request join an identical one that is open, and
 // says whether it did.
 func (e *Engine) joinOpen(ctx context.Context, a *asked, rec *schemas.Record) (bool, error) {
-	other, found, err := e.identical(ctx, a, a.held.open)
+	other, found, err := e.identical(ctx, a, rec.Routes)
 	if err != nil || !found {
 		return false, err
 	}
@@ -93,7 +108,7 @@ func (e *Engine) joinOpen(ctx context.Context, a *asked, rec *schemas.Record) (b
 }
 
 // sameOpen is the entry under key where a could join it.
-func (e *Engine) sameOpen(ctx context.Context, a *asked, key, same string) (*bus.Entry, error) {
+func (e *Engine) sameOpen(ctx context.Context, a *asked, routes []schemas.Route, key, same string) (*bus.Entry, error) {
 	if key == a.key() {
 		return nil, nil
 	}
@@ -105,7 +120,10 @@ func (e *Engine) sameOpen(ctx context.Context, a *asked, key, same string) (*bus
 		return nil, err
 	}
 	rec := &entry.Record
-	if rec.Terminal() || rec.Agent != a.agent || rec.Joined != "" || rec.Detached || len(rec.Joiners) >= maxJoiners || rec.Risk != a.verdict.Risk {
+	if rec.Terminal() || rec.Agent != a.agent || rec.Joined != "" || rec.Detached || len(rec.Joiners) >= maxJoiners {
+		return nil, nil
+	}
+	if rec.Risk != a.verdict.Risk || !slices.Equal(rec.Routes, routes) { // others decide, or it could not be shown
 		return nil, nil
 	}
 	r, err := requestOf(rec)

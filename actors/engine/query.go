@@ -231,6 +231,9 @@ func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) 
 }
 
 func (e *Engine) showSession(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	if !schemas.Inbox(c.Tokens[0]) { // it holds grants, and messages to agents
+		return schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into sessions")
+	}
 	var s schemas.Session
 	revision, err := e.store.Sessions.Get(ctx, sessionKey(q.SessionID), &s)
 	if errors.Is(err, bus.ErrNotFound) {
