@@ -11,8 +11,8 @@
 // behind and in what its model was told.
 //
 // Not here: Codex's PermissionRequest, since codex exec asks nobody, and its
-// request_user_input, which nod leaves to Codex; Copilot CLI, whose model is its
-// maker's service. docs/testing.md has the table.
+// request_user_input, which nod leaves to Codex; Copilot CLI. docs/testing.md has
+// the table.
 package agents_test
 
 import (

@@ -119,8 +119,8 @@ func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 }
 
 // claudeHosted runs Claude Code with the hook as a program does that hosts it over
-// its standard input, and that never answers what it is asked: only so are
-// versions of print mode alike in asking at all, and offer AskUserQuestion.
+// its standard input, and that never answers what it is asked. Alone, print mode
+// offers its model no AskUserQuestion, and 2.1.197 asks no PermissionRequest hook.
 func (x *machine) claudeHosted(program string, answer func(request)) {
 	x.does("install", "claude-code", "--settings", x.claudeSettings())
 	c := x.claude(program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")
@@ -130,7 +130,7 @@ func (x *machine) claudeHosted(program string, answer func(request)) {
 	_, err = io.WriteString(in, `{"type":"user","message":{"role":"user","content":"go on"}}`+"\n")
 	require.NoError(x.t, err)
 	answer(x.asked(a))
-	require.Eventually(x.t, func() bool { return x.model.heard() != "" }, patience, tick)
+	x.until("the model is told", func() bool { return x.model.heard() != "" })
 	require.NoError(x.t, in.Close())
 	x.ends(a)
 }

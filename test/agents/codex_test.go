@@ -78,7 +78,7 @@ func (x *machine) trustCodexHooks(program string) {
 	for _, h := range x.codexHooks(program) {
 		require.Equal(x.t, "trusted", h.Status, h.Key)
 	}
-	findings, _ := x.command(x.nod, "doctor").Output() // it finds this machine at fault for other things
+	findings, _ := x.command(x.nod, "doctor").Output() // its exit code is about all else as well
 	assert.Contains(x.t, string(findings), "Codex trusts the hook")
 }
 
@@ -90,7 +90,7 @@ func (x *machine) codexHooks(program string) []codexHook {
 	out, err := c.StdoutPipe()
 	require.NoError(x.t, err)
 	stop := start(x.t, c)
-	defer stop()
+	defer func() { stop(); _ = c.Wait() }() // it is killed
 	_, err = fmt.Fprintf(in, "%s\n%s\n",
 		`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"test","version":"1"}}}`,
 		text(map[string]any{"id": 2, "method": "hooks/list", "params": map[string]any{"cwds": []string{x.project}}}))

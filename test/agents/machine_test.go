@@ -83,7 +83,6 @@ func (x *machine) does(args ...string) string {
 
 // agent is an agent program that runs.
 type agent struct {
-	cmd       *exec.Cmd
 	out, errs bytes.Buffer
 	ended     chan struct{}
 	err       error // once ended
@@ -92,17 +91,19 @@ type agent struct {
 // patience is how long an agent may take for anything that it does by itself.
 const patience = 2 * time.Minute
 
-// start starts a program of an agent's; stop ends it and its children, which else
-// may live on, after patience at the latest.
+// start starts a program of an agent's. Stop kills it and its children, which else
+// may outlive it; at the latest that happens by itself.
 func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, c.Start())
-	return func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // it has ended, if all went well
+	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // it has ended, if all went well
+	latest := time.AfterFunc(4*patience, kill)
+	return func() { latest.Stop(); kill() }
 }
 
 // starts runs an agent program, whose children end with it.
 func (x *machine) starts(c *exec.Cmd) *agent {
-	a := &agent{cmd: c, ended: make(chan struct{})}
+	a := &agent{ended: make(chan struct{})}
 	if c.Stderr = &a.errs; c.Stdout == nil {
 		c.Stdout = &a.out
 	}
@@ -150,15 +151,29 @@ type request struct {
 // tick is how often the tests look.
 const tick = 200 * time.Millisecond
 
+// until looks until it is so.
+func (x *machine) until(what string, so func() bool) {
+	ticks, deadline := time.NewTicker(tick), time.NewTimer(patience)
+	defer ticks.Stop()
+	defer deadline.Stop()
+	for !so() {
+		select {
+		case <-ticks.C:
+		case <-deadline.C:
+			require.FailNow(x.t, "waited in vain until "+what)
+		}
+	}
+}
+
 // asked waits until an agent has asked, and returns what.
 func (x *machine) asked(a *agent) request {
 	var all []request
-	require.Eventually(x.t, func() bool {
+	x.until("the agent asks", func() bool {
 		ended := a.hasEnded()
 		all = nil
 		require.NoError(x.t, json.Unmarshal([]byte(x.does("pending", "--json")), &all))
 		return ended || len(all) > 0
-	}, patience, tick)
+	})
 	require.Len(x.t, all, 1, "the agent ended without asking, or asked more than once")
 	return all[0]
 }

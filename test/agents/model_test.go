@@ -55,11 +55,11 @@ func newModel(t *testing.T, c call) *model {
 	return m
 }
 
-// turn is what a request to a model says: the tools on offer, and the results
-// that have come in since the model last spoke.
+// turn is what a request to a model says: the tools on offer, and the results of
+// calls so far.
 type turn struct {
 	tools, results []string
-	stream         bool
+	whole          bool // is the answer to be, not a stream of events
 }
 
 // serve is an API of a model's: how it is read, and how it is answered with a
@@ -67,23 +67,21 @@ type turn struct {
 func serve[Request any](m *model, read func(Request) turn, write func(io.Writer, turn, *call)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		var in Request
-		if err == nil {
-			err = json.Unmarshal(body, &in)
+		if err != nil {
+			return // the agent hung up
 		}
-		if !assert.NoError(m.t, err, "%s", r.URL) {
+		var in Request
+		if err := json.Unmarshal(body, &in); !assert.NoError(m.t, err, "%s", r.URL) {
 			http.Error(w, "unreadable", http.StatusBadRequest)
 			return
 		}
 		t := read(in)
-		if strings.Contains(r.URL.Path, ":stream") {
-			t.stream = true
-		}
+		t.whole = strings.HasSuffix(r.URL.Path, ":generateContent")
 		makes := m.next(t)
-		m.note("%s: %v tools, results %q, called %v", r.URL.Path, (t.tools), t.results, makes != nil)
-		w.Header().Set("Content-Type", "application/json")
-		if t.stream {
-			w.Header().Set("Content-Type", "text/event-stream")
+		m.note("%s: %v tools, results %q, called %v", r.URL.Path, t.tools, t.results, makes != nil)
+		w.Header().Set("Content-Type", "text/event-stream")
+		if t.whole {
+			w.Header().Set("Content-Type", "application/json")
 		}
 		write(w, t, makes)
 	}
@@ -114,21 +112,17 @@ func (m *model) heard() string {
 
 // event writes one server-sent event.
 func event(w io.Writer, name string, data map[string]any) {
-	line, err := json.Marshal(data)
-	if err != nil {
-		line = []byte(`{}`) // maps of plain values cannot fail
-	}
 	if name != "" {
 		fmt.Fprintf(w, "event: %s\n", name)
 	}
-	fmt.Fprintf(w, "data: %s\n\n", line)
+	fmt.Fprintf(w, "data: %s\n\n", text(data))
 }
 
 // text is a value as JSON in a string.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
-		return "{}"
+		return "{}" // plain values cannot fail
 	}
 	return string(out)
 }

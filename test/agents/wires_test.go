@@ -5,12 +5,12 @@ import (
 	"io"
 )
 
-// What follows is as much of the three APIs as the agents need to make one call.
+// What follows is as much of the three APIs as the agents need to make one call:
+// streams of events, but where Gemini is asked for a whole answer.
 
 // anthropicRequest is a request of Anthropic's Messages API.
 type anthropicRequest struct {
-	Stream bool `json:"stream"`
-	Tools  []struct {
+	Tools []struct {
 		Name string `json:"name"`
 	} `json:"tools"`
 	Messages []struct {
@@ -18,8 +18,7 @@ type anthropicRequest struct {
 	} `json:"messages"`
 }
 
-func readAnthropic(in anthropicRequest) turn {
-	t := turn{stream: in.Stream}
+func readAnthropic(in anthropicRequest) (t turn) {
 	for _, tool := range in.Tools {
 		t.tools = append(t.tools, tool.Name)
 	}
@@ -40,7 +39,7 @@ func readAnthropic(in anthropicRequest) turn {
 	return t
 }
 
-func writeAnthropic(w io.Writer, t turn, c *call) {
+func writeAnthropic(w io.Writer, _ turn, c *call) {
 	block, delta, stop := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "Done."}, "end_turn"
 	if c != nil {
 		block = map[string]any{"type": "tool_use", "id": "toolu_01", "name": c.tool, "input": map[string]any{}}
@@ -48,16 +47,6 @@ func writeAnthropic(w io.Writer, t turn, c *call) {
 	}
 	usage := map[string]any{"input_tokens": 1, "output_tokens": 1}
 	message := map[string]any{"id": "msg_01", "type": "message", "role": "assistant", "model": "fake", "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage}
-	if !t.stream {
-		block["text"], block["input"] = "Done.", nil
-		if c != nil {
-			delete(block, "text")
-			block["input"] = c.input
-		}
-		message["content"], message["stop_reason"] = []any{block}, stop
-		_, _ = io.WriteString(w, text(message)) // the agent that hung up fails the test itself
-		return
-	}
 	event(w, "message_start", map[string]any{"type": "message_start", "message": message})
 	event(w, "content_block_start", map[string]any{"type": "content_block_start", "index": 0, "content_block": block})
 	event(w, "content_block_delta", map[string]any{"type": "content_block_delta", "index": 0, "delta": delta})
@@ -68,16 +57,13 @@ func writeAnthropic(w io.Writer, t turn, c *call) {
 
 // openAIRequest is a request of OpenAI's Responses API.
 type openAIRequest struct {
-	Stream bool `json:"stream"`
-	Tools  []struct {
-		Type string `json:"type"`
+	Tools []struct {
 		Name string `json:"name"`
 	} `json:"tools"`
 	Input []json.RawMessage `json:"input"`
 }
 
-func readOpenAI(in openAIRequest) turn {
-	t := turn{stream: in.Stream}
+func readOpenAI(in openAIRequest) (t turn) {
 	for _, tool := range in.Tools {
 		t.tools = append(t.tools, tool.Name)
 	}
@@ -143,9 +129,9 @@ func writeGemini(w io.Writer, t turn, c *call) {
 		"candidates":    []any{map[string]any{"index": 0, "finishReason": "STOP", "content": map[string]any{"role": "model", "parts": []any{part}}}},
 		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
 	}
-	if t.stream {
-		event(w, "", out)
+	if t.whole {
+		_, _ = io.WriteString(w, text(out)) // an agent that hung up fails the test by itself
 		return
 	}
-	_, _ = io.WriteString(w, text(out)) // the agent that hung up fails the test itself
+	event(w, "", out)
 }
