@@ -23,7 +23,6 @@ const (
 	hintsKept = 16384
 )
 
-<<<<<<< HEAD
 // hints tell an engine under which key it stored a call last. They may be wrong:
 // whoever follows one reads what is there.
 type hints struct {
@@ -48,23 +47,17 @@ func (h *hints) put(hint, key string) {
 	h.keys[hint] = key
 }
 
-// identical is the open request of the session that asks the very same, or none.
-func (e *Engine) identical(ctx context.Context, a *asked, open []string) (bus.Entry, bool, error) {
-	if !a.under.settings.JoinsIdentical() || a.request.Kind != schemas.KindToolCall {
-=======
 // identical is the open request of the session that asks the very same of the same
 // people, or none.
 func (e *Engine) identical(ctx context.Context, a *asked, routes []schemas.Route) (bus.Entry, bool, error) {
 	open := a.held.open
-	if !a.under.settings.JoinsIdentical() || a.request.Kind != schemas.KindToolCall || len(open) == 0 {
->>>>>>> review
+	if !a.under.settings.JoinsIdentical() || a.request.Kind != schemas.KindToolCall {
 		return bus.Entry{}, false, nil
 	}
 	same, err := a.sameness()
 	if err != nil {
 		return bus.Entry{}, false, err
 	}
-<<<<<<< HEAD
 	candidates := open
 	if len(open) > maxCompared {
 		candidates = nil
@@ -74,13 +67,7 @@ func (e *Engine) identical(ctx context.Context, a *asked, routes []schemas.Route
 	}
 	found := make([]*bus.Entry, len(candidates))
 	errs := make([]error, len(candidates))
-	each(len(candidates), func(i int) { found[i], errs[i] = e.sameOpen(ctx, a, candidates[i], same) })
-=======
-	open = open[:min(len(open), maxCompared)]
-	found := make([]*bus.Entry, len(open))
-	errs := make([]error, len(open))
-	each(len(open), func(i int) { found[i], errs[i] = e.sameOpen(ctx, a, routes, open[i], same) })
->>>>>>> review
+	each(len(candidates), func(i int) { found[i], errs[i] = e.sameOpen(ctx, a, routes, candidates[i], same) })
 	if err := errors.Join(errs...); err != nil {
 		return bus.Entry{}, false, err
 	}
