@@ -85,7 +85,7 @@ func newRigFor(t *testing.T, people string) *rig {
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
 	require.NoError(t, keys.Ensure(roles.ConnectorID("pager")))
-	settings := `{"approvers":{"people":` + people + `}}`
+	settings := `{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":` + people + `}}` // each is shown by itself
 	n, err := embed.Start(ctx, embed.Options{DataDir: dir, Settings: []byte(settings), SyncInterval: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
