@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"strings"
 	"sync"
@@ -16,15 +17,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
+// thousand takes a minute or two.
+var thousand = flag.Bool("thousand", false, "kill workers amid a thousand prompts, not a few")
+
 // kill -9 of all workers while they show a thousand prompts: each is shown once or,
 // where a worker died between the sending and the noting, twice, and the second
 // says so. Every one is answered, and each answer counts once.
 func TestKillNineOfAWorker(t *testing.T) {
 	t.Parallel()
 	prompts, kills := 1000, 5
-	if testing.Short() {
+	if !*thousand {
 		prompts, kills = 150, 2
-		t.Log("the short form: 150 prompts and 2 kills in place of 1000 and 5")
+		t.Log("the short form: 150 prompts and 2 kills in place of 1000 and 5, which -thousand runs")
 	}
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.Unlimited()
