@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -32,7 +31,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	defer cancel()
 	d, receipt, err := agent.Nod.Submit(ctx, request)
 	switch {
-	case err != nil && !request.Rejoin && mayBeOpen(err):
+	case err != nil && !request.Rejoin && agents.MayBeOpen(err):
 		leave(ctx, agent.Nod, request) // its id was made here, so its asker does not know it
 		return err
 	case err != nil:
@@ -49,13 +48,6 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 // patience bounds a call that nod answers without a person.
 func (s *Server) patience(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), callWithin)
-}
-
-// mayBeOpen reports whether a request whose asking failed so may have reached
-// nod.
-func mayBeOpen(err error) bool {
-	var refused *schemas.Error
-	return !errors.As(err, &refused) || refused.Code == schemas.CodeUnavailable || refused.Code == schemas.CodeInternal
 }
 
 func leave(ctx context.Context, nod Nod, r schemas.Request) {
