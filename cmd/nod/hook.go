@@ -11,6 +11,7 @@ import (
 
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/cmd/nod/internal/codex"
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/agents/hook"
@@ -176,7 +177,27 @@ func (c *installCmd) install(e *env) (hook.Change, error) {
 	if err != nil {
 		return change, err
 	}
+	if host.Name == hook.Codex().Name && !c.Uninstall && !c.DryRun {
+		change.Note = trusted(host, o)
+	}
 	return change, e.remember(host.Name, change, o)
+}
+
+// trusted has Codex trust the hook that was installed, and says so, or what is left
+// to do: Codex runs no other.
+func trusted(host hook.Host, o hook.InstallOptions) string {
+	at, err := hook.Inspect(host, o)
+	if err == nil {
+		var config string
+		var changed bool
+		if config, changed, err = codex.Trust(at); err == nil && changed {
+			return "Codex trusts the hook now, by " + config
+		}
+	}
+	if err != nil {
+		return fmt.Sprintf("%s (%v)", host.Setup.Note, err)
+	}
+	return ""
 }
 
 // installServer has a host start nod's own program.

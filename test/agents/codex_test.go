@@ -47,7 +47,7 @@ func TestCodexByHook(t *testing.T) {
 				x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
 				x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
 				x.does("install", "codex", "--strict", "--settings", filepath.Join(x.codexHome(), "hooks.json"))
-				x.trustCodexHooks(program)
+				x.codexTrusts(program)
 				a := x.starts(x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go on"))
 				r := x.asked(a)
 				assert.Equal(t, "Bash", r.Tool)
@@ -62,20 +62,15 @@ func TestCodexByHook(t *testing.T) {
 // codexHook is a hook as Codex lists it.
 type codexHook struct {
 	Key    string `json:"key"`
-	Hash   string `json:"currentHash"`
 	Status string `json:"trustStatus"`
 }
 
-// trustCodexHooks does what a person does with /hooks: it writes the hashes that
-// Codex itself tells of its hooks into its settings.
-func (x *machine) trustCodexHooks(program string) {
+// codexTrusts holds what nod install wrote against what Codex itself says of its
+// hooks.
+func (x *machine) codexTrusts(program string) {
 	found := x.codexHooks(program)
 	require.Len(x.t, found, 2)
 	for _, h := range found {
-		require.Equal(x.t, "untrusted", h.Status, h.Key)
-		x.codexSets(fmt.Sprintf("[hooks.state.%q]\ntrusted_hash = %q\n", h.Key, h.Hash))
-	}
-	for _, h := range x.codexHooks(program) {
 		require.Equal(x.t, "trusted", h.Status, h.Key)
 	}
 	findings, _ := x.command(x.nod, "doctor").Output() // its exit code is about all else as well
