@@ -58,6 +58,7 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	assert.Equal(t, answered("1", "no"), r.agent.hears(t))
 	assert.Contains(t, r.editor.hears(t), "$/cancel_request")
 
+	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // it may be asked again once its late answer is there
 	r.agent.says(t, request("1", "s", "rm -rf ~"))
 	again := <-r.nod.asked
 	r.editor.says(t, answered("1", "yes"))
@@ -65,8 +66,8 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	assert.Equal(t, `{"jsonrpc":"2.0","method":"next"}`, r.agent.hears(t))
 	again.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 	assert.Equal(t, answered("1", "no"), r.agent.hears(t))
-	toEditor, _ := r.ends()
-	assert.Empty(t, toEditor)
+	_, toAgent := r.ends()
+	assert.Empty(t, toAgent, "it hears one answer")
 }
 
 // TestALateAnswerIsToNoQuestionEither, which only the editor could answer.
