@@ -66,8 +66,11 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	assert.Equal(t, `{"jsonrpc":"2.0","method":"next"}`, r.agent.hears(t))
 	again.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 	assert.Equal(t, answered("1", "no"), r.agent.hears(t))
-	_, toAgent := r.ends()
-	assert.Empty(t, toAgent, "it hears one answer")
+	_ = r.agent.in.Close()
+	rest, err := io.ReadAll(r.agent.out)
+	require.NoError(t, err)
+	assert.Empty(t, string(rest), "it hears one answer")
+	require.NoError(t, <-r.ended)
 }
 
 // TestALateAnswerIsToNoQuestionEither, which only the editor could answer.
