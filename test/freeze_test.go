@@ -87,8 +87,9 @@ func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
 		all[i] = ada.Asks(deploy("S", fmt.Sprintf("q-%02d", i)))
 	}
 	var answers sync.WaitGroup
+	person := env.Ann()
 	for _, q := range all {
-		answers.Go(func() { _, _ = env.Ann().Says(q, "allow_once") })
+		answers.Go(func() { _, _ = person.Says(q, "allow_once") })
 	}
 	frozen, err := env.Bob().Freeze(env.ctx, schemas.Brake{From: schemas.From{UserID: "bob"}})
 	env.NoError(err)

@@ -9,17 +9,18 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 // serveHTTP runs nod http until it says where it is.
-func (m *machine) serveHTTP(args ...string) (url string, log *bytes.Buffer) {
+func (m *machine) serveHTTP(args ...string) (url string, log *said) {
 	c := m.command(append([]string{"http", "--listen", "127.0.0.1:0", "--verbose"}, args...)...)
 	out, err := c.StdoutPipe()
 	require.NoError(m.t, err)
-	log = &bytes.Buffer{}
+	log = &said{}
 	c.Stderr = log
 	require.NoError(m.t, c.Start())
 	lines := bufio.NewReader(io.TeeReader(out, log))
@@ -35,6 +36,25 @@ func (m *machine) serveHTTP(args ...string) (url string, log *bytes.Buffer) {
 		require.NoError(m.t, c.Wait(), log)
 	})
 	return url, log
+}
+
+// said is what a process has said so far, on both of its outputs.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(data []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(data)
+}
+
+// String is all of it.
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 // The examples of docs/http.md, as they stand there, in one shell.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
+	"time"
 
 	"golang.org/x/term"
 
@@ -52,7 +53,11 @@ func (inboxCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = viewer.Stop(context.Background()) }() // it fails only when its context ends
+	defer func() { // nothing of it is left to lose
+		stopping, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = viewer.Stop(stopping)
+	}()
 	return screen.Run()
 }
 

@@ -311,7 +311,8 @@ func (s *Server) edit(body []byte, change func(old *message, m *outgoing) *failu
 	if reflect.DeepEqual(before, *old) {
 		return nil, gone("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message")
 	}
-	return old, nil
+	after := *old // another edit may come before this is written
+	return &after, nil
 }
 
 func (s *Server) answerCallbackQuery(_ *http.Request, body []byte) (any, *failure) {
