@@ -41,9 +41,9 @@ func (inboxCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
 	system := actors.NewSystem(log)
-	defer system.Stop()
+	leave := func() { system.Stop(); conn.Close() }
+	defer func() { inTime(leave) }()
 	o := inbox.Options{Desk: connector.NewDesk(conn, schemas.ConnectorTerminal), UserID: u.Username, ClientID: bus.NewID()}
 	if conn.Open() {
 		o.Note = "Warning: this NATS server asks for no credentials, so anyone on it can answer."
@@ -53,12 +53,23 @@ func (inboxCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	defer func() { // nothing of it is left to lose
-		stopping, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = viewer.Stop(stopping)
-	}()
+	leave = func() {
+		_ = viewer.Stop(context.Background()) // it fails only when its context ends
+		system.Stop()
+		conn.Close()
+	}
 	return screen.Run()
+}
+
+// inTime waits a little for what ends with the process anyway: a closed screen
+// must not stay because the bus is slow.
+func inTime(leave func()) {
+	left := make(chan struct{})
+	go func() { leave(); close(left) }()
+	select {
+	case <-left:
+	case <-time.After(2 * time.Second):
+	}
 }
 
 func isTerminal(stream any) bool {
