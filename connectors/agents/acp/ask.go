@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -63,7 +64,7 @@ func (s *sidecar) run(a *ask) {
 		d, err = s.await(a, w)
 	}
 	s.conclude(a, d, err)
-	if err != nil && nod != nil && mayBeOpen(err) {
+	if err != nil && nod != nil && agents.MayBeOpen(err) {
 		s.withdraw(nod, a, err)
 	}
 }
@@ -131,16 +132,6 @@ func within(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// mayBeOpen reports whether a request whose asking failed so may wait for a
-// person: a refusal leaves nothing behind.
-func mayBeOpen(err error) bool {
-	var refused *schemas.Error
-	if !errors.As(err, &refused) {
-		return true
-	}
-	return refused.Code == schemas.CodeUnavailable || refused.Code == schemas.CodeInternal
 }
 
 func (s *sidecar) withdraw(nod Nod, a *ask, err error) {

@@ -58,7 +58,8 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	assert.Equal(t, answered("1", "no"), r.agent.hears(t))
 	assert.Contains(t, r.editor.hears(t), "$/cancel_request")
 
-	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // it may be asked again once its late answer is there
+	toEditor := make(chan string, 1)
+	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // it may be asked again once its late answer is there
 	r.agent.says(t, request("1", "s", "rm -rf ~"))
 	again := <-r.nod.asked
 	r.editor.says(t, answered("1", "yes"))
@@ -71,6 +72,9 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, string(rest), "it hears one answer")
 	require.NoError(t, <-r.ended)
+	for line := range strings.Lines(<-toEditor) {
+		assert.True(t, strings.Contains(line, "rm -rf ~") || strings.Contains(line, "$/cancel_request"), "the editor hears of the second alone: %s", line)
+	}
 }
 
 // TestALateAnswerIsToNoQuestionEither, which only the editor could answer.

@@ -73,20 +73,13 @@ func (s *sidecar) settle(ctx context.Context, a *ask, r *schemas.Request) {
 	}
 	if err != nil {
 		away := errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
-		if mayBeOpen(err) {
+		if agents.MayBeOpen(err) {
 			s.withdraw(ctx, r)
 		}
 		s.without(a, err, away && !s.opts.Deny)
 		return
 	}
 	s.answer(a, said(r, d))
-}
-
-// mayBeOpen reports whether a request whose asking failed so may wait for a
-// person: a refusal leaves nothing behind.
-func mayBeOpen(err error) bool {
-	var own *schemas.Error
-	return !errors.As(err, &own) || own.Code == schemas.CodeUnavailable || own.Code == schemas.CodeInternal
 }
 
 // said is what a decision is in Codex's words. Only what allows r as it is
