@@ -16,13 +16,12 @@ type Log struct{ *keyed }
 
 func logConfig() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Name:        "permission_log",
-		Subjects:    []string{"nod.v1.log.*"},
-		Storage:     jetstream.FileStorage,
-		Duplicates:  time.Hour,
-		DenyDelete:  true,
-		DenyPurge:   true,
-		AllowDirect: false,
+		Name:       "permission_log",
+		Subjects:   []string{"nod.v1.log.*"},
+		Storage:    jetstream.FileStorage,
+		Duplicates: time.Hour,
+		DenyDelete: true,
+		DenyPurge:  true,
 	}
 }
 

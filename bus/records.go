@@ -54,12 +54,6 @@ func (r *Records) Get(ctx context.Context, key string) (Entry, error) {
 	return decodeEntry(key, val)
 }
 
-// Revision reads a record's revision alone.
-func (r *Records) Revision(ctx context.Context, key string) (uint64, error) {
-	val, err := r.get(ctx, key)
-	return val.revision, err
-}
-
 func decodeEntry(key string, val value) (Entry, error) {
 	e := Entry{Key: key, Revision: val.revision}
 	if err := schemas.Load(val.data, &e.Record); err != nil {

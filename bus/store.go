@@ -15,7 +15,8 @@ import (
 
 // Store is all that engines remember: the records with their timers, the
 // sessions, who is there, what was shown, the settings, and the log. Every
-// write is a compare-and-set and every read goes to the leader.
+// write is a compare-and-set, and every read finds all that was acknowledged
+// before it.
 type Store struct {
 	Records  *Records
 	Sessions *Bucket // session.<session_id>
@@ -44,6 +45,9 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 		return &keyed{conn: c, name: config.Name, stream: stream, prefix: prefix, reads: make(chan struct{}, maxReads)}, nil
 	}
 	records, err := open(recordsConfig(), recordPrefix)
+	if err == nil {
+		err = records.direct(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +67,9 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 		{&s.Settings, "permission_settings", false},
 	} {
 		k, err := open(bucketConfig(b.name, b.async), "$KV."+b.name+".")
+		if err == nil {
+			err = k.direct(ctx)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -24,35 +24,13 @@ func (e *Engine) takeVersion(d *bus.Delivery) {
 		d.Refuse()
 		return
 	}
-	e.outbox.Send(entry.Key, delivered{d, e.Log, func(ctx context.Context) error { return e.follow(ctx, entry) }})
+	e.outbox.Send(entry.Key, delivered{d, e.Log, func(ctx context.Context) error { return e.emit(ctx, entry) }})
 }
 
-// follow has everything that follows from a record happen, at least once: acts
-// on the version that was delivered, reads again, and acts again for as long as
-// the record has moved meanwhile.
-func (e *Engine) follow(ctx context.Context, entry bus.Entry) error {
-	for {
-		if err := e.emit(ctx, entry); err != nil {
-			return err
-		}
-		revision, err := e.store.Records.Revision(ctx, entry.Key)
-		if errors.Is(err, bus.ErrNotFound) || err == nil && revision == entry.Revision {
-			return nil
-		}
-		if err == nil {
-			entry, err = e.store.Records.Get(ctx, entry.Key)
-		}
-		if errors.Is(err, bus.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// emit tells everybody of one version: the agent first, then those who look,
-// then those who are shown it, then the log.
+// emit has everything that follows from one version happen, at least once: the
+// agent is told first, then those who look, then those who are shown it, then
+// the log. A newer version comes by itself, and may be told before this one by
+// another engine: each says its revision, and who has heard a newer one ignores it.
 func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
 	prompt, err := e.promptOf(entry)
