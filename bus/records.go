@@ -37,8 +37,8 @@ type Entry struct {
 	Revision uint64
 }
 
-func recordsConfig() jetstream.StreamConfig {
-	config := bucketConfig("pending_permissions", false)
+func recordsConfig(replicas int) jetstream.StreamConfig {
+	config := bucketConfig("pending_permissions", false, replicas)
 	config.Subjects = append(config.Subjects, timerPrefix+">", duePrefix+">")
 	config.AllowMsgSchedules = true
 	return config

@@ -44,7 +44,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 		}
 		return &keyed{conn: c, name: config.Name, stream: stream, prefix: prefix, reads: make(chan struct{}, maxReads)}, nil
 	}
-	records, err := open(recordsConfig(), recordPrefix)
+	records, err := open(recordsConfig(replicas), recordPrefix)
 	if err == nil {
 		err = records.direct(ctx)
 	}
@@ -66,7 +66,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 		{&s.Shown, "shown_prompts", true},
 		{&s.Settings, "permission_settings", false},
 	} {
-		k, err := open(bucketConfig(b.name, b.async), "$KV."+b.name+".")
+		k, err := open(bucketConfig(b.name, b.async, replicas), "$KV."+b.name+".")
 		if err == nil {
 			err = k.direct(ctx)
 		}
@@ -106,7 +106,7 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig) (jetst
 // codeNoReplicas: replicas were asked of a server that is no cluster.
 const codeNoReplicas jetstream.ErrorCode = 10074
 
-func bucketConfig(bucket string, async bool) jetstream.StreamConfig {
+func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfig {
 	config := jetstream.StreamConfig{
 		Name:              "KV_" + bucket,
 		Subjects:          []string{"$KV." + bucket + ".>"},
@@ -115,6 +115,7 @@ func bucketConfig(bucket string, async bool) jetstream.StreamConfig {
 		Discard:           jetstream.DiscardOld,
 		AllowRollup:       true,
 		AllowMsgTTL:       true,
+		AllowDirect:       replicas == 1,
 	}
 	if async {
 		config.PersistMode = jetstream.AsyncPersistMode
