@@ -5,11 +5,41 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gowebpki/jcs"
 )
 
+// canon is the canonical form of RFC 8785 of data, compact JSON of valid syntax.
+// The library that makes it is what costs, five times as much as all else about a
+// digest, and what agents send mostly lacks no more than the order of its members.
+func canon(data []byte) ([]byte, error) {
+	if canonical(data) {
+		return data, nil
+	}
+	// As long as before: nothing was given twice, or spelled otherwise.
+	if form, ok := ordered(data); ok && len(form) == len(data) && canonical(form) {
+		return form, nil
+	}
+	return jcs.Transform(data)
+}
+
+// ordered is data with the members of its objects in ascending order.
+func ordered(data []byte) ([]byte, bool) {
+	if !utf8.Valid(data) { // the decoder would mend it
+		return nil, false
+	}
+	var tree any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if d.Decode(&tree) != nil {
+		return nil, false
+	}
+	form, err := Encode(tree)
+	return form, err == nil
+}
+
 // canonical reports whether data, JSON of valid syntax, certainly is in the
-// canonical form of RFC 8785 already. Of some that is it says no: making the
-// form is what costs, five times as much as all else about a digest.
+// canonical form of RFC 8785 already. Of some that is it says no.
 func canonical(data []byte) bool {
 	s := scan{data: data}
 	return s.value() && s.at == len(data) && utf8.Valid(data)

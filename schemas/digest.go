@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-
-	"github.com/gowebpki/jcs"
 )
 
 // asked is what a digest covers: what is asked and by which id, not when, from
@@ -98,10 +96,8 @@ func sumOf(a any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !canonical(form) {
-		if form, err = jcs.Transform(form); err != nil {
-			return "", err
-		}
+	if form, err = canon(form); err != nil {
+		return "", err
 	}
 	sum := sha256.Sum256(form)
 	return hex.EncodeToString(sum[:]), nil
