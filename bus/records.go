@@ -225,6 +225,11 @@ func armedFor(data []byte) (schemas.Event, bool) {
 // sessions where that is empty: those that have a timer. A pending record that
 // lost its timer is missing until the sweep has armed it again.
 func (r *Records) Pending(ctx context.Context, session string) ([]string, error) {
+	if session != "" { // most have none
+		if none, err := r.none(ctx, timerPrefix+sessionFilter(session)); err != nil || none {
+			return nil, err
+		}
+	}
 	return r.keys(ctx, timerPrefix, sessionFilter(session))
 }
 
