@@ -5,8 +5,8 @@
 //
 // The two take turns, so that a machine that drifts drifts for both. Metrics
 // are ratios of medians: latency/bare is nod's time for one request at a time
-// over bare NATS's, throughput/bare nod's requests per second with 64 in flight
-// over its, and latency/writes nod's time over that of the writes alone that no
+// over bare NATS's, throughput/bare nod's requests per second with 64 sessions
+// asking at a time over its, and latency/writes nod's time over that of the writes alone that no
 // design avoids (the record with its timer, and the decision).
 package bench
 
@@ -38,8 +38,8 @@ const (
 	batch    = 256 // requests of one turn at inFlight
 )
 
-// work does one request, from the asking to the hearing.
-type work func() error
+// work does one request of a session, from the asking to the hearing.
+type work func(session string) error
 
 func BenchmarkAutomatic(b *testing.B) {
 	bySync(b, func(b *testing.B, r *rig) { r.compare(b, r.nodAutomatic, r.bareAutomatic, nil) })
@@ -64,7 +64,7 @@ func (r *rig) compare(b *testing.B, nod, bare, writes work) {
 			for name, w := range map[string]work{"nod": nod, "bare": bare, "writes": writes} {
 				if w != nil {
 					start := time.Now()
-					require.NoError(b, w())
+					require.NoError(b, w("bench"))
 					times[name] = append(times[name], time.Since(start))
 				}
 			}
@@ -93,10 +93,10 @@ func (r *rig) batch(b *testing.B, w work) time.Duration {
 	var left atomic.Int64
 	left.Store(batch)
 	start := time.Now()
-	for range inFlight {
+	for n := range inFlight { // an agent's session asks one thing after another
 		wg.Go(func() {
 			for left.Add(-1) >= 0 {
-				if err := w(); err != nil {
+				if err := w(fmt.Sprint("bench", n)); err != nil {
 					b.Error(err)
 				}
 			}
@@ -172,9 +172,9 @@ func (r *rig) startNod(b *testing.B, n *embed.Nod, quiet *slog.Logger) {
 	})
 }
 
-func request(tool, details string, action schemas.ActionType) schemas.Request {
+func request(session, tool, details string, action schemas.ActionType) schemas.Request {
 	return schemas.Request{
-		SessionID: "bench", Kind: schemas.KindToolCall, Title: "Use " + tool, ToolName: tool,
+		SessionID: session, Kind: schemas.KindToolCall, Title: "Use " + tool, ToolName: tool,
 		ActionType: action, ActionDetails: []byte(details), Reason: "clean rebuild", AgentName: "bench",
 	}
 }
@@ -187,14 +187,14 @@ func (r *rig) ask(q schemas.Request, by schemas.ByKind) error {
 	return err
 }
 
-func (r *rig) nodAutomatic() error {
-	return r.ask(request("Glob", `{"pattern":"**/*_test.go","path":"/workspace","cwd":"/workspace"}`, schemas.ActionFileRead), schemas.ByPolicy)
+func (r *rig) nodAutomatic(session string) error {
+	return r.ask(request(session, "Glob", `{"pattern":"**/*_test.go","path":"/workspace","cwd":"/workspace"}`, schemas.ActionFileRead), schemas.ByPolicy)
 }
 
-func (r *rig) nodHuman() error {
+func (r *rig) nodHuman(session string) error {
 	// Each is its own: identical calls would be decided together.
 	details := fmt.Sprintf(`{"command":"rm -rf build%06d","cwd":"/workspace"}`, r.calls.Add(1))
-	return r.ask(request("Frobnicate", details, schemas.ActionOther), schemas.ByHuman)
+	return r.ask(request(session, "Frobnicate", details, schemas.ActionOther), schemas.ByHuman)
 }
 
 // payload is about what nod stores of a request.
@@ -318,12 +318,12 @@ func (r *rig) decide(id string, revision uint64) error {
 
 func (r *rig) id() string { return fmt.Sprint(r.n.Add(1)) }
 
-func (r *rig) bareAutomatic() error {
+func (r *rig) bareAutomatic(string) error {
 	_, err := r.agent.Request("bare.auto."+r.id(), payload[:600], 10*time.Second)
 	return err
 }
 
-func (r *rig) bareHuman() error {
+func (r *rig) bareHuman(string) error {
 	id := r.id()
 	sub, err := r.agent.SubscribeSync("bare.decision." + id)
 	if err != nil {
@@ -338,7 +338,7 @@ func (r *rig) bareHuman() error {
 }
 
 // writes are the durable writes of one request and nothing else.
-func (r *rig) writes() error {
+func (r *rig) writes(string) error {
 	id := r.id()
 	revision, err := r.store(id)
 	if err != nil {

@@ -86,7 +86,7 @@ func deliver(b *testing.B, workers int) time.Duration {
 
 	start := time.Now()
 	for i := range rounds {
-		_, err := asker.Submit(ctx, request("Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
+		_, err := asker.Submit(ctx, request("bench", "Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
 		require.NoError(b, err)
 	}
 	select {
