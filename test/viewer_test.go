@@ -38,3 +38,26 @@ func TestAViewerThatWasAwayLearnsWhatEnded(t *testing.T) {
 	env.Equal("1", p.PendingID)
 	env.Equal(d, *p.Decision)
 }
+
+// A version that is told after a newer one is not shown.
+func TestAnOlderViewThatComesLateIsNotShown(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	conn := env.conn(roles.ConnectorID("terminal"))
+	system := actors.NewSystem(quiet())
+	defer system.Stop()
+	shown := make(chan schemas.Prompt, 100)
+	viewer, err := connector.View(env.ctx, system, conn, "terminal", quiet(), func(p schemas.Prompt) { shown <- p })
+	env.NoError(err)
+	defer func() { env.NoError(viewer.Stop(context.Background())) }()
+	q := env.Agent("ada").Asks(deploy("S", "1"))
+	late := <-shown
+	env.Ann().Denies(q)
+	env.NotNil((<-shown).Decision)
+	engine := env.conn(roles.ID{Role: roles.Engine})
+	env.NoError(engine.Publish(schemas.ViewSubject("S", "1"), late))
+	env.NoError(engine.PublishVersion(schemas.ViewSubject("S", "1"), late, "S.1", late.Revision))
+	env.NoError(engine.Flush(env.ctx))
+	env.Agent("ada").Asks(deploy("S", "2"))
+	env.Equal("2", (<-shown).PendingID, "on one connection what comes first is heard first")
+}

@@ -191,6 +191,29 @@ func TestAnotherWorkerSettlesWhatOneHasShown(t *testing.T) {
 	require.Empty(t, p.sent, "shown once")
 }
 
+// An engine that was held up tells an older version after the newest one: nothing
+// is shown again, and nothing that was settled comes back.
+func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
+	r, p := newRig(t), newPager()
+	r.work(p)
+	asked := r.ask()
+	late := r.wait(p.sent)
+	_, err := r.asker.Withdraw(r.ctx, late.SessionID, late.PendingID, "changed its mind")
+	require.NoError(t, err)
+	r.wait(p.ended)
+	conn, err := r.nod.Connect(r.ctx, roles.ID{Role: roles.EngineStore})
+	require.NoError(t, err)
+	defer conn.Close()
+	prompts, err := bus.OpenPrompts(r.ctx, conn, 1)
+	require.NoError(t, err)
+	late.Revision-- // one that the broker has not seen
+	require.NoError(t, prompts.Send(r.ctx, late))
+	require.NotEqual(t, asked.PendingID, r.ask().PendingID)
+	require.NotEqual(t, late.PendingID, r.wait(p.sent).PendingID, "the same lane has handled it by now")
+	require.Empty(t, p.ended)
+	require.NotNil(t, p.shown["message-1"].Decision)
+}
+
 // The outcome overtakes its prompt: the message settles itself, and no button
 // is left live.
 func TestAPromptWhoseRequestEndsWhileItIsSentIsSettled(t *testing.T) {
