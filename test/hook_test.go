@@ -102,14 +102,14 @@ func TestARunThatWasDeferredGoesOn(t *testing.T) {
 	m := newMachine(t)
 	m.start()
 	call := `{"session_id":"S-1","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"make release"},"tool_use_id":"toolu_1"}`
-	ask := func() string {
-		cmd := m.command("hook", "claude-code", "--host-timeout", "10m", "--defer-after", "1s")
+	ask := func(patience string) string {
+		cmd := m.command("hook", "claude-code", "--host-timeout", "10m", "--defer-after", patience)
 		cmd.Stdin = strings.NewReader(call)
 		out, err := cmd.Output()
 		require.NoError(t, err)
 		return string(out)
 	}
-	assert.Contains(t, ask(), `"permissionDecision":"defer"`)
+	assert.Contains(t, ask("1s"), `"permissionDecision":"defer"`)
 	stdout, _, _ := m.run("show", "toolu_1")
 	assert.Contains(t, stdout, "nobody is waiting: used if the agent asks again")
 
@@ -125,7 +125,7 @@ func TestARunThatWasDeferredGoesOn(t *testing.T) {
 	require.ErrorAs(t, resume.Wait(), &ended)
 	assert.Equal(t, 7, ended.ExitCode())
 	assert.Equal(t, "-p --resume S-1 --model opus\n", out.String())
-	assert.Contains(t, ask(), `"permissionDecision":"allow"`)
+	assert.Contains(t, ask("1m"), `"permissionDecision":"allow"`)
 }
 
 // TestAHostThatAnsweredItselfEndsTheRequest: the terminal was first, so the call
