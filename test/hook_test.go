@@ -109,7 +109,7 @@ func TestARunThatWasDeferredGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		return string(out)
 	}
-	assert.Contains(t, ask("1s"), `"permissionDecision":"defer"`)
+	assert.Contains(t, ask("2s"), `"permissionDecision":"defer"`)
 	stdout, _, _ := m.run("show", "toolu_1")
 	assert.Contains(t, stdout, "nobody is waiting: used if the agent asks again")
 
