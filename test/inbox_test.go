@@ -91,15 +91,28 @@ func (p *pane) within(patience time.Duration, holds func() bool) bool {
 
 func (p *pane) types(keys ...string) { p.does(append([]string{"send-keys"}, keys...)...) }
 
-// presses presses a key that decides, after the moment for which keys rest when
-// something has changed, and again where it came too early all the same.
+// presses presses a key that decides, and again where it came too early.
 func (p *pane) presses(key, text string) {
+	p.t.Helper()
+	p.pressesAgain(3*time.Second, key, text)
+}
+
+// pressesOnce is presses for a key that does something else the second time: it
+// comes again only when the first one is certain to have come too early.
+func (p *pane) pressesOnce(key, text string) {
+	p.t.Helper()
+	p.pressesAgain(patience, key, text)
+}
+
+// pressesAgain presses a key after the moment for which keys rest when something
+// has changed, and again where a text is not shown in time.
+func (p *pane) pressesAgain(after time.Duration, key, text string) {
 	p.t.Helper()
 	for range 5 {
 		rested := time.NewTimer(600 * time.Millisecond)
 		<-rested.C
 		p.types(key)
-		if p.within(3*time.Second, func() bool { return strings.Contains(p.screen(), text) }) {
+		if p.within(after, func() bool { return strings.Contains(p.screen(), text) }) {
 			return
 		}
 	}
@@ -166,12 +179,12 @@ func TestTheInboxInATerminal(t *testing.T) {
 	p.shows("third-re")
 	p.types("Down")
 	p.shows("n: 3")
-	p.presses("l", "You hold session held")
+	p.pressesOnce("l", "You hold session held")
 	require.Equal(t, schemas.TierConnected, m.asked(t, "fourth-request", "--session", "held", "--tool", "Frobnicate", "--input", `{"n":4}`).Tier)
-	p.presses("r", "Deny, and tell the agent why:")
+	p.pressesOnce("r", "Deny, and tell the agent why:")
 	p.types("-l", "use make clean")
 	p.shows("use make clean")
-	p.presses("Enter", `"use make clean"`)
+	p.pressesOnce("Enter", `"use make clean"`)
 	require.Equal(t, "use make clean", m.decided(t, "third-request").Message)
 
 	m.kill()
