@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -69,13 +70,16 @@ func configure(t *testing.T, servers int) *cluster {
 	return c
 }
 
-func freePorts(t *testing.T, n int) []int {
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+// freePorts are ports that nobody has, and that nobody gets who asks the kernel
+// for any.
+func freePorts(t *testing.T, n int) (ports []int) {
+	for len(ports) < n {
+		require.NoError(t, t.Context().Err(), "no port is free")
+		port := 20_000 + rand.N(12_000)
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			defer l.Close() // and so none is found twice
+			ports = append(ports, port)
+		}
 	}
 	return ports
 }

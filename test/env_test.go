@@ -57,6 +57,7 @@ type setup struct {
 	engine   engine.Options
 	sync     time.Duration
 	engines  int
+	port     int // of the server, where it is to be another's later
 }
 
 // everybody answers and everything asks, but for two tools with rules.
@@ -92,7 +93,7 @@ func (e *env) up(s setup) {
 	e.t.Helper()
 	users, err := e.keys.Users()
 	e.NoError(err)
-	e.server, err = bus.Embed(e.ctx, bus.EmbedOptions{DataDir: e.dir, Users: users, SyncInterval: s.sync, Log: quiet()})
+	e.server, err = bus.Embed(e.ctx, bus.EmbedOptions{DataDir: e.dir, Port: s.port, Users: users, SyncInterval: s.sync, Log: quiet()})
 	e.NoError(err)
 	e.openRaw()
 	e.conns = map[roles.ID]*bus.Conn{}
