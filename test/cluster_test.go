@@ -34,6 +34,15 @@ type cluster struct {
 	servers []*exec.Cmd
 }
 
+// natsServer is nats-server, built once, beside nod.
+var natsServer = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(command), "nats-server")
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build nats-server: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
 func newCluster(t *testing.T) *cluster {
 	c := configure(t, 3)
 	for n := range 3 {
@@ -44,13 +53,10 @@ func newCluster(t *testing.T) *cluster {
 
 // configure is the same with no server running yet.
 func configure(t *testing.T, servers int) *cluster {
-	nod, err := binary()
+	server, err := natsServer()
 	require.NoError(t, err)
-	c := &cluster{t: t, dir: t.TempDir(), nod: nod}
-	c.server = filepath.Join(c.dir, "nats-server")
-	out, err := exec.Command("go", "build", "-o", c.server, "github.com/nats-io/nats-server/v2").CombinedOutput()
-	require.NoError(t, err, string(out))
-	accounts, err := exec.Command(nod, "keys", "config", "--data", c.dir).Output()
+	c := &cluster{t: t, dir: t.TempDir(), nod: command, server: server}
+	accounts, err := exec.Command(command, "keys", "config", "--data", c.dir).Output()
 	require.NoError(t, err)
 	ports := freePorts(t, 2*servers)
 	var urls, routes []string
@@ -191,6 +197,7 @@ func (c *cluster) leader() int {
 // Two engines on three servers: the leader of the records and one engine are
 // killed in the middle of 50 requests, and every asker hears its decision.
 func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("left out with -short: three servers and two engines as processes")
 	}
@@ -233,6 +240,7 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 // Engines and connectors that are there before any server: they wait for it, and
 // then a request is asked and answered.
 func TestRolesStartBeforeTheirServers(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("left out with -short: servers and roles as processes")
 	}
@@ -256,6 +264,7 @@ func TestRolesStartBeforeTheirServers(t *testing.T) {
 // The broker alone is killed and started again: who waits goes on waiting, and
 // an answer that was given while it was away counts or is said not to.
 func TestARestartOfTheBrokerAloneCostsAWait(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("left out with -short: a server and roles as processes")
 	}

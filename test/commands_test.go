@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// command is the nod binary, built once.
+// command is the nod binary, built once and removed at the end.
 var command string
 
 func TestMain(m *testing.M) {

@@ -144,6 +144,7 @@ func (m *machine) decided(t *testing.T, id string) *schemas.Decision {
 // A person answers in a terminal, and sees what others decide, and that nod is
 // away.
 func TestTheInboxInATerminal(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	code := filepath.Join(m.dir, "code")
@@ -205,6 +206,7 @@ func TestTheInboxInATerminal(t *testing.T) {
 
 // What is typed before the screen is up decides nothing.
 func TestTheInboxDropsWhatWasTypedAhead(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	m.asked(t, "waits", "--session", "S", "--tool", "Frobnicate", "--input", `{"n":1}`)
@@ -220,6 +222,7 @@ func TestTheInboxDropsWhatWasTypedAhead(t *testing.T) {
 // A command of 100,000 characters, one that would rearrange itself and one that
 // is padded: none is allowed before each of its characters was on the terminal.
 func TestTheInboxShowsAllOfWhatItAllows(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
@@ -232,6 +235,7 @@ func TestTheInboxShowsAllOfWhatItAllows(t *testing.T) {
 			strings.NewReplacer("कि", "⟦U+0915⟧⟦U+093F⟧", "👍🏽", "⟦U+1F44D⟧⟦U+1F3FD⟧")},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			m := newMachine(t)
 			m.start()
 			input, err := json.Marshal(map[string]string{"command": c.command, "cwd": "/"})
@@ -308,6 +312,7 @@ func payload(rows []string) string {
 }
 
 func TestTheInboxNeedsATerminal(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	_, stderr, code := m.run("inbox")
 	require.Equal(t, 1, code)

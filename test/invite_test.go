@@ -27,6 +27,7 @@ func (m *machine) invites(name string) (line []string, address string) {
 // Another machine joins with one line, and what asks there finds its nod without
 // flags: over TLS, with a key of its own, and trusting no other server.
 func TestAnotherMachineJoins(t *testing.T) {
+	t.Parallel()
 	here, there := newMachine(t), newMachine(t)
 	join, address := here.invites("devbox")
 	stdout, stderr, code := there.run(join...)
@@ -78,6 +79,7 @@ func TestAnotherMachineJoins(t *testing.T) {
 }
 
 func TestInvitationsThatDoNotWork(t *testing.T) {
+	t.Parallel()
 	here, there := newMachine(t), newMachine(t)
 	join, _ := here.invites("devbox")
 	fails := func(m *machine, says string, args ...string) {
