@@ -68,6 +68,7 @@ func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
 // TestACPEndToEnd: what a person answers reaches the agent among its own
 // options, and the agent's exit code is nod's.
 func TestACPEndToEnd(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	for answer, option := range map[string]string{"allow": "ja", "deny": "nein"} {
@@ -85,6 +86,7 @@ func TestACPEndToEnd(t *testing.T) {
 
 // TestACPRace: the editor's answer comes first, and the question is taken back.
 func TestACPRace(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	a := m.acp("acp-race", "--race")
@@ -102,6 +104,7 @@ func TestACPRace(t *testing.T) {
 
 // TestACPOutlivesARestart: who waits through a kill -9 of nod hears the decision.
 func TestACPOutlivesARestart(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	a := m.acp("acp-restart")
@@ -126,6 +129,7 @@ func (m *machine) outcome(id string) string {
 
 // TestACPWithoutNod: the editor asks in nod's place, or nobody may.
 func TestACPWithoutNod(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	a := m.acp("s")
 	shown, err := a.heard.ReadString('\n')
@@ -145,6 +149,7 @@ func TestACPWithoutNod(t *testing.T) {
 
 // TestACPToldToStop: the agent is told, too, and nobody waits any more.
 func TestACPToldToStop(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	for name, stop := range map[string]func(a *acpRun) error{
@@ -180,6 +185,7 @@ func TestACPToldToStop(t *testing.T) {
 // TestACPOverHTTP: who has the token sees what waits and answers it, as this
 // user; what somebody else has answered is gone.
 func TestACPOverHTTP(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	for _, c := range []struct{ session, body, heard, outcome string }{

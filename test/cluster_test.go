@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -33,6 +34,15 @@ type cluster struct {
 	servers []*exec.Cmd
 }
 
+// natsServer is nats-server, built once, beside nod.
+var natsServer = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(command), "nats-server")
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build nats-server: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
 func newCluster(t *testing.T) *cluster {
 	c := configure(t, 3)
 	for n := range 3 {
@@ -43,13 +53,10 @@ func newCluster(t *testing.T) *cluster {
 
 // configure is the same with no server running yet.
 func configure(t *testing.T, servers int) *cluster {
-	nod, err := binary()
+	server, err := natsServer()
 	require.NoError(t, err)
-	c := &cluster{t: t, dir: t.TempDir(), nod: nod}
-	c.server = filepath.Join(c.dir, "nats-server")
-	out, err := exec.Command("go", "build", "-o", c.server, "github.com/nats-io/nats-server/v2").CombinedOutput()
-	require.NoError(t, err, string(out))
-	accounts, err := exec.Command(nod, "keys", "config", "--data", c.dir).Output()
+	c := &cluster{t: t, dir: t.TempDir(), nod: command, server: server}
+	accounts, err := exec.Command(command, "keys", "config", "--data", c.dir).Output()
 	require.NoError(t, err)
 	ports := freePorts(t, 2*servers)
 	var urls, routes []string
@@ -69,13 +76,16 @@ func configure(t *testing.T, servers int) *cluster {
 	return c
 }
 
-func freePorts(t *testing.T, n int) []int {
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+// freePorts are ports that nobody has, and that nobody gets who asks the kernel
+// for any.
+func freePorts(t *testing.T, n int) (ports []int) {
+	for len(ports) < n {
+		require.NoError(t, t.Context().Err(), "no port is free")
+		port := 20_000 + rand.N(12_000)
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			defer l.Close() // and so none is found twice
+			ports = append(ports, port)
+		}
 	}
 	return ports
 }
@@ -187,6 +197,7 @@ func (c *cluster) leader() int {
 // Two engines on three servers: the leader of the records and one engine are
 // killed in the middle of 50 requests, and every asker hears its decision.
 func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("left out with -short: three servers and two engines as processes")
 	}
@@ -229,6 +240,7 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 // Engines and connectors that are there before any server: they wait for it, and
 // then a request is asked and answered.
 func TestRolesStartBeforeTheirServers(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("left out with -short: servers and roles as processes")
 	}
@@ -252,6 +264,7 @@ func TestRolesStartBeforeTheirServers(t *testing.T) {
 // The broker alone is killed and started again: who waits goes on waiting, and
 // an answer that was given while it was away counts or is said not to.
 func TestARestartOfTheBrokerAloneCostsAWait(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("left out with -short: a server and roles as processes")
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// command is the nod binary, built once.
+// command is the nod binary, built once and removed at the end.
 var command string
 
 func TestMain(m *testing.M) {
@@ -282,7 +282,9 @@ func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	env.says(env.nod("allow", "gone1"), 1, "", "Nothing changed: the agent stopped waiting")
 
 	env.timeout("S", time.Second)
-	env.open("late1").Ends(schemas.TimedOut)
+	env.nod("ask", "--session", "S", "--id", "late1", "--tool", "Deploy", "--async")
+	env.soon("it expires", func() bool { return env.stored("S.late1").Record.Decision != nil })
+	env.Equal(schemas.TimedOut, env.stored("S.late1").Record.Decision.Outcome)
 	env.says(env.nod("allow", "late1"), 1, "", "Nothing changed: this expired")
 	env.Equal("STALE", env.object(env.nod("allow", "late1", "--json").stdout)["code"])
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ type env struct {
 	dir     string
 	keys    *roles.Keys
 	server  *bus.Server
+	mu      sync.Mutex // for conns: a race asks for them from everywhere
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*agent
 	store   *bus.Store // as an engine sees it
@@ -55,6 +57,7 @@ type setup struct {
 	engine   engine.Options
 	sync     time.Duration
 	engines  int
+	port     int // of the server, where it is to be another's later
 }
 
 // everybody answers and everything asks, but for two tools with rules.
@@ -73,7 +76,7 @@ func start(t *testing.T, change ...func(*setup)) *env {
 	for _, c := range change {
 		c(&s)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	e := &env{Assertions: require.New(t), t: t, ctx: ctx, dir: t.TempDir(), agents: map[string]*agent{}}
 	var err error
 	e.keys, err = roles.OpenKeys(e.dir)
@@ -90,7 +93,7 @@ func (e *env) up(s setup) {
 	e.t.Helper()
 	users, err := e.keys.Users()
 	e.NoError(err)
-	e.server, err = bus.Embed(e.ctx, bus.EmbedOptions{DataDir: e.dir, Users: users, SyncInterval: s.sync, Log: quiet()})
+	e.server, err = bus.Embed(e.ctx, bus.EmbedOptions{DataDir: e.dir, Port: s.port, Users: users, SyncInterval: s.sync, Log: quiet()})
 	e.NoError(err)
 	e.openRaw()
 	e.conns = map[roles.ID]*bus.Conn{}
@@ -189,6 +192,8 @@ func (e *env) dial(id roles.ID, url string) *bus.Conn {
 // conn is the test's own connection in a role.
 func (e *env) conn(id roles.ID) *bus.Conn {
 	e.t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if e.conns[id] == nil {
 		e.conns[id] = e.dial(id, e.server.URL())
 	}
@@ -306,7 +311,35 @@ func (e *env) apply(settings string) uint64 {
 	laggards, err := e.owner().Follow(e.ctx, state.Revision)
 	e.NoError(err)
 	e.Empty(laggards)
+	e.heard("settings_revision", state.Revision)
 	return state.Revision
+}
+
+// heard waits until every engine that runs says that it follows a revision. An
+// engine that is too slow to be counted by who follows them is waited for here.
+func (e *env) heard(what string, revision uint64) {
+	e.t.Helper()
+	running := 0
+	for _, n := range e.engines {
+		if n.Engine != nil {
+			running++
+		}
+	}
+	owner := e.conn(roles.ID{Role: roles.Owner})
+	e.soon("every engine follows the "+what, func() bool {
+		stats, err := owner.ServiceStats(e.ctx, "nod-engine")
+		if err != nil {
+			return false
+		}
+		follow := 0
+		for _, s := range stats {
+			var data map[string]uint64
+			if s.Into(&data) == nil && data[what] >= revision {
+				follow++
+			}
+		}
+		return follow == running
+	})
 }
 
 // me is who the commands answer as.

@@ -23,7 +23,7 @@ func somebodyThere(t *testing.T, seconds string) (*env, *ledger) {
 
 func TestWhoIsThereIsAskedFirstAndThePhoneAfterAWhile(t *testing.T) {
 	t.Parallel()
-	env, phone := somebodyThere(t, "2")
+	env, phone := somebodyThere(t, "5")
 	q := env.Agent("ada").Asks(deploy("S", "1"))
 	env.Equal(schemas.TierConnected, q.Receipt.Tier)
 	first := env.stored("S.1")
@@ -63,9 +63,9 @@ func TestWhoAnswersFirstSparesThePhone(t *testing.T) {
 // request ends at its deadline all the same.
 func TestAStepThatWasCutShort(t *testing.T) {
 	t.Parallel()
-	env, _ := somebodyThere(t, `1, "connected_timeout_seconds": 4`)
+	env, _ := somebodyThere(t, `3, "connected_timeout_seconds": 6`)
 	q := env.Agent("ada").Asks(deploy("S", "1"))
 	env.Equal(schemas.EventEscalate, env.stored("S.1").Record.NextEvent.Kind)
 	env.NoError(env.store.Records.Rearm(env.ctx, "S.1", schemas.Event{At: q.Receipt.Deadline, Kind: schemas.EventDeadline}))
-	env.Equal("Permission request timed out after 4 seconds.", q.Ends(schemas.TimedOut).Message)
+	env.Equal("Permission request timed out after 6 seconds.", q.Ends(schemas.TimedOut).Message)
 }

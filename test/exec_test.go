@@ -35,6 +35,7 @@ func trueDir(t *testing.T) string {
 }
 
 func TestWhatASessionHoldsIsSetAndShown(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	dir := trueDir(t)
@@ -119,6 +120,7 @@ func (m *machine) inside(dir string, args ...string) *exec.Cmd {
 }
 
 func TestExecRunsInsideWhatIsNamed(t *testing.T) {
+	t.Parallel()
 	m, work, others := held(t)
 	if out, err := m.inside(work, "--require-enforcement", "--", "true").CombinedOutput(); err != nil {
 		t.Skipf("this kernel does not hold commands to their permissions: %s", out)
@@ -174,6 +176,7 @@ func TestExecRunsInsideWhatIsNamed(t *testing.T) {
 }
 
 func TestExecIsTheCommand(t *testing.T) {
+	t.Parallel()
 	m, work, others := held(t)
 	c := m.inside(work, "--", "sh", "-c", `cat; echo "$1" >&2; exit 7`, "sh", "--permission")
 	c.Stdin = strings.NewReader("through")
@@ -207,6 +210,7 @@ func TestExecIsTheCommand(t *testing.T) {
 }
 
 func TestExecRefuses(t *testing.T) {
+	t.Parallel()
 	m, work, others := held(t)
 	m.session("set", "free", "--timeout", "1m")
 	for _, c := range []struct {

@@ -16,6 +16,7 @@ import (
 // TestHookThatCannotBeRunRefuses: a command line that this nod does not
 // understand, say of another version, must not let the host run the tool.
 func TestHookThatCannotBeRunRefuses(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	for _, line := range []string{"hook", "hook nope", "hook codex --frob", "hook codex --on-unavailable maybe", "hook gemini --host-timeout x"} {
 		t.Run(line, func(t *testing.T) {
@@ -33,6 +34,7 @@ func TestHookThatCannotBeRunRefuses(t *testing.T) {
 // TestEachHookEndToEnd: what nod install writes is a command that the host can
 // run, and what its person answers reaches the host in the host's words.
 func TestEachHookEndToEnd(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	for agent, c := range map[string]struct{ input, allow, deny string }{
@@ -99,17 +101,18 @@ func (m *machine) pending(session string) (id string) {
 // waits for the answer and starts it again, and the same call asked again gets
 // the decision.
 func TestARunThatWasDeferredGoesOn(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	call := `{"session_id":"S-1","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"make release"},"tool_use_id":"toolu_1"}`
-	ask := func() string {
-		cmd := m.command("hook", "claude-code", "--host-timeout", "10m", "--defer-after", "1s")
+	ask := func(patience string) string {
+		cmd := m.command("hook", "claude-code", "--host-timeout", "10m", "--defer-after", patience)
 		cmd.Stdin = strings.NewReader(call)
 		out, err := cmd.Output()
 		require.NoError(t, err)
 		return string(out)
 	}
-	assert.Contains(t, ask(), `"permissionDecision":"defer"`)
+	assert.Contains(t, ask("2s"), `"permissionDecision":"defer"`)
 	stdout, _, _ := m.run("show", "toolu_1")
 	assert.Contains(t, stdout, "nobody is waiting: used if the agent asks again")
 
@@ -125,12 +128,13 @@ func TestARunThatWasDeferredGoesOn(t *testing.T) {
 	require.ErrorAs(t, resume.Wait(), &ended)
 	assert.Equal(t, 7, ended.ExitCode())
 	assert.Equal(t, "-p --resume S-1 --model opus\n", out.String())
-	assert.Contains(t, ask(), `"permissionDecision":"allow"`)
+	assert.Contains(t, ask("1m"), `"permissionDecision":"allow"`)
 }
 
 // TestAHostThatAnsweredItselfEndsTheRequest: the terminal was first, so the call
 // has run, and what nod asks is withdrawn.
 func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	input := func(event string) *strings.Reader {
@@ -156,6 +160,7 @@ func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
 // TestAQuestionIsAnswered: what an agent asks its user is a question, which is
 // never allowed, and whose answer goes back beside the questions.
 func TestAQuestionIsAnswered(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	const input = `{"session_id":"S-3","cwd":"/","hook_event_name":"PermissionRequest","tool_name":"AskUserQuestion","tool_input":` +
@@ -186,6 +191,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 // TestAStrictInstallationNamesWhatTheHostAllows: nod sees those calls now, and
 // says how its rules come to be the same.
 func TestAStrictInstallationNamesWhatTheHostAllows(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	path := filepath.Join(t.TempDir(), "settings.json")
 	require.NoError(t, os.WriteFile(path, []byte(`{"permissions":{"allow":["Bash(make test:*)","Bash"],"deny":["Read(~/.ssh/**)"]}}`), 0o600))
@@ -202,6 +208,7 @@ func TestAStrictInstallationNamesWhatTheHostAllows(t *testing.T) {
 // TestServersOfNodAreInstalledAndTakenOut: hosts that start nod's own programs are
 // told how, and nod uninstall leaves nothing of it.
 func TestServersOfNodAreInstalledAndTakenOut(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	dir := t.TempDir()
 	mcp, acp := filepath.Join(dir, ".mcp.json"), filepath.Join(dir, "editor.json")

@@ -59,6 +59,7 @@ func (s *said) String() string {
 
 // The examples of docs/http.md, as they stand there, in one shell.
 func TestTheHTTPExamplesRun(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("the examples need curl, which is not here")
 	}
@@ -101,6 +102,7 @@ func TestTheHTTPExamplesRun(t *testing.T) {
 // An agent over HTTP waits through a kill -9 of nod and its restart at another
 // port, and has a token of its own.
 func TestAnAgentOverHTTPOutlivesNod(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("it needs curl, which is not here")
 	}
@@ -134,6 +136,7 @@ func TestAnAgentOverHTTPOutlivesNod(t *testing.T) {
 }
 
 func TestWhatKeepsHTTPFromStarting(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	_, stderr, code := m.run("http")
 	require.Equal(t, 1, code)

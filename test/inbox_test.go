@@ -91,15 +91,28 @@ func (p *pane) within(patience time.Duration, holds func() bool) bool {
 
 func (p *pane) types(keys ...string) { p.does(append([]string{"send-keys"}, keys...)...) }
 
-// presses presses a key that decides, after the moment for which keys rest when
-// something has changed, and again where it came too early all the same.
+// presses presses a key that decides, and again where it came too early.
 func (p *pane) presses(key, text string) {
+	p.t.Helper()
+	p.pressesAgain(3*time.Second, key, text)
+}
+
+// pressesOnce is presses for a key that does something else the second time: it
+// comes again only when the first one is certain to have come too early.
+func (p *pane) pressesOnce(key, text string) {
+	p.t.Helper()
+	p.pressesAgain(patience, key, text)
+}
+
+// pressesAgain presses a key after the moment for which keys rest when something
+// has changed, and again where a text is not shown in time.
+func (p *pane) pressesAgain(after time.Duration, key, text string) {
 	p.t.Helper()
 	for range 5 {
 		rested := time.NewTimer(600 * time.Millisecond)
 		<-rested.C
 		p.types(key)
-		if p.within(3*time.Second, func() bool { return strings.Contains(p.screen(), text) }) {
+		if p.within(after, func() bool { return strings.Contains(p.screen(), text) }) {
 			return
 		}
 	}
@@ -131,6 +144,7 @@ func (m *machine) decided(t *testing.T, id string) *schemas.Decision {
 // A person answers in a terminal, and sees what others decide, and that nod is
 // away.
 func TestTheInboxInATerminal(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	code := filepath.Join(m.dir, "code")
@@ -166,12 +180,12 @@ func TestTheInboxInATerminal(t *testing.T) {
 	p.shows("third-re")
 	p.types("Down")
 	p.shows("n: 3")
-	p.presses("l", "You hold session held")
+	p.pressesOnce("l", "You hold session held")
 	require.Equal(t, schemas.TierConnected, m.asked(t, "fourth-request", "--session", "held", "--tool", "Frobnicate", "--input", `{"n":4}`).Tier)
-	p.presses("r", "Deny, and tell the agent why:")
+	p.pressesOnce("r", "Deny, and tell the agent why:")
 	p.types("-l", "use make clean")
 	p.shows("use make clean")
-	p.presses("Enter", `"use make clean"`)
+	p.pressesOnce("Enter", `"use make clean"`)
 	require.Equal(t, "use make clean", m.decided(t, "third-request").Message)
 
 	m.kill()
@@ -192,6 +206,7 @@ func TestTheInboxInATerminal(t *testing.T) {
 
 // What is typed before the screen is up decides nothing.
 func TestTheInboxDropsWhatWasTypedAhead(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	m.asked(t, "waits", "--session", "S", "--tool", "Frobnicate", "--input", `{"n":1}`)
@@ -200,7 +215,6 @@ func TestTheInboxDropsWhatWasTypedAhead(t *testing.T) {
 	p.types("y", "y", "n", "y", "y")
 	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "go"), nil, 0o600))
 	p.shows("Shown whole: y allows exactly this")
-	p.types("y") // too early
 	require.Nil(t, m.decided(t, "waits"))
 	p.presses("y", "✅ Allowed once")
 }
@@ -208,6 +222,7 @@ func TestTheInboxDropsWhatWasTypedAhead(t *testing.T) {
 // A command of 100,000 characters, one that would rearrange itself and one that
 // is padded: none is allowed before each of its characters was on the terminal.
 func TestTheInboxShowsAllOfWhatItAllows(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
@@ -220,6 +235,7 @@ func TestTheInboxShowsAllOfWhatItAllows(t *testing.T) {
 			strings.NewReplacer("कि", "⟦U+0915⟧⟦U+093F⟧", "👍🏽", "⟦U+1F44D⟧⟦U+1F3FD⟧")},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			m := newMachine(t)
 			m.start()
 			input, err := json.Marshal(map[string]string{"command": c.command, "cwd": "/"})
@@ -296,6 +312,7 @@ func payload(rows []string) string {
 }
 
 func TestTheInboxNeedsATerminal(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	_, stderr, code := m.run("inbox")
 	require.Equal(t, 1, code)

@@ -3,7 +3,6 @@ package test
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,10 +15,7 @@ import (
 
 // invites makes an invitation to a port that is free.
 func (m *machine) invites(name string) (line []string, address string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(m.t, err)
-	address = l.Addr().String()
-	require.NoError(m.t, l.Close())
+	address = fmt.Sprint("127.0.0.1:", freePorts(m.t, 1)[0])
 	stdout, stderr, code := m.run("invite", name, "--address", address)
 	require.Zero(m.t, code, stderr)
 	require.Equal(m.t, 1, strings.Count(stdout, "\n"), "one line to copy")
@@ -31,6 +27,7 @@ func (m *machine) invites(name string) (line []string, address string) {
 // Another machine joins with one line, and what asks there finds its nod without
 // flags: over TLS, with a key of its own, and trusting no other server.
 func TestAnotherMachineJoins(t *testing.T) {
+	t.Parallel()
 	here, there := newMachine(t), newMachine(t)
 	join, address := here.invites("devbox")
 	stdout, stderr, code := there.run(join...)
@@ -82,6 +79,7 @@ func TestAnotherMachineJoins(t *testing.T) {
 }
 
 func TestInvitationsThatDoNotWork(t *testing.T) {
+	t.Parallel()
 	here, there := newMachine(t), newMachine(t)
 	join, _ := here.invites("devbox")
 	fails := func(m *machine, says string, args ...string) {

@@ -47,14 +47,19 @@ func (h *house) file(name, content string) {
 	h.NoError(os.WriteFile(path, []byte(content), 0o755))
 }
 
+// copyOfNod makes one at a path. Another process writes it: a child that another
+// test starts at that moment would hold what this one writes, and what is being
+// written cannot be run.
+func copyOfNod(t *testing.T, path string) {
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	out, err := exec.Command("cp", command, path).CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
 // release installs a version of nod, in the place of the one before.
 func (h *house) release(version string) {
-	built, err := binary()
-	h.NoError(err)
-	program, err := os.ReadFile(built)
-	h.NoError(err)
 	h.NoError(os.RemoveAll(filepath.Join(h.home, "opt")))
-	h.file("opt/nod-"+version+"/nod", string(program))
+	copyOfNod(h.t, filepath.Join(h.home, "opt", "nod-"+version, "nod"))
 	link := filepath.Join(h.bin, "nod")
 	h.NoError(os.RemoveAll(link))
 	h.NoError(os.Symlink(filepath.Join(h.home, "opt", "nod-"+version, "nod"), link))
@@ -170,6 +175,7 @@ func (h *house) files() (all []string) {
 // A fresh home: set-up, question, answer, service, upgrade, uninstall, and
 // nothing left but data.
 func TestLifeInAFreshHome(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	setup := h.command("setup", "--yes")
 	var out bytes.Buffer
@@ -288,6 +294,7 @@ func (h *house) uninstall() {
 
 // Whatever cannot be taken out keeps the launcher that it runs.
 func TestUninstallLeavesWhatIsNeeded(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.ok("setup", "--yes", "--no-test", "--no-service")
 	path := filepath.Join(h.home, ".claude/settings.json")
@@ -317,14 +324,10 @@ func TestUninstallLeavesWhatIsNeeded(t *testing.T) {
 
 // What only lasts as long as `go run` is refused before anything is changed.
 func TestAProgramOfGoRunIsNotInstalled(t *testing.T) {
-	built, err := binary()
-	require.NoError(t, err)
-	program, err := os.ReadFile(built)
-	require.NoError(t, err)
+	t.Parallel()
 	home := t.TempDir()
 	path := filepath.Join(t.TempDir(), "go-build1", "nod")
-	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o755))
-	require.NoError(t, os.WriteFile(path, program, 0o755))
+	copyOfNod(t, path)
 	for _, args := range []string{"setup --yes", "service install", "install claude-code"} {
 		c := exec.Command(path, strings.Fields(args)...)
 		c.Env = []string{"HOME=" + home}

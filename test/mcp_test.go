@@ -84,6 +84,7 @@ func approve(t *testing.T, c *mcp.ClientSession, id string) <-chan string {
 // A session of Claude Code's: its server is there before nod is, nod is killed
 // while a person is awaited, and nothing but the protocol is ever printed.
 func TestMCPOverStdio(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			m := newMachine(t)
@@ -127,6 +128,7 @@ func TestMCPOverStdio(t *testing.T) {
 
 // However a client's host goes, what it asked is withdrawn.
 func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	for name, goes := range map[string]func(*mcpServer) error{
@@ -167,6 +169,7 @@ func (k key) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestMCPOverHTTP(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	server := m.command("mcp", "--http", "127.0.0.1:0")
@@ -217,6 +220,7 @@ func TestMCPOverHTTP(t *testing.T) {
 
 // What keeps it from serving is one line that says what to do.
 func TestWhatKeepsMCPFromServing(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	readable := filepath.Join(m.dir, "readable")
 	require.NoError(t, os.WriteFile(readable, []byte("0123456789abcdef0123\n"), 0o644))

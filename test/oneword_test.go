@@ -134,7 +134,7 @@ func TestWhatIsKeptOfASessionIsBounded(t *testing.T) {
 	env := start(t, fewerPrompts)
 	ada := env.Agent("ada")
 	var all []*question
-	for i := range 150 {
+	for i := range 80 {
 		all = append(all, ada.Asks(deploy("S", fmt.Sprintf("q-%03d", i))))
 	}
 	shown := env.listed("S")
@@ -152,11 +152,11 @@ func TestWhatIsKeptOfASessionIsBounded(t *testing.T) {
 	}
 	env.Len(env.session("S").Denials, 1, "one call was denied")
 
-	for i := range 150 {
+	for i := range 80 {
 		r := deploy("S", fmt.Sprintf("d-%03d", i))
 		r.ActionDetails = fmt.Appendf(nil, `{"to":"%d"}`, i)
 		q := ada.detaches(r)
-		if i < 120 {
+		if i < 70 {
 			env.Ann().Denies(q)
 		}
 	}

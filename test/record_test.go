@@ -41,7 +41,7 @@ func TestALostTimerIsArmedWhenTheRequestIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	ada := env.Agent("ada")
-	env.timeout("S", 2*time.Second)
+	env.timeout("S", 5*time.Second)
 	q := ada.Asks(deploy("S", "1"))
 	env.loseTimer("S.1")
 	ada.Asks(deploy("S", "1"))
@@ -53,7 +53,7 @@ func TestALostTimerIsArmedByTheSweep(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	ada := env.Agent("ada")
-	env.timeout("S", 3*time.Second)
+	env.timeout("S", 8*time.Second)
 	q := ada.Asks(deploy("S", "1"))
 	env.loseTimer("S.1")
 	env.engine(engine.Options{}) // sweeps as it starts
@@ -65,7 +65,7 @@ func TestTheSweepEndsWhatExpiredWhileNobodyWasThere(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	ada := env.Agent("ada")
-	env.timeout("S", time.Second)
+	env.timeout("S", 3*time.Second)
 	q := ada.Asks(deploy("S", "1"))
 	env.loseTimer("S.1") // as one that fired more than an hour ago
 	env.passed(q.Receipt.Deadline)
@@ -78,7 +78,7 @@ func TestTheSweepEndsWhatExpiredWhileNobodyWasThere(t *testing.T) {
 func TestATimerArmedTooLateIsOverwrittenBeforeTheReceipt(t *testing.T) {
 	t.Parallel()
 	env := start(t)
-	env.timeout("S", 2*time.Second)
+	env.timeout("S", 5*time.Second)
 	next := schemas.Event{At: time.Now().Add(time.Hour).UTC(), Kind: schemas.EventDeadline}
 	env.NoError(env.store.Records.Arm(env.ctx, "S.1", next))
 	q := env.Agent("ada").Asks(deploy("S", "1"))
@@ -116,7 +116,7 @@ func TestADecisionCancelsTheTimer(t *testing.T) {
 func TestALateAnswerIsRefusedByTheBrokersTime(t *testing.T) {
 	t.Parallel()
 	env := start(t)
-	env.timeout("S", time.Second)
+	env.timeout("S", 3*time.Second)
 	q := env.Agent("ada").Asks(deploy("S", "1"))
 	env.loseTimer("S.1")
 	env.passed(q.Receipt.Deadline)

@@ -3,8 +3,6 @@ package test
 import (
 	"context"
 	"log/slog"
-	"net/url"
-	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -28,12 +26,9 @@ func (r refusals) Handle(context.Context, slog.Record) error { r.n.Add(1); retur
 // changed, lose nobody for good.
 func TestKeysThatAreRefusedForAWhileComeBack(t *testing.T) {
 	t.Parallel()
-	env := start(t)
+	port := freePorts(t, 1)[0]
+	env := start(t, func(s *setup) { s.port = port })
 	q := env.Agent("ada").Asks(deploy("S", "one"))
-	at, err := url.Parse(env.server.URL())
-	env.NoError(err)
-	port, err := strconv.Atoi(at.Port())
-	env.NoError(err)
 	env.NoError(env.server.Close())
 
 	strangers, err := roles.OpenKeys(t.TempDir())

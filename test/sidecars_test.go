@@ -20,6 +20,7 @@ import (
 // TestNodOpencode: the command follows a server, finds nod when it has something
 // to ask, replies what a person answers, and withdraws when it is stopped.
 func TestNodOpencode(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	replies := make(chan string, 10)
 	says := make(chan string, 10)
@@ -89,6 +90,7 @@ func TestNodOpencode(t *testing.T) {
 
 // TestNodInstallOpencode: the file is found, changed, shown and put back.
 func TestNodInstallOpencode(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	path := filepath.Join(t.TempDir(), "opencode.jsonc")
 	const before = "{ // mine\n  \"model\": \"a/b\",\n}\n"
@@ -115,6 +117,7 @@ func TestNodInstallOpencode(t *testing.T) {
 // TestNodCodexAppServer: the command stands between, and the exit code is the
 // program's.
 func TestNodCodexAppServer(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.start()
 	const asks = `{"id":1,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`

@@ -137,7 +137,7 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	outcomes := map[schemas.Outcome]int{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	room := make(chan struct{}, 100)
+	room := make(chan struct{}, 150)
 	for i := range requests {
 		room <- struct{}{}
 		wg.Go(func() {
@@ -155,6 +155,10 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	times := stop()
 	t.Log(outcomes, "with", times, "step-downs")
 	require.NotZero(t, times)
+	if testing.Short() {
+		t.Log("the short form: who wins is not looked at, since with the race detector it may be the clock alone")
+		return
+	}
 	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
 		require.NotZero(t, outcomes[o], "nobody ever won with %s, so it was no race", o)
 	}

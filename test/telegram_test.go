@@ -153,6 +153,7 @@ func (p *phone) settled(id, outcome string) {
 // A tap on the phone lets the agent go on; another stops it, and the question
 // then shows what happened.
 func TestATapOnThePhoneDecides(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
 	p.start()
 	allowed, denied := p.asks("tap-allow"), p.asks("tap-deny")
@@ -174,6 +175,7 @@ func TestATapOnThePhoneDecides(t *testing.T) {
 // An answer given while all of nod was killed arrives when it is back, and the
 // question is shown once.
 func TestATapWhileNodWasAwayArrives(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
 	p.start()
 	noted := p.shown("tap-away")
@@ -250,6 +252,7 @@ func TestATapThroughAWebhook(t *testing.T) {
 // A connector of its own is killed between question and answer, and another
 // brings the answer; nod up, which has no token, runs without.
 func TestATapAfterItsWorkerWasKilledArrives(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.start()
 	_, errs, code := p.run(append(ask("phone", "tap-nobody"), "--async")...)

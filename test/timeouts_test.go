@@ -87,15 +87,15 @@ func TestTheTierIsThatOfTheMomentOfAsking(t *testing.T) {
 	}
 }
 
-// Asked at T+0 while connected; the holder leaves halfway and comes back at
-// three quarters: denied when the whole time has passed, not earlier or later.
+// Asked at T+0 while connected; the holder leaves and comes back before the
+// deadline: denied when the whole time has passed, not earlier or later.
 func TestLeavingAndComingBackMovesNoDeadline(t *testing.T) {
 	t.Parallel()
-	env := start(t, func(s *setup) { s.settings = timeouts(2, 7200, 30) })
+	env := start(t, func(s *setup) { s.settings = timeouts(5, 7200, 30) })
 	ada, ann := env.Agent("ada"), env.Ann()
 	env.True(ann.does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	q := ada.Asks(deploy("S", "1"))
-	asked := q.Receipt.Deadline.Add(-2 * time.Second)
+	asked := q.Receipt.Deadline.Add(-5 * time.Second)
 
 	env.passed(asked.Add(time.Second))
 	ann.does(schemas.PresenceLeave, "S", "laptop", "terminal")
@@ -103,13 +103,13 @@ func TestLeavingAndComingBackMovesNoDeadline(t *testing.T) {
 	env.Equal(schemas.TierDisconnected, away.Receipt.Tier, "the lock is gone")
 	env.Equal(q.Receipt, ada.Asks(deploy("S", "1")).Receipt)
 
-	env.passed(asked.Add(1500 * time.Millisecond))
+	env.passed(asked.Add(2 * time.Second))
 	ann.does(schemas.PresenceJoin, "S", "laptop", "terminal")
 	env.True(ann.does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 
 	d := q.Ends(schemas.TimedOut)
 	env.Equal(schemas.ByClock, d.By.Kind)
-	env.Equal("Permission request timed out after 2 seconds.", d.Message)
+	env.Equal("Permission request timed out after 5 seconds.", d.Message)
 	env.False(d.DecidedAt.Before(q.Receipt.Deadline))
 	env.Equal(away.Receipt.Revision, env.stored("S.2").Revision, "coming back did not shorten the other's time")
 	_, err := ann.Says(q, "allow_once")
@@ -131,7 +131,7 @@ func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	s.settings = "" // those that are stored
 	env.up(s)
 	ada = env.Agent("ada")
-	env.Len(env.armed(), 2)
+	env.Contains(env.armed(), "S.1")
 	q := ada.Asks(deploy("S", "1"))
 	env.Equal(long, q.Receipt)
 	env.Equal(long.Deadline.Format(time.RFC3339Nano), env.timer("S.1"))
@@ -207,13 +207,13 @@ func TestTheLockHasOneHolderWhoeverAsksAtOnce(t *testing.T) {
 // The broker ends the lease of a client that says no more, whoever is alive.
 func TestTheBrokerEndsALease(t *testing.T) {
 	t.Parallel()
-	o := engine.Options{Lease: 3 * time.Second}
+	o := engine.Options{Lease: 6 * time.Second}
 	env := start(t, func(s *setup) { s.engine = o })
 	ann, bob := env.Ann(), env.Bob()
 	env.True(ann.does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	env.False(bob.does(schemas.PresenceLock, "S", "phone", "web").Granted)
 	for range 3 { // longer than one lease: each renewal is a lease of its own
-		env.passed(time.Now().Add(1200 * time.Millisecond))
+		env.passed(time.Now().Add(2200 * time.Millisecond))
 		env.True(ann.does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
 	}
 	for _, n := range env.engines {
