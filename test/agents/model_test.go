@@ -27,6 +27,7 @@ type model struct {
 	URL   string
 	t     *testing.T
 	calls []call
+	whole bool // refuses to stream, so that agents ask for a whole answer
 
 	mu   sync.Mutex
 	told []string // the results, as the agent sent them
@@ -76,7 +77,11 @@ func serve[Request any](m *model, read func(Request) turn, write func(io.Writer,
 			return
 		}
 		t := read(in)
-		t.whole = strings.HasSuffix(r.URL.Path, ":generateContent")
+		t.whole = t.whole || strings.HasSuffix(r.URL.Path, ":generateContent")
+		if m.whole && !t.whole {
+			http.NotFound(w, r)
+			return
+		}
 		makes := m.next(t)
 		m.note("%s: %v tools, results %q, makes %d calls", r.URL.Path, t.tools, t.results, len(makes))
 		w.Header().Set("Content-Type", "text/event-stream")

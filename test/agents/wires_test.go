@@ -11,7 +11,8 @@ import (
 
 // anthropicRequest is a request of Anthropic's Messages API.
 type anthropicRequest struct {
-	Tools []struct {
+	Stream bool `json:"stream"`
+	Tools  []struct {
 		Name string `json:"name"`
 	} `json:"tools"`
 	Messages []struct {
@@ -20,6 +21,7 @@ type anthropicRequest struct {
 }
 
 func readAnthropic(in anthropicRequest) (t turn) {
+	t.whole = !in.Stream
 	for _, tool := range in.Tools {
 		t.tools = append(t.tools, tool.Name)
 	}
@@ -40,27 +42,37 @@ func readAnthropic(in anthropicRequest) (t turn) {
 	return t
 }
 
-func writeAnthropic(w io.Writer, _ turn, calls []call) {
-	stop := "end_turn"
+func writeAnthropic(w io.Writer, t turn, calls []call) {
+	stop, content := "end_turn", []map[string]any{{"type": "text", "text": "Done."}}
 	if len(calls) > 0 {
-		stop = "tool_use"
+		stop, content = "tool_use", nil
 	}
-	usage := map[string]any{"input_tokens": 1, "output_tokens": 1}
-	message := map[string]any{"id": "msg_01", "type": "message", "role": "assistant", "model": "fake", "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage}
+	for i, c := range calls {
+		content = append(content, map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%02d", i+1), "name": c.tool, "input": c.input})
+	}
+	message := map[string]any{
+		"id": "msg_01", "type": "message", "role": "assistant", "model": "fake", "content": content, "stop_reason": stop, "stop_sequence": nil,
+		"usage": map[string]any{"input_tokens": 1, "output_tokens": 1},
+	}
+	if t.whole {
+		_, _ = io.WriteString(w, text(message)) // an agent that hung up fails the test by itself
+		return
+	}
+	message["content"], message["stop_reason"] = []any{}, nil
 	event(w, "message_start", map[string]any{"type": "message_start", "message": message})
-	block := func(i int, start, delta map[string]any) {
-		event(w, "content_block_start", map[string]any{"type": "content_block_start", "index": i, "content_block": start})
+	for i, block := range content {
+		delta := map[string]any{"type": "text_delta", "text": block["text"]}
+		if block["type"] == "tool_use" {
+			delta = map[string]any{"type": "input_json_delta", "partial_json": text(block["input"])}
+			block["input"] = map[string]any{}
+		} else {
+			block["text"] = ""
+		}
+		event(w, "content_block_start", map[string]any{"type": "content_block_start", "index": i, "content_block": block})
 		event(w, "content_block_delta", map[string]any{"type": "content_block_delta", "index": i, "delta": delta})
 		event(w, "content_block_stop", map[string]any{"type": "content_block_stop", "index": i})
 	}
-	for i, c := range calls {
-		block(i, map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%02d", i+1), "name": c.tool, "input": map[string]any{}},
-			map[string]any{"type": "input_json_delta", "partial_json": text(c.input)})
-	}
-	if len(calls) == 0 {
-		block(0, map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "Done."})
-	}
-	event(w, "message_delta", map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil}, "usage": usage})
+	event(w, "message_delta", map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil}, "usage": message["usage"]})
 	event(w, "message_stop", map[string]any{"type": "message_stop"})
 }
 
