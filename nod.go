@@ -2,8 +2,7 @@
 // asks before it acts, a rule or a person decides, and the agent gets exactly
 // one decision, whatever crashes in between.
 //
-//	c, err := nod.Connect(ctx)
-//	d, err := c.Ask(ctx, nod.Command("rm -rf build"))
+//	_, err := c.Ask(ctx, nod.Command("rm -rf build")) // c is of Connect
 //	if err != nil {
 //		return err // it was denied, or nobody decided: do not act
 //	}
@@ -31,15 +30,21 @@ var (
 	ErrWithdrawn = errors.New("the permission request was withdrawn")
 	ErrCancelled = errors.New("the permission request was dismissed")
 	ErrDenied    = errors.New("permission was denied")
+	// ErrEdited is a yes to another input than the one that was asked about: the
+	// decision's UpdatedInput, and nothing else, may be run.
+	ErrEdited = errors.New("permission was given for another input")
 )
 
-// Err is nil for a decision that allows, and otherwise says in errors.Is terms
-// why it does not.
+// Err is nil for a decision that allows what was asked, as it was asked, and
+// otherwise says in errors.Is terms why it does not.
 func Err(d schemas.Decision) error {
 	var err error
 	switch d.Outcome {
 	case schemas.Allowed:
-		return nil
+		if d.UpdatedInput == nil {
+			return nil
+		}
+		err = fmt.Errorf("%w: %s", ErrEdited, d.UpdatedInput)
 	case schemas.TimedOut:
 		err = ErrTimedOut
 	case schemas.Withdrawn:
@@ -93,8 +98,8 @@ func Connect(ctx context.Context, options ...Options) (*Client, error) {
 }
 
 // Ask asks and waits for the one decision, through restarts of everything. The
-// error is nil only where it allows; of any other decision it is what Err says,
-// and the decision is returned with it. When ctx ends the request is withdrawn.
+// error is nil only where it allows r as it is; of any other decision it is what
+// Err says, and the decision is returned with it. When ctx ends the request is withdrawn.
 // Errors of nod's own are *schemas.Error.
 func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	d, err := c.asker.Ask(ctx, complete(r))
@@ -105,7 +110,8 @@ func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, 
 }
 
 // Submit hands a request in and returns once it is stored or decided; the
-// result must be awaited or dropped.
+// result must be awaited or dropped. What Err says of the decision, and nothing
+// else of it, tells whether to act.
 func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.Asked, error) {
 	return c.asker.Submit(ctx, complete(r))
 }

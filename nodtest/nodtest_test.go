@@ -41,7 +41,9 @@ func TestStart(t *testing.T) {
 	require.Equal(t, schemas.Denied, d.Outcome)
 
 	d, err = ask("edit")
-	require.NoError(t, err)
+	require.ErrorIs(t, err, nod.ErrEdited, "what was asked is not what was allowed")
+	require.ErrorContains(t, err, `{"command":"ls"}`)
+	require.Equal(t, schemas.Allowed, d.Outcome)
 	require.JSONEq(t, `{"command":"ls"}`, string(d.UpdatedInput))
 
 	d, err = client.Ask(t.Context(), schemas.Request{

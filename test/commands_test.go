@@ -123,6 +123,7 @@ func TestAskingByCommandEndsInItsExitCode(t *testing.T) {
 		answer  []string
 	}{
 		"allow1":  {0, "allowed", []string{"allow", "allow1"}},
+		"edit1":   {3, "allowed", []string{"allow", "edit1", "--input", `{"to":"staging"}`}}, // another input is allowed, and this one is not
 		"deny1":   {3, "denied", []string{"deny", "deny1", "-m", "use staging"}},
 		"expired": {4, "timed_out", nil},
 		"gone1":   {5, "withdrawn", nil},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -132,6 +133,20 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The README's Go is a function's whole body, and compiles.
+func TestTheReadmesGoCompiles(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(document(t, "README.md"), -1)
+	require.NotEmpty(t, blocks)
+	source := "package readme\n\nimport (\n\t\"context\"\n\t\"os\"\n\n\tnod \"github.com/nodbus/nod\"\n)\n"
+	for i, block := range blocks {
+		source += fmt.Sprintf("\nfunc example%d(ctx context.Context) error {\n%s}\n", i, block[1])
+	}
+	file := filepath.Join(t.TempDir(), "readme.go")
+	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+	out, err := exec.Command("go", "vet", file).CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }
 
 // Every command of nod's in the README is one that nod has, with these flags.

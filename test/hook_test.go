@@ -104,7 +104,11 @@ func TestARunThatWasDeferredGoesOn(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
-	call := `{"session_id":"S-1","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"make release"},"tool_use_id":"toolu_1"}`
+	transcript := filepath.Join(t.TempDir(), "S-1.jsonl")
+	require.NoError(t, os.WriteFile(transcript, []byte(`{"type":"user","promptId":"p1","promptSource":"sdk"}
+{"type":"assistant","message":{"id":"m1","stop_reason":"tool_use","content":[{"type":"tool_use","id":"toolu_1"}]}}
+`), 0o600))
+	call := `{"session_id":"S-1","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"make release"},"tool_use_id":"toolu_1","transcript_path":"` + transcript + `","prompt_id":"p1"}`
 	ask := func(patience string) string {
 		cmd := m.command("hook", "claude-code", "--host-timeout", "10m", "--defer-after", patience)
 		cmd.Stdin = strings.NewReader(call)

@@ -95,6 +95,13 @@ func TestTheHTTPExamplesRun(t *testing.T) {
 	shell(settings, again(ask))
 	require.Contains(t, shell(settings, again(withdraw)), `"outcome":"withdrawn"`)
 	require.Equal(t, "stop\n", shell(settings, again(loop)))
+
+	edited := func(block string) string { return strings.ReplaceAll(block, "release-42", "release-44") }
+	shell(settings, edited(ask))
+	_, stderr, code = m.run("allow", "release-44", "--input", `{"command":"make release-dry"}`)
+	require.Zero(t, code, stderr)
+	require.Contains(t, shell(settings, edited(wait)), `"outcome":"allowed"`)
+	require.Equal(t, "stop: not as it was asked\n", shell(settings, edited(loop)))
 	require.NotContains(t, log.String(), strings.TrimSpace(string(token)))
 	require.NotContains(t, log.String(), "make release")
 }

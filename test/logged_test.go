@@ -57,4 +57,12 @@ func TestGitReadsAreHardenedWhereTheSettingsWantIt(t *testing.T) {
 	env.Equal(d, ada.Gets(shell("S", "2", "git diff")), "asked again, it is the same")
 	env.Nil(ada.Gets(shell("S", "3", "ls")).UpdatedInput, "there is nothing to harden")
 	ada.Asks(shell("S", "4", "git push")).Drop()
+
+	hard := env.object(string(d.UpdatedInput))["command"].(string)
+	env.Nil(ada.Gets(shell("S", "5", hard)).UpdatedInput, "asked as it is to run, it is a plain yes")
+	ask := func(command string) ran {
+		return env.nod("ask", "--session", "script", "--tool", "Bash", "--input", `{"command":"`+command+`","cwd":"/app"}`)
+	}
+	env.says(ask("git diff"), 3, hard, "")
+	env.says(ask(hard), 0, "Allowed", "")
 }

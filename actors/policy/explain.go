@@ -95,9 +95,17 @@ func (p *Policy) at(c *Call) place {
 // hardenDiff are the subcommands of git that may run a configured differ.
 var hardenDiff = map[string]bool{"diff": true, "log": true, "show": true}
 
+// What keeps git from running a configured file monitor, or a program that
+// checks signatures.
+const (
+	noMonitor   = "core.fsmonitor=false"
+	noSignature = "log.showSignature=false"
+)
+
 // Harden rewrites a command line that is allowed by itself so that a git read
 // in it runs no program that the repository's configuration names. It returns
-// the line as it is, and false, where there is nothing to rewrite.
+// the line as it is, and false, where there is nothing to rewrite; what it made
+// is allowed as it stands.
 func (p *Policy) Harden(c Call) (string, bool) {
 	in, err := readInput(c.Input)
 	if err != nil || canonical(c.ToolName).kind != kindShell {
@@ -111,17 +119,19 @@ func (p *Policy) Harden(c Call) (string, bool) {
 	}
 	var b strings.Builder
 	last := 0
+	harden := func(at int, with string) {
+		if !strings.HasPrefix(src[at:], with) {
+			b.WriteString(src[last:at] + with)
+			last = at
+		}
+	}
 	for _, call := range allCalls(file) {
 		if name, _ := readWord1(call.Args[0], src); name != "git" {
 			continue
 		}
-		at := int(call.Args[0].End().Offset())
-		b.WriteString(src[last:at] + " -c core.fsmonitor=false -c log.showSignature=false")
-		last = at
+		harden(int(call.Args[0].End().Offset()), " -c "+noMonitor+" -c "+noSignature)
 		if sub := subcommand(call, src); sub != nil {
-			at = int(sub.End().Offset())
-			b.WriteString(src[last:at] + " --no-ext-diff --no-textconv")
-			last = at
+			harden(int(sub.End().Offset()), " --no-ext-diff --no-textconv")
 		}
 	}
 	return b.String() + src[last:], last > 0
@@ -131,7 +141,7 @@ func (p *Policy) Harden(c Call) (string, bool) {
 func subcommand(call *syntax.CallExpr, src string) *syntax.Word {
 	for i := 1; i < len(call.Args); i++ {
 		switch w, _ := readWord1(call.Args[i], src); {
-		case w == "-C":
+		case w == "-C", w == "-c":
 			i++
 		case !strings.HasPrefix(w, "-"):
 			if hardenDiff[w] {

@@ -68,6 +68,8 @@ func (s *scope) git(words []word) (string, bool) {
 		switch opt := words[0]; {
 		case opt.text == "--no-pager", opt.text == "-P", opt.text == "--no-optional-locks", opt.text == "--literal-pathspecs":
 			words = words[1:]
+		case opt.text == "-c" && len(words) > 1 && (words[1].text == noMonitor || words[1].text == noSignature): // as Harden writes
+			words = words[2:]
 		case opt.text == "-C" && s.pol.level >= levelReaders && len(words) > 1:
 			if words[1].glob || !isAbs(slashes(words[1].text)) && !words[1].tilde || s.secretPath(words[1]) {
 				return "-C does not name the project or a directory in it in full", false

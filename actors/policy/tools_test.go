@@ -70,6 +70,9 @@ func TestHarden(t *testing.T) {
 		got, changed := p.Harden(bash(t, in))
 		assert.True(t, changed)
 		assert.Equal(t, want, got)
+		again, changed := p.Harden(bash(t, got))
+		assert.False(t, changed, "asked for so, it is a plain yes: %s", again)
+		assert.Equal(t, policy.Allow, p.Check(bash(t, got)).Effect, got)
 	}
 	for _, in := range []string{"ls", "git push", "git status; rm x", "git ("} {
 		_, changed := p.Harden(bash(t, in))

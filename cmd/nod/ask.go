@@ -42,7 +42,8 @@ func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done 
 	return ctx, client, func() { client.Close(); cancel() }, nil
 }
 
-// Run asks, waits, and says how it ended by its exit code.
+// Run asks, waits, and says how it ended by its exit code: 0 only where what was
+// asked is allowed as it is.
 func (c *askCmd) Run(e *env) error {
 	request, err := c.request(e)
 	if err != nil {
@@ -154,7 +155,7 @@ func (c *askCmd) open(e *env, r schemas.Receipt) error {
 }
 
 func (c *askCmd) say(e *env, r *schemas.Request, d schemas.Decision) error {
-	heard := agents.Hear(r, &d)
+	heard := agents.HearAsAsked(r, &d) // what follows an exit code of 0 runs that
 	if c.JSON {
 		if err := e.printJSON(d); err != nil {
 			return err

@@ -35,14 +35,15 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 			Reason: "clean rebuild", AgentName: "Demo agent", SessionLabel: "demo",
 		}
 		d, err := session.Ask(ctx, r)
+		heard := agents.HearAsAsked(&r, &d)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			fmt.Fprintf(e.stdout, "demo: the agent does nothing: %v\n", err)
-		case d.Outcome == schemas.Allowed:
+		case heard.Allowed:
 			fmt.Fprintln(e.stdout, "demo: the agent goes on. (Nothing was removed: it is a demo.)")
 		default:
-			fmt.Fprintf(e.stdout, "demo: the agent does not run it, and hears: %s\n", people.Line(agents.Hear(&r, &d).Text))
+			fmt.Fprintf(e.stdout, "demo: the agent does not run it, and hears: %s\n", people.Line(heard.Text))
 		}
 	}()
 	return func() {

@@ -32,7 +32,7 @@ func hostNamed(name string) (hook.Host, error) {
 type hookCmd struct {
 	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini or copilot."`
 	HostTimeout   time.Duration `name:"host-timeout" help:"How long the agent program waits for the hook."`
-	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"In claude -p: end the run after this long without an answer; go on with nod resume."`
+	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"In claude -p: end the run after this long without an answer, or deny the call for now where it is one of several; go on with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
 }
 
@@ -117,7 +117,7 @@ type installCmd struct {
 	Strict        bool          `help:"Gate every tool call that the agent program shows its hooks, not only what it would ask about."`
 	Uninstall     bool          `help:"Take it out again."`
 	DryRun        bool          `name:"dry-run" help:"Only show what would change."`
-	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer; go on with nod resume."`
+	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now where it is one of several; go on with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
 }
 

@@ -97,6 +97,13 @@ func TestHear(t *testing.T) {
 	}
 }
 
+func TestAnEditIsNoYesToWhatWasAsked(t *testing.T) {
+	r, d := schemas.Request{Kind: schemas.KindToolCall}, schemas.Decision{Outcome: schemas.Allowed, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}}
+	assert.Equal(t, agents.Heard{Allowed: true, Text: "Allowed by Ann."}, agents.HearAsAsked(&r, &d))
+	d.UpdatedInput = []byte(`{"command":"ls"}`)
+	assert.Equal(t, agents.Heard{Text: `Allowed by Ann. But with this input alone, so what was asked is denied: {"command":"ls"}`}, agents.HearAsAsked(&r, &d))
+}
+
 func TestOnlyAllowedIsHeardAsAllowed(t *testing.T) {
 	for _, outcome := range []schemas.Outcome{schemas.Denied, schemas.Cancelled, schemas.TimedOut, schemas.Withdrawn, "", "ALLOWED", "new"} {
 		for _, kind := range []schemas.Kind{schemas.KindToolCall, schemas.KindPermission, schemas.KindQuestion} {

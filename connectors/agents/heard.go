@@ -48,6 +48,16 @@ func Hear(r *schemas.Request, d *schemas.Decision) Heard {
 	return heard
 }
 
+// HearAsAsked is Hear for an agent that runs what it asked about and nothing else:
+// an allow with other input is a no, which says that input.
+func HearAsAsked(r *schemas.Request, d *schemas.Decision) Heard {
+	heard := Hear(r, d)
+	if heard.Allowed && d.UpdatedInput != nil {
+		return Heard{Text: heard.Text + " But with this input alone, so what was asked is denied: " + string(d.UpdatedInput)}
+	}
+	return heard
+}
+
 // HearError puts into words, for the agent, why there is no decision. It never
 // allows.
 func HearError(err *schemas.Error) Heard {

@@ -95,6 +95,27 @@ func TestClaudeCodeIsResumed(t *testing.T) {
 	})
 }
 
+// A run is not ended at one of several calls, which Claude Code would not take up
+// again: it would run what its own rules allow. None runs, and its model is told.
+func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		for name, whole := range map[string]bool{"streamed": false, "in one piece": true} {
+			t.Run(name, func(t *testing.T) {
+				other := call{"Bash", map[string]any{"command": "echo yes > ran-too", "description": "leave another"}}
+				m := newModel(t, claudeTouch, other)
+				m.whole = whole
+				x := newMachine(t, m)
+				x.does("install", "claude-code", "--strict", "--defer-after", "1s", "--settings", x.claudeSettings())
+				x.ends(x.starts(x.claude(program, "-p", "go on", "--allowedTools", "Bash")))
+				assert.NoFileExists(t, x.ran)
+				assert.NoFileExists(t, x.ran+"-too")
+				assert.Contains(t, m.heard(), "The request stays open")
+				assert.Len(t, x.pending(), 2)
+			})
+		}
+	})
+}
+
 // The permission prompt tool is given what no setting allows.
 func TestClaudeCodeByMCP(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {

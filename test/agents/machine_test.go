@@ -170,12 +170,17 @@ func (x *machine) asked(a *agent) request {
 	var all []request
 	x.until("the agent asks", func() bool {
 		ended := a.hasEnded()
-		all = nil
-		require.NoError(x.t, json.Unmarshal([]byte(x.does("pending", "--json")), &all))
+		all = x.pending()
 		return ended || len(all) > 0
 	})
 	require.Len(x.t, all, 1, "the agent ended without asking, or asked more than once")
 	return all[0]
+}
+
+// pending is all that waits.
+func (x *machine) pending() (all []request) {
+	require.NoError(x.t, json.Unmarshal([]byte(x.does("pending", "--json")), &all))
+	return all
 }
 
 // answers are those that every agent is given, and whether its tool then runs.

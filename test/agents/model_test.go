@@ -14,27 +14,28 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// call is the one use of a tool that the fake model asks for.
+// call is a use of a tool that the fake model asks for.
 type call struct {
 	tool  string
 	input map[string]any
 }
 
 // model stands in for every agent's model, and for the proxy to the rest of the
-// world, which it refuses. Offered the tool of its call it makes that call; told
-// the result of any call it keeps that and ends the turn.
+// world, which it refuses. Offered the tool of its calls it makes them, all in one
+// answer; told the result of any it keeps that and ends the turn.
 type model struct {
-	URL  string
-	t    *testing.T
-	call call
+	URL   string
+	t     *testing.T
+	calls []call
+	whole bool // refuses to stream, so that agents ask for a whole answer
 
 	mu   sync.Mutex
 	told []string // the results, as the agent sent them
 	seen []string // what was asked of it, a line each
 }
 
-func newModel(t *testing.T, c call) *model {
-	m := &model{t: t, call: c}
+func newModel(t *testing.T, calls ...call) *model {
+	m := &model{t: t, calls: calls}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", serve(m, readAnthropic, writeAnthropic))
 	mux.HandleFunc("POST /v1/responses", serve(m, readOpenAI, writeOpenAI))
@@ -62,9 +63,9 @@ type turn struct {
 	whole          bool // is the answer to be, not a stream of events
 }
 
-// serve is an API of a model's: how it is read, and how it is answered with a
-// call, or with the end of the turn for nil.
-func serve[Request any](m *model, read func(Request) turn, write func(io.Writer, turn, *call)) http.HandlerFunc {
+// serve is an API of a model's: how it is read, and how it is answered with
+// calls, or with the end of the turn where there are none.
+func serve[Request any](m *model, read func(Request) turn, write func(io.Writer, turn, []call)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -76,9 +77,13 @@ func serve[Request any](m *model, read func(Request) turn, write func(io.Writer,
 			return
 		}
 		t := read(in)
-		t.whole = strings.HasSuffix(r.URL.Path, ":generateContent")
+		t.whole = t.whole || strings.HasSuffix(r.URL.Path, ":generateContent")
+		if m.whole && !t.whole {
+			http.NotFound(w, r)
+			return
+		}
 		makes := m.next(t)
-		m.note("%s: %v tools, results %q, called %v", r.URL.Path, t.tools, t.results, makes != nil)
+		m.note("%s: %v tools, results %q, makes %d calls", r.URL.Path, t.tools, t.results, len(makes))
 		w.Header().Set("Content-Type", "text/event-stream")
 		if t.whole {
 			w.Header().Set("Content-Type", "application/json")
@@ -87,12 +92,12 @@ func serve[Request any](m *model, read func(Request) turn, write func(io.Writer,
 	}
 }
 
-func (m *model) next(t turn) *call {
+func (m *model) next(t turn) []call {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.told = append(m.told, t.results...)
-	if len(t.results) == 0 && slices.Contains(t.tools, m.call.tool) {
-		return &m.call
+	if len(t.results) == 0 && slices.Contains(t.tools, m.calls[0].tool) {
+		return m.calls
 	}
 	return nil
 }

@@ -2,15 +2,17 @@ package agents_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 )
 
-// What follows is as much of the three APIs as the agents need to make one call:
+// What follows is as much of the three APIs as the agents need to make calls:
 // streams of events, but where Gemini is asked for a whole answer.
 
 // anthropicRequest is a request of Anthropic's Messages API.
 type anthropicRequest struct {
-	Tools []struct {
+	Stream bool `json:"stream"`
+	Tools  []struct {
 		Name string `json:"name"`
 	} `json:"tools"`
 	Messages []struct {
@@ -19,6 +21,7 @@ type anthropicRequest struct {
 }
 
 func readAnthropic(in anthropicRequest) (t turn) {
+	t.whole = !in.Stream
 	for _, tool := range in.Tools {
 		t.tools = append(t.tools, tool.Name)
 	}
@@ -39,19 +42,37 @@ func readAnthropic(in anthropicRequest) (t turn) {
 	return t
 }
 
-func writeAnthropic(w io.Writer, _ turn, c *call) {
-	block, delta, stop := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "Done."}, "end_turn"
-	if c != nil {
-		block = map[string]any{"type": "tool_use", "id": "toolu_01", "name": c.tool, "input": map[string]any{}}
-		delta, stop = map[string]any{"type": "input_json_delta", "partial_json": text(c.input)}, "tool_use"
+func writeAnthropic(w io.Writer, t turn, calls []call) {
+	stop, content := "end_turn", []map[string]any{{"type": "text", "text": "Done."}}
+	if len(calls) > 0 {
+		stop, content = "tool_use", nil
 	}
-	usage := map[string]any{"input_tokens": 1, "output_tokens": 1}
-	message := map[string]any{"id": "msg_01", "type": "message", "role": "assistant", "model": "fake", "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage}
+	for i, c := range calls {
+		content = append(content, map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%02d", i+1), "name": c.tool, "input": c.input})
+	}
+	message := map[string]any{
+		"id": "msg_01", "type": "message", "role": "assistant", "model": "fake", "content": content, "stop_reason": stop, "stop_sequence": nil,
+		"usage": map[string]any{"input_tokens": 1, "output_tokens": 1},
+	}
+	if t.whole {
+		_, _ = io.WriteString(w, text(message)) // an agent that hung up fails the test by itself
+		return
+	}
+	message["content"], message["stop_reason"] = []any{}, nil
 	event(w, "message_start", map[string]any{"type": "message_start", "message": message})
-	event(w, "content_block_start", map[string]any{"type": "content_block_start", "index": 0, "content_block": block})
-	event(w, "content_block_delta", map[string]any{"type": "content_block_delta", "index": 0, "delta": delta})
-	event(w, "content_block_stop", map[string]any{"type": "content_block_stop", "index": 0})
-	event(w, "message_delta", map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil}, "usage": usage})
+	for i, block := range content {
+		delta := map[string]any{"type": "text_delta", "text": block["text"]}
+		if block["type"] == "tool_use" {
+			delta = map[string]any{"type": "input_json_delta", "partial_json": text(block["input"])}
+			block["input"] = map[string]any{}
+		} else {
+			block["text"] = ""
+		}
+		event(w, "content_block_start", map[string]any{"type": "content_block_start", "index": i, "content_block": block})
+		event(w, "content_block_delta", map[string]any{"type": "content_block_delta", "index": i, "delta": delta})
+		event(w, "content_block_stop", map[string]any{"type": "content_block_stop", "index": i})
+	}
+	event(w, "message_delta", map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil}, "usage": message["usage"]})
 	event(w, "message_stop", map[string]any{"type": "message_stop"})
 }
 
@@ -78,14 +99,19 @@ func readOpenAI(in openAIRequest) (t turn) {
 	return t
 }
 
-func writeOpenAI(w io.Writer, _ turn, c *call) {
-	item := map[string]any{"type": "message", "id": "msg_01", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": "Done."}}}
-	if c != nil {
-		item = map[string]any{"type": "function_call", "id": "fc_01", "call_id": "call_01", "name": c.tool, "arguments": text(c.input)}
+func writeOpenAI(w io.Writer, _ turn, calls []call) {
+	items := []map[string]any{{"type": "message", "id": "msg_01", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": "Done."}}}}
+	if len(calls) > 0 {
+		items = nil
+	}
+	for i, c := range calls {
+		items = append(items, map[string]any{"type": "function_call", "id": fmt.Sprintf("fc_%02d", i+1), "call_id": fmt.Sprintf("call_%02d", i+1), "name": c.tool, "arguments": text(c.input)})
 	}
 	response := map[string]any{"id": "resp_01", "output": []any{}}
 	event(w, "response.created", map[string]any{"type": "response.created", "response": response})
-	event(w, "response.output_item.done", map[string]any{"type": "response.output_item.done", "output_index": 0, "item": item})
+	for i, item := range items {
+		event(w, "response.output_item.done", map[string]any{"type": "response.output_item.done", "output_index": i, "item": item})
+	}
 	response["usage"] = map[string]any{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
 	event(w, "response.completed", map[string]any{"type": "response.completed", "response": response})
 }
@@ -120,13 +146,16 @@ func readGemini(in geminiRequest) (t turn) {
 	return t
 }
 
-func writeGemini(w io.Writer, t turn, c *call) {
-	part := map[string]any{"text": "Done."}
-	if c != nil {
-		part = map[string]any{"functionCall": map[string]any{"name": c.tool, "args": c.input}}
+func writeGemini(w io.Writer, t turn, calls []call) {
+	parts := []any{map[string]any{"text": "Done."}}
+	if len(calls) > 0 {
+		parts = nil
+	}
+	for _, c := range calls {
+		parts = append(parts, map[string]any{"functionCall": map[string]any{"name": c.tool, "args": c.input}})
 	}
 	out := map[string]any{
-		"candidates":    []any{map[string]any{"index": 0, "finishReason": "STOP", "content": map[string]any{"role": "model", "parts": []any{part}}}},
+		"candidates":    []any{map[string]any{"index": 0, "finishReason": "STOP", "content": map[string]any{"role": "model", "parts": parts}}},
 		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
 	}
 	if t.whole {

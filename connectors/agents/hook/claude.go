@@ -65,8 +65,8 @@ func (claude) Read(input []byte) (Call, error) {
 		}
 	case call.Event == permissionRequest:
 		call.Rules, call.HostAsks = claudeRules(in.Suggestions), true
-	case call.Event == preToolUse:
-		call.CanDefer = true
+	case call.Event == preToolUse && in.AgentID == "":
+		call.Turn = func() Turn { return claudeTurn(in) }
 	}
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
 		call.Ignore = "" // a question that was answered

@@ -51,8 +51,9 @@ type Call struct {
 	TaskID string
 	// HostAsks says that the host asks its own user at the same time.
 	HostAsks bool
-	// CanDefer says that the host can end its run and take the call up again later.
-	CanDefer bool
+	// Turn tells of a host that can end its run and take the call up again later
+	// whether it would; nil where it never does. The answer may change.
+	Turn func() Turn
 	// Signal says that this is no call at all: the host tells that it has gone on,
 	// which is Passed, and cannot be refused anything.
 	Signal bool
@@ -82,7 +83,7 @@ const (
 	Allow          // run it
 	AskHost        // nod cannot ask: the host must ask its own user, or refuse
 	Leave          // not nod's to decide: the host goes on as without nod
-	Defer          // nobody has answered yet: the host may end and ask again later
+	Defer          // nobody has answered yet: the host, whose turn is Alone, ends and asks again later
 )
 
 // Verdict is what a host is told.

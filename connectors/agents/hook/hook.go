@@ -42,8 +42,9 @@ type Options struct {
 	// it is empty, the working directory of each call has to do, which an agent
 	// can change.
 	Project string
-	// DeferAfter is how long a host that can take a call up again later waits
-	// before it is told to; zero is never.
+	// DeferAfter is how long a host that surely takes a call up again later (Alone)
+	// waits before it is told to; zero is never. Where its model made other calls as
+	// well, that is how long it waits at all.
 	DeferAfter time.Duration
 	// Stderr gets one line about what went wrong, never what was asked.
 	Stderr io.Writer
@@ -84,7 +85,6 @@ type Connect func(context.Context) (Nod, error)
 
 var (
 	errDeadline = errors.New("nobody answered before the hook's deadline")
-	errDefer    = errors.New("nobody answered yet")
 	errLate     = errors.New("nod did not answer in time")
 )
 
@@ -240,7 +240,7 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 	switch {
 	case errors.Is(err, errDefer):
 		leave, exit = nod.Detach, h.reply(Verdict{Effect: Defer, Reason: "Nobody has answered yet; the request stays open."})
-	case errors.Is(err, errDeadline):
+	case errors.Is(err, errDeadline), errors.Is(err, errShared):
 		leave, exit = nod.Detach, h.reply(deny(stillOpen))
 	default:
 		exit = h.reply(deny("Not allowed, because nod could not get a decision: " + err.Error()))
@@ -253,14 +253,6 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 
 // stillOpen is what an agent hears whose host waits no longer.
 const stillOpen = "Nobody has answered in time, so this call is denied for now. The request stays open: if it is approved later, the same call is let through when you make it again."
-
-// patience is how long the host waits for a decision.
-func (h *run) patience(ctx context.Context) (context.Context, context.CancelFunc) {
-	if h.call.CanDefer && h.opts.DeferAfter > 0 {
-		return context.WithTimeoutCause(ctx, h.opts.DeferAfter, errDefer)
-	}
-	return ctx, func() {}
-}
 
 // leave takes r back or detaches from it, even though ctx may have ended.
 func (h *run) leave(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {

@@ -130,32 +130,6 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestDefer: a host that can take the call up again later is told to, where it
-// was installed so, and the request stays open.
-func TestDefer(t *testing.T) {
-	for name, c := range map[string]struct {
-		call, want string
-		after      time.Duration
-		waited     time.Duration
-	}{
-		"before the tool":       {preToolCall, `"permissionDecision":"defer"`, time.Minute, time.Minute},
-		"not asked for":         {preToolCall, `"permissionDecision":"deny"`, 0, time.Hour - 30*time.Second},
-		"later than the host":   {preToolCall, `"permissionDecision":"deny"`, 2 * time.Hour, time.Hour - 30*time.Second},
-		"beside the own prompt": {permissionCall, `"behavior":"deny"`, time.Minute, time.Hour - 30*time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				nod := &fakeNod{t: t, ask: waits}
-				begin := time.Now()
-				got := run(t, t.Context(), strings.NewReader(c.call), nod.connect, hook.Options{HostTimeout: time.Hour, DeferAfter: c.after})
-				assert.Equal(t, c.waited, time.Since(begin))
-				assert.Contains(t, got.stdout, c.want)
-				assert.NotEmpty(t, nod.detached())
-			})
-		})
-	}
-}
-
 func TestWithdrawalIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stdout bytes.Buffer

@@ -21,6 +21,8 @@ type claudeInput struct {
 	ToolInput   json.RawMessage `json:"tool_input"`
 	ToolUseID   string          `json:"tool_use_id"`
 	AgentID     string          `json:"agent_id"` // the sub-agent's
+	PromptID    string          `json:"prompt_id"`
+	Transcript  string          `json:"transcript_path"`
 	Suggestions json.RawMessage `json:"permission_suggestions"`
 }
 

@@ -66,14 +66,14 @@ func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	return agent, o, err
 }
 
-// hookOptions are the flags of nod hook, in a query.
+// hookOptions are flags of nod hook, in a query.
 func hookOptions(q url.Values) (o hook.Options, err error) {
-	for name, into := range map[string]*time.Duration{"host_timeout": &o.HostTimeout, "defer_after": &o.DeferAfter} {
-		if !q.Has(name) {
-			continue
-		}
-		if *into, err = time.ParseDuration(q.Get(name)); err != nil || *into <= 0 {
-			return hook.Options{}, schemas.Errorf(schemas.CodeValidation, "%s: must be a duration such as 24h", name)
+	if q.Has("defer_after") { // nod cannot read Claude Code's transcript from here
+		return o, schemas.Errorf(schemas.CodeValidation, "defer_after: whether a run can be taken up again is known to the command nod hook alone; leave it out")
+	}
+	if q.Has("host_timeout") {
+		if o.HostTimeout, err = time.ParseDuration(q.Get("host_timeout")); err != nil || o.HostTimeout <= 0 {
+			return hook.Options{}, schemas.Errorf(schemas.CodeValidation, "host_timeout: must be a duration such as 24h")
 		}
 	}
 	switch o.OnUnavailable = hook.OnUnavailable(q.Get("on_unavailable")); o.OnUnavailable {
