@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -25,12 +26,14 @@ type moment struct {
 	ran  time.Duration
 }
 
+// slept reports whether this machine slept from m until now.
+func (m moment) slept(now moment) bool {
+	return (now.wall.Sub(m.wall) - (now.ran - m.ran)).Abs() >= leap
+}
+
 // lasts reports whether what was so then may count as so now: it is not long ago
 // for people, and this machine did not sleep in between.
-func (m moment) lasts(now moment) bool {
-	wall, ran := now.wall.Sub(m.wall), now.ran-m.ran
-	return wall < heardFor && (wall-ran).Abs() < leap
-}
+func (m moment) lasts(now moment) bool { return now.wall.Sub(m.wall) < heardFor && !m.slept(now) }
 
 // gate holds late deadlines back while something may wait at Telegram that nod
 // has not heard. It is shut at first.
@@ -53,6 +56,26 @@ func (g *gate) now() moment {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.clock()
+}
+
+// awake is ctx until this machine has slept: what was open then may never hear
+// anything again.
+func (g *gate) awake(ctx context.Context) (context.Context, context.CancelFunc) {
+	began := g.now()
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(leap)
+		defer tick.Stop()
+		for !began.slept(g.now()) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+		cancel()
+	}()
+	return ctx, cancel
 }
 
 // heard opens the gate: nod has taken all that waited at Telegram when it asked.

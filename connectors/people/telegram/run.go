@@ -61,9 +61,9 @@ func (c *Carrier) listen(ctx context.Context, desk people.Desk) error {
 func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 	ask := poll{Allowed: allowed}
 	for ctx.Err() == nil {
-		var updates []update
 		asked := c.late.now()
-		if err := c.api.call(ctx, "getUpdates", ask, &updates); err != nil {
+		updates, err := c.updates(ctx, ask)
+		if err != nil {
 			return err
 		}
 		if err := c.take(ctx, desk, updates); err != nil {
@@ -81,6 +81,19 @@ func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// updates asks once. What is asked over a sleep is given up, and finds nothing: the
+// other end may have forgotten it.
+func (c *Carrier) updates(ctx context.Context, ask poll) (found []update, err error) {
+	awake, cancel := c.late.awake(ctx)
+	defer cancel()
+	err = c.api.call(awake, "getUpdates", ask, &found)
+	if err == nil || awake.Err() == nil || ctx.Err() != nil {
+		return found, err
+	}
+	c.api.client.CloseIdleConnections()
+	return nil, nil
 }
 
 func pause(ctx context.Context) {

@@ -104,9 +104,6 @@ func (s *Server) Strand() {
 	s.poll = nil
 }
 
-// Cut breaks every connection.
-func (s *Server) Cut() { s.http.CloseClientConnections() }
-
 // Unlimited lifts the limits on how much may be sent in a second, which the
 // real server counts by a clock.
 func (s *Server) Unlimited() {
