@@ -124,12 +124,26 @@ func TestActorsNamesRealTests(t *testing.T) {
 	}
 }
 
-// Every link to a file leads to one.
+// Every link to a file leads to one, and to a heading of it where that is named.
 func TestLinksLeadSomewhere(t *testing.T) {
-	for _, name := range []string{"README.md", "ACTORS.md", "CHANGELOG.md"} {
-		for _, link := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(document(t, name), -1) {
-			if !strings.Contains(link[1], "://") {
-				require.FileExists(t, filepath.Join("..", link[1]), "%s links to it", name)
+	docs, err := filepath.Glob("../docs/*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, docs)
+	for _, name := range append(docs, "../README.md", "../ACTORS.md", "../CHANGELOG.md") {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
+			to, heading, _ := strings.Cut(link[1], "#")
+			if strings.Contains(to, "://") {
+				continue
+			}
+			target := name
+			if to != "" {
+				target = filepath.Join(filepath.Dir(name), to)
+			}
+			require.FileExists(t, target, "%s links to it", name)
+			if heading != "" {
+				require.Contains(t, headings(t, target), heading, "%s links to it in %s", name, target)
 			}
 		}
 	}
@@ -147,6 +161,17 @@ func TestTheReadmesGoCompiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
 	out, err := exec.Command("go", "vet", file).CombinedOutput()
 	require.NoError(t, err, "%s", out)
+}
+
+// headings are those of a document, as links name them.
+func headings(t *testing.T, name string) (all []string) {
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		words := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(words, " ", "-"))
+	}
+	return all
 }
 
 // Every command of nod's in the README is one that nod has, with these flags.

@@ -15,7 +15,7 @@ func settled(s *stage) {
 	} {
 		p, ref, m := s.shown("rm -rf build")
 		ended := s.desk.end(p, outcome, by)
-		s.NoError(s.carrier.Settle(s.ctx, ref, ended))
+		s.settles(ref, ended)
 		now := s.looks(Ann, m.ID)
 		told := s.last(Ann) // the same message, or one that follows it
 		s.Contains(told.Text, people.Outcome(ended.Decision, p.Request.CreatedAt))
@@ -29,13 +29,13 @@ func settled(s *stage) {
 func settledTwice(s *stage) {
 	p, ref, m := s.shown("make")
 	ended := s.desk.end(p, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
-	s.NoError(s.carrier.Settle(s.ctx, ref, ended))
+	s.settles(ref, ended)
 	read := len(s.Read(Ann))
-	s.NoError(s.carrier.Settle(s.ctx, ref, ended))
+	s.settles(ref, ended)
 	s.Len(s.Read(Ann), read)
 	s.stop()
 	s.start() // another worker, which has only the ref
-	s.NoError(s.carrier.Settle(s.ctx, ref, ended))
+	s.settles(ref, ended)
 	s.Contains(s.looks(Ann, m.ID).Text, "Expired")
 }
 

@@ -3,6 +3,7 @@ package peopletest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -121,6 +122,18 @@ func (s *stage) shownOf(r schemas.Request) (schemas.Prompt, people.Ref, Message)
 	ref, err := s.carrier.Prompt(s.ctx, p)
 	s.NoError(err)
 	return p, ref, s.last(Ann)
+}
+
+// settles has the carrier settle, again where it asks to wait, as a worker does.
+func (s *stage) settles(ref people.Ref, p schemas.Prompt) {
+	s.t.Helper()
+	var err error
+	s.waits("that it settles", func() bool {
+		err = s.carrier.Settle(s.ctx, ref, p)
+		var e *people.Error
+		return !errors.As(err, &e) || e.After == 0
+	})
+	s.NoError(err)
 }
 
 // last is what somebody was told last.

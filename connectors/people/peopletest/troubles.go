@@ -26,7 +26,7 @@ func faults(s *stage) {
 		p.Repeat = true
 		ref, err := s.carrier.Prompt(s.ctx, p)
 		s.NoError(err, "once the fault has passed")
-		ended := s.desk.end(p, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
+		ended := s.desk.end(p, schemas.Withdrawn, schemas.By{Kind: schemas.ByAgent, Name: "local"})
 		if fault == Blocked || fault == Lost {
 			continue
 		}

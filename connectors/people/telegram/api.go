@@ -26,6 +26,8 @@ const (
 	// rivalPause is how long a poller that was pushed aside leaves the bot to
 	// the other one.
 	rivalPause = 30 * time.Second
+	// maxUpdates is how many come at once: fewer are all there were.
+	maxUpdates = 100
 	// maxReply bounds what is read of a reply: a hundred updates at their longest.
 	maxReply = 16 << 20
 )

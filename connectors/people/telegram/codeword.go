@@ -19,16 +19,12 @@ func wantsWord(p *schemas.Prompt, a *schemas.Answer) bool {
 	return ok && option.Kind.Allows() && p.TakesMore(schemas.TakesCodeWord)
 }
 
-// wordMessage asks for the code word. It names the request with its digest, and
-// what the reply allows: any worker can read the reply, and finds the very
-// answer that was pressed.
+// wordMessage asks for the code word. It says what the reply allows too: whoever
+// reads the reply finds the very answer that was pressed.
 func wordMessage(about *message, p *schemas.Prompt, action string) outgoing {
 	m := replyMessage(about, p, wordHead, "the code word")
 	c := content{units: people.UTF16(m.Text), entities: m.Entities}
 	c.text.WriteString(m.Text)
-	c.newline()
-	c.add("", "Of: ")
-	c.add("code", p.Digest)
 	c.newline()
 	c.add("", "Allows: ")
 	c.add("code", allows(p, action))

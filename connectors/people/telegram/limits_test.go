@@ -74,7 +74,7 @@ func TestASecondPollerPushesTheFirstAside(t *testing.T) {
 	w := newWorld(t)
 	first := make(chan error, 1)
 	go func() { first <- w.carrier.Run(w.ctx, w.desk) }()
-	w.waits(func() bool { return w.Calls("getUpdates") == 2 })
+	w.waits(w.awaits)
 	stop := w.run()
 	err := <-first
 	var e *people.Error
@@ -212,37 +212,4 @@ func TestAChangedQuestionKeepsItsButtons(t *testing.T) {
 	w.NoError(w.carrier.Revise(w.ctx, ref, p), "a message that is gone")
 	w.Error(w.carrier.Revise(w.ctx, "no ref", p))
 	w.Empty(w.Rejected())
-}
-
-// What was pressed while nod was away is heard before the deadline is announced
-// that passed meanwhile, whether nod polls or is called.
-func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
-	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.hooks() }} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			m := w.shows()
-			prepare(w)
-			ended := w.desk.prompt
-			ended.Decision = &schemas.Decision{Outcome: schemas.TimedOut, By: schemas.By{Kind: schemas.ByClock}, DecidedAt: time.Now()}
-			w.desk.prompt = ended
-			announced := make(chan error, 1)
-			early := false
-			w.desk.err = func() error {
-				select {
-				case err := <-announced:
-					early = true
-					announced <- err
-				case <-time.After(200 * time.Millisecond): // long enough for one that does not wait
-				}
-				return schemas.Errorf(schemas.CodeStale, "over").WithDecision(ended.Decision)
-			}
-			w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
-			go func() { announced <- w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }()
-			defer w.run()()
-			w.told("Nothing changed: this expired")
-			w.NoError(<-announced)
-			w.False(early)
-			w.Contains(w.Chat(ann)[0].Text, "Expired")
-		})
-	}
 }

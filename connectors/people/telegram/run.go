@@ -27,22 +27,21 @@ var allowed = []string{"message", "callback_query"}
 // received only when nod has taken or refused all of it: after an error or a
 // restart it comes again, and an answer that was taken before says so.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
+	err := c.listen(ctx, desk)
+	if f := (*fault)(nil); errors.Is(err, errForeign) || errors.As(err, &f) && f.code == http.StatusConflict {
+		c.late.heard(c.late.now()) // by another one, who receives
+		return err
+	}
+	c.late.shut(errors.As(err, new(*people.Error)))
+	return err
+}
+
+func (c *Carrier) listen(ctx context.Context, desk people.Desk) error {
 	var me user
 	if err := c.api.call(ctx, "getMe", struct{}{}, &me); err != nil {
 		return err
 	}
 	c.me.Store(me.ID)
-	c.caughtUp.shut()
-	err := c.listen(ctx, desk)
-	if f := (*fault)(nil); errors.As(err, &f) && f.code == http.StatusConflict {
-		c.caughtUp.open() // another one receives
-	} else {
-		c.caughtUp.shut()
-	}
-	return err
-}
-
-func (c *Carrier) listen(ctx context.Context, desk people.Desk) error {
 	if c.hook != nil {
 		return c.receive(ctx, desk)
 	}
@@ -57,13 +56,14 @@ func (c *Carrier) listen(ctx context.Context, desk people.Desk) error {
 	return err
 }
 
-// poll asks for what waits first, and then for what comes.
+// poll asks for what waits first, and then for what comes. After a sleep it is
+// what waits again.
 func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 	ask := poll{Allowed: allowed}
 	for ctx.Err() == nil {
-		var updates []update
-		asked := time.Now()
-		if err := c.api.call(ctx, "getUpdates", ask, &updates); err != nil {
+		asked := c.late.now()
+		updates, err := c.updates(ctx, ask)
+		if err != nil {
 			return err
 		}
 		if err := c.take(ctx, desk, updates); err != nil {
@@ -72,16 +72,28 @@ func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 		for _, u := range updates {
 			ask.Offset = max(ask.Offset, u.ID+1)
 		}
-		if len(updates) == 0 && ask.Timeout == 0 {
-			c.caughtUp.open()
-			ask.Timeout = int(pollFor / time.Second)
-			continue
-		}
-		if len(updates) == 0 && time.Since(asked) < pollPause { // this server holds no poll open
+		if len(updates) == 0 && ask.Timeout > 0 && c.late.now().ran-asked.ran < pollPause { // this server holds no poll open
 			pause(ctx)
+		}
+		ask.Timeout = 0
+		if len(updates) < maxUpdates && c.late.heard(asked) {
+			ask.Timeout = int(pollFor / time.Second)
 		}
 	}
 	return ctx.Err()
+}
+
+// updates asks once. What is asked over a sleep is given up, and finds nothing: the
+// other end may have forgotten it.
+func (c *Carrier) updates(ctx context.Context, ask poll) (found []update, err error) {
+	awake, cancel := c.late.awake(ctx)
+	defer cancel()
+	err = c.api.call(awake, "getUpdates", ask, &found)
+	if err == nil || awake.Err() == nil || ctx.Err() != nil {
+		return found, err
+	}
+	c.api.client.CloseIdleConnections()
+	return nil, nil
 }
 
 func pause(ctx context.Context) {

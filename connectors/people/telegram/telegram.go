@@ -38,8 +38,7 @@ type Carrier struct {
 	me  atomic.Int64 // the bot's own user id, once it is known
 
 	hook *Webhook // nil where it polls
-	// caughtUp is open while nothing waits at Telegram that nod has not heard.
-	caughtUp *gate
+	late *gate
 }
 
 var (
@@ -55,7 +54,7 @@ func New(base, token string, log *slog.Logger) (*Carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Carrier{api: a, log: log, caughtUp: newGate()}, nil
+	return &Carrier{api: a, log: log, late: newGate()}, nil
 }
 
 // Open is New for the bot in the settings, with its token, and its webhook's
@@ -126,11 +125,11 @@ func outgoingPrompt(chatID int64, p *schemas.Prompt) outgoing {
 
 // Settle edits the message: the outcome takes the place of the buttons. Where
 // Telegram lets the message no longer be edited, a reply to it says so. What was
-// pressed while nod was away is heard before a deadline is announced that passed
-// meanwhile.
+// pressed while nod was away or asleep is heard before a deadline is announced
+// that passed meanwhile: until then Settle asks to be called again.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
-	if p.Decision != nil && p.Decision.Outcome == schemas.TimedOut {
-		c.caughtUp.wait(ctx)
+	if p.Decision != nil && p.Decision.Outcome == schemas.TimedOut && c.late.holds() {
+		return &people.Error{After: holdPause, Err: fmt.Errorf("settle %s: what waits at Telegram is heard before its deadline is announced", p.Key())}
 	}
 	return c.settle(ctx, ref, p)
 }

@@ -223,9 +223,10 @@ func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action stri
 	return nil
 }
 
-// replyMessage asks for words: the reason of a denial, or the answer to a
-// question. It names the request as a prompt does, so that any worker can read a
-// reply to it.
+// replyMessage asks for words: the reason of a denial, the answer to a question
+// or the code word. It names the request as a prompt does, so that any worker can
+// read a reply to it, and with its digest: an id may stand for another request by
+// then.
 func replyMessage(about *message, p *schemas.Prompt, head, example string) outgoing {
 	var c content
 	c.add("bold", head)
@@ -235,6 +236,9 @@ func replyMessage(about *message, p *schemas.Prompt, head, example string) outgo
 	c.newline()
 	c.add("", sessionLine)
 	c.add("code", p.SessionID)
+	c.newline()
+	c.add("", "Of: ")
+	c.add("code", p.Digest)
 	return outgoing{
 		ChatID: about.Chat.ID, Text: c.text.String(), Entities: c.entities, Preview: preview{IsDisabled: true},
 		ReplyTo: &replyTo{MessageID: about.ID, Without: true}, Markup: forceReply{ForceReply: true, Placeholder: example},

@@ -27,8 +27,9 @@ const (
 	hookSecret = "X-Telegram-Bot-Api-Secret-Token"
 	// maxUpdate bounds one update; the longest there are have two long messages.
 	maxUpdate = 1 << 20
-	// hookEvery is how often the webhook is set again.
-	hookEvery = 5 * time.Minute
+	// hookEvery is how often nod looks whether the webhook is set still, and whether
+	// anything waits.
+	hookEvery = 30 * time.Second
 	// minSecret is the shortest secret.
 	minSecret = 16
 )
@@ -96,46 +97,46 @@ func (c *Carrier) receive(ctx context.Context, desk people.Desk) error {
 	return err
 }
 
-// hooked sets the webhook, and again now and then: one that somebody removed comes
-// back. It returns when ctx or the serving ends.
+// hooked sets the webhook, and again where somebody removed it. It returns when
+// ctx or the serving ends.
 func (c *Carrier) hooked(ctx context.Context, ended <-chan error) error {
-	set := map[string]any{"url": c.hook.PublicURL, "secret_token": c.hook.Secret, "allowed_updates": allowed}
-	tick := time.NewTicker(hookEvery)
-	defer tick.Stop()
+	if err := c.setHook(ctx); err != nil {
+		return err
+	}
 	for {
-		err := c.api.call(ctx, "setWebhook", set, nil)
-		if err == nil {
-			err = c.catchUp(ctx)
-		}
+		wait := hookEvery
+		heard, err := c.look(ctx)
 		if err != nil {
 			return err
+		}
+		if !heard {
+			wait = pollPause
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-ended:
 			return err
-		case <-tick.C:
+		case <-time.After(wait):
 		}
 	}
 }
 
-// catchUp waits until Telegram has sent what waited.
-func (c *Carrier) catchUp(ctx context.Context) error {
-	for {
-		var now hookInfo
-		err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &now)
-		if err != nil {
-			return err
-		}
-		if now.Pending == 0 {
-			c.caughtUp.open()
-			return nil
-		}
-		if pause(ctx); ctx.Err() != nil {
-			return ctx.Err()
-		}
+func (c *Carrier) setHook(ctx context.Context) error {
+	return c.api.call(ctx, "setWebhook", map[string]any{"url": c.hook.PublicURL, "secret_token": c.hook.Secret, "allowed_updates": allowed}, nil)
+}
+
+// look reports whether Telegram has sent what waited.
+func (c *Carrier) look(ctx context.Context) (heard bool, err error) {
+	var now hookInfo
+	asked := c.late.now()
+	if err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &now); err != nil {
+		return false, err
 	}
+	if !strings.HasSuffix(now.URL, hookPath) {
+		return false, c.setHook(ctx)
+	}
+	return now.Pending == 0 && c.late.heard(asked), nil
 }
 
 type hookInfo struct {
@@ -173,6 +174,9 @@ func (c *Carrier) called(w http.ResponseWriter, r *http.Request, desk people.Des
 	w.WriteHeader(http.StatusOK)
 }
 
+// errForeign is a webhook of another program's.
+var errForeign = errors.New("another program receives what this bot is told, through a webhook of its own: give nod a bot of its own, or remove that webhook")
+
 // leave removes a webhook of nod's own, so that nod may poll. One that is not
 // nod's stays, and is told of.
 func (c *Carrier) leave(ctx context.Context) error {
@@ -181,7 +185,7 @@ func (c *Carrier) leave(ctx context.Context) error {
 		return err
 	}
 	if !strings.HasSuffix(now.URL, hookPath) {
-		return &people.Error{After: rivalPause, Err: errors.New("another program receives what this bot is told, through a webhook of its own: give nod a bot of its own, or remove that webhook")}
+		return &people.Error{After: rivalPause, Err: errForeign}
 	}
 	return c.api.call(ctx, "deleteWebhook", struct{}{}, nil)
 }

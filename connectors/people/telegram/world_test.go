@@ -34,10 +34,14 @@ func newWorld(t *testing.T) *world {
 	w := &world{require.New(t), telegramtest.New(token), t, ctx, nil, newDesk(t)}
 	w.Start(ann)
 	t.Cleanup(w.Close)
-	var err error
-	w.carrier, err = telegram.New(w.URL(), token, slog.New(slog.DiscardHandler))
-	w.NoError(err)
+	w.carrier = w.open()
 	return w
+}
+
+func (w *world) open() *telegram.Carrier {
+	c, err := telegram.New(w.URL(), token, slog.New(slog.DiscardHandler))
+	w.NoError(err)
+	return c
 }
 
 // run runs the carrier until stop is called.

@@ -21,12 +21,12 @@ func (v *visit) wrote(ctx context.Context, m *message) error {
 	}
 	if m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == v.me.Load() {
 		if strings.HasPrefix(m.ReplyTo.Text, whyHead+"\n") {
-			return v.inWords(ctx, m, say, func(p *schemas.Prompt) (schemas.Answer, bool) {
+			return v.inWords(ctx, m, whyHead, say, func(p *schemas.Prompt) (schemas.Answer, bool) {
 				return people.Said{Word: people.No, Reason: m.Text}.Answer(p, m.from())
 			})
 		}
 		if strings.HasPrefix(m.ReplyTo.Text, sayHead+"\n") {
-			return v.inWords(ctx, m, say, func(p *schemas.Prompt) (schemas.Answer, bool) { return spoken(p, m.Text, m.from()) })
+			return v.inWords(ctx, m, sayHead, say, func(p *schemas.Prompt) (schemas.Answer, bool) { return spoken(p, m.Text, m.from()) })
 		}
 		if strings.HasPrefix(m.ReplyTo.Text, wordHead+"\n") {
 			return v.withWord(ctx, m, say)
@@ -115,8 +115,8 @@ func (v *visit) brake(ctx context.Context, m *message, command, reason string, s
 }
 
 // inWords answers with what was written: the reason of a denial, or the answer
-// to a question.
-func (v *visit) inWords(ctx context.Context, m *message, say func(string), answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
+// to a question. It counts for the very request that the words were asked for.
+func (v *visit) inWords(ctx context.Context, m *message, head string, say func(string), answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := named(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {
 		say("Nothing changed: write it as a text.")
@@ -128,7 +128,7 @@ func (v *visit) inWords(ctx context.Context, m *message, say func(string), answe
 	}
 	v.now = page.Now
 	a, ok := answer(&p)
-	if !ok {
+	if !ok || replyMessage(m.ReplyTo, &p, head, "").Text != m.ReplyTo.Text {
 		say(people.Refusal(unknown, v.now))
 		return nil
 	}

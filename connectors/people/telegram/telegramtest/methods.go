@@ -205,7 +205,8 @@ func (s *Server) sendMessage(_ *http.Request, body []byte) (any, *failure) {
 	}
 	p.messages = append(p.messages, sent)
 	p.read = append(p.read, Read{Message: sent.ID})
-	return sent, nil
+	reply := *sent // an edit may come before this is written
+	return &reply, nil
 }
 
 // check holds the limits.

@@ -89,6 +89,21 @@ func (s *Server) Fail(faults ...Fault) {
 	s.faults = append(s.faults, faults...)
 }
 
+// Polling reports whether a poll is open.
+func (s *Server) Polling() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.poll != nil
+}
+
+// Strand has the poll that is open hear nothing any more, as one whose machine
+// slept.
+func (s *Server) Strand() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.poll = nil
+}
+
 // Unlimited lifts the limits on how much may be sent in a second, which the
 // real server counts by a clock.
 func (s *Server) Unlimited() {

@@ -1,0 +1,165 @@
+package telegram_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/peopletest"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+// expires ends the request at its deadline; announce is one try to settle m.
+func (w *world) expires(m telegramtest.Message) (announce func() error) {
+	ended := w.desk.prompt
+	ended.Decision = &schemas.Decision{Outcome: schemas.TimedOut, By: schemas.By{Kind: schemas.ByClock}, DecidedAt: time.Now()}
+	w.desk.prompt = ended
+	w.desk.err = func() error { return schemas.Errorf(schemas.CodeStale, "over").WithDecision(ended.Decision) }
+	return func() error { return w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }
+}
+
+// announcing announces while an answer is on its way, too.
+func (w *world) announcing(announce func() error) (meanwhile chan error) {
+	meanwhile = make(chan error, 100)
+	refused := w.desk.err
+	w.desk.err = func() error { meanwhile <- announce(); return refused() }
+	return meanwhile
+}
+
+// held makes sure that an announcement was put off.
+func (w *world) held(err error) {
+	w.t.Helper()
+	var e *people.Error
+	w.True(errors.As(err, &e), "%v", err)
+	w.Positive(e.After)
+	w.False(e.Permanent || e.Unreachable)
+}
+
+// runs runs the carrier; its end is for the test to await.
+func (w *world) runs() (ended chan error) {
+	ended = make(chan error, 1)
+	go func() { ended <- w.carrier.Run(w.ctx, w.desk) }()
+	return ended
+}
+
+// awaits reports whether the carrier has heard what waited, and awaits what comes.
+func (w *world) awaits() bool { return w.Calls("getUpdates") == 2 && w.Polling() }
+
+// What was pressed while nod was away is heard before the deadline is announced
+// that passed meanwhile, whether nod polls or is called.
+func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
+	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.hooks() }} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			m := w.shows()
+			prepare(w)
+			announce := w.expires(m)
+			meanwhile := w.announcing(announce)
+			w.held(announce())
+			w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
+			defer w.run()()
+			w.held(<-meanwhile)
+			w.told("Nothing changed: this expired")
+			w.waits(func() bool { return announce() == nil })
+			w.Contains(w.seen().Text, "Expired")
+		})
+	}
+}
+
+// A machine that wakes has a poll open that hears nothing any more: it is given up,
+// and what was tapped during the sleep comes first all the same.
+func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
+	for _, slept := range []time.Duration{10 * time.Second, 8 * time.Hour} {
+		t.Run(slept.String(), func(t *testing.T) {
+			w := newWorld(t)
+			m := w.shows()
+			announce := w.expires(m)
+			meanwhile := w.announcing(announce)
+			defer w.run()()
+			w.waits(w.awaits)
+			w.Strand()
+			w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
+			w.Empty(meanwhile)
+			w.carrier.Sleeps(slept)
+			w.waits(func() bool { return len(meanwhile) > 0 })
+			w.held(<-meanwhile)
+			w.told("Nothing changed: this expired")
+			w.waits(func() bool { return announce() == nil })
+			w.Contains(w.seen().Text, "Expired")
+		})
+	}
+}
+
+// However long Telegram is out of reach, it is heard first once it is back.
+func TestALateDeadlineWaitsOutAnOutage(t *testing.T) {
+	w := newWorld(t)
+	m := w.shows()
+	announce := w.expires(m)
+	for range 10 {
+		w.Server.Fail(telegramtest.Fault{Method: "getMe"}) // the connection breaks
+		w.ErrorContains(<-w.runs(), "getMe")
+		w.held(announce())
+		w.carrier.Runs(time.Minute)
+	}
+	w.held(announce())
+	w.NoError(w.afterRun(announce))
+}
+
+// afterRun is what announce returns once the carrier runs.
+func (w *world) afterRun(announce func() error) (err error) {
+	defer w.run()()
+	w.waits(func() bool {
+		err = announce()
+		var e *people.Error
+		return !errors.As(err, &e) || e.After == 0
+	})
+	return err
+}
+
+// Where nod cannot take what waits, deadlines are announced in the end.
+func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
+	w := newWorld(t)
+	m := w.shows()
+	announce := w.expires(m)
+	w.desk.err = func() error { return schemas.Errorf(schemas.CodeUnavailable, "no engine") }
+	w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
+	for range 5 {
+		w.ErrorContains(<-w.runs(), "no engine")
+		w.held(announce())
+		w.carrier.Runs(time.Minute)
+	}
+	w.NoError(announce())
+	w.Contains(w.seen().Text, "Expired")
+}
+
+// Who does not receive has nothing to wait for: another one does.
+func TestALateDeadlineDoesNotWaitForAnotherReceiver(t *testing.T) {
+	for name, other := range map[string]func(*world) (end func()){
+		"a poller": func(w *world) func() {
+			ended := w.runs()
+			w.waits(w.awaits)
+			first := w.carrier
+			w.carrier = w.open()
+			stop := w.run()
+			w.ErrorContains(<-ended, "Conflict")
+			w.carrier = first
+			return func() { _ = stop() } // it ends as it was told to
+		},
+		"a webhook": func(w *world) func() {
+			w.ForeignWebhook()
+			w.ErrorContains(<-w.runs(), "another program receives")
+			return func() {}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			m := w.shows()
+			announce := w.expires(m)
+			defer other(w)()
+			w.NoError(announce())
+			w.Contains(w.seen().Text, "Expired")
+		})
+	}
+}

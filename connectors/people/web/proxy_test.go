@@ -1,0 +1,100 @@
+package web_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/people/web"
+)
+
+// freePort is one that nobody listens at.
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// proxied is the inbox behind a proxy that speaks TLS: how to reach it under any
+// name.
+func (r *rig) proxied(listen door.Listen, keepsHost bool) (*web.Server, *http.Client) {
+	port := freePort(r.t)
+	listen.Addr = net.JoinHostPort(listen.Addr, port)
+	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
+	inbox, err := web.Open(web.Options{DataDir: r.t.TempDir(), Listen: listen, Desk: desk, Registry: desk, Ledger: desk, Log: quiet()})
+	r.NoError(err)
+	r.t.Cleanup(func() { r.NoError(inbox.Stop(context.Background())) })
+	to := &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", port)}
+	proxy := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+		p.SetURL(to)
+		if keepsHost {
+			p.Out.Host = p.In.Host
+		}
+	}})
+	r.t.Cleanup(proxy.Close)
+	return inbox, &http.Client{Transport: &http.Transport{
+		DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the name is what is tested
+			return dialer.DialContext(ctx, network, proxy.Listener.Addr().String())
+		},
+	}}
+}
+
+// Behind a proxy that keeps the Host and passes WebSockets on, as docs/phone.md
+// has it, the inbox logs in and is live; under other names it answers nobody.
+func TestBehindAProxy(t *testing.T) {
+	const public = "https://nod.example.com"
+	here := door.Listen{Addr: "127.0.0.1", PublicURL: public}
+	everywhere := door.Listen{Addr: "0.0.0.0", PublicURL: public, BehindProxy: true}
+	for name, c := range map[string]struct {
+		listen    door.Listen
+		keepsHost bool
+		asked     string
+		status    int
+	}{
+		"on this machine":     {here, true, public, http.StatusNoContent},
+		"on another":          {everywhere, true, public, http.StatusNoContent},
+		"another name":        {here, true, "https://evil.example.com", http.StatusMisdirectedRequest},
+		"a name of the proxy": {everywhere, false, public, http.StatusMisdirectedRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t)
+			inbox, client := r.proxied(c.listen, c.keepsHost)
+			_, token, ok := strings.Cut(inbox.Link("ann"), public+"/#login=")
+			r.True(ok, "a link is to the address that people use")
+			req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, c.asked+"/login", strings.NewReader(`{"token":"`+token+`"}`))
+			r.NoError(err)
+			req.Header.Set("Origin", c.asked)
+			reply, err := client.Do(req)
+			r.NoError(err)
+			defer reply.Body.Close()
+			r.Equal(c.status, reply.StatusCode)
+			if c.status != http.StatusNoContent {
+				return // before anything was looked at
+			}
+			cookie := reply.Cookies()[0]
+			require.True(t, cookie.Secure)
+			from := http.Header{"Origin": {public}, "Cookie": {cookie.Name + "=" + cookie.Value}}
+			conn, _, err := websocket.Dial(r.ctx, strings.Replace(public, "https", "wss", 1)+"/ws", &websocket.DialOptions{HTTPHeader: from, HTTPClient: client})
+			r.NoError(err)
+			defer func() { _ = conn.CloseNow() }() // it may be closed
+			s := &socket{r, conn}
+			s.asksFor("inbox.subscribe", nil)
+			r.Equal("response", s.next().Type)
+		})
+	}
+}
