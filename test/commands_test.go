@@ -297,3 +297,25 @@ func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	env.says(env.nod("allow", "foreign1"), 1, "", "is not an approver")
 	env.Equal(before, env.stored("S.foreign1"))
 }
+
+// What a lasting answer would allow is shown before it is given.
+func TestALastingAnswerByCommandShowsItsReach(t *testing.T) {
+	t.Parallel()
+	env := start(t, atTheTerminal(t))
+	ada := env.Agent("ada")
+	for id, c := range map[string]struct {
+		asked schemas.Request
+		flag  string
+		shows string
+	}{
+		"asked1":   {permission("S", "asked1", "build", "@write:/srv/app", "@network"), "--always", "  @write:/srv/app and @network, for this agent\n"},
+		"asked2":   {permission("S", "asked2", "build", "@write:/srv/app"), "--for=30m", "  @write:/srv/app, in this session, for 30 minutes\n"},
+		"command1": {shell("S", "command1", "npm test"), "--always", "  Bash(npm test) in /app, for this agent\n"},
+	} {
+		ada.Asks(c.asked)
+		r := env.nod("allow", id, c.flag)
+		env.Equal(1, r.code)
+		env.Equal("Besides this call, nod will allow from now on:\n"+c.shows+"nod: nothing was answered: say --yes if that is what you mean\n", r.err)
+		env.Nil(env.stored("S." + id).Record.Decision)
+	}
+}

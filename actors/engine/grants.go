@@ -145,15 +145,20 @@ func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) erro
 	}
 	page := schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.Grant{}}
 	keys, page.Next = pageOf(keys, q)
+	found, err := e.grantsUnderAll(ctx, keys)
+	if err != nil {
+		return err
+	}
+	page.Grants = append(page.Grants, found...)
+	c.Reply(page)
+	return nil
+}
+
+func (e *Engine) grantsUnderAll(ctx context.Context, keys []string) ([]schemas.Grant, error) {
 	found := make([][]schemas.Grant, len(keys))
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) { found[i], errs[i] = e.grantsUnder(ctx, keys[i]) })
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	page.Grants = append(page.Grants, slices.Concat(found...)...)
-	c.Reply(page)
-	return nil
+	return slices.Concat(found...), errors.Join(errs...)
 }
 
 func (e *Engine) grantsUnder(ctx context.Context, key string) ([]schemas.Grant, error) {
@@ -191,7 +196,17 @@ func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
+// endGrant ends a grant, and then what was shared of it. It may be called again
+// for what an earlier call has not done.
 func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.Grant, error) {
+	g, err := e.endOne(ctx, r, by)
+	if err == nil && len(g.Permissions) > 0 {
+		err = e.endDerived(ctx, g.GrantID, by)
+	}
+	return g, err
+}
+
+func (e *Engine) endOne(ctx context.Context, r *schemas.Revoke, by string) (schemas.Grant, error) {
 	scope := schemas.ScopeAgent
 	if r.SessionID != "" {
 		scope = schemas.ScopeSession
@@ -215,11 +230,6 @@ func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (sc
 		return ended, err
 	case ended.GrantID == "":
 		return ended, schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", r.GrantID)
-	}
-	if len(ended.Permissions) > 0 {
-		if err := e.revokeDerived(ctx, ended.Agent, ended.GrantID, by); err != nil {
-			return ended, err
-		}
 	}
 	return ended, e.logGrant(ctx, schemas.LogRevoked, &ended, ended.RevokedAt, by)
 }

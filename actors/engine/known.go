@@ -139,8 +139,9 @@ func (e *Engine) heldBy(ctx context.Context, agent, session string, open bool) (
 			return held{}, err
 		}
 	}
-	h.grants = live(slices.Concat(grants.Grants, h.session.Grants), e.clock.now())
-	return h, nil
+	var err error
+	h.grants, err = e.rooted(ctx, live(slices.Concat(grants.Grants, h.session.Grants), e.clock.now()))
+	return h, err
 }
 
 func live(grants []schemas.Grant, now time.Time) []schemas.Grant {

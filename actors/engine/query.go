@@ -249,7 +249,10 @@ func (e *Engine) showSession(ctx context.Context, c *bus.Call, q *schemas.Query)
 		}
 		s.Grants = append(s.Grants, grants...)
 	}
-	s.Grants, s.Revision = live(s.Grants, e.clock.now()), revision
+	if s.Grants, err = e.rooted(ctx, live(s.Grants, e.clock.now())); err != nil {
+		return err
+	}
+	s.Revision = revision
 	c.Reply(s)
 	return nil
 }

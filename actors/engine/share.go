@@ -12,6 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
+const notYours = "You can only grant permissions you already have."
+
 // share lets another session of the same agent hold what a session holds, in
 // the order of checks and the words that agents know. The other's holding ends
 // with what it was shared of.
@@ -66,8 +68,65 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 	if err := e.logGrant(ctx, schemas.LogGranted, &g, g.CreatedAt, s.SessionID); err != nil {
 		return err
 	}
+	if err := e.stillShared(ctx, &g); err != nil {
+		return err
+	}
 	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.Grant{g}})
 	return nil
+}
+
+// stillShared looks again once a shared grant is stored: what it rests on may
+// have been revoked meanwhile, by an engine that could not find it yet. Then it
+// is ended, and was never shared.
+func (e *Engine) stillShared(ctx context.Context, g *schemas.Grant) error {
+	if len(g.DerivedFrom) == 0 {
+		return nil
+	}
+	h, err := e.heldBy(ctx, g.Agent, g.SessionID, false)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(h.grants, func(held schemas.Grant) bool { return held.GrantID == g.GrantID }) {
+		return nil
+	}
+	if _, err := e.endGrant(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: g.Agent}, g.By.Name); err != nil {
+		return fmt.Errorf("end what %s shared, as it holds it no more: %w", g.By.Name, err)
+	}
+	return schemas.Errorf(schemas.CodeForbidden, notYours)
+}
+
+// rooted are those of an agent's grants that rest on live ones: what was shared
+// ends in the same write as what it was shared of, whether or not that has been
+// noted of it. A source that is not there any more has ended.
+func (e *Engine) rooted(ctx context.Context, grants []schemas.Grant) ([]schemas.Grant, error) {
+	all, read := slices.Clone(grants), map[string]bool{}
+	for i := 0; i < len(all); i++ { // it grows: a source may have been shared itself
+		giver := all[i].By.Name
+		if len(all[i].DerivedFrom) == 0 || read[giver] {
+			continue
+		}
+		read[giver] = true
+		sources, err := e.grantsUnder(ctx, sessionKey(giver))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, live(sources, e.clock.now())...)
+	}
+	ids := map[string]bool{}
+	for i := range all {
+		ids[all[i].GrantID] = true
+	}
+	ended := func(id string) bool { return !ids[id] }
+	for more := true; more; {
+		more = false
+		for i := range all {
+			if g := &all[i]; ids[g.GrantID] && slices.ContainsFunc(g.DerivedFrom, ended) {
+				delete(ids, g.GrantID)
+				more = true
+			}
+		}
+	}
+	return slices.DeleteFunc(grants, func(g schemas.Grant) bool { return ended(g.GrantID) }), nil
 }
 
 func parsePermissions(named []string) ([]policy.Permission, error) {
@@ -92,7 +151,7 @@ func (h *held) shares(perms []policy.Permission) (_ []policy.Permission, sources
 		return err != nil || len(missing) > 0
 	}
 	if lacks(h.set()) {
-		return nil, nil, until, schemas.Errorf(schemas.CodeForbidden, "You can only grant permissions you already have.")
+		return nil, nil, until, schemas.Errorf(schemas.CodeForbidden, notYours)
 	}
 	var used []schemas.Grant
 	for _, g := range h.grants {
@@ -127,24 +186,29 @@ func (e *Engine) sessionOf(ctx context.Context, agent, session string) (held, er
 	return h, nil
 }
 
-// revokeDerived revokes what was shared of a grant, and of that, and so on.
-func (e *Engine) revokeDerived(ctx context.Context, agent, from, by string) error {
-	keys, err := e.store.Sessions.Listed(ctx, "session.*")
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		grants, err := e.grantsUnder(ctx, key)
+// endDerived ends what was shared of a grant, and of that, and so on, until it
+// finds nothing more. What has ended already is followed too: an earlier call
+// may have been cut short there.
+func (e *Engine) endDerived(ctx context.Context, from, by string) error {
+	ended := map[string]bool{from: true}
+	for more := true; more; {
+		more = false
+		keys, err := e.store.Sessions.Listed(ctx, "session.*")
+		if err != nil {
+			return err
+		}
+		grants, err := e.grantsUnderAll(ctx, keys)
 		if err != nil {
 			return err
 		}
 		for _, g := range grants {
-			if !slices.Contains(g.DerivedFrom, from) || !g.RevokedAt.IsZero() {
+			if ended[g.GrantID] || !slices.ContainsFunc(g.DerivedFrom, func(id string) bool { return ended[id] }) {
 				continue
 			}
-			if _, err := e.endGrant(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: agent}, by); err != nil {
+			if _, err := e.endOne(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: g.Agent}, by); err != nil {
 				return err
 			}
+			ended[g.GrantID], more = true, true
 		}
 	}
 	return nil

@@ -88,12 +88,12 @@ func (c *revokeCmd) Run(e *env) error {
 		return fmt.Errorf("%s is the beginning of %d grants: give more of the id", c.ID, len(grants))
 	}
 	g := grants[0]
+	if err := owner.Revoke(ctx, &g); err != nil { // an ended one too: what was shared of it may not have ended yet
+		return err
+	}
 	if !g.Live(time.Now()) {
 		fmt.Fprintln(e.stdout, grantLine(&g, time.Now()))
 		return nil
-	}
-	if err := owner.Revoke(ctx, &g); err != nil {
-		return err
 	}
 	fmt.Fprintf(e.stdout, "revoked: %s\n", people.Line(g.Reach()))
 	return nil

@@ -5,7 +5,7 @@
 // else ever runs restricted, and standard streams, signals and the exit code
 // are the command's own. It cannot get out again, nor can what it starts: sudo
 // does not work, root is root over the files in reach alone, other open files
-// are closed, and where sockets are refused 32-bit programs do not run.
+// are closed, it types into no terminal, and 32-bit programs do not run.
 //
 // What the command may do besides its permissions is to run the programs of the
 // system and read what those need: see SystemPaths. It may see names, sizes and

@@ -135,6 +135,21 @@ func TestSockets(t *testing.T) {
 	}
 }
 
+// What a command typed into its caller's terminal would run after it, outside.
+// The filter speaks before the kernel finds that this is no terminal.
+func TestItTypesIntoNoTerminal(t *testing.T) {
+	needLandlock(t)
+	p := newPlace(t)
+	connected := p.scope()
+	connected.Network = true
+	for _, scope := range []schemas.SessionPermissions{p.scope(), connected} {
+		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // of which the kernel looks at the low half
+			assert.Contains(t, p.tries(scope, "type", request), "operation not permitted", request)
+		}
+		assert.Contains(t, p.tries(scope, "type", "0x5413"), "inappropriate ioctl", "others pass")
+	}
+}
+
 func TestStreamsSignalsAndTheExitCodePass(t *testing.T) {
 	needLandlock(t)
 	p := newPlace(t)
@@ -260,14 +275,14 @@ func TestWhatEachKernelLeavesOpen(t *testing.T) {
 		want            string
 	}{
 		{0, true, false, "reading and writing other files (its kernel has no Landlock)"},
-		{0, false, false, "reading and writing other files (its kernel has no Landlock); using other programs' Unix sockets; using the network"},
+		{0, false, false, "reading and writing other files (its kernel has no Landlock); typing into the terminal that it was started at; using other programs' Unix sockets; using the network"},
 		{2, true, false, "truncating other files"},
 		{3, true, false, ""},
-		{3, false, true, "using other programs' Unix sockets"},
-		{3, false, false, "using other programs' Unix sockets; using the network"},
-		{4, false, false, "using other programs' Unix sockets; using UDP and Multipath TCP"},
-		{10, false, false, "using Multipath TCP"},
-		{10, false, true, ""},
+		{3, false, true, "typing into the terminal that it was started at; using other programs' Unix sockets"},
+		{3, false, false, "typing into the terminal that it was started at; using other programs' Unix sockets; using the network"},
+		{4, false, false, "typing into the terminal that it was started at; using other programs' Unix sockets; using UDP and Multipath TCP"},
+		{10, false, false, "typing into the terminal that it was started at; using Multipath TCP"},
+		{10, false, true, "typing into the terminal that it was started at"},
 		{99, true, true, ""},
 	} {
 		assert.Equal(t, c.want, strings.Join(gaps(c.abi, c.filter, c.network), "; "), "%+v", c)

@@ -45,10 +45,11 @@ func gaps(abi int, filter, network bool) []string {
 	case abi < abiTruncate:
 		open = append(open, "truncating other files")
 	}
-	switch {
-	case filter:
+	if filter {
 		return open
-	case abi < abiUnix:
+	}
+	open = append(open, "typing into the terminal that it was started at")
+	if abi < abiUnix {
 		open = append(open, "using other programs' Unix sockets")
 	}
 	switch {
@@ -87,7 +88,7 @@ func confine(scope schemas.SessionPermissions, stderr io.Writer) error {
 			return err
 		}
 	}
-	return filterSockets(version >= abiUnix, scope.Network)
+	return filterCalls(version >= abiUnix, scope.Network)
 }
 
 func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]landlock.Rule, error) {

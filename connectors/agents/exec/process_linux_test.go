@@ -9,6 +9,7 @@ import (
 	osexec "os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -126,6 +127,14 @@ func act(what string, args []string) error {
 		if errno != 0 {
 			return errno
 		}
+	case "type": // into what it was started at
+		request, err := strconv.ParseUint(args[0], 0, 64)
+		if err != nil {
+			return err
+		}
+		key := byte('x')
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, 0, uintptr(request), uintptr(unsafe.Pointer(&key)))
+		return errno
 	case "pair":
 		_, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 		return err

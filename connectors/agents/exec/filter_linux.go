@@ -14,6 +14,9 @@ import (
 // of system calls: those of the network where it is not held, and Unix sockets
 // where Landlock cannot tell which they are. Pairs of connected sockets are no
 // way out and stay.
+//
+// The same filter keeps the command from typing into the terminal that it was
+// started at: what it typed would be run by its caller's shell afterwards.
 
 // machine is how the kernel names this process's system calls; 0 where the
 // filter does not know them.
@@ -29,47 +32,49 @@ func machine() uint32 {
 	return 0
 }
 
-// canFilter reports whether sockets can be refused here.
+// canFilter reports whether system calls can be refused here.
 func canFilter() bool {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	return machine() != 0 && errno == 0
 }
 
-// filterSockets refuses this thread, and what it becomes, the sockets that are
-// not allowed.
-func filterSockets(unixAllowed, network bool) error {
-	if unixAllowed && network || !canFilter() {
+// filterCalls refuses this thread, and what it becomes, the sockets that are not
+// allowed, and to type for others.
+func filterCalls(unixAllowed, network bool) error {
+	if !canFilter() {
 		return nil
 	}
-	program := socketFilter(unixAllowed, network)
+	program := callFilter(unixAllowed, network)
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
 	}
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
-		return fmt.Errorf("filter its sockets: %w", errno)
+		return fmt.Errorf("filter its system calls: %w", errno)
 	}
 	return nil
 }
 
 // Where the kernel shows a filter the call's number, its machine, and the low
-// half of its first argument (all machines above are little-endian).
+// halves of its first two arguments (all machines above are little-endian).
 const (
 	atNumber  = 0
 	atMachine = 4
 	atFirst   = 16
+	atSecond  = 24
 )
 
 // x32 is the bit in the numbers of a second set of calls on amd64.
 const x32 = 0x40000000
 
-func socketFilter(unixAllowed, network bool) []unix.SockFilter {
+func callFilter(unixAllowed, network bool) []unix.SockFilter {
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
 	ret := func(what uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what} }
+	refuse := func(why unix.Errno) unix.SockFilter { return ret(unix.SECCOMP_RET_ERRNO | uint32(why)) }
 	skip := func(jump uint16, k uint32, yes, no uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | jump, K: k, Jt: yes, Jf: no}
 	}
@@ -77,7 +82,11 @@ func socketFilter(unixAllowed, network bool) []unix.SockFilter {
 		if allowed {
 			return ret(unix.SECCOMP_RET_ALLOW)
 		}
-		return ret(unix.SECCOMP_RET_ERRNO | uint32(unix.EACCES))
+		return refuse(unix.EACCES)
+	}
+	ring := refuse(unix.ENOSYS) // it makes sockets unseen
+	if unixAllowed && network {
+		ring = ret(unix.SECCOMP_RET_ALLOW)
 	}
 	return []unix.SockFilter{
 		load(atMachine),
@@ -85,9 +94,15 @@ func socketFilter(unixAllowed, network bool) []unix.SockFilter {
 		ret(unix.SECCOMP_RET_KILL_PROCESS),
 		load(atNumber),
 		skip(unix.BPF_JGE, x32, 0, 1),
-		ret(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)),
-		skip(unix.BPF_JEQ, unix.SYS_IO_URING_SETUP, 0, 1), // it makes sockets unseen
-		ret(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)),
+		refuse(unix.ENOSYS),
+		skip(unix.BPF_JEQ, unix.SYS_IO_URING_SETUP, 0, 1),
+		ring,
+		skip(unix.BPF_JEQ, unix.SYS_IOCTL, 0, 5),
+		load(atSecond),
+		skip(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),
+		skip(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), // a console pastes what is selected on it
+		refuse(unix.EPERM),
+		ret(unix.SECCOMP_RET_ALLOW),
 		skip(unix.BPF_JEQ, unix.SYS_SOCKET, 1, 0),
 		ret(unix.SECCOMP_RET_ALLOW),
 		load(atFirst),

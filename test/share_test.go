@@ -1,0 +1,113 @@
+package test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// shares lets another session of the agent's hold what one holds.
+func (a *agent) shares(from, to string, tags ...string) (schemas.Grant, error) {
+	var g schemas.Grants
+	err := a.conn.CallInto(a.ctx, schemas.GrantSubject(a.name), schemas.Share{Type: schemas.TypeShare, SessionID: from, AgentID: to, Permissions: tags, Reason: "r"}, &g)
+	if err != nil {
+		return schemas.Grant{}, err
+	}
+	return g.Grants[0], nil
+}
+
+// marksRevoked stores that a grant of a session is revoked and goes no further,
+// as a revoke does that is cut short.
+func (e *env) marksRevoked(session, grant string) {
+	e.t.Helper()
+	var s schemas.Session
+	revision, err := e.store.Sessions.Get(e.ctx, "session."+session, &s)
+	e.NoError(err)
+	for i := range s.Grants {
+		if s.Grants[i].GrantID == grant {
+			s.Grants[i].RevokedAt, s.Grants[i].RevokedBy = time.Now().UTC(), "test"
+		}
+	}
+	_, err = e.store.Sessions.Put(e.ctx, "session."+session, s, revision, time.Hour)
+	e.NoError(err)
+}
+
+// ended tells of each grant that is kept whether it is revoked, by its session.
+func (e *env) ended() map[string]bool {
+	e.t.Helper()
+	grants, err := e.owner().Grants(e.ctx, "")
+	e.NoError(err)
+	all := map[string]bool{}
+	for _, g := range grants {
+		all[g.SessionID] = !g.RevokedAt.IsZero()
+	}
+	return all
+}
+
+// A grant is revoked on one engine while another shares it: the one has looked
+// for what was shared before the other has stored it.
+func TestWhatIsSharedOfAGrantThatIsRevokedMeanwhileIsNotHeld(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines, s.settings = 0, "" })
+	wire := env.wire()
+	slow := env.dial(roles.ID{Role: roles.EngineStore}, wire.url)
+	defer slow.Close()
+	env.engine(engine.Options{Store: slow})
+	env.apply(everybody)
+	ada := env.Agent("ada")
+	ada.Asks(deploy("helper", "")).Drop()
+	granted := env.Ann().Allows(ada.Asks(permission("S", "", "r", "@network"))).Grant
+	env.soon("nothing else is being stored", env.outboxIdle)
+
+	stored := wire.holdOn("PUB $KV.permission_sessions.session.helper ")
+	answered := make(chan error, 1)
+	go func() {
+		_, err := ada.shares("S", "helper", "@network")
+		answered <- err
+	}()
+	select {
+	case <-stored:
+	case <-env.ctx.Done():
+		env.FailNow("nothing was shared")
+	}
+	env.marksRevoked("S", granted.GrantID)
+	wire.release()
+	env.Equal("You can only grant permissions you already have.", env.refusal(<-answered, schemas.CodeForbidden).Message)
+	env.Equal(map[string]bool{"S": true, "helper": true}, env.ended())
+	ada.Asks(permission("helper", "", "r", "@network")).Drop()
+}
+
+// A revoke that stops halfway is obeyed all the same, and done by the next one.
+func TestARevokeThatWasCutShortIsObeyedAndFinished(t *testing.T) {
+	t.Parallel()
+	env := start(t, atTheTerminal(t))
+	ada := env.Agent("ada")
+	for _, session := range []string{"helper", "third", "apart"} {
+		ada.Asks(deploy(session, "")).Drop()
+	}
+	me := env.person("terminal", me(t))
+	granted := me.Allows(ada.Asks(permission("S", "", "r", "@network"))).Grant
+	first, err := ada.shares("S", "helper", "@network")
+	env.NoError(err)
+	_, err = ada.shares("helper", "third", "@network")
+	env.NoError(err)
+	me.Allows(ada.Asks(permission("apart", "", "r", "@network")))
+	env.Equal(schemas.Allowed, ada.Gets(permission("third", "", "r", "@network")).Outcome)
+
+	env.marksRevoked("S", granted.GrantID)
+	ada.Asks(permission("third", "", "r", "@network")).Drop()
+	s, err := ada.holds("third")
+	env.NoError(err)
+	env.Empty(s.Grants)
+	s, err = env.owner().Session(env.ctx, "third")
+	env.NoError(err)
+	env.Empty(s.Grants, "nor has a command that runs in it")
+
+	env.marksRevoked("helper", first.GrantID)
+	env.Equal(map[string]bool{"S": true, "helper": true, "third": false, "apart": false}, env.ended())
+	env.says(env.nod("revoke", granted.GrantID), 0, "revoked", "")
+	env.Equal(map[string]bool{"S": true, "helper": true, "third": true, "apart": false}, env.ended())
+}
