@@ -382,7 +382,7 @@ func (e *Engine) tier(a *asked) (schemas.Tier, time.Duration) {
 	switch {
 	case session.TimeoutSeconds > 0:
 		return schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second
-	case lock == nil:
+	case !e.somebodyIsThere(a):
 		return schemas.TierDisconnected, s.DisconnectedTimeout()
 	case lock.Kind == schemas.ClientVoice && e.VoiceTimeout > 0:
 		return schemas.TierVoice, e.VoiceTimeout
