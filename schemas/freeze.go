@@ -46,6 +46,8 @@ type Frozen struct {
 	Denied int `json:"denied,omitempty"`
 	// Revision is the stored one's, where this answers a Brake.
 	Revision uint64 `json:"revision,omitempty"`
+	// Laggards are the engines that did not say in time that they obey.
+	Laggards []string `json:"laggards,omitempty"`
 }
 
 // Of is the freeze that covers a session of an agent, or nil.

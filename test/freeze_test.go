@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -31,8 +33,7 @@ func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 	frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{Reason: "too many deletions", From: ann()})
 	env.NoError(err)
 	env.Equal(1, frozen.Denied)
-	_, err = env.owner().FollowFrozen(env.ctx, frozen.Revision)
-	env.NoError(err)
+	env.Empty(frozen.Laggards)
 	d := open.Ends(schemas.Denied)
 	env.Equal("frozen by Ann: too many deletions", d.Message)
 	env.Equal("frozen by Ann", d.By.Name)
@@ -76,6 +77,28 @@ func TestAFreezeCoversWhatItNames(t *testing.T) {
 	env.Len(state.Freezes, 1)
 }
 
+// Whoever freezes is told which engine has not said that it obeys. Such a one
+// allows nothing on a person's word either.
+func TestAFreezeNamesWhoHasNotHeardOfIt(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	w := env.wire()
+	deaf := env.dial(roles.ID{Role: roles.EngineStore}, w.url)
+	env.wires = append(env.wires, deaf.Close)
+	env.engine(engine.Options{Store: deaf})
+	w.hold()
+	t.Cleanup(w.release)
+	env.soon("the engine that hears names the other", func() bool {
+		frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+		return err == nil && len(frozen.Laggards) == 1
+	})
+	w.release()
+	env.soon("both obey", func() bool {
+		frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+		return err == nil && len(frozen.Laggards) == 0
+	})
+}
+
 // Answers race a freeze: whoever is told "frozen" is followed by no allow.
 func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
 	t.Parallel()
@@ -93,8 +116,7 @@ func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
 	}
 	frozen, err := env.Bob().Freeze(env.ctx, schemas.Brake{From: schemas.From{UserID: "bob"}})
 	env.NoError(err)
-	_, err = env.owner().FollowFrozen(env.ctx, frozen.Revision)
-	env.NoError(err)
+	env.Empty(frozen.Laggards)
 	told, err := env.Ann().Now(env.ctx)
 	env.NoError(err)
 	answers.Wait()

@@ -76,7 +76,9 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	e.active(session)
-	if a.frozen = e.brake.now().Of(a.agent, a.request.SessionID); a.frozen != nil {
+	freezes, judged := e.brake.judge()
+	defer judged()
+	if a.frozen = freezes.Of(a.agent, a.request.SessionID); a.frozen != nil {
 		a.verdict = policy.Verdict{Effect: policy.Deny, Rule: "frozen by " + a.frozen.By.Name, Risk: schemas.RiskMedium}
 	} else {
 		a.verdict = e.judge(a)
