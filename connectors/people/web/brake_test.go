@@ -32,6 +32,45 @@ func TestTheBrakeOnThePage(t *testing.T) {
 	p.Empty(p.text("nod-brake .frozen"))
 }
 
+// On a session's page the brake can be about that session or its agent alone.
+func TestTheBrakeOfOneSession(t *testing.T) {
+	r := start(t)
+	mine, other := r.asks("S", "one", `{}`), r.asks("T", "two", `{}`)
+	p := r.visits("ann", 1024, 768)
+	p.sees(row("one"))
+	p.True(value[bool](p, "document.querySelector('nod-brake select').hidden"), "the inbox is of all")
+	p.goes("#/session/S")
+	p.sees("[...document.querySelector('nod-brake select').options].map((o) => o.text).join() === 'Everything,Session S,Agent local'")
+	p.chooses("session")
+	p.brakes("Sure? Deny this session")
+	p.brakes("Thaw")
+	p.Contains(p.text("nod-brake .frozen"), "session S is frozen by Ann")
+	d, err := mine.Await(r.ctx)
+	r.NoError(err)
+	r.Equal(schemas.Denied, d.Outcome)
+	r.listed(r.opens("bob"), "two")
+
+	p.chooses("agent")
+	p.brakeSays("Freeze") // the agent is not frozen
+	p.brakes("Sure? Deny this agent")
+	p.brakes("Thaw")
+	d, err = other.Await(r.ctx)
+	r.NoError(err)
+	r.Equal(schemas.Denied, d.Outcome)
+	p.chooses("session")
+	p.brakes("Freeze")
+	p.sees("document.querySelector('nod-brake .frozen').innerText.startsWith('agent local is frozen')")
+	p.goes("#/")
+	p.brakeSays("Thaw") // everything
+	p.brakes("Freeze")
+	p.Empty(p.text("nod-brake .frozen"))
+}
+
+func (p *page) chooses(what string) {
+	p.t.Helper()
+	p.does(script(`{ const s = document.querySelector("nod-brake select"); s.value = "` + what + `"; s.dispatchEvent(new Event("change")); }`))
+}
+
 func (p *page) brakeSays(label string) {
 	p.t.Helper()
 	p.sees(fmt.Sprintf("document.querySelector('nod-brake button').textContent === %q", label))
