@@ -13,6 +13,9 @@ type Brake struct {
 	SessionID string `json:"session_id,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	From      From   `json:"from"` // an approver
+	// CodeWord is what a thaw from the agents' machine takes where the settings
+	// name one.
+	CodeWord string `json:"code_word,omitempty"`
 }
 
 // Freeze is a brake that is on: what it covers is denied, whatever rules and

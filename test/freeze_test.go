@@ -2,9 +2,14 @@ package test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/bus/roles"
@@ -146,6 +151,9 @@ func TestAThawComesFromASecondDevice(t *testing.T) {
 func TestAFreezeOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
+	word := filepath.Join(m.dir, "word")
+	require.NoError(t, os.WriteFile(word, []byte("open sesame\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "settings.json"), apart(`{"permissions": {"confirm": [{"risk": "high", "code_word_file": "`+word+`"}]}}`), 0o600))
 	m.start()
 	stdout, stderr, code := m.run("freeze", "-m", "stop it")
 	if code != 0 || !strings.Contains(stdout, "not stopped") {
@@ -161,7 +169,11 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 	if !strings.Contains(stderr, "any agent is frozen by") {
 		t.Fatal(stderr)
 	}
-	stdout, stderr, code = m.run("thaw")
+	_, stderr, code = m.run("thaw", "--code-word", "open")
+	if code == 0 || !strings.Contains(stderr, "takes the code word") {
+		t.Fatal(code, stderr)
+	}
+	stdout, stderr, code = m.run("thaw", "--code-word", "open sesame")
 	if code != 0 || !strings.Contains(stdout, "Thawed") {
 		t.Fatal(stdout, stderr)
 	}
@@ -169,6 +181,81 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 	if code != 0 {
 		t.Fatal(code, stderr)
 	}
+}
+
+// Where no code word is named and nobody has a phone, a thaw takes a person at a
+// terminal, who reads and types.
+func TestAThawOnThisMachineTakesAPerson(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	_, stderr, code := m.run("freeze")
+	require.Zero(t, code, stderr)
+	_, stderr, code = m.run("thaw")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "a thaw takes a person at a terminal")
+	_, stderr, code = m.run("thaw", "--code-word", "anything")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "takes no code word here")
+
+	p := m.newPane(t, 100, 20, fmt.Sprintf("%[1]s thaw; echo first ended; %[1]s thaw; cat", m.nod))
+	p.shows("To let agents ask again, type")
+	p.types("yes", "Enter")
+	p.shows("that was not the word")
+	p.shows("first ended")
+	asks := regexp.MustCompile(`type ([A-Z0-9]{6}):`)
+	p.until(func() bool { return len(asks.FindAllString(p.screen(), -1)) == 2 }, "the second word")
+	p.types(asks.FindAllStringSubmatch(p.screen(), -1)[1][1], "Enter")
+	p.shows("Thawed: any agent may ask again.")
+}
+
+// While something is frozen, the machine's own key cannot make itself the one that
+// thaws: by taking the last phone away, or by letting another one in.
+func TestSettingsDoNotThaw(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = withAPhone; s.engines = 2 })
+	with := func(identities string) []byte {
+		return apart(`{"permissions": {"allow": ["Lookup"]}, "approvers": {"people": [{"name": "Ann", "identities": [` + identities + `]}]}}`)
+	}
+	const terminal, phone = `{"connector": "terminal", "user_id": "ann"}`, `{"connector": "tg", "user_id": "7"}`
+	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	for what, identities := range map[string]string{
+		"the last phone is gone": terminal,
+		"another one is let in":  terminal + `,` + phone + `,{"connector": "tg", "user_id": "8"}`,
+		"it is another one":      terminal + `,{"connector": "tg", "user_id": "8"}`,
+	} {
+		_, err = env.owner().ApplySettings(env.ctx, with(identities))
+		env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "send /thaw on tg first", what)
+	}
+	limited := strings.Replace(withAPhone, `"name": "Ann"`, `"name": "Ann", "max_risk": "low"`, 1)
+	_, err = env.owner().ApplySettings(env.ctx, apart(limited))
+	env.refusal(err, schemas.CodeForbidden)
+	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
+	env.refusal(err, schemas.CodeForbidden)
+	env.apply(strings.Replace(withAPhone, "Lookup", "Look", 1)) // anything else may change
+
+	_, err = env.person("tg", "7").Thaw(env.ctx, schemas.Brake{From: schemas.From{UserID: "7"}})
+	env.NoError(err)
+	env.apply(string(with(terminal)))
+}
+
+// A file that nod refuses because it is frozen is put back.
+func TestARefusedChangeOfApproversIsTakenBack(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := filepath.Join(m.dir, "settings.json")
+	settings := `{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "` + me(t) + `"}, {"connector": "tg", "user_id": "7"}]}]}}`
+	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
+	m.start()
+	_, stderr, code := m.run("freeze")
+	require.Zero(t, code, stderr)
+	_, stderr, code = m.run("approvers", "remove", "Ann", "--identity", "tg:7")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "nod is frozen")
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, settings, string(data))
 }
 
 // Who decides about some of it may pull the brake, and not let everything go on.

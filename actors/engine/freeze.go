@@ -96,7 +96,7 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 		return err
 	}
 	if thaw {
-		err = e.mayThaw(&approver, c.Tokens[0])
+		err = e.mayThaw(ctx, &approver, c.Tokens[0], b.CodeWord)
 	}
 	if err != nil {
 		return err
@@ -144,26 +144,6 @@ func (e *Engine) putOn(ctx context.Context, f *schemas.Frozen) (err error) {
 	late, err := e.denyFrozen(ctx)
 	f.Denied += late
 	return err
-}
-
-// mayThaw refuses a thaw by somebody who does not decide about everything that it
-// may let go on, and one that comes from where agents may run, if there is a second
-// device that it could come from.
-func (e *Engine) mayThaw(who *schemas.Approver, connector string) error {
-	if !who.Everything() {
-		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
-	}
-	if !schemas.Inbox(connector) {
-		return nil
-	}
-	for _, other := range e.settings.now().settings.People() {
-		for _, id := range other.Identities {
-			if other.Everything() && !schemas.Inbox(id.Connector) {
-				return schemas.Errorf(schemas.CodeForbidden, "a thaw never comes from the agents' machine alone: send /thaw on %s", id.Connector)
-			}
-		}
-	}
-	return nil
 }
 
 // storeFreeze adds a freeze, or takes out those that it covers.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -48,16 +51,26 @@ func (c *brakeFlags) brake(user string) schemas.Brake {
 	return schemas.Brake{Agent: c.Agent, SessionID: c.Session, From: schemas.From{UserID: user}}
 }
 
-type thawCmd struct{ brakeFlags }
+type thawCmd struct {
+	brakeFlags
+	Code string `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
+}
 
-// Run thaws what was frozen.
+// Run thaws what was frozen. Where no code word is said, a person at a terminal has
+// to type what they read: a script does not thaw by mistake.
 func (c *thawCmd) Run(e *env) error {
+	if c.Code == "" {
+		if err := e.meant(); err != nil {
+			return err
+		}
+	}
 	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
 	defer done()
 	b := c.brake(d.user)
+	b.CodeWord = c.Code
 	frozen, err := d.Thaw(ctx, b)
 	if err != nil {
 		return e.refused(err, time.Now(), false)
@@ -68,6 +81,18 @@ func (c *thawCmd) Run(e *env) error {
 	fmt.Fprintf(e.stdout, "Thawed: %s may ask again.\n", people.Whose(&b))
 	for i := range frozen.Freezes {
 		fmt.Fprintf(e.stdout, "Still in force: %s\n", people.Frozen(&frozen.Freezes[i]))
+	}
+	return nil
+}
+
+// meant has a person type a word that is shown.
+func (e *env) meant() error {
+	if !e.interactive() {
+		return errors.New("a thaw takes a person at a terminal, the code word (--code-word), or /thaw from a phone: nothing is thawed")
+	}
+	word := rand.Text()[:6]
+	if said := e.typed("To let agents ask again, type " + word + ": "); !strings.EqualFold(said, word) {
+		return errors.New("that was not the word: nothing is thawed")
 	}
 	return nil
 }

@@ -232,6 +232,7 @@ func (c *client) brake(ctx context.Context, m received, a asked) {
 	case "brake.freeze":
 		frozen, err = desk.Freeze(ctx, b)
 	case "brake.thaw":
+		b.CodeWord = a.CodeWord
 		frozen, err = desk.Thaw(ctx, b)
 	default:
 		frozen.Freezes, err = c.opts.Registry.Freezes(ctx)

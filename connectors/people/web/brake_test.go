@@ -2,9 +2,14 @@ package web_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -64,6 +69,33 @@ func TestTheBrakeOfOneSession(t *testing.T) {
 	p.brakeSays("Thaw") // everything
 	p.brakes("Freeze")
 	p.Empty(p.text("nod-brake .frozen"))
+}
+
+// Where the settings name a code word, a thaw on the page takes it.
+func TestAThawOnThePageTakesTheCodeWord(t *testing.T) {
+	r := start(t)
+	file := filepath.Join(r.dir, "word")
+	r.NoError(os.WriteFile(file, []byte("open sesame"), 0o600))
+	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
+	_, err := owner.ApplySettings(r.ctx, under(`"confirm": [{"risk": "high", "code_word_file": "`+file+`"}]`))
+	r.NoError(err)
+	p := r.visits("ann", 1024, 768)
+	p.brakeSays("Freeze")
+	p.brakes("Sure? Deny everything")
+	p.brakes("Thaw")
+	const input = "document.querySelector('nod-brake input')"
+	p.True(value[bool](p, input+".hidden"))
+	for value[bool](p, input+".hidden") { // a click that comes too soon does nothing
+		p.does(script("document.querySelector('nod-brake button').click()"))
+	}
+	p.Contains(p.text("nod-brake .said"), "takes the code word")
+	p.brakeSays("Thaw")
+	for until := time.Now().Add(30 * time.Second); p.text("nod-brake .frozen") != ""; {
+		p.True(time.Now().Before(until), p.text("nod-brake .said"))
+		p.sets("nod-brake input", "open sesame")
+		p.does(script("document.querySelector('nod-brake button').click()"))
+	}
+	p.True(value[bool](p, input+".hidden"))
 }
 
 func (p *page) chooses(what string) {

@@ -15,6 +15,7 @@ export class Brake extends HTMLElement {
   #words = el("span", "frozen");
   #what = el("select");
   #whose = {}; // the session that is looked at, and its agent
+  #word = el("input"); // the code word, once nod has said that a thaw takes it
   #button = el("button", "brake");
   #said = el("span", "said");
 
@@ -28,7 +29,9 @@ export class Brake extends HTMLElement {
     this.#button.addEventListener("blur", () => this.#step(false));
     this.#what.setAttribute("aria-label", "What the brake is about");
     this.#what.addEventListener("change", () => this.#step(false));
-    this.replaceChildren(this.#words, this.#said, this.#what, this.#button);
+    Object.assign(this.#word, { type: "password", autocomplete: "off", hidden: true });
+    this.#word.setAttribute("aria-label", "The code word");
+    this.replaceChildren(this.#words, this.#said, this.#what, this.#word, this.#button);
     this.about({});
   }
 
@@ -95,13 +98,18 @@ export class Brake extends HTMLElement {
 
   async #do(action) {
     this.#busy = true;
+    const payload = action === "brake.show" ? {} : this.#scope;
+    if (action === "brake.thaw" && this.#word.value) payload.code_word = this.#word.value;
+    this.#word.value = "";
     try {
-      const reply = await this.ask(action, action === "brake.show" ? {} : this.#scope);
+      const reply = await this.ask(action, payload);
+      this.#word.hidden = true;
       this.frozen = reply.frozen;
       if (action !== "brake.show") this.#step(false);
       this.#said.textContent = action === "brake.freeze" ? `Open requests denied: ${reply.denied}. ${reply.text ?? ""}`.trim() : "";
     } catch (failure) {
       this.#said.textContent = failure?.text ?? failure?.message ?? "";
+      this.#word.hidden = !this.#said.textContent.includes("takes the code word");
       this.#step(false);
     } finally {
       this.#busy = false;
