@@ -240,6 +240,23 @@ func TestSettingsDoNotThaw(t *testing.T) {
 	env.apply(string(with(terminal)))
 }
 
+// Where the phone is lost, the owner of the stores ends a freeze.
+func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = withAPhone })
+	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	kv, err := env.raw.KeyValue(env.ctx, "permission_settings")
+	env.NoError(err)
+	env.NoError(kv.Delete(env.ctx, "frozen"))
+	env.engines[0].stop()
+	env.engine(engine.Options{})
+	env.Equal(schemas.Allowed, env.Agent("ada").Gets(lookup("S", "1")).Outcome)
+	_, err = env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	env.Equal(schemas.Denied, env.Agent("ada").Gets(lookup("S", "2")).Outcome)
+}
+
 // A file that nod refuses because it is frozen is put back.
 func TestARefusedChangeOfApproversIsTakenBack(t *testing.T) {
 	t.Parallel()
