@@ -17,9 +17,9 @@ type Prompts struct {
 	stream jetstream.Stream
 }
 
-// promptGrace is how long past its deadline a prompt may still be delivered:
+// PromptGrace is how long past its deadline a prompt may still be delivered:
 // its settling matters to whoever has it on the screen.
-const promptGrace = time.Hour
+const PromptGrace = time.Hour
 
 // OpenPrompts makes the stream where it is missing and opens it. It lives in
 // the account that connectors are in.
@@ -51,7 +51,7 @@ func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 	}
 	msg := nats.NewMsg(schemas.PromptSubject(prompt.Connector, prompt.SessionID, prompt.PendingID))
 	msg.Data = data
-	ttl(msg.Header, max(time.Until(prompt.Deadline), 0)+promptGrace)
+	ttl(msg.Header, max(time.Until(prompt.Deadline), 0)+PromptGrace)
 	id := fmt.Sprintf("%s.%s.%s.%d", prompt.Connector, prompt.Recipient, prompt.Key(), prompt.Revision)
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)

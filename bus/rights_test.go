@@ -55,7 +55,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	asEngine: {
 		pub: `nod.v1.decision.ada.s.1 nod.v1.decision.bob.s.1 nod.v1.notice.ada.s nod.v1.notice.bob.s nod.v1.view.s.1
 			_INBOX.agent.ada.x _INBOX.agent.bob.x _INBOX.connector.tg.x _INBOX.owner.x _INBOX.engine.x
-			_INBOX.engine-store.x _INBOX.observer.x`,
+			_INBOX.engine-store.x _INBOX.observer.x $SRV.STATS.nod-engine`,
 		sub: `nod.v1.request.> nod.v1.withdraw.> nod.v1.await.> nod.v1.grant.> nod.v1.gate.> nod.v1.passed.> nod.v1.session.>
 			nod.v1.answer.> nod.v1.presence.> nod.v1.register.> nod.v1.shown.> nod.v1.delivery.> nod.v1.query.>
 			nod.v1.manage.> $SRV.INFO $SRV.INFO.nod-engine $SRV.INFO.nod-engine.x
@@ -87,7 +87,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 			nod.v1.manage.terminal.pass nod.v1.manage.web.pass nod.v1.manage.tg.pass nod.v1.manage.wa.pass
 			nod.v1.query.terminal.pending nod.v1.query.web.pending nod.v1.query.tg.pending nod.v1.query.wa.pending
 			nod.v1.answer.terminal.s.1 nod.v1.presence.terminal nod.v1.register.terminal
-			$SRV.PING $SRV.INFO.nod-engine`,
+			$SRV.PING $SRV.INFO.nod-engine $SRV.STATS.nod-engine`,
 		sub: `nod.v1.> nod.v1.*.*.> nod.v1.request.> nod.v1.withdraw.> nod.v1.await.> nod.v1.grant.> nod.v1.gate.> nod.v1.passed.>
 			nod.v1.session.> nod.v1.answer.> nod.v1.presence.> nod.v1.register.> nod.v1.shown.> nod.v1.delivery.>
 			nod.v1.query.> nod.v1.manage.> nod.v1.view.> nod.v1.view.s.1 nod.v1.decision.> nod.v1.decision.ada.>

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+	"github.com/nodbus/nod/schemas"
 )
 
 // statsQuiet is how long after the last reply all are taken to have answered.
@@ -54,5 +55,34 @@ func (c *Conn) ServiceStats(ctx context.Context, service string) ([]ServiceStats
 			continue
 		}
 		all = append(all, ServiceStats{stats.ID, stats.Endpoints[0].Data})
+	}
+}
+
+// Follow waits until every instance of a service that answers has reached a
+// revision in what it says of itself, and returns the ids of those that have not
+// while ctx lasts. It fails where none says anything.
+func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64) (laggards []string, err error) {
+	heard := false
+	for try := 0; ; try++ {
+		stats, err := c.ServiceStats(ctx, service)
+		switch {
+		case ctx.Err() != nil && heard: // of the last whole round
+			return laggards, nil
+		case ctx.Err() != nil:
+			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine says what it follows: see that one is running")
+		case err != nil:
+			return nil, err
+		}
+		laggards = nil
+		for _, s := range stats {
+			var data map[string]uint64
+			if s.Into(&data) != nil || data[what] < revision {
+				laggards = append(laggards, s.ID)
+			}
+		}
+		if heard = len(stats) > 0; heard && len(laggards) == 0 {
+			return nil, nil
+		}
+		_ = pause(ctx, min(try, 2)) // what ends it is seen above
 	}
 }

@@ -13,6 +13,9 @@ type Brake struct {
 	SessionID string `json:"session_id,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	From      From   `json:"from"` // an approver
+	// CodeWord is what a thaw from the agents' machine takes where the settings
+	// name one.
+	CodeWord string `json:"code_word,omitempty"`
 }
 
 // Freeze is a brake that is on: what it covers is denied, whatever rules and
@@ -46,6 +49,8 @@ type Frozen struct {
 	Denied int `json:"denied,omitempty"`
 	// Revision is the stored one's, where this answers a Brake.
 	Revision uint64 `json:"revision,omitempty"`
+	// Laggards are the engines that did not say in time that they obey.
+	Laggards []string `json:"laggards,omitempty"`
 }
 
 // Of is the freeze that covers a session of an agent, or nil.

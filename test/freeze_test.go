@@ -2,10 +2,17 @@ package test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -31,9 +38,7 @@ func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 	frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{Reason: "too many deletions", From: ann()})
 	env.NoError(err)
 	env.Equal(1, frozen.Denied)
-	_, err = env.owner().FollowFrozen(env.ctx, frozen.Revision)
-	env.NoError(err)
-	env.heard("frozen_revision", frozen.Revision)
+	env.Empty(frozen.Laggards)
 	d := open.Ends(schemas.Denied)
 	env.Equal("frozen by Ann: too many deletions", d.Message)
 	env.Equal("frozen by Ann", d.By.Name)
@@ -78,6 +83,28 @@ func TestAFreezeCoversWhatItNames(t *testing.T) {
 	env.Len(state.Freezes, 1)
 }
 
+// Whoever freezes is told which engine has not said that it obeys. Such a one
+// allows nothing on a person's word either.
+func TestAFreezeNamesWhoHasNotHeardOfIt(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines = 4 }) // few calls go to the one that cannot answer
+	w := env.wire()
+	deaf := env.dial(roles.ID{Role: roles.EngineStore}, w.url)
+	env.wires = append(env.wires, deaf.Close)
+	env.engine(engine.Options{Store: deaf})
+	w.hold()
+	t.Cleanup(w.release)
+	env.soon("an engine that hears names the one that does not", func() bool {
+		frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+		return err == nil && len(frozen.Laggards) == 1
+	})
+	w.release()
+	env.soon("all obey", func() bool {
+		frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+		return err == nil && len(frozen.Laggards) == 0
+	})
+}
+
 // Answers race a freeze: whoever is told "frozen" is followed by no allow.
 func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
 	t.Parallel()
@@ -95,9 +122,7 @@ func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
 	}
 	frozen, err := env.Bob().Freeze(env.ctx, schemas.Brake{From: schemas.From{UserID: "bob"}})
 	env.NoError(err)
-	_, err = env.owner().FollowFrozen(env.ctx, frozen.Revision)
-	env.NoError(err)
-	env.heard("frozen_revision", frozen.Revision)
+	env.Empty(frozen.Laggards)
 	told, err := env.Ann().Now(env.ctx)
 	env.NoError(err)
 	answers.Wait()
@@ -127,6 +152,9 @@ func TestAThawComesFromASecondDevice(t *testing.T) {
 func TestAFreezeOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
+	word := filepath.Join(m.dir, "word")
+	require.NoError(t, os.WriteFile(word, []byte("open sesame\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "settings.json"), apart(`{"permissions": {"confirm": [{"risk": "high", "code_word_file": "`+word+`"}]}}`), 0o600))
 	m.start()
 	stdout, stderr, code := m.run("freeze", "-m", "stop it")
 	if code != 0 || !strings.Contains(stdout, "not stopped") {
@@ -142,7 +170,11 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 	if !strings.Contains(stderr, "any agent is frozen by") {
 		t.Fatal(stderr)
 	}
-	stdout, stderr, code = m.run("thaw")
+	_, stderr, code = m.run("thaw", "--code-word", "open")
+	if code == 0 || !strings.Contains(stderr, "takes the code word") {
+		t.Fatal(code, stderr)
+	}
+	stdout, stderr, code = m.run("thaw", "--code-word", "open sesame")
 	if code != 0 || !strings.Contains(stdout, "Thawed") {
 		t.Fatal(stdout, stderr)
 	}
@@ -150,6 +182,98 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 	if code != 0 {
 		t.Fatal(code, stderr)
 	}
+}
+
+// Where no code word is named and nobody has a phone, a thaw takes a person at a
+// terminal, who reads and types.
+func TestAThawOnThisMachineTakesAPerson(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	_, stderr, code := m.run("freeze")
+	require.Zero(t, code, stderr)
+	_, stderr, code = m.run("thaw")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "a thaw takes a person at a terminal")
+	_, stderr, code = m.run("thaw", "--code-word", "anything")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "takes no code word here")
+
+	p := m.newPane(t, 100, 20, fmt.Sprintf("%[1]s thaw; echo first ended; %[1]s thaw; cat", m.nod))
+	p.shows("To let agents ask again, type")
+	p.types("yes", "Enter")
+	p.shows("that was not the word")
+	p.shows("first ended")
+	asks := regexp.MustCompile(`type ([A-Z0-9]{6}):`)
+	p.until(func() bool { return len(asks.FindAllString(p.screen(), -1)) == 2 }, "the second word")
+	p.types(asks.FindAllStringSubmatch(p.screen(), -1)[1][1], "Enter")
+	p.shows("Thawed: any agent may ask again.")
+}
+
+// While something is frozen, the machine's own key cannot make itself the one that
+// thaws: by taking the last phone away, or by letting another one in.
+func TestSettingsDoNotThaw(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = withAPhone; s.engines = 2 })
+	with := func(identities string) []byte {
+		return apart(`{"permissions": {"allow": ["Lookup"]}, "approvers": {"people": [{"name": "Ann", "identities": [` + identities + `]}]}}`)
+	}
+	const terminal, phone = `{"connector": "terminal", "user_id": "ann"}`, `{"connector": "tg", "user_id": "7"}`
+	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	for what, identities := range map[string]string{
+		"the last phone is gone": terminal,
+		"another one is let in":  terminal + `,` + phone + `,{"connector": "tg", "user_id": "8"}`,
+		"it is another one":      terminal + `,{"connector": "tg", "user_id": "8"}`,
+	} {
+		_, err = env.owner().ApplySettings(env.ctx, with(identities))
+		env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "send /thaw on tg first", what)
+	}
+	limited := strings.Replace(withAPhone, `"name": "Ann"`, `"name": "Ann", "max_risk": "low"`, 1)
+	_, err = env.owner().ApplySettings(env.ctx, apart(limited))
+	env.refusal(err, schemas.CodeForbidden)
+	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
+	env.refusal(err, schemas.CodeForbidden)
+	env.apply(strings.Replace(withAPhone, "Lookup", "Look", 1)) // anything else may change
+
+	_, err = env.person("tg", "7").Thaw(env.ctx, schemas.Brake{From: schemas.From{UserID: "7"}})
+	env.NoError(err)
+	env.apply(string(with(terminal)))
+}
+
+// Where the phone is lost, the owner of the stores ends a freeze.
+func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = withAPhone })
+	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	kv, err := env.raw.KeyValue(env.ctx, "permission_settings")
+	env.NoError(err)
+	env.NoError(kv.Delete(env.ctx, "frozen"))
+	env.engines[0].stop()
+	env.engine(engine.Options{})
+	env.Equal(schemas.Allowed, env.Agent("ada").Gets(lookup("S", "1")).Outcome)
+	_, err = env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	env.Equal(schemas.Denied, env.Agent("ada").Gets(lookup("S", "2")).Outcome)
+}
+
+// A file that nod refuses because it is frozen is put back.
+func TestARefusedChangeOfApproversIsTakenBack(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	file := filepath.Join(m.dir, "settings.json")
+	settings := `{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "` + me(t) + `"}, {"connector": "tg", "user_id": "7"}]}]}}`
+	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
+	m.start()
+	_, stderr, code := m.run("freeze")
+	require.Zero(t, code, stderr)
+	_, stderr, code = m.run("approvers", "remove", "Ann", "--identity", "tg:7")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "nod is frozen")
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, settings, string(data))
 }
 
 // Who decides about some of it may pull the brake, and not let everything go on.

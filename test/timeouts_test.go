@@ -175,6 +175,30 @@ func TestTheInputLock(t *testing.T) {
 	env.refusal(err, schemas.CodeForbidden)
 }
 
+// Somebody who may not decide about a request shortens nobody's time: the lock is
+// refused where that is plain, and does not count where only the request tells.
+func TestTheLockOfWhoMayNotDecideShortensNothing(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = someOfIt }) // Bob: ada in /srv/shop, up to medium
+	ada, ben, bob := env.Agent("ada"), env.Agent("ben"), env.Bob()
+	tier := func(a *agent, session, id, project string) schemas.Tier {
+		r := deploy(session, id)
+		r.Project = project
+		return a.Asks(r).Receipt.Tier
+	}
+	env.Equal(schemas.TierDisconnected, tier(ben, "B", "1", "/srv/shop"))
+	_, err := bob.Hold(env.ctx, schemas.Presence{Op: schemas.PresenceLock, SessionID: "B", ClientID: "c", Kind: "web", From: schemas.From{UserID: "bob"}})
+	env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "may not hold this session's lock")
+	env.True(env.Ann().does(schemas.PresenceLock, "B", "laptop", "terminal").Granted, "whoever may decide gets it")
+	env.Equal(schemas.TierConnected, tier(ben, "B", "2", "/srv/shop"))
+
+	env.True(bob.does(schemas.PresenceLock, "A", "c", "web").Granted, "nobody has asked in it yet")
+	env.Equal(schemas.TierConnected, tier(ada, "A", "theirs", "/srv/shop/web"))
+	env.Equal(schemas.TierDisconnected, tier(ada, "A", "elsewhere", "/srv/bank"))
+	env.True(bob.does(schemas.PresenceLock, "early", "c", "web").Granted)
+	env.Equal(schemas.TierDisconnected, tier(ben, "early", "1", "/srv/shop"))
+}
+
 func TestTheLockHasOneHolderWhoeverAsksAtOnce(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 2 })

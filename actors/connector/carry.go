@@ -26,8 +26,18 @@ func (c carry) Run(ctx context.Context) {
 
 func (c carry) Failed(any) { c.delivery.Again(retryMax) }
 
-// finish acknowledges, or has it tried again until the deadline, and says so
-// when it gives up.
+// triedUntil is how long it is tried to show a prompt. An outcome is for as long as
+// its question may be on a screen with live buttons, which is as long as the queue
+// keeps it.
+func triedUntil(p *schemas.Prompt) time.Time {
+	if p.Decision != nil {
+		return p.Deadline.Add(bus.PromptGrace)
+	}
+	return p.Deadline
+}
+
+// finish acknowledges, or has it tried again for as long as that is of use, and says
+// so when it gives up.
 func (c carry) finish(ctx context.Context, err error) {
 	if err == nil {
 		c.delivery.Done()
@@ -41,7 +51,7 @@ func (c carry) finish(ctx context.Context, err error) {
 	case known && e.Unreachable:
 		state = schemas.DeliveryUnreachable
 	case known && e.Permanent:
-	case c.prompt.Decision == nil && time.Now().Add(wait).Before(c.prompt.Deadline), c.prompt.Decision != nil && c.delivery.Times < 20:
+	case time.Now().Add(wait).Before(triedUntil(&c.prompt)):
 		c.log.Info("connector: a prompt is tried again", "key", c.prompt.Key(), "times", c.delivery.Times, "after", wait, "error", err)
 		c.delivery.Again(wait)
 		return

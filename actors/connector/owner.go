@@ -33,35 +33,10 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 	return o.follow(ctx, "settings_revision", revision)
 }
 
-// FollowFrozen is Follow for a freeze.
-func (o *Owner) FollowFrozen(ctx context.Context, revision uint64) (laggards []string, err error) {
-	return o.follow(ctx, "frozen_revision", revision)
-}
-
 func (o *Owner) follow(ctx context.Context, what string, revision uint64) (laggards []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, followWithin)
 	defer cancel()
-	for {
-		stats, err := o.conn.ServiceStats(ctx, "nod-engine")
-		if err != nil {
-			return nil, err
-		}
-		laggards = laggards[:0]
-		for _, s := range stats {
-			var data map[string]uint64
-			if s.Into(&data) != nil || data[what] < revision {
-				laggards = append(laggards, s.ID)
-			}
-		}
-		switch {
-		case len(stats) > 0 && len(laggards) == 0:
-			return nil, nil
-		case ctx.Err() != nil && len(stats) == 0:
-			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine says what it follows: see that one is running")
-		case ctx.Err() != nil:
-			return laggards, nil
-		}
-	}
+	return o.conn.Follow(ctx, "nod-engine", what, revision)
 }
 
 // Pair awaits a code on a connector, or without a code tells whether somebody has

@@ -76,7 +76,9 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	e.active(session)
-	if a.frozen = e.brake.now().Of(a.agent, a.request.SessionID); a.frozen != nil {
+	freezes, judged := e.brake.judge()
+	defer judged()
+	if a.frozen = freezes.Of(a.agent, a.request.SessionID); a.frozen != nil {
 		a.verdict = policy.Verdict{Effect: policy.Deny, Rule: "frozen by " + a.frozen.By.Name, Risk: schemas.RiskMedium}
 	} else {
 		a.verdict = e.judge(a)
@@ -382,7 +384,7 @@ func (e *Engine) tier(a *asked) (schemas.Tier, time.Duration) {
 	switch {
 	case session.TimeoutSeconds > 0:
 		return schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second
-	case lock == nil:
+	case !e.somebodyIsThere(a):
 		return schemas.TierDisconnected, s.DisconnectedTimeout()
 	case lock.Kind == schemas.ClientVoice && e.VoiceTimeout > 0:
 		return schemas.TierVoice, e.VoiceTimeout

@@ -86,7 +86,7 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	d, err := e.said(&entry, &a, &approver, connector)
+	d, err := e.said(ctx, &entry, &a, &approver, connector)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func routed(rec *schemas.Record, connector, userID string) bool {
 }
 
 // said is the decision that an answer makes of a request, or why it makes none.
-func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string) (*schemas.Decision, error) {
+func (e *Engine) said(ctx context.Context, entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string) (*schemas.Decision, error) {
 	rec := &entry.Record
 	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
 		err := schemas.Errorf(schemas.CodeStale, "the answer is to another request than the one that is open under this id: look again")
@@ -172,7 +172,7 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver
 	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
-		if err := e.thawFirst(rec.Agent, request.SessionID); err != nil {
+		if err := e.thawFirst(ctx, rec.Agent, request.SessionID); err != nil {
 			return nil, err
 		}
 		if err := e.confirmed(rec.Risk, connector, a); err != nil {

@@ -228,7 +228,7 @@ func (e *Engine) useOwn(ctx context.Context, entry bus.Entry) error {
 	if d == nil || d.Grant == nil || d.Grant.Once == nil {
 		return nil
 	}
-	if err := e.thawFirst(entry.Record.Agent, d.SessionID); err != nil {
+	if err := e.thawFirst(ctx, entry.Record.Agent, d.SessionID); err != nil {
 		return err
 	}
 	used, err := e.use(ctx, d.Grant, d.PendingID)

@@ -197,7 +197,7 @@ func (e *Engine) halt(ctx context.Context) error {
 
 // stats are added to the service's statistics.
 func (e *Engine) stats() any {
-	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.brake.now().Revision, "sessions_revision": e.known.newest()}
+	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.brake.obeyed(), "sessions_revision": e.known.newest()}
 }
 
 // endpoints are the subjects that an engine answers.

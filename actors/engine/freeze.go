@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +18,12 @@ import (
 const frozenKey = "frozen"
 
 // brake is what this engine knows of the freezes.
-type brake struct{ current atomic.Pointer[frozen] }
+type brake struct {
+	current atomic.Pointer[frozen]
+
+	mu     sync.Mutex
+	judged map[uint64]int // the asks on their way, by the revision they are judged by
+}
 
 // frozen is what was read of the freezes, and when.
 type frozen struct {
@@ -26,6 +32,36 @@ type frozen struct {
 }
 
 func (b *brake) now() *frozen { return b.current.Load() }
+
+// judge is now for an ask, until done is called.
+func (b *brake) judge() (now *frozen, done func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now = b.now()
+	if b.judged == nil {
+		b.judged = map[uint64]int{}
+	}
+	b.judged[now.Revision]++
+	return now, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.judged[now.Revision]--; b.judged[now.Revision] == 0 {
+			delete(b.judged, now.Revision)
+		}
+	}
+}
+
+// obeyed is the revision by which everything is judged that can still be allowed
+// by itself.
+func (b *brake) obeyed() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	revision := b.now().Revision
+	for judged := range b.judged {
+		revision = min(revision, judged)
+	}
+	return revision
+}
 
 // readFrozen brings the freezes up to date.
 func (e *Engine) readFrozen(ctx context.Context) error {
@@ -44,8 +80,12 @@ func (e *Engine) readFrozen(ctx context.Context) error {
 	}
 }
 
-// freeze puts the brake on or takes it off for an approver. A freeze holds for
-// whatever is asked afterwards, and ends what is open.
+// obeyWithin is how long engines get to obey a freeze before whoever froze is told
+// which have not said so. It ends before a caller's hop does.
+const obeyWithin = 2 * time.Second
+
+// freeze puts the brake on or takes it off for an approver. A freeze ends what is
+// open, and is told when every engine that answers denies whatever is asked.
 func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 	var b schemas.Brake
 	if err := schemas.Decode(c.Data, &b); err != nil {
@@ -56,7 +96,7 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 		return err
 	}
 	if thaw {
-		err = e.mayThaw(&approver, c.Tokens[0])
+		err = e.mayThaw(ctx, &approver, c.Tokens[0], b.CodeWord)
 	}
 	if err != nil {
 		return err
@@ -80,7 +120,7 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 		Type: schemas.TypeLogEntry, At: z.At, Kind: kind, SessionID: z.SessionID, Actor: approver.Name + "@" + c.Tokens[0], Rule: rule,
 	})
 	if err == nil && !thaw {
-		stored.Denied, err = e.denyFrozen(ctx)
+		err = e.putOn(ctx, &stored)
 	}
 	if err != nil {
 		return err
@@ -89,24 +129,21 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 	return nil
 }
 
-// mayThaw refuses a thaw by somebody who does not decide about everything that it
-// may let go on, and one that comes from where agents may run, if there is a second
-// device that it could come from.
-func (e *Engine) mayThaw(who *schemas.Approver, connector string) error {
-	if !who.Everything() {
-		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
+// putOn denies what is open and waits until every engine obeys, and then once more
+// denies what one has stored that had not heard.
+func (e *Engine) putOn(ctx context.Context, f *schemas.Frozen) (err error) {
+	if f.Denied, err = e.denyFrozen(ctx); err != nil {
+		return err
 	}
-	if !schemas.Inbox(connector) {
-		return nil
+	within, cancel := context.WithTimeout(ctx, obeyWithin)
+	defer cancel()
+	if f.Laggards, err = e.Edge.Follow(within, "nod-engine", "frozen_revision", f.Revision); err != nil {
+		e.Log.Warn("engine: whether others obey a freeze was not heard", "error", err)
+		f.Laggards = []string{"any other"}
 	}
-	for _, other := range e.settings.now().settings.People() {
-		for _, id := range other.Identities {
-			if other.Everything() && !schemas.Inbox(id.Connector) {
-				return schemas.Errorf(schemas.CodeForbidden, "a thaw never comes from the agents' machine alone: send /thaw on %s", id.Connector)
-			}
-		}
-	}
-	return nil
+	late, err := e.denyFrozen(ctx)
+	f.Denied += late
+	return err
 }
 
 // storeFreeze adds a freeze, or takes out those that it covers.
@@ -136,7 +173,7 @@ func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (
 }
 
 // denyFrozen ends what is open and frozen, and says how much that was. What an
-// engine stores that has not heard of the freeze yet cannot be allowed, and is
+// engine stores later that had not heard of the freeze cannot be allowed, and is
 // ended by the next sweep.
 func (e *Engine) denyFrozen(ctx context.Context) (int, error) {
 	if len(e.brake.now().Freezes) == 0 {
@@ -192,8 +229,12 @@ func (e *Engine) denial(r *schemas.Request, digest string, z *schemas.Freeze) *s
 	return d
 }
 
-// thawFirst refuses to allow what is frozen.
-func (e *Engine) thawFirst(agent, session string) error {
+// thawFirst refuses to allow what is frozen, whether or not this engine has heard
+// of it before.
+func (e *Engine) thawFirst(ctx context.Context, agent, session string) error {
+	if err := e.readFrozen(ctx); err != nil {
+		return fmt.Errorf("read what is frozen: %w", err)
+	}
 	if z := e.brake.now().Of(agent, session); z != nil {
 		return schemas.Errorf(schemas.CodeForbidden, "%s, %s: nothing is allowed before a thaw", z, cmp.Or(z.SessionID, z.Agent, "everything"))
 	}

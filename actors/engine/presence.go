@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -22,6 +24,11 @@ func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
+	if p.Op == schemas.PresenceLock {
+		if err := e.mayLock(ctx, &approver, p.SessionID); err != nil {
+			return err
+		}
+	}
 	mine := schemas.Lock{Type: schemas.TypeLock, Granted: true, Holder: approver.Name, ClientID: p.ClientID, Kind: p.Kind}
 	for {
 		held, err := e.keep(ctx, &p, mine)
@@ -34,6 +41,38 @@ func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 		c.Reply(held)
 		return nil
 	}
+}
+
+// mayLock refuses the lock of a session to somebody who decides about nothing of
+// its agent's. Which project and host it is about, and of what risk, only each
+// request tells: see somebodyIsThere.
+func (e *Engine) mayLock(ctx context.Context, who *schemas.Approver, session string) error {
+	if len(who.For.Agents) == 0 {
+		return nil
+	}
+	var s schemas.Session
+	_, err := e.store.Sessions.Get(ctx, sessionKey(session), &s)
+	if errors.Is(err, bus.ErrNotFound) || err == nil && s.Agent == "" {
+		return nil // nobody asks in it yet
+	}
+	if err != nil {
+		return err
+	}
+	if !policy.Matches(schemas.PolicyMatch{Agents: who.For.Agents}, s.Agent, "", "") {
+		return schemas.Errorf(schemas.CodeForbidden, "%s decides about nothing that agent %s asks, and so may not hold this session's lock", who.Name, s.Agent)
+	}
+	return nil
+}
+
+// somebodyIsThere reports whether who holds the session's lock may decide about
+// the request: anybody else's being there brings its answer no nearer.
+func (e *Engine) somebodyIsThere(a *asked) bool {
+	if a.held.lock == nil {
+		return false
+	}
+	people := a.under.settings.People()
+	i := slices.IndexFunc(people, func(p schemas.Approver) bool { return p.Name == a.held.lock.Holder })
+	return i >= 0 && mayDecide(&people[i], a.agent, &a.request, a.verdict.Risk)
 }
 
 // keep does one operation at the revisions it reads. ErrMoved asks to repeat.

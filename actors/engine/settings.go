@@ -102,10 +102,15 @@ func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
 }
 
 // ApplySettings stores a settings.json, which every engine then follows, and
-// returns its revision. It is refused whole where it is not valid. Settings
-// that are stored already keep their revision.
+// returns its revision. It is refused whole where it is not valid, or would let
+// this machine thaw what only a second device may. Settings that are stored already
+// keep their revision.
 func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (uint64, error) {
-	if _, _, err := compile(data); err != nil {
+	s, _, err := compile(data)
+	if err != nil {
+		return 0, err
+	}
+	if err := e.keepsThaw(ctx, s); err != nil {
 		return 0, err
 	}
 	revision, err := e.storeSettings(ctx, data)

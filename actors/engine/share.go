@@ -26,7 +26,7 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 	if strings.TrimSpace(s.Reason) == "" {
 		return schemas.Errorf(schemas.CodeValidation, "Reason is required.")
 	}
-	if err := e.thawFirst(agent, s.SessionID); err != nil {
+	if err := e.thawFirst(ctx, agent, s.SessionID); err != nil {
 		return err
 	}
 	perms, err := parsePermissions(s.Permissions)

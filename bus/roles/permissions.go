@@ -113,7 +113,7 @@ func discovery(service string) []string {
 
 // An engine hears everyone in EDGE. It has no publish right on what others ask
 // or answer, as it could be made to reply there, and none on JetStream: prompts
-// are queued in STORE.
+// are queued in STORE. It asks the other engines what they follow.
 func engine() Permissions {
 	heard := discovery("nod-engine")
 	for _, verb := range []string{
@@ -123,7 +123,7 @@ func engine() Permissions {
 		heard = append(heard, "nod.v1."+verb+".>")
 	}
 	return Permissions{
-		Publish:   []string{"_INBOX.>", "nod.v1.decision.*.*.*", "nod.v1.notice.*.*", "nod.v1.view.*.*"},
+		Publish:   []string{"_INBOX.>", "nod.v1.decision.*.*.*", "nod.v1.notice.*.*", "nod.v1.view.*.*", "$SRV.STATS.nod-engine"},
 		Subscribe: heard,
 	}
 }

@@ -48,6 +48,7 @@ func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]memb
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	before := data
 	members, err := change(&s)
 	if err != nil {
 		return err
@@ -62,6 +63,9 @@ func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]memb
 		return err
 	}
 	err = (&settingsApplyCmd{File: path}).Run(e)
+	if errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) { // refused while nod is frozen
+		return errors.Join(err, replaceFile(path, before))
+	}
 	if errors.Is(err, bus.ErrNotRunning) {
 		fmt.Fprintf(e.stdout, "%s is changed; nod follows it when it runs\n", path)
 		return nil

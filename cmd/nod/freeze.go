@@ -1,7 +1,10 @@
 package main
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -20,73 +23,76 @@ type freezeCmd struct {
 	Message string `short:"m" placeholder:"TEXT" help:"Tell agents and people why."`
 }
 
-// Run freezes, and returns when every engine obeys.
+// Run freezes, and fails where not every engine has said that it obeys.
 func (c *freezeCmd) Run(e *env) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
 	defer done()
-	frozen, err := d.Freeze(ctx, schemas.Brake{Agent: c.Agent, SessionID: c.Session, Reason: c.Message, From: schemas.From{UserID: d.user}})
+	b := c.brake(d.user)
+	b.Reason = c.Message
+	frozen, err := d.Freeze(ctx, b)
 	if err != nil {
 		return e.refused(err, time.Now(), false)
 	}
-	if err := e.obeyed(frozen.Revision); err != nil {
-		return err
-	}
 	if c.JSON {
-		return e.printJSON(frozen)
+		err = e.printJSON(frozen)
+	} else {
+		fmt.Fprintf(e.stdout, "Frozen: whatever %s asks is denied until nod thaw; open requests denied: %d. Commands that run already are not stopped.\n", people.Whose(&b), frozen.Denied)
 	}
-	fmt.Fprintf(e.stdout, "Frozen: whatever %s asks is denied until nod thaw; open requests denied: %d. Commands that run already are not stopped.\n", c.whose(), frozen.Denied)
-	return nil
+	if late := people.Laggards(&frozen); err == nil && late != "" {
+		err = fmt.Errorf("it is frozen, but not everywhere: %s", late)
+	}
+	return err
 }
 
-func (c *brakeFlags) whose() string {
-	switch {
-	case c.Agent != "":
-		return "agent " + c.Agent
-	case c.Session != "":
-		return "session " + c.Session
-	}
-	return "any agent"
+func (c *brakeFlags) brake(user string) schemas.Brake {
+	return schemas.Brake{Agent: c.Agent, SessionID: c.Session, From: schemas.From{UserID: user}}
 }
 
-// obeyed waits until every live engine has heard of a freeze.
-func (e *env) obeyed(revision uint64) error {
-	ctx, owner, done, err := e.owner()
-	if err != nil {
-		return fmt.Errorf("it is frozen; whether every engine obeys already is not known: %w", err)
-	}
-	defer done()
-	laggards, err := owner.FollowFrozen(ctx, revision)
-	if err == nil && len(laggards) > 0 {
-		err = fmt.Errorf("these engines have not heard of it yet: %v; see their logs", laggards)
-	}
-	if err != nil {
-		return fmt.Errorf("it is frozen, but: %w", err)
-	}
-	return nil
+type thawCmd struct {
+	brakeFlags
+	Code string `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
 }
 
-type thawCmd struct{ brakeFlags }
-
-// Run thaws what was frozen.
+// Run thaws what was frozen. Where no code word is said, a person at a terminal has
+// to type what they read: a script does not thaw by mistake.
 func (c *thawCmd) Run(e *env) error {
+	if c.Code == "" {
+		if err := e.meant(); err != nil {
+			return err
+		}
+	}
 	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
 	defer done()
-	frozen, err := d.Thaw(ctx, schemas.Brake{Agent: c.Agent, SessionID: c.Session, From: schemas.From{UserID: d.user}})
+	b := c.brake(d.user)
+	b.CodeWord = c.Code
+	frozen, err := d.Thaw(ctx, b)
 	if err != nil {
 		return e.refused(err, time.Now(), false)
 	}
 	if c.JSON {
 		return e.printJSON(frozen)
 	}
-	fmt.Fprintf(e.stdout, "Thawed: %s may ask again.\n", c.whose())
+	fmt.Fprintf(e.stdout, "Thawed: %s may ask again.\n", people.Whose(&b))
 	for i := range frozen.Freezes {
 		fmt.Fprintf(e.stdout, "Still in force: %s\n", people.Frozen(&frozen.Freezes[i]))
+	}
+	return nil
+}
+
+// meant has a person type a word that is shown.
+func (e *env) meant() error {
+	if !e.interactive() {
+		return errors.New("a thaw takes a person at a terminal, the code word (--code-word), or /thaw from a phone: nothing is thawed")
+	}
+	word := rand.Text()[:6]
+	if said := e.typed("To let agents ask again, type " + word + ": "); !strings.EqualFold(said, word) {
+		return errors.New("that was not the word: nothing is thawed")
 	}
 	return nil
 }

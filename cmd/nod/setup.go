@@ -212,17 +212,24 @@ func (e *env) interactive() bool {
 // agree asks a person at the terminal; nothing is no, and so is being told to
 // stop.
 func (e *env) agree(question string) bool {
-	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
+	word := strings.ToLower(e.typed(question + " [y/N] "))
+	return word == "y" || word == "yes"
+}
+
+// typed is the word that a person types at the terminal; being told to stop is
+// typing nothing.
+func (e *env) typed(prompt string) string {
+	fmt.Fprint(e.stderr, prompt)
 	said := make(chan string, 1)
 	go func() {
 		var word string
-		_, _ = fmt.Fscanln(e.stdin, &word) // nothing is no
-		said <- strings.ToLower(word)
+		_, _ = fmt.Fscanln(e.stdin, &word) // nothing is an empty one
+		said <- word
 	}()
 	select {
 	case word := <-said:
-		return word == "y" || word == "yes"
+		return word
 	case <-e.ctx.Done():
-		return false
+		return ""
 	}
 }

@@ -1,16 +1,37 @@
 package people
 
-import "github.com/nodbus/nod/schemas"
+import (
+	"cmp"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Whose is whom a brake is about: "any agent", "agent ada", "session S".
+func Whose(b *schemas.Brake) string { return cmp.Or(Named(b), "any agent") }
+
+// Named is what a brake names, as commands take it: "agent ada", "session S", or
+// nothing for everything.
+func Named(b *schemas.Brake) string {
+	switch {
+	case b.SessionID != "":
+		return "session " + b.SessionID
+	case b.Agent != "":
+		return "agent " + b.Agent
+	}
+	return ""
+}
+
+// Laggards says which engines may not obey a freeze yet, or nothing where all do.
+func Laggards(f *schemas.Frozen) string {
+	if len(f.Laggards) == 0 {
+		return ""
+	}
+	return Line("These engines have not said that they obey, and may still allow by a rule: " + strings.Join(f.Laggards, ", ") + ". See their logs.")
+}
 
 // Frozen is a freeze in a line: "any agent is frozen by Ann: too many deletions,
 // since 2026-01-18 00:00 UTC".
 func Frozen(z *schemas.Freeze) string {
-	what := "any agent"
-	switch {
-	case z.SessionID != "":
-		what = "session " + z.SessionID
-	case z.Agent != "":
-		what = "agent " + z.Agent
-	}
-	return Line(what + " is " + z.String() + ", since " + z.At.UTC().Format("2006-01-02 15:04 UTC"))
+	return Line(Whose(&schemas.Brake{Agent: z.Agent, SessionID: z.SessionID}) + " is " + z.String() + ", since " + z.At.UTC().Format("2006-01-02 15:04 UTC"))
 }

@@ -35,19 +35,19 @@ func (v *visit) wrote(ctx context.Context, m *message) error {
 			return v.replied(ctx, m, say)
 		}
 	}
-	command, rest, _ := strings.Cut(m.Text, " ")
+	command, rest := word(m.Text)
 	command, _, _ = strings.Cut(command, "@")
 	switch command {
 	case "/pending":
 		return v.pending(ctx, m)
 	case "/start", "/pair":
-		if rest = strings.TrimSpace(rest); rest != "" {
+		if rest != "" {
 			return v.pair(ctx, m, rest, say)
 		}
 	case "/web":
 		return v.door(ctx, m, say)
 	case "/freeze", "/thaw":
-		return v.brake(ctx, m, command, strings.TrimSpace(rest), say)
+		return v.brake(ctx, m, command, rest, say)
 	}
 	say(fmt.Sprintf("Nothing changed. Answer with the buttons under a question, or reply to it with yes or no.\n"+
 		"/pending lists what waits for you, /freeze denies everything until /thaw, /web sends a link to the web inbox.\n\nYour Telegram user id is %d: nod knows an approver by it.", m.From.ID))
@@ -87,30 +87,6 @@ func (v *visit) door(ctx context.Context, m *message, say func(string)) error {
 		return v.refuse(err, say)
 	}
 	say(people.LoginLink(p.URL, p.Code) + "\n\nIt logs one browser in, once, until " + p.Until.UTC().Format("15:04 UTC") + ".")
-	return nil
-}
-
-// brake freezes everything, with what was written behind it as the reason, or
-// thaws it.
-func (v *visit) brake(ctx context.Context, m *message, command, reason string, say func(string)) error {
-	brakes, ok := v.desk.(people.Brakes)
-	if !ok {
-		say("Nothing changed: this nod cannot be frozen from here.")
-		return nil
-	}
-	if command == "/thaw" {
-		_, err := brakes.Thaw(ctx, schemas.Brake{From: m.from()})
-		if err != nil {
-			return v.refuse(err, say)
-		}
-		say("Thawed: agents may ask again.")
-		return nil
-	}
-	frozen, err := brakes.Freeze(ctx, schemas.Brake{Reason: shortened(reason), From: m.from()})
-	if err != nil {
-		return v.refuse(err, say)
-	}
-	say(fmt.Sprintf("Frozen: whatever agents ask is denied until you send /thaw. Open requests denied: %d. Commands that run already are not stopped.", frozen.Denied))
 	return nil
 }
 
@@ -219,13 +195,4 @@ func listing(open []schemas.Prompt) *content {
 		c.add("", fmt.Sprintf("\nand %d more: nod pending", more))
 	}
 	return c
-}
-
-// shortened is a reason as it is stored: 512 bytes at most.
-func shortened(text string) string {
-	const most = 500
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

@@ -11,6 +11,7 @@ import (
 // asked is the payload of every request; each action reads its own part.
 type asked struct {
 	SessionID string `json:"session_id"`
+	Agent     string `json:"agent"`
 	PendingID string `json:"pending_id"`
 	OptionID  string `json:"option_id"`
 	Cancelled bool   `json:"cancelled"`
@@ -59,6 +60,9 @@ func (c *client) handle(ctx context.Context, data []byte) {
 func (c *client) do(ctx context.Context, m received, a asked) error {
 	if a.SessionID != "" && !schemas.ValidID(a.SessionID) {
 		return noID("session_id")
+	}
+	if a.Agent != "" && !schemas.ValidID(a.Agent) {
+		return noID("agent")
 	}
 	switch m.Action {
 	case "inbox.subscribe":
@@ -209,22 +213,27 @@ func (c *client) unlockAll() {
 	}
 }
 
-// brake shows what is frozen, freezes everything with a message as the reason, or
-// thaws it.
+// brake shows what is frozen, freezes everything, an agent or a session with a
+// message as the reason, or thaws it.
 func (c *client) brake(ctx context.Context, m received, a asked) {
-	brakes, ok := c.opts.Desk.(people.Brakes)
+	desk, ok := c.opts.Desk.(people.Brakes)
 	if !ok {
 		c.fail(m, failed(schemas.Errorf(schemas.CodeUnknownAction, "this inbox cannot freeze")))
 		return
 	}
-	b := schemas.Brake{Reason: a.Message, From: schemas.From{UserID: c.user}}
+	if a.Agent != "" && a.SessionID != "" {
+		c.fail(m, failed(schemas.Errorf(schemas.CodeValidation, "agent, session_id: name one of them, or neither")))
+		return
+	}
+	b := schemas.Brake{Agent: a.Agent, SessionID: a.SessionID, Reason: a.Message, From: schemas.From{UserID: c.user}}
 	var frozen schemas.Frozen
 	var err error
 	switch m.Action {
 	case "brake.freeze":
-		frozen, err = brakes.Freeze(ctx, b)
+		frozen, err = desk.Freeze(ctx, b)
 	case "brake.thaw":
-		frozen, err = brakes.Thaw(ctx, b)
+		b.CodeWord = a.CodeWord
+		frozen, err = desk.Thaw(ctx, b)
 	default:
 		frozen.Freezes, err = c.opts.Registry.Freezes(ctx)
 	}
@@ -232,5 +241,5 @@ func (c *client) brake(ctx context.Context, m received, a asked) {
 		c.fail(m, failed(err))
 		return
 	}
-	c.answer(m, braked{freezesInWords(frozen.Freezes), frozen.Denied})
+	c.answer(m, braked{brakes(frozen.Freezes), frozen.Denied, people.Laggards(&frozen)})
 }

@@ -264,7 +264,7 @@ func (c *client) check(ctx context.Context) {
 			return
 		}
 		frozen, ferr := c.opts.Registry.Freezes(ctx)
-		c.push(message{action: noteTime, payload: ticked{c.clock.now(), errors.Join(err, ferr) == nil, freezesInWords(frozen)}, live: true})
+		c.push(message{action: noteTime, payload: ticked{c.clock.now(), errors.Join(err, ferr) == nil, brakes(frozen)}, live: true})
 	}
 }
 

@@ -188,6 +188,21 @@ func TestALockIsOnePersons(t *testing.T) {
 	}, 20*time.Second, 20*time.Millisecond)
 }
 
+// A page that is looked at by somebody who may not answer there takes nobody's lock.
+func TestALockIsOnlyForWhoMayAnswer(t *testing.T) {
+	r := start(t)
+	r.asks("S", "one", `{}`)
+	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
+	_, err := owner.ApplySettings(r.ctx, []byte(`{"approvers": {"people": [
+		{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}]},
+		{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}], "for": {"agents": ["ben"]}}]}}`))
+	r.NoError(err)
+	bob := r.opens("bob")
+	bob.refused(schemas.CodeForbidden, "session.lock.acquire", fields{"session_id": "S"})
+	lock, _ := r.opens("ann").gets("session.lock.acquire", fields{"session_id": "S"})
+	r.True(lock.Payload.Granted)
+}
+
 // Who looks at a session is told what rules decide in it; the inbox is not.
 func TestWhatARuleDecidesIsToldToWhoLooksAtTheSession(t *testing.T) {
 	r := start(t)

@@ -191,21 +191,30 @@ type responded struct {
 type ticked struct {
 	ServerTime time.Time `json:"server_time"`
 	Reachable  bool      `json:"reachable"`
-	Frozen     []string  `json:"frozen"` // the brakes that are on, in words
+	Frozen     []brake   `json:"frozen"` // the brakes that are on
 }
 
 // braked answers what freezes, thaws, or looks.
 type braked struct {
-	Frozen []string `json:"frozen"`
-	Denied int      `json:"denied"` // how many open requests a freeze has ended
+	Frozen []brake `json:"frozen"`
+	Denied int     `json:"denied"`         // how many open requests a freeze has ended
+	Text   string  `json:"text,omitempty"` // what is to be said besides
 }
 
-func freezesInWords(all []schemas.Freeze) []string {
-	words := make([]string, len(all))
+// brake is one that is on, in words, and what it is about: an agent, a session or,
+// without either, everything.
+type brake struct {
+	Text      string `json:"text"`
+	Agent     string `json:"agent,omitempty"`
+	SessionID string `json:"session_id,omitempty"`
+}
+
+func brakes(all []schemas.Freeze) []brake {
+	told := make([]brake, len(all))
 	for i := range all {
-		words[i] = people.Frozen(&all[i])
+		told[i] = brake{people.Frozen(&all[i]), all[i].Agent, all[i].SessionID}
 	}
-	return words
+	return told
 }
 
 // decided is a request of the history, with its one decision.

@@ -55,6 +55,7 @@ class App extends HTMLElement {
     this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who, this.#leave), this.#brake, this.#state, this.#main, this.#dialog);
     this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));
     this.addEventListener("answer", (e) => this.#answer(e.target, e.detail));
+    this.#views.session.addEventListener("whose", (e) => this.#brake.about({ session: location.hash.split("/")[2], agent: e.detail }));
     this.#dialog.addEventListener("shut", (e) => this.#views.inbox.focusOn(e.detail));
     this.#presence = new Presence(ask, (lock) => { this.#views.session.lock = lock; });
     this.#link.addEventListener("up", () => this.#up());
@@ -90,7 +91,9 @@ class App extends HTMLElement {
       if (a.hash === `#/${view}` || a.hash === "#/" && view === "inbox") a.setAttribute("aria-current", "page");
       else a.removeAttribute("aria-current");
     }
-    this.#presence.at(view === "session" ? id : "");
+    const session = view === "session" ? id : "";
+    this.#presence.at(session);
+    this.#brake.about({ session });
     this.#load();
   }
 

@@ -18,6 +18,7 @@ export class Session extends HTMLElement {
   #loading = false;
   #late = []; // decided while the history was on its way
   #id = "";
+  #agent = "";
   ask = null;
 
   connectedCallback() {
@@ -31,6 +32,7 @@ export class Session extends HTMLElement {
     const turn = ++this.#turn;
     this.clear();
     this.#id = id;
+    this.#agent = "";
     this.#loading = true;
     this.#late = [];
     this.#title.textContent = `Session ${id}`;
@@ -53,6 +55,7 @@ export class Session extends HTMLElement {
       const key = keyOf(request);
       if (this.#known.has(key)) continue;
       this.#known.add(key);
+      this.#whose(request);
       this.#list.append(decided(request));
     }
   }
@@ -75,6 +78,7 @@ export class Session extends HTMLElement {
     const key = keyOf(request);
     if (request.session_id !== this.#id || this.#loading || this.#known.has(key)) return;
     this.#known.add(key);
+    this.#whose(request);
     const start = el("div", "end"), end = el("div", "end");
     const panel = document.createElement("nod-answer");
     const title = el("h3", "", request.summary);
@@ -89,6 +93,13 @@ export class Session extends HTMLElement {
     panel.online = this.#online;
     this.#cards.set(key, { item, panel });
     this.#moved();
+  }
+
+  // The first request says whose session it is, which "whose" tells.
+  #whose({ agent }) {
+    if (this.#agent) return;
+    this.#agent = agent;
+    this.dispatchEvent(new CustomEvent("whose", { detail: agent }));
   }
 
   /** decided puts how it ended in the place of the buttons, or of what was never

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"crypto/subtle"
+	"slices"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// mayThaw refuses a thaw by somebody who does not decide about everything that it
+// may let go on. From where agents may run none comes if there is a second device
+// that it could come from, and else it takes the code word where there is one.
+func (e *Engine) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
+	if !who.Everything() {
+		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
+	}
+	if !schemas.Inbox(connector) {
+		return nil
+	}
+	if err := e.readSettings(ctx); err != nil { // somebody may have been paired a moment ago
+		return err
+	}
+	now := e.settings.now().settings
+	if there := secondDevices(now); len(there) > 0 {
+		return schemas.Errorf(schemas.CodeForbidden, "a thaw never comes from the agents' machine alone: send /thaw on %s", there[0].Connector)
+	}
+	return wordOf(now, word)
+}
+
+// wordOf refuses a thaw without the code word that the settings name for any risk,
+// and one with a word where they name none: who says one was not asked anything else.
+func wordOf(s *schemas.Settings, said string) error {
+	named := false
+	for _, c := range s.Confirms() {
+		if !c.CodeWord() {
+			continue
+		}
+		named = true
+		word, err := codeWord(&c)
+		if err != nil {
+			return err
+		}
+		if subtle.ConstantTimeCompare([]byte(word), []byte(said)) != 1 {
+			return schemas.Errorf(schemas.CodeForbidden, "a thaw on this machine takes the code word")
+		}
+	}
+	if !named && said != "" {
+		return schemas.Errorf(schemas.CodeForbidden, "a thaw takes no code word here: permissions.confirm names none")
+	}
+	return nil
+}
+
+// secondDevices are the identities away from the agents' machine that may thaw.
+func secondDevices(s *schemas.Settings) []schemas.Identity {
+	var all []schemas.Identity
+	for _, who := range s.People() {
+		for _, id := range who.Identities {
+			if who.Everything() && !schemas.Inbox(id.Connector) {
+				all = append(all, id)
+			}
+		}
+	}
+	return all
+}
+
+// keepsThaw refuses settings by which the agents' machine could thaw what only a
+// second device may: while something is frozen none is added, and one is left.
+func (e *Engine) keepsThaw(ctx context.Context, next *schemas.Settings) error {
+	if err := e.readFrozen(ctx); err != nil {
+		return err
+	}
+	if len(e.brake.now().Freezes) == 0 {
+		return nil
+	}
+	if err := e.readSettings(ctx); err != nil {
+		return err
+	}
+	then, now := secondDevices(next), secondDevices(e.settings.now().settings)
+	added := slices.ContainsFunc(then, func(id schemas.Identity) bool { return !slices.Contains(now, id) })
+	if len(now) > 0 && (added || len(then) == 0) {
+		return schemas.Errorf(schemas.CodeForbidden, "approvers.people: nod is frozen, so nobody who could thaw from a second device is added, and the last one stays: send /thaw on %s first", now[0].Connector)
+	}
+	return nil
+}
