@@ -83,13 +83,17 @@ func unavailable(err error) error {
 	return err
 }
 
-// asker is the client as a hook uses it.
+// asker is the client as a hook or a sidecar uses it.
 type asker struct{ *nod.Client }
 
-// Ask waits for the decision, whatever it is. Whether the request is withdrawn
-// or left open when ctx ends is the hook's to say.
+// Ask waits for the decision, whatever it is: not long for nod to store the
+// request, which is UNAVAILABLE then, and after that for as long as ctx allows.
+// Whether the request is withdrawn or left open when ctx ends is the caller's to
+// say.
 func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	asked, err := a.Submit(ctx, r)
+	soon, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked, err := a.Submit(soon, r)
 	if err != nil {
 		return schemas.Decision{}, err
 	}
