@@ -2,7 +2,11 @@ package test
 
 import (
 	"bufio"
+	"errors"
+	"io"
+	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -69,23 +73,39 @@ func TestOpencodeWhenNodIsGone(t *testing.T) {
 	assert.Regexp(t, `^per_2 \{"message":"nod cannot be reached, and calls are refused without it: .*","reply":"reject"\}$`, o.replied())
 }
 
-// TestHookWithoutAnEngine: a bus without an engine is a nod that does not run. The
-// host asks then, or the call is refused; the hook does not wait for its deadline.
+// TestHookWithoutAnEngine: a bus whose engine is away takes no call in. The call is
+// refused then, by the command and over HTTP: the hook does not wait for its
+// deadline.
 func TestHookWithoutAnEngine(t *testing.T) {
 	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	require.NoError(t, err)
 	nats.Start()
 	t.Cleanup(func() { nats.Shutdown(); nats.WaitForShutdown() })
-	for onUnavailable, want := range map[string]string{"ask": `"permissionDecision":"ask"`, "deny": `"permissionDecision":"deny"`} {
-		t.Run(onUnavailable, func(t *testing.T) {
-			t.Parallel()
-			c := newMachine(t).command("hook", "claude-code", "--host-timeout", "24h", "--on-unavailable", onUnavailable)
-			c.Env = append(c.Env, "NOD_URL="+nats.ClientURL())
-			c.Stdin = strings.NewReader(`{"session_id":"S","cwd":"/p","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"make release"},"tool_use_id":"t1"}`)
-			out, err := c.Output()
-			require.NoError(t, err)
-			assert.Contains(t, string(out), want)
-			assert.Contains(t, string(out), "no nod engine is on the bus")
-		})
-	}
+	const call = `{"session_id":"S","cwd":"/p","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"make release"},"tool_use_id":"t1"}`
+	const refused = `"permissionDecision":"deny","permissionDecisionReason":"Not allowed, because nod could not get a decision: ask: no nod engine is on the bus`
+	m := newMachine(t)
+	t.Run("command", func(t *testing.T) {
+		t.Parallel()
+		c := m.command("hook", "claude-code", "--host-timeout", "24h")
+		c.Env = append(c.Env, "NOD_URL="+nats.ClientURL())
+		c.Stdin = strings.NewReader(call)
+		out, err := c.Output()
+		require.NoError(t, err)
+		assert.Contains(t, string(out), refused)
+	})
+	t.Run("HTTP", func(t *testing.T) {
+		t.Parallel()
+		url, _ := m.serveHTTP("--nats-url", nats.ClientURL())
+		token, err := os.ReadFile(filepath.Join(m.dir, "http", "local.token"))
+		require.NoError(t, err)
+		r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/api/v1/hooks/claude-code", strings.NewReader(call))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		out, err := io.ReadAll(resp.Body)
+		require.NoError(t, errors.Join(err, resp.Body.Close()))
+		assert.Contains(t, string(out), refused)
+	})
 }

@@ -242,8 +242,6 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 		leave, exit = nod.Detach, h.reply(Verdict{Effect: Defer, Reason: "Nobody has answered yet; the request stays open."})
 	case errors.Is(err, errDeadline):
 		leave, exit = nod.Detach, h.reply(deny(stillOpen))
-	case errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}): // it takes nothing in
-		exit = h.reply(h.withoutNod(err))
 	default:
 		exit = h.reply(deny("Not allowed, because nod could not get a decision: " + err.Error()))
 	}
