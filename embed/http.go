@@ -25,6 +25,8 @@ const (
 	// hookReaches is how long a hook looks for a nod that may be away: as the
 	// command does, it does not wait until one is started.
 	hookReaches = 3 * time.Second
+	// hookHandsIn is how long it goes on where nobody there takes its request.
+	hookHandsIn = 15 * time.Second
 )
 
 // httpNod is an agent's connection as the HTTP API uses it.
@@ -80,10 +82,13 @@ func (n httpNod) hook(ctx context.Context) (hook.Nod, error) {
 // hookNod is the same as a hook uses it.
 type hookNod struct{ *bus.Asker }
 
-// Ask leaves the request open when ctx ends: what becomes of it is the hook's to
-// say.
+// Ask waits as the command does: a while for nod to store the request, and then as
+// long as ctx allows. It leaves the request open when ctx ends: what becomes of it
+// is the hook's to say.
 func (n hookNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	asked, err := n.Submit(ctx, r)
+	soon, cancel := context.WithTimeout(ctx, hookHandsIn)
+	defer cancel()
+	asked, err := n.Submit(soon, r)
 	if err != nil {
 		return schemas.Decision{}, err
 	}

@@ -17,13 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNodOpencode: the command follows a server, finds nod when it has something
-// to ask, replies what a person answers, and withdraws when it is stopped.
-func TestNodOpencode(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	replies := make(chan string, 10)
-	says := make(chan string, 10)
+// openCode is a server such as OpenCode's.
+type openCode struct {
+	t             *testing.T
+	url           string
+	says, replies chan string
+}
+
+func newOpenCode(t *testing.T) *openCode {
+	o := &openCode{t: t, says: make(chan string, 10), replies: make(chan string, 10)}
 	answer := func(body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -36,7 +38,7 @@ func TestNodOpencode(t *testing.T) {
 		for {
 			w.(http.Flusher).Flush()
 			select {
-			case event := <-says:
+			case event := <-o.says:
 				_, _ = fmt.Fprintf(w, "data: %s\n\n", event)
 			case <-r.Context().Done():
 				return
@@ -47,41 +49,64 @@ func TestNodOpencode(t *testing.T) {
 	mux.HandleFunc("GET /session/{id}", answer(`{"id":"ses_1","directory":"/p","title":"T"}`))
 	mux.HandleFunc("GET /session/{id}/message/{message}", answer(`{"parts":[{"type":"tool","callID":"c","tool":"bash","state":{"status":"running","input":{"command":"make release"}}}]}`))
 	mux.HandleFunc("POST /permission/{id}/reply", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // a short one fails the test below
-		replies <- r.PathValue("id") + " " + string(body)
+		body, _ := io.ReadAll(r.Body) // a short one fails the test
+		o.replies <- r.PathValue("id") + " " + string(body)
 		answer(`true`)(w, r)
 	})
 	srv := httptest.NewServer(mux)
 	t.Cleanup(srv.Close)
+	o.url = srv.URL
+	return o
+}
 
-	follow := m.command("opencode", "--url", srv.URL)
+// followedBy starts nod opencode, and returns once it follows.
+func (o *openCode) followedBy(m *machine, args ...string) *exec.Cmd {
+	follow := m.command(append([]string{"opencode", "--url", o.url}, args...)...)
 	out, err := follow.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, follow.Start())
-	t.Cleanup(func() { _ = follow.Process.Kill() }) // it has ended, mostly
+	require.NoError(o.t, err)
+	require.NoError(o.t, follow.Start())
+	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // it has ended, mostly
 	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	assert.Equal(t, "nod is asked what OpenCode at "+srv.URL+" asks\n", line)
-	m.start()
-	asks := func(id string) {
-		says <- `{"type":"permission.asked","properties":{"id":"` + id + `","sessionID":"ses_1","permission":"bash","patterns":[],"metadata":{},"always":[],"tool":{"messageID":"m","callID":"c"}}}`
-		require.Equal(t, id, m.pending("ses_1"))
+	require.NoError(o.t, err)
+	assert.Equal(o.t, "nod is asked what OpenCode at "+o.url+" asks\n", line)
+	return follow
+}
+
+func (o *openCode) asks(id string) {
+	o.says <- `{"type":"permission.asked","properties":{"id":"` + id + `","sessionID":"ses_1","permission":"bash","patterns":[],"metadata":{},"always":[],"tool":{"messageID":"m","callID":"c"}}}`
+}
+
+func (o *openCode) replied() string {
+	o.t.Helper()
+	select {
+	case reply := <-o.replies:
+		return reply
+	case <-time.After(2 * patience):
+		require.FailNow(o.t, "nothing was replied")
 	}
-	asks("per_1")
+	return ""
+}
+
+// TestNodOpencode: the command follows a server, finds nod when it has something
+// to ask, replies what a person answers, and withdraws when it is stopped.
+func TestNodOpencode(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	o := newOpenCode(t)
+	follow := o.followedBy(m)
+	m.start()
+	o.asks("per_1")
+	require.Equal(t, "per_1", m.pending("ses_1"))
 	_, stderr, code := m.run("deny", "per_1", "-m", "not today")
 	require.Zero(t, code, stderr)
-	select {
-	case reply := <-replies:
-		assert.Equal(t, `per_1 {"message":"Denied by `+me(t)+`: not today","reply":"reject"}`, reply)
-	case <-time.After(patience):
-		require.FailNow(t, "nothing was replied")
-	}
-	asks("per_2")
+	assert.Equal(t, `per_1 {"message":"Denied by `+me(t)+`: not today","reply":"reject"}`, o.replied())
+	o.asks("per_2")
+	require.Equal(t, "per_2", m.pending("ses_1"))
 	require.NoError(t, follow.Process.Signal(os.Interrupt))
 	require.NoError(t, follow.Wait())
 	stdout, _, _ := m.run("show", "per_2")
 	assert.Contains(t, stdout, "Withdrawn")
-	assert.Empty(t, replies)
+	assert.Empty(t, o.replies)
 
 	_, stderr, code = m.run("opencode", "--url", "nowhere")
 	assert.Equal(t, 1, code)

@@ -26,38 +26,57 @@ func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, erro
 			AdditionalDirectories []string `json:"additionalDirectories"`
 		} `json:"permissions"`
 	}
-	var out schemas.Permissions
+	var in imported
 	if err := json.Unmarshal(settings, &file); err != nil {
-		return out, nil, fmt.Errorf("read Claude Code's settings: %w", err)
+		return in.rules, nil, fmt.Errorf("read Claude Code's settings: %w", err)
 	}
-	var left []NotImported
-	take := func(list string, rules []string, into *[]string) {
-		for _, text := range rules {
-			text = strings.TrimSpace(text)
-			why := ""
-			r, err := parseRule(text)
-			if err != nil {
-				why = strings.TrimPrefix(err.Error(), fmt.Sprintf("%q: ", text))
-			} else if list == "allow" {
-				why = unbounded(&r)
-			}
-			if why != "" {
-				left = append(left, NotImported{list, text, why})
-				continue
-			}
-			*into = append(*into, text)
-		}
-	}
-	take("deny", file.Permissions.Deny, &out.Deny)
-	take("ask", file.Permissions.Ask, &out.Ask)
-	take("allow", file.Permissions.Allow, &out.Allow)
+	in.take(denyList, file.Permissions.Deny...)
+	in.take(askList, file.Permissions.Ask...)
+	in.take(allowList, file.Permissions.Allow...)
 	if m := file.Permissions.DefaultMode; m != "" && m != "default" {
-		left = append(left, NotImported{"defaultMode", m, "nod has presets instead: see nod policy presets"})
+		in.leave("defaultMode", m, "nod has presets instead: see nod policy presets")
 	}
 	for _, d := range file.Permissions.AdditionalDirectories {
-		left = append(left, NotImported{"additionalDirectories", d, "nod asks for edits outside the project: write a rule such as Edit(/" + d + "/**)"})
+		in.leave("additionalDirectories", d, "nod asks for edits outside the project: write a rule such as Edit(/"+d+"/**)")
 	}
-	return out, left, nil
+	return in.rules, in.left, nil
+}
+
+// The lists that a rule may be in.
+const (
+	allowList = "allow"
+	askList   = "ask"
+	denyList  = "deny"
+)
+
+// imported are the rules that are taken over, and those that are not.
+type imported struct {
+	rules schemas.Permissions
+	left  []NotImported
+}
+
+func (in *imported) leave(list, rule, why string) {
+	in.left = append(in.left, NotImported{list, rule, why})
+}
+
+// take takes rules over that nod can read, and bounds where they allow.
+func (in *imported) take(list string, rules ...string) {
+	into := map[string]*[]string{allowList: &in.rules.Allow, askList: &in.rules.Ask, denyList: &in.rules.Deny}[list]
+	for _, text := range rules {
+		text = strings.TrimSpace(text)
+		why := ""
+		r, err := parseRule(text)
+		if err != nil {
+			why = strings.TrimPrefix(err.Error(), fmt.Sprintf("%q: ", text))
+		} else if list == allowList {
+			why = unbounded(&r)
+		}
+		if why != "" {
+			in.leave(list, text, why)
+			continue
+		}
+		*into = append(*into, text)
+	}
 }
 
 // unbounded says why an allow rule would allow anything at all; "" if it has

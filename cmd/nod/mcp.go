@@ -133,21 +133,13 @@ func (l *lateNod) find(ctx context.Context) (*nod.Client, error) {
 	return l.client, nil
 }
 
-// Ask waits for the decision, whatever it is: not long for nod to store the
-// request, and then for as long as ctx allows.
+// Ask waits for the decision, whatever it is.
 func (l *lateNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	client, err := l.find(ctx)
 	if err != nil {
 		return schemas.Decision{}, err
 	}
-	soon, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	asked, err := client.Submit(soon, r)
-	if err != nil {
-		return schemas.Decision{}, err
-	}
-	defer asked.Drop()
-	return asked.Await(ctx)
+	return asker{client}.Ask(ctx, r)
 }
 
 // Withdraw takes a request back. Without a nod none can have been made.

@@ -68,17 +68,17 @@ func (c *setupCmd) agents(e *env) error {
 
 func (c *setupCmd) agent(e *env, host hook.Host) error {
 	install := installCmd{Agent: host.Name, DryRun: true, OnUnavailable: string(hook.UnavailableAsk)}
-	o, err := install.options(e)
-	if err != nil {
-		return err
-	}
-	planned, err := hook.Install(host, o)
+	planned, err := install.install(e)
 	if err != nil {
 		return err
 	}
 	if planned.Changed() {
 		fmt.Fprintf(e.stdout, "\n%s is here. It will ask nod, by this change:\n\n%s\n", host.Agent, planned.Diff())
-		if ok, err := c.agree(e, "Change "+planned.Path+"?"); err != nil || !ok {
+		files := planned.Path
+		if planned.trust.Changed() {
+			files += " and " + planned.trust.Path
+		}
+		if ok, err := c.agree(e, "Change "+files+"?"); err != nil || !ok {
 			return err
 		}
 	}

@@ -103,6 +103,9 @@ func (e *env) removeHook(agent, path string) error {
 	if change.Changed() {
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
 	}
+	if change.Note != "" {
+		fmt.Fprintf(e.stderr, "nod: %s\n", change.Note)
+	}
 	return nil
 }
 

@@ -17,7 +17,8 @@ import (
 type Asker interface {
 	// Ask blocks until the one decision about r is there, however long that
 	// takes, and rejoins r where it was asked before. Nod's own refusals are a
-	// *schemas.Error. When ctx ends it returns an error, and r stays open:
+	// *schemas.Error, of code UNAVAILABLE where nod does not take r in soon. When
+	// ctx ends it returns an error, and r stays open:
 	// taking it back is the caller's, with Withdraw.
 	Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error)
 	// Withdraw takes a request back that nobody waits for any more, whether or

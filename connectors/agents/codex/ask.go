@@ -73,10 +73,10 @@ func (s *sidecar) settle(ctx context.Context, a *ask, r *schemas.Request) {
 	}
 	if err != nil {
 		away := errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
+		s.without(a, err, away && !s.opts.Deny) // at once: a nod that is away takes nothing back
 		if agents.MayBeOpen(err) {
 			s.withdraw(ctx, r)
 		}
-		s.without(a, err, away && !s.opts.Deny)
 		return
 	}
 	s.answer(a, said(r, d))

@@ -58,9 +58,10 @@ type sidecar struct {
 	toClient, toServer peer
 
 	mu    sync.Mutex
-	gone  bool            // there is nobody to be told any more
-	open  map[string]*ask // by JSON-RPC id, as Codex wrote it
-	items map[string]item // what Codex has begun, by thread and item
+	gone  bool              // there is nobody to be told any more
+	open  map[string]*ask   // by JSON-RPC id, as Codex wrote it
+	items map[string]item   // what Codex has begun, by thread and item
+	dirs  map[string]string // where each thread works
 }
 
 // Run starts Codex's app-server, stands between it and its client, and returns
@@ -75,7 +76,7 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &sidecar{opts: o, nod: nod, toClient: peer{w: out}, open: map[string]*ask{}, items: map[string]item{}}
+	s := &sidecar{opts: o, nod: nod, toClient: peer{w: out}, open: map[string]*ask{}, items: map[string]item{}, dirs: map[string]string{}}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = endWithin
@@ -126,6 +127,12 @@ func (s *sidecar) fromServer(line []byte) {
 	case isApproval(method) && m["id"] != nil:
 		s.intercept(&ask{line: line, id: m["id"], method: method, params: params, raw: m["params"]})
 		return
+	case method == "" && m["result"] != nil:
+		s.answered(object(m["result"]))
+	case method == "thread/started":
+		s.threadStarted(object(params["thread"]))
+	case method == "thread/settings/updated":
+		s.worksIn(text(params["threadId"]), text(object(params["threadSettings"])["cwd"]))
 	case method == "item/started":
 		s.begun(params)
 	case method == "item/completed":

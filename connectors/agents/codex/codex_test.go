@@ -22,7 +22,7 @@ import (
 // approval is a command's, as Codex 0.169 asks for it.
 func approval(id, more string) string {
 	return `{"id":` + id + `,"method":"item/commandExecution/requestApproval","params":{"kind":"command","threadId":"thr-1","turnId":"turn-1","itemId":"call_1",` +
-		`"startedAtMs":1,"environmentId":"local","command":"/bin/bash -lc 'make release'","cwd":"/p"` + more + "}}\n"
+		`"startedAtMs":1,"environmentId":"local","command":"/bin/bash -lc 'make release'","cwd":"/p/deep"` + more + "}}\n"
 }
 
 const (
@@ -32,7 +32,7 @@ const (
 
 func TestWhatAPersonAnswersIsTheAnswer(t *testing.T) {
 	always := nodtest.Answer{Kind: schemas.AllowAlways}
-	edited := nodtest.Answer{Kind: schemas.AllowOnce, Input: []byte(`{"command":"ls","cwd":"/p"}`)}
+	edited := nodtest.Answer{Kind: schemas.AllowOnce, Input: []byte(`{"command":"ls","cwd":"/p/deep"}`)}
 	for name, c := range map[string]struct {
 		id, more string
 		answer   nodtest.Answer
@@ -51,7 +51,7 @@ func TestWhatAPersonAnswersIsTheAnswer(t *testing.T) {
 			p := r.asked()
 			r.answers <- c.answer
 			assert.Equal(t, fmt.Sprintf(`{"id":%s,"result":{"decision":%q}}`+"\n", c.id, c.want), r.heard())
-			assert.JSONEq(t, `{"command":"make release","cwd":"/p"}`, string(p.Request.ActionDetails))
+			assert.JSONEq(t, `{"command":"make release","cwd":"/p/deep"}`, string(p.Request.ActionDetails))
 			assert.Equal(t, []string{"Bash", "thr-1", "call_1", "Codex", "devbox", "ann", "/p"}, []string{
 				p.Request.ToolName, p.SessionID, p.Request.ToolCallID, p.Request.AgentName, p.Request.Host, p.Request.User, p.Request.Project,
 			})
@@ -75,7 +75,8 @@ func TestMoreThanACommandIsAskedOfAPerson(t *testing.T) {
 		"odd kind":    {`"kind":"command"`, `"kind":7`},
 		"elsewhere":   {`"environmentId":"local"`, `"environmentId":"box"`},
 		"no command":  {`"command":"/bin/bash -lc 'echo hello'"`, `"command":null`},
-		"no cwd":      {`"cwd":"/p"`, `"cwd":null`},
+		"no cwd":      {`"cwd":"/p/deep"`, `"cwd":null`},
+		"no project":  {`"threadId":"thr-1"`, `"threadId":"thr-2"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, codex.Options{})
@@ -130,6 +131,7 @@ func TestFileChanges(t *testing.T) {
 	assert.JSONEq(t, `{"changes":[{"path":"/p/a","kind":{"type":"add"},"diff":"x\n"}]}`, string(p.Request.ActionDetails))
 	assert.Equal(t, schemas.ActionFileWrite, p.Request.ActionType)
 	assert.Equal(t, "needs to", p.Request.Reason)
+	assert.Equal(t, []string{"/p", "p"}, []string{p.Request.Project, p.Request.SessionLabel})
 
 	done := `{"method":"turn/completed","params":{"threadId":"thr-1","turn":{"id":"turn-1"}}}` + "\n"
 	r.says(done)

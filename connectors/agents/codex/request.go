@@ -80,7 +80,7 @@ func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 		Type: schemas.TypeRequest, Kind: schemas.KindToolCall,
 		SessionID: agents.ID(thread), PendingID: agents.NewID(), ToolCallID: text(a.params["itemId"]),
 		Reason: text(a.params["reason"]), AgentName: "Codex", Host: s.opts.Host, User: s.opts.User,
-		Project: text(a.params["cwd"]), Options: schemas.DefaultOptions(), CreatedAt: time.Now().UTC(),
+		Project: s.dirOf(thread), Options: schemas.DefaultOptions(), CreatedAt: time.Now().UTC(),
 	}
 	if r.Project != "" {
 		r.SessionLabel = filepath.Base(r.Project)
@@ -96,15 +96,16 @@ func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 	return r, command(a, r)
 }
 
-// command asks about a shell command where it is nothing else. What it may want
-// beside running, a person is shown whole, in fields that no rule knows.
+// command asks about a shell command where it is nothing else, in a thread whose
+// project is known. What it may want beside running, a person is shown whole, in
+// fields that no rule knows.
 func command(a *ask, r *schemas.Request) (err error) {
 	r.Title, r.ToolName, r.ActionType = "Command Execution Approval", "Bash", schemas.ActionCommand
-	src := text(a.params["command"])
-	plain := src != "" && r.Project != "" && usual(a.params["kind"], "command") && usual(a.params["environmentId"], "local") &&
+	src, cwd := text(a.params["command"]), text(a.params["cwd"])
+	plain := src != "" && cwd != "" && r.Project != "" && usual(a.params["kind"], "command") && usual(a.params["environmentId"], "local") &&
 		absent(a.params["networkApprovalContext"]) && absent(a.params["additionalPermissions"])
 	if plain {
-		r.ActionDetails, err = schemas.Encode(map[string]string{"command": script(src), "cwd": r.Project})
+		r.ActionDetails, err = schemas.Encode(map[string]string{"command": script(src), "cwd": cwd})
 		return err
 	}
 	r.Title, r.ToolName, r.ActionType, r.ActionDetails = "Codex Approval", "codex_approval", schemas.ActionOther, a.raw

@@ -64,8 +64,8 @@ func fakeCodex() int {
 	}
 }
 
-// rig is a client, the sidecar, a fake Codex in a process of its own and a whole
-// nod with a person.
+// rig is a client, the sidecar, a fake Codex in a process of its own, with a thread
+// in /p, and a whole nod with a person.
 type rig struct {
 	t       *testing.T
 	nod     *nod.Client
@@ -110,6 +110,9 @@ func newRig(t *testing.T, o codex.Options) *rig {
 		r.cancel()
 		_ = fromSidecar.Close()
 	})
+	started := `{"id":"t","result":{"thread":{"id":"thr-1","cwd":"/p"},"cwd":"/p","model":"m"}}` + "\n"
+	r.says(started)
+	require.Equal(t, started, r.reads())
 	return r
 }
 

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Change is what an installation does to a file.
+// Change is what an installation does to a file. It is written by Write, or not at
+// all.
 type Change struct {
 	Path          string // the file itself, links followed
 	Before, After []byte
@@ -50,14 +51,26 @@ func open(path string) (Change, error) {
 	return c, nil
 }
 
+// ReadFile begins the change of a file beside a host's settings, which is made for
+// its user alone where there is none; After is Before until it is set.
+func ReadFile(path string) (Change, error) {
+	c, err := open(path)
+	if c.isNew {
+		c.mode = 0o600
+	}
+	c.After = c.Before
+	return c, err
+}
+
 // Changed reports whether there is anything to change.
 func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 
 // Creates reports whether there was no file before.
 func (c Change) Creates() bool { return c.isNew }
 
-// write replaces the file at once: a crash leaves the old one or the new one.
-func (c Change) write() error {
+// Write replaces the file at once: a crash leaves the old one or the new one. It
+// fails, and changes nothing, where somebody else changed the file meanwhile.
+func (c Change) Write() error {
 	if !c.Changed() {
 		return nil
 	}

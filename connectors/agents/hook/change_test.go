@@ -23,7 +23,7 @@ func TestChangedMeanwhile(t *testing.T) {
 			change.After = []byte(`{"hooks":{}}`)
 			require.NoError(t, os.WriteFile(path, []byte(`{"model":"x"}`), 0o600))
 
-			assert.ErrorContains(t, change.write(), "changed meanwhile")
+			assert.ErrorContains(t, change.Write(), "changed meanwhile")
 			left, err := os.ReadDir(filepath.Dir(path))
 			require.NoError(t, err)
 			assert.Len(t, left, 1, "no temporary file stays")

@@ -60,7 +60,7 @@ func (claude) Read(input []byte) (Call, error) {
 	switch {
 	case err != nil:
 	case call.Event == permissionRequest && call.ToolName == askUserQuestion:
-		if call.Questions = claudeQuestions(call.Input); call.Questions != nil {
+		if call.Questions = agents.Questions(call.Input); call.Questions != nil {
 			call.Ignore, call.HostAsks = "", true
 		}
 	case call.Event == permissionRequest:

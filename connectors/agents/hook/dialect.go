@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -60,7 +61,7 @@ type Call struct {
 	Passed schemas.Passed
 
 	// Questions are what the agent asks its user, where the call is nothing else.
-	Questions []Question
+	Questions []agents.Question
 
 	// Rules are rules of the host's own that a person may choose instead of
 	// allowing once.

@@ -71,8 +71,23 @@ func Inspect(host Host, o InstallOptions) (Inspection, error) {
 	if err != nil {
 		return Inspection{Path: path}, err
 	}
-	found := Inspection{Path: change.Path, Exists: !change.isNew}
-	doc, err := parseDocument(change.Path, change.Before)
+	found, err := inspect(host, change.Path, change.Before)
+	found.Exists = !change.isNew
+	return found, err
+}
+
+// InspectChange reads the file of a Change as it was before, and as it is once the
+// change is written.
+func InspectChange(host Host, c Change) (before, after Inspection, err error) {
+	if before, err = inspect(host, c.Path, c.Before); err == nil {
+		after, err = inspect(host, c.Path, c.After)
+	}
+	return before, after, err
+}
+
+func inspect(host Host, path string, data []byte) (Inspection, error) {
+	found := Inspection{Path: path, Exists: true}
+	doc, err := parseDocument(path, data)
 	if err != nil {
 		return found, err
 	}
@@ -89,7 +104,7 @@ func Inspect(host Host, o InstallOptions) (Inspection, error) {
 		}
 		var listed []json.RawMessage
 		if err := json.Unmarshal(packed(groups), &listed); err != nil {
-			return found, fmt.Errorf("read %s: %w", change.Path, err)
+			return found, fmt.Errorf("read %s: %w", path, err)
 		}
 		for g, group := range listed {
 			found.Hooks = append(found.Hooks, ownIn(host, event, g, group)...)

@@ -67,7 +67,7 @@ func Install(host Host, o InstallOptions) (Change, error) {
 	if o.DryRun {
 		return change, nil
 	}
-	return change, change.write()
+	return change, change.Write()
 }
 
 func settingsPath(host Host, o InstallOptions) (string, error) {

@@ -56,7 +56,7 @@ func InstallOpenCode(o InstallOptions) (Change, error) {
 	if o.DryRun {
 		return change, nil
 	}
-	return change, change.write()
+	return change, change.Write()
 }
 
 // openCodeSettings is the file that OpenCode itself would change.

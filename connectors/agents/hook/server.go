@@ -87,7 +87,7 @@ func InstallServer(s Server, o InstallOptions) (Change, error) {
 	if o.DryRun || !change.Changed() {
 		return change, nil
 	}
-	return change, change.write()
+	return change, change.Write()
 }
 
 // listed is the object that lists servers, nil where there is none.

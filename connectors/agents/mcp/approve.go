@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -68,8 +67,11 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	if err != nil {
 		return deny("nod refused the call: " + err.Error())
 	}
-	if slices.Contains([]string{"AskUserQuestion", "ExitPlanMode"}, use.tool) {
-		return deny(use.tool + " is a question to a person, which nod cannot show here: ask it in your answer's text instead.")
+	switch use.tool {
+	case askUserQuestion:
+		return c.question(ctx, use)
+	case exitPlanMode:
+		return cannotShow(use.tool)
 	}
 	r, cwd, err := c.toolRequest(use)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestApprove(t *testing.T) {
 			{"an edit that cannot be carried out", "Move it", `{}`, `{"behavior":"deny","message":"Allowed with an edit that cannot be carried out: the directory of a call cannot be changed"}`},
 			{"denied", "No", `{}`, `{"behavior":"deny","message":"Denied by nodtest: use make clean"}`},
 			{"a number that nod could not keep", "Yes", `{"n":12345678901234567890}`, ""},
-			{"a question", "AskUserQuestion", `{}`, `{"behavior":"deny","message":"AskUserQuestion is a question to a person, which nod cannot show here: ask it in your answer's text instead."}`},
+			{"a plan", "ExitPlanMode", `{"plan":"p"}`, `{"behavior":"deny","message":"ExitPlanMode is a question to a person, which nod cannot show here: ask it in your answer's text instead."}`},
 		} {
 			got, isError := calls(t, c, "approve", use(row.tool, row.input, ""))
 			assert.False(t, isError, row.name)

@@ -57,22 +57,24 @@ requires_openai_auth = false
 	until("id", 1.0)
 	send(map[string]any{"method": "initialized"})
 	for i, answer := range []string{"allow", "deny"} {
-		file := "ran-" + answer
+		file := filepath.Join(project, "ran-"+answer)
 		m.runs("touch " + file + " && echo done")
 		send(map[string]any{"id": 10 + i, "method": "thread/start", "params": map[string]any{"cwd": project, "approvalPolicy": "untrusted", "sandbox": "danger-full-access"}})
 		thread := until("id", float64(10+i))["result"].(map[string]any)["thread"].(map[string]any)["id"].(string)
 		send(map[string]any{"id": 20 + i, "method": "turn/start", "params": map[string]any{"threadId": thread, "input": []any{map[string]any{"type": "text", "text": "do it", "text_elements": []any{}}}}})
-		id := n.pending(t, thread)
-		assert.NoFileExists(t, filepath.Join(project, file))
-		said, err := n.command(answer, id).CombinedOutput()
+		r := n.pending(t, thread)
+		assert.Equal(t, []string{"Bash", project}, []string{r.ToolName, r.Project}, "wherever the model has it run")
+		assert.Contains(t, string(r.ActionDetails), m.where)
+		assert.NoFileExists(t, file)
+		said, err := n.command(answer, r.PendingID).CombinedOutput()
 		require.NoError(t, err, string(said))
 		until("method", "turn/completed")
 		if answer == "allow" {
 			assert.Contains(t, m.heard(t), "done")
-			assert.FileExists(t, filepath.Join(project, file))
+			assert.FileExists(t, file)
 		} else {
 			assert.Contains(t, m.heard(t), "rejected by user")
-			assert.NoFileExists(t, filepath.Join(project, file))
+			assert.NoFileExists(t, file)
 		}
 	}
 	require.NoError(t, in.Close())

@@ -51,7 +51,7 @@ func TestOpenCode(t *testing.T) {
 		var session struct{ ID string }
 		post(t, url+"/session", map[string]any{}, &session)
 		post(t, url+"/session/"+session.ID+"/prompt_async", map[string]any{"parts": []any{map[string]any{"type": "text", "text": "do it"}}}, nil)
-		id := n.pending(t, session.ID)
+		id := n.pending(t, session.ID).PendingID
 		assert.NoFileExists(t, filepath.Join(project, file))
 		out, err := n.command(append([]string{c.answer[0], id}, c.answer[1:]...)...).CombinedOutput()
 		require.NoError(t, err, string(out))

@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
 )
 
 const patience = time.Minute
@@ -89,25 +91,22 @@ func (n nodProcess) command(args ...string) *exec.Cmd {
 }
 
 // pending is the one request that waits in a session.
-func (n nodProcess) pending(t *testing.T, session string) (id string) {
+func (n nodProcess) pending(t *testing.T, session string) (one schemas.Request) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		out, err := n.command("pending", "--json").Output()
-		var all []struct {
-			SessionID string `json:"session_id"`
-			PendingID string `json:"pending_id"`
-		}
+		var all []schemas.Request
 		if err != nil || json.Unmarshal(out, &all) != nil {
 			return false
 		}
-		for _, p := range all {
-			if p.SessionID == session {
-				id = p.PendingID
+		for _, r := range all {
+			if r.SessionID == session {
+				one = r
 			}
 		}
-		return id != ""
+		return one.PendingID != ""
 	}, patience, 100*time.Millisecond)
-	return id
+	return one
 }
 
 func post(t *testing.T, url string, body, into any) {
@@ -131,10 +130,11 @@ type model struct {
 
 	mu      sync.Mutex
 	command string
+	where   string // the directory that it wants for it, where the API has one
 }
 
 func newModel(t *testing.T) *model {
-	m := &model{results: make(chan string, 10)}
+	m := &model{results: make(chan string, 10), where: t.TempDir()}
 	srv := httptest.NewServer(m)
 	t.Cleanup(srv.Close)
 	m.url = srv.URL + "/v1"
@@ -209,7 +209,7 @@ func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	arguments, _ := json.Marshal(map[string]string{"cmd": m.command}) // texts always encode
+	arguments, _ := json.Marshal(map[string]string{"cmd": m.command, "workdir": m.where}) // texts always encode
 	m.mu.Unlock()
 	item := map[string]any{"type": "function_call", "id": "f", "call_id": "call_1", "name": "exec_command", "arguments": string(arguments)}
 	if last := asked.Input[len(asked.Input)-1]; last.Type == "function_call_output" {

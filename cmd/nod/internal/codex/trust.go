@@ -47,14 +47,22 @@ func Config(path string) string {
 // Of is what is trusted of a hook in the file at path, by whatever name the
 // file was read.
 func (s *State) Of(path string, h hook.Installed) Trusted {
-	place := fmt.Sprintf(":%s:%d:%d", snake(h.Event), h.Group, h.Index)
 	for key, trusted := range s.Hooks.State {
-		file, here := strings.CutSuffix(key, place)
-		if here && (file == path || sameFile(file, path)) {
+		if isOf(key, path, h) {
 			return trusted
 		}
 	}
 	return Trusted{}
+}
+
+// isOf reports whether a key is of a hook in the file at path.
+func isOf(key, path string, h hook.Installed) bool {
+	file, here := strings.CutSuffix(key, place(h))
+	return here && (file == path || sameFile(file, path))
+}
+
+func place(h hook.Installed) string {
+	return fmt.Sprintf(":%s:%d:%d", snake(h.Event), h.Group, h.Index)
 }
 
 func sameFile(a, b string) bool {
@@ -110,56 +118,50 @@ func Read(config string) (State, error) {
 	return s, nil
 }
 
-// Trust has Codex's user trust the hooks that were found, as /hooks does, and
-// reports whether that changed anything. What else the file holds stays. It fails,
-// with the file as it was, where the result would not say so.
-func Trust(at hook.Inspection) (config string, changed bool, err error) {
-	config = Config(at.Path)
-	state, err := Read(config)
+// Trust is the change of Codex's config.toml by which its user trusts the hooks
+// that were found, as /hooks does. What else the file holds stays, to the byte, and
+// so does that a hook is switched off. It fails where the file cannot be changed so.
+func Trust(at hook.Inspection) (hook.Change, error) {
+	c, err := change(at, func(f *config, h hook.Installed) {
+		if hash := Hash(h); f.state.Of(at.Path, h).Hash != hash {
+			f.trust(at.Path, h, hash)
+		}
+	})
 	if err != nil {
-		return config, false, fmt.Errorf("read %s: %w", config, err)
+		return c, err
 	}
-	before, err := os.ReadFile(config)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return config, false, err
-	}
-	text := string(before)
+	will, err := parse(string(c.After))
 	for _, h := range at.Hooks {
-		if is := state.Of(at.Path, h); is.Hash == Hash(h) {
-			continue
-		}
-		key := fmt.Sprintf("%s:%s:%d:%d", at.Path, snake(h.Event), h.Group, h.Index)
-		header := fmt.Sprintf("[hooks.state.%q]\n", key)
-		text = without(text, header) + header + fmt.Sprintf("trusted_hash = %q\n", Hash(h))
-	}
-	if text == string(before) {
-		return config, false, nil
-	}
-	var will State
-	if _, err := toml.Decode(text, &will); err != nil {
-		return config, false, fmt.Errorf("write that the hook is trusted into %s: %w", config, err)
-	}
-	for _, h := range at.Hooks {
-		if will.Of(at.Path, h).Hash != Hash(h) {
-			return config, false, fmt.Errorf("%s says otherwise of the hook for %s", config, h.Event)
+		if err == nil && will.state.Of(at.Path, h).Hash != Hash(h) {
+			err = fmt.Errorf("%s says otherwise of the hook for %s", c.Path, h.Event)
 		}
 	}
-	return config, true, os.WriteFile(config, []byte(text), 0o600)
+	return c, err
 }
 
-// without is a TOML text without the table that begins with this header, and ends
-// with a line break.
-func without(text, header string) string {
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
+// Distrust is the change that takes the trust back in the hooks that were found.
+func Distrust(at hook.Inspection) (hook.Change, error) {
+	return change(at, func(f *config, h hook.Installed) { f.distrust(at.Path, h) })
+}
+
+func change(at hook.Inspection, edit func(*config, hook.Installed)) (hook.Change, error) {
+	c, err := hook.ReadFile(Config(at.Path))
+	if err != nil {
+		return c, err
 	}
-	from := strings.Index(text, header)
-	if from < 0 {
-		return text
+	f, err := parse(string(c.Before))
+	if err != nil {
+		return c, fmt.Errorf("read %s: %w", c.Path, err)
 	}
-	rest := text[from+len(header):]
-	if next := strings.Index("\n"+rest, "\n["); next >= 0 {
-		return text[:from] + rest[next:]
+	for _, h := range at.Hooks {
+		edit(f, h)
 	}
-	return text[:from]
+	c.After = []byte(strings.Join(f.lines, ""))
+	if !c.Changed() {
+		return c, nil
+	}
+	if err := f.check(at); err != nil {
+		return c, fmt.Errorf("write into %s that a hook is trusted: %w", c.Path, err)
+	}
+	return c, nil
 }

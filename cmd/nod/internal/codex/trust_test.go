@@ -3,56 +3,139 @@ package codex_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/cmd/nod/internal/codex"
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
+// home is a Codex of this test's own, with these settings.
+func home(t *testing.T, settings string) (config string) {
+	dir := t.TempDir()
+	t.Setenv("CODEX_HOME", dir)
+	config = filepath.Join(dir, "config.toml")
+	require.NoError(t, os.WriteFile(config, []byte(settings), 0o640))
+	return config
+}
+
+func installs(t *testing.T, program string) hook.Inspection {
+	_, err := hook.Install(hook.Codex(), hook.InstallOptions{Program: program, Strict: true})
+	require.NoError(t, err)
+	at, err := hook.Inspect(hook.Codex(), hook.InstallOptions{})
+	require.NoError(t, err)
+	require.Len(t, at.Hooks, 2)
+	return at
+}
+
+func written(t *testing.T, c hook.Change, err error) hook.Change {
+	require.NoError(t, err)
+	require.NoError(t, c.Write())
+	return c
+}
+
 // What was installed is trusted, once; what else the file holds stays; a hook that
-// changed is trusted anew.
+// changed is trusted anew; and all of it is taken back.
 func TestTrust(t *testing.T) {
-	home := t.TempDir()
-	t.Setenv("CODEX_HOME", home)
-	config := filepath.Join(home, "config.toml")
-	const mine = "model = \"x\" # mine\n\n[tools]\nweb = true"
-	require.NoError(t, os.WriteFile(config, []byte(mine), 0o600))
-	install := func(program string) hook.Inspection {
-		_, err := hook.Install(hook.Codex(), hook.InstallOptions{Program: program, Strict: true})
-		require.NoError(t, err)
-		at, err := hook.Inspect(hook.Codex(), hook.InstallOptions{})
-		require.NoError(t, err)
-		require.Len(t, at.Hooks, 2)
-		return at
-	}
+	const mine = "model = \"x\" # mine\n\n[tools]\nweb = true\n"
+	config := home(t, mine)
+	var at hook.Inspection
 	for _, program := range []string{"/opt/nod", "/elsewhere/nod"} {
-		at := install(program)
-		where, changed, err := codex.Trust(at)
-		require.NoError(t, err)
-		require.Equal(t, config, where)
-		require.True(t, changed)
+		at = installs(t, program)
+		c, err := codex.Trust(at)
+		require.Contains(t, c.Diff(), "+trusted_hash")
+		require.Equal(t, config, written(t, c, err).Path)
 		state, err := codex.Read(config)
 		require.NoError(t, err)
 		require.Len(t, state.Hooks.State, 2)
 		for _, h := range at.Hooks {
 			require.Equal(t, codex.Hash(h), state.Of(at.Path, h).Hash)
 		}
-		_, changed, err = codex.Trust(at)
+		c, err = codex.Trust(at)
 		require.NoError(t, err)
-		require.False(t, changed)
-		text, err := os.ReadFile(config)
-		require.NoError(t, err)
-		require.Contains(t, string(text), mine)
+		require.False(t, c.Changed())
+		require.True(t, strings.HasPrefix(string(c.After), mine))
 	}
-
-	// A file that cannot be read is left alone.
-	require.NoError(t, os.WriteFile(config, []byte("model ="), 0o600))
-	_, changed, err := codex.Trust(install("/opt/nod"))
-	require.Error(t, err)
-	require.False(t, changed)
-	text, err := os.ReadFile(config)
+	info, err := os.Stat(config)
 	require.NoError(t, err)
-	require.Equal(t, "model =", string(text))
+	require.Equal(t, os.FileMode(0o640), info.Mode().Perm())
+	c, err := codex.Distrust(at)
+	require.Equal(t, mine, string(written(t, c, err).After))
+	c, err = codex.Distrust(at)
+	require.NoError(t, err)
+	require.False(t, c.Changed())
+}
+
+// Only the hash changes: what its user wrote beside it stays where it stands, and a
+// hook that they switched off stays off.
+func TestTrustKeepsWhatElseIsThere(t *testing.T) {
+	for name, quoted := range map[string]string{"as Codex quotes it": `"KEY"`, "otherwise": ` 'KEY' `} {
+		t.Run(name, func(t *testing.T) {
+			config := home(t, "")
+			at := installs(t, "/opt/nod")
+			text := func(hash string) string {
+				return strings.ReplaceAll("model = \"x\"\n\n  [hooks.state."+quoted+"] # mine\n"+hash+"enabled = false\n\n# my providers\n[model_providers.x]\nname = \"x\"\n",
+					"KEY", at.Path+":permission_request:0:0")
+			}
+			require.NoError(t, os.WriteFile(config, []byte(text("trusted_hash = 'sha256:old' # then\n")), 0o600))
+			c, err := codex.Trust(at)
+			written(t, c, err)
+			hash := codex.Hash(at.Hooks[0])
+			assert.True(t, strings.HasPrefix(string(c.After), text("trusted_hash = \""+hash+"\" # then\n")), "%s", c.After)
+			state, err := codex.Read(config)
+			require.NoError(t, err)
+			trusted := state.Of(at.Path, at.Hooks[0])
+			require.NotNil(t, trusted.Enabled)
+			assert.False(t, *trusted.Enabled)
+
+			c, err = codex.Distrust(at)
+			assert.Equal(t, text(""), string(written(t, c, err).After))
+			c, err = codex.Trust(at)
+			assert.True(t, strings.HasPrefix(string(written(t, c, err).After), text("trusted_hash = \""+hash+"\"\n")), "%s", c.After)
+		})
+	}
+}
+
+// A comment below the table is about what comes next.
+func TestDistrustLeavesComments(t *testing.T) {
+	config := home(t, "")
+	at := installs(t, "/opt/nod")
+	c, err := codex.Trust(at)
+	written(t, c, err)
+	const rest = "\n# my providers\n[model_providers.x]\nname = \"x\"\n"
+	require.NoError(t, os.WriteFile(config, append(c.After, rest...), 0o600))
+	c, err = codex.Distrust(at)
+	assert.Equal(t, rest, string(written(t, c, err).After))
+}
+
+// What cannot be changed safely, or was changed meanwhile, is left alone.
+func TestTrustThatCannotBeWritten(t *testing.T) {
+	config := home(t, "")
+	at := installs(t, "/opt/nod")
+	header := "[hooks.state.\"" + at.Path + ":permission_request:0:0\"]\n"
+	for name, text := range map[string]string{
+		"no TOML":      "model =",
+		"a text":       "note = '''\n" + header + "trusted_hash = \"x\"\n'''\n",
+		"inline":       "hooks = { state = {} }\n",
+		"of a table's": "[hooks]\nstate = { \"x\" = { enabled = true } }\n",
+		"no table":     "[hooks]\nstate = 7\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+			_, err := codex.Trust(at)
+			require.Error(t, err)
+			assert.NotContains(t, err.Error(), "\n")
+		})
+	}
+	require.NoError(t, os.WriteFile(config, []byte("a = 1\n"), 0o600))
+	c, err := codex.Trust(at)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(config, []byte("a = 2\n"), 0o600))
+	require.ErrorContains(t, c.Write(), "changed meanwhile")
+	is, err := os.ReadFile(config)
+	require.NoError(t, err)
+	assert.Equal(t, "a = 2\n", string(is))
 }

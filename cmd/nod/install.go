@@ -1,0 +1,234 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/cmd/nod/internal/codex"
+	"github.com/nodbus/nod/cmd/nod/internal/installs"
+	"github.com/nodbus/nod/cmd/nod/internal/launcher"
+	"github.com/nodbus/nod/connectors/agents/hook"
+)
+
+type installCmd struct {
+	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini, copilot or opencode; or mcp or acp, for a host whose settings list such programs."`
+	Command       []string      `arg:"" optional:"" passthrough:"" help:"For acp: the agent's command, behind --."`
+	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
+	Project       bool          `help:"Only for the project in the current directory."`
+	Strict        bool          `help:"Gate every tool call that the agent program shows its hooks, not only what it would ask about."`
+	Uninstall     bool          `help:"Take it out again."`
+	DryRun        bool          `name:"dry-run" help:"Only show what would change."`
+	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now where it is one of several; go on with nod resume."`
+	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
+}
+
+// Run changes an agent program's settings.
+func (c *installCmd) Run(e *env) error {
+	change, err := c.install(e)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !change.Changed():
+		fmt.Fprintf(e.stdout, "%s: nothing to change\n", change.Path)
+	case c.DryRun:
+		fmt.Fprint(e.stdout, change.Diff())
+	case c.Uninstall:
+		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
+	default:
+		fmt.Fprintf(e.stdout, "%s asks nod now; start nod with: nod up\n", change.Path)
+	}
+	if change.Note != "" {
+		fmt.Fprintf(e.stderr, "nod: %s\n", change.Note)
+	}
+	if change.Warning != "" {
+		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)
+	}
+	if c.Strict && !c.Uninstall && !c.DryRun && c.Agent == hook.ClaudeCode().Name {
+		return e.offerImport(change.Path)
+	}
+	return nil
+}
+
+// installed is what an installation changes: an agent program's settings, and its
+// trust in the hook, where it wants that written down.
+type installed struct {
+	hook.Change
+	trust hook.Change
+}
+
+// Changed reports whether there is anything to change.
+func (i installed) Changed() bool { return i.Change.Changed() || i.trust.Changed() }
+
+// Diff shows both changes.
+func (i installed) Diff() string { return i.Change.Diff() + i.trust.Diff() }
+
+// install makes the change, or finds it.
+func (c *installCmd) install(e *env) (installed, error) {
+	switch c.Agent {
+	case hook.OpenCodeName:
+		change, err := c.installOpenCode(e)
+		return installed{Change: change}, err
+	case hook.MCPName, hook.ACPName:
+		change, err := c.installServer(e)
+		return installed{Change: change}, err
+	}
+	host, err := hostNamed(c.Agent)
+	if err != nil {
+		return installed{}, fmt.Errorf("%w, %s, %s and %s", err, hook.OpenCodeName, hook.MCPName, hook.ACPName)
+	}
+	o, err := c.options(e)
+	if err != nil {
+		return installed{}, err
+	}
+	change, err := hook.Install(host, o)
+	if err != nil {
+		return installed{Change: change}, err
+	}
+	made := installed{Change: change}
+	if host.Name == hook.Codex().Name {
+		c.trust(host, &made)
+	}
+	return made, e.remember(host.Name, change, o)
+}
+
+// trust has Codex trust the hook, since it runs no other, or takes that back. Where
+// that fails the note says so: the hook itself is where it should be.
+func (c *installCmd) trust(host hook.Host, made *installed) {
+	was, is, err := hook.InspectChange(host, made.Change)
+	switch {
+	case err != nil:
+	case c.Uninstall:
+		made.trust, err = codex.Distrust(was)
+	default:
+		made.trust, err = codex.Trust(is)
+	}
+	if err == nil && !c.DryRun {
+		err = made.trust.Write()
+	}
+	made.Note = ""
+	switch {
+	case err != nil && c.Uninstall:
+		made.Note = fmt.Sprintf("Codex's config.toml still says that it trusts the hook (%v)", err)
+	case err != nil:
+		made.Note = fmt.Sprintf("%s (%v)", host.Setup.Note, err)
+	case made.trust.Changed() && !c.DryRun && !c.Uninstall:
+		made.Note = "Codex trusts the hook now, by " + made.trust.Path
+	}
+	if err != nil {
+		made.trust = hook.Change{}
+	}
+}
+
+func (c *installCmd) installOpenCode(e *env) (hook.Change, error) {
+	if c.OnUnavailable != string(hook.UnavailableAsk) || c.DeferAfter > 0 {
+		return hook.Change{}, errors.New("opencode has no hook to give --on-unavailable or --defer-after: nod opencode takes the former")
+	}
+	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
+	change, err := hook.InstallOpenCode(o)
+	if err != nil {
+		return change, err
+	}
+	return change, e.remember(c.Agent, change, o)
+}
+
+// installServer has a host start nod's own program.
+func (c *installCmd) installServer(e *env) (hook.Change, error) {
+	server, command := hook.MCPServer(), c.Command
+	if len(command) > 0 && command[0] == "--" {
+		command = command[1:]
+	}
+	var err error
+	if c.Agent == hook.ACPName && c.Uninstall && len(command) == 0 {
+		server = hook.ACPServers()
+	} else if c.Agent == hook.ACPName {
+		server, err = hook.ACPServer(command)
+	} else if c.Settings == "" {
+		c.Settings = ".mcp.json" // the project's, as Claude Code reads it
+	}
+	if err != nil {
+		return hook.Change{}, err
+	}
+	o, err := c.options(e)
+	if err != nil {
+		return hook.Change{}, err
+	}
+	if !c.Uninstall {
+		server.Args = append(server.Args[:1:1], append(o.Args, server.Args[1:]...)...)
+	}
+	change, err := hook.InstallServer(server, o)
+	if err != nil {
+		return change, err
+	}
+	return change, e.remember(c.Agent, change, o)
+}
+
+// remember keeps where an agent program was changed, for nod uninstall.
+func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) error {
+	if o.DryRun {
+		return nil
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return err
+	}
+	in := installs.Install{Agent: agent, Path: change.Path, At: time.Now().UTC(), Created: change.Creates()}
+	if o.Uninstall {
+		if err := removeEmpty(dir, in); err != nil {
+			return err
+		}
+		return installs.Forget(dir, in)
+	}
+	return installs.Remember(dir, in, change.Changed())
+}
+
+// options are what the flags ask for. The hook asks the nod that this command
+// would, whatever the host's environment is. It runs the launcher, which is made
+// first: a hook whose program is missing lets some hosts run the tool.
+func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
+	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
+	if c.Uninstall {
+		return o, nil
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return o, err
+	}
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return o, err
+	}
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // which the host may not have
+		o.Args = append(o.Args, "--data", dir)
+	}
+	if place.URL != "" {
+		o.Args = append(o.Args, "--nats-url", place.URL)
+	}
+	if place.Creds != "" {
+		creds, err := filepath.Abs(place.Creds)
+		if err != nil {
+			return o, fmt.Errorf("find the key file: %w", err)
+		}
+		o.Args = append(o.Args, "--creds", creds)
+	}
+	if c.DeferAfter > 0 {
+		if c.Agent != hook.ClaudeCode().Name || !c.Strict {
+			return o, errors.New("--defer-after: only claude-code can end a run and take it up again, and only with --strict")
+		}
+		o.Args = append(o.Args, "--defer-after", c.DeferAfter.String())
+	}
+	if c.OnUnavailable != string(hook.UnavailableAsk) {
+		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
+	}
+	o.Program = launcher.Path(dir)
+	if c.DryRun {
+		_, err = launcher.Self()
+	} else {
+		_, err = launcher.Ensure(dir)
+	}
+	return o, err
+}
