@@ -9,22 +9,19 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/nodbus/nod/schemas"
 )
 
 // logins remembers which links were opened.
 type logins struct {
 	since time.Time // older links may have been opened before
-	rate  *rate.Limiter
 
 	mu   sync.Mutex
 	used map[string]time.Time // until when the link would be good
 }
 
 func newLogins() *logins {
-	return &logins{since: time.Now(), rate: rate.NewLimiter(loginsPerSecond, loginsAtOnce), used: map[string]time.Time{}}
+	return &logins{since: time.Now(), used: map[string]time.Time{}}
 }
 
 // spend reports whether this is the first time that a link is opened.
@@ -59,16 +56,16 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Token string `json:"token"`
 	}
-	if !s.logins.rate.Allow() {
-		refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many logins: try again in a minute"))
-		return
-	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		refuse(w, http.StatusBadRequest, schemas.Errorf(schemas.CodeBadRequest, "the login is not JSON"))
 		return
 	}
 	now := time.Now()
 	p, ok := s.seals.open(forLogin, body.Token, now)
+	if !ok && !s.guesses.allow(s.from(r)) {
+		refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many logins: try again in a minute"))
+		return
+	}
 	elsewhere := !ok && body.Token != "" && !strings.Contains(body.Token, ".")
 	if elsewhere { // another channel's, which nod counts
 		user, err := s.opts.Registry.Redeem(r.Context(), body.Token)
@@ -97,13 +94,18 @@ func (s *Server) logout(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// session is what a request's cookie says, where its seal is good.
+func (s *Server) session(r *http.Request) (p pass, ok bool) {
+	c, err := r.Cookie(s.cookieName())
+	if err != nil {
+		return pass{}, false
+	}
+	return s.seals.open(forSession, c.Value, time.Now())
+}
+
 // who is the approver whose session a request has; otherwise it was refused.
 func (s *Server) who(w http.ResponseWriter, r *http.Request) (p pass, name string, ok bool) {
-	c, err := r.Cookie(s.cookieName())
-	if err == nil {
-		p, ok = s.seals.open(forSession, c.Value, time.Now())
-	}
-	if !ok {
+	if p, ok = s.session(r); !ok {
 		refuse(w, http.StatusUnauthorized, schemas.Errorf(schemas.CodeUnauthorized, "you are not logged in: open the link that nod login prints"))
 		return pass{}, "", false
 	}

@@ -111,7 +111,6 @@ func TestTooMuchIsRefused(t *testing.T) {
 }
 
 func TestWhereItMayListen(t *testing.T) {
-	public := "https://nod.example.com"
 	for name, c := range map[string]struct {
 		listen door.Listen
 		fails  string

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -46,6 +47,7 @@ type rig struct {
 	dir   string
 	nod   *embed.Nod
 	web   *embed.Web // the inbox that people use
+	at    string     // where it is, if not at its URL
 	asker *bus.Asker
 	conns []*bus.Conn
 }
@@ -205,8 +207,9 @@ type answer struct {
 // does sends a plain request; change may spoil it.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.ctx, method, r.web.URL()+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(r.ctx, method, cmp.Or(r.at, r.web.URL())+path, strings.NewReader(body))
 	r.NoError(err)
+	req.Host = strings.TrimPrefix(strings.TrimPrefix(r.web.URL(), "http://"), "https://")
 	for _, c := range change {
 		c(req)
 	}

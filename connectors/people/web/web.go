@@ -19,8 +19,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/nodbus/nod/connectors/door"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
@@ -75,11 +73,14 @@ type Server struct {
 	taken  bool // the port that was asked for
 	seals  seals
 	logins *logins
-	board  *board
-	clock  clock
-	rate   *rate.Limiter // of all plain requests
-	http   *http.Server
-	done   chan struct{}
+
+	proxied                      bool    // something in front of it speaks TLS
+	sessions, strangers, guesses *limits // of plain requests; see guard
+
+	board *board
+	clock clock
+	http  *http.Server
+	done  chan struct{}
 }
 
 // open listens. On this machine's own addresses another free port is used where
@@ -112,7 +113,10 @@ func Open(o Options) (*Server, error) {
 	o.Check = cmp.Or(o.Check, checkEvery)
 	s := &Server{
 		opts: o, addr: addr, taken: taken, seals: seals, logins: newLogins(), board: newBoard(),
-		rate: rate.NewLimiter(requestsPerSecond, requestsAtOnce), done: make(chan struct{}),
+		done:     make(chan struct{}),
+		proxied:  o.BehindProxy || addr.Secure && o.TLSCert == "",
+		sessions: newLimits(requestsPerSecond, requestsAtOnce), strangers: newLimits(requestsPerSecond, requestsAtOnce),
+		guesses: newLimits(guessesPerSecond, guessesAtOnce),
 	}
 	s.http = &http.Server{
 		Handler: s.handler(), ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
