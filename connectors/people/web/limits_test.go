@@ -1,35 +1,11 @@
 package web_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/nodbus/nod/actors/connector"
-	"github.com/nodbus/nod/bus/roles"
-	"github.com/nodbus/nod/connectors/door"
-	"github.com/nodbus/nod/connectors/people/web"
-	"github.com/nodbus/nod/embed"
 )
-
-const public = "https://nod.example.com"
-
-// gateway is the same nod behind a gateway of its own at the public address, as
-// a proxy in front of it reaches it.
-func (r *rig) gateway(dataDir string) *rig {
-	r.t.Helper()
-	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
-	s, err := web.Open(web.Options{
-		DataDir: dataDir, Listen: door.Listen{Addr: "127.0.0.1:0", PublicURL: public}, Desk: desk, Registry: desk, Ledger: desk, Log: quiet(),
-	})
-	r.NoError(err)
-	r.t.Cleanup(func() { r.NoError(s.Stop(context.Background())) })
-	other := *r
-	other.web, other.at = &embed.Web{Server: s}, fmt.Sprintf("http://127.0.0.1:%d", s.Port())
-	return &other
-}
 
 // floods asks until it is turned away for asking too often.
 func (r *rig) floods(method, path, body string, change ...func(*http.Request)) {
@@ -75,7 +51,7 @@ func TestGuessesKeepNoLinkFromLoggingIn(t *testing.T) {
 func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	g := r.gateway(t.TempDir())
+	g := r.gateway("")
 	r.web.Pace(pace)
 	g.web.Pace(pace)
 	n := 0

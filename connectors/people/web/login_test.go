@@ -33,17 +33,19 @@ func TestALinkLogsInOnce(t *testing.T) {
 	r.Contains(again.body, "nod login")
 }
 
-func TestASessionOutlivesARestartAndALinkDoesNot(t *testing.T) {
+func TestARestartEndsNoSessionAndRevivesNoLink(t *testing.T) {
 	r := start(t)
-	session, link := r.login("ann"), r.token("ann")
+	session, used, link := r.login("ann"), r.token("ann"), r.token("ann")
+	r.Equal(http.StatusNoContent, r.does("POST", "/login", `{"token":"`+used+`"}`).status)
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(r.web.URL(), "http://"))
 	r.NoError(err)
 	r.down()
 	r.up("127.0.0.1:" + port)
 	r.Equal(http.StatusOK, r.does("GET", "/whoami", "", with(session)).status)
-	r.Equal(http.StatusUnauthorized, r.does("POST", "/login", `{"token":"`+link+`"}`).status)
+	r.Equal(http.StatusUnauthorized, r.does("POST", "/login", `{"token":"`+used+`"}`).status)
+	r.Equal(http.StatusNoContent, r.does("POST", "/login", `{"token":"`+link+`"}`).status)
 
-	made, err := web.Link(r.dir, "ann")
+	made, err := web.Link(r.dir, "", "ann")
 	r.NoError(err)
 	_, token, _ := strings.Cut(made, "/#login=")
 	r.Equal(http.StatusNoContent, r.does("POST", "/login", `{"token":"`+token+`"}`).status)
@@ -149,7 +151,7 @@ func TestATakenPortIsSaid(t *testing.T) {
 
 func TestTheKeyIsTheOwnersAlone(t *testing.T) {
 	dir := t.TempDir()
-	_, err := web.Link(dir, "ann")
+	_, err := web.Link(dir, "", "ann")
 	require.ErrorContains(t, err, "nod up")
 	s, err := web.Open(web.Options{DataDir: dir, Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet()})
 	require.NoError(t, err)

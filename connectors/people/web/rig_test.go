@@ -165,7 +165,9 @@ func (r *rig) pours(n int, input string) (wait func()) {
 func (r *rig) another() *rig {
 	r.t.Helper()
 	system := actors.NewSystem(quiet())
-	w, err := embed.OpenWeb(r.ctx, system, r.connect(roles.ConnectorID(web.Name)), r.t.TempDir(), door.Listen{Addr: "127.0.0.1:0"}, quiet())
+	w, err := embed.OpenWeb(r.ctx, system, r.connect(roles.ConnectorID(web.Name)), web.Options{
+		DataDir: r.t.TempDir(), Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet(),
+	})
 	r.NoError(err)
 	r.t.Cleanup(func() {
 		r.NoError(w.Stop(context.Background()))
