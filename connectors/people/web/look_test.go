@@ -104,7 +104,7 @@ func axe(t *testing.T) string {
 		without("npm is not installed, and axe-core cannot be fetched")
 	}
 	dir := t.TempDir()
-	fetch := exec.CommandContext(t.Context(), npm, "install", "--prefix", dir, "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "axe-core@"+axeVersion)
+	fetch := exec.CommandContext(t.Context(), npm, "install", "--prefix", dir, "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries", "5", "axe-core@"+axeVersion)
 	fetch.Dir = dir
 	if out, err := fetch.CombinedOutput(); err != nil {
 		without("axe-core could not be fetched (%v: %s)", err, out)
