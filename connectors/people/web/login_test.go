@@ -15,6 +15,7 @@ import (
 )
 
 func TestALinkLogsInOnce(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.Equal(http.StatusUnauthorized, r.does("GET", "/whoami", "").status)
 
@@ -52,6 +53,7 @@ func TestARestartEndsNoSessionAndRevivesNoLink(t *testing.T) {
 }
 
 func TestWhoIsNoSessionIsNobody(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	session, link := r.login("ann"), r.token("ann")
 	forged := func(value string) func(*http.Request) {
@@ -76,6 +78,7 @@ func TestWhoIsNoSessionIsNobody(t *testing.T) {
 }
 
 func TestOtherSitesAndHostsAreTurnedAway(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	session := r.login("ann")
 	host := func(h string) func(*http.Request) { return func(req *http.Request) { req.Host = h } }
@@ -101,6 +104,7 @@ func TestOtherSitesAndHostsAreTurnedAway(t *testing.T) {
 }
 
 func TestTooMuchIsRefused(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.Equal(http.StatusBadRequest, r.does("POST", "/login", `{"token":"`+strings.Repeat("x", 1<<20)+`"}`).status)
 	var last answer
@@ -113,6 +117,7 @@ func TestTooMuchIsRefused(t *testing.T) {
 }
 
 func TestWhereItMayListen(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		listen door.Listen
 		fails  string
@@ -139,6 +144,7 @@ func TestWhereItMayListen(t *testing.T) {
 }
 
 func TestATakenPortIsSaid(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -150,6 +156,7 @@ func TestATakenPortIsSaid(t *testing.T) {
 }
 
 func TestTheKeyIsTheOwnersAlone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	_, err := web.Link(dir, "", "ann")
 	require.ErrorContains(t, err, "nod up")

@@ -32,6 +32,7 @@ func (c codes) Redeem(_ context.Context, code string) (string, error) {
 // A link from another channel logs in once, is nobody's where it is made up, and
 // makes nobody an approver.
 func TestALinkFromAPhoneLogsIn(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	s, err := web.Open(web.Options{
