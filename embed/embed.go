@@ -51,6 +51,9 @@ type Options struct {
 	// Web is where the web inbox listens; nil is nowhere. Its PublicURL is the
 	// settings' to say.
 	Web *door.Listen
+	// WebKey is a file with the key that its logins are signed with, for several
+	// inboxes behind one address; the data directory holds one where none is named.
+	WebKey string
 	// VoiceTimeout overrides the settings' where it is not 0.
 	VoiceTimeout time.Duration
 	Version      string // in SemVer; empty is "0.0.0"

@@ -3,13 +3,11 @@ package embed
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"github.com/nodbus/nod/actors"
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
-	"github.com/nodbus/nod/connectors/door"
 	"github.com/nodbus/nod/connectors/people/web"
 )
 
@@ -20,21 +18,22 @@ type Web struct {
 }
 
 // OpenWeb opens the web inbox on a connection with its key. The settings in
-// force say how people reach it; dataDir keeps what logins are signed with.
-func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, dataDir string, listen door.Listen, log *slog.Logger) (*Web, error) {
+// force say how people reach it; o says the rest, but what it works with.
+func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, o web.Options) (*Web, error) {
 	desk := connector.NewDesk(conn, web.Name)
 	state, err := desk.Settings(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if w := state.Settings.Connectors.Web; w != nil {
-		listen.PublicURL = w.PublicURL
+		o.PublicURL = w.PublicURL
 	}
-	server, err := web.Open(web.Options{DataDir: dataDir, Listen: listen, Desk: desk, Registry: desk, Ledger: desk, Log: log})
+	o.Desk, o.Registry, o.Passes, o.Ledger = desk, desk, desk, desk
+	server, err := web.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	viewer, err := connector.View(ctx, sys, conn, web.Name, log, server.Show)
+	viewer, err := connector.View(ctx, sys, conn, web.Name, o.Log, server.Show)
 	if err != nil {
 		return nil, errors.Join(err, server.Stop(ctx))
 	}
@@ -58,7 +57,7 @@ func (n *Nod) openWeb(ctx context.Context) error {
 		return nil
 	}
 	n.webConn = conn
-	n.web, err = OpenWeb(ctx, n.system, conn, n.opts.DataDir, *n.opts.Web, n.opts.Log)
+	n.web, err = OpenWeb(ctx, n.system, conn, web.Options{DataDir: n.opts.DataDir, KeyFile: n.opts.WebKey, Listen: *n.opts.Web, Log: n.opts.Log})
 	return err
 }
 

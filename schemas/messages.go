@@ -116,9 +116,10 @@ func Messages() []Message {
 		{TypeFrozen, thawM, "engine", "connector", HowReply, "what is still frozen", fresh[Frozen]},
 		{TypeFrozen, "$KV.permission_settings.frozen", "engine", "engine", HowStored, "what is frozen", fresh[Frozen]},
 
-		{TypePass, passM, "connector", "engine", HowRequest, "let this person in on the web; or, from the web, whose code is this?", fresh[Pass]},
-		{TypePass, passM, "engine", "connector", HowReply, "the code, and where it counts; or the user whose it is", fresh[Pass]},
+		{TypePass, passM, "connector", "engine", HowRequest, "let this person in on the web; or, from the web, whose code is this? or this one counts no more; or, does it?", fresh[Pass]},
+		{TypePass, passM, "engine", "connector", HowReply, "the code, and where it counts; or the user whose it is; or whether it was spent", fresh[Pass]},
 		{TypePass, "$KV.permission_settings.pass.<hash>", "engine", "engine", HowStored, "a code that lets somebody in, once", fresh[Pass]},
+		{TypePass, "$KV.permission_settings.spent.<hash>", "engine", "engine", HowStored, "a login link that was used, or a session that was ended", fresh[Pass]},
 		{TypePairing, pairM, "owner", "engine", HowRequest, "await a code on a connector; or, from that connector, this is the code", fresh[Pairing]},
 		{TypePairing, pairM, "engine", "owner", HowReply, "who sent the code, if anybody has", fresh[Pairing]},
 		{TypePairing, "$KV.permission_settings.pairing." + connector, "engine", "engine", HowStored, "a code that is awaited", fresh[Pairing]},

@@ -1,7 +1,10 @@
 package test
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -35,4 +38,42 @@ func TestAPassFromThePhoneLetsInOnce(t *testing.T) {
 	env.refusal(err, schemas.CodeForbidden)
 	_, err = web.Pass(env.ctx, schemas.From{UserID: "ann"})
 	env.refusal(err, schemas.CodeValidation)
+}
+
+// A code of the inbox's own is spent by one of all who try, and stays spent, an
+// engine's restart or not.
+func TestACodeIsSpentOnce(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	web, tg, until := env.Bob(), env.person("tg", "7"), time.Now().Add(time.Hour)
+	spent, err := web.Spent(env.ctx, "code")
+	env.NoError(err)
+	env.False(spent)
+	var first atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			won, err := web.Spend(env.ctx, "code", until)
+			env.NoError(err)
+			if won {
+				first.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	env.EqualValues(1, first.Load())
+	spent, err = web.Spent(env.ctx, "code")
+	env.NoError(err)
+	env.True(spent)
+	spent, err = web.Spent(env.ctx, "another")
+	env.NoError(err)
+	env.False(spent)
+
+	won, err := web.Spend(env.ctx, "late", time.Now().Add(-time.Hour))
+	env.NoError(err)
+	env.False(won, "what has ended counts no more")
+	_, err = web.Spend(env.ctx, "for ever", time.Now().Add(1000*time.Hour))
+	env.refusal(err, schemas.CodeValidation)
+	_, err = tg.Spend(env.ctx, "code", until)
+	env.refusal(err, schemas.CodeValidation) // the web's alone
 }

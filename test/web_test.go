@@ -2,6 +2,7 @@ package test
 
 import (
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -32,4 +33,5 @@ func TestLoginLinksAreForTheInboxThatRuns(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, login())
 	require.Equal(t, http.StatusNoContent, login("--user", me(t)))
 	require.Equal(t, http.StatusForbidden, login("--user", "eve"))
+	require.Equal(t, http.StatusNoContent, login("--login-key", filepath.Join(m.dir, "web", "key")))
 }

@@ -229,6 +229,19 @@ func (d *Desk) Redeem(ctx context.Context, code string) (userID string, err erro
 	return p.UserID, err
 }
 
+// Spend makes a code of the web inbox's own count no more until it would end by
+// itself. Of all who spend it, one is told that it is the first.
+func (d *Desk) Spend(ctx context.Context, code string, until time.Time) (first bool, err error) {
+	p, err := d.pass(ctx, schemas.Pass{Op: schemas.PassSpend, Code: code, Until: until, Try: bus.NewID()})
+	return err == nil && !p.Spent, err
+}
+
+// Spent reports whether such a code was spent.
+func (d *Desk) Spent(ctx context.Context, code string) (bool, error) {
+	p, err := d.pass(ctx, schemas.Pass{Op: schemas.PassLook, Code: code})
+	return p.Spent, err
+}
+
 func (d *Desk) pass(ctx context.Context, p schemas.Pass) (schemas.Pass, error) {
 	p.Type = schemas.TypePass
 	var reply schemas.Pass

@@ -4,15 +4,24 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
-func passKey(code string) string { return "pass." + schemas.HashCode(code) }
+// maxSpent is how long it is remembered at most that a code was spent, and
+// spentSlack how much longer than it would count: clocks differ.
+const (
+	maxSpent   = 30 * 24 * time.Hour
+	spentSlack = time.Minute
+)
 
-// pass makes a code for somebody whom a carrier vouches for, or tells the web
-// inbox whose a code is, once.
+func passKey(code string) string  { return "pass." + schemas.HashCode(code) }
+func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
+
+// pass makes a code for somebody whom a carrier vouches for, tells the web inbox
+// whose a code is, once, or remembers which of the inbox's own count no more.
 func (e *Engine) pass(ctx context.Context, c *bus.Call) error {
 	var p schemas.Pass
 	if err := schemas.Decode(c.Data, &p); err != nil {
@@ -21,7 +30,14 @@ func (e *Engine) pass(ctx context.Context, c *bus.Call) error {
 	var err error
 	switch {
 	case c.Tokens[0] == schemas.ConnectorWeb && p.Code != "":
-		p, err = e.redeem(ctx, p.Code)
+		switch p.Op {
+		case schemas.PassSpend:
+			p, err = e.spend(ctx, &p)
+		case schemas.PassLook:
+			p, err = e.look(ctx, p.Code)
+		default:
+			p, err = e.redeem(ctx, p.Code)
+		}
 	case !schemas.Inbox(c.Tokens[0]) && p.From != nil:
 		p, err = e.issue(ctx, c.Tokens[0], p.From.UserID)
 	default:
@@ -70,5 +86,35 @@ func (e *Engine) redeem(ctx context.Context, code string) (schemas.Pass, error) 
 	if errors.Is(err, bus.ErrMoved) {
 		err = none
 	}
+	return p, err
+}
+
+// spend makes a code of the inbox's own count no more: of all who spend it one is
+// told that it had counted until then.
+func (e *Engine) spend(ctx context.Context, p *schemas.Pass) (schemas.Pass, error) {
+	left := p.Until.Sub(e.clock.now())
+	if left > maxSpent || p.Try == "" {
+		return schemas.Pass{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a try, for at most %s", schemas.Words(maxSpent))
+	}
+	spent := schemas.Pass{Type: schemas.TypePass, Try: p.Try, Until: p.Until}
+	if left+spentSlack <= 0 { // nobody remembers it so long
+		spent.Spent = true
+		return spent, nil
+	}
+	_, err := e.store.Settings.Put(ctx, spentKey(p.Code), spent, 0, left+spentSlack+time.Second)
+	if errors.Is(err, bus.ErrMoved) {
+		spent.Spent, err = true, nil
+	}
+	return spent, err
+}
+
+// look tells whether a code of the inbox's own was spent.
+func (e *Engine) look(ctx context.Context, code string) (schemas.Pass, error) {
+	var p schemas.Pass
+	_, err := e.store.Settings.Get(ctx, spentKey(code), &p)
+	if errors.Is(err, bus.ErrNotFound) {
+		return schemas.Pass{Type: schemas.TypePass}, nil
+	}
+	p.Spent = true
 	return p, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
@@ -110,7 +111,7 @@ func (c *connectorCmd) startWeb(ctx context.Context, e *env, system *actors.Syst
 	if listen == nil {
 		return nil, errors.New("--http off leaves the connector web nothing to do")
 	}
-	w, err := embed.OpenWeb(ctx, system, conn, place.DataDir, *listen, e.log)
+	w, err := embed.OpenWeb(ctx, system, conn, web.Options{DataDir: place.DataDir, KeyFile: c.LoginKey, Listen: *listen, Log: e.log})
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func (c *upCmd) Run(e *env) error {
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: place.DataDir, Host: host, Port: port, SyncInterval: c.Sync,
-		Web: c.listen(),
+		Web: c.listen(), WebKey: c.LoginKey,
 		URL: place.URL, Creds: place.Creds, StoreCreds: c.StoreCred, Replicas: c.Replicas,
 		Settings: settings, VoiceTimeout: voice, Version: version(), Log: e.log,
 	})

@@ -16,6 +16,12 @@ type webFlags struct {
 	HTTPCert    string `name:"http-cert" placeholder:"FILE" type:"path" help:"TLS certificate of the web inbox."`
 	HTTPKey     string `name:"http-key" placeholder:"FILE" type:"path" help:"Its key."`
 	BehindProxy bool   `help:"A proxy in front of the web inbox speaks TLS."`
+	loginKeyFlag
+}
+
+// loginKeyFlag names the key that logins are signed with.
+type loginKeyFlag struct {
+	LoginKey string `placeholder:"FILE" type:"path" help:"Key of logins to the web inbox, the same for all that share one address (web/key in the data directory)."`
 }
 
 // listen is where that is, or nil for nowhere.
@@ -46,6 +52,7 @@ func welcomeToWeb(w *embed.Web, out func(format string, args ...any)) error {
 
 type loginCmd struct {
 	User string `placeholder:"NAME" help:"Whom it logs in, as approvers name them on web (you)."`
+	loginKeyFlag
 }
 
 // Run prints a link that logs a browser in to the web inbox, once.
@@ -61,7 +68,7 @@ func (c *loginCmd) Run(e *env) error {
 		}
 		c.User = u.Username
 	}
-	link, err := web.Link(place.DataDir, c.User)
+	link, err := web.Link(place.DataDir, c.LoginKey, c.User)
 	if err != nil {
 		return err
 	}

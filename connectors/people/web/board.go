@@ -163,6 +163,17 @@ func (b *board) list(session, after string, limit int, now time.Time) listed {
 	return page
 }
 
+// drop lets go whoever came with a session that was ended.
+func (b *board) drop(session string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.clients {
+		if c.session.ID == session {
+			c.end(websocket.StatusPolicyViolation, loggedOut)
+		}
+	}
+}
+
 // close tells everybody that the inbox goes, and lets nobody in any more.
 func (b *board) close() {
 	b.mu.Lock()

@@ -4,11 +4,15 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
 )
 
 // page is the inbox as one person sees it, in a real browser.
@@ -33,25 +37,62 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// visits opens a login link in a browser of its own, in a window of this size.
+// chromium is the one browser of these tests. It starts with the first that needs
+// it, and ends with the last.
+var chromium struct {
+	start sync.Once
+	err   error
+	ctx   context.Context
+	close func()
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if chromium.close != nil {
+		chromium.close()
+	}
+	os.Exit(code)
+}
+
+// shared is the browser, started.
+func shared(t *testing.T) context.Context {
+	t.Helper()
+	path := browser(t)
+	chromium.start.Do(func() {
+		alloc, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+			chromedp.ExecPath(path), chromedp.NoSandbox, // the tests may run as root, and visit themselves alone
+			chromedp.WSURLReadTimeout(time.Minute))...)
+		ctx, cancel := chromedp.NewContext(alloc)
+		chromium.ctx, chromium.close = ctx, func() { cancel(); end() }
+		chromium.err = chromedp.Do(ctx)
+	})
+	require.NoError(t, chromium.err, "start the browser")
+	return chromium.ctx
+}
+
+// visits opens a login link in a window of this size, which shares no cookies with
+// another.
 func (r *rig) visits(user string, width, height int64) *page {
 	r.t.Helper()
-	alloc, cancel := chromedp.NewExecAllocator(r.ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(browser(r.t)), chromedp.NoSandbox, // the tests may run as root, and visit themselves alone
-		chromedp.WSURLReadTimeout(time.Minute))...)
+	tab, cancel := chromedp.NewContext(shared(r.t), chromedp.WithNewBrowserContext())
 	r.t.Cleanup(cancel)
-	tab, cancel := chromedp.NewContext(alloc)
-	r.t.Cleanup(cancel)
+	context.AfterFunc(r.ctx, cancel)
 	p := &page{r, tab}
 	r.NoError(chromedp.Listen(tab, func(event any) {
 		if e, ok := event.(*runtime.EventExceptionThrown); ok {
 			r.t.Errorf("the page threw: %s", e.ExceptionDetails.Exception.Description)
 		}
 	}))
-	p.does(chromedp.EmulateViewport(width, height), chromedp.Navigate(r.web.Link(user)))
+	p.does(focused, chromedp.EmulateViewport(width, height), chromedp.Navigate(r.web.Link(user)))
 	p.sees("document.querySelector('.state').hidden")
 	return p
 }
+
+// focused has a page believe that nobody looks at another.
+var focused = chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+	_, err := cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	return err
+})
 
 // does does something to the page, and must be able to.
 func (p *page) does(actions ...chromedp.Action[chromedp.Void]) {
@@ -66,7 +107,7 @@ func (p *page) sees(expr string) {
 		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool]("Boolean("+expr+")"))
 		return err == nil && yes // what is not there yet is an error
 	}
-	for until := time.Now().Add(30 * time.Second); !holds(); {
+	for until := time.Now().Add(time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
 		p.True(time.Now().Before(until), "%s never held; the page says: %s", expr, p.text("body"))
 	}
 }

@@ -33,6 +33,9 @@ const (
 // tooSlow is why a client that does not read is let go.
 const tooSlow = "too slow: messages were waiting; connect again for what is pending now"
 
+// loggedOut is why a client of a session that was ended is.
+const loggedOut = "you have logged out"
+
 // message is one envelope that waits to be sent. The time in it is set then.
 type message struct {
 	id, typ, action string
@@ -43,8 +46,8 @@ type message struct {
 // client is one WebSocket of one person.
 type client struct {
 	*Server
+	session        pass
 	user, name, id string
-	until          time.Time // the session's end
 	conn           *websocket.Conn
 	log            *slog.Logger
 	calls          chan struct{}
@@ -74,7 +77,7 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := &client{
-		Server: s, user: p.User, name: name, id: rand.Text(), until: p.Ends, log: s.opts.Log,
+		Server: s, session: p, user: p.User, name: name, id: rand.Text(), log: s.opts.Log,
 		calls: make(chan struct{}, maxCalls), rate: rate.NewLimiter(messagesEach, messagesAtOnce),
 		sessions: map[string]bool{}, told: map[string]bool{}, locked: map[string]bool{}, wake: make(chan struct{}, 1),
 	}
@@ -259,7 +262,11 @@ func (c *client) check(ctx context.Context) {
 		case <-tick.C:
 		}
 		err := c.stillIn(ctx)
-		if errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) {
+		switch {
+		case errors.Is(err, errLoggedOut):
+			c.end(websocket.StatusPolicyViolation, loggedOut)
+			return
+		case errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}):
 			c.end(websocket.StatusPolicyViolation, "you may not answer here any more")
 			return
 		}
@@ -271,10 +278,10 @@ func (c *client) check(ctx context.Context) {
 func (c *client) stillIn(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	if !time.Now().Before(c.until) {
+	if !time.Now().Before(c.session.Ends) {
 		return schemas.Errorf(schemas.CodeForbidden, "the session has ended")
 	}
-	if _, err := c.opts.Registry.Approver(ctx, c.user); err != nil {
+	if _, err := c.counts(ctx, c.session); err != nil {
 		return err
 	}
 	return c.clock.read(ctx, c.opts.Registry)

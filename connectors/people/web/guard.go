@@ -11,12 +11,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of plain requests, of all callers together: nobody needs more.
+// The limits of plain requests, of each session and of each address without
+// one: nobody needs more.
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 200
-	loginsPerSecond   = 1
-	loginsAtOnce      = 10
+	guessesPerSecond  = 1 // of links that nod did not sign
+	guessesAtOnce     = 10
 	maxBody           = 16 << 10 // bytes
 )
 
@@ -56,7 +57,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			refuse(w, http.StatusMisdirectedRequest, schemas.Errorf(schemas.CodeForbidden, "this is not the inbox of %q: open %s", r.Host, s.addr.URL))
 		case origin != "" && !slices.Contains(s.addr.Origins, origin):
 			refuse(w, http.StatusForbidden, schemas.Errorf(schemas.CodeForbidden, "no other site may ask here"))
-		case !s.rate.Allow():
+		case !s.mayAsk(r):
 			refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many requests: try again in a second"))
 		default:
 			guarded.ServeHTTP(w, r)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	s := r.opens("ann")
 	s.gets("inbox.subscribe", nil)
@@ -45,6 +46,7 @@ func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
 }
 
 func TestWhatIsRememberedIsListedAndRevoked(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	s := r.opens("ann")
 	s.gets("inbox.subscribe", nil)
@@ -77,6 +79,7 @@ func TestWhatIsRememberedIsListedAndRevoked(t *testing.T) {
 }
 
 func TestAnAnswerMayChangeTheInput(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	s := r.opens("ann")
 	s.gets("inbox.subscribe", nil)
@@ -116,6 +119,7 @@ func TestWhatItTakesToAllowIsSaidAndHeldTo(t *testing.T) {
 // What reads the same is known as the same, whatever its id and session; what
 // differs in anything else is not.
 func TestWhatReadsTheSameIsTheSame(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	s := r.opens("ann")
 	s.gets("inbox.subscribe", nil)

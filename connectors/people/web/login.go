@@ -1,50 +1,24 @@
 package web
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/nodbus/nod/schemas"
 )
 
-// logins remembers which links were opened.
-type logins struct {
-	since time.Time // older links may have been opened before
-	rate  *rate.Limiter
-
-	mu   sync.Mutex
-	used map[string]time.Time // until when the link would be good
+// cookieName tells apart the inboxes of one machine, whose ports share cookies;
+// gateways that are reached at one address have the same.
+func (s *Server) cookieName() string {
+	sum := sha256.Sum256([]byte(s.addr.URL))
+	return "nod_session_" + hex.EncodeToString(sum[:6])
 }
-
-func newLogins() *logins {
-	return &logins{since: time.Now(), rate: rate.NewLimiter(loginsPerSecond, loginsAtOnce), used: map[string]time.Time{}}
-}
-
-// spend reports whether this is the first time that a link is opened.
-func (l *logins) spend(p pass, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for id, ends := range l.used {
-		if now.After(ends) {
-			delete(l.used, id)
-		}
-	}
-	if _, used := l.used[p.ID]; used || p.Made.Before(l.since) {
-		return false
-	}
-	l.used[p.ID] = p.Ends
-	return true
-}
-
-// cookieName tells apart the inboxes of one machine, whose ports share cookies.
-func (s *Server) cookieName() string { return fmt.Sprintf("nod_session_%d", s.addr.Port) }
 
 func (s *Server) cookie(value string, age time.Duration) *http.Cookie {
 	return &http.Cookie{
@@ -59,19 +33,19 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Token string `json:"token"`
 	}
-	if !s.logins.rate.Allow() {
-		refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many logins: try again in a minute"))
-		return
-	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		refuse(w, http.StatusBadRequest, schemas.Errorf(schemas.CodeBadRequest, "the login is not JSON"))
 		return
 	}
 	now := time.Now()
 	p, ok := s.seals.open(forLogin, body.Token, now)
+	if !ok && !s.guesses.allow(s.from(r)) {
+		refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many logins: try again in a minute"))
+		return
+	}
 	elsewhere := !ok && body.Token != "" && !strings.Contains(body.Token, ".")
 	if elsewhere { // another channel's, which nod counts
-		user, err := s.opts.Registry.Redeem(r.Context(), body.Token)
+		user, err := s.opts.Passes.Redeem(r.Context(), body.Token)
 		if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
 			refuseErr(w, err)
 			return
@@ -79,12 +53,16 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		p.User, ok = user, err == nil
 	}
 	if ok {
-		if _, err := s.opts.Registry.Approver(r.Context(), p.User); err != nil {
+		_, err := s.opts.Registry.Approver(r.Context(), p.User)
+		if err == nil && !elsewhere {
+			ok, err = s.opts.Passes.Spend(r.Context(), p.ID, p.Ends)
+		}
+		if err != nil {
 			refuseErr(w, err)
 			return
 		}
 	}
-	if !ok || !elsewhere && !s.logins.spend(p, now) {
+	if !ok {
 		refuse(w, http.StatusUnauthorized, schemas.Errorf(schemas.CodeUnauthorized, "this login link was used, or is too old: make another with nod login"))
 		return
 	}
@@ -92,27 +70,58 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (s *Server) logout(w http.ResponseWriter, _ *http.Request) {
+// logout ends a session, wherever its cookie may be. Where that cannot be
+// recorded the session stays, and can be ended later.
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	if p, ok := s.session(r); ok {
+		if _, err := s.opts.Passes.Spend(r.Context(), p.ID, p.Ends); err != nil {
+			refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "you are logged in still: nod could not be told to end the session; try again"))
+			return
+		}
+		s.board.drop(p.ID)
+	}
 	http.SetCookie(w, s.cookie("", -time.Second))
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// session is what a request's cookie says, where its seal is good.
+func (s *Server) session(r *http.Request) (p pass, ok bool) {
+	c, err := r.Cookie(s.cookieName())
+	if err != nil {
+		return pass{}, false
+	}
+	return s.seals.open(forSession, c.Value, time.Now())
+}
+
+// errLoggedOut says that a session was ended.
+var errLoggedOut = schemas.Errorf(schemas.CodeUnauthorized, "you have logged out: open another link that nod login prints")
+
+// counts is the name of the approver whose session this is, where the session
+// counts still.
+func (s *Server) counts(ctx context.Context, p pass) (name string, err error) {
+	spent, err := s.opts.Passes.Spent(ctx, p.ID)
+	if err == nil && spent {
+		err = errLoggedOut
+	}
+	if err != nil {
+		return "", err
+	}
+	a, err := s.opts.Registry.Approver(ctx, p.User)
+	return a.Name, err
+}
+
 // who is the approver whose session a request has; otherwise it was refused.
 func (s *Server) who(w http.ResponseWriter, r *http.Request) (p pass, name string, ok bool) {
-	c, err := r.Cookie(s.cookieName())
-	if err == nil {
-		p, ok = s.seals.open(forSession, c.Value, time.Now())
-	}
-	if !ok {
+	if p, ok = s.session(r); !ok {
 		refuse(w, http.StatusUnauthorized, schemas.Errorf(schemas.CodeUnauthorized, "you are not logged in: open the link that nod login prints"))
 		return pass{}, "", false
 	}
-	a, err := s.opts.Registry.Approver(r.Context(), p.User)
+	name, err := s.counts(r.Context(), p)
 	if err != nil {
 		refuseErr(w, err)
 		return pass{}, "", false
 	}
-	return p, a.Name, true
+	return p, name, true
 }
 
 func (s *Server) whoami(w http.ResponseWriter, r *http.Request) {
@@ -137,6 +146,8 @@ func refuseErr(w http.ResponseWriter, err error) {
 	switch {
 	case !errors.As(err, &e):
 		refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "nod could not be asked who you are; try again"))
+	case errors.Is(err, errLoggedOut):
+		refuse(w, http.StatusUnauthorized, e)
 	case e.Code == schemas.CodeForbidden:
 		refuse(w, http.StatusForbidden, e)
 	default:

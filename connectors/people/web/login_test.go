@@ -15,6 +15,7 @@ import (
 )
 
 func TestALinkLogsInOnce(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.Equal(http.StatusUnauthorized, r.does("GET", "/whoami", "").status)
 
@@ -33,23 +34,26 @@ func TestALinkLogsInOnce(t *testing.T) {
 	r.Contains(again.body, "nod login")
 }
 
-func TestASessionOutlivesARestartAndALinkDoesNot(t *testing.T) {
+func TestARestartEndsNoSessionAndRevivesNoLink(t *testing.T) {
 	r := start(t)
-	session, link := r.login("ann"), r.token("ann")
+	session, used, link := r.login("ann"), r.token("ann"), r.token("ann")
+	r.Equal(http.StatusNoContent, r.does("POST", "/login", `{"token":"`+used+`"}`).status)
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(r.web.URL(), "http://"))
 	r.NoError(err)
 	r.down()
 	r.up("127.0.0.1:" + port)
 	r.Equal(http.StatusOK, r.does("GET", "/whoami", "", with(session)).status)
-	r.Equal(http.StatusUnauthorized, r.does("POST", "/login", `{"token":"`+link+`"}`).status)
+	r.Equal(http.StatusUnauthorized, r.does("POST", "/login", `{"token":"`+used+`"}`).status)
+	r.Equal(http.StatusNoContent, r.does("POST", "/login", `{"token":"`+link+`"}`).status)
 
-	made, err := web.Link(r.dir, "ann")
+	made, err := web.Link(r.dir, "", "ann")
 	r.NoError(err)
 	_, token, _ := strings.Cut(made, "/#login=")
 	r.Equal(http.StatusNoContent, r.does("POST", "/login", `{"token":"`+token+`"}`).status)
 }
 
 func TestWhoIsNoSessionIsNobody(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	session, link := r.login("ann"), r.token("ann")
 	forged := func(value string) func(*http.Request) {
@@ -74,6 +78,7 @@ func TestWhoIsNoSessionIsNobody(t *testing.T) {
 }
 
 func TestOtherSitesAndHostsAreTurnedAway(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	session := r.login("ann")
 	host := func(h string) func(*http.Request) { return func(req *http.Request) { req.Host = h } }
@@ -99,6 +104,7 @@ func TestOtherSitesAndHostsAreTurnedAway(t *testing.T) {
 }
 
 func TestTooMuchIsRefused(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.Equal(http.StatusBadRequest, r.does("POST", "/login", `{"token":"`+strings.Repeat("x", 1<<20)+`"}`).status)
 	var last answer
@@ -111,7 +117,7 @@ func TestTooMuchIsRefused(t *testing.T) {
 }
 
 func TestWhereItMayListen(t *testing.T) {
-	public := "https://nod.example.com"
+	t.Parallel()
 	for name, c := range map[string]struct {
 		listen door.Listen
 		fails  string
@@ -138,6 +144,7 @@ func TestWhereItMayListen(t *testing.T) {
 }
 
 func TestATakenPortIsSaid(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -149,8 +156,9 @@ func TestATakenPortIsSaid(t *testing.T) {
 }
 
 func TestTheKeyIsTheOwnersAlone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	_, err := web.Link(dir, "ann")
+	_, err := web.Link(dir, "", "ann")
 	require.ErrorContains(t, err, "nod up")
 	s, err := web.Open(web.Options{DataDir: dir, Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet()})
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -258,4 +259,55 @@ func (p *page) keeps(name string) {
 	if dir := os.Getenv("NOD_TEST_PICTURES"); dir != "" {
 		p.NoError(os.WriteFile(filepath.Join(dir, name), png, 0o644))
 	}
+}
+
+// What an agent asks in words is answered in words: the button for them waits
+// until there are some, and meanwhile no other answer drops them.
+func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
+	r := start(t)
+	asked := r.submits(schemas.Request{
+		SessionID: "S", PendingID: "one", Kind: schemas.KindQuestion, Title: "Question", ActionType: schemas.ActionOther,
+		ActionDetails: []byte(`{"question":"Which database?"}`),
+		Options: []schemas.Option{
+			{OptionID: "answer_1", Name: "Postgres", Kind: schemas.AllowOnce},
+			{OptionID: "own_words", Name: "Something else", Kind: schemas.AllowOnce, Text: true},
+			{OptionID: "no_answer", Name: "Leave it", Kind: schemas.RejectOnce},
+		},
+	})
+	p := r.visits("ann", 1024, 768)
+	p.opens("one")
+	p.Contains(p.text("dialog .message"), "in your own words")
+	states := func(deny, postgres, own bool) {
+		t.Helper()
+		p.sees(fmt.Sprintf("[...document.querySelectorAll('.actions button')].map((b) => b.getAttribute('aria-disabled') === 'false').join() === '%t,%t,%t'", deny, postgres, own))
+	}
+	states(true, true, false)
+	p.sets("dialog .message textarea", "  ")
+	states(true, true, false)
+	p.does(chromedp.SendKeys("dialog .message textarea", "MariaDB, please"))
+	states(true, false, true)
+	p.does(chromedp.Click(".actions button:nth-of-type(3)"))
+	p.ends("MariaDB, please")
+	d, err := asked.Await(r.ctx)
+	r.NoError(err)
+	r.Equal(schemas.Allowed, d.Outcome)
+	r.Equal("own_words", d.OptionID)
+	r.Equal("MariaDB, please", d.Message)
+
+	// One of the agent's answers takes no words.
+	two := r.submits(schemas.Request{
+		SessionID: "S", PendingID: "two", Kind: schemas.KindQuestion, Title: "Question", ActionType: schemas.ActionOther,
+		ActionDetails: []byte(`{"question":"Which cache?"}`),
+		Options: []schemas.Option{
+			{OptionID: "answer_1", Name: "Redis", Kind: schemas.AllowOnce},
+			{OptionID: "own_words", Name: "Something else", Kind: schemas.AllowOnce, Text: true},
+		},
+	})
+	p.does(script("document.querySelector('.close').click()"))
+	p.opens("two")
+	p.ready("allow")
+	p.does(chromedp.Click(".actions .allow"))
+	d, err = two.Await(r.ctx)
+	r.NoError(err)
+	r.Equal("answer_1", d.OptionID)
 }

@@ -16,7 +16,7 @@ import (
 
 // codes are those that another channel has given out.
 type codes struct {
-	web.Registry
+	web.Passes
 	users map[string]string
 }
 
@@ -32,11 +32,12 @@ func (c codes) Redeem(_ context.Context, code string) (string, error) {
 // A link from another channel logs in once, is nobody's where it is made up, and
 // makes nobody an approver.
 func TestALinkFromAPhoneLogsIn(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	s, err := web.Open(web.Options{
-		DataDir: t.TempDir(), Listen: door.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Ledger: desk, Log: quiet(),
-		Registry: codes{desk, map[string]string{"good": "ann", "eves": "eve"}},
+		DataDir: t.TempDir(), Listen: door.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, Ledger: desk, Log: quiet(),
+		Passes: codes{desk, map[string]string{"good": "ann", "eves": "eve"}},
 	})
 	r.NoError(err)
 	t.Cleanup(func() { r.NoError(s.Stop(context.Background())) })

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -46,6 +47,7 @@ type rig struct {
 	dir   string
 	nod   *embed.Nod
 	web   *embed.Web // the inbox that people use
+	at    string     // where it is, if not at its URL
 	asker *bus.Asker
 	conns []*bus.Conn
 }
@@ -163,7 +165,9 @@ func (r *rig) pours(n int, input string) (wait func()) {
 func (r *rig) another() *rig {
 	r.t.Helper()
 	system := actors.NewSystem(quiet())
-	w, err := embed.OpenWeb(r.ctx, system, r.connect(roles.ConnectorID(web.Name)), r.t.TempDir(), door.Listen{Addr: "127.0.0.1:0"}, quiet())
+	w, err := embed.OpenWeb(r.ctx, system, r.connect(roles.ConnectorID(web.Name)), web.Options{
+		DataDir: r.t.TempDir(), Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet(),
+	})
 	r.NoError(err)
 	r.t.Cleanup(func() {
 		r.NoError(w.Stop(context.Background()))
@@ -205,8 +209,9 @@ type answer struct {
 // does sends a plain request; change may spoil it.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.ctx, method, r.web.URL()+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(r.ctx, method, cmp.Or(r.at, r.web.URL())+path, strings.NewReader(body))
 	r.NoError(err)
+	req.Host = strings.TrimPrefix(strings.TrimPrefix(r.web.URL(), "http://"), "https://")
 	for _, c := range change {
 		c(req)
 	}

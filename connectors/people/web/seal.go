@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -40,10 +41,10 @@ type pass struct {
 	Ends time.Time `json:"ends"`
 }
 
-// seals signs passes with a key in the data directory, so that sessions live
-// through restarts and whoever may read the key may make a link.
+// seals signs passes with a key in a file, so that sessions live through restarts
+// and whoever may read the key may make a link.
 type seals struct {
-	dir string
+	dir string // where it is kept where the inbox is
 	key []byte
 }
 
@@ -56,14 +57,15 @@ const (
 
 var errNoInbox = errors.New("there is no web inbox yet: start one with nod up")
 
-// openSeals reads the key, and makes it where there is none.
-func openSeals(dataDir string) (seals, error) {
-	s, err := readSeals(dataDir)
-	if !errors.Is(err, errNoInbox) {
-		return s, err
-	}
+// openSeals reads the key from the file that is named; where none is, it is the
+// data directory's own, which is made where it is not there.
+func openSeals(dataDir, keyFile string) (seals, error) {
+	s := seals{dir: filepath.Join(dataDir, sealDir)}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return s, fmt.Errorf("make the web inbox's directory: %w", err)
+	}
+	if s, err := readSeals(dataDir, keyFile); keyFile != "" || !errors.Is(err, errNoInbox) {
+		return s, err
 	}
 	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key) // never fails
@@ -80,20 +82,24 @@ func openSeals(dataDir string) (seals, error) {
 	if err := os.Link(tmp.Name(), filepath.Join(s.dir, keyName)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return s, fmt.Errorf("keep the web inbox's key: %w", err)
 	}
-	return readSeals(dataDir)
+	return readSeals(dataDir, keyFile)
 }
 
-func readSeals(dataDir string) (seals, error) {
+func readSeals(dataDir, keyFile string) (seals, error) {
 	s := seals{dir: filepath.Join(dataDir, sealDir)}
-	path := filepath.Join(s.dir, keyName)
+	path := cmp.Or(keyFile, filepath.Join(s.dir, keyName))
 	text, err := os.ReadFile(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case keyFile == "" && errors.Is(err, fs.ErrNotExist):
 		return s, errNoInbox
 	case err != nil:
-		return s, fmt.Errorf("read the web inbox's key: %w", err)
+		return s, fmt.Errorf("read the key that logins are signed with: %w", err)
 	}
-	if s.key, err = base64.RawURLEncoding.DecodeString(string(text)); err != nil || len(s.key) != keyBytes {
+	s.key, err = base64.RawURLEncoding.DecodeString(strings.TrimSpace(string(text)))
+	switch damaged := err != nil || len(s.key) != keyBytes; {
+	case damaged && keyFile != "":
+		return s, fmt.Errorf("%s is no key for logins: use a copy of web/key in the data directory of a nod that has opened its inbox", path)
+	case damaged:
 		return s, fmt.Errorf("%s is damaged: remove it, and nod up makes another; everybody logs in again then", path)
 	}
 	return s, nil

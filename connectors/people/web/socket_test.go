@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net"
@@ -84,8 +85,8 @@ func (r *rig) dials(change ...func(*http.Request)) (*socket, *http.Response, err
 		}
 		return conn, err
 	}}
-	conn, resp, err := websocket.Dial(r.ctx, strings.Replace(r.web.URL(), "http", "ws", 1)+"/ws", &websocket.DialOptions{
-		HTTPHeader: req.Header, HTTPClient: &http.Client{Transport: transport},
+	conn, resp, err := websocket.Dial(r.ctx, strings.Replace(cmp.Or(r.at, r.web.URL()), "http", "ws", 1)+"/ws", &websocket.DialOptions{
+		HTTPHeader: req.Header, Host: req.Host, HTTPClient: &http.Client{Transport: transport},
 	})
 	if err != nil {
 		return nil, resp, err

@@ -19,8 +19,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/nodbus/nod/connectors/door"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
@@ -33,13 +31,23 @@ const Name = schemas.ConnectorWeb
 type Registry interface {
 	// Approver is whom a login belongs to; FORBIDDEN where that is nobody.
 	Approver(ctx context.Context, userID string) (schemas.Approver, error)
-	// Redeem is the user whom a pass from another channel lets in, once; NOT_FOUND
-	// where it is none.
-	Redeem(ctx context.Context, code string) (userID string, err error)
 	// Freezes are the brakes that are on.
 	Freezes(ctx context.Context) ([]schemas.Freeze, error)
 	// Now is the broker's time.
 	Now(ctx context.Context) (time.Time, error)
+}
+
+// Passes says which login links and sessions count still, for all gateways of one
+// nod alike. An error is no yes.
+type Passes interface {
+	// Redeem is the user whom a pass from another channel lets in, once; NOT_FOUND
+	// where it is none.
+	Redeem(ctx context.Context, code string) (userID string, err error)
+	// Spend makes a link or a session count no more until it would end by itself.
+	// Of all who spend it, one is told that it is the first.
+	Spend(ctx context.Context, id string, until time.Time) (first bool, err error)
+	// Spent reports whether it was spent.
+	Spent(ctx context.Context, id string) (bool, error)
 }
 
 // Ledger is what was decided, and what was allowed beyond one call.
@@ -56,11 +64,15 @@ type Ledger interface {
 
 // Options say where to listen and what to work with.
 type Options struct {
-	// DataDir holds what logins are signed with, and tells where the inbox is.
+	// DataDir tells where the inbox is.
 	DataDir string
+	// KeyFile is what logins are signed with: one for all gateways that are reached
+	// at one address. Where it is not named DataDir holds it.
+	KeyFile string
 	door.Listen
 	Desk     people.Desk
 	Registry Registry
+	Passes   Passes
 	Ledger   Ledger
 	// Check is how often clients are told the time and are looked at anew: may
 	// they still answer? 0 is every 15 s.
@@ -70,16 +82,18 @@ type Options struct {
 
 // Server is a running inbox. It shows what Show is given.
 type Server struct {
-	opts   Options
-	addr   door.Address
-	taken  bool // the port that was asked for
-	seals  seals
-	logins *logins
-	board  *board
-	clock  clock
-	rate   *rate.Limiter // of all plain requests
-	http   *http.Server
-	done   chan struct{}
+	opts  Options
+	addr  door.Address
+	taken bool // the port that was asked for
+	seals seals
+
+	proxied                      bool    // something in front of it speaks TLS
+	sessions, strangers, guesses *limits // of plain requests; see guard
+
+	board *board
+	clock clock
+	http  *http.Server
+	done  chan struct{}
 }
 
 // open listens. On this machine's own addresses another free port is used where
@@ -98,7 +112,7 @@ func open(l door.Listen) (listener net.Listener, a door.Address, taken bool, err
 // Open starts to listen, and returns when it does. What keeps it from that is
 // one line.
 func Open(o Options) (*Server, error) {
-	seals, err := openSeals(o.DataDir)
+	seals, err := openSeals(o.DataDir, o.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +125,11 @@ func Open(o Options) (*Server, error) {
 	}
 	o.Check = cmp.Or(o.Check, checkEvery)
 	s := &Server{
-		opts: o, addr: addr, taken: taken, seals: seals, logins: newLogins(), board: newBoard(),
-		rate: rate.NewLimiter(requestsPerSecond, requestsAtOnce), done: make(chan struct{}),
+		opts: o, addr: addr, taken: taken, seals: seals, board: newBoard(),
+		done:     make(chan struct{}),
+		proxied:  o.BehindProxy || addr.Secure && o.TLSCert == "",
+		sessions: newLimits(requestsPerSecond, requestsAtOnce), strangers: newLimits(requestsPerSecond, requestsAtOnce),
+		guesses: newLimits(guessesPerSecond, guessesAtOnce),
 	}
 	s.http = &http.Server{
 		Handler: s.handler(), ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
@@ -140,10 +157,11 @@ func (s *Server) Taken() bool { return s.taken }
 // Link is a login link for one user. It works once, for LinkLasts.
 func (s *Server) Link(userID string) string { return s.seals.link(s.addr.URL, userID, time.Now()) }
 
-// Link is a login link to the inbox that was started last on a data directory;
+// Link is a login link to the inbox that was started last on a data directory,
+// signed with the key in a file, or with the directory's own where none is named;
 // see Server.Link.
-func Link(dataDir, userID string) (string, error) {
-	seals, err := readSeals(dataDir)
+func Link(dataDir, keyFile, userID string) (string, error) {
+	seals, err := readSeals(dataDir, keyFile)
 	if err != nil {
 		return "", err
 	}

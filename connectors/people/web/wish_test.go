@@ -146,11 +146,12 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 
 // What expires under the eyes of somebody says so, and its buttons go.
 func TestExpiryWhileLooking(t *testing.T) {
+	t.Parallel() // it waits, beside those without a page
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
 	request := schemas.Request{
 		SessionID: "S", PendingID: "one", Kind: schemas.KindPermission, Title: "Reach the network", ActionType: schemas.ActionOther,
-		ActionDetails: []byte(`{}`), Permissions: []string{"@network"}, Reason: "to fetch", Options: schemas.DefaultOptions(), TimeoutSeconds: 10,
+		ActionDetails: []byte(`{}`), Permissions: []string{"@network"}, Reason: "to fetch", Options: schemas.DefaultOptions(), TimeoutSeconds: 20,
 	}
 	r.submits(request)
 	p.opens("one")

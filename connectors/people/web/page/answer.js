@@ -20,11 +20,17 @@ export class Answer extends HTMLElement {
   #observer = null;
   #buttons = [];
   #wish = null;
+  #words = false; // a question that may be answered in one's own
 
   #message = el("textarea");
   #hint = el("p", "hint");
   #actions = el("div", "actions");
   #status = el("p", "status");
+
+  constructor() {
+    super();
+    this.#message.addEventListener("input", () => { if (this.#words) this.arm(); });
+  }
 
   /** open offers the answers to a request. ends are elements at its beginning
    * and its end, root is what scrolls them, others are requests that ask the
@@ -39,8 +45,9 @@ export class Answer extends HTMLElement {
     this.#status.setAttribute("role", "status");
     this.#status.textContent = "";
     this.#wish = new Wish(request, others, () => this.arm());
+    this.#words = request.kind === "question" && request.options.some((o) => o.text);
     this.replaceChildren(
-      el("label", "message", "Tell the agent (optional)", this.#message),
+      el("label", "message", this.#words ? "Your answer, in your own words" : "Tell the agent (optional)", this.#message),
       this.#wish.element, this.#hint, this.#actions, this.#status);
     this.#offer(request);
     this.#watch(ends, root);
@@ -112,7 +119,15 @@ export class Answer extends HTMLElement {
 
   #ready({ allows, option }) {
     if (!this.#request || !this.#settled || !this.#online || this.#busy) return false;
+    if (!this.#worded(option, allows)) return false;
     return !allows || this.#unseen.size === 0 && !this.#wish.fault && (this.#wish.plain || option.kind === "allow_once");
+  }
+
+  // Some options take words; with the other answers to a question they would be
+  // lost.
+  #worded({ text }, allows) {
+    const said = this.#message.value.trim() !== "";
+    return text ? said : !(this.#words && allows && said);
   }
 
   #show() {
@@ -123,7 +138,13 @@ export class Answer extends HTMLElement {
     if (!this.#buttons.length) this.#hint.textContent = "";
     else if (!this.#online) this.#hint.textContent = "Disconnected: no answer would arrive.";
     else if (this.#unseen.size) this.#hint.textContent = "Read to the end to allow.";
-    else this.#hint.textContent = this.#wish.fault;
+    else this.#hint.textContent = this.#wish.fault || this.#wording;
+  }
+
+  get #wording() {
+    if (!this.#words) return "";
+    if (this.#message.value.trim()) return "Your words are the answer: they go with the button that takes them.";
+    return "Choose an answer, or write your own.";
   }
 
   #label({ option, allows, sure }) {

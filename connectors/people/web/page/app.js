@@ -49,8 +49,9 @@ class App extends HTMLElement {
     this.#leave.type = "button";
     this.#leave.hidden = true;
     this.#leave.addEventListener("click", async () => {
-      await logout();
-      location.reload();
+      const why = await logout();
+      if (why) this.#say(why);
+      else location.reload();
     });
     this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who, this.#leave), this.#brake, this.#state, this.#main, this.#dialog);
     this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));

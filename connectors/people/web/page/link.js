@@ -118,7 +118,13 @@ export async function login() {
   }
 }
 
-/** logout ends this browser's session, as far as nod can be reached. */
+/** logout ends this session, in every window. It returns why that did not work,
+ * or "". */
 export async function logout() {
-  await fetch("logout", { method: "POST" }).catch(() => null);
+  try {
+    const reply = await fetch("logout", { method: "POST" });
+    return reply.ok ? "" : (await reply.json()).message;
+  } catch {
+    return "You are logged in still: nod cannot be reached. Try again.";
+  }
 }

@@ -1,0 +1,26 @@
+package web
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// However many callers there are, so many are remembered: the others share one
+// pace, and whoever has been still makes place.
+func TestNoCrowdOfCallersIsRemembered(t *testing.T) {
+	t.Parallel()
+	l := newLimits(1e-6, 1)
+	for i := range maxCallers {
+		require.True(t, l.allow(strconv.Itoa(i)))
+	}
+	require.True(t, l.allow("one more"))
+	require.False(t, l.allow("and another"))
+	require.False(t, l.allow("0"))
+	require.Len(t, l.callers, maxCallers)
+
+	l.callers["0"].SetLimit(1e9)
+	require.True(t, l.allow("one that comes later"))
+	require.Len(t, l.callers, maxCallers)
+}

@@ -1,0 +1,151 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/people/web"
+	"github.com/nodbus/nod/embed"
+)
+
+const public = "https://nod.example.com"
+
+// gateway is the same nod behind a gateway of its own at the public address, as
+// a proxy in front of it reaches it, with a key of its own where none is named.
+func (r *rig) gateway(keyFile string) *rig {
+	r.t.Helper()
+	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
+	s, err := web.Open(web.Options{
+		DataDir: r.t.TempDir(), KeyFile: keyFile, Listen: door.Listen{Addr: "127.0.0.1:0", PublicURL: public}, Check: 50 * time.Millisecond,
+		Desk: desk, Registry: desk, Passes: desk, Ledger: desk, Log: quiet(),
+	})
+	r.NoError(err)
+	r.t.Cleanup(func() { r.NoError(s.Stop(context.Background())) })
+	other := *r
+	other.web, other.at = &embed.Web{Server: s}, fmt.Sprintf("http://127.0.0.1:%d", s.Port())
+	return &other
+}
+
+// key is one that gateways share.
+func (r *rig) key() string { return filepath.Join(r.dir, "web", "key") }
+
+// A session counts at every gateway of one address.
+func TestGatewaysShareTheirSessions(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	first, second, stranger := r.gateway(r.key()), r.gateway(r.key()), r.gateway("")
+	session := first.login("ann")
+	for range 2 { // as a proxy would spread them
+		for _, g := range []*rig{first, second} {
+			r.JSONEq(`{"user_id":"ann","name":"Ann"}`, g.does("GET", "/whoami", "", with(session)).body)
+		}
+	}
+	s, _, err := second.dials(with(session))
+	r.NoError(err)
+	_ = s.conn.CloseNow()
+	r.True(session.Secure)
+	r.Equal(http.StatusUnauthorized, stranger.does("GET", "/whoami", "", with(session)).status, "with another key")
+	r.NotEqual(session.Name, r.login("ann").Name, "an inbox at another address has another cookie")
+}
+
+func TestALinkLogsInAtOneGatewayOnce(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	first, second := r.gateway(r.key()), r.gateway(r.key())
+	body := `{"token":"` + first.token("ann") + `"}`
+	statuses := make([]int, 8)
+	var all sync.WaitGroup
+	for i := range statuses {
+		all.Go(func() { statuses[i] = []*rig{first, second}[i%2].does("POST", "/login", body).status })
+	}
+	all.Wait()
+	in := 0
+	for _, s := range statuses {
+		if s == http.StatusNoContent {
+			in++
+		} else {
+			r.Equal(http.StatusUnauthorized, s)
+		}
+	}
+	r.Equal(1, in)
+}
+
+// Who logs out is out, wherever the cookie is and at whichever gateway, and so is
+// whoever is connected with it.
+func TestLoggingOutEndsTheSession(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	first, second := r.gateway(r.key()), r.gateway(r.key())
+	session, other := first.login("ann"), first.login("ann")
+	var open []*socket
+	for _, g := range []*rig{first, second} {
+		s, _, err := g.dials(with(session))
+		r.NoError(err)
+		open = append(open, s)
+	}
+	stays, _, err := first.dials(with(other))
+	r.NoError(err)
+	out := first.does("POST", "/logout", "", with(session))
+	r.Equal(http.StatusNoContent, out.status, out.body)
+	r.Negative(out.cookies[0].MaxAge)
+	for _, g := range []*rig{first, second} {
+		again := g.does("GET", "/whoami", "", with(session))
+		r.Equal(http.StatusUnauthorized, again.status)
+		r.Contains(again.body, "you have logged out")
+		_, resp, err := g.dials(with(session))
+		r.Error(err)
+		r.Equal(http.StatusUnauthorized, resp.StatusCode)
+	}
+	for _, s := range open {
+		for err = nil; err == nil; {
+			_, err = s.reads()
+		}
+		r.Equal(websocket.StatusPolicyViolation, websocket.CloseStatus(err), err)
+		r.ErrorContains(err, "logged out")
+	}
+	r.Equal(http.StatusOK, first.does("GET", "/whoami", "", with(other)).status, "another session of the same person")
+	reply, _ := stays.gets("inbox.subscribe", nil)
+	r.True(reply.Payload.Success)
+	_ = stays.conn.CloseNow()
+}
+
+// A session that cannot be ended is not said to be.
+func TestLoggingOutWithoutNodIsSaidToFail(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	g := r.gateway(r.key())
+	session := g.login("ann")
+	for _, c := range r.conns {
+		c.Close()
+	}
+	out := g.does("POST", "/logout", "", with(session))
+	r.Equal(http.StatusServiceUnavailable, out.status)
+	r.Contains(out.body, "logged in still")
+	r.Empty(out.cookies)
+	r.Equal(http.StatusServiceUnavailable, g.does("GET", "/whoami", "", with(session)).status)
+}
+
+func TestAKeyThatIsNamedIsThere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	damaged := filepath.Join(dir, "damaged")
+	require.NoError(t, os.WriteFile(damaged, []byte("no key"), 0o600))
+	for file, says := range map[string]string{filepath.Join(dir, "nothing"): "no such file", damaged: "use a copy of web/key"} {
+		_, err := web.Open(web.Options{DataDir: dir, KeyFile: file, Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet()})
+		require.ErrorContains(t, err, says)
+		_, err = web.Link(dir, file, "ann")
+		require.ErrorContains(t, err, says)
+	}
+}
