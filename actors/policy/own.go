@@ -47,8 +47,8 @@ func (f *facts) ownWrites(unparsed bool) {
 	at := *f.place
 	for _, argv := range f.argvs {
 		for i, a := range argv {
-			if a == "-C" && i+1 < len(argv) && len(at.dirs) < 16 { // of git, tar and make: where the other words are
-				at.dirs = append(at.dirs[:len(at.dirs):len(at.dirs)], f.place.resolve(argv[i+1])...)
+			if a == "-C" && i+1 < len(argv) && len(at.dirs) < 4 { // of git, tar and make: where the other words are
+				at.dirs = append(at.dirs[:len(at.dirs):len(at.dirs)], at.resolve(argv[i+1])...)
 			}
 		}
 	}
