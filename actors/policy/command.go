@@ -41,12 +41,15 @@ func (j *judge) shell(in input) {
 		j.decide(Deny, "deny "+r.text)
 		return
 	}
+	if j.pathRule(Deny) {
+		return
+	}
 	if r := j.find(askRules, false, j.facts.covered); r != nil {
 		j.v.Why = ""
 		j.decide(Ask, "ask "+r.text)
 		return
 	}
-	if r := j.pathRule(); r != "" {
+	if j.pathRule(Ask) {
 		return
 	}
 	if line.touches() {
@@ -77,29 +80,27 @@ func (j *judge) shellRules() bool {
 	return false
 }
 
-// pathRule holds deny and ask rules about files against every word of the
-// line: a file that may not be read by Read may not be read by cat either.
-func (j *judge) pathRule() string {
-	for _, effect := range []Effect{Deny, Ask} {
-		for i := range j.pol.layers {
-			l := &j.pol.layers[i]
-			rules := l.deny
-			if effect == Ask {
-				rules = l.ask
-			}
-			if !l.applies(j.call, j.place, true) {
-				continue
-			}
-			for k := range rules {
-				if r := &rules[k]; r.paths != nil && j.facts.names(r, j.line) {
-					j.v.Why = ""
-					j.decide(effect, string(effect)+" "+r.text)
-					return r.text
-				}
+// pathRule holds the deny or the ask rules about files against every word of
+// the line, and reports whether one decided: a file that may not be read by
+// Read may not be read by cat either.
+func (j *judge) pathRule(effect Effect) bool {
+	for i := range j.pol.layers {
+		l := &j.pol.layers[i]
+		rules := l.deny
+		if effect == Ask {
+			rules = l.ask
+		}
+		if !l.applies(j.call, j.place, true) {
+			continue
+		}
+		for k := range rules {
+			if r := &rules[k]; r.paths != nil && j.facts.names(r, j.line) {
+				j.v.Why = ""
+				return j.decide(effect, string(effect)+" "+r.text)
 			}
 		}
 	}
-	return ""
+	return false
 }
 
 // allowedParts is the rule that allows the line: every part must be harmless

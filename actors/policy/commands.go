@@ -27,7 +27,7 @@ func commandTable() map[string]*spec {
 		"printf":  {level: levelReaders, operand: unlimited, text: true, check: checkPrintf},
 
 		// text
-		"wc":   {level: levelReaders, anyFlag: true, short: "lcwmL", operand: unlimited, long: "bytes chars lines words max-line-length total:"},
+		"wc":   {level: levelReaders, short: "lcwmL", operand: unlimited, long: "bytes chars lines words max-line-length total:"},
 		"sort": {level: levelReaders, short: "bdfgiMhnRrVcCmsuz", value: "kt", operand: unlimited, long: "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse version-sort check= key: merge stable field-separator: unique zero-terminated"},
 		"uniq": {level: levelReaders, short: "cdDiuz", value: "fsw", operand: 1, ordered: true, long: "count repeated all-repeated= skip-fields: ignore-case skip-chars: unique check-chars: zero-terminated group="},
 		"cut":  {level: levelReaders, short: "nsz", value: "bcdf", operand: unlimited, long: "bytes: characters: delimiter: fields: complement only-delimited output-delimiter: zero-terminated"},
@@ -79,7 +79,7 @@ func commandTable() map[string]*spec {
 
 func grepSpec() *spec {
 	return &spec{level: levelReaders, short: "abcEFGhHiIlLnoPqrRsTUvVwxyzZ", value: "ABCem", digits: true,
-		operand: unlimited, anyFlag: true, loose: true, script: "e", check: checkGrep,
+		operand: unlimited, loose: true, script: "e", check: checkGrep,
 		long: "extended-regexp fixed-strings basic-regexp perl-regexp regexp: ignore-case no-ignore-case word-regexp line-regexp null-data no-messages invert-match max-count: byte-offset line-number line-buffered with-filename no-filename label: only-matching quiet silent binary-files: text recursive dereference-recursive include: exclude: exclude-dir: files-without-match files-with-matches count initial-tab null before-context: after-context: context: color= colour= unix-byte-offsets"}
 }
 
@@ -129,11 +129,11 @@ func checkPs(_ *scope, a *args) string {
 	return ""
 }
 
-// checkStrings refuses @FILE, from which flags are read, and what is none is
-// printed.
+// checkStrings refuses @FILE, from which flags and names are read after -- too,
+// and what is none is printed.
 func checkStrings(_ *scope, a *args) string {
 	for _, o := range a.operands {
-		if strings.HasPrefix(o.text, "@") {
+		if o.lead || strings.HasPrefix(o.text, "@") {
 			return "reads flags from a file"
 		}
 	}

@@ -99,7 +99,7 @@ func (s *spec) parse(name string, words []word) (args, string) {
 			}
 			a.operands = append(a.operands, w)
 		case w.glob && !boundGlob(t):
-			return a, "a pattern in a flag may stand for another flag"
+			return a, "what a pattern in a flag stands for is not known"
 		case t == "--":
 			a.dashes = len(a.operands)
 		case s.ordered && len(a.operands) > 0:
@@ -137,11 +137,21 @@ func (s *spec) takesScript(a *args) bool {
 	return s.script != "" && len(a.operands) > 0 && !a.has(s.script, "regexp", "expression", "files", "type-list")
 }
 
-// boundGlob reports whether a pattern in a long flag comes after its =, so
-// that all it may stand for is the same flag.
+// boundGlob reports whether all that a pattern in a flag may stand for is the
+// flag as it is judged, though a file may have any name: it leaves files out of
+// a search, or lets in those whose names one * tells. In every other value, a
+// file could be a script or a format that nod never saw. With a second *, or a
+// ? or [, its name could be a wider pattern than the one that is written.
 func boundGlob(t string) bool {
-	eq := strings.IndexByte(t, '=')
-	return strings.HasPrefix(t, "--") && eq > 0 && eq < strings.IndexAny(t, "*?[")
+	name, value, _ := strings.Cut(t, "=")
+	switch name {
+	case "--exclude", "--exclude-dir":
+		return true
+	case "--include":
+		before, after, _ := strings.Cut(value, "*")
+		return (before == "" || plain(before)) && (after == "" || plain(after)) && !strings.Contains(value, "/")
+	}
+	return false
 }
 
 func isCount(t string) bool {

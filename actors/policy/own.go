@@ -44,46 +44,95 @@ func (f *facts) ownCommand(argv []string) {
 // into them, or any command but a reader that names them.
 func (f *facts) ownWrites(unparsed bool) {
 	const why = "agents may not write nod's own files"
-	for _, w := range f.writes {
-		if f.ownPath(w) {
-			f.own = why
+	at := *f.place
+	for _, argv := range f.argvs {
+		for i, a := range argv {
+			if a == "-C" && i+1 < len(argv) && len(at.dirs) < 4 { // of git, tar and make: where the other words are
+				at.dirs = append(at.dirs[:len(at.dirs):len(at.dirs)], at.resolve(argv[i+1])...)
+			}
 		}
 	}
-	if !slices.ContainsFunc(f.words, f.ownPath) {
+	own := func(p string) bool { return ownPathIn(f.pol, &at, p) }
+	if slices.ContainsFunc(f.writes, own) {
+		f.own = why
+	}
+	if !slices.ContainsFunc(f.words, own) {
 		return
 	}
 	if unparsed {
 		f.own = why
 		return
 	}
+	inside := slices.ContainsFunc(f.argvs, func(a []string) bool { return a[0] == "cd" && slices.ContainsFunc(a, own) })
 	for _, argv := range f.argvs {
-		spec := f.pol.specs[argv[0]]
-		if spec == nil && argv[0] != "cd" && argv[0] != "test" && argv[0] != "[" && argv[0] != "git" || argv[0] == "find" {
-			if slices.ContainsFunc(argv, f.ownPath) || slices.ContainsFunc(f.argvs, func(a []string) bool { return a[0] == "cd" && slices.ContainsFunc(a, f.ownPath) }) {
-				f.own = why
-				return
-			}
-		}
-		if spec != nil {
-			words := make([]word, len(argv)-1)
-			for i, a := range argv[1:] {
-				words[i] = word{text: a}
-			}
-			if _, bad := spec.parse(argv[0], words); bad != "" && slices.ContainsFunc(argv, f.ownPath) {
-				f.own = why
-				return
-			}
+		if (inside || slices.ContainsFunc(argv, own)) && !f.leavesAlone(argv, inside) {
+			f.own = why
+			return
 		}
 	}
 }
 
-func (f *facts) ownPath(p string) bool { return ownPathIn(f.pol, f.place, p) }
+// leavesAlone reports whether a command, as far as its flags tell, writes none
+// of the files that it names: it is a reader, or puts them into a repository.
+// Inside a directory of nod's own that repository's files are there too.
+func (f *facts) leavesAlone(argv []string, inside bool) bool {
+	switch argv[0] {
+	case "cd", "test", "[":
+		return true
+	case "git":
+		if len(argv) > 1 && (argv[1] == "add" || argv[1] == "commit") {
+			return !inside && reads(runnerReads["git "+argv[1]], argv[2:])
+		}
+		return f.gitReads(argv[1:])
+	}
+	return reads(f.pol.specs[argv[0]], argv[1:])
+}
+
+// reads reports whether the words are flags and operands that keep a command to
+// what its spec says.
+func reads(s *spec, words []string) bool {
+	if s == nil {
+		return false
+	}
+	_, why := s.parse("", plainly(words))
+	return why == ""
+}
+
+// gitReads reports whether words make git read. Options before the subcommand
+// may re-point it, but write nothing by themselves.
+func (f *facts) gitReads(words []string) bool {
+	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
+		n := 1
+		if words[0] == "-C" || words[0] == "-c" {
+			n = 2
+		}
+		words = words[min(n, len(words)):]
+	}
+	for n := min(2, len(words)); n > 0; n-- {
+		if sub := f.pol.git[strings.Join(words[:n], " ")]; sub != nil {
+			return reads(sub, words[n:])
+		}
+	}
+	return len(words) == 0
+}
+
+// plainly are words that stand for nothing but themselves.
+func plainly(texts []string) []word {
+	words := make([]word, len(texts))
+	for i, t := range texts {
+		words[i] = word{text: t}
+	}
+	return words
+}
 
 func (j *judge) ownPath(p string) bool { return ownPathIn(j.pol, j.place, p) }
 
 func ownPathIn(pol *Policy, pl *place, p string) bool {
 	if !pol.guarded && !mayNameOwn(p) && !slices.ContainsFunc(pl.dirs, mayNameOwn) {
 		return false
+	}
+	if len(p) > 2 && p[0] == '-' && p[1] != '-' && ownPathIn(pol, pl, p[2:]) {
+		return true // -oFILE
 	}
 	for _, at := range pieces(p) {
 		if spellsOwn(pol, at) {

@@ -82,6 +82,10 @@ func TestPathRulesCoverCommands(t *testing.T) {
 		assert.Equal(t, want, p.Check(bash(t, command)).Effect, command)
 	}
 	assert.Equal(t, policy.Deny, p.Check(call(t, "Grep", map[string]string{"path": "private", "pattern": "x"})).Effect)
+	both := pol(t, schemas.Permissions{Deny: []string{"Read(private/**)"}, Ask: []string{"Bash(cat:*)"}})
+	for command, want := range map[string]string{"cat private/a.txt": "deny Read(private/**)", "cat < private/a.txt": "deny Read(private/**)", "cat a.txt": "ask Bash(cat:*)"} {
+		assert.Equal(t, want, both.Check(bash(t, command)).Rule, "%s: to ask about a command allows no file that is denied", command)
+	}
 }
 
 func TestWebRules(t *testing.T) {

@@ -95,11 +95,7 @@ func further(a *Always, pl *place, rest []string) bool {
 		argv = argv[1:]
 	}
 	if s := runnerReads[strings.Join(argv, " ")]; s != nil {
-		words := make([]word, len(rest))
-		for i, w := range rest {
-			words[i] = word{text: w}
-		}
-		args, why := s.parse(argv[0], words)
+		args, why := s.parse(argv[0], plainly(rest))
 		if why != "" || s.check != nil && s.check(nil, &args) != "" {
 			return false
 		}

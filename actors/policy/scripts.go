@@ -69,11 +69,11 @@ func checkJq(_ *scope, a *args) string {
 }
 
 // printfFormat is text with %s: other conversions evaluate arithmetic in Zsh,
-// and a leading dash is a flag.
+// and a leading dash is a flag. A pattern may stand for a file that is named so.
 var printfFormat = regexp.MustCompile(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
 
 func checkPrintf(_ *scope, a *args) string {
-	if len(a.operands) == 0 || len(a.flags) > 0 || !printfFormat.MatchString(a.operands[0].text) {
+	if len(a.operands) == 0 || len(a.flags) > 0 || a.operands[0].glob || !printfFormat.MatchString(a.operands[0].text) {
 		return "its format is more than text and %s"
 	}
 	return ""

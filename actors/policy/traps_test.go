@@ -22,7 +22,11 @@ func traps() []trap {
 		{"quotes hide a flag", []string{`git diff "--out"put=x`, `sort '-o' x y`, `rg --p're' x y`}, []string{`git log "--oneline"`, `sort '-n' x`}},
 		{"$'' hides anything", []string{`cat $'\x2eenv'`, `echo $'a'`, `ls $"x"`}, []string{`cat 'x$'`, `grep "a$" f.txt`}},
 		{"braces expand", []string{`cat .{env,x}`, `git diff {--output=x,HEAD}`, `echo a{1..3}`}, []string{`echo '{a,b}'`, `git show HEAD@{1}`, `git log @{u}..HEAD`}},
-		{"a pattern becomes a flag", []string{`git diff *`, `sort *.md`, `rg x *.go`, `git log --out*`}, []string{`cat *.md`, `git diff -- *.go`, `sort ./*.md`, `grep x *.go`}},
+		{"a pattern becomes a flag", []string{`git diff *`, `sort *.md`, `rg x *.go`, `git log --out*`, `grep x *.go`, `grep '' ?r src`, `egrep x [-]r`, `wc *rc`, `wc -l *.go`, `strings -- *.log`, `strings -- ?x`}, []string{`cat *.md`, `git diff -- *.go`, `sort ./*.md`, `grep x ./*.go`, `grep x -- *.go`, `wc -l ./*.go`, `strings ./*.log`, `ls *.go`}},
+		// What runs is the name of a file, which may hold anything that the pattern lets through.
+		{"a pattern becomes a script, a format or a wider pattern", []string{`sed --expression='s|'a*'|b|' README.md`, `sed --expression=p* README.md`, `printf a*d 'x[$(touch pwned)]'`, `printf -- *d 'x[$(touch pwned)]'`, `printf a?s x`, `git log --format=%*H`, `git log --pretty=%[G]x`, `git for-each-ref --sort=-*`, `git branch --format=%*`,
+			`rg --glob=*.go x`, `grep -rn --include=?? '' .`, `grep -rn --include=[*] '' .`, `grep -rn --include=a[b]* '' .`, `grep -rn --include='[b]'*.go '' .`, `grep -rn --include=*x*.go '' .`, `grep -rn --inc*=a.go x .`, `stat --printf=*x a`, `head --lines=* a`},
+			[]string{`grep -rn --include=*.go x .`, `grep -rn --include=*_test.go --exclude-dir=[a-c]?* x .`, `grep -rn --include=a.go --exclude=* x .`, `printf 'a*d' x`, `printf '%s\n' READ*.md`, `sed -n 1p READ*.md`}},
 		{"a pattern matches a secret", []string{`cat .en?`, `cat *`, `cat .e*`, `head ~/.s*/*`, `cat ~/.aw[s]/credentials`, `cat *.pem`, `grep x .npm*`}, []string{`cat *.md`, `head src/*.go`}},
 		{"secrets by other names", []string{`cat .ENV`, `cat x/../.env`, `cat ".env"`, `cat ./.env.local`, `cat //etc/shadow`, `cat ~/.aws//credentials`, `cat .ſsh/id`, `wc -l < .env`, `cat < .env`, `head -n1 -- .env`,
 			`diff a.txt .env`, `git show HEAD:.env`, `git log -p -- .env`, `git log -L 1,5:.env`, `git diff -- '.en*'`, `git show 'HEAD:config/.env'`, `cat /proc/self/environ`, `cat /dev/sda`,
@@ -120,7 +124,9 @@ func TestOwnFilesAndCommands(t *testing.T) {
 	for _, c := range []string{`nod allow perm-1`, `nod deny x`, `/usr/local/bin/nod allow x`, `sudo nod grant x`, `env X=1 nod allow x`, `"nod" allow x`, `n\od freeze`, `ls && nod allow x`, `$(nod allow x)`, `bash -c "nod allow x"`, `sh -c 'ls; nod thaw'`,
 		`eval nod allow x`, `echo x | xargs nod allow`, `nod settings apply x`, `nod session set s --timeout 1h`, `nod up`, `nod --data /x allow y`, `nod policy import claude-code`, `nod hook claude-code`, `if true; then nod allow x; fi`, `nohup nod allow x &`, `timeout 5 nod allow x`, `go run ./cmd/nod allow x`,
 		`nod exec --session s -- nod allow x`, `nod exec --session s --permission @network -- sh -c "ls; nod allow x"`, `nod exec --session s -- nod exec -- nod up`,
-		`echo x > ~/.local/share/nod/keys`, `cp x .nod/settings.json`, `rm -rf ~/.local/share/nod`, `cd ~/.local/share/nod && rm x`, `cd ~/.local/share && rm -rf nod`, `cd ~/.config; cp x nod/settings.json`, `tee ~/.config/nod/settings.json`, `sed -i s/a/b/ .nod/settings.json`, `dd of=.nod/x`, `echo x >> .nod/settings.json; nod (`} {
+		`echo x > ~/.local/share/nod/keys`, `cp x .nod/settings.json`, `rm -rf ~/.local/share/nod`, `cd ~/.local/share/nod && rm x`, `cd ~/.local/share && rm -rf nod`, `cd ~/.config; cp x nod/settings.json`, `tee ~/.config/nod/settings.json`, `sed -i s/a/b/ .nod/settings.json`, `dd of=.nod/x`, `echo x >> .nod/settings.json; nod (`,
+		`git archive -o ~/.config/nod/settings.json HEAD`, `git archive -o.nod/settings.json HEAD`, `git archive --output=.nod/settings.json HEAD`, `git clone https://example.org/x ~/.config/nod`, `git worktree add ~/.local/share/nod/x`, `git -C ~/.local/share worktree add nod/x`, `git -C ~/.local -C share clone x nod`, `git checkout x -- .nod/settings.json`,
+		`git diff --output=.nod/settings.json`, `git -c a=b restore .nod`, `git init ~/.config/nod`, `cd ~/.config/nod && git pull`, `cd ~/.config/nod && git add .`, `git config -f ~/.config/nod/settings.json a.b c`, `sort -o.nod/settings.json x`, `curl -o.nod/settings.json https://example.org/x`} {
 		v := p.Check(bash(t, c))
 		assert.Equal(t, policy.Deny, v.Effect, "%s", c)
 		assert.Equal(t, "default nod", v.Rule, "%s", c)
@@ -129,7 +135,7 @@ func TestOwnFilesAndCommands(t *testing.T) {
 	for _, tool := range []string{"Write", "Edit", "NotebookEdit", "write_file", "apply_patch"} {
 		assert.Equal(t, policy.Deny, p.Check(call(t, tool, map[string]string{"path": ".nod/settings.json"})).Effect, tool)
 	}
-	for _, c := range []string{`cat ~/.local/share/nod/run.json`, `nod pending`, `nod policy explain 'ls'`, `nod exec --session s -- make`, `git commit -m "nod allow is new"`, `echo "nod allow x"`, `rm -rf build`, `grep "nod allow" README.md`} {
+	for _, c := range []string{`cat ~/.local/share/nod/run.json`, `nod pending`, `nod policy explain 'ls'`, `nod exec --session s -- make`, `git commit -m "nod allow is new"`, `git add .nod/settings.json`, `git commit -m x .nod/settings.json`, `git diff .nod/settings.json`, `git -C ~/.config/nod log -p`, `cd ~/.config/nod && git status`, `git stash list`, `echo "nod allow x"`, `rm -rf build`, `grep "nod allow" README.md`} {
 		assert.NotEqual(t, policy.Deny, preset(t, "").Check(bash(t, c)).Effect, "%s", c)
 	}
 	assert.Equal(t, policy.Ask, p.Check(bash(t, `cat ~/.local/share/nod/run.json`)).Effect)
