@@ -35,7 +35,7 @@ func race(env *env, q *question) []told {
 		d, err := q.Await(env.ctx)
 		return told{"asker", d.Outcome, d.OptionID, &d, err}
 	}
-	if q.Receipt.Revision == 0 { // the asking took until the deadline
+	if q.Receipt.Revision == 0 {
 		return []told{asker()}
 	}
 	parties := []func() told{
@@ -91,7 +91,12 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 // 1,000 requests, each with four answers, a withdrawal and its deadline at the
 // same moment, over two engines.
 func TestOneWinner(t *testing.T) {
-	const requests, sessions = 1000, 20
+	const sessions = 20
+	requests, atOnce := 1000, 100
+	if testing.Short() {
+		requests, atOnce = 300, 30
+		t.Log("the short form: 300 requests in place of 1000, and who wins is not looked at, since with the race detector it may be the clock alone")
+	}
 	env := start(t, func(s *setup) { s.engines = 2 })
 	ada := env.Agent("ada")
 	var mu sync.Mutex
@@ -120,7 +125,7 @@ func TestOneWinner(t *testing.T) {
 	outcomes := map[schemas.Outcome]int{}
 	by := map[schemas.ByKind]int{}
 	var wg sync.WaitGroup
-	room := make(chan struct{}, 100)
+	room := make(chan struct{}, atOnce)
 	for i := range requests {
 		room <- struct{}{}
 		wg.Go(func() {
@@ -137,7 +142,9 @@ func TestOneWinner(t *testing.T) {
 			if i%4 == 0 {
 				meet = -rand.N(time.Second)
 			}
-			<-time.After(time.Until(q.Receipt.Deadline) - ahead + meet)
+			if q.Receipt.Revision != 0 { // or the asking took until the deadline, and there is nothing to race for
+				<-time.After(time.Until(q.Receipt.Deadline) - ahead + meet)
+			}
 			heard := race(env, q)
 			entry, err := env.store.Records.Get(env.ctx, q.Key)
 			if err != nil || entry.Record.Decision == nil {
@@ -157,7 +164,7 @@ func TestOneWinner(t *testing.T) {
 	wg.Wait()
 	t.Log(outcomes, by)
 	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
-		env.NotZero(outcomes[o], "nobody ever won with %s, so it was no race", o)
+		env.True(testing.Short() || outcomes[o] > 0, "nobody ever won with %s, so it was no race", o)
 	}
 	// Once the outbox is through, too, each was told one decision.
 	env.soon("each was told how it ended", func() bool {

@@ -119,7 +119,7 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	requests := 300
 	if testing.Short() {
 		requests = 60
-		t.Log("the short form: 60 requests in place of 300")
+		t.Log("the short form: 60 requests in place of 300, and who wins is not looked at, since with the race detector it may be the clock alone")
 	}
 	n := newNodes(t)
 	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")
@@ -155,12 +155,8 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	times := stop()
 	t.Log(outcomes, "with", times, "step-downs")
 	require.NotZero(t, times)
-	if testing.Short() {
-		t.Log("the short form: who wins is not looked at, since with the race detector it may be the clock alone")
-		return
-	}
 	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
-		require.NotZero(t, outcomes[o], "nobody ever won with %s, so it was no race", o)
+		require.True(t, testing.Short() || outcomes[o] > 0, "nobody ever won with %s, so it was no race", o)
 	}
 }
 
