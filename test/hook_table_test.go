@@ -52,16 +52,16 @@ func gates() map[string]gate {
 type hooked struct {
 	t         *testing.T
 	gate      gate
-	session   string
 	command   string
 	cmd       *exec.Cmd
 	out, errs strings.Builder
 }
 
-// hooks has a host call its hook about command, under an id of its own.
-func (m *machine) hooks(t *testing.T, g gate, session, id, command string, flags ...string) *hooked {
-	h := &hooked{t: t, gate: g, session: session, command: command}
-	h.cmd = m.command(append([]string{"hook", g.host}, flags...)...)
+// hooks has a host call its hook about command, under an id of its own, and wait
+// for so long.
+func (m *machine) hooks(t *testing.T, g gate, session, id, command, patience string) *hooked {
+	h := &hooked{t: t, gate: g, command: command}
+	h.cmd = m.command("hook", g.host, "--host-timeout", patience)
 	h.cmd.Stdin = strings.NewReader(strings.NewReplacer("SESSION", session, "ID", session+"-"+id, "COMMAND", command).Replace(g.input))
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
 	require.NoError(t, h.cmd.Start())
@@ -118,16 +118,16 @@ func TestWhatEveryHostHears(t *testing.T) {
 	const command = "make release"
 	late := map[string]*hooked{}
 	for name, g := range gates() {
-		late[name] = m.hooks(t, g, session(name, "late"), "1", command, "--host-timeout", "40s") // they end after 20 s, all at once
+		late[name] = m.hooks(t, g, session(name, "late"), "1", command, "40s") // they end after 20 s, all at once
 	}
 	for name, g := range gates() {
 		t.Run("always "+name, func(t *testing.T) {
 			s := session(name, "always")
 			own := "make " + s // as the rule is for every session
-			h := m.hooks(t, g, s, "1", own)
+			h := m.hooks(t, g, s, "1", own, "1h")
 			allow(t, m.pending(s), "--always", "--yes")
 			h.isAllowed()
-			m.hooks(t, g, s, "2", own).isAllowed() // and nobody is asked
+			m.hooks(t, g, s, "2", own, "1h").isAllowed() // and nobody is asked
 		})
 	}
 	for name, g := range gates() {
@@ -135,9 +135,9 @@ func TestWhatEveryHostHears(t *testing.T) {
 			s := session(name, "late")
 			late[name].isDenied("Nobody has answered in time, so this call is denied for now. The request stays open: if it is approved later, the same call is let through when you make it again.", "nobody answered before the hook's deadline")
 			allow(t, m.pending(s))
-			m.hooks(t, g, s, "2", command).isAllowed()
+			m.hooks(t, g, s, "2", command, "1h").isAllowed()
 
-			h := m.hooks(t, g, s, "3", command) // once more is once too often
+			h := m.hooks(t, g, s, "3", command, "1h") // once more is once too often
 			id := m.pending(s)
 			require.NoError(t, h.cmd.Process.Signal(syscall.SIGTERM))
 			h.isDenied("Not allowed, because nod could not get a decision: terminated signal received", "terminated signal received")
@@ -147,7 +147,7 @@ func TestWhatEveryHostHears(t *testing.T) {
 	}
 	waiting, ids := map[string]*hooked{}, map[string]string{}
 	for name, g := range gates() {
-		waiting[name] = m.hooks(t, g, session(name, "waits"), "1", command)
+		waiting[name] = m.hooks(t, g, session(name, "waits"), "1", command, "1h")
 		ids[name] = m.pending(session(name, "waits"))
 	}
 	m.kill()
