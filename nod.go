@@ -2,8 +2,11 @@
 // asks before it acts, a rule or a person decides, and the agent gets exactly
 // one decision, whatever crashes in between.
 //
-//	_, err := c.Ask(ctx, nod.Command("rm -rf build")) // c is of Connect
+//	c, err := nod.Connect(ctx)
 //	if err != nil {
+//		return err
+//	}
+//	if _, err := c.Ask(ctx, nod.Command("rm -rf build")); err != nil {
 //		return err // it was denied, or nobody decided: do not act
 //	}
 //

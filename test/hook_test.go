@@ -136,29 +136,50 @@ func TestARunThatWasDeferredGoesOn(t *testing.T) {
 }
 
 // TestAHostThatAnsweredItselfEndsTheRequest: the terminal was first, so the call
-// has run, and what nod asks is withdrawn.
+// has run, well or not, and what nod asks is withdrawn.
 func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.start()
-	input := func(event string) *strings.Reader {
-		return strings.NewReader(`{"session_id":"S-2","cwd":"/","hook_event_name":"` + event + `","tool_name":"Bash","tool_input":{"command":"make release"}}`)
-	}
-	asking := m.command("hook", "claude-code")
-	asking.Stdin = input("PermissionRequest")
-	require.NoError(t, asking.Start())
-	id := m.pending("S-2")
-	stdout, _, _ := m.run("show", id)
-	assert.Contains(t, stdout, "may have been answered at the terminal")
+	for session, event := range map[string]string{"S-2": "PostToolUse", "S-2f": "PostToolUseFailure"} {
+		input := func(event string) *strings.Reader {
+			return strings.NewReader(`{"session_id":"` + session + `","cwd":"/","hook_event_name":"` + event + `","tool_name":"Bash","tool_input":{"command":"make release"}}`)
+		}
+		asking := m.command("hook", "claude-code")
+		asking.Stdin = input("PermissionRequest")
+		require.NoError(t, asking.Start())
+		id := m.pending(session)
+		stdout, _, _ := m.run("show", id)
+		assert.Contains(t, stdout, "may have been answered at the terminal")
 
-	ran := m.command("hook", "claude-code")
-	ran.Stdin = input("PostToolUse")
-	out, err := ran.Output()
-	require.NoError(t, err)
-	assert.Equal(t, "{}\n", string(out))
-	require.NoError(t, asking.Wait())
-	stdout, _, _ = m.run("show", id)
-	assert.Contains(t, stdout, "Withdrawn")
+		ran := m.command("hook", "claude-code")
+		ran.Stdin = input(event)
+		out, err := ran.Output()
+		require.NoError(t, err)
+		assert.Equal(t, "{}\n", string(out))
+		require.NoError(t, asking.Wait())
+		stdout, _, _ = m.run("show", id)
+		assert.Contains(t, stdout, "Withdrawn", event)
+	}
+}
+
+// TestInstallAsksClaudeCodeForItsVersion: one that may not know an event is not
+// given it.
+func TestInstallAsksClaudeCodeForItsVersion(t *testing.T) {
+	m := newMachine(t)
+	for version, known := range map[string]bool{"2.1.329 (Claude Code)": true, "2.1.9 (Claude Code)": false, "no version": false} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "claude"), []byte("#!/bin/sh\necho '"+version+"'\n"), 0o755))
+		settings := filepath.Join(dir, "settings.json")
+		cmd := m.command("install", "claude-code", "--settings", settings)
+		cmd.Env = append(cmd.Env, "PATH="+dir+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		written, err := os.ReadFile(settings)
+		require.NoError(t, err)
+		assert.Contains(t, string(written), "PermissionRequest")
+		assert.Equal(t, known, strings.Contains(string(written), "PostToolUseFailure"), version)
+	}
 }
 
 // TestAQuestionIsAnswered: what an agent asks its user is a question, which is

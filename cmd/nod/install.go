@@ -224,6 +224,11 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if c.OnUnavailable != string(hook.UnavailableAsk) {
 		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
 	}
+	if host, err := hostNamed(c.Agent); err == nil && len(host.Setup.Newer) > 0 {
+		ctx, cancel := e.soon()
+		o.HostVersion, _ = host.Version(ctx) // nod doctor says why not
+		cancel()
+	}
 	o.Program = launcher.Path(dir)
 	if c.DryRun {
 		_, err = launcher.Self()

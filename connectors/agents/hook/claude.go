@@ -19,15 +19,17 @@ const (
 	preToolUse        = "PreToolUse"
 )
 
-// Those that tell how it went on: a call that has run, also after nod's hook lost
-// the race against the terminal, and a turn or a session that is over. A
-// PreToolUse tells nothing, as calls of one turn run side by side.
+// Those that tell how it went on: a call that has run, well or not, also after
+// nod's hook lost the race against the terminal, and a turn or a session that is
+// over. A PreToolUse tells nothing: calls of one turn run side by side, and that a
+// turn is another's is told by UserPromptSubmit.
 const (
-	postToolUse      = "PostToolUse"
-	stopped          = "Stop"
-	subagentStop     = "SubagentStop"
-	userPromptSubmit = "UserPromptSubmit"
-	sessionEnd       = "SessionEnd"
+	postToolUse        = "PostToolUse"
+	postToolUseFailure = "PostToolUseFailure"
+	stopped            = "Stop"
+	subagentStop       = "SubagentStop"
+	userPromptSubmit   = "UserPromptSubmit"
+	sessionEnd         = "SessionEnd"
 )
 
 // askUserQuestion is the tool by which Claude asks its user something.
@@ -45,6 +47,7 @@ func ClaudeCode() Host {
 			DirEnv: "CLAUDE_CONFIG_DIR", Dir: ".claude", File: "settings.json",
 			Events: []string{permissionRequest}, Strict: []string{preToolUse},
 			Signals: []string{postToolUse, stopped, subagentStop, userPromptSubmit, sessionEnd},
+			Newer:   []string{postToolUseFailure},
 			Matcher: "*", Off: "disableAllHooks",
 			Timeout: 24 * time.Hour, Unit: time.Second,
 		},
@@ -54,7 +57,8 @@ func ClaudeCode() Host {
 type claude struct{}
 
 func (claude) Read(input []byte) (Call, error) {
-	signals := ClaudeCode().Setup.Signals
+	setup := ClaudeCode().Setup
+	signals := append(setup.Signals, setup.Newer...)
 	call, in, err := readClaudeShape(input, append([]string{permissionRequest, preToolUse}, signals...),
 		[]string{askUserQuestion, "ExitPlanMode"})
 	switch {
@@ -78,7 +82,7 @@ func (claude) Read(input []byte) (Call, error) {
 // claudePassed is what Claude Code tells by going on.
 func claudePassed(c *Call) (schemas.Passed, error) {
 	switch c.Event {
-	case postToolUse:
+	case postToolUse, postToolUseFailure:
 		if c.ToolName == askUserQuestion {
 			return schemas.Passed{ToolName: c.ToolName, Reason: "the question was answered at the terminal"}, nil
 		}

@@ -109,8 +109,12 @@ type Setup struct {
 	Events     []string
 	Strict     []string // events added by a strict installation
 	Signals    []string // events that only tell how the host went on
-	Matcher    string   // matches every tool
-	Off        string   // a top-level switch that turns all hooks off
+	// Newer are signals that hosts older than the first Tested may not know: some
+	// pass over a whole file, the user's own rules too, for an event that they do
+	// not know.
+	Newer   []string
+	Matcher string // matches every tool
+	Off     string // a top-level switch that turns all hooks off
 	// Flat is a file whose events hold hooks rather than groups of them, in
 	// Copilot CLI's words.
 	Flat    bool

@@ -185,7 +185,7 @@ func allows(t testing.TB, host, event, out string, exit int) bool {
 	require.NoError(t, json.Unmarshal([]byte(out), &o))
 	switch host {
 	case "gemini": // the exit code counts only where there is no JSON
-		return o.Decision != "deny" && o.Decision != "block"
+		return (event == "" || event == "BeforeTool") && o.Decision != "deny" && o.Decision != "block"
 	case "copilot":
 		return exit != 2 && o.Behavior != "deny"
 	case "codex":

@@ -26,6 +26,9 @@ type InstallOptions struct {
 	// Program is the absolute path of nod that the hook runs, one that outlives
 	// upgrades; hosts may run hooks without any PATH. Uninstall needs none.
 	Program string
+	// HostVersion is the version of the host that reads the file; empty where it is
+	// not known.
+	HostVersion string
 	// Args are added to the command, such as --on-unavailable deny.
 	Args []string
 }
@@ -111,6 +114,12 @@ func install(doc *document, host Host, o InstallOptions) error {
 	entry.timeout = int64(signalTimeout / s.Unit)
 	for _, event := range s.Signals {
 		if err := doc.setHook(event, entry, ours, true); err != nil {
+			return err
+		}
+	}
+	for _, event := range s.Newer {
+		known := o.HostVersion != "" && !Older(o.HostVersion, host.Tested[0])
+		if err := doc.setHook(event, entry, ours, known); err != nil {
 			return err
 		}
 	}

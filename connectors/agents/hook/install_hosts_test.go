@@ -32,6 +32,21 @@ func claudeSignals() string {
 	return all
 }
 
+// TestANewSignalIsForHostsThatKnowIt: an older Claude Code would pass over the
+// whole file, with its user's own rules.
+func TestANewSignalIsForHostsThatKnowIt(t *testing.T) {
+	const event = "PostToolUseFailure"
+	for version, known := range map[string]bool{"2.1.197": true, "2.1.329": true, "3.0.0": true, "2.1.9": false, "2.0.200": false, "": false, "new": false} {
+		path := filepath.Join(t.TempDir(), "settings.json")
+		change := installedFor(t, hook.ClaudeCode(), path, hook.InstallOptions{HostVersion: version})
+		assert.Equal(t, known, strings.Contains(string(change.After), event), version)
+		again := installedFor(t, hook.ClaudeCode(), path, hook.InstallOptions{HostVersion: version, Strict: true})
+		assert.Equal(t, known, strings.Contains(string(again.After), event), version)
+		gone := installedFor(t, hook.ClaudeCode(), path, hook.InstallOptions{Uninstall: true})
+		assert.NotContains(t, string(gone.After), event)
+	}
+}
+
 const copilotHook = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":86400}`
 
 func TestInstallForEachHost(t *testing.T) {

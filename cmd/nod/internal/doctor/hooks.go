@@ -2,11 +2,11 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -142,38 +142,18 @@ func (h *hostCheck) ran(since time.Time) Finding {
 func (h *hostCheck) tested(ctx context.Context) Finding {
 	known := h.host.Tested
 	with := h.host.Agent + " " + strings.Join(known, " and ")
-	path, err := exec.LookPath(h.host.Program)
-	if err != nil {
-		return note(h.check, h.host.Program+" is not in PATH, so that its version is not known", "nod was run with "+with)
-	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--version")
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
-	version := semver.FindString(string(out))
+	version, err := h.host.Version(ctx)
 	switch {
-	case err != nil || version == "":
+	case errors.Is(err, exec.ErrNotFound):
+		return note(h.check, h.host.Program+" is not in PATH, so that its version is not known", "nod was run with "+with)
+	case err != nil:
 		return note(h.check, h.host.Program+" --version tells no version", "nod was run with "+with)
-	case less(version, known[0]):
+	case hook.Older(version, known[0]):
 		return note(h.check, h.host.Agent+" "+version+" is older than those that nod was run with", "nod was run with "+with)
-	case less(known[len(known)-1], version):
+	case hook.Older(known[len(known)-1], version):
 		return note(h.check, h.host.Agent+" "+version+" is newer than those that nod was run with", "nod was run with "+with+"; nod doctor --prompt and a first question show that it works")
 	}
 	return ok(h.check, h.host.Agent+" "+version+" is a version that nod was run with, or between two")
-}
-
-var semver = regexp.MustCompile(`\d+\.\d+\.\d+`)
-
-// less compares two versions of three numbers.
-func less(a, b string) bool {
-	var an, bn [3]int
-	_, _ = fmt.Sscanf(a, "%d.%d.%d", &an[0], &an[1], &an[2]) // semver saw to it
-	_, _ = fmt.Sscanf(b, "%d.%d.%d", &bn[0], &bn[1], &bn[2])
-	for i := range an {
-		if an[i] != bn[i] {
-			return an[i] < bn[i]
-		}
-	}
-	return false
 }
