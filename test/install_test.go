@@ -1,7 +1,10 @@
 package test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -49,4 +52,88 @@ func TestWhatCodexTrustsIsShownAndTakenBack(t *testing.T) {
 	require.Zero(t, code, stderr)
 	assert.Contains(t, stderr, "/hooks", "what is left to do")
 	assert.Equal(t, "hooks = 7\n", says())
+}
+
+// TestWhatAHostAllowsIsOffered: where nod sees every call, the rules that the host
+// went by are named, from every file that it reads, and a project's stay the
+// project's.
+func TestWhatAHostAllowsIsOffered(t *testing.T) {
+	m := newMachine(t)
+	home, project := t.TempDir(), t.TempDir()
+	file := func(dir, name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	file(home, ".claude/settings.json", `{"permissions":{"allow":["Bash(make user:*)","Bash"]}}`)
+	file(project, ".claude/settings.json", `{"permissions":{"allow":["Bash(make team:*)"],"deny":["Bash(make prod:*)"]}}`)
+	local := file(project, ".claude/settings.local.json", `{"permissions":{"allow":["Bash(make mine:*)"]}}`)
+	file(home, ".codex/rules/default.rules", "prefix_rule(pattern=[\"make\", \"codex\"], decision=\"allow\")\n")
+	file(home, ".gemini/settings.json", `{"tools":{"allowed":["run_shell_command(make gemini)","read_file"]}}`)
+	file(home, ".gemini/policies/auto-saved.toml", "[[rule]]\ncommandPrefix = \"make saved\"\ndecision = \"allow\"\n")
+	file(project, ".gemini/settings.json", "{")
+	command := func(args ...string) *exec.Cmd {
+		c := m.command(args...)
+		c.Dir = project
+		c.Env = append(c.Env, "HOME="+home, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=")
+		return c
+	}
+	for agent, wants := range map[string][]string{
+		"claude-code": {"  Bash(make user:*)\n", "Not taken over from " + filepath.Join(home, ".claude/settings.json") + ": 1 (it allows every command)\n",
+			"by itself, in " + project + ", and nod", "  Bash(make team:*)\n", "  Bash(make mine:*)\n", "nod policy import claude-code --file " + local},
+		"codex":   {"Codex allows these by itself, and nod", "  Bash(make codex:*)\n"},
+		"gemini":  {"  Bash(make gemini:*)\n", "  Bash(make saved:*)\n", filepath.Join(project, ".gemini/settings.json") + ": 1 (", "Not taken over"},
+		"copilot": {"no rules of Copilot CLI's own"},
+	} {
+		out, err := command("install", agent, "--strict").CombinedOutput()
+		require.NoError(t, err, string(out))
+		for _, want := range wants {
+			assert.Contains(t, string(out), want)
+		}
+	}
+	out, err := command("install", "codex").CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.NotContains(t, string(out), "allows these by itself", "Codex asks nod what it would ask its user")
+
+	out, err = command("policy", "import", "claude-code").Output()
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"permissions":{"allow":["Bash(make user:*)"]},
+		"policies":[{"match":{"projects":["`+project+`"]},"permissions":{"allow":["Bash(make team:*)","Bash(make mine:*)"],"deny":["Bash(make prod:*)"]}}]}`, string(out))
+}
+
+// TestTheHostsRulesAreTakenOver: the answer at the terminal puts them into
+// settings.json, beside what is there, and twice is once.
+func TestTheHostsRulesAreTakenOver(t *testing.T) {
+	m := newMachine(t)
+	path := filepath.Join(m.dir, "settings.json")
+	var before map[string]any
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &before))
+	home, project := t.TempDir(), t.TempDir()
+	for dir, rule := range map[string]string{home: "Bash(make user:*)", project: "Bash(make team:*)"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, ".claude"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, ".claude", "settings.json"), []byte(`{"permissions":{"allow":["`+rule+`"]}}`), 0o600))
+	}
+	for range 2 {
+		p := m.newPane(t, 200, 40, fmt.Sprintf("cd %s && HOME=%s CLAUDE_CONFIG_DIR= %s install claude-code --strict; echo ended", project, home, m.nod))
+		p.shows("[y/N]")
+		p.types("y", "Enter")
+		p.shows("ended")
+		assert.Contains(t, p.screen(), "is changed")
+	}
+	var after map[string]any
+	text, err = os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &after), string(text))
+	for name, was := range before {
+		if name != "permissions" {
+			assert.Equal(t, was, after[name])
+		}
+	}
+	assert.Equal(t, []any{"Bash(make user:*)"}, after["permissions"].(map[string]any)["allow"])
+	assert.Equal(t, []any{map[string]any{
+		"match": map[string]any{"projects": []any{project}}, "permissions": map[string]any{"allow": []any{"Bash(make team:*)"}},
+	}}, after["policies"])
 }

@@ -9,9 +9,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
-	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
@@ -106,39 +104,6 @@ func replaceFile(path string, data []byte) error {
 		return errors.Join(fmt.Errorf("write the settings: %w", err), os.Remove(temp.Name()))
 	}
 	return nil
-}
-
-// offerImport offers to take over the rules of Claude Code's own settings: where
-// nod sees every call, it would ask about what they allow.
-func (e *env) offerImport(claudeSettings string) error {
-	data, err := os.ReadFile(claudeSettings)
-	if err != nil {
-		return fmt.Errorf("read Claude Code's settings: %w", err)
-	}
-	rules, _, err := policy.ImportClaudeCode(data)
-	if err != nil || len(rules.Allow) == 0 {
-		return err
-	}
-	fmt.Fprintf(e.stdout, "Claude Code allows these by itself, and nod sees them now as well:\n")
-	for _, r := range rules.Allow {
-		fmt.Fprintf(e.stdout, "  %s\n", people.Line(r))
-	}
-	if !e.interactive() {
-		fmt.Fprintf(e.stdout, "To have nod allow them too, put into settings.json what this prints: nod policy import claude-code --file %s\n", claudeSettings)
-		return nil
-	}
-	if !e.agree("Take these rules over, with those that ask and deny, into nod's settings.json?") {
-		return nil
-	}
-	return e.changeSettings("", func(s *schemas.Settings) ([]member, error) {
-		p := &s.Permissions
-		return []member{
-			{"/permissions", p},
-			{"/permissions/allow", union(p.Allow, rules.Allow)},
-			{"/permissions/ask", union(p.Ask, rules.Ask)},
-			{"/permissions/deny", union(p.Deny, rules.Deny)},
-		}, nil
-	})
 }
 
 // union is a with what of b is not in it.

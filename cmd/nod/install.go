@@ -48,10 +48,22 @@ func (c *installCmd) Run(e *env) error {
 	if change.Warning != "" {
 		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)
 	}
-	if c.Strict && !c.Uninstall && !c.DryRun && c.Agent == hook.ClaudeCode().Name {
-		return e.offerImport(change.Path)
+	if c.seesAll() && !c.Uninstall && !c.DryRun {
+		return e.offerImport(c.Agent, change.Path)
 	}
 	return nil
+}
+
+// seesAll reports whether the hook is shown the calls that the agent program would
+// have allowed by itself.
+func (c *installCmd) seesAll() bool {
+	switch c.Agent {
+	case hook.Gemini().Name, hook.Copilot().Name: // they know no other hook
+		return true
+	case hook.ClaudeCode().Name, hook.Codex().Name:
+		return c.Strict
+	}
+	return false
 }
 
 // installed is what an installation changes: an agent program's settings, and its

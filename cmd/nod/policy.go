@@ -21,7 +21,7 @@ type policyCmd struct {
 	Explain policyExplainCmd `cmd:"" help:"Say what a command would get, and why."`
 	Test    policyTestCmd    `cmd:"" help:"Run your own cases."`
 	Suggest policySuggestCmd `cmd:"" help:"Propose rules that would have spared the most questions."`
-	Import  policyImportCmd  `cmd:"" help:"Take over the rules of claude-code."`
+	Import  policyImportCmd  `cmd:"" help:"Take over the rules of claude-code, codex or gemini."`
 	Replay  policyReplayCmd  `cmd:"" help:"Say what nod would have asked in transcripts, by preset."`
 	Presets policyPresetsCmd `cmd:"" help:"Explain the presets."`
 }
@@ -217,31 +217,31 @@ func (e *env) askedCalls() ([]policy.Call, error) {
 }
 
 type policyImportCmd struct {
-	Agent string `arg:"" enum:"claude-code" help:"claude-code"`
-	File  string `placeholder:"PATH" type:"path" help:"Its settings file (~/.claude/settings.json)."`
+	Agent string `arg:"" enum:"claude-code,codex,gemini" help:"claude-code, codex or gemini."`
+	File  string `placeholder:"PATH" type:"path" help:"The one file to read (the user's and this project's)."`
 }
 
 // Run prints a settings.json with the rules, and names those that are left out.
-func (c *policyImportCmd) Run(e *env) error {
+func (c *policyImportCmd) Run(e *env) (err error) {
+	var all []hostRules
 	if c.File == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return fmt.Errorf("find Claude Code's settings: %w", err)
+		all, err = readHostRules(c.Agent, "")
+		if err == nil && len(all) == 0 {
+			err = fmt.Errorf("there are no rules of %s's here: name their file with --file", c.Agent)
 		}
-		c.File = filepath.Join(home, ".claude", "settings.json")
+	} else {
+		all = make([]hostRules, 1)
+		all[0], err = readRuleFile(c.Agent, c.File)
 	}
-	data, err := os.ReadFile(c.File)
 	if err != nil {
-		return fmt.Errorf("read Claude Code's settings: %w: name the file with --file", err)
+		return err
 	}
-	perms, left, err := policy.ImportClaudeCode(data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+	for _, r := range all {
+		for _, n := range r.left {
+			fmt.Fprintf(e.stderr, "left out: %s %s: %s\n", n.List, n.Rule, n.Why)
+		}
 	}
-	for _, n := range left {
-		fmt.Fprintf(e.stderr, "left out: %s %s: %s\n", n.List, n.Rule, n.Why)
-	}
-	return e.printJSON(schemas.Settings{Permissions: perms})
+	return e.printJSON(taken(all))
 }
 
 type policyReplayCmd struct {

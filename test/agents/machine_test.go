@@ -17,11 +17,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
 // binary is nod, built once, beside the agents.
 var binary = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(os.Getenv(optIn), "nod")
+	path := filepath.Join(os.Getenv(npm.OptIn), "nod")
 	out, err := exec.Command("go", "build", "-o", path, "../../cmd/nod").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build nod: %w: %s", err, out)

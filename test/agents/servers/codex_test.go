@@ -10,12 +10,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
 // TestCodexAppServer: a client drives Codex through nod's sidecar; what a person
 // allows runs, and what they deny does not.
 func TestCodexAppServer(t *testing.T) {
-	path := program(t, "codex")
+	path := program(t, npm.Codex)
 	m := newModel(t)
 	n := startNod(t)
 	home, project := t.TempDir(), t.TempDir()

@@ -9,12 +9,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
 // TestOpenCode: what nod install writes has OpenCode ask, what a person allows
 // runs, and what they deny does not, with the model hearing why.
 func TestOpenCode(t *testing.T) {
-	path := program(t, "opencode")
+	path := program(t, npm.OpenCode)
 	m := newModel(t)
 	n := startNod(t)
 	project := t.TempDir()

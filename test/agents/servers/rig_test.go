@@ -2,8 +2,7 @@
 // with a whole nod beside them. It costs no tokens and leaves the machine alone,
 // but needs the programs, so that it is run on demand:
 //
-//	npm install --prefix /tmp/agents opencode-ai @openai/codex
-//	NOD_TEST_AGENT_SERVERS=/tmp/agents/node_modules/.bin go test -v ./test/agents/servers
+//	NOD_TEST_AGENTS=$HOME/.cache/nod-agents go test -v -timeout 30m ./test/agents/servers
 package servers_test
 
 import (
@@ -27,21 +26,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
 const patience = time.Minute
 
-// program is a real agent's, where there is one.
-func program(t *testing.T, name string) string {
+// program is a real agent's, where somebody asked for it.
+func program(t *testing.T, agent npm.Agent) string {
 	t.Helper()
-	dir := os.Getenv("NOD_TEST_AGENT_SERVERS")
+	dir := os.Getenv(npm.OptIn)
 	if dir == "" {
-		t.Skip("this needs the agent itself: set NOD_TEST_AGENT_SERVERS to the directory of its program")
+		t.Skipf("runs a real agent from npm: name a directory for it, %s=DIR go test -timeout 30m ./test/agents/...", npm.OptIn)
 	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("this needs the agent itself: %v", err)
-	}
+	path, err := agent.In(dir)
+	require.NoError(t, err)
 	return path
 }
 

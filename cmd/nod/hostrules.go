@@ -1,0 +1,247 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// hostRules are an agent program's own rules in one file, as far as nod takes them
+// over.
+type hostRules struct {
+	file    string
+	project string // where they hold; empty is everywhere
+	rules   schemas.Permissions
+	left    []policy.NotImported
+}
+
+// ruleFiles are the files that an agent program's rules may be in, by patterns: the
+// user's own, and those of the project that this is run in.
+func ruleFiles(agent string) ([]string, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, fmt.Errorf("find the rules of %s: %w", agent, err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the rules of %s: %w", agent, err)
+	}
+	switch agent {
+	case hook.ClaudeCode().Name:
+		own := cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude"))
+		project := filepath.Join(here, ".claude")
+		return []string{filepath.Join(own, "settings.json"), filepath.Join(project, "settings.json"), filepath.Join(project, "settings.local.json")}, nil
+	case hook.Codex().Name:
+		own := cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(home, ".codex"))
+		return []string{filepath.Join(own, "rules", "*.rules"), filepath.Join(here, ".codex", "rules", "*.rules")}, nil
+	case hook.Gemini().Name: // a project's policies do not count there
+		own := filepath.Join(home, ".gemini")
+		return []string{filepath.Join(own, "settings.json"), filepath.Join(own, "policies", "*.toml"), filepath.Join(here, ".gemini", "settings.json")}, nil
+	}
+	return nil, nil
+}
+
+// readHostRules reads an agent program's rules: in its usual files, and in one more
+// where that is named.
+func readHostRules(agent, file string) (all []hostRules, err error) {
+	patterns, err := ruleFiles(agent)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	if file != "" {
+		files = append(files, file)
+	}
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("find the rules of %s: %w", agent, err)
+		}
+		files = append(files, found...)
+	}
+	var seen []os.FileInfo
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if errors.Is(err, fs.ErrNotExist) || slices.ContainsFunc(seen, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
+			continue
+		}
+		one, err := readRuleFile(agent, f)
+		if err != nil { // one that cannot be read keeps no other from it
+			one.left = []policy.NotImported{{List: "file", Rule: f, Why: err.Error()}}
+		}
+		seen, all = append(seen, info), append(all, one)
+	}
+	return all, nil
+}
+
+func readRuleFile(agent, file string) (hostRules, error) {
+	r := hostRules{file: file, project: projectOf(file)}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return r, fmt.Errorf("read the rules of %s: %w: name the file with --file", agent, err)
+	}
+	read := policy.ImportClaudeCode
+	switch {
+	case agent == hook.Codex().Name:
+		read = policy.ImportCodex
+	case agent == hook.Gemini().Name && filepath.Ext(file) == ".toml":
+		read = policy.ImportGeminiPolicy
+	case agent == hook.Gemini().Name:
+		read = policy.ImportGemini
+	}
+	if r.rules, r.left, err = read(data); err != nil {
+		return r, fmt.Errorf("%s: %w", file, err)
+	}
+	return r, nil
+}
+
+// projectOf is the project whose rules are in a file; "" for the user's own.
+func projectOf(file string) string {
+	dir := filepath.Dir(file)
+	if base := filepath.Base(dir); base == "rules" || base == "policies" {
+		dir = filepath.Dir(dir)
+	}
+	project := filepath.Dir(dir)
+	if !slices.Contains([]string{".claude", ".codex", ".gemini"}, filepath.Base(dir)) || sameDir(dir, os.Getenv("CLAUDE_CONFIG_DIR")) || sameDir(dir, os.Getenv("CODEX_HOME")) {
+		return ""
+	}
+	if home, err := os.UserHomeDir(); err == nil && sameDir(project, home) {
+		return ""
+	}
+	return project
+}
+
+func sameDir(a, b string) bool {
+	ai, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	bi, err := os.Stat(b)
+	return err == nil && os.SameFile(ai, bi)
+}
+
+// taken are settings that hold these rules: a project's for that project alone.
+func taken(all []hostRules) (s schemas.Settings) {
+	for _, r := range all {
+		if r.project == "" {
+			p := &s.Permissions
+			p.Allow, p.Ask, p.Deny = union(p.Allow, r.rules.Allow), union(p.Ask, r.rules.Ask), union(p.Deny, r.rules.Deny)
+			continue
+		}
+		at := slices.IndexFunc(s.Policies, func(l schemas.PolicyLayer) bool { return l.Match.Projects[0] == r.project })
+		if at < 0 {
+			at = len(s.Policies)
+			s.Policies = append(s.Policies, schemas.PolicyLayer{Match: schemas.PolicyMatch{Projects: []string{r.project}}})
+		}
+		p := &s.Policies[at].Permissions
+		p.Allow, p.Ask, p.Deny = union(p.Allow, r.rules.Allow), union(p.Ask, r.rules.Ask), union(p.Deny, r.rules.Deny)
+	}
+	return s
+}
+
+// offerImport offers to take over the rules of an agent program of which nod sees
+// every call now: it would ask about what they allow.
+func (e *env) offerImport(agent, changed string) error {
+	host, err := hostNamed(agent)
+	if err != nil {
+		return err
+	}
+	if agent != hook.ClaudeCode().Name { // its hooks and its rules are in other files
+		changed = ""
+	}
+	all, err := readHostRules(agent, changed)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(r hostRules) bool { return len(r.rules.Allow) == 0 && len(r.left) == 0 })
+	if len(all) == 0 {
+		fmt.Fprintf(e.stdout, "nod found no rules of %s's own to take over: it asks about what settings.json does not allow\n", host.Agent)
+		return nil
+	}
+	offered := false
+	for _, r := range all {
+		offered = offered || len(r.rules.Allow) > 0
+		e.showRules(host.Agent, r)
+	}
+	if !offered {
+		return nil
+	}
+	if !e.interactive() {
+		fmt.Fprintf(e.stdout, "To have nod allow them too, put into settings.json what this prints:\n")
+		for _, r := range all {
+			fmt.Fprintf(e.stdout, "  nod policy import %s --file %s\n", agent, r.file)
+		}
+		return nil
+	}
+	if !e.agree("Take these rules over, with those that ask and deny, into nod's settings.json?") {
+		return nil
+	}
+	return e.changeSettings("", func(s *schemas.Settings) ([]member, error) { return additions(s, taken(all)), nil })
+}
+
+// showRules tells which rules of a file would be taken over, and which not.
+func (e *env) showRules(agent string, r hostRules) {
+	if len(r.rules.Allow) > 0 {
+		where := ""
+		if r.project != "" {
+			where = ", in " + r.project
+		}
+		fmt.Fprintf(e.stdout, "%s allows these by itself%s, and nod sees them now as well (%s):\n", agent, where, r.file)
+	}
+	for _, rule := range r.rules.Allow {
+		fmt.Fprintf(e.stdout, "  %s\n", people.Line(rule))
+	}
+	if n := len(r.left); n > 0 {
+		var why []string
+		for _, l := range r.left {
+			if !slices.Contains(why, l.Why) {
+				why = append(why, l.Why)
+			}
+		}
+		fmt.Fprintf(e.stdout, "Not taken over from %s: %d (%s)\n", r.file, n, people.Line(strings.Join(why, "; ")))
+	}
+}
+
+// additions are the members of settings.json that add rules to it.
+func additions(s *schemas.Settings, more schemas.Settings) (all []member) {
+	lists := func(at string, has, more schemas.Rules) {
+		for _, list := range []struct {
+			name      string
+			has, more []string
+		}{{"allow", has.Allow, more.Allow}, {"ask", has.Ask, more.Ask}, {"deny", has.Deny, more.Deny}} {
+			if len(list.more) > 0 {
+				all = append(all, member{at + "/" + list.name, union(list.has, list.more)})
+			}
+		}
+	}
+	p, add := &s.Permissions, &more.Permissions
+	if len(add.Allow)+len(add.Ask)+len(add.Deny) > 0 {
+		all = append(all, member{"/permissions", p})
+		lists("/permissions", schemas.Rules{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny}, schemas.Rules{Allow: add.Allow, Ask: add.Ask, Deny: add.Deny})
+	}
+	layers := slices.Clone(s.Policies)
+	if len(layers) == 0 && len(more.Policies) > 0 {
+		all = append(all, member{"/policies", []schemas.PolicyLayer{}})
+	}
+	for _, layer := range more.Policies {
+		at := slices.IndexFunc(layers, func(l schemas.PolicyLayer) bool {
+			return slices.Equal(l.Match.Projects, layer.Match.Projects) && len(l.Match.Agents)+len(l.Match.Hosts) == 0
+		})
+		if at < 0 {
+			layers, all = append(layers, layer), append(all, member{"/policies/-", layer})
+			continue
+		}
+		lists(fmt.Sprintf("/policies/%d/permissions", at), layers[at].Permissions, layer.Permissions)
+	}
+	return all
+}

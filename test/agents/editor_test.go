@@ -1,0 +1,65 @@
+package agents_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os/exec"
+	"testing"
+
+	acp "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// editor is an ACP client that can do nothing but prompt. A permission that comes
+// to it should have gone to nod, and fails the test.
+type editor struct {
+	acp.Client // what is not implemented here is not called
+	t          *testing.T
+}
+
+func (e editor) RequestPermission(context.Context, acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+	assert.Fail(e.t, "the editor was asked for a permission")
+	return acp.RequestPermissionResponse{}, errors.New("nod should have been asked")
+}
+
+func (editor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
+
+// edits starts an agent behind nod acp, logs in by a method where it has one, prompts
+// it, and answers what nod is asked, which it returns once the agent has ended.
+func (x *machine) edits(c *exec.Cmd, method, answer string) request {
+	in, err := c.StdinPipe()
+	require.NoError(x.t, err)
+	out, err := c.StdoutPipe()
+	require.NoError(x.t, err)
+	a := x.starts(c)
+	ended := prompts(x.t, acp.NewClientSideConnection(editor{t: x.t}, in, out), method, x.project)
+	r := x.asked(a)
+	x.does(answer, r.ID)
+	require.NoError(x.t, <-ended)
+	require.NoError(x.t, in.Close())
+	x.ends(a)
+	return r
+}
+
+// prompts opens a session and prompts in it, and returns the end of the turn.
+func prompts(t *testing.T, conn *acp.ClientSideConnection, method, dir string) <-chan error {
+	conn.SetLogger(slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	t.Cleanup(cancel)
+	_, err := conn.Initialize(ctx, acp.InitializeRequest{ProtocolVersion: acp.ProtocolVersionNumber})
+	require.NoError(t, err)
+	if method != "" {
+		_, err = conn.Authenticate(ctx, acp.AuthenticateRequest{MethodId: method})
+		require.NoError(t, err)
+	}
+	s, err := conn.NewSession(ctx, acp.NewSessionRequest{Cwd: dir, McpServers: []acp.McpServer{}})
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := conn.Prompt(ctx, acp.PromptRequest{SessionId: s.SessionId, Prompt: []acp.ContentBlock{acp.TextBlock("go on")}})
+		ended <- err
+	}()
+	return ended
+}

@@ -1,0 +1,39 @@
+package agents_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/agents/internal/npm"
+)
+
+// OpenCode asks its editor what its settings say, which nod install has it ask. A
+// denial ends its turn: the model hears no more.
+func TestOpenCodeByACP(t *testing.T) {
+	with(t, func(t *testing.T, program string) {
+		for answer := range answers {
+			t.Run(answer, func(t *testing.T) {
+				x := newMachine(t, newModel(t, call{"bash", map[string]any{"command": touch, "description": "leave a file"}}))
+				settings := filepath.Join(x.project, "opencode.json")
+				require.NoError(t, os.WriteFile(settings, fmt.Appendf(nil, `{
+  "model": "fake/m", "small_model": "fake/m", "autoupdate": false, "share": "disabled",
+  "provider": {"fake": {"npm": "@ai-sdk/anthropic", "name": "Fake", "options": {"baseURL": %q, "apiKey": "none"},
+    "models": {"m": {"name": "M", "tool_call": true, "limit": {"context": 100000, "output": 1000}}}}}
+}`, x.model.URL+"/v1"), 0o600))
+				x.does("install", "opencode", "--settings", settings)
+				c := x.command(x.nod, "acp", "--", program, "acp")
+				c.Env = append(c.Env, "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1")
+				r := x.edits(c, "", answer)
+				assert.Equal(t, "acp_execute", r.Tool)
+				if x.shows(answer, ""); !answers[answer] {
+					assert.Empty(t, x.model.heard())
+				}
+			})
+		}
+	}, npm.OpenCode)
+}
