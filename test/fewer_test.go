@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -126,6 +127,25 @@ func oneAtATime(s *setup) {
 	s.settings = `{"permissions": {"open_prompts": 1, "join_identical": true}, "approvers": {"people": [
 		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`
 	s.engines = 2
+}
+
+// Of a denial that is remembered and an allow, the newer one counts.
+func TestTheNewerWordAboutACallCounts(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = strings.Replace(fewer, `"join_identical": true`, `"join_identical": false`, 1) })
+	ada := env.Agent("ada")
+	first, second, third := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second")), ada.Asks(deploy("S", "third"))
+	env.Ann().Denies(first)
+	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again")).Outcome)
+	env.Bob().Allows(second)
+	env.soon("all that follows has happened", env.outboxIdle) // also of the denial, once more
+	fourth := ada.Asks(deploy("S", "fourth"))
+
+	env.Ann().Denies(third)
+	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again-2")).Outcome)
+	env.NoError(ada.asker.Detach(env.ctx, "S", "fourth", "the host waits no longer"))
+	env.Bob().Allows(fourth)
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "fifth")).Outcome, "what was allowed when nobody waited")
 }
 
 // A question whose turn has come is shown, whatever else happens to it then.
