@@ -129,10 +129,39 @@ func oneAtATime(s *setup) {
 	s.engines = 2
 }
 
+// A record that cannot be read keeps none of its session's other requests waiting.
+func TestARecordThatCannotBeReadHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	env := start(t, oneAtATime)
+	ada := env.Agent("ada")
+	to := func(id string) *question {
+		r := deploy("S", id)
+		r.ActionDetails = fmt.Appendf(nil, `{"to":%q}`, id)
+		return ada.Asks(r)
+	}
+	to("spoilt")
+	held := to("held")
+	env.Equal(schemas.EventRelease, env.stored(held.Key).Record.NextEvent.Kind)
+	kv, err := env.raw.KeyValue(env.ctx, "pending_permissions")
+	env.NoError(err)
+	_, err = kv.Put(env.ctx, "S.spoilt", []byte(`{"type":"nod.v9.record"}`))
+	env.NoError(err)
+	to("other")
+	env.Equal([]string{"held", "other"}, env.listed("S"))
+	ada.Withdraws("S", "other")
+	env.soon("its turn has come", func() bool { return env.stored(held.Key).Record.NextEvent.Kind == schemas.EventDeadline })
+	frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	env.Equal(1, frozen.Denied)
+	held.Ends(schemas.Denied)
+}
+
 // Of a denial that is remembered and an allow, the newer one counts.
 func TestTheNewerWordAboutACallCounts(t *testing.T) {
 	t.Parallel()
-	env := start(t, func(s *setup) { s.settings = strings.Replace(fewer, `"join_identical": true`, `"join_identical": false`, 1) })
+	env := start(t, func(s *setup) {
+		s.settings = strings.Replace(fewer, `"join_identical": true`, `"join_identical": false`, 1)
+	})
 	ada := env.Agent("ada")
 	first, second, third := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second")), ada.Asks(deploy("S", "third"))
 	env.Ann().Denies(first)

@@ -100,7 +100,7 @@ func (e *Engine) sameOpen(ctx context.Context, a *asked, routes []schemas.Route,
 		return nil, nil
 	}
 	entry, err := e.store.Records.Get(ctx, key)
-	if errors.Is(err, bus.ErrNotFound) {
+	if noRecord(err) {
 		return nil, nil
 	}
 	if err != nil {
