@@ -59,8 +59,12 @@ func TestIdenticalCallsAreAskedAboutOnceAndAllowedOnce(t *testing.T) {
 	env.Contains(first.Ends(schemas.Withdrawn).Message, "allowed once, as third")
 	second.Ends(schemas.Withdrawn)
 	again, err := env.Ann().Says(first, "allow_once") // the tap came twice
-	env.NotEqual(schemas.Allowed, again.Outcome)
-	env.refusal(err, schemas.CodeStale)
+	env.NoError(err)
+	env.Equal(d, again)
+	_, err = env.Bob().Says(first, "reject_once") // another person, too late
+	env.Equal(d, *env.refusal(err, schemas.CodeConflict).Decision())
+	env.soon("all of it has happened", env.outboxIdle)
+	env.Empty(env.listed("S")[1:], "the other call alone waits")
 }
 
 // Who gave up is skipped; a denial is for all; who waits alone is allowed as ever.

@@ -206,6 +206,20 @@ func (e *Engine) handOver(ctx context.Context, entry bus.Entry, d *schemas.Decis
 	return nil, nil
 }
 
+// handedOver is how a request ended for those who were shown it: where it was
+// withdrawn because a person's "allow once" went to one that joined, that.
+func (e *Engine) handedOver(ctx context.Context, entry bus.Entry) (*schemas.Decision, error) {
+	d := entry.Record.Decision
+	if d.Outcome != schemas.Withdrawn || d.By.Kind != schemas.ByHuman {
+		return d, nil
+	}
+	joiner, ok, err := e.newestJoiner(ctx, entry)
+	if theirs := joiner.Record.Decision; err == nil && ok && theirs != nil {
+		return theirs, nil
+	}
+	return d, err
+}
+
 // copied is a decision about an identical request.
 func copied(d *schemas.Decision, entry bus.Entry) *schemas.Decision {
 	theirs := *d
