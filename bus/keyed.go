@@ -21,6 +21,8 @@ var (
 	// ErrUnknown: the store gave no answer in time, so that the write may or
 	// may not have happened.
 	ErrUnknown = errors.New("outcome unknown")
+	// ErrUnreadable: there is a record, and it is none that this version reads.
+	ErrUnreadable = errors.New("not readable")
 )
 
 // codeDuplicateInFlight answers a message id whose first message is still

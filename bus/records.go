@@ -57,7 +57,7 @@ func (r *Records) Get(ctx context.Context, key string) (Entry, error) {
 func decodeEntry(key string, val value) (Entry, error) {
 	e := Entry{Key: key, Revision: val.revision}
 	if err := schemas.Load(val.data, &e.Record); err != nil {
-		return e, fmt.Errorf("read the record %s: %w", key, err)
+		return e, fmt.Errorf("read the record %s: %w: %w", key, ErrUnreadable, err)
 	}
 	return e, nil
 }

@@ -45,6 +45,8 @@ type Denial struct {
 	Message   string    `json:"message,omitempty"`
 	At        time.Time `json:"at"`
 	Until     time.Time `json:"until"`
+	// Allowed: somebody allowed such a call at At, after it was denied.
+	Allowed bool `json:"allowed,omitempty"`
 }
 
 // SessionPermissions are what a session holds. Paths are absolute and true: no

@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -58,8 +59,12 @@ func TestIdenticalCallsAreAskedAboutOnceAndAllowedOnce(t *testing.T) {
 	env.Contains(first.Ends(schemas.Withdrawn).Message, "allowed once, as third")
 	second.Ends(schemas.Withdrawn)
 	again, err := env.Ann().Says(first, "allow_once") // the tap came twice
-	env.NotEqual(schemas.Allowed, again.Outcome)
-	env.refusal(err, schemas.CodeStale)
+	env.NoError(err)
+	env.Equal(d, again)
+	_, err = env.Bob().Says(first, "reject_once") // another person, too late
+	env.Equal(d, *env.refusal(err, schemas.CodeConflict).Decision())
+	env.soon("all of it has happened", env.outboxIdle)
+	env.Empty(env.listed("S")[1:], "the other call alone waits")
 }
 
 // Who gave up is skipped; a denial is for all; who waits alone is allowed as ever.
@@ -126,6 +131,54 @@ func oneAtATime(s *setup) {
 	s.settings = `{"permissions": {"open_prompts": 1, "join_identical": true}, "approvers": {"people": [
 		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`
 	s.engines = 2
+}
+
+// A record that cannot be read keeps none of its session's other requests waiting.
+func TestARecordThatCannotBeReadHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	env := start(t, oneAtATime)
+	ada := env.Agent("ada")
+	to := func(id string) *question {
+		r := deploy("S", id)
+		r.ActionDetails = fmt.Appendf(nil, `{"to":%q}`, id)
+		return ada.Asks(r)
+	}
+	to("spoilt")
+	held := to("held")
+	env.Equal(schemas.EventRelease, env.stored(held.Key).Record.NextEvent.Kind)
+	kv, err := env.raw.KeyValue(env.ctx, "pending_permissions")
+	env.NoError(err)
+	_, err = kv.Put(env.ctx, "S.spoilt", []byte(`{"type":"nod.v9.record"}`))
+	env.NoError(err)
+	to("other")
+	env.Equal([]string{"held", "other"}, env.listed("S"))
+	ada.Withdraws("S", "other")
+	env.soon("its turn has come", func() bool { return env.stored(held.Key).Record.NextEvent.Kind == schemas.EventDeadline })
+	frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	env.Equal(1, frozen.Denied)
+	held.Ends(schemas.Denied)
+}
+
+// Of a denial that is remembered and an allow, the newer one counts.
+func TestTheNewerWordAboutACallCounts(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) {
+		s.settings = strings.Replace(fewer, `"join_identical": true`, `"join_identical": false`, 1)
+	})
+	ada := env.Agent("ada")
+	first, second, third := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second")), ada.Asks(deploy("S", "third"))
+	env.Ann().Denies(first)
+	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again")).Outcome)
+	env.Bob().Allows(second)
+	env.soon("all that follows has happened", env.outboxIdle) // also of the denial, once more
+	fourth := ada.Asks(deploy("S", "fourth"))
+
+	env.Ann().Denies(third)
+	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again-2")).Outcome)
+	env.NoError(ada.asker.Detach(env.ctx, "S", "fourth", "the host waits no longer"))
+	env.Bob().Allows(fourth)
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "fifth")).Outcome, "what was allowed when nobody waited")
 }
 
 // A question whose turn has come is shown, whatever else happens to it then.

@@ -39,6 +39,13 @@ func releaseAt(rec *schemas.Record, now time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
+// noRecord reports that there is no record that could be acted on. What cannot be read
+// is told once, by the outbox: it keeps nobody else's request from being handled,
+// and cannot be allowed.
+func noRecord(err error) bool {
+	return errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrUnreadable)
+}
+
 // queue are the keys of a session's open requests that go to phones and chats, the
 // oldest first.
 func (e *Engine) queue(ctx context.Context, session string) ([]string, error) {
@@ -50,7 +57,7 @@ func (e *Engine) queue(ctx context.Context, session string) ([]string, error) {
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		entry, err := e.store.Records.Get(ctx, keys[i])
-		if errors.Is(err, bus.ErrNotFound) {
+		if noRecord(err) {
 			return
 		}
 		if errs[i] = err; err == nil && !entry.Record.Terminal() && entry.Record.Joined == "" && carried(&entry.Record) {

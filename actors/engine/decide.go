@@ -113,7 +113,11 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if settled.Record.Decision.DecisionID == write.DecisionID {
 		e.publish(settled)
 	}
-	return answered(c, settled.Record.Decision, d)
+	stored, err := e.handedOver(ctx, settled)
+	if err != nil {
+		return err
+	}
+	return answered(c, stored, d)
 }
 
 func mayNot(connector, userID string) error {

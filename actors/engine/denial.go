@@ -11,16 +11,21 @@ import (
 )
 
 // rememberDenial has a person's denial of a tool call answer the same call of the
-// session for a while. It may be called again.
+// session for a while, or until somebody allows such a call. Of two words the newer
+// one counts, in whichever order they come here. It may be called again.
 func (e *Engine) rememberDenial(ctx context.Context, entry bus.Entry) error {
 	d := entry.Record.Decision
 	until := d.DecidedAt.Add(e.settings.now().settings.RememberDenials())
-	if d.Outcome != schemas.Denied || d.By.Kind != schemas.ByHuman || !e.clock.now().Before(until) {
+	allowed := d.Outcome == schemas.Allowed
+	if !allowed && d.Outcome != schemas.Denied || d.By.Kind != schemas.ByHuman || !e.clock.now().Before(until) {
 		return nil
 	}
 	r, err := requestOf(&entry.Record)
 	if err != nil || r.Kind != schemas.KindToolCall {
 		return err
+	}
+	if s, known := e.known.session(sessionKey(r.SessionID)); allowed && known && len(s.Denials) == 0 {
+		return nil // there is nothing to take back
 	}
 	same, err := schemas.Sameness(&r)
 	if err != nil {
@@ -28,8 +33,15 @@ func (e *Engine) rememberDenial(ctx context.Context, entry bus.Entry) error {
 	}
 	err = e.changeSessionOf(ctx, r.SessionID, func(s *schemas.Session) bool {
 		isSame := func(old schemas.Denial) bool { return old.Same == same }
-		if slices.ContainsFunc(s.Denials, func(old schemas.Denial) bool { return isSame(old) && !old.At.Before(d.DecidedAt) }) {
-			return false // what joined it was denied with it
+		i := slices.IndexFunc(s.Denials, isSame)
+		switch {
+		case i >= 0 && !s.Denials[i].At.Before(d.DecidedAt): // what joined it was denied with it
+			return false
+		case allowed && i >= 0:
+			s.Denials[i].Allowed, s.Denials[i].At = true, d.DecidedAt
+			return true
+		case allowed:
+			return false
 		}
 		s.Denials = append(slices.DeleteFunc(s.Denials, isSame), schemas.Denial{PendingID: d.PendingID, Same: same, By: d.By, Message: cut(d.Message), At: d.DecidedAt, Until: until})
 		return true
@@ -53,7 +65,7 @@ func cut(message string) string {
 func (e *Engine) denied(a *asked, same string) *schemas.Denial {
 	now := e.clock.now()
 	for i, d := range slices.Backward(a.held.session.Denials) {
-		if d.Same == same && now.Before(d.Until) {
+		if d.Same == same && !d.Allowed && now.Before(d.Until) {
 			return &a.held.session.Denials[i]
 		}
 	}

@@ -283,7 +283,7 @@ func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, sa
 	var oldest time.Time
 	for _, key := range keys {
 		entry, err := e.store.Records.Get(ctx, key)
-		if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || entry.Record.Agent != agent || entry.Record.Detached) {
+		if noRecord(err) || err == nil && (entry.Record.Terminal() || entry.Record.Agent != agent || entry.Record.Detached) {
 			continue
 		}
 		if err != nil {

@@ -196,7 +196,7 @@ func (e *Engine) denyFrozen(ctx context.Context) (int, error) {
 
 func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 	entry, err := e.store.Records.Get(ctx, key)
-	if errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Terminal() {
+	if noRecord(err) || err == nil && entry.Record.Terminal() {
 		return false, nil
 	}
 	if err != nil {

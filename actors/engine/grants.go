@@ -53,11 +53,12 @@ func (e *Engine) effects(ctx context.Context, entry bus.Entry) error {
 	if d == nil {
 		return nil
 	}
-	if d.Grant == nil || d.Outcome != schemas.Allowed {
-		return e.rememberDenial(ctx, entry)
+	err := e.rememberDenial(ctx, entry)
+	if err != nil || d.Grant == nil || d.Outcome != schemas.Allowed {
+		return err
 	}
 	g := *d.Grant
-	err := e.changeGrants(ctx, g.Scope, g.SessionID, g.Agent, func(all *[]schemas.Grant) bool {
+	err = e.changeGrants(ctx, g.Scope, g.SessionID, g.Agent, func(all *[]schemas.Grant) bool {
 		if slices.ContainsFunc(*all, func(old schemas.Grant) bool { return old.GrantID == g.GrantID }) {
 			return false
 		}

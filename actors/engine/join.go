@@ -100,7 +100,7 @@ func (e *Engine) sameOpen(ctx context.Context, a *asked, routes []schemas.Route,
 		return nil, nil
 	}
 	entry, err := e.store.Records.Get(ctx, key)
-	if errors.Is(err, bus.ErrNotFound) {
+	if noRecord(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -204,6 +204,20 @@ func (e *Engine) handOver(ctx context.Context, entry bus.Entry, d *schemas.Decis
 		return theirs, nil
 	}
 	return nil, nil
+}
+
+// handedOver is how a request ended for those who were shown it: where it was
+// withdrawn because a person's "allow once" went to one that joined, that.
+func (e *Engine) handedOver(ctx context.Context, entry bus.Entry) (*schemas.Decision, error) {
+	d := entry.Record.Decision
+	if d.Outcome != schemas.Withdrawn || d.By.Kind != schemas.ByHuman {
+		return d, nil
+	}
+	joiner, ok, err := e.newestJoiner(ctx, entry)
+	if theirs := joiner.Record.Decision; err == nil && ok && theirs != nil {
+		return theirs, nil
+	}
+	return d, err
 }
 
 // copied is a decision about an identical request.

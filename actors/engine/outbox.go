@@ -302,7 +302,7 @@ func (e *Engine) sweepUnarmed(ctx context.Context, armed []string) error {
 // timer that fired and is being handled is among the latter, and harmless.
 func (e *Engine) mend(ctx context.Context, key string) error {
 	entry, err := e.store.Records.Get(ctx, key)
-	if errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Terminal() {
+	if noRecord(err) || err == nil && entry.Record.Terminal() {
 		return nil
 	}
 	if err != nil {
@@ -323,7 +323,7 @@ func (e *Engine) mend(ctx context.Context, key string) error {
 func (e *Engine) sweepUnshown(ctx context.Context, pending []string) error {
 	for _, key := range pending {
 		entry, err := e.store.Records.Get(ctx, key)
-		if errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Terminal() {
+		if noRecord(err) || err == nil && entry.Record.Terminal() {
 			continue
 		}
 		if err != nil {

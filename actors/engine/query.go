@@ -151,7 +151,7 @@ func (e *Engine) read(ctx context.Context, keys []string, connector, recipient s
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		entry, err := e.store.Records.Get(ctx, keys[i])
-		if errors.Is(err, bus.ErrNotFound) || err == nil && (!visible(&entry.Record, connector, recipient) || entry.Record.Joined != "" && !entry.Record.Terminal()) {
+		if noRecord(err) || err == nil && (!visible(&entry.Record, connector, recipient) || entry.Record.Joined != "" && !entry.Record.Terminal()) {
 			return
 		}
 		if err == nil {
