@@ -200,6 +200,11 @@ type braked struct {
 	Denied int      `json:"denied"` // how many open requests a freeze has ended
 }
 
+// pushing answers what a page asks about pushes to its device.
+type pushing struct {
+	PublicKey string `json:"public_key"` // that it subscribes with
+}
+
 func freezesInWords(all []schemas.Freeze) []string {
 	words := make([]string, len(all))
 	for i := range all {
