@@ -142,6 +142,12 @@ func (d *Desk) Freezes(ctx context.Context) ([]schemas.Freeze, error) {
 	return state.Freezes, err
 }
 
+// NotifyAfter is how long phones are not told where somebody is there.
+func (d *Desk) NotifyAfter(ctx context.Context) (time.Duration, error) {
+	state, err := d.Settings(ctx)
+	return state.Settings.NotifyAfter(), err
+}
+
 // Now is the broker's time.
 func (d *Desk) Now(ctx context.Context) (time.Time, error) {
 	var page schemas.Page

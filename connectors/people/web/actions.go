@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	webpush "github.com/SherClockHolmes/webpush-go"
+
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
@@ -27,6 +29,8 @@ type asked struct {
 	Reach        int             `json:"reach"`
 	ForSeconds   int             `json:"for_seconds"`
 	CodeWord     string          `json:"code_word"`
+
+	Subscription webpush.Subscription `json:"subscription"`
 }
 
 // listLimit is how many requests a page of permissions.list holds at most.
@@ -85,6 +89,8 @@ func (c *client) do(ctx context.Context, m received, a asked) error {
 		return c.call(ctx, func(ctx context.Context) { c.revoke(ctx, m, a) })
 	case "brake.show", "brake.freeze", "brake.thaw":
 		return c.call(ctx, func(ctx context.Context) { c.brake(ctx, m, a) })
+	case "push.show", "push.subscribe", "push.unsubscribe":
+		return c.call(ctx, func(ctx context.Context) { c.device(ctx, m, a) })
 	case "session.subscribe", "session.unsubscribe", "session.lock.acquire", "session.lock.release", "permission.respond":
 	default:
 		return schemas.Errorf(schemas.CodeUnknownAction, "unknown action: %s", people.Line(m.Action))

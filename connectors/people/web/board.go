@@ -34,6 +34,7 @@ func newBoard() *board {
 // Show takes in one request as it stands now. For one request it is called in
 // the order of its versions.
 func (s *Server) Show(p schemas.Prompt) {
+	s.pushes.show(&p)
 	if p.Decision != nil {
 		s.board.resolve(&p, s.clock.now())
 		return

@@ -22,9 +22,10 @@ const (
 )
 
 // policy lets the page load its own files and talk to its own server, run no
-// inline script, and make no markup of text.
+// inline script, and make no markup of text; the one policy names its worker.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	"manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types nod-worker"
 
 //go:embed page
 var page embed.FS

@@ -79,6 +79,9 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		s.board.drop(p.ID)
+		if err := s.pushes.list.drop(func(d *device) bool { return d.Session.ID == p.ID }); err != nil {
+			s.opts.Log.Warn("web: a device that has logged out is told that something waits once more", "error", err)
+		}
 	}
 	http.SetCookie(w, s.cookie("", -time.Second))
 	w.WriteHeader(http.StatusNoContent)

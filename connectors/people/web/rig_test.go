@@ -162,12 +162,14 @@ func (r *rig) pours(n int, input string) (wait func()) {
 }
 
 // another is the same nod, seen through an inbox of its own.
-func (r *rig) another() *rig {
+func (r *rig) another(change ...func(*web.Options)) *rig {
 	r.t.Helper()
 	system := actors.NewSystem(quiet())
-	w, err := embed.OpenWeb(r.ctx, system, r.connect(roles.ConnectorID(web.Name)), web.Options{
-		DataDir: r.t.TempDir(), Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet(),
-	})
+	o := web.Options{DataDir: r.t.TempDir(), Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet()}
+	for _, c := range change {
+		c(&o)
+	}
+	w, err := embed.OpenWeb(r.ctx, system, r.connect(roles.ConnectorID(web.Name)), o)
 	r.NoError(err)
 	r.t.Cleanup(func() {
 		r.NoError(w.Stop(context.Background()))

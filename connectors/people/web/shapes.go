@@ -201,6 +201,11 @@ type braked struct {
 	Text   string  `json:"text,omitempty"` // what is to be said besides
 }
 
+// pushing answers what a page asks about pushes to its device.
+type pushing struct {
+	PublicKey string `json:"public_key"` // that it subscribes with
+}
+
 // brake is one that is on, in words, and what it is about: an agent, a session or,
 // without either, everything.
 type brake struct {

@@ -38,6 +38,7 @@ type said struct {
 		Decision   *schemas.Decision `json:"decision"`
 		// An answer's.
 		Success     bool   `json:"success"`
+		PublicKey   string `json:"public_key"`
 		Pending     int    `json:"pending"`
 		Granted     bool   `json:"granted"`
 		Holder      string `json:"holder"`

@@ -35,6 +35,8 @@ type Registry interface {
 	Freezes(ctx context.Context) ([]schemas.Freeze, error)
 	// Now is the broker's time.
 	Now(ctx context.Context) (time.Time, error)
+	// NotifyAfter is how long phones are not told where somebody is there.
+	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
 // Passes says which login links and sessions count still, for all gateways of one
@@ -77,7 +79,9 @@ type Options struct {
 	// Check is how often clients are told the time and are looked at anew: may
 	// they still answer? 0 is every 15 s.
 	Check time.Duration
-	Log   *slog.Logger
+	// Push reaches browsers' push services; nil is a client of its own.
+	Push *http.Client
+	Log  *slog.Logger
 }
 
 // Server is a running inbox. It shows what Show is given.
@@ -90,10 +94,12 @@ type Server struct {
 	proxied                      bool    // something in front of it speaks TLS
 	sessions, strangers, guesses *limits // of plain requests; see guard
 
-	board *board
-	clock clock
-	http  *http.Server
-	done  chan struct{}
+	board  *board
+	pushes *pusher
+	clock  clock
+	http   *http.Server
+	done   chan struct{}
+	end    context.CancelFunc
 }
 
 // open listens. On this machine's own addresses another free port is used where
@@ -116,6 +122,10 @@ func Open(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	pushes, err := newPusher(&o, seals)
+	if err != nil {
+		return nil, err
+	}
 	listener, addr, taken, err := open(o.Listen)
 	if err != nil {
 		return nil, err
@@ -125,7 +135,7 @@ func Open(o Options) (*Server, error) {
 	}
 	o.Check = cmp.Or(o.Check, checkEvery)
 	s := &Server{
-		opts: o, addr: addr, taken: taken, seals: seals, board: newBoard(),
+		opts: o, addr: addr, taken: taken, seals: seals, board: newBoard(), pushes: pushes,
 		done:     make(chan struct{}),
 		proxied:  o.BehindProxy || addr.Secure && o.TLSCert == "",
 		sessions: newLimits(requestsPerSecond, requestsAtOnce), strangers: newLimits(requestsPerSecond, requestsAtOnce),
@@ -136,6 +146,10 @@ func Open(o Options) (*Server, error) {
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
+	pushes.counts, pushes.url = s.counts, addr.URL
+	ctx, cancel := context.WithCancel(context.Background())
+	s.end = cancel
+	s.board.tasks.Go(func() { pushes.run(ctx) })
 	go s.serve(listener)
 	return s, nil
 }
@@ -175,6 +189,7 @@ func Link(dataDir, keyFile, userID string) (string, error) {
 // Stop tells every client that the inbox goes, and stops listening.
 func (s *Server) Stop(ctx context.Context) error {
 	s.board.close()
+	s.end()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = fmt.Errorf("stop the web inbox: %w", errors.Join(err, s.http.Close()))

@@ -9,6 +9,7 @@ import "./inbox.js";
 import { Link, login, logout, whoami } from "./link.js";
 import { el, keyOf } from "./parts.js";
 import { Presence } from "./presence.js";
+import "./push.js";
 import "./session.js";
 
 const lost = "Not confirmed: nod could not be reached. Look at the request again before you answer anew.";
@@ -24,6 +25,7 @@ class App extends HTMLElement {
   #state = el("p", "state");
   #who = el("span", "who");
   #leave = el("button", "leave", "Log out");
+  #push = document.createElement("nod-push");
   #brake = document.createElement("nod-brake");
   #missing = 0; // how much of what is pending has not arrived yet
   #pending = new Map(); // requests by key
@@ -46,14 +48,19 @@ class App extends HTMLElement {
     }
     this.#brake.ask = ask;
     this.#brake.hidden = true;
+    this.#push.ask = ask;
     this.#leave.type = "button";
     this.#leave.hidden = true;
     this.#leave.addEventListener("click", async () => {
       const why = await logout();
-      if (why) this.#say(why);
-      else location.reload();
+      if (why) {
+        this.#say(why);
+        return;
+      }
+      await this.#push.leave();
+      location.reload();
     });
-    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who, this.#leave), this.#brake, this.#state, this.#main, this.#dialog);
+    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who, this.#push, this.#leave), this.#brake, this.#state, this.#main, this.#dialog);
     this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));
     this.addEventListener("answer", (e) => this.#answer(e.target, e.detail));
     this.#views.session.addEventListener("whose", (e) => this.#brake.about({ session: location.hash.split("/")[2], agent: e.detail }));
@@ -134,6 +141,7 @@ class App extends HTMLElement {
       this.#online(true);
       this.#brake.hidden = false;
       this.#brake.load();
+      this.#push.load();
       this.#load();
       this.#whole();
     } catch (failure) {

@@ -1,0 +1,16 @@
+// The worker of the installed page: it shows that something waits, and leads there.
+// What waits it is never told.
+
+self.addEventListener("push", (e) => e.waitUntil(self.registration.showNotification("nod", {
+  body: "Something waits for an answer.", icon: "icon-192.png", tag: "nod", renotify: true,
+})));
+
+self.addEventListener("notificationclick", (e) => {
+  e.notification.close();
+  e.waitUntil(show());
+});
+
+async function show() {
+  const [page] = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  return page ? page.focus() : self.clients.openWindow("./");
+}

@@ -1,0 +1,197 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/serviceworker"
+	"github.com/chromedp/chromedp"
+
+	"github.com/nodbus/nod/connectors/people/web"
+	"github.com/nodbus/nod/schemas"
+)
+
+// pushes is an inbox of its own that tells devices through this service, and its
+// data directory.
+func (r *rig) pushes(s *pushService, dataDir string) *rig {
+	r.t.Helper()
+	return r.another(func(o *web.Options) { o.Push, o.DataDir = s.client(), dataDir })
+}
+
+// notifies has a device told from now on.
+func (s *socket) notifies(service *pushService, device string) {
+	s.t.Helper()
+	shown, _ := s.gets("push.show", nil)
+	service.signer = shown.Payload.PublicKey
+	reply, _ := s.gets("push.subscribe", fields{"subscription": service.subscription(device)})
+	s.Equal("response", reply.Type, reply.Payload.Message)
+}
+
+// told is the next push that came.
+func (r *rig) told(s *pushService) push {
+	r.t.Helper()
+	select {
+	case p := <-s.pushes:
+		r.NoError(p.refused)
+		return p
+	case <-r.ctx.Done():
+		r.Fail("no push came")
+		return push{}
+	}
+}
+
+// devices are those that an inbox would tell, as far as they are kept.
+func (r *rig) devices(dataDir string) []string {
+	r.t.Helper()
+	data, err := os.ReadFile(filepath.Join(dataDir, "web", "push.json"))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	r.NoError(err)
+	var all []struct{ Endpoint string }
+	r.NoError(json.Unmarshal(data, &all))
+	var names []string
+	for _, d := range all {
+		names = append(names, filepath.Base(d.Endpoint))
+	}
+	return names
+}
+
+// A push says that something waits, and nothing of what it is.
+func TestAPushSaysNothingOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	r, service, dir := start(t), newPushService(t), t.TempDir()
+	g := r.pushes(service, dir)
+	service.gone["lost"] = true
+	ann, bob := g.opens("ann"), g.opens("bob")
+	ann.notifies(service, "phone")
+	bob.notifies(service, "lost")
+	r.asks("S", "one", `{"to":"production"}`)
+	got := []push{g.told(service), g.told(service)}
+	for _, p := range got {
+		r.Equal("something waits", p.text)
+	}
+	r.ElementsMatch([]string{"phone", "lost"}, []string{got[0].device, got[1].device})
+	r.Eventually(func() bool { return slices.Equal([]string{"phone"}, r.devices(dir)) }, time.Minute, 10*time.Millisecond, "what has gone is forgotten")
+
+	ann.refused(schemas.CodeValidation, "push.subscribe", fields{"subscription": fields{"endpoint": "https://evil.example/x"}})
+	bob.gets("push.unsubscribe", fields{"subscription": service.subscription("phone")})
+	r.Equal([]string{"phone"}, r.devices(dir), "nobody stops another's")
+	ann.gets("push.unsubscribe", fields{"subscription": service.subscription("phone")})
+	r.Empty(r.devices(dir))
+}
+
+// Devices are told by an inbox that starts again, until their user logs out.
+func TestDevicesOutliveARestartAndNoLogout(t *testing.T) {
+	t.Parallel()
+	r, service, dir := start(t), newPushService(t), t.TempDir()
+	first := r.pushes(service, dir)
+	session := first.login("ann")
+	s, _, err := first.dials(with(session))
+	r.NoError(err)
+	s.notifies(service, "phone")
+	r.NoError(s.conn.CloseNow())
+	r.NoError(first.web.Server.Stop(context.Background()))
+	r.asks("S", "one", `{}`) // nobody was there to tell of it
+	again := r.pushes(service, dir)
+	r.Equal("phone", again.told(service).device)
+
+	tablet := again.opens("ann")
+	tablet.notifies(service, "tablet")
+	r.Equal([]string{"phone", "tablet"}, r.devices(dir))
+	out := again.does("POST", "/logout", "", func(req *http.Request) {
+		c := again.login("ann") // the cookie is named by the address
+		req.AddCookie(&http.Cookie{Name: c.Name, Value: session.Value})
+	})
+	r.Equal(http.StatusNoContent, out.status)
+	r.Equal([]string{"tablet"}, r.devices(dir))
+}
+
+// installs has a page believe that it runs by itself, and that its user lets it
+// notify. A browser's own push service is out of reach here, so it subscribes to
+// another.
+func (p *page) installs(service *pushService) {
+	p.t.Helper()
+	subscription, err := json.Marshal(service.subscription("phone"))
+	p.NoError(err)
+	p.does(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		if _, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "display-mode", Value: "standalone"}},
+		}); err != nil {
+			return err
+		}
+		_, err := cdp.Call(ctx, t, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{
+			Permission: &cdpbrowser.PermissionDescriptor{Name: "notifications"}, Setting: cdpbrowser.PermissionSettingGranted, Origin: p.web.URL(),
+		})
+		return err
+	}), script(`
+		globalThis.standIn = null;
+		PushManager.prototype.getSubscription = async () => globalThis.standIn;
+		PushManager.prototype.subscribe = async (options) => {
+			globalThis.asked = options;
+			return globalThis.standIn = { options: {}, toJSON: () => (`+string(subscription)+`), unsubscribe: async () => { globalThis.standIn = null; return true; } };
+		};
+		document.querySelector("nod-push").load()`))
+}
+
+func TestTheInstalledPageNotifies(t *testing.T) {
+	r, service, dir := start(t), newPushService(t), t.TempDir()
+	g := r.pushes(service, dir)
+	p := g.visits("ann", 390, 844)
+	p.sees("document.querySelector('nod-push').hidden") // not in a tab
+	p.Equal("standalone", value[string](p, "fetch(document.querySelector('link[rel=manifest]').href).then((r) => r.json()).then((m) => m.display)"))
+	p.installs(service)
+	p.sees("document.querySelector('nod-push button').textContent === 'Notify me'")
+	p.does(chromedp.Click("nod-push button"))
+	p.sees("document.querySelector('nod-push button').textContent === 'Stop notifications'")
+	p.True(value[bool](p, "globalThis.asked.userVisibleOnly"))
+	service.signer = value[string](p, "globalThis.asked.applicationServerKey")
+	r.asks("S", "one", `{"to":"production"}`)
+	text := g.told(service).text
+
+	// The browser hands it to the page's worker.
+	p.delivers(text)
+	p.sees("globalThis.shown?.length === 1")
+	p.Equal("nod: Something waits for an answer.", value[string](p, "globalThis.shown[0].title + ': ' + globalThis.shown[0].body"))
+
+	p.does(chromedp.Click("nod-push button"))
+	p.sees("document.querySelector('nod-push button').textContent === 'Notify me'")
+	r.Empty(r.devices(dir))
+}
+
+// delivers hands a push to the page's worker, and looks for what it shows.
+func (p *page) delivers(text string) {
+	p.t.Helper()
+	ids := make(chan serviceworker.RegistrationID, 100)
+	p.NoError(chromedp.Listen(p.tab, func(event any) {
+		if e, ok := event.(*serviceworker.EventWorkerRegistrationUpdated); ok {
+			for _, r := range e.Registrations {
+				ids <- r.RegistrationID
+			}
+		}
+	}))
+	p.does(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		if _, err := cdp.Call(ctx, t, serviceworker.Enable, cdp.Empty{}); err != nil {
+			return err
+		}
+		select {
+		case id := <-ids:
+			_, err := cdp.Call(ctx, t, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: p.web.URL(), RegistrationID: id, Data: text})
+			return err
+		case <-p.ctx.Done():
+			return p.ctx.Err()
+		}
+	}), script(`setInterval(async () => {
+		const worker = await navigator.serviceWorker.ready;
+		globalThis.shown = (await worker.getNotifications()).map(({ title, body }) => ({ title, body }));
+	}, 50)`))
+}

@@ -1,0 +1,225 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	webpush "github.com/SherClockHolmes/webpush-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/schemas"
+)
+
+// service is a push service that answers with a status.
+type service struct {
+	status int
+	posts  int
+}
+
+func (s *service) RoundTrip(*http.Request) (*http.Response, error) {
+	if s.posts++; s.status == 0 {
+		return nil, errors.New("no route to host")
+	}
+	return &http.Response{StatusCode: s.status, Status: http.StatusText(s.status), Body: io.NopCloser(strings.NewReader(""))}, nil
+}
+
+// aPusher has one device, which has been told of nothing yet.
+func aPusher(t *testing.T, s *service) *pusher {
+	t.Helper()
+	key, err := newPushKey([]byte("key"))
+	require.NoError(t, err)
+	list, err := openDevices(t.TempDir())
+	require.NoError(t, err)
+	p := &pusher{
+		list: list, key: key, client: &http.Client{Transport: s}, log: slog.New(slog.DiscardHandler), again: pushAgain, wake: make(chan struct{}, 1),
+		waits:   map[string]waiting{},
+		counts:  func(context.Context, pass) (string, error) { return "Ann", nil },
+		holdOff: func(context.Context) (time.Duration, error) { return 40 * time.Second, nil },
+	}
+	require.NoError(t, list.add(aDevice("one")))
+	return p
+}
+
+func aDevice(name string) device {
+	return device{
+		Subscription: webpush.Subscription{Endpoint: "https://fcm.googleapis.com/" + name, Keys: webpush.Keys{
+			P256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", Auth: "BTBZMqHH6r4Tts7J_aSIgg",
+		}},
+		Session: pass{User: "ann", ID: "session", Ends: time.Now().Add(time.Hour)},
+	}
+}
+
+func ask(id string, tier schemas.Tier) *schemas.Prompt {
+	return &schemas.Prompt{SessionID: "S", PendingID: id, Tier: tier}
+}
+
+func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
+	t.Parallel()
+	s := &service{status: http.StatusCreated}
+	p := aPusher(t, s)
+	p.round(t.Context())
+	require.Zero(t, s.posts, "nothing waits")
+	for _, id := range []string{"one", "two", "three"} {
+		p.show(ask(id, schemas.TierDisconnected))
+		p.show(ask(id, schemas.TierDisconnected)) // another version of it
+	}
+	p.round(t.Context())
+	p.round(t.Context())
+	require.Equal(t, 1, s.posts)
+
+	p.show(ask("four", schemas.TierDisconnected))
+	next := p.round(t.Context())
+	require.Equal(t, 1, s.posts, "not so soon again")
+	d := p.list.all()[0]
+	require.Equal(t, d.rest, next)
+	require.Equal(t, pushEvery, d.rest.Sub(d.told))
+	p.list.mark(d.Endpoint, func(o *device) { o.rest = time.Now() }) // a minute later
+	p.round(t.Context())
+	require.Equal(t, 2, s.posts)
+
+	decided := ask("five", schemas.TierDisconnected)
+	p.show(decided)
+	decided.Decision = &schemas.Decision{}
+	p.show(decided)
+	p.list.mark(d.Endpoint, func(o *device) { o.rest = time.Now() })
+	p.round(t.Context())
+	require.Equal(t, 2, s.posts, "what was answered meanwhile is told nobody")
+}
+
+// Where somebody is there, phones are told no sooner than carriers are.
+func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
+	t.Parallel()
+	s := &service{status: http.StatusCreated}
+	p := aPusher(t, s)
+	before := time.Now()
+	p.show(ask("one", schemas.TierConnected))
+	next := p.round(t.Context())
+	require.Zero(t, s.posts)
+	require.WithinRange(t, next, before.Add(40*time.Second), time.Now().Add(40*time.Second))
+	p.waits["S.one"] = waiting{at: time.Now()} // so much later
+	p.round(t.Context())
+	require.Equal(t, 1, s.posts)
+}
+
+func TestAPushThatFailsIsTriedAgainLaterEachTime(t *testing.T) {
+	t.Parallel()
+	s := &service{}
+	p := aPusher(t, s)
+	p.show(ask("one", schemas.TierDisconnected))
+	var last time.Duration
+	for _, status := range []int{0, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusForbidden} {
+		s.status = status
+		p.list.mark("https://fcm.googleapis.com/one", func(o *device) { o.rest = time.Time{} }) // it is time
+		before := time.Now()
+		p.round(t.Context())
+		d := p.list.all()[0]
+		require.True(t, d.told.IsZero(), "status %d", status)
+		wait := d.rest.Sub(before)
+		require.Greater(t, wait, last)
+		last = wait
+	}
+	require.Equal(t, 4, s.posts)
+	s.status = http.StatusCreated
+	p.list.mark("https://fcm.googleapis.com/one", func(o *device) { o.rest, o.tries = time.Time{}, 1000 })
+	p.round(t.Context())
+	require.False(t, p.list.all()[0].told.IsZero())
+	require.Zero(t, p.list.all()[0].tries)
+}
+
+func TestADeviceThatHasGoneIsForgotten(t *testing.T) {
+	t.Parallel()
+	refuse := func(err error) func(*pusher) {
+		return func(p *pusher) { p.counts = func(context.Context, pass) (string, error) { return "", err } }
+	}
+	for name, c := range map[string]struct {
+		status, posts, left int
+		change              func(*pusher)
+	}{
+		"gone":                 {http.StatusGone, 1, 0, func(*pusher) {}},
+		"not found":            {http.StatusNotFound, 1, 0, func(*pusher) {}},
+		"logged out":           {http.StatusCreated, 0, 0, refuse(errLoggedOut)},
+		"no approver any more": {http.StatusCreated, 0, 0, refuse(schemas.Errorf(schemas.CodeForbidden, "no"))},
+		"nod is away":          {http.StatusCreated, 0, 1, refuse(schemas.Errorf(schemas.CodeUnavailable, "no"))},
+		"the session's end": {http.StatusCreated, 0, 0, func(p *pusher) {
+			p.list.mark("https://fcm.googleapis.com/one", func(o *device) { o.Session.Ends = time.Now() })
+		}},
+	} {
+		s := &service{status: c.status}
+		p := aPusher(t, s)
+		c.change(p)
+		p.show(ask("one", schemas.TierDisconnected))
+		p.round(t.Context())
+		require.Equal(t, c.posts, s.posts, name)
+		require.Len(t, p.list.all(), c.left, name)
+		again, err := openDevices(strings.TrimSuffix(p.list.path, devicesName))
+		require.NoError(t, err, name)
+		require.Len(t, again.all(), c.left, name)
+	}
+}
+
+func TestDevicesAreKeptAndNotTooMany(t *testing.T) {
+	t.Parallel()
+	p := aPusher(t, &service{})
+	dir := strings.TrimSuffix(p.list.path, devicesName)
+	other, err := openDevices(dir) // another gateway's, on the same directory
+	require.NoError(t, err)
+	require.NoError(t, other.add(aDevice("two")))
+	require.NoError(t, p.list.add(aDevice("three")))
+	require.NoError(t, p.list.add(aDevice("three")))
+	require.Len(t, p.list.all(), 3)
+	for i := range maxOwn {
+		require.NoError(t, p.list.add(aDevice(strings.Repeat("x", i+1))))
+	}
+	all := p.list.all()
+	require.Len(t, all, maxOwn)
+	require.Equal(t, "https://fcm.googleapis.com/x", all[0].Endpoint, "the oldest have gone")
+	again, err := openDevices(dir)
+	require.NoError(t, err)
+	require.Len(t, again.all(), maxOwn)
+	require.Equal(t, all[0].Subscription, again.all()[0].Subscription)
+}
+
+// What no browser would send is refused: nod posts to push services alone.
+func TestWhatIsNoSubscription(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*webpush.Subscription){
+		"in the clear":      func(s *webpush.Subscription) { s.Endpoint = "http://fcm.googleapis.com/x" },
+		"another host":      func(s *webpush.Subscription) { s.Endpoint = "https://evil.example/x" },
+		"a lookalike":       func(s *webpush.Subscription) { s.Endpoint = "https://fcm.googleapis.com.evil.example/x" },
+		"another lookalike": func(s *webpush.Subscription) { s.Endpoint = "https://evilpush.apple.com/x" },
+		"another port":      func(s *webpush.Subscription) { s.Endpoint = "https://fcm.googleapis.com:22/x" },
+		"a user":            func(s *webpush.Subscription) { s.Endpoint = "https://a:b@fcm.googleapis.com/x" },
+		"nothing":           func(s *webpush.Subscription) { s.Endpoint = "" },
+		"long":              func(s *webpush.Subscription) { s.Endpoint += strings.Repeat("x", 2048) },
+		"no key":            func(s *webpush.Subscription) { s.Keys.P256dh = "" },
+		"a key off curve":   func(s *webpush.Subscription) { s.Keys.P256dh = strings.Repeat("A", 87) },
+		"a short secret":    func(s *webpush.Subscription) { s.Keys.Auth = "AAAA" },
+	} {
+		d := aDevice("x")
+		require.NoError(t, checkDevice(&d.Subscription))
+		change(&d.Subscription)
+		require.ErrorIs(t, checkDevice(&d.Subscription), &schemas.Error{Code: schemas.CodeValidation}, name)
+	}
+	apple := aDevice("x")
+	apple.Endpoint = "https://web.push.apple.com/x"
+	require.NoError(t, checkDevice(&apple.Subscription))
+}
+
+func TestADamagedListOfDevicesIsSaid(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := Open(Options{DataDir: dir, Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.NoError(t, s.Stop(t.Context()))
+	require.NoError(t, os.WriteFile(dir+"/web/push.json", []byte("{"), 0o600))
+	_, err = Open(Options{DataDir: dir, Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: slog.New(slog.DiscardHandler)})
+	require.ErrorContains(t, err, "remove "+dir)
+}
