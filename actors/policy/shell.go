@@ -52,6 +52,8 @@ type scope struct {
 	pol   *Policy
 	src   string
 	parts []part
+	reads []word // the files that redirections read
+	again *scope // the line as an interactive Zsh reads it, where that is not the same
 	why   string // why the line as a whole is not known to be harmless
 	touch bool   // a redirection names a secret
 	notes bool   // holds comments
@@ -166,6 +168,7 @@ func (s *scope) uncomment(file *syntax.File) {
 		s.why = "an interactive Zsh takes the comment for words"
 		return
 	}
+	s.again = again
 	again.list(other.Stmts)
 	if !again.harmless() {
 		s.why = "an interactive Zsh takes the comment for words: " + again.reason()
@@ -259,6 +262,7 @@ func (s *scope) redirect(r *syntax.Redirect) {
 		if n != "" && n != "0" || w.glob || w.tilde {
 			s.refuse("reads from " + w.text)
 		}
+		s.reads = append(s.reads, w)
 	default:
 		s.refuse("redirects by " + r.Op.String())
 	}
