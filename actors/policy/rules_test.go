@@ -193,7 +193,7 @@ func TestAlways(t *testing.T) {
 		assert.Equal(t, policy.Allow, v.Effect, "%s: %s", c, v.Why)
 		assert.Equal(t, "always Bash(npm test) in "+project, v.Rule)
 	}
-	for _, c := range []string{"npm test; rm -rf ~", "npm testx", "npm test x", "npm test > x", "npm test &", "X=1 npm test", "npm test | sh", "cd /tmp && npm test", "npm test $(id)", "sudo npm test", "npm test # x; rm y", "npm test .env", "npm tes?", "(npm test)", "npm --prefix /x test"} {
+	for _, c := range []string{"npm test; rm -rf ~", "npm testx", "npm test x", "npm test > x", "npm test &", "X=1 npm test", "npm test | sh", "cd /tmp && npm test", "npm test $(id)", "sudo npm test", "npm test # x; rm y", "npm test .env", "npm tes?", "(npm test)", "npm test < x", "echo x | npm test", "ls | npm test | tail", "cd src && npm test 2>&1 < ../x | tail", "npm --prefix /x test"} {
 		assert.NotEqual(t, policy.Allow, exact.Check(bash(t, c)).Effect, c)
 	}
 	prefix := preset(t, "").With(policy.Always{Tool: "Bash", Argv: []string{"go", "test"}, Prefix: true, Project: project})

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -43,6 +44,7 @@ type part struct {
 	why   string // why it is not known to be harmless; "" if it is
 	bad   bool   // the words are not all known, so that no rule may allow it
 	touch bool   // it names a secret
+	fed   bool   // it reads what another part writes, or a file
 }
 
 // scope is one reading of one command line: a closed recursion over its tree
@@ -206,6 +208,7 @@ func (s *scope) stmt(st *syntax.Stmt) {
 	case st.Negated:
 		s.refuse("negates a command")
 	}
+	from := len(s.parts)
 	for _, r := range st.Redirs {
 		s.redirect(r)
 	}
@@ -217,11 +220,24 @@ func (s *scope) stmt(st *syntax.Stmt) {
 			s.refuse("joins commands by " + c.Op.String())
 		}
 		s.stmt(c.X)
+		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt {
+			defer s.feed(len(s.parts))
+		}
 		s.stmt(c.Y)
 	case nil:
 		s.refuse("has no command")
 	default:
 		s.refuse("is more than simple commands joined by |, &&, || and ;")
+	}
+	if slices.ContainsFunc(st.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrIn }) {
+		s.feed(from)
+	}
+}
+
+// feed notes that the parts from the nth on are given something to read.
+func (s *scope) feed(n int) {
+	for i := range s.parts[n:] {
+		s.parts[n+i].fed = true
 	}
 }
 
