@@ -160,6 +160,17 @@ func TestAnswersAreNotStretched(t *testing.T) {
 	}
 }
 
+// TestRulesHoldWhereNodCanFollow holds that a rule for cd covers no line whose
+// other commands then are nobody knows where.
+func TestRulesHoldWhereNodCanFollow(t *testing.T) {
+	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
+		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Bash(cd:*)", "Bash(pushd:*)", "Bash(popd:*)", "Bash(make:*)"}})
+		for c, want := range map[string]policy.Effect{"cd src && make x": policy.Allow, "cd /tmp && make x": policy.Ask, "cd -P /tmp && make x": policy.Ask, "cd - && make x": policy.Ask, "cd -P /etc && cat shadow": policy.Ask, "pushd /etc && cat shadow": policy.Ask, "popd; make x": policy.Ask} {
+			assert.Equal(t, want, p.Check(bash(t, c)).Effect, "%s: %s", level, c)
+		}
+	}
+}
+
 // TestAnswersAreNotFed holds that an answer says nothing about what a command is
 // given to read: it may be the code that runs.
 func TestAnswersAreNotFed(t *testing.T) {

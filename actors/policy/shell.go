@@ -60,6 +60,7 @@ type scope struct {
 	touch bool   // a redirection names a secret
 	notes bool   // holds comments
 	flat  bool   // is one command of plain words, which needs no tree
+	lost  bool   // goes where nod does not follow
 	zsh   bool   // the reading of an interactive Zsh, where # starts no comment
 }
 
