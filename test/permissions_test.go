@@ -41,7 +41,7 @@ func tree(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err == nil {
-		err = errors.Join(os.MkdirAll(dir+"/in/sub", 0o755), os.MkdirAll(dir+"/out", 0o755), os.Symlink(dir+"/out", dir+"/in/link"), os.Symlink(dir+"/nowhere", dir+"/in/dangling"))
+		err = errors.Join(os.MkdirAll(dir+"/in/sub", 0o755), os.MkdirAll(dir+"/out", 0o755), os.Symlink(dir+"/out", dir+"/in/link"), os.Symlink(dir+"/out/x", dir+"/in/sub/leak.txt"), os.Symlink(dir+"/nowhere", dir+"/in/dangling"))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -84,12 +84,16 @@ func TestAManagedSessionIsAllowedWhatItsSetCoversAndAsksForTheRest(t *testing.T)
 		r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":%q}`, line, dir+"/in")
 		return r
 	}
-	for _, line := range []string{"ls", "cat x sub/y | head -n 3", "cd sub && git status", "grep -n foo " + dir + "/in/x", "cat sub/*.txt"} {
+	for _, line := range []string{"ls", "cat x sub/y | head -n 3", "cd sub && git status", "grep -n foo " + dir + "/in/x", "cat sub/*.md"} {
 		env.Equal(schemas.Allowed, ada.Gets(command(line)).Outcome, line)
 	}
-	for _, line := range []string{"cat " + dir + "/out/x", "ls ..", "cat link/x", "cd .. && ls", "head -n3 ../out/x", "cat ~/x", "find / -name x", "ls link/../../out", "cat link/*"} {
+	for _, line := range []string{"cat " + dir + "/out/x", "ls ..", "cat link/x", "cd .. && ls", "head -n3 ../out/x", "cat ~/x", "find / -name x", "ls link/../../out", "cat link/*", "cat < ../out/x", "wc -l < " + dir + "/out/x", "cat */../../out/x", "cat lin*/x", "cat sub/leak*.txt", "grep -lR x ."} {
 		ada.Asks(command(line)).Drop()
 	}
+	env.NoError(os.WriteFile(dir+"/.git", []byte("gitdir: elsewhere\n"), 0o600))
+	shown := ada.Asks(command("git show HEAD:out/x"))
+	env.Equal([]schemas.Reach{{Permissions: []string{"@read:" + dir}}}, env.stored(shown.Key).Record.Remember, "all of the repository that the directory lies in")
+	shown.Drop()
 	fetch := call("WebFetch", "S", "")
 	fetch.Host, fetch.ActionDetails = "devbox", []byte(`{"url":"https://example.org/","prompt":"x"}`)
 	q := ada.Asks(fetch)

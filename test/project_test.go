@@ -68,6 +68,20 @@ func TestProjectFilesTighten(t *testing.T) {
 	p, err := files.Tighten(base, "relative")
 	require.NoError(t, err)
 	require.Same(t, base, p)
+
+	other := t.TempDir()
+	writeRules(t, project, `{"permissions":{"deny":["Bash(ls:*)"]}}`, 20)
+	writeRules(t, other, `{"permissions":{"ask":["Bash(cat:*)"]}}`, 20)
+	for _, dirs := range [][]string{{project, other}, {other, sub, "relative", project}} {
+		p, err := files.Tighten(base, dirs...)
+		require.NoError(t, err)
+		again, err := files.Tighten(base, dirs...)
+		require.NoError(t, err)
+		require.Same(t, p, again, "read once")
+		for command, want := range map[string]policy.Effect{"ls": policy.Deny, "cat x": policy.Ask, "git log": policy.Allow} {
+			require.Equal(t, want, p.Check(policy.Call{ToolName: "Bash", Input: []byte(`{"command":"` + command + `"}`), Cwd: project, Project: project}).Effect, command)
+		}
+	}
 }
 
 // A whole engine goes by them, asks for everything where they cannot be told,
@@ -95,6 +109,18 @@ func TestEngineReadsProjectsOfItsOwnHost(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Gets(ask("here", "ls")).Outcome)
 	env.Equal(schemas.Denied, ada.Gets(ask("", "ls")).Outcome)
 	env.Equal(schemas.Allowed, ada.Gets(ask("there", "ls")).Outcome)
+
+	// The host names one project for a session, wherever its calls are made.
+	other := t.TempDir()
+	writeRules(t, other, `{"permissions":{"deny":["Bash(cat:*)"]}}`, 1)
+	env.Equal(schemas.Allowed, ada.Gets(ask("here", "cat x")).Outcome)
+	env.Equal(schemas.Denied, ada.Gets(ask("here", "cd "+other+" && cat x")).Outcome)
+	elsewhere := ask("here", "cat x")
+	elsewhere.Project = other
+	env.Equal(schemas.Denied, ada.Gets(elsewhere).Outcome)
+	elsewhere = ask("here", "ls")
+	elsewhere.Project = other
+	env.Equal(schemas.Denied, ada.Gets(elsewhere).Outcome, "to name another project leaves none behind")
 
 	writeRules(t, project, `{"permissions":{"deny":["("]}}`, 2)
 	r := ask("here", "ls")

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -21,7 +20,7 @@ func (e *Engine) judge(a *asked) policy.Verdict {
 	rules, err := a.under.policy, error(nil)
 	if e.Host != "" && (a.call.Host == "" || a.call.Host == e.Host) {
 		if a.call.Home = e.Home; e.Projects != nil {
-			rules, err = e.Projects.Tighten(rules, cmp.Or(a.call.Project, a.call.Cwd))
+			rules, err = e.Projects.Tighten(rules, rules.Dirs(a.call)...)
 		}
 	}
 	if err != nil {

@@ -34,10 +34,24 @@ func (e *Engine) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
 	}
-	return func(string) (string, error) {
-		return "", errors.New("its path is another machine's, whose links cannot be followed here")
-	}
+	return func(string) (string, error) { return "", errElsewhere }
 }
+
+var errElsewhere = errors.New("its path is another machine's, whose links cannot be followed here")
+
+// disk is of the machine that a request was made on.
+func (e *Engine) disk(host string) policy.Disk {
+	if host != "" && host == e.Host {
+		return policy.ThisDisk{}
+	}
+	return elsewhere{}
+}
+
+// elsewhere is the Disk of another machine.
+type elsewhere struct{}
+
+func (elsewhere) Links(string) ([]string, error)  { return nil, errElsewhere }
+func (elsewhere) WorkTree(string) (string, error) { return "", errElsewhere }
 
 // asWritten is the Resolver of what a person is shown and asked for.
 func asWritten(p string) (string, error) { return path.Clean(p), nil }
@@ -58,7 +72,7 @@ func (e *Engine) weigh(a *asked) {
 	set := a.held.set()
 	perms, err := policy.ToolNeeds(a.under.needs, a.request.ToolName, a.request.ActionDetails)
 	if errors.Is(err, policy.ErrOtherTool) && a.held.managed() && a.verdict.Effect == policy.Allow && a.verdict.Rule == policy.Default {
-		perms, err = a.rules.ShellNeeds(a.call) // no rule of the user's, but the preset: it reads what the set covers
+		perms, err = a.rules.ShellNeeds(a.call, e.disk(a.request.Host)) // no rule of the user's, but the preset: it reads what the set covers
 	}
 	covered := false
 	if err == nil {

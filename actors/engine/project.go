@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -16,10 +17,10 @@ import (
 
 // ProjectRules are the rules that projects on this machine set for themselves.
 type ProjectRules interface {
-	// Tighten is p under the rules of the project at dir, never a looser one. An
-	// error means that the project has rules that cannot be told: what p allows
-	// there must be asked then.
-	Tighten(p *policy.Policy, dir string) (*policy.Policy, error)
+	// Tighten is p under the rules of the projects at dirs, never a looser one. An
+	// error means that one has rules that cannot be told: what p allows there must
+	// be asked then.
+	Tighten(p *policy.Policy, dirs ...string) (*policy.Policy, error)
 }
 
 const (
@@ -29,7 +30,7 @@ const (
 	maxProjects = 256
 )
 
-// ProjectFiles reads .nod/settings.json of a directory and of those above it,
+// ProjectFiles reads .nod/settings.json of directories and of those above them,
 // so that a call from a project's subdirectory is under the same rules. Their
 // allow rules, preset and everything but permissions are left out. The zero
 // ProjectFiles is ready; it looks at a file again once its time or size change.
@@ -47,20 +48,23 @@ type projectFile struct {
 	err     error
 }
 
-// Tighten is p under the rules of every such file.
-func (f *ProjectFiles) Tighten(p *policy.Policy, dir string) (*policy.Policy, error) {
-	if !filepath.IsAbs(dir) {
-		return p, nil
+// Tighten is p under the rules of every such file. A directory that is not
+// absolute is left out.
+func (f *ProjectFiles) Tighten(p *policy.Policy, dirs ...string) (*policy.Policy, error) {
+	var all []string
+	for _, dir := range dirs {
+		for dir = filepath.Clean(dir); filepath.IsAbs(dir) && !slices.Contains(all, dir); dir = filepath.Dir(dir) {
+			all = append(all, dir)
+		}
 	}
-	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+	slices.Sort(all) // what is above first: it is the same for many projects
+	for _, dir := range all {
 		var err error
 		if p, err = f.one(p, filepath.Join(dir, ".nod", "settings.json")); err != nil {
 			return nil, err
 		}
-		if dir == filepath.Dir(dir) {
-			return p, nil
-		}
 	}
+	return p, nil
 }
 
 func (f *ProjectFiles) one(p *policy.Policy, file string) (*policy.Policy, error) {

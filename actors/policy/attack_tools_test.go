@@ -160,6 +160,31 @@ func TestAnswersAreNotStretched(t *testing.T) {
 	}
 }
 
+// TestRulesHoldWhereNodCanFollow holds that a rule for cd covers no line whose
+// other commands then are nobody knows where.
+func TestRulesHoldWhereNodCanFollow(t *testing.T) {
+	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
+		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Bash(cd:*)", "Bash(pushd:*)", "Bash(popd:*)", "Bash(make:*)"}})
+		for c, want := range map[string]policy.Effect{"cd src && make x": policy.Allow, "cd /tmp && make x": policy.Ask, "cd -P /tmp && make x": policy.Ask, "cd - && make x": policy.Ask, "cd -P /etc && cat shadow": policy.Ask, "pushd /etc && cat shadow": policy.Ask, "popd; make x": policy.Ask} {
+			assert.Equal(t, want, p.Check(bash(t, c)).Effect, "%s: %s", level, c)
+		}
+	}
+}
+
+// TestAnswersAreNotFed holds that an answer says nothing about what a command is
+// given to read: it may be the code that runs.
+func TestAnswersAreNotFed(t *testing.T) {
+	p := preset(t, policy.PresetProject)
+	for _, c := range []string{"python3 < x.py", "echo 'print(1)' | python3", "patch -p1 < a.patch", "cat a.patch | git apply", "ls && cat x | node | head", "make x < a"} {
+		assert.Empty(t, p.Remember(bash(t, c)), c)
+		assert.Empty(t, p.Propose(bash(t, c)), c)
+	}
+	with := p.With(policy.Always{Tool: "Bash", Argv: []string{"python3"}, Project: project}, policy.Always{Tool: "Bash", Argv: []string{"make"}, Prefix: true, Project: project})
+	for c, want := range map[string]policy.Effect{"python3": policy.Allow, "python3 | head": policy.Allow, "python3 < x.py": policy.Ask, "echo 'import os' | python3": policy.Ask, "cat x | make -f - x": policy.Ask, "cat x && make x": policy.Allow, "cat < x && make x": policy.Allow} {
+		assert.Equal(t, want, with.Check(bash(t, c)).Effect, c)
+	}
+}
+
 // TestAnswersHoldWhereTheyWereGiven has a command that was shown whole ask in
 // another directory, where its words are about other files.
 func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {

@@ -90,7 +90,7 @@ func (j *judge) pathRule(effect Effect) bool {
 		if effect == Ask {
 			rules = l.ask
 		}
-		if !l.applies(j.call, j.place, true) {
+		if !j.under(l, true) {
 			continue
 		}
 		for k := range rules {
@@ -106,7 +106,7 @@ func (j *judge) pathRule(effect Effect) bool {
 // allowedParts is the rule that allows the line: every part must be harmless
 // or covered, alone and whole, and nothing around the parts may do more.
 func (j *judge) allowedParts() string {
-	if !j.mayAllow() || j.line.notes || j.line.why != "" || len(j.line.parts) == 0 || !j.line.standsInProject() {
+	if !j.mayAllow() || j.line.notes || j.line.lost || j.line.why != "" || len(j.line.parts) == 0 || !j.line.standsInProject() {
 		return ""
 	}
 	found := ""
@@ -144,6 +144,9 @@ func (j *judge) allowsPart(p *part) string {
 		return "allow " + r.text
 	}
 	for i := range j.pol.grants {
+		if p.fed {
+			return "" // what it is given was no part of what the answer showed, and may be code
+		}
 		if g := &j.pol.grants[i]; coversArgv(g, j, argv) {
 			return "always " + g.String()
 		}

@@ -35,7 +35,7 @@ func (j *judge) find(list func(*layer) []rule, allow bool, covers func(*rule) bo
 	for i := range j.pol.layers {
 		l := &j.pol.layers[i]
 		rules := list(l)
-		if len(rules) == 0 || !l.applies(j.call, j.place, !allow) {
+		if len(rules) == 0 || !j.under(l, !allow) {
 			continue
 		}
 		for k := range rules {
@@ -45,6 +45,15 @@ func (j *judge) find(list func(*layer) []rule, allow bool, covers func(*rule) bo
 		}
 	}
 	return nil
+}
+
+// under reports whether a layer is for the call. What tightens is so wherever a
+// command line goes to.
+func (j *judge) under(l *layer, tightens bool) bool {
+	if tightens && j.line != nil {
+		return l.applies(j.call, &j.line.place, true)
+	}
+	return l.applies(j.call, j.place, tightens)
 }
 
 func denyRules(l *layer) []rule  { return l.deny }

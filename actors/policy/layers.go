@@ -33,7 +33,8 @@ func compileLayer(at string, l schemas.PolicyLayer) (layer, error) {
 }
 
 // applies reports whether the layer is for this call. Where something that it
-// matches on is unknown, it is for the call if that tightens.
+// matches on is unknown, it is for the call if that tightens; and then every
+// directory that the call is made in counts, not its project alone.
 func (l *layer) applies(c *Call, pl *place, tightens bool) bool {
 	return matchAny(l.match.Agents, c.Agent, tightens) && matchAny(l.match.Hosts, c.Host, tightens) && l.matchProject(pl, tightens)
 }
@@ -61,6 +62,12 @@ func (l *layer) matchProject(pl *place, tightens bool) bool {
 	}
 	return slices.ContainsFunc(l.match.Projects, func(p string) bool {
 		dir := pl.resolve(strings.TrimSuffix(p, "/**"))
-		return len(dir) == 1 && (pl.project == dir[0] || strings.HasSuffix(p, "/**") && within(pl.project, dir[0]))
+		if len(dir) != 1 {
+			return tightens
+		}
+		if pl.project == dir[0] || strings.HasSuffix(p, "/**") && within(pl.project, dir[0]) {
+			return true
+		}
+		return tightens && slices.ContainsFunc(pl.dirs, func(d string) bool { return within(d, dir[0]) })
 	})
 }

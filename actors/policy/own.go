@@ -46,10 +46,8 @@ func (f *facts) ownWrites(unparsed bool) {
 	const why = "agents may not write nod's own files"
 	at := *f.place
 	for _, argv := range f.argvs {
-		for i, a := range argv {
-			if a == "-C" && i+1 < len(argv) && len(at.dirs) < 4 { // of git, tar and make: where the other words are
-				at.dirs = append(at.dirs[:len(at.dirs):len(at.dirs)], at.resolve(argv[i+1])...)
-			}
+		if len(at.dirs) < 4 && slices.Contains(argv, "-C") {
+			at.dirs = append(at.dirs[:len(at.dirs):len(at.dirs)], f.changed(argv)...)
 		}
 	}
 	own := func(p string) bool { return ownPathIn(f.pol, &at, p) }
@@ -70,6 +68,17 @@ func (f *facts) ownWrites(unparsed bool) {
 			return
 		}
 	}
+}
+
+// changed is where -C of git, tar or make has a command's other words be.
+func (f *facts) changed(argv []string) []string {
+	to := *f.place
+	for i := 0; i+1 < len(argv) && i < 12; i++ {
+		if argv[i] == "-C" {
+			to.dirs = to.resolve(argv[i+1])
+		}
+	}
+	return to.dirs
 }
 
 // leavesAlone reports whether a command, as far as its flags tell, writes none

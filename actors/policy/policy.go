@@ -11,6 +11,7 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -129,6 +130,25 @@ func (p *Policy) Tighten(project schemas.Permissions) (tight *Policy, ignored []
 	out.layers = append(p.layers[:len(p.layers):len(p.layers)], l)
 	return &out, ignored, nil
 }
+
+// Dirs are the directories whose own rules a call is under: its project, where it
+// is made, and where its command line goes. One that is unknown is left out.
+func (p *Policy) Dirs(c Call) []string {
+	dirs := newPlace(&c).dirs
+	if c.Project != "" {
+		dirs = append(dirs, c.Project)
+	}
+	if canonical(c.ToolName).kind == kindShell && goes.Match(c.Input) {
+		if line, _ := p.line(&c); line != nil {
+			dirs = append(dirs, line.dirs...)
+		}
+	}
+	return dirs
+}
+
+// goes finds what may change the directory in a shell tool's input, a command or
+// a field, written out or escaped.
+var goes = regexp.MustCompile(`cd|dir|\\u`)
 
 // Guard is p with further files or directories of nod's own, by full path, such
 // as a data directory that is not where it usually is. A path that is not full

@@ -1,6 +1,8 @@
 package policy_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -145,6 +147,52 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// TestLayersOfWhereACallIs has the project of a call, which its host names once
+// for a session, free it from no rules of the directory that it is made in.
+func TestLayersOfWhereACallIs(t *testing.T) {
+	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
+		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Write", "Bash(make:*)"}},
+			schemas.PolicyLayer{Match: schemas.PolicyMatch{Projects: []string{"/srv/prod/**"}}, Permissions: schemas.Rules{Deny: []string{"Write", "Bash(cat:*)", "Read(*.sql)", "Bash(make:*)"}}},
+			schemas.PolicyLayer{Match: schemas.PolicyMatch{Projects: []string{"/srv/prod/**", "~/notes"}}, Permissions: schemas.Rules{Allow: []string{"Bash(deploy)"}}})
+		at := func(c policy.Call, cwd string) policy.Call { c.Cwd = cwd; return c }
+		in := func(field, dir, command string) policy.Call {
+			return call(t, "Bash", map[string]string{"command": command, field: dir})
+		}
+		for _, c := range []policy.Call{
+			at(file(t, "Write", "x"), "/srv/prod/x"), at(bash(t, "cat x"), "/srv/prod"), at(bash(t, "make x"), "/srv/prod/x"), at(call(t, "Grep", map[string]string{"path": "a.sql"}), "/srv/prod/x"),
+			in("workdir", "/srv/prod/x", "cat x"), in("cwd", "/srv/prod/x", "cat x"), bash(t, "cd /srv/prod/x && cat x"), bash(t, "cd /srv; cd prod/x; cat x"), bash(t, "cd /srv/prod && head a.sql"),
+		} {
+			assert.Equal(t, policy.Deny, p.Check(c).Effect, "%s: %+v", level, c)
+		}
+		for _, c := range []policy.Call{at(file(t, "Write", "x"), "/srv/production"), bash(t, "make x"), at(file(t, "Write", "x"), project+"/sub")} {
+			assert.Equal(t, policy.Allow, p.Check(c).Effect, "%s: %+v", level, c)
+		}
+		assert.NotEqual(t, policy.Allow, p.Check(at(bash(t, "deploy"), "/srv/prod/x")).Effect, "a project's rules loosen for that project alone")
+	}
+	unknown := file(t, "Write", "x")
+	unknown.Home = ""
+	p := pol(t, schemas.Permissions{Allow: []string{"Write"}}, schemas.PolicyLayer{Match: schemas.PolicyMatch{Projects: []string{"~/prod/**"}}, Permissions: schemas.Rules{Ask: []string{"Write"}}})
+	assert.Equal(t, policy.Allow, p.Check(file(t, "Write", "x")).Effect)
+	assert.Equal(t, policy.Ask, p.Check(unknown).Effect, "whose home ~ is is not known")
+}
+
+// TestDirs has every directory whose own rules a call is under.
+func TestDirs(t *testing.T) {
+	p := preset(t, policy.PresetDesign)
+	for want, c := range map[string]policy.Call{
+		project: bash(t, "ls"), project + " /srv/x": bash(t, "cd /srv/x && make"), project + " " + project + "/a": bash(t, "ls; cd a"), project + " /srv": call(t, "Bash", map[string]string{"command": "ls", "workdir": "/srv"}),
+		project + " /srv/y": {ToolName: "Bash", Input: []byte(`{"command":"\u0063\u0064 /srv/y"}`), Cwd: project}, "/srv/z " + project: {ToolName: "Read", Cwd: "/srv/z", Project: project}, "": {ToolName: "Bash", Input: []byte(`{"command":7,"cd":1}`)},
+	} {
+		var got []string
+		for _, d := range p.Dirs(c) {
+			if !slices.Contains(got, d) {
+				got = append(got, d)
+			}
+		}
+		assert.Equal(t, want, strings.Join(got, " "), "%s", c.Input)
+	}
+}
+
 func TestAProjectMayOnlyTighten(t *testing.T) {
 	p := pol(t, schemas.Permissions{Allow: []string{"Write"}})
 	tight, ignored, err := p.Tighten(schemas.Permissions{Allow: []string{"Bash"}, Preset: policy.PresetProject, Ask: []string{"Read(*.sql)"}, Deny: []string{"Write(gen/**)"}})
@@ -193,7 +241,7 @@ func TestAlways(t *testing.T) {
 		assert.Equal(t, policy.Allow, v.Effect, "%s: %s", c, v.Why)
 		assert.Equal(t, "always Bash(npm test) in "+project, v.Rule)
 	}
-	for _, c := range []string{"npm test; rm -rf ~", "npm testx", "npm test x", "npm test > x", "npm test &", "X=1 npm test", "npm test | sh", "cd /tmp && npm test", "npm test $(id)", "sudo npm test", "npm test # x; rm y", "npm test .env", "npm tes?", "(npm test)", "npm --prefix /x test"} {
+	for _, c := range []string{"npm test; rm -rf ~", "npm testx", "npm test x", "npm test > x", "npm test &", "X=1 npm test", "npm test | sh", "cd /tmp && npm test", "npm test $(id)", "sudo npm test", "npm test # x; rm y", "npm test .env", "npm tes?", "(npm test)", "npm test < x", "echo x | npm test", "ls | npm test | tail", "cd src && npm test 2>&1 < ../x | tail", "npm --prefix /x test"} {
 		assert.NotEqual(t, policy.Allow, exact.Check(bash(t, c)).Effect, c)
 	}
 	prefix := preset(t, "").With(policy.Always{Tool: "Bash", Argv: []string{"go", "test"}, Prefix: true, Project: project})

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -43,6 +44,7 @@ type part struct {
 	why   string // why it is not known to be harmless; "" if it is
 	bad   bool   // the words are not all known, so that no rule may allow it
 	touch bool   // it names a secret
+	fed   bool   // it reads what another part writes, or a file
 }
 
 // scope is one reading of one command line: a closed recursion over its tree
@@ -52,10 +54,13 @@ type scope struct {
 	pol   *Policy
 	src   string
 	parts []part
+	reads []word // the files that redirections read
+	again *scope // the line as an interactive Zsh reads it, where that is not the same
 	why   string // why the line as a whole is not known to be harmless
 	touch bool   // a redirection names a secret
 	notes bool   // holds comments
 	flat  bool   // is one command of plain words, which needs no tree
+	lost  bool   // goes where nod does not follow
 	zsh   bool   // the reading of an interactive Zsh, where # starts no comment
 }
 
@@ -166,6 +171,7 @@ func (s *scope) uncomment(file *syntax.File) {
 		s.why = "an interactive Zsh takes the comment for words"
 		return
 	}
+	s.again = again
 	again.list(other.Stmts)
 	if !again.harmless() {
 		s.why = "an interactive Zsh takes the comment for words: " + again.reason()
@@ -203,6 +209,7 @@ func (s *scope) stmt(st *syntax.Stmt) {
 	case st.Negated:
 		s.refuse("negates a command")
 	}
+	from := len(s.parts)
 	for _, r := range st.Redirs {
 		s.redirect(r)
 	}
@@ -214,11 +221,24 @@ func (s *scope) stmt(st *syntax.Stmt) {
 			s.refuse("joins commands by " + c.Op.String())
 		}
 		s.stmt(c.X)
+		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt {
+			defer s.feed(len(s.parts))
+		}
 		s.stmt(c.Y)
 	case nil:
 		s.refuse("has no command")
 	default:
 		s.refuse("is more than simple commands joined by |, &&, || and ;")
+	}
+	if slices.ContainsFunc(st.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrIn }) {
+		s.feed(from)
+	}
+}
+
+// feed notes that the parts from the nth on are given something to read.
+func (s *scope) feed(n int) {
+	for i := range s.parts[n:] {
+		s.parts[n+i].fed = true
 	}
 }
 
@@ -259,6 +279,7 @@ func (s *scope) redirect(r *syntax.Redirect) {
 		if n != "" && n != "0" || w.glob || w.tilde {
 			s.refuse("reads from " + w.text)
 		}
+		s.reads = append(s.reads, w)
 	default:
 		s.refuse("redirects by " + r.Op.String())
 	}

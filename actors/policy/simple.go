@@ -18,8 +18,13 @@ func (s *scope) simple(words []word) (string, bool) {
 		return "the command's name is quoted or a pattern", false
 	}
 	switch name.text {
+	case "pushd", "popd":
+		s.lost = true
 	case "cd", "test", "git", "find", "rtk", "workmux":
 		if name.text != "git" && s.pol.level < levelReaders {
+			if name.text == "cd" {
+				s.cd(words[1:]) // for the rules of where it goes
+			}
 			break
 		}
 		return s.special(name.text, words[1:])
@@ -151,7 +156,8 @@ func (s *scope) secretIn(t string, dots bool) bool {
 
 // cd follows a change of directory. Whether it succeeds is not known, so the
 // command may stand in the old and in the new one from there on.
-func (s *scope) cd(words []word) (string, bool) {
+func (s *scope) cd(words []word) (why string, secret bool) {
+	defer func() { s.lost = s.lost || why != "" }()
 	if len(words) > 0 && words[0].text == "--" {
 		words = words[1:]
 	}
