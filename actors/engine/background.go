@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -45,38 +46,57 @@ func (e *Engine) active(known schemas.Session) {
 
 // foreground finds the session in whose place a background one asks: the most
 // recently active one of the same agent and user. Of the tiers of timeouts, the
-// one that somebody is at counts.
+// one that somebody is at counts. Sessions without a user are of one user only
+// where the agent names none at all; else they may be anybody's.
 func (e *Engine) foreground(ctx context.Context, a *asked) error {
 	if !a.held.session.Background || a.foreground != "" {
 		return nil
 	}
-	keys, err := e.store.Presence.Listed(ctx, activeKey(a.agent, "*"))
+	latest, err := e.latest(ctx, a.agent)
 	if err != nil {
 		return err
 	}
-	var latest time.Time
-	for _, key := range keys {
-		var s schemas.Session
-		_, err := e.store.Presence.Get(ctx, key, &s)
-		if err != nil && !errors.Is(err, bus.ErrNotFound) {
-			return err
-		}
-		if err != nil || s.User != a.held.session.User || !s.ActiveAt.After(latest) {
+	user := a.held.session.User
+	if user == "" && slices.ContainsFunc(latest, func(s schemas.Session) bool { return s.User != "" }) {
+		latest = nil
+	}
+	for _, s := range latest {
+		if s.User != "" && s.User != user {
 			continue
 		}
 		now, err := e.heldBy(ctx, a.agent, s.SessionID, false)
 		if err != nil {
 			return err
 		}
-		if now.session.Background || now.session.Agent != a.agent {
+		if now.session.Background || now.session.Agent != a.agent || now.session.User != user { // the note may be older
 			continue
 		}
-		latest, a.foreground, a.held.lock = s.ActiveAt, s.SessionID, now.lock
+		a.foreground, a.held.lock = s.SessionID, now.lock
+		return nil
 	}
-	if a.foreground == "" {
-		return schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
+	return schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
+}
+
+// latest are the notes of an agent's active sessions, the newest first.
+func (e *Engine) latest(ctx context.Context, agent string) ([]schemas.Session, error) {
+	keys, err := e.store.Presence.Listed(ctx, activeKey(agent, "*"))
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	var notes []schemas.Session
+	for _, key := range keys {
+		var s schemas.Session
+		_, err := e.store.Presence.Get(ctx, key, &s)
+		if errors.Is(err, bus.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		notes = append(notes, s)
+	}
+	slices.SortFunc(notes, func(a, b schemas.Session) int { return b.ActiveAt.Compare(a.ActiveAt) })
+	return notes, nil
 }
 
 // tellForeground tells the session in whose place a background one asks.

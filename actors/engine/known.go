@@ -94,7 +94,7 @@ func (k *known) noteDue(session string) bool {
 // it: it belongs to whoever first asks in it, and to others it does not exist.
 func (e *Engine) own(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	s, ok := e.known.session(sessionKey(session))
-	if !ok {
+	if !ok || s.Agent == agent && lacksUser(&s, user) {
 		heard := e.known.newest()
 		var err error
 		if s, err = e.claimSession(ctx, agent, session, user); err != nil {
