@@ -12,50 +12,30 @@ func TestABackgroundSessionAsksInThePlaceOfTheForegroundOfItsUser(t *testing.T) 
 	t.Parallel()
 	env := start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
-	background := true
+	env.background("bg", "others")
 	for session, user := range map[string]string{"bg": "ada", "others": "zoe"} {
-		_, err := env.owner().ChangeSession(env.ctx, schemas.SessionChange{SessionID: session, Background: &background})
-		env.NoError(err)
-		r := permission(session, "", "r", "@read:")
-		r.User = user
-		_, err = ada.asker.Submit(env.ctx, r)
+		_, err := ada.asker.Submit(env.ctx, by(user, permission(session, "", "r", "@read:")))
 		env.EqualError(errors.Unwrap(err), "No foreground agent available.", "before the malformed tag")
 	}
-	for _, session := range []string{"front", "old"} {
-		r := deploy(session, "")
-		r.User = "ada"
-		ada.Asks(r).Drop()
+	for _, session := range []string{"front", "old", "front"} {
+		ada.Gets(by("ada", lookup(session, "")))
+		ada.askedLast(session)
 	}
-	env.soon("both are noted", func() bool {
-		keys, err := env.store.Presence.Keys(env.ctx, "active.ada.*")
-		return err == nil && len(keys) == 2
-	})
-	var newest schemas.Session
-	revision, err := env.store.Presence.Get(env.ctx, "active.ada.front", &newest)
-	env.NoError(err)
-	newest.ActiveAt = newest.ActiveAt.Add(time.Minute)
-	_, err = env.store.Presence.Put(env.ctx, "active.ada.front", newest, revision, time.Hour)
-	env.NoError(err)
 
 	heard := make(chan schemas.Notice, 8)
 	notices(env, ada, "front", heard)
 	ann.does(schemas.PresenceJoin, "front", "laptop", "terminal")
 	ann.does(schemas.PresenceLock, "front", "laptop", "terminal")
-	r := permission("bg", "1", "to fetch", "@network")
-	r.User = "ada"
-	q := ada.Asks(r)
+	q := ada.Asks(by("ada", permission("bg", "1", "to fetch", "@network")))
 	env.Equal("front", env.stored("bg.1").Record.Foreground)
 	env.Equal(schemas.NoticeAsked, next(env, heard).Kind)
 	ann.Allows(q)
 	for n := next(env, heard); n.Kind != schemas.NoticeDecided; n = next(env, heard) {
 		env.Equal(schemas.NoticeAsked, n.Kind)
 	}
-	tool := deploy("bg", "2")
-	tool.User = "ada"
-	env.Equal(schemas.TierConnected, ada.Asks(tool).Receipt.Tier, "somebody is at the foreground session")
+	env.Equal(schemas.TierConnected, ada.Asks(by("ada", deploy("bg", "2"))).Receipt.Tier, "somebody is at the foreground session")
 
-	foreign := permission("others", "", "r", "@network")
-	foreign.User = "zoe"
+	foreign := by("zoe", permission("others", "", "r", "@network"))
 	env.Contains(ada.Refused(foreign, schemas.CodeUndeliverable).Message, "No foreground agent available.", "never another user's")
 }
 
@@ -75,14 +55,56 @@ func by(user string, r schemas.Request) schemas.Request {
 	return r
 }
 
-// isActive waits until it is noted that a session is active.
-func (a *agent) isActive(session string) {
-	a.t.Helper()
-	a.soon(session+" is noted", func() bool {
+// noted is when each session of the agent's was last noted to be active.
+func (a *agent) noted() map[string]time.Time {
+	keys, err := a.store.Presence.Listed(a.ctx, "active."+a.name+".*")
+	noted := map[string]time.Time{}
+	for _, key := range keys {
 		var s schemas.Session
-		_, err := a.store.Presence.Get(a.ctx, "active."+a.name+"."+session, &s)
-		return err == nil
+		if _, err := a.store.Presence.Get(a.ctx, key, &s); err == nil {
+			noted[s.SessionID] = s.ActiveAt
+		}
+	}
+	if err != nil {
+		return nil // it is looked at again
+	}
+	return noted
+}
+
+// askedLast waits until a session is noted as the agent's newest.
+func (a *agent) askedLast(session string) {
+	a.t.Helper()
+	a.soon(session+" is the newest", func() bool {
+		noted := a.noted()
+		for _, at := range noted {
+			if at.After(noted[session]) {
+				return false
+			}
+		}
+		return !noted[session].IsZero()
 	})
+}
+
+// What another engine notes counts as well.
+func TestASessionThatAsksAfterAnotherOnAnotherEngineIsNoted(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	ada.Gets(lookup("front", ""))
+	ada.askedLast("front")
+	first := ada.noted()["front"]
+	other := schemas.Session{Type: schemas.TypeSession, SessionID: "other", Agent: "ada", CreatedAt: first, ActiveAt: first.Add(time.Millisecond)}
+	_, err := env.store.Presence.Put(env.ctx, "active.ada.other", other, 0, time.Hour)
+	env.NoError(err)
+	again := time.After(patience / 2) // well before it is due by itself
+	for !ada.noted()["front"].After(first) {
+		select {
+		case <-again:
+			env.FailNow("it is not noted again")
+		case <-time.After(tick): // the engine hears of the note by itself
+			ada.Gets(lookup("front", ""))
+		}
+	}
 }
 
 // A session's first call need not name its user.
@@ -96,9 +118,9 @@ func TestASessionGetsItsUserWhenOneIsNamed(t *testing.T) {
 		env.NoError(err)
 	}
 	ada.Gets(lookup("open", ""))
-	ada.isActive("open")
+	ada.askedLast("open")
 	ada.Gets(by("ada", lookup("front", "")))
-	ada.isActive("front")
+	ada.askedLast("front")
 	ada.Asks(by("ada", permission("bg", "1", "r", "@network"))).Drop()
 	env.Equal("front", env.stored("bg.1").Record.Foreground)
 
@@ -120,7 +142,7 @@ func TestABackgroundSessionOfNoNamedUser(t *testing.T) {
 	ada := env.Agent("ada")
 	env.background("bg")
 	ada.Gets(lookup("front", ""))
-	ada.isActive("front")
+	ada.askedLast("front")
 	ada.Asks(permission("bg", "1", "r", "@network")).Drop()
 	env.Equal("front", env.stored("bg.1").Record.Foreground)
 }

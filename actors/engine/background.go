@@ -4,45 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
-
-const (
-	// activeEvery is how exactly it is known when a session was last active.
-	activeEvery = 30 * time.Second
-	// activeKept is how long a session that was active counts as a foreground.
-	activeKept = 24 * time.Hour
-	// activeWithin bounds the noting of it, which nobody waits for.
-	activeWithin = 5 * time.Second
-)
-
-func activeKey(agent, session string) string { return "active." + agent + "." + session }
-
-// active notes, now and then, that a foreground session asks. A note that is
-// lost is made again.
-func (e *Engine) active(known schemas.Session) {
-	session, agent := known.SessionID, known.Agent
-	if known.Background || !e.known.noteDue(session) {
-		return
-	}
-	e.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), activeWithin)
-		defer cancel()
-		var s schemas.Session
-		revision, err := e.store.Presence.Get(ctx, activeKey(agent, session), &s)
-		if err == nil || errors.Is(err, bus.ErrNotFound) {
-			now := e.clock.now()
-			s = schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, User: known.User, CreatedAt: now, ActiveAt: now}
-			_, err = e.store.Presence.Put(ctx, activeKey(agent, session), s, revision, activeKept)
-		}
-		if err != nil && !errors.Is(err, bus.ErrMoved) { // then another engine has noted it
-			e.Log.Info("engine: that a session is active was not noted; it will be", "session", session, "error", err)
-		}
-	})
-}
 
 // foreground finds the session in whose place a background one asks: the most
 // recently active one of the same agent and user. Of the tiers of timeouts, the

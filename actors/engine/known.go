@@ -28,7 +28,6 @@ type known struct {
 	sessions map[string]schemas.Session // by key
 	revision uint64                     // the newest change that was heard of
 	unsure   time.Time                  // changes may be missed until then
-	noted    map[string]time.Time       // when a session was last noted to be active
 }
 
 // session is what is known under a key, and whether anything is.
@@ -73,21 +72,6 @@ func (k *known) newest() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.revision
-}
-
-// noteDue reports whether it is time to note that a session is active.
-func (k *known) noteDue(session string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := time.Now()
-	if now.Sub(k.noted[session]) < activeEvery {
-		return false
-	}
-	if k.noted == nil || len(k.noted) >= knownKept {
-		k.noted = make(map[string]time.Time)
-	}
-	k.noted[session] = now
-	return true
 }
 
 // own makes sure that the session is the agent's, and returns what is known of
