@@ -58,15 +58,15 @@ func by(user string, r schemas.Request) schemas.Request {
 // noted is when each session of the agent's was last noted to be active.
 func (a *agent) noted() map[string]time.Time {
 	keys, err := a.store.Presence.Listed(a.ctx, "active."+a.name+".*")
+	if err != nil {
+		return nil // it is looked at again
+	}
 	noted := map[string]time.Time{}
 	for _, key := range keys {
 		var s schemas.Session
 		if _, err := a.store.Presence.Get(a.ctx, key, &s); err == nil {
 			noted[s.SessionID] = s.ActiveAt
 		}
-	}
-	if err != nil {
-		return nil // it is looked at again
 	}
 	return noted
 }
