@@ -3,80 +3,65 @@ package engine
 import (
 	"context"
 	"errors"
-	"time"
+	"slices"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
-const (
-	// activeEvery is how exactly it is known when a session was last active.
-	activeEvery = 30 * time.Second
-	// activeKept is how long a session that was active counts as a foreground.
-	activeKept = 24 * time.Hour
-	// activeWithin bounds the noting of it, which nobody waits for.
-	activeWithin = 5 * time.Second
-)
-
-func activeKey(agent, session string) string { return "active." + agent + "." + session }
-
-// active notes, now and then, that a foreground session asks. A note that is
-// lost is made again.
-func (e *Engine) active(known schemas.Session) {
-	session, agent := known.SessionID, known.Agent
-	if known.Background || !e.known.noteDue(session) {
-		return
-	}
-	e.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), activeWithin)
-		defer cancel()
-		var s schemas.Session
-		revision, err := e.store.Presence.Get(ctx, activeKey(agent, session), &s)
-		if err == nil || errors.Is(err, bus.ErrNotFound) {
-			now := e.clock.now()
-			s = schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, User: known.User, CreatedAt: now, ActiveAt: now}
-			_, err = e.store.Presence.Put(ctx, activeKey(agent, session), s, revision, activeKept)
-		}
-		if err != nil && !errors.Is(err, bus.ErrMoved) { // then another engine has noted it
-			e.Log.Info("engine: that a session is active was not noted; it will be", "session", session, "error", err)
-		}
-	})
-}
-
 // foreground finds the session in whose place a background one asks: the most
 // recently active one of the same agent and user. Of the tiers of timeouts, the
-// one that somebody is at counts.
+// one that somebody is at counts. Sessions without a user are of one user only
+// where the agent names none at all; else they may be anybody's.
 func (e *Engine) foreground(ctx context.Context, a *asked) error {
 	if !a.held.session.Background || a.foreground != "" {
 		return nil
 	}
-	keys, err := e.store.Presence.Listed(ctx, activeKey(a.agent, "*"))
+	latest, err := e.latest(ctx, a.agent)
 	if err != nil {
 		return err
 	}
-	var latest time.Time
-	for _, key := range keys {
-		var s schemas.Session
-		_, err := e.store.Presence.Get(ctx, key, &s)
-		if err != nil && !errors.Is(err, bus.ErrNotFound) {
-			return err
-		}
-		if err != nil || s.User != a.held.session.User || !s.ActiveAt.After(latest) {
+	user := a.held.session.User
+	if user == "" && slices.ContainsFunc(latest, func(s schemas.Session) bool { return s.User != "" }) {
+		latest = nil
+	}
+	for _, s := range latest {
+		if s.User != "" && s.User != user {
 			continue
 		}
 		now, err := e.heldBy(ctx, a.agent, s.SessionID, false)
 		if err != nil {
 			return err
 		}
-		if now.session.Background || now.session.Agent != a.agent {
+		if now.session.Background || now.session.Agent != a.agent || now.session.User != user { // the note may be older
 			continue
 		}
-		latest, a.foreground, a.held.lock = s.ActiveAt, s.SessionID, now.lock
+		a.foreground, a.held.lock = s.SessionID, now.lock
+		return nil
 	}
-	if a.foreground == "" {
-		return schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
+	return schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
+}
+
+// latest are the notes of an agent's active sessions, the newest first.
+func (e *Engine) latest(ctx context.Context, agent string) ([]schemas.Session, error) {
+	keys, err := e.store.Presence.Listed(ctx, activeKey(agent, "*"))
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	var notes []schemas.Session
+	for _, key := range keys {
+		var s schemas.Session
+		_, err := e.store.Presence.Get(ctx, key, &s)
+		if errors.Is(err, bus.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		notes = append(notes, s)
+	}
+	slices.SortFunc(notes, func(a, b schemas.Session) int { return b.ActiveAt.Compare(a.ActiveAt) })
+	return notes, nil
 }
 
 // tellForeground tells the session in whose place a background one asks.

@@ -77,6 +77,7 @@ type Engine struct {
 	brake    brake
 	clock    clock
 	known    known
+	notes    notes
 	hints    hints
 	service  *bus.Service
 
@@ -142,7 +143,7 @@ func (e *Engine) run(ctx context.Context) error {
 	return err
 }
 
-// watch hears of changed settings and sessions from now on.
+// watch hears of changed settings and sessions, and of who is active, from now on.
 func (e *Engine) watch(ctx, background context.Context) error {
 	if err := e.store.Settings.Watch(background, func(string, uint64) { e.settingsChanged() }); err != nil {
 		return err
@@ -150,7 +151,10 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err := e.store.Sessions.Watch(background, e.known.changed); err != nil {
 		return err
 	}
-	e.stop = append(e.stop, e.Store.OnReconnect(e.known.missed), e.Store.OnReconnect(e.settingsChanged))
+	if err := e.store.Presence.Watch(background, e.notes.heard); err != nil {
+		return err
+	}
+	e.stop = append(e.stop, e.Store.OnReconnect(e.known.missed), e.Store.OnReconnect(e.notes.missed), e.Store.OnReconnect(e.settingsChanged))
 	newest, err := e.store.Sessions.Newest(ctx)
 	if err != nil {
 		return err

@@ -28,7 +28,6 @@ type known struct {
 	sessions map[string]schemas.Session // by key
 	revision uint64                     // the newest change that was heard of
 	unsure   time.Time                  // changes may be missed until then
-	noted    map[string]time.Time       // when a session was last noted to be active
 }
 
 // session is what is known under a key, and whether anything is.
@@ -75,26 +74,11 @@ func (k *known) newest() uint64 {
 	return k.revision
 }
 
-// noteDue reports whether it is time to note that a session is active.
-func (k *known) noteDue(session string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := time.Now()
-	if now.Sub(k.noted[session]) < activeEvery {
-		return false
-	}
-	if k.noted == nil || len(k.noted) >= knownKept {
-		k.noted = make(map[string]time.Time)
-	}
-	k.noted[session] = now
-	return true
-}
-
 // own makes sure that the session is the agent's, and returns what is known of
 // it: it belongs to whoever first asks in it, and to others it does not exist.
 func (e *Engine) own(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	s, ok := e.known.session(sessionKey(session))
-	if !ok {
+	if !ok || s.Agent == agent && lacksUser(&s, user) {
 		heard := e.known.newest()
 		var err error
 		if s, err = e.claimSession(ctx, agent, session, user); err != nil {

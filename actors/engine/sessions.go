@@ -20,8 +20,9 @@ const (
 
 func sessionKey(session string) string { return "session." + session }
 
-// claimSession reads a session, giving it to the agent where it is nobody's,
-// and notes once a day that it is in use.
+// claimSession reads a session, giving it to the agent where it is nobody's, and
+// to the user where it has none yet: not every call names one. It notes once a
+// day that it is in use.
 func (e *Engine) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	for {
 		var s schemas.Session
@@ -32,11 +33,13 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 			s = schemas.Session{Type: schemas.TypeSession, SessionID: session, CreatedAt: now}
 		case err != nil:
 			return s, err
-		case s.Agent != "" && (s.Agent != agent || now.Sub(s.ActiveAt) < sessionFresh):
+		case s.Agent != "" && s.Agent != agent:
+			return s, nil
+		case s.Agent == agent && now.Sub(s.ActiveAt) < sessionFresh && !lacksUser(&s, user):
 			return s, nil
 		}
 		s.Agent, s.ActiveAt = agent, now
-		if s.User == "" {
+		if lacksUser(&s, user) {
 			s.User = user
 		}
 		_, err = e.store.Sessions.Put(ctx, sessionKey(session), s, revision, sessionKept)
@@ -45,6 +48,8 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 		}
 	}
 }
+
+func lacksUser(s *schemas.Session, user string) bool { return s.User == "" && user != "" }
 
 // ownSession tells an agent what a session of its own holds.
 func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {

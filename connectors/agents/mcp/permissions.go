@@ -2,10 +2,12 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,10 +36,12 @@ func read(raw json.RawMessage, into any) error {
 
 // permissionWish are the arguments of request_permission.
 type permissionWish struct {
-	Permission string   `json:"permission"`
-	Reason     string   `json:"reason"`
-	Agent      string   `json:"agentId"`
-	Minutes    *float64 `json:"timeout_minutes"`
+	Permission  string   `json:"permission"`
+	Permissions []string `json:"permissions"`
+	Reason      string   `json:"reason"`
+	Agent       string   `json:"agent_id"`
+	AgentID     string   `json:"agentId"` // the same
+	Minutes     *float64 `json:"timeout_minutes"`
 }
 
 func (w *permissionWish) read(raw json.RawMessage) error {
@@ -46,6 +50,13 @@ func (w *permissionWish) read(raw json.RawMessage) error {
 	}
 	if w.Minutes != nil && !(*w.Minutes >= 1 && *w.Minutes <= 60) {
 		return errors.New("timeout_minutes must be 1 to 60")
+	}
+	if w.Agent != "" && w.AgentID != "" && w.Agent != w.AgentID {
+		return errors.New("agent_id and agentId name different sessions")
+	}
+	w.Agent = cmp.Or(w.Agent, w.AgentID)
+	if w.Permission != "" && !slices.Contains(w.Permissions, w.Permission) {
+		w.Permissions = slices.Insert(w.Permissions, 0, w.Permission)
 	}
 	return nil
 }
@@ -60,9 +71,7 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	r := c.request()
 	r.PendingID, r.Kind, r.Title = agents.NewID(), schemas.KindPermission, "Permission request"
 	r.Reason, r.ActionType, r.ActionDetails = wish.Reason, schemas.ActionOther, json.RawMessage("{}")
-	if wish.Permission != "" { // nod refuses what is missing, in its order and words
-		r.Permissions = []string{wish.Permission}
-	}
+	r.Permissions = wish.Permissions // nod refuses what is missing, in its order and words
 	if wish.Agent != "" {
 		details, err := schemas.Encode(map[string]string{"agent_id": wish.Agent})
 		if err != nil {

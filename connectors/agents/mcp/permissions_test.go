@@ -81,6 +81,48 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// Several are asked for in one question, and just what is missing of them.
+func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
+	shown := make(chan schemas.Prompt, 10)
+	client := nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
+		shown <- p
+		return nodtest.Allow()
+	})
+	c := reach(t, serve(t, watch(client), mcp.Options{}), ways()[0], nil)
+	_, err := client.Session(t.Context(), "helper")
+	require.NoError(t, err)
+	const both = "network access and write access to /srv/p."
+	for _, step := range []struct {
+		arguments, want string
+		missing         []string
+	}{
+		{`{"permission":"@network","reason":"r"}`, "Permission granted for network access.", []string{"@network"}},
+		{`{"permissions":["@network","@write:/srv/p"],"reason":"r"}`, "Permission granted for " + both, []string{"@write:/srv/p"}},
+		{`{"permission":"@network","permissions":["@write:/srv/p"],"reason":"r"}`, "Permission already granted for " + both, nil},
+		{`{"permission":"@network","permissions":["@network","@write:/srv/p"],"reason":"r"}`, "Permission already granted for " + both, nil},
+		{`{"permissions":["@network"],"reason":"r","agent_id":"helper","agentId":"helper"}`, "Permission granted for network access.", []string{"@network"}},
+		{`{"permissions":["@network"],"reason":"r","agent_id":"helper"}`, "Permission already granted for network access.", nil},
+	} {
+		got, isError := calls(t, c, "request_permission", step.arguments)
+		require.Equal(t, step.want, got, step.arguments)
+		require.False(t, isError)
+		if step.missing != nil {
+			assert.Equal(t, []schemas.Reach{{Permissions: step.missing}}, (<-shown).Remember, step.arguments)
+		}
+	}
+	assert.Empty(t, shown)
+	for arguments, want := range map[string]string{
+		`{"permissions":[],"reason":"r"}`:                                                   "Permission is required.",
+		`{"permissions":["@network",""],"reason":"r"}`:                                      "Permission must be @read:<path>, @write:<path> or @network.",
+		`{"permissions":["@network"],"reason":"r","agent_id":"nobody"}`:                     "Agent not found: nobody",
+		`{"permissions":["@network"],"reason":"r","agent_id":"helper","agentId":"another"}`: "agent_id and agentId name different sessions",
+	} {
+		got, isError := calls(t, c, "request_permission", arguments)
+		assert.Equal(t, want, got, arguments)
+		assert.True(t, isError)
+	}
+}
+
 // A wait is as long as the agent says, and 15 minutes where it does not; what
 // nobody answered is an error.
 func TestAPermissionThatNobodyAnswers(t *testing.T) {

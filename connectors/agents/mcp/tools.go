@@ -23,14 +23,18 @@ const approveSchema = `{
 	}
 }`
 
+// requestSchema does not say that one of permission and permissions is needed:
+// models' makers refuse tools with an anyOf there.
 const requestSchema = `{
 	"type": "object",
-	"required": ["permission", "reason"],
+	"required": ["reason"],
 	"additionalProperties": false,
 	"properties": {
-		"permission": {"type": "string", "minLength": 1, "description": "@read:<absolute path>, @write:<absolute path> (reading as well) or @network"},
+		"permission": {"type": "string", "minLength": 1, "description": "@read:<absolute path>, @write:<absolute path> (reading as well) or @network; this or permissions is needed"},
+		"permissions": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}, "description": "several of these, in one question"},
 		"reason": {"type": "string", "minLength": 1, "description": "why, for the person who decides"},
-		"agentId": {"type": "string", "minLength": 1, "description": "the session that is to hold it, if not this one"},
+		"agent_id": {"type": "string", "minLength": 1, "description": "the session that is to hold it, if not this one"},
+		"agentId": {"type": "string", "minLength": 1, "description": "the same as agent_id"},
 		"timeout_minutes": {"type": "number", "minimum": 1, "maximum": 60, "default": 15}
 	}
 }`

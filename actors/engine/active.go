@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// activeEvery is how exactly it is known when a session was last active, as
+	// long as no other of its agent's asks.
+	activeEvery = 30 * time.Second
+	// activeKept is how long a session that was active counts as a foreground.
+	activeKept = 24 * time.Hour
+	// activeWithin bounds the noting of it, which nobody waits for.
+	activeWithin = 5 * time.Second
+)
+
+func activeKey(agent, session string) string { return "active." + agent + "." + session }
+
+// notes are the foreground sessions that ask, of which it is to be noted in the
+// store. Whoever asks after another of the same agent's is noted at once: which
+// asked last is then told by the notes, however short the time between them.
+type notes struct {
+	mu    sync.Mutex
+	noted map[string]time.Time       // by key, when
+	last  map[string]string          // by agent, the key noted last; none where that may be another's
+	due   map[string]schemas.Session // by key
+	busy  bool                       // somebody stores what is due
+}
+
+// add takes a session that asks now. Where it says so, the caller is to store
+// what take returns.
+func (n *notes) add(agent, session, user string, clock *clock) (store bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	key, now := activeKey(agent, session), clock.now()
+	if n.last[agent] == key && now.Sub(n.noted[key]) < activeEvery {
+		return false
+	}
+	if n.noted == nil || len(n.noted) >= knownKept {
+		n.noted, n.last = map[string]time.Time{}, map[string]string{}
+	}
+	if n.due == nil {
+		n.due = map[string]schemas.Session{}
+	}
+	n.noted[key], n.last[agent] = now, key
+	n.due[key] = schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, User: user, CreatedAt: now, ActiveAt: now}
+	store, n.busy = !n.busy, true
+	return store
+}
+
+// take returns what is due; where that is nothing, the caller is done.
+func (n *notes) take() []schemas.Session {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	due := slices.Collect(maps.Values(n.due))
+	clear(n.due)
+	n.busy = len(due) > 0
+	return due
+}
+
+// heard takes a change of the store: where an engine has noted another session
+// of an agent's, which of them was last is open until the next one asks.
+func (n *notes) heard(key string, _ uint64) {
+	name, ok := strings.CutPrefix(key, "active.")
+	if !ok {
+		return
+	}
+	agent, _, _ := strings.Cut(name, ".")
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.last[agent] != key {
+		delete(n.last, agent)
+	}
+}
+
+// missed has everybody be noted again: changes may have gone by.
+func (n *notes) missed() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clear(n.last)
+}
+
+// active has it noted, where that is due, that a foreground session asks. A note
+// that is lost is made again.
+func (e *Engine) active(known schemas.Session) {
+	if known.Background || !e.notes.add(known.Agent, known.SessionID, known.User, &e.clock) {
+		return
+	}
+	e.tasks.Go(func() {
+		for due := e.notes.take(); len(due) > 0; due = e.notes.take() {
+			each(len(due), func(i int) { e.noteActive(due[i]) })
+		}
+	})
+}
+
+// noteActive stores that a session was active, unless it was noted to be later.
+func (e *Engine) noteActive(s schemas.Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), activeWithin)
+	defer cancel()
+	for {
+		var was schemas.Session
+		key := activeKey(s.Agent, s.SessionID)
+		revision, err := e.store.Presence.Get(ctx, key, &was)
+		if err == nil && was.ActiveAt.After(s.ActiveAt) {
+			return
+		}
+		if err == nil || errors.Is(err, bus.ErrNotFound) {
+			_, err = e.store.Presence.Put(ctx, key, s, revision, activeKept)
+		}
+		if errors.Is(err, bus.ErrMoved) {
+			continue
+		}
+		if err != nil {
+			e.Log.Info("engine: that a session is active was not noted; it will be", "session", s.SessionID, "error", err)
+		}
+		return
+	}
+}
