@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/codex"
 	"github.com/nodbus/nod/nodtest"
 	"github.com/nodbus/nod/schemas"
@@ -90,7 +91,17 @@ func newRig(t *testing.T, o codex.Options) *rig {
 		r.prompts <- p
 		return <-r.answers
 	})
-	t.Setenv(asCodex, "1")
+	r.run(o, testAsker{r})
+	t.Cleanup(func() { close(r.answers) })
+	started := `{"id":"t","result":{"thread":{"id":"thr-1","cwd":"/p"},"cwd":"/p","model":"m"}}` + "\n"
+	r.says(started)
+	require.Equal(t, started, r.reads())
+	return r
+}
+
+// run starts the sidecar, between the test and a fake Codex.
+func (r *rig) run(o codex.Options, nod agents.Asker) {
+	r.t.Setenv(asCodex, "1")
 	in, toSidecar := io.Pipe()
 	fromSidecar, out := io.Pipe()
 	r.in, r.out = toSidecar, bufio.NewReader(fromSidecar)
@@ -98,22 +109,17 @@ func newRig(t *testing.T, o codex.Options) *rig {
 	ctx, r.cancel = context.WithCancel(context.Background())
 	o.Host, o.User, o.Log = "devbox", "ann", slog.New(slog.DiscardHandler)
 	go func() {
-		code, err := codex.Run(ctx, []string{os.Args[0]}, in, out, os.Stderr, testAsker{r}, o)
+		code, err := codex.Run(ctx, []string{os.Args[0]}, in, out, os.Stderr, nod, o)
 		if err != nil {
 			code = -1
 		}
 		_ = out.Close()
 		r.exit <- code
 	}()
-	t.Cleanup(func() {
-		close(r.answers)
+	r.t.Cleanup(func() {
 		r.cancel()
 		_ = fromSidecar.Close()
 	})
-	started := `{"id":"t","result":{"thread":{"id":"thr-1","cwd":"/p"},"cwd":"/p","model":"m"}}` + "\n"
-	r.says(started)
-	require.Equal(t, started, r.reads())
-	return r
 }
 
 // sends writes a line as the client.

@@ -1,0 +1,70 @@
+package mcp_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/mcp"
+	"github.com/nodbus/nod/nodtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+// overAMinute is more than clients wait for a sign of life.
+const overAMinute = 65 * time.Second
+
+// A person who takes more than a minute is still heard, as everything is set, on
+// each transport and in either generation: over HTTP by a client that gives up
+// when nothing comes for a minute.
+func TestAWaitOfMoreThanAMinute(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out of -short: it takes more than a minute of real time")
+	}
+	t.Parallel()
+	late := make(chan struct{})
+	n := watch(nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { <-late; return nodtest.Allow() }))
+	answers := sync.OnceFunc(func() { close(late) })
+	t.Cleanup(answers) // else nod does not end
+	type ended struct {
+		way    way
+		result *sdk.CallToolResult
+		err    error
+		heard  *progress
+	}
+	answered := make(chan ended, len(ways()))
+	for _, w := range ways() { // all at once, however few tests run beside each other
+		heard := &progress{}
+		s, o := serve(t, n, mcp.Options{}), heard.options()
+		var c *sdk.ClientSession
+		if w.http {
+			c = reachHTTP(t, web(t, s).URL, w.version, bearer{next: (&wires{idle: time.Minute}).transport()}, o)
+		} else {
+			c = reach(t, s, w, o)
+		}
+		go func() {
+			result, err := c.CallTool(t.Context(), callOf("approve", use("Deploy", `{"to":"`+w.name+`"}`, "")))
+			answered <- ended{w, result, err, heard}
+		}()
+	}
+	for range ways() {
+		<-n.asked
+	}
+	person := time.NewTimer(overAMinute)
+	defer person.Stop()
+	select {
+	case <-person.C:
+	case e := <-answered:
+		require.Fail(t, "answered before the person", "%s: %v %v", e.way.name, e.result, e.err)
+	}
+	answers()
+	for range ways() {
+		e := <-answered
+		require.NoError(t, e.err, "%s: the client was still there", e.way.name)
+		assert.Contains(t, said(t, e.result), `"allow"`)
+		assert.GreaterOrEqual(t, len(e.heard.more), 3, "signs of life, at once and every 20 s")
+	}
+}
