@@ -73,6 +73,32 @@ func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 	waits.Ends(schemas.Allowed)
 }
 
+// What a person allowed before its asker could say that it had stopped waiting lets
+// the same call through once, as if it had been said in time.
+func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines = 2 })
+	ada := env.Agent("ada")
+	q := ada.Asks(deploy("S", "first"))
+	env.Ann().Allows(q)
+	d := q.Ends(schemas.Allowed)
+	env.soon("it is logged", env.outboxIdle)
+	for range 2 { // a lost reply is asked for again
+		env.NoError(ada.asker.Detach(env.ctx, "S", "first", "the host waits no longer"))
+	}
+	env.soon("all of it has happened", env.outboxIdle)
+	env.Equal(1, env.loggedOf(schemas.LogDecided))
+	env.Equal(d.DecisionID, env.stored(q.Key).Record.Decision.DecisionID)
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "second")).Outcome)
+	ada.Asks(deploy("S", "third"))
+	ada.Refused(deploy("S", "first"), schemas.CodeConflict) // the second has used it
+
+	denied := ada.Asks(deploy("T", "first"))
+	env.Ann().Denies(denied)
+	env.NoError(ada.asker.Detach(env.ctx, "T", "first", "the host waits no longer"))
+	ada.Asks(deploy("T", "second"))
+}
+
 // Asked again while the first is open, the new one takes its place.
 func TestAskingAgainTakesThePlaceOfADetachedCall(t *testing.T) {
 	t.Parallel()

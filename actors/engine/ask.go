@@ -267,6 +267,9 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 		}
 		a.under = e.settings.now()
 	}
+	if err := crowded(a); err != nil {
+		return err
+	}
 	if err := e.foreground(ctx, a); err != nil {
 		return err
 	}

@@ -19,6 +19,18 @@ const (
 	releaseLast  = 10 * time.Minute
 )
 
+// maxOpen bounds how many requests of one session are open, where nod counts them:
+// to join identical ones or to hold back more than a few.
+const maxOpen = 4096
+
+// crowded refuses one more request of a session that has too many open.
+func crowded(a *asked) error {
+	if len(a.held.open) < maxOpen || slices.Contains(a.held.open, a.key()) {
+		return nil
+	}
+	return schemas.Errorf(schemas.CodeForbidden, "session %s has %d requests open, which is the most: answer or withdraw some first", a.request.SessionID, len(a.held.open))
+}
+
 // carried reports whether a request goes to phones and chats, as far as they can be
 // reached.
 func carried(rec *schemas.Record) bool {

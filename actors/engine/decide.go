@@ -267,6 +267,12 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 	if entry.Record.Agent != agent {
 		return notFound(entry.Key)
 	}
+	if w.Detach && entry.Record.Terminal() {
+		var err error
+		if entry, err = e.detachLate(ctx, entry); err != nil {
+			return err
+		}
+	}
 	if w.Detach && !entry.Record.Terminal() {
 		r, err := requestOf(&entry.Record)
 		if err != nil || r.Kind == schemas.KindToolCall {

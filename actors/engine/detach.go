@@ -42,6 +42,33 @@ func (e *Engine) detach(ctx context.Context, c *bus.Call, entry bus.Entry, r *sc
 	return nil
 }
 
+// detachLate leaves an approval behind of a call that a person allowed at the very
+// moment at which its asker, which says so only now, had stopped waiting: its host
+// was told no, and the same may be asked once more.
+func (e *Engine) detachLate(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
+	for !entry.Record.Detached && e.clock.now().Before(entry.Record.Deadline) {
+		next := entry
+		next.Record.Detached = true
+		d, err := asItEnds(&next.Record, entry.Record.Decision)
+		if err != nil || d == entry.Record.Decision { // nothing that can be left behind
+			return entry, nil
+		}
+		next.Record.Decision = d
+		revision, err := e.store.Records.Decide(ctx, next)
+		if err == nil {
+			next.Revision = revision
+			return next, nil
+		}
+		if !errors.Is(err, bus.ErrMoved) {
+			return entry, fmt.Errorf("note that nobody waited for %s: %w", entry.Key, err)
+		}
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
+			return entry, err
+		}
+	}
+	return entry, nil
+}
+
 // setDetached notes in a pending record whether somebody waits for it.
 func (e *Engine) setDetached(ctx context.Context, entry bus.Entry, detached bool) (bus.Entry, error) {
 	for !entry.Record.Terminal() && entry.Record.Detached != detached {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -99,7 +98,7 @@ func (e *Engine) note(ctx context.Context, entry bus.Entry, prompt schemas.Promp
 		line.Request = rec.Request
 	}
 	if d := rec.Decision; d != nil {
-		id = fmt.Sprintf("%s.%d.decided", entry.Key, entry.Revision)
+		id = entry.Key + "." + d.DecisionID + ".decided"
 		line.Kind, line.At, line.Actor = schemas.LogDecided, d.DecidedAt, actorOf(d)
 		line.Outcome, line.SettingsRevision = d.Outcome, d.SettingsRevision
 		if d.By.Kind == schemas.ByPolicy {

@@ -14,6 +14,10 @@ import (
 
 const notYours = "You can only grant permissions you already have."
 
+// maxShared bounds what sessions may share with one: it is kept in one message, with
+// what people have allowed there.
+const maxShared = 256
+
 // share lets another session of the same agent hold what a session holds, in
 // the order of checks and the words that agents know. The other's holding ends
 // with what it was shared of.
@@ -52,18 +56,29 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 		GrantID: bus.NewID(), Scope: schemas.ScopeSession, SessionID: s.AgentID, Agent: agent, Permissions: tags(perms),
 		DerivedFrom: sources, By: schemas.By{Kind: schemas.ByAgent, Name: s.SessionID}, CreatedAt: now, ExpiresAt: until,
 	}
+	full := false
 	err = e.changeGrants(ctx, g.Scope, g.SessionID, agent, func(all *[]schemas.Grant) bool {
+		shared := 0
 		for _, old := range *all { // sharing again changes nothing
+			if old.By.Kind == schemas.ByAgent {
+				shared++
+			}
 			if old.Live(now) && slices.Equal(old.Permissions, g.Permissions) && slices.Equal(old.DerivedFrom, g.DerivedFrom) && old.By == g.By {
 				g = old
 				return false
 			}
+		}
+		if full = shared >= maxShared; full {
+			return false
 		}
 		*all = append(*all, g)
 		return true
 	})
 	if err != nil {
 		return fmt.Errorf("store what %s shares: %w", s.SessionID, err)
+	}
+	if full {
+		return schemas.Errorf(schemas.CodeForbidden, "%s was given %d permissions by other sessions in the last days, which is the most: ask a person instead", s.AgentID, maxShared)
 	}
 	if err := e.logGrant(ctx, schemas.LogGranted, &g, g.CreatedAt, s.SessionID); err != nil {
 		return err

@@ -1,0 +1,58 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// More requests than a person could ever answer are refused, in their session alone.
+func TestASessionHasSoManyRequestsOpen(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	q := ada.Asks(deploy("S", "before"))
+	for i := range 4096 { // what is open is what has a timer
+		_, err := env.raw.PublishAsync(schemas.TimerSubject(schemas.Key("S", fmt.Sprint("open-", i))), []byte("{}"))
+		env.NoError(err)
+	}
+	select {
+	case <-env.raw.PublishAsyncComplete():
+	case <-env.ctx.Done():
+		env.NoError(env.ctx.Err())
+	}
+	refused := ada.Refused(deploy("S", "one-more"), schemas.CodeForbidden)
+	env.Contains(refused.Message, "which is the most: answer or withdraw some first")
+	env.Equal(q.Receipt, ada.Asks(deploy("S", "before")).Receipt, "what is open stays so")
+	env.Equal(schemas.Allowed, ada.Gets(lookup("S", "ruled")).Outcome)
+	ada.Asks(deploy("T", "elsewhere"))
+}
+
+// What sessions share with one another is bounded.
+func TestASessionIsGivenSoMuchByOthers(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	for _, session := range []string{"S", "helper"} {
+		ada.Asks(deploy(session, "")).Drop()
+	}
+	env.Ann().Allows(ada.Asks(permission("S", "", "r", "@network")))
+	var helper schemas.Session
+	revision, err := env.store.Sessions.Get(env.ctx, "session.helper", &helper)
+	env.NoError(err)
+	for i := range 256 {
+		helper.Grants = append(helper.Grants, schemas.Grant{
+			GrantID: fmt.Sprint("g-", i), Scope: schemas.ScopeSession, SessionID: "helper", Agent: "ada", Permissions: []string{fmt.Sprint("@read:/srv/", i)},
+			By: schemas.By{Kind: schemas.ByAgent, Name: "S"}, CreatedAt: helper.CreatedAt,
+		})
+	}
+	_, err = env.store.Sessions.Put(env.ctx, "session.helper", helper, revision, 0)
+	env.NoError(err)
+	var g schemas.Grants
+	err = ada.conn.CallInto(env.ctx, schemas.GrantSubject("ada"), schemas.Share{
+		Type: schemas.TypeShare, SessionID: "S", AgentID: "helper", Permissions: []string{"@network"}, Reason: "it fetches",
+	}, &g)
+	env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "which is the most")
+	env.Len(env.session("helper").Grants, 256)
+}
