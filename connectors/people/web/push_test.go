@@ -12,7 +12,6 @@ import (
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/serviceworker"
 	"github.com/chromedp/chromedp"
 
@@ -124,16 +123,14 @@ func (p *page) installs(service *pushService) {
 	subscription, err := json.Marshal(service.subscription("phone"))
 	p.NoError(err)
 	p.does(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		if _, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "display-mode", Value: "standalone"}},
-		}); err != nil {
-			return err
-		}
 		_, err := cdp.Call(ctx, t, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{
 			Permission: &cdpbrowser.PermissionDescriptor{Name: "notifications"}, Setting: cdpbrowser.PermissionSettingGranted, Origin: p.web.URL(),
+			BrowserContextID: chromedp.FromContext(p.tab).BrowserContextID,
 		})
 		return err
 	}), script(`
+		const media = globalThis.matchMedia;
+		globalThis.matchMedia = (query) => query === "(display-mode: standalone)" ? { matches: true } : media(query);
 		globalThis.standIn = null;
 		PushManager.prototype.getSubscription = async () => globalThis.standIn;
 		PushManager.prototype.subscribe = async (options) => {
@@ -148,7 +145,8 @@ func TestTheInstalledPageNotifies(t *testing.T) {
 	g := r.pushes(service, dir)
 	p := g.visits("ann", 390, 844)
 	p.sees("document.querySelector('nod-push').hidden") // not in a tab
-	p.Equal("standalone", value[string](p, "fetch(document.querySelector('link[rel=manifest]').href).then((r) => r.json()).then((m) => m.display)"))
+	p.does(script("(async () => { globalThis.manifest = await (await fetch(document.querySelector('link[rel=manifest]').href)).json(); })()"))
+	p.sees("globalThis.manifest?.display === 'standalone'")
 	p.installs(service)
 	p.sees("document.querySelector('nod-push button').textContent === 'Notify me'")
 	p.does(chromedp.Click("nod-push button"))
