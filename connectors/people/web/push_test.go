@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/serviceworker"
 	"github.com/chromedp/chromedp"
 
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/schemas"
 )
@@ -87,6 +89,23 @@ func TestAPushSaysNothingOfWhatWaits(t *testing.T) {
 	r.Equal([]string{"phone"}, r.devices(dir), "nobody stops another's")
 	ann.gets("push.unsubscribe", fields{"subscription": service.subscription("phone")})
 	r.Empty(r.devices(dir))
+}
+
+func TestADeviceIsToldLaterWhereSomebodyIsThere(t *testing.T) {
+	t.Parallel()
+	r, service := start(t), newPushService(t)
+	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
+	_, err := owner.ApplySettings(r.ctx, under(`"notify_after_seconds": 2`))
+	r.NoError(err)
+	g := r.pushes(service, t.TempDir())
+	ann := g.opens("ann")
+	ann.notifies(service, "phone")
+	lock, _ := ann.gets("session.lock.acquire", fields{"session_id": "S"})
+	r.True(lock.Payload.Granted)
+	before := time.Now()
+	r.asks("S", "one", `{}`)
+	r.Equal("phone", g.told(service).device)
+	r.GreaterOrEqual(time.Since(before), 2*time.Second)
 }
 
 // Devices are told by an inbox that starts again, until their user logs out.
