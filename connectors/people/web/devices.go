@@ -203,7 +203,7 @@ func (c *client) device(_ context.Context, m received, a asked) {
 	switch m.Action {
 	case "push.subscribe":
 		if err = checkDevice(&a.Subscription); err == nil {
-			err = c.pushes.list.add(device{Subscription: a.Subscription, Session: c.session, told: time.Now()})
+			err = c.pushes.add(a.Subscription, c.session)
 		}
 	case "push.unsubscribe":
 		err = c.pushes.list.drop(func(d *device) bool { return d.Endpoint == a.Subscription.Endpoint && d.Session.User == c.user })

@@ -103,6 +103,16 @@ func (p *pusher) show(q *schemas.Prompt) {
 	}
 }
 
+// add takes a device in, which knows of what waits now, but for what phones are not
+// told of yet.
+func (p *pusher) add(s webpush.Subscription, session pass) error {
+	if err := p.list.add(device{Subscription: s, Session: session, told: time.Now()}); err != nil {
+		return err
+	}
+	p.signal()
+	return nil
+}
+
 func (p *pusher) signal() {
 	select {
 	case p.wake <- struct{}{}:

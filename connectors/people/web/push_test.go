@@ -12,10 +12,11 @@ import (
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/serviceworker"
 	"github.com/chromedp/chromedp"
 
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/schemas"
 )
@@ -90,6 +91,23 @@ func TestAPushSaysNothingOfWhatWaits(t *testing.T) {
 	r.Empty(r.devices(dir))
 }
 
+func TestADeviceIsToldLaterWhereSomebodyIsThere(t *testing.T) {
+	t.Parallel()
+	r, service := start(t), newPushService(t)
+	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
+	_, err := owner.ApplySettings(r.ctx, under(`"notify_after_seconds": 2`))
+	r.NoError(err)
+	g := r.pushes(service, t.TempDir())
+	ann := g.opens("ann")
+	ann.notifies(service, "phone")
+	lock, _ := ann.gets("session.lock.acquire", fields{"session_id": "S"})
+	r.True(lock.Payload.Granted)
+	before := time.Now()
+	r.asks("S", "one", `{}`)
+	r.Equal("phone", g.told(service).device)
+	r.GreaterOrEqual(time.Since(before), 2*time.Second)
+}
+
 // Devices are told by an inbox that starts again, until their user logs out.
 func TestDevicesOutliveARestartAndNoLogout(t *testing.T) {
 	t.Parallel()
@@ -124,16 +142,14 @@ func (p *page) installs(service *pushService) {
 	subscription, err := json.Marshal(service.subscription("phone"))
 	p.NoError(err)
 	p.does(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		if _, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "display-mode", Value: "standalone"}},
-		}); err != nil {
-			return err
-		}
 		_, err := cdp.Call(ctx, t, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{
 			Permission: &cdpbrowser.PermissionDescriptor{Name: "notifications"}, Setting: cdpbrowser.PermissionSettingGranted, Origin: p.web.URL(),
+			BrowserContextID: chromedp.FromContext(p.tab).BrowserContextID,
 		})
 		return err
 	}), script(`
+		const media = globalThis.matchMedia;
+		globalThis.matchMedia = (query) => query === "(display-mode: standalone)" ? { matches: true } : media(query);
 		globalThis.standIn = null;
 		PushManager.prototype.getSubscription = async () => globalThis.standIn;
 		PushManager.prototype.subscribe = async (options) => {
@@ -148,7 +164,8 @@ func TestTheInstalledPageNotifies(t *testing.T) {
 	g := r.pushes(service, dir)
 	p := g.visits("ann", 390, 844)
 	p.sees("document.querySelector('nod-push').hidden") // not in a tab
-	p.Equal("standalone", value[string](p, "fetch(document.querySelector('link[rel=manifest]').href).then((r) => r.json()).then((m) => m.display)"))
+	p.does(script("(async () => { globalThis.manifest = await (await fetch(document.querySelector('link[rel=manifest]').href)).json(); })()"))
+	p.sees("globalThis.manifest?.display === 'standalone'")
 	p.installs(service)
 	p.sees("document.querySelector('nod-push button').textContent === 'Notify me'")
 	p.does(chromedp.Click("nod-push button"))

@@ -104,9 +104,14 @@ func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	next := p.round(t.Context())
 	require.Zero(t, s.posts)
 	require.WithinRange(t, next, before.Add(40*time.Second), time.Now().Add(40*time.Second))
+	two := aDevice("two")
+	<-p.wake // for the request
+	require.NoError(t, p.add(two.Subscription, two.Session))
+	<-p.wake // whoever comes meanwhile is told then as well
+	require.Equal(t, next, p.round(t.Context()))
 	p.waits["S.one"] = waiting{at: time.Now()} // so much later
 	p.round(t.Context())
-	require.Equal(t, 1, s.posts)
+	require.Equal(t, 2, s.posts)
 }
 
 func TestAPushThatFailsIsTriedAgainLaterEachTime(t *testing.T) {
