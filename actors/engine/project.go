@@ -98,7 +98,7 @@ func tighten(p *policy.Policy, file string) (*policy.Policy, error) {
 	}
 	s, err := schemas.DecodeSettings(data)
 	if err == nil {
-		p, _, err = p.Tighten(s.Permissions)
+		p, _, err = p.Tighten(s.Permissions, filepath.Dir(filepath.Dir(file)))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the project's rules, %s, are not valid: %w", file, err)

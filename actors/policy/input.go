@@ -44,20 +44,29 @@ func flatInput(raw json.RawMessage) input {
 		if key < 0 || key+1 >= len(raw) || raw[key] != ':' || bytes.IndexFunc(raw[at:key], func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf }) >= 0 {
 			return nil
 		}
-		value := stringEnd(raw, key+1)
-		if value < 0 || bytes.IndexByte(raw[key:value], '\\') >= 0 && !json.Valid(raw[key+1:value]) {
+		from := spaced(raw, key+1)
+		value := stringEnd(raw, from)
+		if value < 0 || bytes.IndexByte(raw[from:value], '\\') >= 0 && !json.Valid(raw[from:value]) {
 			return nil
 		}
-		in[string(raw[at+1:key-1])] = raw[key+1 : value]
+		in[string(raw[at+1:key-1])] = raw[from:value]
 		switch {
 		case raw[value] == ',':
-			at = value + 1
+			at = spaced(raw, value+1)
 		case value == len(raw)-1:
 			return in
 		default:
 			return nil
 		}
 	}
+}
+
+// spaced is where what comes after the spaces at at begins.
+func spaced(raw json.RawMessage, at int) int {
+	for at < len(raw) && raw[at] == ' ' {
+		at++
+	}
+	return at
 }
 
 // stringEnd is where the JSON string that starts at at ends; -1 where none

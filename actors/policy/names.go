@@ -199,6 +199,9 @@ func (n *names) above(p string, pl *place) bool {
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
 		for k := 1; k < len(row) && k <= len(segs); k++ {
 			before := segs[:len(segs)-k]
+			if !n.row(row[:k], segs[len(before):], len(before) == 0, true) {
+				continue
+			}
 			counts := row[0] != "" && row[0][0] == '.' && !dotNames[row[0]]
 			switch {
 			case row[0] == "":
@@ -206,7 +209,7 @@ func (n *names) above(p string, pl *place) bool {
 			case row[0][0] != '.':
 				counts = len(before) > 0 && (before[0] == "~" || pl.holdsHome(strings.Join(before, "/")))
 			}
-			if counts && n.row(row[:k], segs[len(before):], len(before) == 0, true) {
+			if counts {
 				return true
 			}
 		}

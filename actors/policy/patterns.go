@@ -20,6 +20,9 @@ func isGlob(s string) bool {
 // yes: a bracket is any text, so is a letter outside ASCII, and so is a pattern
 // of many wildcards.
 func overlap(shell, listed string, dots bool) bool {
+	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
+		return false // as most are
+	}
 	if open := strings.IndexByte(shell, '['); open >= 0 {
 		end := strings.LastIndexByte(shell, ']')
 		shell = shell[:open] + "*" + shell[max(end, open)+1:]
@@ -32,6 +35,12 @@ func overlap(shell, listed string, dots bool) bool {
 		return false
 	}
 	return meet(shell, listed)
+}
+
+// apart reports whether two letters of patterns stand for themselves and are not
+// the same.
+func apart(a, b byte) bool {
+	return a != b && a != '*' && a != '?' && a != '[' && a != ']' && a < utf8.RuneSelf && b != '*'
 }
 
 // anyText writes each run of stars and of letters outside ASCII as one star.

@@ -43,7 +43,7 @@ func FuzzPlainWords(f *testing.F) {
 // FuzzFlatInput holds that an input that is read by hand is what the JSON
 // decoder reads.
 func FuzzFlatInput(f *testing.F) {
-	for _, s := range []string{`{"command":"ls"}`, `{"a":"b","c":"d"}`, `{"a":"\\"","b":"\\\\"}`, `{"a":"b",}`, `{"a":"b"`, `{}`, `{"a":1}`, `{"a\\u0062":"x"}`, `{"a":"b"}}`, `{"a":"b" }`, `{"a":"\\x"}`, `{"a":"x\\"}`} {
+	for _, s := range []string{`{"command":"ls"}`, `{"a":"b","c":"d"}`, `{"a":"\\"","b":"\\\\"}`, `{"a":"b",}`, `{"a":"b"`, `{}`, `{"a":1}`, `{"a\\u0062":"x"}`, `{"a":"b"}}`, `{"a":"b" }`, `{"a":"\\x"}`, `{"a":"x\\"}`, `{"a": "b",  "c":"d"}`, `{"a": }`, `{"a":"b", }`, `{"a":  `} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {

@@ -112,10 +112,10 @@ func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) 
 	return pol, nil
 }
 
-// Tighten is p with a project's own settings on top, for calls of that
-// project. Such settings may only tighten: their allow rules and their preset
-// are left out, and named in ignored.
-func (p *Policy) Tighten(project schemas.Permissions) (tight *Policy, ignored []string, err error) {
+// Tighten is p with the own settings of the project at dir on top, for calls of
+// that project. Such settings may only tighten: their allow rules and their
+// preset are left out, and named in ignored.
+func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy, ignored []string, err error) {
 	for _, r := range project.Allow {
 		ignored = append(ignored, "allow "+r)
 	}
@@ -125,6 +125,11 @@ func (p *Policy) Tighten(project schemas.Permissions) (tight *Policy, ignored []
 	l, err := compileLayer("permissions", schemas.PolicyLayer{Permissions: schemas.Rules{Ask: project.Ask, Deny: project.Deny}})
 	if err != nil {
 		return nil, nil, err
+	}
+	for _, rules := range [][]rule{l.ask, l.deny} {
+		for i := range rules {
+			rules[i].at = cleanAbs(dir)
+		}
 	}
 	out := *p
 	out.layers = append(p.layers[:len(p.layers):len(p.layers)], l)

@@ -18,6 +18,7 @@ type rule struct {
 	prefix bool     // Bash: more words may follow
 	paths  []string // file tools: the pattern's segments; nil for every path
 	root   byte     // what paths starts at: / ~ p(roject) *(any depth)
+	at     string   // the directory that the rule's file is about, where that is a project's own
 	domain string   // WebFetch
 }
 
@@ -163,17 +164,31 @@ func (r *rule) coversTool(t tool, strict bool) bool {
 	return r.tool == "Read" && t.kind == kindSearch || r.tool == "Edit" && t.kind == kindEdit
 }
 
-// base is where the rule's paths begin, and whether that is known.
-func (r *rule) base(pl *place) (string, bool) {
+// bases are where the rule's paths may begin, and whether that is known. What
+// an allow rule leaves to the project is the project's; another one is as well
+// about the directory that its file lies in, and about every other one that the
+// call is made in.
+func (r *rule) bases(pl *place, allow bool) ([]string, bool) {
 	switch {
 	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
-		return "", true
+		return []string{""}, true
 	case r.root == '/':
-		return "/", true
+		return []string{"/"}, true
 	case r.root == '~':
-		return pl.home, pl.home != ""
+		return []string{pl.home}, pl.home != ""
+	case pl.project == "" || allow:
+		return []string{pl.project}, pl.project != ""
 	}
-	return pl.project, pl.project != ""
+	out := append(make([]string, 0, 4), pl.project)
+	if r.at != "" {
+		out = append(out, r.at)
+	}
+	for _, d := range pl.dirs {
+		if !pl.inTree(d) {
+			out = append(out, d)
+		}
+	}
+	return out, true
 }
 
 // coversPath reports whether p matches. For an allow rule it must match whole
@@ -183,44 +198,45 @@ func (r *rule) coversPath(p string, pl *place, allow bool) bool {
 	if r.paths == nil {
 		return true
 	}
-	base, known := r.base(pl)
-	if !known {
-		return !allow && r.loose(p, pl)
-	}
+	bases, known := r.bases(pl, allow)
 	all := pl.resolve(p)
-	if len(all) == 0 {
+	if !known || len(all) == 0 {
 		return !allow && r.loose(p, pl)
 	}
 	for _, full := range all {
-		rel, ok := strings.CutPrefix(full, strings.TrimSuffix(base, "/"))
-		if !ok || rel != "" && rel[0] != '/' && base != "" {
-			if allow {
-				return false
-			}
-			continue
-		}
-		ok = r.segments(strings.Split(strings.Trim(rel, "/"), "/"), allow)
-		if ok != allow {
+		covers := func(base string) bool { return r.from(base, full, allow) }
+		if ok := slices.ContainsFunc(bases, covers); ok != allow {
 			return ok
 		}
 	}
 	return allow
 }
 
+// from reports whether the full path p matches where the rule begins at base.
+func (r *rule) from(base, p string, allow bool) bool {
+	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(base, "/"))
+	if !ok || rel != "" && rel[0] != '/' && base != "" {
+		return false
+	}
+	return r.segments(strings.Split(strings.Trim(rel, "/"), "/"), allow)
+}
+
 // below reports whether files that the rule is about may lie below p.
 func (r *rule) below(p string, pl *place) bool {
-	start, known := r.base(pl)
+	bases, known := r.bases(pl, false)
 	if r.root == '*' || !known {
 		return true
 	}
-	for _, seg := range r.paths {
-		if isGlob(seg) {
-			break
-		}
-		start = path.Join(start, seg)
-	}
 	all := pl.resolve(p)
-	return len(all) == 0 || slices.ContainsFunc(all, func(full string) bool { return within(strings.ToLower(start), strings.ToLower(full)) })
+	return len(all) == 0 || slices.ContainsFunc(bases, func(start string) bool {
+		for _, seg := range r.paths {
+			if isGlob(seg) {
+				break
+			}
+			start = path.Join(start, seg)
+		}
+		return slices.ContainsFunc(all, func(full string) bool { return within(strings.ToLower(start), strings.ToLower(full)) })
+	})
 }
 
 // spellsOut reports whether the rule names what is unusual about p: a rule for

@@ -195,7 +195,7 @@ func TestDirs(t *testing.T) {
 
 func TestAProjectMayOnlyTighten(t *testing.T) {
 	p := pol(t, schemas.Permissions{Allow: []string{"Write"}})
-	tight, ignored, err := p.Tighten(schemas.Permissions{Allow: []string{"Bash"}, Preset: policy.PresetProject, Ask: []string{"Read(*.sql)"}, Deny: []string{"Write(gen/**)"}})
+	tight, ignored, err := p.Tighten(schemas.Permissions{Allow: []string{"Bash"}, Preset: policy.PresetProject, Ask: []string{"Read(*.sql)"}, Deny: []string{"Write(gen/**)"}}, project)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"allow Bash", "preset project"}, ignored)
 	assert.Equal(t, policy.Ask, tight.Check(bash(t, "rm x")).Effect)
@@ -204,8 +204,20 @@ func TestAProjectMayOnlyTighten(t *testing.T) {
 	assert.Equal(t, policy.Deny, tight.Check(file(t, "Write", "gen/a")).Effect)
 	assert.Equal(t, policy.Allow, tight.Check(file(t, "Write", "a")).Effect)
 	assert.Equal(t, policy.Allow, p.Check(file(t, "Write", "gen/a")).Effect, "the policy it came from stays")
-	_, _, err = p.Tighten(schemas.Permissions{Deny: []string{"("}})
+	_, _, err = p.Tighten(schemas.Permissions{Deny: []string{"("}}, project)
 	assert.Error(t, err)
+
+	// Its paths are below it, whatever project a call names.
+	other, _, err := p.Tighten(schemas.Permissions{Deny: []string{"Write(gen/**)", "Read(/private/**)"}}, "/srv/x")
+	require.NoError(t, err)
+	at := func(c policy.Call, cwd string) policy.Call { c.Cwd = cwd; return c }
+	for _, c := range []policy.Call{at(file(t, "Write", "gen/a"), "/srv/x"), at(file(t, "Write", "../gen/a"), "/srv/x/sub"), at(file(t, "Write", "gen/a"), project), at(bash(t, "cat ../private/a"), "/srv/x/sub"), bash(t, "cd /srv/x/sub && cat ../private/a"), at(file(t, "Read", "private/a"), "/srv/y")} {
+		assert.Equal(t, policy.Deny, other.Check(c).Effect, "%+v", c)
+	}
+	for _, c := range []policy.Call{at(file(t, "Write", "gen/a"), project+"/sub"), at(file(t, "Write", "/srv/x/sub/gen/a"), "/srv/x")} {
+		assert.Equal(t, policy.Allow, other.Check(c).Effect, "%+v", c)
+	}
+	assert.Equal(t, policy.Ask, other.Check(at(call(t, "Grep", map[string]string{"pattern": "x", "path": "/srv/x"}), "/srv/x/sub")).Effect, "what lies below may be private")
 }
 
 func TestProjectPreset(t *testing.T) {
