@@ -133,13 +133,13 @@ func (n *Nod) plays(t *testing.T, who, text string) bool {
 	t.Helper()
 	switch who {
 	case "> nod":
-		a := next(t, n.asked)
+		a := Next(t, n.asked)
 		n.open = append(n.open, a)
 		require.JSONEq(t, text, shown(t, a.request))
 	case "> withdrawn":
-		require.Equal(t, text, next(t, n.withdrawn))
+		require.Equal(t, text, Next(t, n.withdrawn))
 	case "> passed":
-		require.JSONEq(t, text, next(t, n.passed))
+		require.JSONEq(t, text, Next(t, n.passed))
 	case "nod", "nod fails":
 		require.NotEmpty(t, n.open, "nothing is open to be decided")
 		var got answer
@@ -158,13 +158,14 @@ func (n *Nod) plays(t *testing.T, who, text string) bool {
 	return true
 }
 
-func next[T any](t *testing.T, from <-chan T) T {
+// Next is what comes next; that nothing does fails the test.
+func Next[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-from:
 		return v
 	case <-time.After(patience):
-		require.FailNow(t, "nod was told nothing")
+		require.FailNow(t, "nothing came")
 	}
 	panic("unreachable")
 }

@@ -1,0 +1,55 @@
+package mcp_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/internal/golden"
+	"github.com/nodbus/nod/connectors/agents/mcp"
+	"github.com/nodbus/nod/schemas"
+)
+
+// goldenNod is a transcript's nod, which is asked and nothing else.
+type goldenNod struct{ *golden.Nod }
+
+func (goldenNod) Share(context.Context, schemas.Share) (schemas.Grant, error) {
+	return schemas.Grant{}, schemas.Errorf(schemas.CodeInternal, "nothing is shared here")
+}
+
+func (goldenNod) Session(context.Context, string) (schemas.Session, error) {
+	return schemas.Session{}, schemas.Errorf(schemas.CodeInternal, "no session is read here")
+}
+
+// TestTranscripts replays testdata: what clients say on standard input, in either
+// generation of the protocol, and what they hear.
+func TestTranscripts(t *testing.T) {
+	golden.Files(t, func(t *testing.T, transcript string) {
+		nod := golden.NewNod()
+		s := serve(t, goldenNod{nod}, mcp.Options{Project: "/home/ann/app", SignOfLife: time.Hour})
+		in, client := io.Pipe()
+		heard, out := io.Pipe()
+		ended, lines := make(chan error, 1), make(chan string, 100)
+		go func() { ended <- s.ServeStdio(context.Background(), in, out) }()
+		go func() {
+			for each := bufio.NewScanner(heard); each.Scan(); {
+				lines <- each.Text()
+			}
+		}()
+		golden.Replay(t, transcript, nod, map[string]golden.Side{"client": {
+			Says: func(text string) {
+				_, err := io.WriteString(client, text+"\n")
+				require.NoError(t, err)
+			},
+			Hears: func() string { return golden.Next(t, lines) },
+			JSON:  true,
+		}})
+		require.NoError(t, client.Close())
+		require.NoError(t, <-ended)
+		require.Empty(t, lines, "the client hears nothing else")
+	})
+}
