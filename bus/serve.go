@@ -112,6 +112,9 @@ func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) 
 	return s, nil
 }
 
+// ID is the instance's, as it is in its statistics.
+func (s *Service) ID() string { return s.svc.Info().ID }
+
 // take accepts one call or says at once why not.
 func (s *Service) take(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -58,10 +59,11 @@ func (c *Conn) ServiceStats(ctx context.Context, service string) ([]ServiceStats
 	}
 }
 
-// Follow waits until every instance of a service that answers has reached a
-// revision in what it says of itself, and returns the ids of those that have not
-// while ctx lasts. It fails where none says anything.
-func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64) (laggards []string, err error) {
+// Follow waits until every instance of a service has reached a revision in what it
+// says of itself, and returns the ids of those that have not while ctx lasts: of
+// those that answer, and of those that running names, where it is not nil. It fails
+// where none says anything.
+func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
 	heard := false
 	for try := 0; ; try++ {
 		stats, err := c.ServiceStats(ctx, service)
@@ -73,16 +75,33 @@ func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64
 		case err != nil:
 			return nil, err
 		}
-		laggards = nil
-		for _, s := range stats {
-			var data map[string]uint64
-			if s.Into(&data) != nil || data[what] < revision {
-				laggards = append(laggards, s.ID)
-			}
-		}
-		if heard = len(stats) > 0; heard && len(laggards) == 0 {
+		late, err := behind(ctx, stats, what, revision, running)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return nil, err
+		case err != nil: // cut short, as is seen above
+			continue
+		case len(stats) > 0 && len(late) == 0:
 			return nil, nil
 		}
+		laggards, heard = late, heard || len(stats) > 0
 		_ = pause(ctx, min(try, 2)) // what ends it is seen above
 	}
+}
+
+// behind are the instances that are not at a revision, or do not answer.
+func behind(ctx context.Context, stats []ServiceStats, what string, revision uint64, running func(context.Context) ([]string, error)) (ids []string, err error) {
+	if running != nil {
+		if ids, err = running(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range stats {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return id == s.ID })
+		var data map[string]uint64
+		if s.Into(&data) != nil || data[what] < revision {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -76,6 +77,37 @@ func TestATapThatComesTwiceLetsOneThrough(t *testing.T) {
 	env.Equal("second", env.Ann().Allows(first).PendingID)
 	first.Ends(schemas.Withdrawn)
 	third.Ends(schemas.Withdrawn)
+}
+
+// One says yes while another says no, on different engines, to a call that was asked
+// twice: nobody is told no and the call is let through.
+func TestNobodyIsToldNoAndItIsLetThrough(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { fewerPrompts(s); s.engines = 3 })
+	ada := env.Agent("ada")
+	for i := range 60 {
+		session := fmt.Sprint("S", i)
+		first, second := ada.Asks(deploy(session, "first")), ada.Asks(deploy(session, "second"))
+		var yes, no error
+		var let schemas.Decision
+		var then bus.Entry
+		var both sync.WaitGroup
+		both.Go(func() { let, yes = env.Ann().Says(first, "allow_once") })
+		both.Go(func() {
+			_, no = env.Bob().Says(first, "reject_once")
+			then, _ = env.store.Records.Get(env.ctx, second.Key) // as it is when he is told
+		})
+		both.Wait()
+		env.True((yes == nil) != (no == nil), "yes: %v, no: %v", yes, no)
+		if no == nil {
+			env.NotNil(then.Record.Decision, "decided when he is told")
+			first.Ends(schemas.Denied)
+			second.Ends(schemas.Denied)
+		} else {
+			env.Equal(schemas.Allowed, let.Outcome)
+			second.Ends(schemas.Allowed)
+		}
+	}
 }
 
 // A person says yes while the asker comes back, and goes, on other engines: one

@@ -36,7 +36,7 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 func (o *Owner) follow(ctx context.Context, what string, revision uint64) (laggards []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, followWithin)
 	defer cancel()
-	return o.conn.Follow(ctx, "nod-engine", what, revision)
+	return o.conn.Follow(ctx, "nod-engine", what, revision, nil)
 }
 
 // Pair awaits a code on a connector, or without a code tells whether somebody has

@@ -112,6 +112,10 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	}
 	if settled.Record.Decision.DecisionID == write.DecisionID {
 		e.publish(settled)
+		// Before anybody is told no, nothing that joined can be let through any more.
+		if err := e.followJoiners(ctx, settled); err != nil {
+			return err
+		}
 	}
 	stored, err := e.handedOver(ctx, settled)
 	if err != nil {

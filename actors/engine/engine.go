@@ -140,7 +140,11 @@ func (e *Engine) run(ctx context.Context) error {
 		Name: "nod-engine", Version: e.Version, Description: "decides and remembers",
 		Open: openCalls, Stats: e.stats,
 	}, e.endpoints()...)
-	return err
+	if err != nil {
+		return err
+	}
+	e.every(background, settingsEvery, e.stayAlive)
+	return e.alive(ctx)
 }
 
 // watch hears of changed settings and sessions, and of who is active, from now on.
@@ -196,6 +200,9 @@ func (e *Engine) halt(ctx context.Context) error {
 		e.cancel()
 	}
 	e.tasks.Wait()
+	if e.service != nil {
+		e.leave(ctx)
+	}
 	return errors.Join(e.records.Stop(ctx), e.sessions.Stop(ctx), e.outbox.Stop(ctx))
 }
 

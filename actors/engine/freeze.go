@@ -135,9 +135,7 @@ func (e *Engine) putOn(ctx context.Context, f *schemas.Frozen) (err error) {
 	if f.Denied, err = e.denyFrozen(ctx); err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, obeyWithin)
-	defer cancel()
-	if f.Laggards, err = e.Edge.Follow(within, "nod-engine", "frozen_revision", f.Revision); err != nil {
+	if f.Laggards, err = e.laggards(ctx, f.Revision); err != nil {
 		e.Log.Warn("engine: whether others obey a freeze was not heard", "error", err)
 		f.Laggards = []string{"any other"}
 	}

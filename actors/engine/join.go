@@ -206,11 +206,11 @@ func (e *Engine) handOver(ctx context.Context, entry bus.Entry, d *schemas.Decis
 	return nil, nil
 }
 
-// handedOver is how a request ended for those who were shown it: where it was
-// withdrawn because a person's "allow once" went to one that joined, that.
+// handedOver is how a request ended for those who were shown it: where a person's
+// "allow once" went to one that joined it, that.
 func (e *Engine) handedOver(ctx context.Context, entry bus.Entry) (*schemas.Decision, error) {
 	d := entry.Record.Decision
-	if d.Outcome != schemas.Withdrawn || d.By.Kind != schemas.ByHuman {
+	if d.Outcome == schemas.Allowed || d.By.Kind != schemas.ByHuman {
 		return d, nil
 	}
 	joiner, ok, err := e.newestJoiner(ctx, entry)

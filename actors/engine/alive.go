@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// aliveFor is how long an engine counts as running after it last said so: longer
+// than staleAfter, after which it allows nothing by itself.
+const aliveFor = 20 * time.Second
+
+// leaveWithin bounds what a stopping engine waits for the store.
+const leaveWithin = 2 * time.Second
+
+func aliveKey(id string) string { return "engine." + id }
+
+// alive says, for a while, that this engine is running.
+func (e *Engine) alive(ctx context.Context) error {
+	var was schemas.Registered
+	revision, err := e.store.Presence.Get(ctx, aliveKey(e.service.ID()), &was)
+	if err == nil || errors.Is(err, bus.ErrNotFound) {
+		now := schemas.Registered{Type: schemas.TypeRegistered, LeaseUntil: e.clock.now().Add(aliveFor)}
+		_, err = e.store.Presence.Put(ctx, aliveKey(e.service.ID()), now, revision, aliveFor)
+	}
+	if err != nil {
+		return fmt.Errorf("say that this engine is running: %w", err)
+	}
+	return nil
+}
+
+func (e *Engine) stayAlive(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, settingsEvery)
+	defer cancel()
+	if err := e.alive(within); err != nil && ctx.Err() == nil {
+		e.Log.Warn("engine: whoever freezes will not wait for this one; it is tried again", "error", err)
+	}
+}
+
+// leave says that this engine is running no more; else its word for it runs out.
+func (e *Engine) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
+	defer cancel()
+	var was schemas.Registered
+	revision, err := e.store.Presence.Get(ctx, aliveKey(e.service.ID()), &was)
+	if err == nil {
+		err = e.store.Presence.Remove(ctx, aliveKey(e.service.ID()), revision)
+	}
+	if err != nil {
+		e.Log.Info("engine: that it stops was not noted; that runs out by itself", "error", err)
+	}
+}
+
+// laggards are the running engines that do not say in time that they obey a freeze.
+func (e *Engine) laggards(ctx context.Context, revision uint64) ([]string, error) {
+	within, cancel := context.WithTimeout(ctx, obeyWithin)
+	defer cancel()
+	late, err := e.Edge.Follow(within, "nod-engine", "frozen_revision", revision, func(ctx context.Context) ([]string, error) {
+		keys, err := e.store.Presence.Keys(ctx, aliveKey("*"))
+		for i := range keys {
+			keys[i] = strings.TrimPrefix(keys[i], aliveKey(""))
+		}
+		return keys, err
+	})
+	slices.Sort(late)
+	return late, err
+}
