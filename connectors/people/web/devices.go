@@ -35,7 +35,8 @@ var services = []string{"fcm.googleapis.com", "updates.push.services.mozilla.com
 // its session lasts.
 type device struct {
 	webpush.Subscription
-	Session pass `json:"session"`
+	Key     string `json:"key"` // of nod's, that it subscribed with
+	Session pass   `json:"session"`
 
 	told  time.Time // it knows of what was waiting then
 	rest  time.Time // it is let alone until then

@@ -106,7 +106,7 @@ func (p *pusher) show(q *schemas.Prompt) {
 // add takes a device in, which knows of what waits now, but for what phones are not
 // told of yet.
 func (p *pusher) add(s webpush.Subscription, session pass) error {
-	if err := p.list.add(device{Subscription: s, Session: session, told: time.Now()}); err != nil {
+	if err := p.list.add(device{Subscription: s, Key: p.key.public, Session: session, told: time.Now()}); err != nil {
 		return err
 	}
 	p.signal()
@@ -194,7 +194,8 @@ func (p *pusher) tell(stopping context.Context, d device, now time.Time) {
 	ctx, cancel := context.WithTimeout(stopping, pushWithin)
 	defer cancel()
 	_, err := p.counts(ctx, d.Session)
-	over := errors.Is(err, errLoggedOut) || errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) || !now.Before(d.Session.Ends)
+	over := errors.Is(err, errLoggedOut) || errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) ||
+		!now.Before(d.Session.Ends) || d.Key != p.key.public // its session was signed by another as well
 	if err == nil && !over {
 		over, err = p.push(ctx, d)
 	}

@@ -44,7 +44,9 @@ func aPusher(t *testing.T, s *service) *pusher {
 		counts:  func(context.Context, pass) (string, error) { return "Ann", nil },
 		holdOff: func(context.Context) (time.Duration, error) { return 40 * time.Second, nil },
 	}
-	require.NoError(t, list.add(aDevice("one")))
+	d := aDevice("one")
+	d.Key = key.public
+	require.NoError(t, list.add(d))
 	return p
 }
 
@@ -153,6 +155,7 @@ func TestADeviceThatHasGoneIsForgotten(t *testing.T) {
 		"logged out":           {http.StatusCreated, 0, 0, refuse(errLoggedOut)},
 		"no approver any more": {http.StatusCreated, 0, 0, refuse(schemas.Errorf(schemas.CodeForbidden, "no"))},
 		"nod is away":          {http.StatusCreated, 0, 1, refuse(schemas.Errorf(schemas.CodeUnavailable, "no"))},
+		"another key":          {http.StatusCreated, 0, 0, func(p *pusher) { p.key, _ = newPushKey([]byte("another")) }},
 		"the session's end": {http.StatusCreated, 0, 0, func(p *pusher) {
 			p.list.mark("https://fcm.googleapis.com/one", func(o *device) { o.Session.Ends = time.Now() })
 		}},
