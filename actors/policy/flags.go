@@ -149,7 +149,7 @@ func boundGlob(t string) bool {
 		return true
 	case "--include":
 		before, after, _ := strings.Cut(value, "*")
-		return (before == "" || plain(before)) && (after == "" || plain(after)) && !strings.Contains(value, "/")
+		return (before == "" || plain(before)) && (after == "" || plain(after))
 	}
 	return false
 }

@@ -23,11 +23,7 @@ func overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false // as most are
 	}
-	if open := strings.IndexByte(shell, '['); open >= 0 {
-		end := strings.LastIndexByte(shell, ']')
-		shell = shell[:open] + "*" + shell[max(end, open)+1:]
-	}
-	shell = anyText(shell)
+	shell, listed = anyText(unbracketed(shell)), unbracketed(listed)
 	if strings.Count(shell, "*") > 4 {
 		return true
 	}
@@ -40,7 +36,21 @@ func overlap(shell, listed string, dots bool) bool {
 // apart reports whether two letters of patterns stand for themselves and are not
 // the same.
 func apart(a, b byte) bool {
-	return a != b && a != '*' && a != '?' && a != '[' && a != ']' && a < utf8.RuneSelf && b != '*'
+	return a != b && itself(a) && itself(b)
+}
+
+func itself(c byte) bool {
+	return c != '*' && c != '?' && c != '[' && c != ']' && c < utf8.RuneSelf
+}
+
+// unbracketed writes a star for all that stands between brackets.
+func unbracketed(s string) string {
+	open := strings.IndexByte(s, '[')
+	if open < 0 {
+		return s
+	}
+	end := strings.LastIndexByte(s, ']')
+	return s[:open] + "*" + s[max(end, open)+1:]
 }
 
 // anyText writes each run of stars and of letters outside ASCII as one star.
@@ -80,7 +90,7 @@ func meet(a, b string) bool {
 		return meet(a, b[1:]) || a != "" && meet(a[1:], b)
 	case a == "" || b == "":
 		return false
-	case a[0] == b[0] || a[0] == '?':
+	case a[0] == b[0] || a[0] == '?' || b[0] == '?':
 		return meet(a[1:], b[1:])
 	}
 	return false

@@ -48,6 +48,8 @@ func TestRules(t *testing.T) {
 		{"Edit(*.md)", []policy.Call{file(t, "Edit", "README.md"), file(t, "Edit", "docs/a.md")}, []policy.Call{file(t, "Edit", "README.mdx")}, nil},
 		{"Edit(//srv/data/**)", []policy.Call{file(t, "Edit", "/srv/data/x")}, []policy.Call{file(t, "Edit", "/srv/database/x"), file(t, "Edit", "srv/data/x")}, nil},
 		{"Edit(~/notes/**)", []policy.Call{file(t, "Edit", home+"/notes/x"), file(t, "Edit", "~/notes/x")}, []policy.Call{file(t, "Edit", "/root/notes/x"), file(t, "Edit", home+"/notesx/y")}, nil},
+		{"Edit(gen/v?.go)", []policy.Call{file(t, "Edit", "gen/v1.go")}, []policy.Call{file(t, "Edit", "gen/v.go"), file(t, "Edit", "gen/v1.gox")}, nil},
+		{"Edit(gen/v[0-9].go)", []policy.Call{file(t, "Edit", "gen/v1.go")}, []policy.Call{file(t, "Edit", "gen/w1.go")}, []policy.Call{file(t, "Edit", "gen/vx.go")}},
 		{"Edit(/gen/*.go)", []policy.Call{file(t, "Edit", "gen/a.go")}, []policy.Call{file(t, "Edit", "x/gen/a.go"), file(t, "Edit", "gen/x/a.go")}, nil},
 		{"mcp__db", []policy.Call{call(t, "mcp__db__read", struct{}{}), call(t, "mcp__db__drop", struct{}{})}, []policy.Call{call(t, "mcp__dbx__read", struct{}{})}, nil},
 		{"mcp__db__*", []policy.Call{call(t, "mcp__db__read", struct{}{})}, []policy.Call{call(t, "mcp__dbx__read", struct{}{})}, nil},
