@@ -14,11 +14,11 @@ import (
 // desk is nod as a connector sees it, in memory: Ann and Bob may answer what is
 // routed to them, the first answer counts, and it can be away.
 type desk struct {
-	mu      sync.Mutex
-	entries map[string]*entry
-	count   int
-	back    chan struct{} // nil while nod is there; closed when it is back
-	answers int
+	mu        sync.Mutex
+	entries   map[string]*entry
+	count     int
+	back      chan struct{} // nil while nod is there; closed when it is back
+	conflicts int
 }
 
 var _ people.Desk = (*desk)(nil)
@@ -118,7 +118,6 @@ func (d *desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.answers++
 	name, known := map[string]string{Ann: "Ann", Bob: "Bob"}[a.From.UserID]
 	e := d.entries[schemas.Key(a.SessionID, a.PendingID)]
 	switch {
@@ -147,7 +146,15 @@ func (d *desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	if e.Decision.Same(said.Decision) {
 		return *e.Decision, nil
 	}
+	d.conflicts++
 	return schemas.Decision{}, schemas.Errorf(schemas.CodeConflict, "already decided").WithDecision(e.Decision)
+}
+
+// contradicted counts the answers that said otherwise than the first.
+func (d *desk) contradicted() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.conflicts
 }
 
 // Pending is people.Desk's.
