@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/assert"
@@ -36,7 +37,9 @@ func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 			require.NoError(t, err)
 			c.Stderr = os.Stderr
 			require.NoError(t, c.Start())
-			t.Cleanup(func() { _ = c.Process.Kill() }) // it has ended, mostly
+			kill := func() { _ = c.Process.Kill() } // it has ended, mostly
+			latest := time.AfterFunc(4*patience, kill)
+			t.Cleanup(func() { latest.Stop(); kill() })
 			out := bufio.NewReader(pipe)
 			reads := func() string {
 				line, err := out.ReadString('\n')
@@ -86,7 +89,7 @@ func TestHookWithoutAnEngine(t *testing.T) {
 	m := newMachine(t)
 	t.Run("command", func(t *testing.T) {
 		t.Parallel()
-		c := m.command("hook", "claude-code", "--host-timeout", "24h")
+		c := m.command("hook", "claude-code", "--host-timeout", "5m")
 		c.Env = append(c.Env, "NOD_URL="+nats.ClientURL())
 		c.Stdin = strings.NewReader(call)
 		out, err := c.Output()
@@ -98,7 +101,7 @@ func TestHookWithoutAnEngine(t *testing.T) {
 		url, _ := m.serveHTTP("--nats-url", nats.ClientURL())
 		token, err := os.ReadFile(filepath.Join(m.dir, "http", "local.token"))
 		require.NoError(t, err)
-		r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/api/v1/hooks/claude-code", strings.NewReader(call))
+		r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/api/v1/hooks/claude-code?host_timeout=5m", strings.NewReader(call))
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 		r.Header.Set("Content-Type", "application/json")

@@ -150,8 +150,8 @@ func taken(all []hostRules) (s schemas.Settings) {
 }
 
 // offerImport offers to take over the rules of an agent program of which nod sees
-// every call now: it would ask about what they allow.
-func (e *env) offerImport(agent, changed string) error {
+// every call now: it would ask about what they allow. Without ask it says how.
+func (e *env) offerImport(agent, changed string, ask bool) error {
 	host, err := hostNamed(agent)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (e *env) offerImport(agent, changed string) error {
 	if !offered {
 		return nil
 	}
-	if !e.interactive() {
+	if !ask {
 		fmt.Fprintf(e.stdout, "To have nod allow them too, put into settings.json what this prints:\n")
 		for _, r := range all {
 			fmt.Fprintf(e.stdout, "  nod policy import %s --file %s\n", agent, r.file)

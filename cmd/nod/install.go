@@ -24,6 +24,9 @@ type installCmd struct {
 	DryRun        bool          `name:"dry-run" help:"Only show what would change."`
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now where it is one of several; go on with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
+
+	// Unasked: nobody is asked whether to take rules over.
+	Unasked bool `kong:"-"`
 }
 
 // Run changes an agent program's settings.
@@ -49,7 +52,7 @@ func (c *installCmd) Run(e *env) error {
 		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)
 	}
 	if c.seesAll() && !c.Uninstall && !c.DryRun {
-		return e.offerImport(c.Agent, change.Path)
+		return e.offerImport(c.Agent, change.Path, !c.Unasked && e.interactive())
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (c *setupCmd) agents(e *env) error {
 }
 
 func (c *setupCmd) agent(e *env, host hook.Host) error {
-	install := installCmd{Agent: host.Name, DryRun: true, OnUnavailable: string(hook.UnavailableAsk)}
+	install := installCmd{Agent: host.Name, DryRun: true, Unasked: c.Yes, OnUnavailable: string(hook.UnavailableAsk)}
 	planned, err := install.install(e)
 	if err != nil {
 		return err
