@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -13,15 +14,11 @@ func TestASessionHasSoManyRequestsOpen(t *testing.T) {
 	env := start(t, fewerPrompts)
 	ada := env.Agent("ada")
 	q := ada.Asks(deploy("S", "before"))
+	nc := env.rawConn(roles.ID{Role: roles.OwnerStore})
 	for i := range 4096 { // what is open is what has a timer
-		_, err := env.raw.PublishAsync(schemas.TimerSubject(schemas.Key("S", fmt.Sprint("open-", i))), []byte("{}"))
-		env.NoError(err)
+		env.NoError(nc.Publish(schemas.TimerSubject(schemas.Key("S", fmt.Sprint("open-", i))), []byte("{}")))
 	}
-	select {
-	case <-env.raw.PublishAsyncComplete():
-	case <-env.ctx.Done():
-		env.NoError(env.ctx.Err())
-	}
+	env.soon("all are open", func() bool { return len(env.armed()) > 4096 })
 	refused := ada.Refused(deploy("S", "one-more"), schemas.CodeForbidden)
 	env.Contains(refused.Message, "which is the most: answer or withdraw some first")
 	env.Equal(q.Receipt, ada.Asks(deploy("S", "before")).Receipt, "what is open stays so")
