@@ -1,7 +1,11 @@
 package test
 
 import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,4 +38,50 @@ func TestLoginLinksAreForTheInboxThatRuns(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, login("--user", me(t)))
 	require.Equal(t, http.StatusForbidden, login("--user", "eve"))
 	require.Equal(t, http.StatusNoContent, login("--login-key", filepath.Join(m.dir, "web", "key")))
+}
+
+// gateway runs an inbox by itself, and returns where it is and its login's token.
+func (m *machine) gateway(key string) (url, token string) {
+	m.t.Helper()
+	c := m.command("connector", "web", "--http", "127.0.0.1:0", "--login-key", key)
+	out, err := c.StdoutPipe()
+	require.NoError(m.t, err)
+	require.NoError(m.t, c.Start())
+	m.t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if words := strings.Fields(lines.Text()); len(words) == 2 && words[0] == "web" {
+			url, token, _ = strings.Cut(words[1], "/#login=")
+			return url, token
+		}
+	}
+	require.Fail(m.t, "the gateway printed no link")
+	return "", ""
+}
+
+// Gateways that share a key take each other's links, each once.
+func TestGatewaysShareTheKeyOfLogins(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte(base64.RawURLEncoding.EncodeToString(make([]byte, 32))+"\n"), 0o600))
+	m.start("--http", "off")
+	first, token := m.gateway(key)
+	second, _ := m.gateway(key)
+	login := func(url string) int {
+		t.Helper()
+		reply, err := http.Post(url+"/login", "application/json", strings.NewReader(fmt.Sprintf(`{"token":%q}`, token)))
+		require.NoError(t, err)
+		defer reply.Body.Close()
+		return reply.StatusCode
+	}
+	require.Equal(t, http.StatusNoContent, login(second))
+	for _, url := range []string{first, second} {
+		require.Equal(t, http.StatusUnauthorized, login(url), "it was used")
+	}
+	_, stderr, code := m.run("login")
+	require.Equal(t, 1, code, "the data directory has no key")
+	require.Contains(t, stderr, "start one with nod up")
 }

@@ -90,7 +90,7 @@ func (c *client) do(ctx context.Context, m received, a asked) error {
 	case "brake.show", "brake.freeze", "brake.thaw":
 		return c.call(ctx, func(ctx context.Context) { c.brake(ctx, m, a) })
 	case "push.show", "push.subscribe", "push.unsubscribe":
-		return c.call(ctx, func(ctx context.Context) { c.device(ctx, m, a) })
+		return c.call(ctx, func(context.Context) { c.device(m, a) })
 	case "session.subscribe", "session.unsubscribe", "session.lock.acquire", "session.lock.release", "permission.respond":
 	default:
 		return schemas.Errorf(schemas.CodeUnknownAction, "unknown action: %s", people.Line(m.Action))

@@ -112,7 +112,7 @@ func (p *page) brakeSays(label string) {
 // moment.
 func (p *page) brakes(label string) {
 	p.t.Helper()
-	for until := time.Now().Add(time.Minute); ; {
+	for until := time.Now().Add(30 * time.Second); ; {
 		said := value[string](p, "document.querySelector('nod-brake button').textContent")
 		if said == label {
 			return

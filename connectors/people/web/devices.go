@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"crypto/ecdh"
 	"encoding/base64"
 	"encoding/json"
@@ -199,7 +198,7 @@ func host(endpoint string) string {
 }
 
 // device answers what a page asks about the device that it is on.
-func (c *client) device(_ context.Context, m received, a asked) {
+func (c *client) device(m received, a asked) {
 	var err error
 	switch m.Action {
 	case "push.subscribe":

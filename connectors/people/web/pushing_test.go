@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,11 +22,11 @@ import (
 // service is a push service that answers with a status.
 type service struct {
 	status int
-	posts  int
+	posts  atomic.Int32
 }
 
 func (s *service) RoundTrip(*http.Request) (*http.Response, error) {
-	if s.posts++; s.status == 0 {
+	if s.posts.Add(1); s.status == 0 {
 		return nil, errors.New("no route to host")
 	}
 	return &http.Response{StatusCode: s.status, Status: http.StatusText(s.status), Body: io.NopCloser(strings.NewReader(""))}, nil
@@ -68,24 +69,24 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	s := &service{status: http.StatusCreated}
 	p := aPusher(t, s)
 	p.round(t.Context())
-	require.Zero(t, s.posts, "nothing waits")
+	require.Zero(t, s.posts.Load(), "nothing waits")
 	for _, id := range []string{"one", "two", "three"} {
 		p.show(ask(id, schemas.TierDisconnected))
 		p.show(ask(id, schemas.TierDisconnected)) // another version of it
 	}
 	p.round(t.Context())
 	p.round(t.Context())
-	require.Equal(t, 1, s.posts)
+	require.EqualValues(t, 1, s.posts.Load())
 
 	p.show(ask("four", schemas.TierDisconnected))
 	next := p.round(t.Context())
-	require.Equal(t, 1, s.posts, "not so soon again")
+	require.EqualValues(t, 1, s.posts.Load(), "not so soon again")
 	d := p.list.all()[0]
 	require.Equal(t, d.rest, next)
 	require.Equal(t, pushEvery, d.rest.Sub(d.told))
 	p.list.mark(d.Endpoint, func(o *device) { o.rest = time.Now() }) // a minute later
 	p.round(t.Context())
-	require.Equal(t, 2, s.posts)
+	require.EqualValues(t, 2, s.posts.Load())
 
 	decided := ask("five", schemas.TierDisconnected)
 	p.show(decided)
@@ -93,7 +94,7 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	p.show(decided)
 	p.list.mark(d.Endpoint, func(o *device) { o.rest = time.Now() })
 	p.round(t.Context())
-	require.Equal(t, 2, s.posts, "what was answered meanwhile is told nobody")
+	require.EqualValues(t, 2, s.posts.Load(), "what was answered meanwhile is told nobody")
 }
 
 // Where somebody is there, phones are told no sooner than carriers are.
@@ -104,7 +105,7 @@ func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	before := time.Now()
 	p.show(ask("one", schemas.TierConnected))
 	next := p.round(t.Context())
-	require.Zero(t, s.posts)
+	require.Zero(t, s.posts.Load())
 	require.WithinRange(t, next, before.Add(40*time.Second), time.Now().Add(40*time.Second))
 	two := aDevice("two")
 	<-p.wake // for the request
@@ -113,7 +114,7 @@ func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	require.Equal(t, next, p.round(t.Context()))
 	p.waits["S.one"] = waiting{at: time.Now()} // so much later
 	p.round(t.Context())
-	require.Equal(t, 2, s.posts)
+	require.EqualValues(t, 2, s.posts.Load())
 }
 
 func TestAPushThatFailsIsTriedAgainLaterEachTime(t *testing.T) {
@@ -133,7 +134,7 @@ func TestAPushThatFailsIsTriedAgainLaterEachTime(t *testing.T) {
 		require.Greater(t, wait, last)
 		last = wait
 	}
-	require.Equal(t, 4, s.posts)
+	require.EqualValues(t, 4, s.posts.Load())
 	s.status = http.StatusCreated
 	p.list.mark("https://fcm.googleapis.com/one", func(o *device) { o.rest, o.tries = time.Time{}, 1000 })
 	p.round(t.Context())
@@ -165,7 +166,7 @@ func TestADeviceThatHasGoneIsForgotten(t *testing.T) {
 		c.change(p)
 		p.show(ask("one", schemas.TierDisconnected))
 		p.round(t.Context())
-		require.Equal(t, c.posts, s.posts, name)
+		require.EqualValues(t, c.posts, s.posts.Load(), name)
 		require.Len(t, p.list.all(), c.left, name)
 		again, err := openDevices(strings.TrimSuffix(p.list.path, devicesName))
 		require.NoError(t, err, name)

@@ -55,7 +55,7 @@ const (
 	keyBytes = 32
 )
 
-var errNoInbox = errors.New("there is no web inbox yet: start one with nod up")
+var errNoInbox = errors.New("there is no web inbox yet: start one with nod up, or name the --login-key that it has")
 
 // openSeals reads the key from the file that is named; where none is, it is the
 // data directory's own, which is made where it is not there.
