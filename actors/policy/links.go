@@ -118,10 +118,11 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// OnDisk is the Resolver of this machine. It follows links as the kernel does that opens or
-// creates p, so a link that leads nowhere stands for its target, and what is
-// not there yet for itself in the directory that is. It is right about this
-// process's own file system alone, and only for as long as nobody moves things.
+// OnDisk is the Resolver of this machine. It follows links as the kernel does
+// that opens or creates p, so a link that leads nowhere stands for its target,
+// and what is not there yet for itself in the directory that is. It is right
+// about this process's own file system alone, and only for as long as nobody
+// moves things.
 func OnDisk(p string) (string, error) {
 	if !path.IsAbs(p) {
 		return "", fmt.Errorf("find where %q leads: it is not absolute", p)

@@ -19,13 +19,13 @@ import (
 func held(t *testing.T) (dir string) {
 	t.Helper()
 	dir = trueTempDir(t)
-	for _, d := range []string{"w/sub", "w/plain", "w/repo/.git/objects", "w/repo/inner", "w/hollow/.git", "out/deep"} {
+	for _, d := range []string{"w/sub", "w/plain", "w/repo/.git/objects", "w/repo/inner", "w/hollow/.git", "w/sub/deep", "w/sub/spot", "out/deep"} {
 		require.NoError(t, os.MkdirAll(dir+"/"+d, 0o755))
 	}
 	for _, f := range []string{"out/x", "out/deep/x", "w/x", "w/sub/a.txt", "w/plain/a.txt", "w/repo/.git/HEAD"} {
 		require.NoError(t, os.WriteFile(dir+"/"+f, []byte("words\n"), 0o600))
 	}
-	for name, target := range map[string]string{"w/link": dir + "/out", "w/deep": "../out/deep", "w/sub/LEAK.txt": dir + "/out/x", "w/sub/near": "a.txt", "w/-odd": dir + "/out/x", "w/[a]": dir + "/out"} {
+	for name, target := range map[string]string{"w/link": dir + "/out", "w/deep": "../out/deep", "w/sub/LEAK.txt": dir + "/out/x", "w/sub/near": "a.txt", "w/-odd": dir + "/out/x", "w/[a]": dir + "/out", "w/bent": "sub/deep", "w/sub/spot/leak": dir + "/out/x"} {
 		require.NoError(t, os.Symlink(target, dir+"/"+name))
 	}
 	return dir
@@ -65,7 +65,7 @@ func TestShellLinesReadWhatIsHeld(t *testing.T) {
 		"cat lin*/x", "cat sub/LEAK*.txt", "cat sub/*.TXT", "cat -- sub/?EAK.txt", "ls lin*", "cat sub/leak*.txt", "ls '[a]'*", "cat -- -odd", // patterns, and names, that are links
 		"grep -lR words .", "grep -Rn --include=*.go words .", "grep -rn --dereference-recursive --include=*.go x .", "rg -lL words", "rg --follow -l words", "ls -LR", "ls --dereference", "du -L", "tree -l", "find -L . -name x", "find . -follow -name x", "diff -rq sub plain", // all links
 		"cat x # ../out/x", "cat x # " + dir + "/out/x", // an interactive Zsh reads it
-		"cd link && ls", "cd link/../x && cat y", "workmux capture agent",
+		"cd link && ls", "cd link/../x && cat y", "cd " + dir + "/w/bent/../spot && cat leak", "cd bent/../spot && cat leak", "workmux capture agent",
 	} {
 		ok, why := covered(t, dir, line)
 		assert.False(t, ok, "%s is covered: %s", line, why)
@@ -85,6 +85,12 @@ func TestGitReadsWholeWorkTrees(t *testing.T) {
 		assert.Contains(t, why, "[@read:"+dir+"]", "the top of the repository is asked for")
 	}
 	require.NoError(t, os.RemoveAll(dir+"/.git"))
+	require.NoError(t, os.WriteFile(dir+"/out/.git", []byte("gitdir: elsewhere\n"), 0o600))
+	c := bash(t, "git -C "+dir+"/out/deep show HEAD:x")
+	c.Cwd, c.Project = dir+"/w", dir
+	perms, err := preset(t, policy.PresetReaders).ShellNeeds(c, policy.ThisDisk{})
+	require.NoError(t, err)
+	assert.Contains(t, tags(perms), "@read:"+dir+"/out", "the repository that -C names")
 	for _, part := range []string{"/HEAD", "/commondir"} {
 		require.NoError(t, os.WriteFile(dir+part, nil, 0o600))
 	}

@@ -90,7 +90,7 @@ func (p *Policy) shellNeeds(in input, pl place) [][]Always {
 			continue
 		}
 		argv, ok := part.argv()
-		if !ok || part.touch || part.fed {
+		if !ok || part.touch {
 			return nil
 		}
 		var options []Always
