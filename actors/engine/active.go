@@ -19,31 +19,34 @@ const (
 	activeEvery = 30 * time.Second
 	// activeKept is how long a session that was active counts as a foreground.
 	activeKept = 24 * time.Hour
-	// activeWithin bounds the noting of it, which nobody waits for.
+	// storeActiveEvery is how often what is to be noted is stored, whoever asks how
+	// often: many sessions that ask by turns are many notes.
+	storeActiveEvery = time.Second
+	// activeWithin bounds the storing of it.
 	activeWithin = 5 * time.Second
 )
 
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
 // notes are the foreground sessions that ask, of which it is to be noted in the
-// store. Whoever asks after another of the same agent's is noted at once: which
-// asked last is then told by the notes, however short the time between them.
+// store. Whoever asks after another of the same agent's is noted anew: which asked
+// last is then told by the notes, however short the time between them.
 type notes struct {
+	storing sync.Mutex
+
 	mu    sync.Mutex
 	noted map[string]time.Time       // by key, when
 	last  map[string]string          // by agent, the key noted last; none where that may be another's
 	due   map[string]schemas.Session // by key
-	busy  bool                       // somebody stores what is due
 }
 
-// add takes a session that asks now. Where it says so, the caller is to store
-// what take returns.
-func (n *notes) add(agent, session, user string, clock *clock) (store bool) {
+// add takes a session that asks now.
+func (n *notes) add(agent, session, user string, clock *clock) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	key, now := activeKey(agent, session), clock.now()
 	if n.last[agent] == key && now.Sub(n.noted[key]) < activeEvery {
-		return false
+		return
 	}
 	if n.noted == nil || len(n.noted) >= knownKept {
 		n.noted, n.last = map[string]time.Time{}, map[string]string{}
@@ -53,17 +56,14 @@ func (n *notes) add(agent, session, user string, clock *clock) (store bool) {
 	}
 	n.noted[key], n.last[agent] = now, key
 	n.due[key] = schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, User: user, CreatedAt: now, ActiveAt: now}
-	store, n.busy = !n.busy, true
-	return store
 }
 
-// take returns what is due; where that is nothing, the caller is done.
+// take returns what is due, for the caller to store.
 func (n *notes) take() []schemas.Session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	due := slices.Collect(maps.Values(n.due))
 	clear(n.due)
-	n.busy = len(due) > 0
 	return due
 }
 
@@ -92,20 +92,23 @@ func (n *notes) missed() {
 // active has it noted, where that is due, that a foreground session asks. A note
 // that is lost is made again.
 func (e *Engine) active(known schemas.Session) {
-	if known.Background || !e.notes.add(known.Agent, known.SessionID, known.User, &e.clock) {
-		return
+	if !known.Background {
+		e.notes.add(known.Agent, known.SessionID, known.User, &e.clock)
 	}
-	e.tasks.Go(func() {
-		for due := e.notes.take(); len(due) > 0; due = e.notes.take() {
-			each(len(due), func(i int) { e.noteActive(due[i]) })
-		}
-	})
+}
+
+// storeActive stores what is due; when it returns, so has whoever else was at it.
+func (e *Engine) storeActive(ctx context.Context) {
+	e.notes.storing.Lock()
+	defer e.notes.storing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, activeWithin)
+	defer cancel()
+	due := e.notes.take()
+	each(len(due), func(i int) { e.noteActive(ctx, due[i]) })
 }
 
 // noteActive stores that a session was active, unless it was noted to be later.
-func (e *Engine) noteActive(s schemas.Session) {
-	ctx, cancel := context.WithTimeout(context.Background(), activeWithin)
-	defer cancel()
+func (e *Engine) noteActive(ctx context.Context, s schemas.Session) {
 	for {
 		var was schemas.Session
 		key := activeKey(s.Agent, s.SessionID)

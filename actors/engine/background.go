@@ -17,6 +17,7 @@ func (e *Engine) foreground(ctx context.Context, a *asked) error {
 	if !a.held.session.Background || a.foreground != "" {
 		return nil
 	}
+	e.storeActive(ctx)
 	latest, err := e.latest(ctx, a.agent)
 	if err != nil {
 		return err

@@ -144,6 +144,7 @@ func (e *Engine) run(ctx context.Context) error {
 		return err
 	}
 	e.every(background, settingsEvery, e.stayAlive)
+	e.every(background, storeActiveEvery, e.storeActive)
 	return e.alive(ctx)
 }
 
