@@ -65,16 +65,20 @@ func (b *brake) obeyed() uint64 {
 
 // readFrozen brings the freezes up to date.
 func (e *Engine) readFrozen(ctx context.Context) error {
+	read := time.Now()
+	var f schemas.Frozen
+	revision, err := e.store.Settings.Get(ctx, frozenKey, &f)
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return err
+	}
+	f.Revision = revision
 	for {
-		read, old := time.Now(), e.brake.now()
-		var f schemas.Frozen
-		revision, err := e.store.Settings.Get(ctx, frozenKey, &f)
-		if err != nil && !errors.Is(err, bus.ErrNotFound) {
-			return err
-		}
-		f.Revision = revision
 		// A slower reader must not bring back an older one, nor keep a newer one out.
-		if old != nil && revision < old.Revision || e.brake.current.CompareAndSwap(old, &frozen{f, read}) {
+		old := e.brake.now()
+		if old != nil && (revision < old.Revision || revision == old.Revision && !old.read.Before(read)) {
+			return nil
+		}
+		if e.brake.current.CompareAndSwap(old, &frozen{f, read}) {
 			return nil
 		}
 	}
