@@ -84,7 +84,7 @@ func TestPermissionTags(t *testing.T) {
 }
 
 func TestWhatASetCovers(t *testing.T) {
-	set := schemas.SessionPermissions{WorkingDir: "/work", ReadDirs: []string{"/src", "/etc/hosts"}, WriteDirs: []string{"/out"}}
+	set := schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/src", "/etc/hosts"}, WriteDirs: []string{"/out"}}
 	everything := schemas.SessionPermissions{WriteDirs: []string{"/"}, Network: true}
 	for _, c := range []struct {
 		set  *schemas.SessionPermissions
@@ -102,9 +102,9 @@ func TestWhatASetCovers(t *testing.T) {
 		{&set, "@write:/out/x", true},
 		{&set, "@read:/out/x", true}, // to write is to read
 		{&set, "@write:/outer", false},
-		{&set, "@write:/work/x", true},
-		{&set, "@read:/work", true},
-		{&set, "@read:/workshop", false},
+		{&set, "@write:/home/x", true},
+		{&set, "@read:/home", true},
+		{&set, "@read:/homeless", false},
 		{&set, "@network", false},
 		{&everything, "@read:/x", true},
 		{&everything, "@network", true},
@@ -142,14 +142,14 @@ func TestMissingIsTheTruePartThatIsLacking(t *testing.T) {
 }
 
 func TestApplyAddsAndTakesNothingAway(t *testing.T) {
-	before := schemas.SessionPermissions{WorkingDir: "/work", ReadDirs: []string{"/a"}}
+	before := schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a"}}
 	after := policy.Apply(before, parse(t, "@write:/out", "@read:/a/b", "@network")...)
-	assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/work", ReadDirs: []string{"/a", "/out"}, WriteDirs: []string{"/out"}, Network: true}, after)
-	assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/work", ReadDirs: []string{"/a"}}, before)
+	assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a", "/out"}, WriteDirs: []string{"/out"}, Network: true}, after)
+	assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a"}}, before)
 	assert.Equal(t, after, policy.Apply(after, parse(t, "@write:/out", "@read:/a/b", "@network")...))
 
 	// The first grant does not narrow what could be read before.
-	assert.True(t, policy.Covers(&after, parse(t, "@read:/work/x")[0], asWritten))
+	assert.True(t, policy.Covers(&after, parse(t, "@read:/home/x")[0], asWritten))
 	assert.True(t, policy.Covers(&after, parse(t, "@read:/a/x")[0], asWritten))
 	odd := []policy.Permission{{Access: policy.AccessRead}, {Access: policy.AccessWrite, Path: "../x"}, {Access: "own", Path: "/x"}}
 	assert.Equal(t, after, policy.Apply(after, odd...), "what is no permission adds nothing")
@@ -162,18 +162,18 @@ func TestApplyAddsAndTakesNothingAway(t *testing.T) {
 }
 
 func TestExecScope(t *testing.T) {
-	set := schemas.SessionPermissions{WorkingDir: "/work", ReadDirs: []string{"/src"}, WriteDirs: []string{"/out"}, Network: true}
+	set := schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/src"}, WriteDirs: []string{"/out"}, Network: true}
 	for name, c := range map[string]struct {
 		tags []string
 		want schemas.SessionPermissions
 		err  string
 	}{
-		"everything is cleared": {nil, schemas.SessionPermissions{WorkingDir: "/work"}, ""},
+		"everything is cleared": {nil, schemas.SessionPermissions{WorkingDir: "/home"}, ""},
 		"the named go along": {
 			[]string{"@read:/src/a", "@write:/out", "@network"},
-			schemas.SessionPermissions{WorkingDir: "/work", ReadDirs: []string{"/src/a", "/out"}, WriteDirs: []string{"/out"}, Network: true}, "",
+			schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/src/a", "/out"}, WriteDirs: []string{"/out"}, Network: true}, "",
 		},
-		"the working directory needs no naming": {[]string{"@write:/work/b"}, schemas.SessionPermissions{WorkingDir: "/work", ReadDirs: []string{"/work/b"}, WriteDirs: []string{"/work/b"}}, ""},
+		"the working directory needs no naming": {[]string{"@write:/home/b"}, schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/home/b"}, WriteDirs: []string{"/home/b"}}, ""},
 		"what is not held":                      {[]string{"@network", "@write:/src"}, schemas.SessionPermissions{}, "Cannot attach permission '@write:/src' - you don't have it."},
 		"a neighbour of what is held":           {[]string{"@read:/srcfoo"}, schemas.SessionPermissions{}, "Cannot attach permission '@read:/srcfoo' - you don't have it."},
 		"more than is held":                     {[]string{"@read:/"}, schemas.SessionPermissions{}, "Cannot attach permission '@read:/' - you don't have it."},
@@ -188,7 +188,7 @@ func TestExecScope(t *testing.T) {
 				require.NoError(t, err)
 			}
 			assert.Equal(t, c.want, scope)
-			assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/work", ReadDirs: []string{"/src"}, WriteDirs: []string{"/out"}, Network: true}, set, "the holder's own set never changes")
+			assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/src"}, WriteDirs: []string{"/out"}, Network: true}, set, "the holder's own set never changes")
 		})
 	}
 	lost := func(string) (string, error) { return "", errors.New("a loop") }
