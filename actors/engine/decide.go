@@ -79,6 +79,7 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
+	frozen := e.frozenNow(ctx) // beside the record
 	entry, err := e.store.Records.Get(ctx, schemas.Key(a.SessionID, a.PendingID))
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {
 		return notFound(schemas.Key(a.SessionID, a.PendingID))
@@ -86,7 +87,7 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	d, err := e.said(ctx, &entry, &a, &approver, connector)
+	d, err := e.said(&entry, &a, &approver, connector, frozen)
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func routed(rec *schemas.Record, connector, userID string) bool {
 }
 
 // said is the decision that an answer makes of a request, or why it makes none.
-func (e *Engine) said(ctx context.Context, entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string) (*schemas.Decision, error) {
+func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen frozenRead) (*schemas.Decision, error) {
 	rec := &entry.Record
 	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
 		err := schemas.Errorf(schemas.CodeStale, "the answer is to another request than the one that is open under this id: look again")
@@ -180,7 +181,7 @@ func (e *Engine) said(ctx context.Context, entry *bus.Entry, a *schemas.Answer, 
 	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
-		if err := e.thawFirst(ctx, rec.Agent, request.SessionID); err != nil {
+		if err := frozen(rec.Agent, request.SessionID); err != nil {
 			return nil, err
 		}
 		if err := e.confirmed(rec.Risk, connector, a); err != nil {

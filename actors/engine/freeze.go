@@ -234,11 +234,23 @@ func (e *Engine) denial(r *schemas.Request, digest string, z *schemas.Freeze) *s
 // thawFirst refuses to allow what is frozen, whether or not this engine has heard
 // of it before.
 func (e *Engine) thawFirst(ctx context.Context, agent, session string) error {
-	if err := e.readFrozen(ctx); err != nil {
-		return fmt.Errorf("read what is frozen: %w", err)
+	return e.frozenNow(ctx)(agent, session)
+}
+
+// frozenRead is a reading of what is frozen that has begun: it waits for it, and
+// refuses to allow what is. It may be called once, or never.
+type frozenRead func(agent, session string) error
+
+func (e *Engine) frozenNow(ctx context.Context) frozenRead {
+	read := make(chan error, 1)
+	go func() { read <- e.readFrozen(ctx) }()
+	return func(agent, session string) error {
+		if err := <-read; err != nil {
+			return fmt.Errorf("read what is frozen: %w", err)
+		}
+		if z := e.brake.now().Of(agent, session); z != nil {
+			return schemas.Errorf(schemas.CodeForbidden, "%s, %s: nothing is allowed before a thaw", z, cmp.Or(z.SessionID, z.Agent, "everything"))
+		}
+		return nil
 	}
-	if z := e.brake.now().Of(agent, session); z != nil {
-		return schemas.Errorf(schemas.CodeForbidden, "%s, %s: nothing is allowed before a thaw", z, cmp.Or(z.SessionID, z.Agent, "everything"))
-	}
-	return nil
 }
