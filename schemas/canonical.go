@@ -9,18 +9,31 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// canon is the canonical form of RFC 8785 of data, compact JSON of valid syntax.
-// The library that makes it is what costs, five times as much as all else about a
-// digest, and what agents send mostly lacks no more than the order of its members.
+// canon is the canonical form of RFC 8785 of data, compact JSON of valid syntax. The
+// library that makes it is what costs, five times as much as all else about a
+// digest.
 func canon(data []byte) ([]byte, error) {
 	if canonical(data) {
 		return data, nil
 	}
-	// As long as before: nothing was given twice, or spelled otherwise.
-	if form, ok := ordered(data); ok && len(form) == len(data) && canonical(form) {
-		return form, nil
-	}
 	return jcs.Transform(data)
+}
+
+// inOrder is data in canonical form, where it lacks no more than the order of its
+// members, as what agents send mostly does; else as it is.
+func inOrder(data json.RawMessage) json.RawMessage {
+	if canonical(data) {
+		return data
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, data) != nil {
+		return data
+	}
+	// As long as before: nothing was given twice, or spelled otherwise.
+	if form, ok := ordered(compact.Bytes()); ok && len(form) == compact.Len() && canonical(form) {
+		return form
+	}
+	return data
 }
 
 // ordered is data with the members of its objects in ascending order.

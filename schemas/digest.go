@@ -87,7 +87,7 @@ func detailsOf(r *Request) json.RawMessage {
 	if len(r.ActionDetails) == 0 || bytes.Equal(r.ActionDetails, []byte("null")) {
 		return json.RawMessage("{}")
 	}
-	return r.ActionDetails
+	return inOrder(r.ActionDetails)
 }
 
 // sumOf is the digest of a struct whose fields stand in the order of RFC 8785.
