@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +44,7 @@ func TestEmbedChild(t *testing.T) {
 	require.NoError(t, err)
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	_, err = js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}})
+	_, err = js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "s", Subjects: []string{"s"}, AllowMsgTTL: true})
 	require.NoError(t, err)
 	for i := 0; ; i++ {
 		if _, err = js.Publish(t.Context(), "s", fmt.Append(nil, i)); err != nil {
@@ -80,8 +81,11 @@ func TestKilledServer(t *testing.T) {
 	require.ErrorIs(t, err, bus.ErrNotRunning)
 	requireOneLine(t, err, fmt.Sprintf("process %d is gone", child.Process.Pid))
 
-	s := embed(t, bus.EmbedOptions{DataDir: dir})
+	log := &syncBuffer{}
+	s := embed(t, bus.EmbedOptions{DataDir: dir, Log: slog.New(slog.NewTextHandler(log, nil))})
 	defer s.Close()
+	require.NotRegexp(t, "level=WARN.*linear scan", log.String(), "its user need not worry")
+	require.Regexp(t, "level=INFO.*linear scan", log.String())
 	nc, err := nats.Connect("", s.InProcess())
 	require.NoError(t, err)
 	defer nc.Close()

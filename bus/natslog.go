@@ -25,7 +25,15 @@ func (l *natsLog) Noticef(format string, v ...any) {
 	l.write(level, format, v)
 }
 
-func (l *natsLog) Warnf(format string, v ...any) { l.write(slog.LevelWarn, format, v) }
+// Warnf is no warning where the server makes anew, after a hard kill, what it keeps
+// beside the messages: that is as it should be.
+func (l *natsLog) Warnf(format string, v ...any) {
+	level := slog.LevelWarn
+	if strings.Contains(format, "attempting to recover using linear scan") {
+		level = slog.LevelInfo
+	}
+	l.write(level, format, v)
+}
 
 // Errorf is a warning where it is about one client: the server is well.
 func (l *natsLog) Errorf(format string, v ...any) {
