@@ -18,9 +18,11 @@ type Job interface {
 // Lanes runs jobs: those of one key one after another in the order in which
 // they were sent, those of different keys in parallel.
 //
-// Each key with open jobs has a child actor. The parent counts each child's
-// open jobs and stops it at zero. A child that stopped itself when idle would
-// lose, silently, what was sent before the parent heard of it.
+// Each key with open jobs has a child actor. The parent counts each child's open
+// jobs, and at zero has it wait for another key, or stops it where enough wait:
+// making a child costs about as much as handling its few messages. A child that
+// stopped itself when idle would lose, silently, what was sent before the parent
+// heard of it.
 type Lanes struct {
 	sys    *System
 	pid    *actor.PID
@@ -37,6 +39,9 @@ type (
 	finished struct{ key string }
 	drain    struct{ drained chan struct{} }
 )
+
+// maxIdle is how many children wait for a key.
+const maxIdle = 64
 
 // Lanes starts a set of lanes. The name is the actor's.
 func (s *System) Lanes(name string) *Lanes {
@@ -77,6 +82,7 @@ type parent struct {
 	ctx     context.Context
 	gone    chan struct{}
 	open    map[string]*lane
+	idle    []*actor.PID
 	waiters []chan struct{}
 }
 
@@ -90,17 +96,21 @@ func (p *parent) Receive(c actor.Context) {
 	case submitted:
 		l := p.open[m.key]
 		if l == nil {
-			w := &worker{ctx: p.ctx, key: m.key, parent: c.Self()}
-			l = &lane{pid: c.Spawn(actor.PropsFromProducer(func() actor.Actor { return w }, actor.WithDispatcher(p.sys.warm)))}
+			l = &lane{pid: p.child(c)}
 			p.open[m.key] = l
 		}
 		l.jobs++
-		c.Send(l.pid, m.job)
+		c.Send(l.pid, m)
 	case finished:
 		l := p.open[m.key]
-		if l.jobs--; l.jobs == 0 {
+		if l.jobs--; l.jobs > 0 {
+			break
+		}
+		delete(p.open, m.key)
+		if len(p.idle) < maxIdle {
+			p.idle = append(p.idle, l.pid)
+		} else {
 			c.Stop(l.pid)
-			delete(p.open, m.key)
 		}
 	case drain:
 		p.waiters = append(p.waiters, m.drained)
@@ -115,25 +125,35 @@ func (p *parent) Receive(c actor.Context) {
 	}
 }
 
+// child is one that no key has.
+func (p *parent) child(c actor.Context) *actor.PID {
+	if last := len(p.idle) - 1; last >= 0 {
+		pid := p.idle[last]
+		p.idle = p.idle[:last]
+		return pid
+	}
+	w := &worker{ctx: p.ctx, parent: c.Self()}
+	return c.Spawn(actor.PropsFromProducer(func() actor.Actor { return w }, actor.WithDispatcher(p.sys.warm)))
+}
+
 // worker is one lane.
 type worker struct {
 	ctx    context.Context
-	key    string
 	parent *actor.PID
 }
 
 func (w *worker) Receive(c actor.Context) {
-	job, ok := c.Message().(Job)
+	m, ok := c.Message().(submitted)
 	if !ok {
 		return
 	}
 	defer func() {
 		// The count must come right whatever the job did.
-		c.Send(w.parent, finished{w.key})
+		c.Send(w.parent, finished{m.key})
 		if reason := recover(); reason != nil {
-			job.Failed(reason)
+			m.job.Failed(reason)
 			panic(reason) // the supervisor logs it and resumes the lane
 		}
 	}()
-	job.Run(w.ctx)
+	m.job.Run(w.ctx)
 }
