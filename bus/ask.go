@@ -130,9 +130,6 @@ func (a *Asker) submit(ctx context.Context, r schemas.Request) (*Asked, error) {
 	if r.CreatedAt.IsZero() {
 		r.CreatedAt = time.Now().UTC()
 	}
-	if len(r.Options) == 0 {
-		r.Options = schemas.DefaultOptions()
-	}
 	asked, err := a.listen(r.SessionID, r.PendingID)
 	if err != nil {
 		return nil, err

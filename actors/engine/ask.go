@@ -61,13 +61,6 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	if a.request.SessionID != c.Tokens[1] || a.request.PendingID != c.Tokens[2] {
 		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
 	}
-	var err error
-	if a.digest, err = schemas.Digest(&a.request); err != nil { // of what was asked, before anything is filled in
-		return err
-	}
-	if len(a.request.Options) == 0 {
-		a.request.Options = schemas.DefaultOptions()
-	}
 	if err := complete(&a.request); err != nil {
 		return err
 	}
@@ -83,7 +76,20 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	} else {
 		a.verdict = e.judge(a)
 	}
+	var read func() (held, error)
 	if a.verdict.Effect == policy.Ask || session.Permissions != nil && a.verdict.Effect == policy.Allow {
+		read = e.heldNow(ctx, a)
+	}
+	if err := a.fill(); err != nil { // meanwhile
+		return err
+	}
+	if read != nil {
+		if _, err := a.sameness(); err != nil { // which most need
+			return err
+		}
+		if a.held, err = read(); err != nil {
+			return err
+		}
 		if err := e.hold(ctx, a); err != nil {
 			return err
 		}
@@ -100,11 +106,20 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	return e.decideFresh(ctx, c, a)
 }
 
-// hold reads what the asker holds, and has it settle what it can.
-func (e *Engine) hold(ctx context.Context, a *asked) (err error) {
-	if a.held, err = e.heldBy(ctx, a.agent, a.request.SessionID, a.under.settings.JoinsIdentical() || a.under.settings.OpenPrompts() > 0); err != nil {
+// fill adds what follows from the request alone. The digest is of what was asked,
+// before anything is filled in.
+func (a *asked) fill() (err error) {
+	if a.digest, err = schemas.Digest(&a.request); err != nil {
 		return err
 	}
+	if len(a.request.Options) == 0 {
+		a.request.Options = schemas.DefaultOptions()
+	}
+	return nil
+}
+
+// hold has what the asker holds settle what it can.
+func (e *Engine) hold(ctx context.Context, a *asked) error {
 	switch a.request.Kind {
 	case schemas.KindToolCall:
 		if e.weigh(a); a.verdict.Effect == policy.Ask {

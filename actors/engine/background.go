@@ -30,15 +30,16 @@ func (e *Engine) foreground(ctx context.Context, a *asked) error {
 		if s.User != "" && s.User != user {
 			continue
 		}
-		now, err := e.heldBy(ctx, a.agent, s.SessionID, false)
+		now, err := e.heldBy(ctx, a.agent, s.SessionID)
 		if err != nil {
 			return err
 		}
 		if now.session.Background || now.session.Agent != a.agent || now.session.User != user { // the note may be older
 			continue
 		}
-		a.foreground, a.held.lock = s.SessionID, now.lock
-		return nil
+		a.foreground = s.SessionID
+		a.held.lock, err = e.lockOf(ctx, s.SessionID)
+		return err
 	}
 	return schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
 }

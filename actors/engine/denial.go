@@ -20,12 +20,12 @@ func (e *Engine) rememberDenial(ctx context.Context, entry bus.Entry) error {
 	if !allowed && d.Outcome != schemas.Denied || d.By.Kind != schemas.ByHuman || !e.clock.now().Before(until) {
 		return nil
 	}
+	if s, known := e.known.session(sessionKey(d.SessionID)); allowed && known && len(s.Denials) == 0 {
+		return nil // there is nothing to take back
+	}
 	r, err := requestOf(&entry.Record)
 	if err != nil || r.Kind != schemas.KindToolCall {
 		return err
-	}
-	if s, known := e.known.session(sessionKey(r.SessionID)); allowed && known && len(s.Denials) == 0 {
-		return nil // there is nothing to take back
 	}
 	same, err := schemas.Sameness(&r)
 	if err != nil {

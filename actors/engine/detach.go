@@ -109,7 +109,7 @@ func (e *Engine) changeSessionOf(ctx context.Context, session string, change fun
 		now := e.clock.now()
 		s.Detached = latest(slices.DeleteFunc(s.Detached, func(d schemas.Detached) bool { return d.Until.Before(now) }))
 		s.Denials = latest(slices.DeleteFunc(s.Denials, func(d schemas.Denial) bool { return d.Until.Before(now) }))
-		_, err = e.store.Sessions.Put(ctx, sessionKey(session), s, revision, sessionKept)
+		_, err = e.putSession(ctx, sessionKey(session), s, revision, sessionKept)
 		if !errors.Is(err, bus.ErrMoved) {
 			return err
 		}

@@ -156,7 +156,11 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err := e.store.Sessions.Watch(background, e.known.changed); err != nil {
 		return err
 	}
-	if err := e.store.Presence.Watch(background, e.notes.heard); err != nil {
+	err := e.store.Presence.Watch(background, func(key string, revision uint64) {
+		e.notes.heard(key, revision)
+		e.known.forget(key)
+	})
+	if err != nil {
 		return err
 	}
 	e.stop = append(e.stop, e.Store.OnReconnect(e.known.missed), e.Store.OnReconnect(e.notes.missed), e.Store.OnReconnect(e.settingsChanged))

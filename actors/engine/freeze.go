@@ -242,10 +242,9 @@ func (e *Engine) thawFirst(ctx context.Context, agent, session string) error {
 type frozenRead func(agent, session string) error
 
 func (e *Engine) frozenNow(ctx context.Context) frozenRead {
-	read := make(chan error, 1)
-	go func() { read <- e.readFrozen(ctx) }()
+	read := begin(func() error { return e.readFrozen(ctx) })
 	return func(agent, session string) error {
-		if err := <-read; err != nil {
+		if err := read(); err != nil {
 			return fmt.Errorf("read what is frozen: %w", err)
 		}
 		if z := e.brake.now().Of(agent, session); z != nil {

@@ -123,7 +123,7 @@ func (e *Engine) changeGrants(ctx context.Context, scope schemas.Scope, session,
 			return nil
 		}
 		*k.grants = slices.DeleteFunc(*k.grants, func(g schemas.Grant) bool { return endedBefore(&g, now.Add(-endedKept)) })
-		_, err = e.store.Sessions.Put(ctx, k.key, k.noun, revision, k.kept)
+		_, err = e.putSession(ctx, k.key, k.noun, revision, k.kept)
 		if !errors.Is(err, bus.ErrMoved) {
 			return err
 		}

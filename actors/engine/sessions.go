@@ -27,22 +27,22 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 	for {
 		var s schemas.Session
 		now := e.clock.now()
+		keep := e.known.reading(sessionKey(session))
 		revision, err := e.store.Sessions.Get(ctx, sessionKey(session), &s)
 		switch {
 		case errors.Is(err, bus.ErrNotFound):
 			s = schemas.Session{Type: schemas.TypeSession, SessionID: session, CreatedAt: now}
 		case err != nil:
 			return s, err
-		case s.Agent != "" && s.Agent != agent:
-			return s, nil
-		case s.Agent == agent && now.Sub(s.ActiveAt) < sessionFresh && !lacksUser(&s, user):
+		case s.Agent != "" && s.Agent != agent, s.Agent == agent && now.Sub(s.ActiveAt) < sessionFresh && !lacksUser(&s, user):
+			keep(s)
 			return s, nil
 		}
 		s.Agent, s.ActiveAt = agent, now
 		if lacksUser(&s, user) {
 			s.User = user
 		}
-		_, err = e.store.Sessions.Put(ctx, sessionKey(session), s, revision, sessionKept)
+		_, err = e.putSession(ctx, sessionKey(session), s, revision, sessionKept)
 		if !errors.Is(err, bus.ErrMoved) {
 			return s, err
 		}
@@ -64,7 +64,7 @@ func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {
 	if _, err := e.own(ctx, agent, q.SessionID, ""); err != nil {
 		return err
 	}
-	h, err := e.heldBy(ctx, agent, q.SessionID, false)
+	h, err := e.heldBy(ctx, agent, q.SessionID)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 			return err
 		}
 		s.ActiveAt = now
-		s.Revision, err = e.store.Sessions.Put(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
+		s.Revision, err = e.putSession(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
 		if errors.Is(err, bus.ErrMoved) {
 			continue
 		}

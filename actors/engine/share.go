@@ -40,7 +40,7 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 	if _, err := e.own(ctx, agent, s.SessionID, ""); err != nil {
 		return err
 	}
-	giver, err := e.heldBy(ctx, agent, s.SessionID, false)
+	giver, err := e.heldBy(ctx, agent, s.SessionID)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (e *Engine) stillShared(ctx context.Context, g *schemas.Grant) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
 	}
-	h, err := e.heldBy(ctx, g.Agent, g.SessionID, false)
+	h, err := e.heldBy(ctx, g.Agent, g.SessionID)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (e *Engine) sessionOf(ctx context.Context, agent, session string) (held, er
 	if !schemas.ValidID(session) {
 		return held{}, unknown
 	}
-	h, err := e.heldBy(ctx, agent, session, false)
+	h, err := e.heldBy(ctx, agent, session)
 	if err != nil {
 		return held{}, err
 	}
@@ -240,7 +240,7 @@ func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
 	if _, err := e.own(ctx, agent, g.SessionID, ""); err != nil {
 		return err
 	}
-	h, err := e.heldBy(ctx, agent, g.SessionID, false)
+	h, err := e.heldBy(ctx, agent, g.SessionID)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,51 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// What one engine stores the others hear of, whatever they knew before: what was
+// granted in a session, and who is there.
+func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
+	t.Parallel()
+	const some = 16 // as many as reach every engine of three
+	env := start(t, func(s *setup) { s.engines = 3 })
+	ada, ann := env.Agent("ada"), env.Ann()
+	n := 0
+	// tiers are those of some requests for a person, each its own.
+	tiers := func() map[schemas.Tier]int {
+		tiers := map[schemas.Tier]int{}
+		for range some {
+			n++
+			q := ada.Asks(shell("S", "", fmt.Sprint("make ", n)))
+			tiers[q.Receipt.Tier]++
+			ada.Withdraws("S", q.PendingID)
+			q.Drop()
+		}
+		return tiers
+	}
+	allowed := func() bool {
+		for range some {
+			asked, err := ada.asker.Submit(env.ctx, shell("S", "", "npm test"))
+			env.NoError(err)
+			asked.Drop()
+			if asked.Receipt.Revision != 0 {
+				ada.Withdraws("S", asked.PendingID)
+				return false
+			}
+		}
+		return true
+	}
+	all := func(tier schemas.Tier) func() bool { return func() bool { return tiers()[tier] == some } }
+
+	env.Equal(map[schemas.Tier]int{schemas.TierDisconnected: some}, tiers())
+	env.True(ann.does(schemas.PresenceLock, "S", "c", "terminal").Granted)
+	env.soon("every engine knows that Ann is there", all(schemas.TierConnected))
+	ann.does(schemas.PresenceUnlock, "S", "c", "terminal")
+	env.soon("every engine knows that she is not", all(schemas.TierDisconnected))
+	ann.Remembers(ada.Asks(shell("S", "", "npm test")), schemas.ScopeSession, 0)
+	env.soon("every engine allows what she granted", allowed)
+}
