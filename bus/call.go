@@ -115,6 +115,19 @@ func unavailable(ctx context.Context, last error) error {
 	return schemas.Errorf(schemas.CodeUnavailable, "no answer from nod: the bus or its engine is away, or these credentials may not ask it")
 }
 
+// Retry calls f until it succeeds, trying again cannot help, or ctx ends: a stream
+// that was just made, or whose servers just came up, has no leader for a while.
+func Retry(ctx context.Context, f func(context.Context) error) error {
+	for try := 0; ; try++ {
+		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		err := f(hop)
+		cancel()
+		if err == nil || final(err) || pause(ctx, try) != nil {
+			return err
+		}
+	}
+}
+
 // pause waits before the next try, longer each time and with jitter, and
 // returns ctx's error where that ends first.
 func pause(ctx context.Context, try int) error {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -118,14 +119,24 @@ func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
 	return p, c.says(p)
 }
 
-// says starts a process and returns the first line that it prints.
+// says starts a process and returns the first line that it prints, or all its
+// complaints where it ends without one.
 func (c *cluster) says(p *exec.Cmd) <-chan string {
 	out, err := p.StdoutPipe()
 	require.NoError(c.t, err)
-	said := make(chan string, 1)
+	complaints, err := p.StderrPipe()
+	require.NoError(c.t, err)
+	said, complained := make(chan string, 1), make(chan string, 1)
 	c.begin(p)
 	go func() {
-		line, _ := bufio.NewReader(out).ReadString('\n')
+		all, _ := io.ReadAll(complaints) // less of one that is killed
+		complained <- string(all)
+	}()
+	go func() {
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			line = <-complained
+		}
 		said <- line
 	}()
 	return said

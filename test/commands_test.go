@@ -21,7 +21,7 @@ var command string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("test.parallel", "4") // they wait for deadlines more than they work
+	_ = flag.Set("test.parallel", "8") // they wait for deadlines more than they work
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "nod-test-")
 		if err != nil {

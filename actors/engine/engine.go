@@ -98,7 +98,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if e.prompts, err = bus.OpenPrompts(ctx, o.Store, o.Replicas); err != nil {
 		return nil, err
 	}
-	if err := e.clock.set(ctx, e.store); err != nil {
+	if err := bus.Retry(ctx, func(ctx context.Context) error { return e.clock.set(ctx, e.store) }); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(e.readSettings(ctx), e.readFrozen(ctx)); err != nil {
@@ -150,21 +150,24 @@ func (e *Engine) run(ctx context.Context) error {
 
 // watch hears of changed settings and sessions, and of who is active, from now on.
 func (e *Engine) watch(ctx, background context.Context) error {
-	if err := e.store.Settings.Watch(background, func(string, uint64) { e.settingsChanged() }); err != nil {
-		return err
-	}
-	if err := e.store.Sessions.Watch(background, e.known.changed); err != nil {
-		return err
-	}
-	err := e.store.Presence.Watch(background, func(key string, revision uint64) {
-		e.notes.heard(key, revision)
-		e.known.forget(key)
-	})
-	if err != nil {
-		return err
+	for bucket, changed := range map[*bus.Bucket]func(key string, revision uint64){
+		e.store.Settings: func(string, uint64) { e.settingsChanged() },
+		e.store.Sessions: e.known.changed,
+		e.store.Presence: func(key string, revision uint64) {
+			e.notes.heard(key, revision)
+			e.known.forget(key)
+		},
+	} {
+		if err := bus.Retry(ctx, func(context.Context) error { return bucket.Watch(background, changed) }); err != nil {
+			return err
+		}
 	}
 	e.stop = append(e.stop, e.Store.OnReconnect(e.known.missed), e.Store.OnReconnect(e.notes.missed), e.Store.OnReconnect(e.settingsChanged))
-	newest, err := e.store.Sessions.Newest(ctx)
+	var newest uint64
+	err := bus.Retry(ctx, func(ctx context.Context) (err error) {
+		newest, err = e.store.Sessions.Newest(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
