@@ -28,7 +28,7 @@ func attacks() map[string][]string {
 		"a second file that is written": {
 			`uniq a*`, `uniq a b`, `uniq -c a b`, `uniq -- a b`, `uniq a?`, `uniq a[bc]`, `uniq -f 1* a`, `uniq -w 1? a`, `uniq +1 b`, `uniq -1 b`, `uniq src/*`, `uniq --skip-fields=1 a b`, `uniq ~/*`,
 			`sort a -o a`, `sort -oa a`, `sort -uo a a`, `sort --output a a`, `sort -T /x a`, `sort --random-source=.env a`, `sort --files0-from=.env`, `sort --compress-prog=id a`, `sort --parallel=9 a`,
-			`tree -o x`, `tree -R -H . -L 1`, `tree --fromfile .env`, `nl -o x`, `split a`, `csplit a 1`, `tee a`, `dd if=a of=b`, `cp a b`, `install a b`, `ln -s a b`, `mkfifo a`, `mktemp`, `truncate -s0 a`, `touch a`, `shred a`, `patch -p1`, `rename a b *`,
+			`tree -o x`, `tree -Lo 1 x`, `tree -aPo a x`, `tree -Io a x`, `tree -R -H . -L 1`, `tree --fromfile .env`, `nl -o x`, `split a`, `csplit a 1`, `tee a`, `dd if=a of=b`, `cp a b`, `install a b`, `ln -s a b`, `mkfifo a`, `mktemp`, `truncate -s0 a`, `touch a`, `shred a`, `patch -p1`, `rename a b *`,
 			`column -o x a --output-file=y`, `cmp a b c d`, `comm --output=x a b`, `cut --output=x a`, `xxd -r a b`, `base64 -o x a`, `gofmt -w a.go`, `gofmt -cpuprofile=x a.go`, `gofmt -lw a.go`, `gofmt -l .`, `date -s 1`, `date 010100002026`, `date -us 1`, `date --se=1`, `hostname evil`, `hostname -F x`, `file -C -m x`, `file -bC`, `script x`, `tr a b c`,
 		},
 		"grep": {
