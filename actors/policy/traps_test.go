@@ -100,7 +100,7 @@ func TestInputs(t *testing.T) {
 // TestSecretsAskForEveryTool has the list of secrets apply to tools as well.
 func TestSecretsAskForEveryTool(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Read", "Edit", "Write", "Bash(cat:*)", "Grep"}})
-	for _, path := range []string{".env", "config/.env.production", "~/.ssh/id_ed25519", "/home/ann/.aws/credentials", ".npmrc", "x/server.pem", "/etc/shadow", "/proc/1/environ",
+	for _, path := range []string{".env", "config/.env.production", "~/.ssh/id_ed25519", "/home/ann/.aws/credentials", ".npmrc", "x/server.pem", "/etc/shadow", "/proc/1/environ", "~/.authinfo", "~/.config/pip/pip.conf", "~/.local/share/com.vercel.cli/auth.json", "/etc/kubernetes/admin.conf", "/home/ann/.zsh_sessions/x.history", "~/.Xauthority", "/etc/ppp/chap-secrets",
 		home + "/.config/google-chrome/Default/Cookies", home + "/Library/Keychains/login.keychain-db", ".claude/settings.local.json", "~/.codex/auth.json", `C:\Users\ann\.ssh\id_rsa`} {
 		for _, c := range []policy.Call{call(t, "Read", map[string]string{"file_path": path}), call(t, "Edit", map[string]string{"file_path": path}), call(t, "view", map[string]string{"path": path}),
 			call(t, "Grep", map[string]string{"path": path, "pattern": "x"}), bash(t, "cat '"+path+"'")} {
