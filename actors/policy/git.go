@@ -89,6 +89,11 @@ func (s *scope) git(words []word) (string, bool) {
 	if !here.standsInProject() {
 		return "reads a repository outside the project, whose configuration can run programs", false
 	}
+	if !here.standsAtTop() {
+		// What a project holds may be somebody else's, and look like a repository
+		// there: git takes its configuration, and what that says to run.
+		return "a directory below the project may be a repository of its own, whose configuration can run programs: put -C and the project's path before the subcommand", false
+	}
 	if len(words) == 0 || words[0].glob {
 		return "has no plain subcommand", false
 	}
