@@ -170,11 +170,15 @@ func (s *scope) gitPaths(words []word, here *place) string {
 
 var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
-// gitFormat refuses formats that verify signatures, which runs gpg, and names
-// that the configuration may give such a format.
+// gitFormat refuses formats that verify signatures, which runs gpg, names that
+// the configuration may give such a format, and --remerge-diff by another name.
 func gitFormat(_ *scope, a *args) string {
 	for _, f := range a.flags {
 		switch f.name {
+		case "diff-merges":
+			if f.value == "r" || f.value == "remerge" {
+				return "merges once more, which can run a program"
+			}
 		case "format", "pretty":
 			if strings.Contains(f.value, "%G") || strings.Contains(strings.ToLower(f.value), "signature") {
 				return "its format verifies signatures, which runs a program"
