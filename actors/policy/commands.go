@@ -59,7 +59,7 @@ func commandTable() map[string]*spec {
 		"dirname":  {level: levelReaders, short: "z", operand: unlimited, text: true, long: "zero"},
 		"realpath": {level: levelReaders, short: "eLmPqsz", operand: unlimited, long: "canonicalize-existing canonicalize-missing logical physical quiet strip no-symlinks zero relative-to: relative-base:"},
 		"readlink": {level: levelReaders, short: "efmnqsvz", operand: unlimited, long: "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero"},
-		"tree":     {level: levelReaders, short: "adfilxCAnsShpugDFQNtUrcvJX", value: "LPI", operand: unlimited, long: "dirsfirst filesfirst noreport prune gitignore du si inodes filelimit: matchdirs ignore-case"},
+		"tree":     {level: levelReaders, short: "adfilxCAnsShpugDFQNtUrcvJX", value: "LPI", apart: true, operand: unlimited, long: "dirsfirst filesfirst noreport prune gitignore du si inodes filelimit: matchdirs ignore-case"},
 		"md5sum":   {level: levelReaders, short: "bt", operand: unlimited}, "sha1sum": {level: levelReaders, short: "bt", operand: unlimited},
 		"sha256sum": {level: levelReaders, short: "bt", operand: unlimited}, "cksum": {level: levelReaders, operand: unlimited},
 		"shasum":  {level: levelReaders, short: "bt", value: "a", operand: unlimited, long: "algorithm: binary text"},

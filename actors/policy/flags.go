@@ -27,6 +27,7 @@ type spec struct {
 	text    bool   // operands are text, not paths
 	raw     bool   // has no flags that matter: every word is an operand
 	anyFlag bool   // no flag of this command does harm, so a name that turns out to be one may
+	apart   bool   // a letter's value is the next word, whatever letters follow it
 	ordered bool   // flags after the first operand ask
 	loose   bool   // values of flags are no paths, because the first operand is a pattern or a program
 	lists   bool   // prints names only, so a pattern counts for the directories that it spells out
@@ -190,6 +191,9 @@ func (s *spec) cluster(a *args, t string, rest []word) (int, string) {
 			a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})
 			return 0, ""
 		case strings.IndexByte(s.value, c) >= 0:
+			if i+1 < len(t) && s.apart && !isCount("-"+t[i+1:]) {
+				return 0, "what follows -" + t[i:i+1] + " is read as more flags"
+			}
 			if i+1 < len(t) {
 				a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})
 				return 0, ""

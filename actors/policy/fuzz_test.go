@@ -16,7 +16,7 @@ import (
 
 // seeds are commands of every kind for the fuzz tests, allowed and not.
 var seeds = []string{
-	"ls -la", "cat README.md", "git log --oneline -5 | head", "cd src && git status", "grep -rn --include='*.go' x .", "sed -n '1,5p' a.go", "find . -name '*.go'", "echo 'a; b'", `echo "it's $?"`, "ls 2>/dev/null || true",
+	"ls -la", "cat README.md", "git log --oneline -5 | head", "cd src && ls", "grep -rn --include='*.go' x .", "sed -n '1,5p' a.go", "find . -name '*.go'", "echo 'a; b'", `echo "it's $?"`, "ls 2>/dev/null || true",
 	"jq -r '.a' a.json", "rg -n 'x|y' src", "awk '{print $1}' a", "[ -f a ] && echo b", "wc -l < a", "ls # all", "git diff HEAD~1 -- a b", "cat a\\ b", "sort -u a | uniq -c | sort -rn", "git branch --list 'x*'", "git show HEAD:a",
 	"rm -rf x", "echo $(id)", "ls > x", "cat .env", "git branch -D x", "FOO=1 ls", "if true; then ls; fi", "cat <<E\nx\nE", "echo {a,b}", "git -c a=b log", "ls `id`", "nod allow x",
 }

@@ -33,7 +33,7 @@ func gitReads() map[string]*spec {
 	return compileSpecs(map[string]*spec{
 		"status": {short: "sbvz", tail: "uM", operand: unlimited, long: "short branch show-stash porcelain= long verbose untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
 		"log":    &log, "show": &show,
-		"diff": {short: diffShort, value: "UlSGI", tail: diffTail, operand: unlimited, long: diffLong},
+		"diff": {short: diffShort, value: "UlSGI", tail: diffTail, operand: unlimited, long: diffLong, check: gitDiff},
 		"branch": {text: true, short: "arvil", operand: unlimited, check: gitBranch,
 			long: "all remotes verbose list show-current contains= no-contains= merged= no-merged= points-at: sort: format: color= no-color column= no-column abbrev= no-abbrev ignore-case omit-empty"},
 		"shortlog": &shortlog, "reflog show": &reflog, "reflog": {level: levelReaders, value: "n", digits: true},
@@ -88,6 +88,11 @@ func (s *scope) git(words []word) (string, bool) {
 	here.dirs = dirs
 	if !here.standsInProject() {
 		return "reads a repository outside the project, whose configuration can run programs", false
+	}
+	if !here.standsAtTop() {
+		// What a project holds may be somebody else's, and look like a repository
+		// there: git takes its configuration, and what that says to run.
+		return "a directory below the project may be a repository of its own, whose configuration can run programs: put -C and the project's path before the subcommand", false
 	}
 	if len(words) == 0 || words[0].glob {
 		return "has no plain subcommand", false
@@ -165,11 +170,15 @@ func (s *scope) gitPaths(words []word, here *place) string {
 
 var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
-// gitFormat refuses formats that verify signatures, which runs gpg, and names
-// that the configuration may give such a format.
+// gitFormat refuses formats that verify signatures, which runs gpg, names that
+// the configuration may give such a format, and --remerge-diff by another name.
 func gitFormat(_ *scope, a *args) string {
 	for _, f := range a.flags {
 		switch f.name {
+		case "diff-merges":
+			if f.value == "r" || f.value == "remerge" {
+				return "merges once more, which can run a program"
+			}
 		case "format", "pretty":
 			if strings.Contains(f.value, "%G") || strings.Contains(strings.ToLower(f.value), "signature") {
 				return "its format verifies signatures, which runs a program"
@@ -182,6 +191,25 @@ func gitFormat(_ *scope, a *args) string {
 				return "sorts by signatures, which runs a program"
 			}
 		}
+	}
+	return ""
+}
+
+// gitRevision is what is plainly no directory: a commit, by what it is counted
+// from, its hash, its version, or the branch that everything goes into.
+var gitRevision = regexp.MustCompile(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
+
+// gitDiff refuses two words that may be directories: outside a repository git
+// compares all files in them, secrets too.
+func gitDiff(_ *scope, a *args) string {
+	dirs := 0
+	for _, o := range a.operands {
+		if !gitRevision.MatchString(o.text) && !namesFile(o) {
+			dirs++
+		}
+	}
+	if len(a.operands) == 2 && dirs == 2 {
+		return "compares whole directories outside a repository, in which secrets may lie: write commits as A..B, paths as HEAD -- A B"
 	}
 	return ""
 }

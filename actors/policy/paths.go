@@ -140,6 +140,17 @@ func (pl *place) standsInProject() bool {
 	return true // an unknown directory is the one that the agent started in
 }
 
+// standsAtTop reports whether the command certainly runs at the top of the
+// project or of a work tree of it, and not in a directory below.
+func (pl *place) standsAtTop() bool {
+	return !slices.ContainsFunc(pl.dirs, func(d string) bool {
+		return d != pl.project && d != pl.main && !slices.ContainsFunc(worktreeDirs, func(w string) bool {
+			name, ok := strings.CutPrefix(d, pl.main+w)
+			return ok && name != "" && !strings.Contains(name, "/")
+		})
+	})
+}
+
 // aboveHome reports whether p may be the home directory or hold it: searching
 // such a tree reads every secret in it.
 func (pl *place) aboveHome(p string) bool {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -11,7 +12,34 @@ func (r *rule) coversArgv(argv []string, allow bool) bool {
 	if r.argv == nil {
 		return true
 	}
-	return argvMatch(r.argv, argv, r.prefix, allow)
+	return argvMatch(r.argv, argv, r.prefix, allow) && !(allow && r.turns(argv))
+}
+
+// gitTurns are flags by which any command of git's writes a file of any name, or
+// starts a program.
+var gitTurns = []string{"--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"}
+
+// turns reports whether one of the words that the rule does not hold is such a
+// flag, which git takes in part as well: a rule for git log is not written for
+// them, so that it has to spell them out.
+func (r *rule) turns(argv []string) bool {
+	if r.argv[0] != "git" {
+		return false
+	}
+	for _, w := range argv {
+		if w == "--" {
+			return false
+		}
+		if slices.Contains(r.argv, w) {
+			continue
+		}
+		name, _, _ := strings.Cut(w, "=")
+		long := len(name) > 2 && slices.ContainsFunc(gitTurns, func(flag string) bool { return strings.HasPrefix(flag, name) })
+		if long || slices.Contains(argv, "grep") && len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "O") {
+			return true
+		}
+	}
+	return false
 }
 
 func argvMatch(pattern, argv []string, prefix, strict bool) bool {

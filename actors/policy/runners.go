@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // runners are programs that build, test or check the project they stand in,
@@ -83,31 +85,79 @@ func checkGh(_ *scope, a *args) string {
 }
 
 // otherCode are flags by which runners take code, or a program, that is not the
-// project's.
-var otherCode = set("exec toolexec vettool overlay eval E e c upload-pack receive-pack script-shell init-script I config python-executable plugin load-path")
+// project's, or delete what they name.
+var otherCode = set("exec toolexec vettool overlay eval E e c upload-pack receive-pack script-shell node-options init-script I config python-executable plugin load-path override execute execute-print execute-continue basetemp")
+
+// oneDash are runners whose long flags have one dash, so that the letters of
+// such a word are no flags of their own.
+var oneDash = set("go gofmt goimports staticcheck xcodebuild mvn swift")
+
+// bringsCode reports whether a word is a flag of otherCode, or may be taken for
+// one: a long one may be written as its beginning, and one of a letter with
+// others before it or its value behind it. Go's linker is named by a flag within
+// a flag.
+func bringsCode(program, w string) bool {
+	name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
+	switch {
+	case program == "go" && (strings.Contains(w, "extld") || strings.Contains(w, "extar")):
+		return true
+	case !strings.HasPrefix(w, "-") || name == "":
+		return false
+	case strings.HasPrefix(w, "--"):
+		for code := range otherCode {
+			if strings.HasPrefix(code, name) {
+				return true
+			}
+		}
+		return false
+	case oneDash[program]:
+		return otherCode[name]
+	}
+	letters := strings.IndexFunc(name+"=", func(r rune) bool { return !unicode.IsLetter(r) })
+	return otherCode[name] || otherCode[name[:1]] || strings.Contains(name[:letters], "E")
+}
+
+// targets are runners that run every further word: an answer for one target says
+// nothing about the next. The flag is one with which a word that only chooses
+// may follow.
+var targets = map[string]string{"make": "", "just": "", "task": "", "rake": "", "gradle": "--tests", "./gradlew": "--tests", "mvn": "-pl"}
+
+// nextTarget reports whether one of a runner's further words is one more thing
+// to run, besides the one that was shown.
+func nextTarget(shown, rest []string) bool {
+	chooses, runs := targets[shown[0]]
+	runs = runs && len(shown) > 1
+	for i, w := range rest {
+		chosen := i > 0 && chooses != "" && rest[i-1] == chooses
+		if runs && !chosen && !strings.HasPrefix(w, "-") && !isCount("-"+w) {
+			return true
+		}
+	}
+	return false
+}
 
 // further reports whether the words that a prefix leaves open keep to what was
-// shown: they name nothing outside the project, set no variable and bring no
-// code of their own.
+// shown: they name nothing outside the project, set no variable, run no other
+// target and bring no code of their own.
 func further(a *Always, pl *place, rest []string) bool {
 	argv := a.Argv
-	if argv[0] == "rtk" {
+	if argv[0] == "rtk" && len(argv) > 1 {
 		argv = argv[1:]
 	}
-	if s := runnerReads[strings.Join(argv, " ")]; s != nil {
+	if s := cmp.Or(runnerReads[strings.Join(argv, " ")], runnerReads[argv[0]]); s != nil {
 		args, why := s.parse(argv[0], plainly(rest))
 		if why != "" || s.check != nil && s.check(nil, &args) != "" {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(rest, func(w string) bool { return strays(w, pl) })
+	return !nextTarget(argv, rest) && !slices.ContainsFunc(rest, func(w string) bool { return strays(argv[0], w, pl) })
 }
 
-// strays reports whether a further word of a runner leads out of what it runs.
-func strays(w string, pl *place) bool {
-	name, _, assigns := strings.Cut(w, "=")
+// strays reports whether a further word of a runner leads out of what it runs,
+// or to a file that says what else may run, such as a hook.
+func strays(program, w string, pl *place) bool {
 	flag := strings.HasPrefix(w, "-")
-	if flag && otherCode[strings.TrimLeft(name, "-")] || !flag && assigns {
+	if bringsCode(program, w) || !flag && strings.Contains(w, "=") {
 		return true
 	}
 	parts := pieces(w)
@@ -116,6 +166,8 @@ func strays(w string, pl *place) bool {
 	}
 	return slices.ContainsFunc(parts, func(p string) bool {
 		out := isAbs(slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+slashes(p)+"/", "/../")
-		return out && p != "/dev/null" && !pl.inProject(p)
+		return out && p != "/dev/null" && !pl.inProject(p) || slices.ContainsFunc(splitPath(nil, p), func(seg string) bool {
+			return len(seg) > 1 && seg[0] == '.' && fixedNames.has(seg, true)
+		})
 	})
 }

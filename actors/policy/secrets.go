@@ -14,7 +14,7 @@ var secretNames = []string{
 	".ssh", ".gnupg", "id_rsa", "id_rsa*", "id_dsa", "id_dsa*", "id_ecdsa", "id_ecdsa*", "id_ed25519", "id_ed25519*", "secring.gpg",
 	"*.pem", "*.key", "*.p12", "*.pfx", "*.p8", "*.ppk", "*.jks", "*.keystore", "*.keytab", "*.kdb", "*.kdbx", "*_rsa", "*_ed25519",
 	"/etc/ssl/private", "ssh_host_*_key", ".password-store", ".age", ".config/age", ".config/sops", "wallet.dat", ".electrum", ".bitcoin",
-	"/etc/wireguard", "/etc/openvpn", "/etc/networkmanager/system-connections", "/tmp/krb5cc_*",
+	"/etc/wireguard", "/etc/ipsec.secrets", "/etc/ppp/chap-secrets", "/etc/ppp/pap-secrets", "/etc/openvpn", "/etc/networkmanager/system-connections", "/tmp/krb5cc_*",
 	// credential stores
 	".env", ".env*", "*.env", ".envrc", ".env.local", ".env.bak", ".env.dev", ".env.development", ".env.development.local", ".env.prod",
 	".env.production", ".env.production.local", ".env.staging", ".env.test", ".env.test.local", ".netrc", "_netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials",
@@ -23,13 +23,15 @@ var secretNames = []string{
 	".composer/auth.json", ".terraformrc", ".terraform.d", "*.tfstate", "*.tfvars", "rclone.conf", ".s3cfg", ".boto",
 	".databrickscfg", ".snowflake", ".dev.vars", ".dev.vars.*", "*.tfvars.json", "*.tfstate.backup", "*-firebase-adminsdk-*.json",
 	".config/containers/auth.json", ".config/composer/auth.json", ".m2/settings-security.xml", ".nuget/nuget/nuget.config", ".wgetrc", ".curlrc", ".subversion/auth",
+	".authinfo", ".authinfo.gpg", ".msmtprc", ".fetchmailrc", ".mylogin.cnf", ".sentryclirc", ".smbcredentials", ".config/pip", ".pip/pip.conf", ".bundle/config", ".config/git/config",
+	".supabase", ".local/share/com.vercel.cli", ".config/netlify", ".config/openai", ".config/anthropic", ".pulumi", ".tsh", ".vnc/passwd", ".xauthority", ".android/adbkey", ".vault_pass*",
 	".kaggle", ".huggingface", ".cache/huggingface/token", ".filezilla", ".config/filezilla", ".ngrok2", ".config/ngrok", ".config/stripe", ".lastpass",
 	".config/keepassxc", ".config/1password", ".config/bitwarden", "application support/bitwarden", ".config/signal", "application support/signal", "credentials.json", "client_secret*.json", "service-account*.json", "service_account*.json",
 	"serviceaccount*.json", "secrets.json", "secrets.yml", "secrets.yaml", "secrets.toml", ".secrets", ".*_history",
-	"fish_history", "psreadline/consolehost_history.txt", ".zhistory", ".histfile", ".lesshst", ".viminfo", "/etc/master.passwd", "/etc/security/opasswd", "/etc/shadow*", "/etc/gshadow*", "/etc/sudoers", "/etc/sudoers.d", "/run/secrets", "/var/run/secrets",
+	"fish_history", "psreadline/consolehost_history.txt", ".zhistory", ".histfile", ".zsh_sessions", ".local/share/atuin", ".config/nushell/history.txt", ".lesshst", ".viminfo", "/etc/master.passwd", "/etc/security/opasswd", "/etc/shadow*", "/etc/gshadow*", "/etc/sudoers", "/etc/sudoers.d", "/run/secrets", "/var/run/secrets",
 	"/run/credentials", "library/keychains", ".local/share/keyrings", ".local/share/kwalletd",
 	// cloud profiles
-	".aws", ".azure", ".gcloud", ".config/gcloud", ".kube", "kubeconfig", "*.kubeconfig", ".oci", ".cloudflared", ".config/hcloud", ".config/scw", ".config/gh", ".config/hub", ".config/glab-cli",
+	".aws", ".azure", ".minikube", "/etc/kubernetes", "/etc/rancher", ".config/linode-cli", ".gcloud", ".config/gcloud", ".kube", "kubeconfig", "*.kubeconfig", ".oci", ".cloudflared", ".config/hcloud", ".config/scw", ".config/gh", ".config/hub", ".config/glab-cli",
 	".config/doctl", ".config/op", ".config/rclone", ".fly", ".heroku", ".wrangler", ".config/configstore", ".config/heroku",
 	".config/github-copilot", "application support/gcloud",
 	// browser profiles

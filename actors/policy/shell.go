@@ -217,6 +217,10 @@ func (s *scope) stmt(st *syntax.Stmt) {
 	case *syntax.CallExpr:
 		s.call(c)
 	case *syntax.BinaryCmd:
+		if chain := goingOn(c); chain != nil {
+			s.goOn(chain)
+			break
+		}
 		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt && c.Op != syntax.Pipe {
 			s.refuse("joins commands by " + c.Op.String())
 		}
@@ -232,6 +236,47 @@ func (s *scope) stmt(st *syntax.Stmt) {
 	}
 	if slices.ContainsFunc(st.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrIn }) {
 		s.feed(from)
+	}
+}
+
+// goingOn are the statements of cd DIR && a && b, where DIR is written from the
+// root; nil for every other line.
+func goingOn(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
+	for c.Op == syntax.AndStmt {
+		chain = append(chain, c.Y)
+		if inner, ok := c.X.Cmd.(*syntax.BinaryCmd); ok && !c.X.Negated && len(c.X.Redirs) == 0 {
+			c = inner
+			continue
+		}
+		first, ok := c.X.Cmd.(*syntax.CallExpr)
+		if !ok || len(first.Assigns) > 0 || len(first.Args) != 2 || first.Args[0].Lit() != "cd" || !strings.HasPrefix(first.Args[1].Lit(), "/") {
+			return nil
+		}
+		chain = append(chain, c.X)
+		slices.Reverse(chain)
+		return chain
+	}
+	return nil
+}
+
+// goOn judges such statements: what follows runs in that directory alone, as
+// otherwise it does not run.
+func (s *scope) goOn(chain []*syntax.Stmt) {
+	was := s.dirs
+	s.stmt(chain[0])
+	if to := s.dirs[min(len(was), len(s.dirs)):]; len(was) > 0 && len(to) > 0 {
+		s.dirs, s.lead = slices.Clone(to), s.pol.secrets.leads(to)
+	} else {
+		was = nil
+	}
+	s.list(chain[1:])
+	if was != nil {
+		for _, d := range s.dirs {
+			if !slices.Contains(was, d) {
+				was = append(was[:len(was):len(was)], d)
+			}
+		}
+		s.dirs, s.lead = was, s.pol.secrets.leads(was)
 	}
 }
 

@@ -19,10 +19,10 @@ import (
 func held(t *testing.T) (dir string) {
 	t.Helper()
 	dir = trueTempDir(t)
-	for _, d := range []string{"w/sub", "w/plain", "w/repo/.git/objects", "w/repo/inner", "w/hollow/.git", "w/sub/deep", "w/sub/spot", "out/deep"} {
+	for _, d := range []string{"w/sub", "w/plain", "w/.worktrees/repo/.git/objects", "w/.worktrees/repo/inner", "w/.worktrees/hollow/.git", "w/sub/deep", "w/sub/spot", "out/deep"} {
 		require.NoError(t, os.MkdirAll(dir+"/"+d, 0o755))
 	}
-	for _, f := range []string{"out/x", "out/deep/x", "w/x", "w/sub/a.txt", "w/plain/a.txt", "w/repo/.git/HEAD"} {
+	for _, f := range []string{"out/x", "out/deep/x", "w/x", "w/sub/a.txt", "w/plain/a.txt", "w/.worktrees/repo/.git/HEAD"} {
 		require.NoError(t, os.WriteFile(dir+"/"+f, []byte("words\n"), 0o600))
 	}
 	for name, target := range map[string]string{"w/link": dir + "/out", "w/deep": "../out/deep", "w/sub/LEAK.txt": dir + "/out/x", "w/sub/near": "a.txt", "w/-odd": dir + "/out/x", "w/[a]": dir + "/out", "w/bent": "sub/deep", "w/sub/spot/leak": dir + "/out/x"} {
@@ -53,7 +53,7 @@ func TestShellLinesReadWhatIsHeld(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{
 		"ls", "cat x sub/near | head -n 3", "cat < x", "wc -l < sub/a.txt", "grep -rln x .", "grep -rn --include=*.go x sub", "cat plain/*.txt", "ls -d p*", "cat ./x*.txt", "cd sub && cat a.txt", "cat x # all of it", "cat x > /dev/null < /dev/null",
-		"cd repo && git status", "cd repo/inner && git log -p -- a", "git -C " + dir + "/w/repo show HEAD:inner/x", "rtk git -C " + dir + "/w/repo status", "find . -name '*.txt'", "echo x*.txt", "rg x", "test -f x",
+		"cd .worktrees/repo && git status", "cd .worktrees/repo && git log -p -- a", "git -C " + dir + "/w/.worktrees/repo show HEAD:inner/x", "rtk git -C " + dir + "/w/.worktrees/repo status", "find . -name '*.txt'", "echo x*.txt", "rg x", "test -f x",
 	} {
 		ok, why := covered(t, dir, line)
 		assert.True(t, ok, "%s: %s", line, why)
@@ -75,7 +75,7 @@ func TestShellLinesReadWhatIsHeld(t *testing.T) {
 // Git shows a whole repository, so that what it finds above counts.
 func TestGitReadsWholeWorkTrees(t *testing.T) {
 	dir := held(t)
-	for _, line := range []string{"git status", "git show HEAD:out/x", "cd hollow && git log -p", "git -C " + dir + "/w/sub diff", "rtk git log -p", "ls && cd sub && git show HEAD:../out/x"} {
+	for _, line := range []string{"git status", "git show HEAD:out/x", "cd .worktrees/hollow && git log -p", "git -C " + dir + "/w/.worktrees/hollow diff", "rtk git log -p", "ls && cd .worktrees/hollow && git show HEAD:../out/x"} {
 		require.NoError(t, os.RemoveAll(dir+"/.git"))
 		ok, why := covered(t, dir, line)
 		assert.True(t, ok, "there is no repository to show, %s: %s", line, why)
@@ -87,7 +87,7 @@ func TestGitReadsWholeWorkTrees(t *testing.T) {
 	require.NoError(t, os.RemoveAll(dir+"/.git"))
 	require.NoError(t, os.WriteFile(dir+"/out/.git", []byte("gitdir: elsewhere\n"), 0o600))
 	c := bash(t, "git -C "+dir+"/out/deep show HEAD:x")
-	c.Cwd, c.Project = dir+"/w", dir
+	c.Cwd, c.Project = dir+"/w", dir+"/out/deep"
 	perms, err := preset(t, policy.PresetReaders).ShellNeeds(c, policy.ThisDisk{})
 	require.NoError(t, err)
 	assert.Contains(t, tags(perms), "@read:"+dir+"/out", "the repository that -C names")

@@ -63,9 +63,9 @@ func TestExplain(t *testing.T) {
 func TestHarden(t *testing.T) {
 	p := preset(t, "")
 	for in, want := range map[string]string{
-		"git status":                            "git -c core.fsmonitor=false -c log.showSignature=false status",
-		"cd src && git --no-pager diff a | cat": "cd src && git -c core.fsmonitor=false -c log.showSignature=false --no-pager diff --no-ext-diff --no-textconv a | cat",
-		"git log -1; git show 'x y'":            "git -c core.fsmonitor=false -c log.showSignature=false log --no-ext-diff --no-textconv -1; git -c core.fsmonitor=false -c log.showSignature=false show --no-ext-diff --no-textconv 'x y'",
+		"git status": "git -c core.fsmonitor=false -c log.showSignature=false status",
+		"cd " + project + " && git --no-pager diff a | cat": "cd " + project + " && git -c core.fsmonitor=false -c log.showSignature=false --no-pager diff --no-ext-diff --no-textconv a | cat",
+		"git log -1; git show 'x y'":                        "git -c core.fsmonitor=false -c log.showSignature=false log --no-ext-diff --no-textconv -1; git -c core.fsmonitor=false -c log.showSignature=false show --no-ext-diff --no-textconv 'x y'",
 	} {
 		got, changed := p.Harden(bash(t, in))
 		assert.True(t, changed)
