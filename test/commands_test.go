@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -289,13 +291,34 @@ func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	env.says(env.nod("allow", "late1"), 1, "", "Nothing changed: this expired")
 	env.Equal("STALE", env.object(env.nod("allow", "late1", "--json").stdout)["code"])
 
-	env.says(env.nod("allow", "unknown1"), 1, "", "no such request")
+	env.says(env.nod("allow", "unknown1"), 1, "", "no such request is waiting for you. See nod pending")
+	env.says(env.nod("allow", "unk"), 1, "", "give 4 characters or more")
+	env.says(env.nod("show", "unk"), 1, "", "give 4 characters or more")
+	env.says(env.nod("allow", "unknown1", "--input", "{"), 1, "", "--input must be JSON")
 	env.apply(everybody) // the one who runs the tests is not Ann any more
 	env.timeout("S", 0)
 	env.open("foreign1")
 	before := env.stored("S.foreign1")
 	env.says(env.nod("allow", "foreign1"), 1, "", "is not an approver")
 	env.Equal(before, env.stored("S.foreign1"))
+}
+
+// What was typed wrong is said with the help that tells how it is meant.
+func TestAMistypedCommandNamesItsHelp(t *testing.T) {
+	t.Parallel()
+	env := &env{Assertions: require.New(t), t: t, ctx: t.Context(), dir: t.TempDir()}
+	for args, want := range map[string]string{
+		"pendign":         `nod: no such command: pendign, did you mean "pending"? See nod --help` + "\n",
+		"log":             `nod: no such command: log, did you mean "login"? See nod --help` + "\n",
+		"settings sho":    `nod: no such command: sho, did you mean "show"? See nod settings --help` + "\n",
+		"pending x":       "nod: unexpected argument x: see nod pending --help\n",
+		"pending --jsn":   `nod: unknown flag --jsn, did you mean "--json"? See nod pending --help` + "\n",
+		"allow":           `nod: expected "<id>": see nod allow --help` + "\n",
+		"ask --tool Bash": "nod: missing flags: --session=S: see nod ask --help\n",
+	} {
+		r := env.nod(strings.Fields(args)...)
+		env.Equal(ran{1, "", want}, r, args)
+	}
 }
 
 // What a lasting answer would allow is shown before it is given.

@@ -197,6 +197,9 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 		return err
 	}
 	if len(prompts) == 0 {
+		if q.SessionID == "" && len(q.PendingID) < schemas.MinPrefix {
+			return schemas.Errorf(schemas.CodeValidation, "no request has the id %s, which is too short for the beginning of one: give %d characters or more", q.PendingID, schemas.MinPrefix)
+		}
 		return schemas.Errorf(schemas.CodeNotFound, "no request %s is known", q.PendingID)
 	}
 	c.Reply(schemas.Page{Type: schemas.TypePage, Prompts: prompts, Now: e.clock.now()})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -123,7 +124,7 @@ type allowCmd struct {
 	Always bool          `help:"From now on as well, whatever session of this agent asks; nod revoke ends it."`
 	For    time.Duration `placeholder:"D" help:"From now on as well, in this session, for so long, such as 30m."`
 	Rule   int           `default:"1" placeholder:"N" help:"Which of the rules that nod show lists (1, the narrowest)."`
-	Scope  string        `enum:",session,agent" default:"" help:"Where it holds: session or agent."`
+	Scope  string        `enum:",session,agent" default:"" placeholder:"SCOPE" help:"Where it holds: session or agent."`
 	Code   string        `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
 	Yes    bool          `short:"y" help:"Do not ask whether the rule is the one that is meant."`
 	JSON   bool          `name:"json" help:"Print the decision as JSON."`
@@ -139,6 +140,9 @@ func (c *allowCmd) Run(e *env) error {
 		input, err := e.readInput(c.Input)
 		if err != nil {
 			return fmt.Errorf("read --input: %w", err)
+		}
+		if !json.Valid(input) {
+			return errors.New("--input must be JSON, such as '{\"command\":\"make\"}'")
 		}
 		a.UpdatedInput = input
 	}
@@ -302,8 +306,11 @@ func (e *env) refused(err error, now time.Time, asJSON bool) error {
 			return err
 		}
 	}
-	if se.Code == schemas.CodeForbidden {
+	switch se.Code {
+	case schemas.CodeForbidden:
 		return fmt.Errorf("nothing changed: %w", se)
+	case schemas.CodeNotFound:
+		return errors.New(people.Refusal(se, now) + " See nod pending.")
 	}
 	return errors.New(people.Refusal(se, now))
 }
@@ -325,7 +332,11 @@ func (e *env) width() int {
 // for -.
 func (e *env) readInput(text string) ([]byte, error) {
 	if text == "-" {
-		return io.ReadAll(io.LimitReader(e.stdin, schemas.MaxRequestBytes+1))
+		data, err := io.ReadAll(io.LimitReader(e.stdin, schemas.MaxRequestBytes+1))
+		if err == nil && len(data) > schemas.MaxRequestBytes {
+			err = fmt.Errorf("standard input is longer than the %d bytes that a request may have", schemas.MaxRequestBytes)
+		}
+		return data, err
 	}
 	if name, ok := strings.CutPrefix(text, "@"); ok {
 		return os.ReadFile(name)
