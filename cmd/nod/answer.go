@@ -162,6 +162,8 @@ func (c *allowCmd) wanted() (schemas.Answer, error) {
 		a.Scope = schemas.ScopeSession
 	case c.Always:
 		a.Scope = schemas.ScopeAgent
+	case c.Rule > 1: // it would be an allow once, unsaid
+		return a, errors.New("--rule chooses among the rules that --always and --for leave behind: add one of them")
 	}
 	return a, nil
 }

@@ -178,6 +178,20 @@ func misuse(err error) error {
 	return fmt.Errorf("%s: see %s --help", text, read)
 }
 
+// behind is a command that was given behind nod's own flags, with or without --. A
+// flag without it is one that nod does not know, and no command.
+func behind(args []string) ([]string, error) {
+	switch {
+	case len(args) == 0:
+		return args, nil
+	case args[0] == "--":
+		return args[1:], nil
+	case strings.HasPrefix(args[0], "-"):
+		return nil, fmt.Errorf("unknown flag %s; what is not for nod comes after --", args[0])
+	}
+	return args, nil
+}
+
 func fail(stderr io.Writer, err error) int {
 	fmt.Fprintf(stderr, "nod: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 	return exitError
