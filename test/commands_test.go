@@ -304,6 +304,14 @@ func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	env.Equal(before, env.stored("S.foreign1"))
 }
 
+// Without an engine nothing was sent, so there is nothing to look at again.
+func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
+	t.Parallel()
+	env := start(t, atTheTerminal(t))
+	env.engines[0].stop()
+	env.says(env.nod("allow", "abcd"), 1, "", "nod: nothing was answered: no nod engine is on the bus")
+}
+
 // What was typed wrong is said with the help that tells how it is meant.
 func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	t.Parallel()

@@ -246,7 +246,7 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 	defer done()
 	p, page, err := d.Show(ctx, session, id)
 	if err != nil {
-		return e.refused(err, time.Now(), style.json)
+		return e.unshown(err, style.json)
 	}
 	if err := choose(&p, &a); err != nil {
 		return err
@@ -295,6 +295,17 @@ func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 		return errors.New("nothing was answered")
 	}
 	return nil
+}
+
+// unshown says why a request could not be looked at. Nothing is uncertain then: no
+// answer has been sent.
+func (e *env) unshown(err error, asJSON bool) error {
+	refused := e.refused(err, time.Now(), asJSON)
+	var se *schemas.Error
+	if errors.As(err, &se) && se.Code == schemas.CodeUnavailable {
+		return fmt.Errorf("nothing was answered: %w", se)
+	}
+	return refused
 }
 
 // refused says why an answer changed nothing.
