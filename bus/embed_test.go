@@ -101,7 +101,8 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 // A free port on this address would not be what was meant.
 func TestEmbedRefusesAnAddressThatIsNotHere(t *testing.T) {
 	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1", Port: 4222})
-	requireOneLine(t, err, "nothing can listen on 192.0.2.1:4222: cannot assign requested address: name another address with --listen")
+	requireOneLine(t, err, "nothing can listen on 192.0.2.1:4222: ")
+	requireOneLine(t, err, ": name another address with --listen")
 }
 
 func TestEmbedListensElsewhereWhenToldTo(t *testing.T) {

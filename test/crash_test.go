@@ -234,7 +234,7 @@ func TestWhatKeepsItFromStarting(t *testing.T) {
 		"settings with a typing error":  {[]string{"up", "--data", t.TempDir(), "--settings", file}, "permisions"},
 		"an engine without servers":     {[]string{"engine"}, "--nats-url"},
 		"an address that is none":       {[]string{"up", "--listen", "here"}, "127.0.0.1"},
-		"an address that is not here":   {[]string{"up", "--data", t.TempDir(), "--listen", "192.0.2.1:4222"}, "192.0.2.1:4222: cannot assign requested address: name another address with --listen"},
+		"an address that is not here":   {[]string{"up", "--data", t.TempDir(), "--listen", "192.0.2.1:4222"}, "nothing can listen on 192.0.2.1:4222"},
 		"a channel that is none":        {[]string{"pair", "pigeon"}, "there is telegram"},
 		"a channel without a bot":       {[]string{"pair", "telegram"}, "connectors.telegram is not in the settings"},
 	} {
