@@ -145,6 +145,7 @@ func credentials(path string) (nats.Option, error) {
 
 func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	deadline := time.Now().Add(o.Wait)
+	level := slog.LevelWarn // once: whoever started it sees why nothing happens
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		nc, err := nats.Connect(o.URL, opts...)
 		if err == nil {
@@ -157,7 +158,8 @@ func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 		if !time.Now().Add(wait).Before(deadline) {
 			return fmt.Errorf("%w at %s (%v): start it, or name another with --nats-url or NOD_URL", ErrNoServer, c.where(o), err)
 		}
-		c.log.Info("bus: waiting for the NATS server", "url", c.where(o), "error", err)
+		c.log.Log(ctx, level, "bus: waiting for the NATS server", "url", c.where(o), "error", err)
+		level = slog.LevelInfo
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

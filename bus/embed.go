@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -103,6 +104,10 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 }
 
 func startEmbedded(ctx context.Context, o EmbedOptions) (*server.Server, error) {
+	var err error
+	if o.Port, err = freePort(o.Host, o.Port); err != nil {
+		return nil, err
+	}
 	opts, err := o.serverOptions()
 	if err != nil {
 		return nil, fmt.Errorf("configure the embedded NATS server: %w", err)
@@ -152,7 +157,7 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 	opts := &server.Options{
 		ServerName: cmp.Or(o.ServerName, "nod"),
 		Host:       o.Host,
-		Port:       freePort(o.Host, o.Port),
+		Port:       o.Port,
 		JetStream:  true,
 		NoSigs:     true,
 
@@ -177,16 +182,26 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 
 // freePort is port if it is free, else the server's word for "any". That
 // somebody takes it in between makes the start fail with a line that says so.
-func freePort(host string, port int) int {
-	if port == 0 {
-		return server.RANDOM_PORT
+// An address that is not this machine's, or a port that is not for this user, is
+// an error: no other port would be what was meant.
+func freePort(host string, port int) (int, error) {
+	addr := net.JoinHostPort(host, strconv.Itoa(port))
+	l, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return server.RANDOM_PORT, nil
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
-		return server.RANDOM_PORT
+		var cause syscall.Errno
+		if errors.As(err, &cause) {
+			err = cause // the rest says the address once more
+		}
+		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}
 	_ = l.Close()
-	return port
+	if port == 0 {
+		return server.RANDOM_PORT, nil
+	}
+	return port, nil
 }
 
 // URL is where clients on this machine connect.

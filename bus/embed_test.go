@@ -98,6 +98,13 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 	require.NoError(t, preferred.Close())
 }
 
+// A free port on this address would not be what was meant.
+func TestEmbedRefusesAnAddressThatIsNotHere(t *testing.T) {
+	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1", Port: 4222})
+	requireOneLine(t, err, "nothing can listen on 192.0.2.1:4222: ")
+	requireOneLine(t, err, ": name another address with --listen")
+}
+
 func TestEmbedListensElsewhereWhenToldTo(t *testing.T) {
 	dir := t.TempDir()
 	s := embed(t, bus.EmbedOptions{DataDir: dir, Host: "0.0.0.0"})

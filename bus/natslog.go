@@ -29,8 +29,11 @@ func (l *natsLog) Noticef(format string, v ...any) {
 // beside the messages: that is as it should be.
 func (l *natsLog) Warnf(format string, v ...any) {
 	level := slog.LevelWarn
-	if strings.Contains(format, "attempting to recover using linear scan") {
-		level = slog.LevelInfo
+	text := redacted(format, v)
+	for _, remade := range []string{"attempting to recover using linear scan", "Stream state outdated", "index errored: prior state file"} {
+		if strings.Contains(text, remade) {
+			level = slog.LevelInfo
+		}
 	}
 	l.write(level, format, v)
 }

@@ -46,6 +46,17 @@ func Channels() []string {
 	return names
 }
 
+// Named are those of the Channels that the settings name.
+func Named(c schemas.Connectors) []string {
+	var names []string
+	for _, ch := range channels() {
+		if carrier, err := ch.open(c, slog.New(slog.DiscardHandler)); carrier != nil || err != nil {
+			names = append(names, ch.name)
+		}
+	}
+	return names
+}
+
 // Work runs a worker of one of the Channels on a connection with its key, as
 // the settings in force say. What they lack for it is an error of one line.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, log *slog.Logger) (*connector.Worker, error) {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -227,7 +229,7 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.Equal("aaaa-1", shown["pending_id"])
 	env.Equal(map[string]any{"to": "production"}, without(shown["action_details"], "cwd"))
 	env.says(env.nod("show", "bbbb"), 0, "production", "")
-	env.says(env.nod("show", "aaaa"), 1, "", "begins the ids of 2 requests")
+	env.says(env.nod("show", "aaaa"), 1, "", "begins the ids of 2 requests (S.aaaa-1, S.aaaa-2): give")
 	env.says(env.nod("show", "bbb"), 1, "", "no request") // shorter than a prefix may be
 	env.says(env.nod("show", "cccc"), 1, "", "no request")
 	env.says(env.nod("allow", "aaaa"), 1, "", "begins the ids of 2 requests")
@@ -289,13 +291,48 @@ func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	env.says(env.nod("allow", "late1"), 1, "", "Nothing changed: this expired")
 	env.Equal("STALE", env.object(env.nod("allow", "late1", "--json").stdout)["code"])
 
-	env.says(env.nod("allow", "unknown1"), 1, "", "no such request")
+	env.says(env.nod("allow", "unknown1"), 1, "", "no such request is waiting for you. See nod pending")
+	env.says(env.nod("allow", "unk"), 1, "", "give 4 characters or more")
+	env.says(env.nod("show", "unk"), 1, "", "give 4 characters or more")
+	env.says(env.nod("allow", "unknown1", "--input", "{"), 1, "", "--input must be JSON")
+	env.says(env.nod("allow", "unknown1", "--rule", "2"), 1, "", "add one of them")
 	env.apply(everybody) // the one who runs the tests is not Ann any more
 	env.timeout("S", 0)
 	env.open("foreign1")
 	before := env.stored("S.foreign1")
 	env.says(env.nod("allow", "foreign1"), 1, "", "is not an approver")
 	env.Equal(before, env.stored("S.foreign1"))
+}
+
+// Without an engine nothing was sent, so there is nothing to look at again.
+func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
+	t.Parallel()
+	env := start(t, atTheTerminal(t))
+	env.engines[0].stop()
+	env.says(env.nod("allow", "abcd"), 1, "", "nod: nothing was answered: no nod engine is on the bus")
+}
+
+// What was typed wrong is said with the help that tells how it is meant.
+func TestAMistypedCommandNamesItsHelp(t *testing.T) {
+	t.Parallel()
+	env := &env{Assertions: require.New(t), t: t, ctx: t.Context(), dir: t.TempDir()}
+	for args, want := range map[string]string{
+		"pendign":                      `nod: no such command: pendign, did you mean "pending"? See nod --help` + "\n",
+		"log":                          `nod: no such command: log, did you mean "login"? See nod --help` + "\n",
+		"settings sho":                 `nod: no such command: sho, did you mean "show"? See nod settings --help` + "\n",
+		"pending x":                    "nod: unexpected argument x: see nod pending --help\n",
+		"pending --jsn":                `nod: unknown flag --jsn, did you mean "--json"? See nod pending --help` + "\n",
+		"install claude-code --dryrun": "nod: unknown flag --dryrun; what is not for nod comes after --\n",
+		"install claude-code twice":    "nod: unexpected argument twice: only acp takes a command; see nod install --help\n",
+		"policy explain --json ls":     "nod: unknown flag --json; what is not for nod comes after --\n",
+		"acp --rase -- agent":          "nod: unknown flag --rase; what is not for nod comes after --\n",
+		"allow":                        `nod: expected "<id>": see nod allow --help` + "\n",
+		"grant --session S --to T":     "nod: missing flags: --reason=WHY: see nod grant --help\n",
+		"ask --tool Bash":              "nod: missing flags: --session=S: see nod ask --help\n",
+	} {
+		r := env.nod(strings.Fields(args)...)
+		env.Equal(ran{1, "", want}, r, args)
+	}
 }
 
 // What a lasting answer would allow is shown before it is given.

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -233,6 +234,9 @@ func TestWhatKeepsItFromStarting(t *testing.T) {
 		"settings with a typing error":  {[]string{"up", "--data", t.TempDir(), "--settings", file}, "permisions"},
 		"an engine without servers":     {[]string{"engine"}, "--nats-url"},
 		"an address that is none":       {[]string{"up", "--listen", "here"}, "127.0.0.1"},
+		"an address that is not here":   {[]string{"up", "--data", t.TempDir(), "--listen", "192.0.2.1:4222"}, "nothing can listen on 192.0.2.1:4222"},
+		"a channel that is none":        {[]string{"pair", "pigeon"}, "there is telegram"},
+		"a channel without a bot":       {[]string{"pair", "telegram"}, "connectors.telegram is not in the settings"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, stderr, code := m.run(c.args...)
@@ -241,6 +245,41 @@ func TestWhatKeepsItFromStarting(t *testing.T) {
 			require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 		})
 	}
+}
+
+// A role that waits for its server says so, and is stopped in words.
+func TestARoleThatWaitsSaysSo(t *testing.T) {
+	t.Parallel()
+	c := newMachine(t).command("engine", "--nats-url", "nats://127.0.0.1:1")
+	stderr, err := c.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	lines := bufio.NewReader(stderr)
+	line, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "waiting for the NATS server")
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	rest, err := io.ReadAll(lines)
+	require.NoError(t, err)
+	require.Equal(t, "nod: stopped before it was done\n", string(rest))
+	require.Error(t, c.Wait())
+}
+
+// Where a flag says which nod it is, the commands that nod up names need it too.
+func TestUpSaysWhatOtherCommandsNeed(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.up = m.command("up", "-q", "--listen", "127.0.0.1:0", "--http", "off", "--data", t.TempDir())
+	out, err := m.up.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, m.up.Start())
+	t.Cleanup(m.kill)
+	var said strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan() && !strings.HasPrefix(lines.Text(), "Stop with"); {
+		said.WriteString(lines.Text() + "\n")
+	}
+	require.Contains(t, said.String(), "  note      nod's other commands find it by --data or NOD_DATA\n")
 }
 
 // What scripts go by: the exit codes and what is printed beside them.

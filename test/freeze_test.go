@@ -195,7 +195,7 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 		t.Fatal(code, stdout)
 	}
 	_, stderr, _ = m.run("pending")
-	if !strings.Contains(stderr, "any agent is frozen by") {
+	if !strings.Contains(stderr, "every agent is frozen by") {
 		t.Fatal(stderr)
 	}
 	_, stderr, code = m.run("thaw", "--code-word", "open")

@@ -190,13 +190,20 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 	}
 	if len(keys) > 1 {
 		slices.Sort(keys)
-		return schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s, …): give more of it, or the whole of it and --session", q.PendingID, len(keys), strings.Join(keys[:2], ", "))
+		some := strings.Join(keys[:2], ", ")
+		if len(keys) > 2 {
+			some += ", …"
+		}
+		return schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s): give more of it, or the whole of it and --session", q.PendingID, len(keys), some)
 	}
 	prompts, err := e.read(ctx, keys, c.Tokens[0], q.Recipient)
 	if err != nil {
 		return err
 	}
 	if len(prompts) == 0 {
+		if q.SessionID == "" && len(q.PendingID) < schemas.MinPrefix {
+			return schemas.Errorf(schemas.CodeValidation, "no request has the id %s, which is too short for the beginning of one: give %d characters or more", q.PendingID, schemas.MinPrefix)
+		}
 		return schemas.Errorf(schemas.CodeNotFound, "no request %s is known", q.PendingID)
 	}
 	c.Reply(schemas.Page{Type: schemas.TypePage, Prompts: prompts, Now: e.clock.now()})

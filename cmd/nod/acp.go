@@ -35,6 +35,10 @@ func (acpCmd) Help() string {
 
 // Run is the agent, to the editor.
 func (c *acpCmd) Run(e *env) error {
+	args, err := behind(c.Command)
+	if err != nil {
+		return err
+	}
 	ctx, stop := hook.Lifetime(e.ctx, os.Stdout)
 	defer stop()
 	o := c.options(e)
@@ -47,10 +51,6 @@ func (c *acpCmd) Run(e *env) error {
 	}
 	asker := &acpAsker{env: e}
 	defer asker.close()
-	args := c.Command
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
-	}
 	code, err := acp.RunCommand(ctx, args, acp.Streams{In: e.stdout, Out: e.stdin}, e.stderr, asker.connect, o)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -123,7 +124,7 @@ type allowCmd struct {
 	Always bool          `help:"From now on as well, whatever session of this agent asks; nod revoke ends it."`
 	For    time.Duration `placeholder:"D" help:"From now on as well, in this session, for so long, such as 30m."`
 	Rule   int           `default:"1" placeholder:"N" help:"Which of the rules that nod show lists (1, the narrowest)."`
-	Scope  string        `enum:",session,agent" default:"" help:"Where it holds: session or agent."`
+	Scope  string        `enum:",session,agent" default:"" placeholder:"SCOPE" help:"Where it holds: session or agent."`
 	Code   string        `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
 	Yes    bool          `short:"y" help:"Do not ask whether the rule is the one that is meant."`
 	JSON   bool          `name:"json" help:"Print the decision as JSON."`
@@ -139,6 +140,9 @@ func (c *allowCmd) Run(e *env) error {
 		input, err := e.readInput(c.Input)
 		if err != nil {
 			return fmt.Errorf("read --input: %w", err)
+		}
+		if !json.Valid(input) {
+			return errors.New("--input must be JSON, such as '{\"command\":\"make\"}'")
 		}
 		a.UpdatedInput = input
 	}
@@ -158,6 +162,8 @@ func (c *allowCmd) wanted() (schemas.Answer, error) {
 		a.Scope = schemas.ScopeSession
 	case c.Always:
 		a.Scope = schemas.ScopeAgent
+	case c.Rule > 1: // it would be an allow once, unsaid
+		return a, errors.New("--rule chooses among the rules that --always and --for leave behind: add one of them")
 	}
 	return a, nil
 }
@@ -240,7 +246,7 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 	defer done()
 	p, page, err := d.Show(ctx, session, id)
 	if err != nil {
-		return e.refused(err, time.Now(), style.json)
+		return e.unshown(err, style.json)
 	}
 	if err := choose(&p, &a); err != nil {
 		return err
@@ -291,6 +297,17 @@ func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	return nil
 }
 
+// unshown says why a request could not be looked at. Nothing is uncertain then: no
+// answer has been sent.
+func (e *env) unshown(err error, asJSON bool) error {
+	refused := e.refused(err, time.Now(), asJSON)
+	var se *schemas.Error
+	if errors.As(err, &se) && se.Code == schemas.CodeUnavailable {
+		return fmt.Errorf("nothing was answered: %w", se)
+	}
+	return refused
+}
+
 // refused says why an answer changed nothing.
 func (e *env) refused(err error, now time.Time, asJSON bool) error {
 	var se *schemas.Error
@@ -302,8 +319,11 @@ func (e *env) refused(err error, now time.Time, asJSON bool) error {
 			return err
 		}
 	}
-	if se.Code == schemas.CodeForbidden {
+	switch se.Code {
+	case schemas.CodeForbidden:
 		return fmt.Errorf("nothing changed: %w", se)
+	case schemas.CodeNotFound:
+		return errors.New(people.Refusal(se, now) + " See nod pending.")
 	}
 	return errors.New(people.Refusal(se, now))
 }
@@ -325,7 +345,11 @@ func (e *env) width() int {
 // for -.
 func (e *env) readInput(text string) ([]byte, error) {
 	if text == "-" {
-		return io.ReadAll(io.LimitReader(e.stdin, schemas.MaxRequestBytes+1))
+		data, err := io.ReadAll(io.LimitReader(e.stdin, schemas.MaxRequestBytes+1))
+		if err == nil && len(data) > schemas.MaxRequestBytes {
+			err = fmt.Errorf("standard input is longer than the %d bytes that a request may have", schemas.MaxRequestBytes)
+		}
+		return data, err
 	}
 	if name, ok := strings.CutPrefix(text, "@"); ok {
 		return os.ReadFile(name)

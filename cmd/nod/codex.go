@@ -20,6 +20,10 @@ func (codexAppServerCmd) Help() string {
 
 // Run is Codex's app-server, to the program that drives it.
 func (c *codexAppServerCmd) Run(e *env) error {
+	args, err := behind(c.Command)
+	if err != nil {
+		return err
+	}
 	ctx, stop := hook.Lifetime(e.ctx, os.Stdout)
 	defer stop()
 	hostname, _ := os.Hostname() // shown only
@@ -29,10 +33,6 @@ func (c *codexAppServerCmd) Run(e *env) error {
 	}
 	asker := &lateAsker{env: e}
 	defer asker.close()
-	args := c.Command
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
-	}
 	code, err := codex.Run(ctx, args, e.stdin, e.stdout, e.stderr, asker, codex.Options{
 		Deny: c.OnUnavailable == string(hook.UnavailableDeny), Host: hostname, User: name, Log: e.log,
 	})

@@ -42,6 +42,10 @@ func (c *execCmd) Run(e *env) error {
 }
 
 func (c *execCmd) become(e *env) error {
+	args, err := behind(c.Command)
+	if err != nil {
+		return err
+	}
 	set, err := c.held(e)
 	if err != nil {
 		return err
@@ -49,10 +53,6 @@ func (c *execCmd) become(e *env) error {
 	scope, err := policy.ExecScope(set, c.Permission, policy.OnDisk)
 	if err != nil {
 		return err
-	}
-	args := c.Command
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
 	}
 	if e.ctx.Err() != nil {
 		return errors.New("stopped before the command ran")

@@ -82,9 +82,11 @@ func (c *revokeCmd) Run(e *env) error {
 	}
 	grants = slices.DeleteFunc(grants, func(g schemas.Grant) bool { return !strings.HasPrefix(g.GrantID, c.ID) })
 	switch {
+	case len(c.ID) < schemas.MinPrefix:
+		return fmt.Errorf("%q is too short for the beginning of a grant's id: give %d characters or more; see nod grants", c.ID, schemas.MinPrefix)
 	case len(grants) == 0:
 		return fmt.Errorf("no grant %s is known: see nod grants", c.ID)
-	case len(grants) > 1 || len(c.ID) < schemas.MinPrefix:
+	case len(grants) > 1:
 		return fmt.Errorf("%s is the beginning of %d grants: give more of the id", c.ID, len(grants))
 	}
 	g := grants[0]

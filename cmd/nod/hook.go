@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 	"time"
 
 	nod "github.com/nodbus/nod"
@@ -23,7 +24,7 @@ func hostNamed(name string) (hook.Host, error) {
 		}
 		known = append(known, h.Name)
 	}
-	return hook.Host{}, fmt.Errorf("nod knows no agent %q: it knows %v", name, known)
+	return hook.Host{}, fmt.Errorf("nod knows no agent %q: it knows %s", name, strings.Join(known, ", "))
 }
 
 type hookCmd struct {

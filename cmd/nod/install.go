@@ -31,6 +31,13 @@ type installCmd struct {
 
 // Run changes an agent program's settings.
 func (c *installCmd) Run(e *env) error {
+	var err error
+	if c.Command, err = behind(c.Command); err != nil {
+		return err // --dryrun is no reason to install
+	}
+	if len(c.Command) > 0 && c.Agent != hook.ACPName {
+		return fmt.Errorf("unexpected argument %s: only acp takes a command; see nod install --help", c.Command[0])
+	}
 	change, err := c.install(e)
 	if err != nil {
 		return err
@@ -153,15 +160,12 @@ func (c *installCmd) installOpenCode(e *env) (hook.Change, error) {
 
 // installServer has a host start nod's own program.
 func (c *installCmd) installServer(e *env) (hook.Change, error) {
-	server, command := hook.MCPServer(), c.Command
-	if len(command) > 0 && command[0] == "--" {
-		command = command[1:]
-	}
+	server := hook.MCPServer()
 	var err error
-	if c.Agent == hook.ACPName && c.Uninstall && len(command) == 0 {
+	if c.Agent == hook.ACPName && c.Uninstall && len(c.Command) == 0 {
 		server = hook.ACPServers()
 	} else if c.Agent == hook.ACPName {
-		server, err = hook.ACPServer(command)
+		server, err = hook.ACPServer(c.Command)
 	} else if c.Settings == "" {
 		c.Settings = ".mcp.json" // the project's, as Claude Code reads it
 	}

@@ -132,7 +132,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return done
 	}
 	if err != nil {
-		code := fail(stderr, fmt.Errorf("%w: see nod --help", err))
+		code := fail(stderr, misuse(err))
 		if slices.Contains(args, "hook") { // its host would run the tool
 			code = hook.Refuse(stdout)
 		}
@@ -153,9 +153,43 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitOK
 	case errors.As(err, &code):
 		return int(code)
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil: // whatever it was at
+		return fail(e.stderr, errors.New("stopped before it was done"))
 	default:
 		return fail(e.stderr, err)
 	}
+}
+
+// misuse says what was typed wrong, and which help tells how it is meant.
+func misuse(err error) error {
+	text, read, command := err.Error(), "nod", false
+	var parse *kong.ParseError
+	if errors.As(err, &parse) {
+		if n := parse.Context.Selected(); n != nil {
+			read, command = n.FullPath(), n.Leaf()
+		}
+	}
+	if !command {
+		text = strings.Replace(text, "unexpected argument", "no such command:", 1)
+	}
+	if strings.HasSuffix(text, "?") {
+		return fmt.Errorf("%s See %s --help", text, read)
+	}
+	return fmt.Errorf("%s: see %s --help", text, read)
+}
+
+// behind is a command that was given behind nod's own flags, with or without --. A
+// flag without it is one that nod does not know, and no command.
+func behind(args []string) ([]string, error) {
+	switch {
+	case len(args) == 0:
+		return args, nil
+	case args[0] == "--":
+		return args[1:], nil
+	case strings.HasPrefix(args[0], "-"):
+		return nil, fmt.Errorf("unknown flag %s; what is not for nod comes after --", args[0])
+	}
+	return args, nil
 }
 
 func fail(stderr io.Writer, err error) int {

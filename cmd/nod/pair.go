@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -42,6 +43,9 @@ func (c *pairCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
+	if err := c.carried(ctx, owner); err != nil {
+		return err
+	}
 	code := rand.Text()[:10]
 	p, err := owner.Pair(ctx, c.Channel, code)
 	if err != nil {
@@ -74,6 +78,21 @@ func (c *pairCmd) Run(e *env) error {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "%s may answer on %s now.\n", c.Name, c.Channel)
+	return nil
+}
+
+// carried is an error where no bot can be there to send the code to.
+func (c *pairCmd) carried(ctx context.Context, owner *connector.Owner) error {
+	if known := embed.Channels(); !slices.Contains(known, c.Channel) {
+		return fmt.Errorf("there is no channel %q: there is %s", c.Channel, strings.Join(known, ", "))
+	}
+	state, err := owner.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(embed.Named(state.Settings.Connectors), c.Channel) {
+		return fmt.Errorf("connectors.%s is not in the settings: add it, run nod settings apply and start nod up again", c.Channel)
+	}
 	return nil
 }
 

@@ -105,7 +105,11 @@ func (c *policyExplainCmd) Run(e *env) error {
 	}
 	call := here()
 	call.ToolName, call.ActionType = "Bash", schemas.ActionCommand
-	if call.Input, err = schemas.Encode(map[string]string{"command": strings.Join(c.Command, " ")}); err != nil {
+	words, err := behind(c.Command)
+	if err != nil {
+		return err
+	}
+	if call.Input, err = schemas.Encode(map[string]string{"command": strings.Join(words, " ")}); err != nil {
 		return err
 	}
 	_, err = fmt.Fprint(e.stdout, p.Explain(call).String())

@@ -13,7 +13,7 @@ type grantCmd struct {
 	Session    string   `required:"" placeholder:"S" help:"The session that shares."`
 	To         string   `required:"" placeholder:"S" help:"The session that gets it."`
 	Permission []string `sep:"none" placeholder:"TAG" help:"What it shares of what it holds: @read:PATH, @write:PATH or @network; repeatable."`
-	Reason     string   `help:"Why."`
+	Reason     string   `required:"" placeholder:"WHY" help:"Why."`
 	Agent      string   `hidden:"" help:"The agent's name on the bus."`
 	JSON       bool     `name:"json" help:"Print the grant as JSON."`
 }

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -94,6 +96,9 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 			out("  note      port %d is taken, so it is %d; nod's own commands find it", wanted, port)
 		}
 	}
+	for _, note := range e.notes() {
+		out("  note      %s", note)
+	}
 	e.warnOpen(n.Open())
 	if s, err := n.Settings(e.ctx); err == nil && len(s.People()) == 0 {
 		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once: name somebody in settings.json, then nod settings apply")
@@ -109,6 +114,23 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	out("  agents    nod install claude-code")
 	out("Stop with Ctrl-C. What is pending stays pending.")
 	return nil
+}
+
+// notes are what the commands that nod up names need beside what it says of them.
+func (e *env) notes() []string {
+	var notes []string
+	switch { // a flag of this process alone: the environment is theirs as well
+	case e.place.URL != "":
+		notes = append(notes, "nod's other commands find it by --nats-url or NOD_URL")
+	case e.place.DataDir != "":
+		notes = append(notes, "nod's other commands find it by --data or NOD_DATA")
+	}
+	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") { // go run's
+		if _, err := exec.LookPath("nod"); err != nil {
+			notes = append(notes, "for nod type go run ./cmd/nod, until you go install ./cmd/nod")
+		}
+	}
+	return notes
 }
 
 // watch shows every question and its end, until the process is told to stop.
@@ -180,6 +202,9 @@ func readSettings(path, dir string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
 		return nil, nil // what is wrong with the directory is said by whoever needs it
+	}
+	if !named && errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("read the settings: %w: fix its permissions, or name another directory with --data", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the settings: %w", err)

@@ -42,8 +42,8 @@ func welcomeToWeb(w *embed.Web, out func(format string, args ...any)) error {
 	if err != nil {
 		return fmt.Errorf("find out who logs in: %w", err)
 	}
-	if w.Taken() {
-		out("  note      the web inbox's port is taken, so it is at %s", w.URL())
+	if taken := w.Taken(); taken != "" {
+		out("  note      %s is taken, so the web inbox is at %s", taken, w.URL())
 	}
 	out("  web       %s", w.Link(u.Username))
 	out("            logs one browser in, once, within %s; nod login makes another", schemas.Words(web.LinkLasts))

@@ -33,5 +33,5 @@ func Laggards(f *schemas.Frozen) string {
 // Frozen is a freeze in a line: "any agent is frozen by Ann: too many deletions,
 // since 2026-01-18 00:00 UTC".
 func Frozen(z *schemas.Freeze) string {
-	return Line(Whose(&schemas.Brake{Agent: z.Agent, SessionID: z.SessionID}) + " is " + z.String() + ", since " + z.At.UTC().Format("2006-01-02 15:04 UTC"))
+	return Line(cmp.Or(Named(&schemas.Brake{Agent: z.Agent, SessionID: z.SessionID}), "every agent") + " is " + z.String() + ", since " + z.At.UTC().Format("2006-01-02 15:04 UTC"))
 }

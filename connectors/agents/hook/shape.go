@@ -2,6 +2,7 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,7 +55,13 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	return call, in, nil
 }
 
-func unexpected(err error) error { return fmt.Errorf("the hook's input is not as expected: %w", err) }
+func unexpected(err error) error {
+	var typed *json.UnmarshalTypeError
+	if errors.As(err, &typed) { // its own words are Go's types
+		err = fmt.Errorf("%s is a JSON %s", cmp.Or(typed.Field, "it"), typed.Value)
+	}
+	return fmt.Errorf("the hook's input is not as expected: %w", err)
+}
 
 // nameTool says which tool is called. A question is not for nod to allow.
 func (c *Call) nameTool(name string, questions []string) {

@@ -25,7 +25,7 @@ func TestTheBrakeOnThePage(t *testing.T) {
 	p.does(script("document.querySelector('nod-brake button').click()")) // too soon to be meant
 	p.brakeSays("Sure? Deny everything")
 	p.brakes("Thaw")
-	p.Contains(p.text("nod-brake"), "any agent is frozen by Ann")
+	p.Contains(p.text("nod-brake"), "every agent is frozen by Ann")
 	p.sees("document.querySelector('nod-brake').textContent.includes('Open requests denied: 1')")
 	d, err := asked.Await(r.ctx)
 	r.NoError(err)

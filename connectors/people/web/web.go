@@ -88,7 +88,7 @@ type Options struct {
 type Server struct {
 	opts  Options
 	addr  door.Address
-	taken bool // the port that was asked for
+	taken string // the address that was asked for, where another port is used
 	seals seals
 
 	proxied                      bool    // something in front of it speaks TLS
@@ -104,12 +104,12 @@ type Server struct {
 
 // open listens. On this machine's own addresses another free port is used where
 // the one that was asked for is taken.
-func open(l door.Listen) (listener net.Listener, a door.Address, taken bool, err error) {
+func open(l door.Listen) (listener net.Listener, a door.Address, taken string, err error) {
 	inbox := door.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)
 	host, _, _ := net.SplitHostPort(l.Addr) // Open has said what is wrong with it
-	if taken = errors.Is(err, syscall.EADDRINUSE) && door.Loopback(host) && l.PublicURL == ""; taken {
-		l.Addr = net.JoinHostPort(host, "0")
+	if errors.Is(err, syscall.EADDRINUSE) && door.Loopback(host) && l.PublicURL == "" {
+		taken, l.Addr = l.Addr, net.JoinHostPort(host, "0")
 		listener, a, err = l.Open(inbox)
 	}
 	return listener, a, taken, err
@@ -164,9 +164,9 @@ func (s *Server) serve(l net.Listener) {
 // URL is where people open the inbox.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Taken reports whether the address that was asked for was taken, so that
-// another port is used.
-func (s *Server) Taken() bool { return s.taken }
+// Taken is the address that was asked for where it was taken, so that another
+// port is used; empty where it was free.
+func (s *Server) Taken() string { return s.taken }
 
 // Link is a login link for one user. It works once, for LinkLasts.
 func (s *Server) Link(userID string) string { return s.seals.link(s.addr.URL, userID, time.Now()) }
