@@ -3,6 +3,7 @@ package test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -48,4 +49,17 @@ func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 	env.soon("every engine knows that she is not", all(schemas.TierDisconnected))
 	ann.Remembers(ada.Asks(shell("S", "", "npm test")), schemas.ScopeSession, 0)
 	env.soon("every engine allows what she granted", allowed)
+}
+
+// Whoever looks at a session before anybody asks in it takes it from nobody.
+func TestANobodysSessionThatWasLookedAtIsWhoseAsksFirst(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, ben := env.Agent("ada"), env.Agent("ben")
+	env.timeout("T", time.Hour)
+	other := permission("S", "", "r", "@network")
+	other.ActionDetails = []byte(`{"agent_id":"T"}`)
+	env.Contains(ada.Refused(other, schemas.CodeNotFound).Message, "Agent not found: T")
+	env.Equal(schemas.TierSession, ben.Asks(deploy("T", "")).Receipt.Tier)
+	ada.Refused(deploy("T", ""), schemas.CodeNotFound)
 }

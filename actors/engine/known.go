@@ -120,7 +120,7 @@ func (k *known) newest() uint64 {
 // it: it belongs to whoever first asks in it, and to others it does not exist.
 func (e *Engine) own(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	s, ok := e.known.session(sessionKey(session))
-	if !ok || s.Agent == agent && lacksUser(&s, user) {
+	if !ok || s.Agent == "" || s.Agent == agent && lacksUser(&s, user) {
 		var err error
 		if s, err = e.claimSession(ctx, agent, session, user); err != nil {
 			return s, err
