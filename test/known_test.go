@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -62,4 +64,32 @@ func TestANobodysSessionThatWasLookedAtIsWhoseAsksFirst(t *testing.T) {
 	env.Contains(ada.Refused(other, schemas.CodeNotFound).Message, "Agent not found: T")
 	env.Equal(schemas.TierSession, ben.Asks(deploy("T", "")).Receipt.Tier)
 	ada.Refused(deploy("T", ""), schemas.CodeNotFound)
+}
+
+// What changes while a watcher is away is told when it is back, also where it had
+// heard of nothing before.
+func TestAWatchGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines, s.settings = 0, "" })
+	wire := env.wire()
+	conn := env.dial(roles.ID{Role: roles.EngineStore}, wire.url)
+	defer conn.Close()
+	store, err := bus.OpenStore(env.ctx, conn, 1)
+	env.NoError(err)
+	put := func(key string) {
+		_, err := env.store.Sessions.Put(env.ctx, key, schemas.Grants{Type: schemas.TypeGrants}, 0, 0)
+		env.NoError(err)
+	}
+	put("agent.before")
+	heard := make(chan string, 2)
+	env.NoError(store.Sessions.Watch(env.ctx, func(key string, _ uint64) { heard <- key }))
+	wire.hold()
+	put("agent.meanwhile")
+	wire.cut()
+	select {
+	case key := <-heard:
+		env.Equal("agent.meanwhile", key)
+	case <-time.After(patience):
+		env.Fail("it was not heard")
+	}
 }
