@@ -79,6 +79,47 @@ func TestLanesLoseNothing(t *testing.T) {
 	require.Equal(t, messages, total)
 }
 
+// together is a job that waits until as many run, and then may panic.
+type together struct {
+	all  *sync.WaitGroup
+	boom bool
+}
+
+func (j together) Run(context.Context) {
+	j.all.Done()
+	j.all.Wait()
+	if j.boom {
+		panic("boom")
+	}
+}
+func (together) Failed(any) {}
+
+// Of many lanes at once some are kept, whatever became of their jobs, and work
+// again; none outlives Stop.
+func TestLanesKeepSomeChildrenAndEndThemAll(t *testing.T) {
+	l := newLanes(t)
+	actors := func() (n int) {
+		for _, some := range l.sys.sys.ProcessRegistry.LocalPIDs.LocalPIDs {
+			n += some.Count()
+		}
+		return n
+	}
+	alone := actors()
+	for _, n := range []int{2 * maxIdle, maxIdle} {
+		var all sync.WaitGroup
+		all.Add(n)
+		for key := range n {
+			l.Send(strconv.Itoa(key), together{&all, key%2 == 0})
+		}
+		drained := make(chan struct{})
+		l.sys.sys.Root.Send(l.pid, drain{drained})
+		<-drained
+		require.Eventually(t, func() bool { return actors() == alone+maxIdle }, 10*time.Second, time.Millisecond)
+	}
+	require.NoError(t, l.Stop(t.Context()))
+	require.Equal(t, alone-1, actors())
+}
+
 type wait struct{ started, release chan struct{} }
 
 func (w wait) Run(ctx context.Context) {

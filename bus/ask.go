@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -193,7 +192,8 @@ func (q *Asked) end(d schemas.Decision, err error) {
 }
 
 // Await blocks until the decision is there or ctx ends, and can be called
-// again after the latter. NOT_FOUND means that nod no longer knows the request.
+// again after the latter. NOT_FOUND means that nod no longer knows the request,
+// CONFLICT that what was allowed of it was used by the same asked again.
 func (q *Asked) Await(ctx context.Context) (schemas.Decision, error) {
 	select {
 	case <-q.ended:
@@ -328,8 +328,14 @@ func (a *Asker) ask(due []*Asked) {
 		switch r := byKey[q.Key]; {
 		case r.Decision != nil:
 			q.decide(*r.Decision)
-		case r.Error != nil && errors.Is(r.Error, &schemas.Error{Code: schemas.CodeNotFound}):
+		case over(r.Error):
 			q.end(schemas.Decision{}, r.Error)
 		}
 	}
+}
+
+// over reports that waiting brings no decision: nod knows the request no more, or
+// what was allowed of it was for another that asked the same.
+func over(e *schemas.Error) bool {
+	return e != nil && (e.Code == schemas.CodeNotFound || e.Code == schemas.CodeConflict)
 }

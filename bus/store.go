@@ -196,10 +196,15 @@ func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
 	return keys, nil
 }
 
-// Watch calls changed whenever something in the bucket may have changed, until
-// ctx ends. It may miss a change while the bus is away: read now and then.
+// Watch calls changed whenever something in the bucket may have changed since the
+// store was opened, until ctx ends. It begins at a revision, not with what is new:
+// its consumer is made anew after every disturbance, and would pass over what came
+// before. It is late while the bus is away, and tells nothing of what expires: read
+// now and then.
 func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision uint64)) error {
-	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy, HeadersOnly: true})
+	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: b.stream.CachedInfo().State.LastSeq + 1, HeadersOnly: true,
+	})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", b.name, err)
 	}

@@ -1,9 +1,12 @@
 package test
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -189,4 +192,28 @@ func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 	env.Ann().Allows(plain)
 	plain.Ends(schemas.Allowed)
 	env.WithinDuration(time.Now(), plain.Hears().DecidedAt, time.Minute)
+}
+
+// Whoever still waits for a call of which the approval was used by another hears
+// that, and waits no longer.
+func TestAnApprovalThatAnotherUsedIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	wire := env.wire()
+	conn := env.dial(roles.AgentID("ada"), wire.url)
+	defer conn.Close()
+	asker := bus.NewAsker(conn, "ada")
+	defer asker.Close()
+
+	q, err := asker.Submit(env.ctx, shell("S", "1", "make"))
+	env.NoError(err)
+	env.NoError(ada.asker.Detach(env.ctx, "S", "1", "gave up"))
+	ann.Allows(&question{q, ada})
+	env.Equal("approval of 1 by Ann", ada.Gets(shell("S", "2", "make")).By.Name)
+	wire.cut()                                                 // which has it ask again
+	within, cancel := context.WithTimeout(env.ctx, 3*patience) // it may have to ask twice
+	defer cancel()
+	_, err = q.Await(within)
+	env.refusal(err, schemas.CodeConflict)
 }

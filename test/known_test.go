@@ -3,7 +3,10 @@ package test
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -41,11 +44,51 @@ func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 	}
 	all := func(tier schemas.Tier) func() bool { return func() bool { return tiers()[tier] == some } }
 
+	// hears waits for less than it takes until what is known is read again anyway.
+	hears := func(what string, holds func() bool) { env.Eventually(holds, 10*time.Second, tick, what) }
+
 	env.Equal(map[schemas.Tier]int{schemas.TierDisconnected: some}, tiers())
 	env.True(ann.does(schemas.PresenceLock, "S", "c", "terminal").Granted)
-	env.soon("every engine knows that Ann is there", all(schemas.TierConnected))
+	hears("every engine knows that Ann is there", all(schemas.TierConnected))
 	ann.does(schemas.PresenceUnlock, "S", "c", "terminal")
-	env.soon("every engine knows that she is not", all(schemas.TierDisconnected))
+	hears("every engine knows that she is not", all(schemas.TierDisconnected))
 	ann.Remembers(ada.Asks(shell("S", "", "npm test")), schemas.ScopeSession, 0)
-	env.soon("every engine allows what she granted", allowed)
+	hears("every engine allows what she granted", allowed)
+}
+
+// Whoever looks at a session before anybody asks in it takes it from nobody.
+func TestANobodysSessionThatWasLookedAtIsWhoseAsksFirst(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, ben := env.Agent("ada"), env.Agent("ben")
+	env.timeout("T", time.Hour)
+	other := permission("S", "", "r", "@network")
+	other.ActionDetails = []byte(`{"agent_id":"T"}`)
+	env.Contains(ada.Refused(other, schemas.CodeNotFound).Message, "Agent not found: T")
+	env.Equal(schemas.TierSession, ben.Asks(deploy("T", "")).Receipt.Tier)
+	ada.Refused(deploy("T", ""), schemas.CodeNotFound)
+}
+
+// What changes while a watcher is away is told when it is back, also where it had
+// heard of nothing before.
+func TestAWatchGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.engines, s.settings = 0, "" })
+	wire := env.wire()
+	conn := env.dial(roles.ID{Role: roles.EngineStore}, wire.url)
+	defer conn.Close()
+	store, err := bus.OpenStore(env.ctx, conn, 1)
+	env.NoError(err)
+	heard := make(chan string, 1)
+	env.NoError(store.Sessions.Watch(env.ctx, func(key string, _ uint64) { heard <- key }))
+	wire.hold()
+	_, err = env.store.Sessions.Put(env.ctx, "agent.ada", schemas.Grants{Type: schemas.TypeGrants}, 0, 0)
+	env.NoError(err)
+	wire.cut()
+	select {
+	case key := <-heard:
+		env.Equal("agent.ada", key)
+	case <-time.After(patience):
+		env.Fail("it was not heard")
+	}
 }

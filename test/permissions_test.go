@@ -312,3 +312,22 @@ func next(env *env, heard chan schemas.Notice) schemas.Notice {
 		return schemas.Notice{}
 	}
 }
+
+// Whoever asks again hears how it stands, also while nobody could be shown it.
+func TestAPermissionThatIsAskedForAgainWhileNobodyCanBeShownIt(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) {
+		s.settings = `{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "tg", "user_id": "1"}]}]}}`
+	})
+	ada, ann := env.Agent("ada"), env.person("tg", "1")
+	env.registers("tg", "w1", false)
+	q := ada.Asks(permission("S", "1", "r", "@network"))
+	open := ada.Asks(permission("S", "2", "r", "@read:/tmp"))
+	env.registers("tg", "w1", true)
+
+	env.Equal(open.Receipt.Revision, ada.Asks(permission("S", "2", "r", "@read:/tmp")).Receipt.Revision)
+	told := ann.Allows(q)
+	env.Equal(told.DecisionID, ada.Gets(permission("S", "1", "r", "@network")).DecisionID)
+	ada.Refused(permission("S", "3", "r", "@read:/etc"), schemas.CodeUndeliverable)
+	env.NotContains(env.armed(), "S.3")
+}

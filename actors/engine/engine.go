@@ -171,7 +171,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.known.changed("", newest) // nothing is remembered of what came before
+	e.known.changed("", newest) // of what came before nothing is known
 	// What changed before the watch was there.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }

@@ -12,33 +12,42 @@ import (
 )
 
 const (
-	// knownKept bounds what is remembered, and knownFor for how long.
+	// knownKept bounds what is remembered, and knownFor for how long: a watch can
+	// fall silent without a word, such as one of a stream that has lost its tail.
 	knownKept = 16384
-	knownFor  = 24 * time.Hour
+	knownFor  = 15 * time.Second
 )
 
 // known remembers sessions, and what agents hold, as they were read at the leader,
-// until this engine changes them or the broker says that another has. What it
-// tells may be a moment old: that there is something is no reason to allow
+// for a while, until this engine changes them or the broker says that another has.
+// What it tells may be a moment old: that there is something is no reason to allow
 // anything, which is read then; that there is nothing is one to ask a person,
 // which at worst is once too often. Whoever changes what the owner may change of a
 // session waits until every engine has heard of it.
 type known struct {
 	mu       sync.Mutex
-	until    time.Time
-	sessions map[string]schemas.Session // by key; of an agent's key its grants alone, of a lock's that nobody holds it
-	readings map[string]uint64          // those on their way, by key: the last begun
-	begun    uint64                     // how many readings were begun
-	revision uint64                     // the newest change that was heard of
-	unsure   time.Time                  // changes may be missed until then
+	sessions map[string]read   // by key; of an agent's key its grants alone, of a lock's that nobody holds it
+	readings map[string]uint64 // those on their way, by key: the last begun
+	begun    uint64            // how many readings were begun
+	revision uint64            // the newest change that was heard of
+	unsure   time.Time         // changes may be missed until then
+}
+
+// read is a session as it was read, and until when that counts.
+type read struct {
+	session schemas.Session
+	until   time.Time
 }
 
 // session is what is known under a key, and whether anything is.
 func (k *known) session(key string) (schemas.Session, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s, ok := k.sessions[key]
-	return s, ok && time.Now().Before(k.until)
+	r, ok := k.sessions[key]
+	if !ok || !time.Now().Before(r.until) {
+		return schemas.Session{}, false
+	}
+	return r.session, true
 }
 
 // reading says that a key is about to be read. What was read is to be kept, and is
@@ -50,23 +59,22 @@ func (k *known) reading(key string) (keep func(schemas.Session)) {
 		k.readings = map[string]uint64{}
 	}
 	k.begun++
-	begun := k.begun
+	begun, until := k.begun, time.Now().Add(knownFor)
 	k.readings[key] = begun
-	return func(s schemas.Session) { k.remember(key, s, begun) }
+	return func(s schemas.Session) { k.remember(key, read{s, until}, begun) }
 }
 
-func (k *known) remember(key string, s schemas.Session, begun uint64) {
+func (k *known) remember(key string, r read, begun uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := time.Now()
-	if k.readings[key] != begun || now.Before(k.unsure) {
+	if k.readings[key] != begun || time.Now().Before(k.unsure) {
 		return
 	}
 	delete(k.readings, key)
-	if k.sessions == nil || len(k.sessions) >= knownKept || !now.Before(k.until) {
-		k.sessions, k.until = map[string]schemas.Session{}, now.Add(knownFor)
+	if k.sessions == nil || len(k.sessions) >= knownKept {
+		k.sessions = map[string]read{}
 	}
-	k.sessions[key] = s
+	k.sessions[key] = r
 }
 
 // changed forgets a key of which the broker says that it has changed.
@@ -120,7 +128,7 @@ func (k *known) newest() uint64 {
 // it: it belongs to whoever first asks in it, and to others it does not exist.
 func (e *Engine) own(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	s, ok := e.known.session(sessionKey(session))
-	if !ok || s.Agent == agent && lacksUser(&s, user) {
+	if !ok || s.Agent == "" || s.Agent == agent && lacksUser(&s, user) {
 		var err error
 		if s, err = e.claimSession(ctx, agent, session, user); err != nil {
 			return s, err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,28 @@ func TestWhatChangesWhileItIsReadIsNotKept(t *testing.T) {
 	k.forget("session.S")
 	_, ok = k.session("session.S")
 	require.False(t, ok)
+}
+
+// Where a watch has fallen silent, what was read counts for a moment, each by itself,
+// from when its reading began.
+func TestWhatIsKnownIsReadAgainWhateverTheWatchSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var k known
+		knows := func(key string) bool {
+			_, ok := k.session(key)
+			return ok
+		}
+		keep := k.reading("session.S")
+		time.Sleep(time.Second)
+		keep(schemas.Session{})
+		time.Sleep(knownFor / 2)
+		k.reading("lock.S")(schemas.Session{})
+		time.Sleep(knownFor/2 - time.Second - time.Nanosecond)
+		require.True(t, knows("session.S"))
+		time.Sleep(time.Nanosecond)
+		require.False(t, knows("session.S"))
+		require.True(t, knows("lock.S"))
+	})
 }
 
 // Only where all of it is known, and none of it counts any more, is nothing read.

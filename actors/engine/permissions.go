@@ -147,11 +147,13 @@ func (e *Engine) permission(ctx context.Context, a *asked) error {
 	if err != nil {
 		return err
 	}
-	if err := e.foreground(ctx, a); err != nil {
-		return err
-	}
-	if _, err := e.routes(ctx, a); err != nil {
-		return err
+	if !r.Rejoin { // else it may have been shown already, or decided: see create
+		if err := e.foreground(ctx, a); err != nil {
+			return err
+		}
+		if _, err := e.routes(ctx, a); err != nil {
+			return err
+		}
 	}
 	perms, err := parsePermissions(r.Permissions)
 	if err != nil {
