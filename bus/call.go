@@ -128,6 +128,19 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
+// settle is Retry, with what failed in its error: ErrUnknown where ctx ended before
+// it was settled.
+func settle(ctx context.Context, what string, f func(context.Context) error) error {
+	err := Retry(ctx, f)
+	switch {
+	case err == nil:
+		return nil
+	case final(err):
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return fmt.Errorf("%s: %w (%v)", what, ErrUnknown, err)
+}
+
 // pause waits before the next try, longer each time and with jitter, and
 // returns ctx's error where that ends first.
 func pause(ctx context.Context, try int) error {

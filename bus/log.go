@@ -38,20 +38,14 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 	if session == "" {
 		session = "nod"
 	}
-	for try := 0; ; try++ {
-		hop, cancel := context.WithTimeout(ctx, hopTimeout)
-		ack, err := l.conn.js.PublishMsg(hop, &nats.Msg{Subject: schemas.LogSubject(session), Data: data}, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
-		cancel()
+	err = settle(ctx, "append to the log", func(ctx context.Context) error {
+		ack, err := l.conn.js.PublishMsg(ctx, &nats.Msg{Subject: schemas.LogSubject(session), Data: data}, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
 		if err == nil {
-			return ack.Sequence, !ack.Duplicate, nil
+			sequence, first = ack.Sequence, !ack.Duplicate
 		}
-		if final(err) {
-			return 0, false, fmt.Errorf("append to the log: %w", err)
-		}
-		if pause(ctx, try) != nil {
-			return 0, false, fmt.Errorf("append to the log: %w (%v)", ErrUnknown, err)
-		}
-	}
+		return err
+	})
+	return sequence, first, err
 }
 
 // EachLogged calls f for every entry of the log that is there now, in its order,
@@ -91,23 +85,19 @@ func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) e
 // Read returns the entry at a sequence.
 func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, error) {
 	var e schemas.LogEntry
-	for try := 0; ; try++ {
-		hop, cancel := context.WithTimeout(ctx, hopTimeout)
-		msg, err := l.stream.GetMsg(hop, sequence)
-		cancel()
-		switch {
-		case err == nil:
-			if err := schemas.Load(msg.Data, &e); err != nil {
-				return e, fmt.Errorf("read log entry %d: %w", sequence, err)
-			}
-			return e, nil
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-			return e, ErrNotFound
-		case final(err):
-			return e, fmt.Errorf("read log entry %d: %w", sequence, err)
-		}
-		if pause(ctx, try) != nil {
-			return e, fmt.Errorf("read log entry %d: %w (%v)", sequence, ErrUnknown, err)
-		}
+	var msg *jetstream.RawStreamMsg
+	err := settle(ctx, fmt.Sprintf("read log entry %d", sequence), func(ctx context.Context) (err error) {
+		msg, err = l.stream.GetMsg(ctx, sequence)
+		return err
+	})
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return e, ErrNotFound
+	case err != nil:
+		return e, err
 	}
+	if err := schemas.Load(msg.Data, &e); err != nil {
+		return e, fmt.Errorf("read log entry %d: %w", sequence, err)
+	}
+	return e, nil
 }

@@ -22,7 +22,7 @@ func (l *natsLog) Noticef(format string, v ...any) {
 	if strings.Contains(format, "Slow Consumer") {
 		level = slog.LevelWarn
 	}
-	l.write(level, format, v)
+	l.write(level, redacted(format, v))
 }
 
 // Warnf is no warning where the server makes anew, after a hard kill, what it keeps
@@ -35,7 +35,7 @@ func (l *natsLog) Warnf(format string, v ...any) {
 			level = slog.LevelInfo
 		}
 	}
-	l.write(level, format, v)
+	l.write(level, text)
 }
 
 // Errorf is a warning where it is about one client: the server is well.
@@ -44,7 +44,7 @@ func (l *natsLog) Errorf(format string, v ...any) {
 	if strings.Contains(format, " - cid:") {
 		level = slog.LevelWarn
 	}
-	l.write(level, format, v)
+	l.write(level, redacted(format, v))
 }
 
 // Fatalf does not end the process: whoever starts the server is told, and the
@@ -57,16 +57,16 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 		default: // one reason is enough to give up, the others are logged
 		}
 	}
-	l.write(slog.LevelError, format, v)
+	l.write(slog.LevelError, redacted(format, v))
 }
 
-func (l *natsLog) Debugf(format string, v ...any) { l.write(slog.LevelDebug, format, v) }
+func (l *natsLog) Debugf(format string, v ...any) { l.write(slog.LevelDebug, redacted(format, v)) }
 
 // Tracef would tell every message.
 func (l *natsLog) Tracef(string, ...any) {}
 
-func (l *natsLog) write(level slog.Level, format string, v []any) {
-	l.log.Log(context.Background(), level, "nats: "+redacted(format, v))
+func (l *natsLog) write(level slog.Level, text string) {
+	l.log.Log(context.Background(), level, "nats: "+text)
 }
 
 // redacted cuts a line before what it would quote of a message.

@@ -53,20 +53,10 @@ func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 	msg.Data = data
 	ttl(msg.Header, max(time.Until(prompt.Deadline), 0)+PromptGrace)
 	id := fmt.Sprintf("%s.%s.%s.%d", prompt.Connector, prompt.Recipient, prompt.Key(), prompt.Revision)
-	for try := 0; ; try++ {
-		hop, cancel := context.WithTimeout(ctx, hopTimeout)
-		_, err := p.conn.js.PublishMsg(hop, msg, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
-		cancel()
-		if err == nil {
-			return nil
-		}
-		if final(err) {
-			return fmt.Errorf("queue a prompt for %s: %w", prompt.Connector, err)
-		}
-		if pause(ctx, try) != nil {
-			return fmt.Errorf("queue a prompt for %s: %w (%v)", prompt.Connector, ErrUnknown, err)
-		}
-	}
+	return settle(ctx, "queue a prompt for "+prompt.Connector, func(ctx context.Context) error {
+		_, err := p.conn.js.PublishMsg(ctx, msg, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
+		return err
+	})
 }
 
 // Serve makes the consumer that a connector's workers share. Only engines may.

@@ -36,20 +36,15 @@ type Delivery struct {
 
 // queue opens a durable consumer, making it where it is missing.
 func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig) (*Queue, error) {
-	for try := 0; ; try++ {
-		hop, cancel := context.WithTimeout(ctx, hopTimeout)
-		consumer, err := stream.CreateOrUpdateConsumer(hop, config)
-		cancel()
-		if err == nil {
-			return &Queue{conn: c, consumer: consumer, name: config.Durable, ackWait: config.AckWait}, nil
-		}
-		if final(err) {
-			return nil, fmt.Errorf("open the queue %s: %w", config.Durable, err)
-		}
-		if pause(ctx, try) != nil {
-			return nil, fmt.Errorf("open the queue %s: %w (%v)", config.Durable, ErrUnknown, err)
-		}
+	q := &Queue{conn: c, name: config.Durable, ackWait: config.AckWait}
+	err := settle(ctx, "open the queue "+config.Durable, func(ctx context.Context) (err error) {
+		q.consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return q, nil
 }
 
 // Consume hands every delivery to handle, one after another, until stop is
