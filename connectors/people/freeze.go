@@ -30,7 +30,7 @@ func Laggards(f *schemas.Frozen) string {
 	return Line("These engines have not said that they obey, and may still allow by a rule: " + strings.Join(f.Laggards, ", ") + ". See their logs.")
 }
 
-// Frozen is a freeze in a line: "any agent is frozen by Ann: too many deletions,
+// Frozen is a freeze in a line: "every agent is frozen by Ann: too many deletions,
 // since 2026-01-18 00:00 UTC".
 func Frozen(z *schemas.Freeze) string {
 	return Line(cmp.Or(Named(&schemas.Brake{Agent: z.Agent, SessionID: z.SessionID}), "every agent") + " is " + z.String() + ", since " + z.At.UTC().Format("2006-01-02 15:04 UTC"))
