@@ -6,6 +6,7 @@ import (
 
 	"github.com/nodbus/nod/actors"
 	"github.com/nodbus/nod/actors/agent"
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/people"
@@ -30,6 +31,7 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 	go func() {
 		defer close(done)
 		r := schemas.Request{
+			SessionID: "demo", PendingID: bus.NewID(), // by which the decision is known to be of this
 			Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 			ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build","cwd":"/workspace"}`),
 			Reason: "clean rebuild", AgentName: "Demo agent", SessionLabel: "demo",
