@@ -109,9 +109,18 @@ type Request struct {
 // Key is the request's record key.
 func (r *Request) Key() string { return Key(r.SessionID, r.PendingID) }
 
+// Offered are the options to choose from: the default ones where the request names
+// none.
+func (r *Request) Offered() []Option {
+	if len(r.Options) == 0 {
+		return DefaultOptions()
+	}
+	return r.Options
+}
+
 // Option returns the offered option with this id.
 func (r *Request) Option(id string) (Option, bool) {
-	for _, o := range r.Options {
+	for _, o := range r.Offered() {
 		if o.OptionID == id {
 			return o, true
 		}
@@ -121,7 +130,7 @@ func (r *Request) Option(id string) (Option, bool) {
 
 // OptionOfKind returns the first offered option of a kind.
 func (r *Request) OptionOfKind(kind OptionKind) (Option, bool) {
-	for _, o := range r.Options {
+	for _, o := range r.Offered() {
 		if o.Kind == kind {
 			return o, true
 		}

@@ -111,9 +111,7 @@ func (a *asked) fill() (err error) {
 	if a.digest, err = schemas.Digest(&a.request); err != nil {
 		return err
 	}
-	if len(a.request.Options) == 0 {
-		a.request.Options = schemas.DefaultOptions()
-	}
+	a.request.Options = a.request.Offered()
 	return nil
 }
 

@@ -201,9 +201,7 @@ func requestOf(rec *schemas.Record) (schemas.Request, error) {
 		return r, fmt.Errorf("decode the request in its record: %w", err)
 	}
 	r.Rejoin, r.Revision = false, 0
-	if len(r.Options) == 0 {
-		r.Options = schemas.DefaultOptions()
-	}
+	r.Options = r.Offered()
 	return r, nil
 }
 

@@ -202,10 +202,7 @@ func Choice(o schemas.Option) string {
 
 // answers says what each option does before it says how the agent calls it.
 func answers(r *schemas.Request) []string {
-	options := r.Options
-	if len(options) == 0 {
-		options = schemas.DefaultOptions()
-	}
+	options := r.Offered()
 	var all []string
 	if r.Kind == schemas.KindQuestion {
 		for i, o := range options {

@@ -137,10 +137,7 @@ func (q *requested) same() string {
 // optionsOf labels what is on offer; two that do the same are told apart by
 // how the agent calls them.
 func optionsOf(r *schemas.Request) []option {
-	offered := r.Options
-	if len(offered) == 0 {
-		offered = schemas.DefaultOptions()
-	}
+	offered := r.Offered()
 	kinds := map[schemas.OptionKind]int{}
 	for _, o := range offered {
 		kinds[o.Kind]++
