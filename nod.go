@@ -139,14 +139,14 @@ func (c *Client) Passed(ctx context.Context, p schemas.Passed) ([]string, error)
 // Share lets another session of the same agent hold permissions that this one
 // holds, and returns the grant that it got. It ends when what it was shared of
 // does.
-func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.Grant, error) {
+func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error) {
 	s.Type = schemas.TypeShare
 	var reply schemas.Grants
 	if err := c.conn.CallInto(ctx, schemas.GrantSubject(c.agent), s, &reply); err != nil {
-		return schemas.Grant{}, fmt.Errorf("share: %w", err)
+		return schemas.StandingAnswer{}, fmt.Errorf("share: %w", err)
 	}
 	if len(reply.Grants) != 1 {
-		return schemas.Grant{}, schemas.Errorf(schemas.CodeInternal, "share: nod named %d grants", len(reply.Grants))
+		return schemas.StandingAnswer{}, schemas.Errorf(schemas.CodeInternal, "share: nod named %d grants", len(reply.Grants))
 	}
 	return reply.Grants[0], nil
 }

@@ -29,6 +29,9 @@ type Answer struct {
 	Scope      Scope `json:"scope,omitempty"`
 	Reach      int   `json:"reach,omitempty"` // which of the prompt's, from 0
 	ForSeconds int   `json:"for_seconds,omitempty"`
+	// Waiters is the prompt's Waiters: the answer is about these calls. A call that
+	// asked later stays open. 0 is 1, the call that asked first.
+	Waiters int `json:"waiters,omitempty"`
 	// CodeWord is the word that settings may want to hear; it is stored nowhere.
 	CodeWord string `json:"code_word,omitempty"`
 	From     From   `json:"from"`
@@ -61,8 +64,15 @@ type Prompt struct {
 	// asks the same again before the deadline.
 	Detached bool `json:"detached,omitempty"`
 	// Joined are the identical requests that are decided with it.
-	Joined   []string  `json:"joined,omitempty"`
+	Joined []string `json:"joined,omitempty"`
+	// Waiters is how many identical calls have asked this question, those included
+	// that wait no longer. An answer repeats it. Waiting is how many of them still
+	// wait: as many calls run if the question is allowed once.
+	Waiters  int       `json:"waiters,omitempty"`
+	Waiting  int       `json:"waiting,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
+	// Aftermath tells of calls that ended otherwise than decided.
+	Aftermath []Aftermath `json:"aftermath,omitempty"`
 	// Repeat: an earlier try may have shown this already.
 	Repeat bool `json:"repeat,omitempty"`
 }

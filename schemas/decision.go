@@ -51,9 +51,9 @@ type Decision struct {
 	OptionKind OptionKind `json:"option_kind,omitempty"`
 	Scope      Scope      `json:"scope,omitempty"`
 	// Grant is what is allowed from now on, where Scope is beyond once.
-	Grant   *Grant `json:"grant,omitempty"`
-	By      By     `json:"by"`
-	Message string `json:"message,omitempty"`
+	Grant   *StandingAnswer `json:"grant,omitempty"`
+	By      By              `json:"by"`
+	Message string          `json:"message,omitempty"`
 	// UpdatedInput replaces the tool's input, where a person edited it.
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
 	Digest       string          `json:"digest"`

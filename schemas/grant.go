@@ -83,16 +83,34 @@ func (r *Reach) String() string {
 	return strings.Join(all, " and ")
 }
 
-// Grant is what a person has allowed beyond one call: rules, or permission
-// tags. It is revocable; an ended one is kept for as long as the decision that
-// made it could arrive again.
-type Grant struct {
-	GrantID     string   `json:"grant_id"` // the decision's, so that a grant is made once
-	Scope       Scope    `json:"scope"`
-	SessionID   string   `json:"session_id,omitempty"` // whose it is; it holds there alone in ScopeSession
-	Agent       string   `json:"agent"`
+// Effect is what a standing answer says of the calls that it covers.
+type Effect string
+
+// The effects.
+const (
+	EffectAllow Effect = "allow"
+	EffectDeny  Effect = "deny"
+)
+
+// StandingAnswer is an answer that outlives its question: it allows or denies
+// what it covers until it ends. It covers the calls that its rules match, the
+// permissions that it names, or one call that is asked again. It is revocable; an
+// ended one is kept for as long as the decision that made it could arrive again.
+type StandingAnswer struct {
+	GrantID   string `json:"grant_id"`
+	Effect    Effect `json:"effect,omitempty"` // empty is EffectAllow
+	Scope     Scope  `json:"scope"`
+	SessionID string `json:"session_id,omitempty"` // in ScopeSession it holds in this session alone
+	Agent     string `json:"agent"`
+
 	Rules       []Always `json:"rules,omitempty"`
 	Permissions []string `json:"permissions,omitempty"`
+	// Call is the one call that it answers when that is asked again; nil if it
+	// covers rules or permissions.
+	Call *Call `json:"call,omitempty"`
+	// Uses is how many more calls it allows, where Limited.
+	Limited bool `json:"limited,omitempty"`
+	Uses    int  `json:"uses,omitempty"`
 
 	// Once is one call that was allowed when nobody waited for it any more; nil in
 	// any other grant.
@@ -103,10 +121,19 @@ type Grant struct {
 	DerivedFrom []string `json:"derived_from,omitempty"`
 
 	By        By        `json:"by"`
+	Question  string    `json:"question,omitempty"` // the pending_id of the request that was answered
+	Message   string    `json:"message,omitempty"`  // what the person said with it
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // none: until it is revoked
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	RevokedBy string    `json:"revoked_by,omitempty"`
+}
+
+// Call is one exact call of a session.
+type Call struct {
+	Same     string `json:"same"` // Sameness of the call
+	ToolName string `json:"tool_name"`
+	Title    string `json:"title,omitempty"` // its payload in short, for a list
 }
 
 // Once allows one call, asked once more.
@@ -120,12 +147,12 @@ type Once struct {
 }
 
 // Live reports whether the grant holds at an instant of the broker's time.
-func (g *Grant) Live(now time.Time) bool {
+func (g *StandingAnswer) Live(now time.Time) bool {
 	return g.RevokedAt.IsZero() && (g.Once == nil || g.Once.UsedBy == "") && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
 }
 
 // Reach is what the grant allows, for a person.
-func (g *Grant) Reach() string {
+func (g *StandingAnswer) Reach() string {
 	if g.Once != nil {
 		return "once more the " + g.Once.ToolName + " call of " + g.Once.PendingID
 	}
@@ -135,9 +162,9 @@ func (g *Grant) Reach() string {
 
 // Grants are those of one agent as they are stored, and a page of a listing.
 type Grants struct {
-	Type   string  `json:"type"`
-	Grants []Grant `json:"grants"`
-	Next   string  `json:"next,omitempty"` // After of the next page's query
+	Type   string           `json:"type"`
+	Grants []StandingAnswer `json:"grants"`
+	Next   string           `json:"next,omitempty"` // After of the next page's query
 }
 
 // Revoke ends a grant. Once it is answered, every request asked afterwards is

@@ -72,6 +72,29 @@ type Record struct {
 	Foreground     string    `json:"foreground,omitempty"` // the session in whose place a background one asks
 	Detached       bool      `json:"detached,omitempty"`   // nobody waits for it
 	Decision       *Decision `json:"decision"`
+	// Aftermath tells of calls that ended otherwise than decided. It is added to a
+	// record that has its decision, and changes nothing of that.
+	Aftermath []Aftermath `json:"aftermath,omitempty"`
+}
+
+// AftermathKind is how a call ended otherwise than decided.
+type AftermathKind string
+
+// The kinds of aftermath.
+const (
+	// AftermathRan: the call ran although nod had not allowed it: its user allowed it
+	// at the agent's own terminal.
+	AftermathRan AftermathKind = "ran"
+	// AftermathNeverRan: the call was allowed and did not run: the agent had gone on.
+	AftermathNeverRan AftermathKind = "never_ran"
+)
+
+// Aftermath is how one call of a record ended otherwise than decided.
+type Aftermath struct {
+	PendingID string        `json:"pending_id"`
+	Kind      AftermathKind `json:"kind"`
+	Reason    string        `json:"reason"` // "answered at the terminal"
+	At        time.Time     `json:"at"`
 }
 
 // Terminal reports whether the record has its decision.

@@ -18,7 +18,7 @@ type Session struct {
 	// Permissions are what a managed session holds; nil is not managed.
 	Permissions *SessionPermissions `json:"permissions,omitempty"`
 	// Grants are those in ScopeSession, ended ones too for a while.
-	Grants []Grant `json:"grants,omitempty"`
+	Grants []StandingAnswer `json:"grants,omitempty"`
 	// Detached are its open requests that nobody waits for.
 	Detached []Detached `json:"detached,omitempty"`
 	// Denials are calls that were denied a while ago, for as long as that answers

@@ -39,7 +39,7 @@ func TestASessionIsGivenSoMuchByOthers(t *testing.T) {
 	revision, err := env.store.Sessions.Get(env.ctx, "session.helper", &helper)
 	env.NoError(err)
 	for i := range 256 {
-		helper.Grants = append(helper.Grants, schemas.Grant{
+		helper.Grants = append(helper.Grants, schemas.StandingAnswer{
 			GrantID: fmt.Sprint("g-", i), Scope: schemas.ScopeSession, SessionID: "helper", Agent: "ada", Permissions: []string{fmt.Sprint("@read:/srv/", i)},
 			By: schemas.By{Kind: schemas.ByAgent, Name: "S"}, CreatedAt: helper.CreatedAt,
 		})

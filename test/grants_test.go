@@ -138,7 +138,7 @@ func TestARevokedGrantIsObeyedByEveryEngineFromThenOn(t *testing.T) {
 		env.NoError(err)
 		env.NotZero(grants[len(grants)-1].RevokedAt)
 	}
-	unknown := schemas.Grant{GrantID: "nothing", Scope: schemas.ScopeAgent, Agent: "ada"}
+	unknown := schemas.StandingAnswer{GrantID: "nothing", Scope: schemas.ScopeAgent, Agent: "ada"}
 	env.refusal(env.owner().Revoke(env.ctx, &unknown), schemas.CodeNotFound)
 	env.Equal(map[string]int{"granted": 2, "revoked": 2}, env.loggedGrants())
 }
@@ -184,7 +184,7 @@ func TestTheGrantIsThereWhenTheDecisionIsTold(t *testing.T) {
 				OptionID: "allow_once", OptionKind: schemas.AllowOnce, Scope: schemas.ScopeSession,
 				By: schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}, Digest: entry.Record.Digest, DecidedAt: time.Now().UTC(),
 			}
-			d.Grant = &schemas.Grant{GrantID: d.DecisionID, Scope: d.Scope, SessionID: "S", Agent: "ada", Rules: entry.Record.Remember[0].Rules, By: d.By, CreatedAt: d.DecidedAt}
+			d.Grant = &schemas.StandingAnswer{GrantID: d.DecisionID, Scope: d.Scope, SessionID: "S", Agent: "ada", Rules: entry.Record.Remember[0].Rules, By: d.By, CreatedAt: d.DecidedAt}
 			entry.Record.Decision, entry.Record.NextEvent = d, nil
 			env.stopOutbox()
 			_, err := env.store.Records.Decide(env.ctx, entry)

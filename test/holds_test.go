@@ -43,7 +43,7 @@ func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 
 	// It is shared, checked by a gate, and revoked.
 	out, _ = said(0, "grants", "--json")
-	var grants []schemas.Grant
+	var grants []schemas.StandingAnswer
 	require.NoError(t, json.Unmarshal([]byte(out), &grants))
 	require.Len(t, grants, 1)
 	_, stderr := said(1, "grant", "--session", "S", "--to", "helper", "--permission", "@write:"+dir, "--reason", "r")

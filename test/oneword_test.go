@@ -210,9 +210,9 @@ func TestAnApprovalThatWasUsedIsNotFoundForEver(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	ada := env.Agent("ada")
-	for name, then := range map[string]func(*schemas.Grant){
-		"long ago": func(g *schemas.Grant) { g.Once.UsedAt = g.CreatedAt.Add(-2 * time.Hour) },
-		"revoked":  func(g *schemas.Grant) { g.Once.UsedAt, g.RevokedAt = g.CreatedAt, g.CreatedAt },
+	for name, then := range map[string]func(*schemas.StandingAnswer){
+		"long ago": func(g *schemas.StandingAnswer) { g.Once.UsedAt = g.CreatedAt.Add(-2 * time.Hour) },
+		"revoked":  func(g *schemas.StandingAnswer) { g.Once.UsedAt, g.RevokedAt = g.CreatedAt, g.CreatedAt },
 	} {
 		session := schemas.Token(name)
 		env.Ann().Allows(ada.detaches(deploy(session, "first")))

@@ -10,11 +10,11 @@ import (
 )
 
 // shares lets another session of the agent's hold what one holds.
-func (a *agent) shares(from, to string, tags ...string) (schemas.Grant, error) {
+func (a *agent) shares(from, to string, tags ...string) (schemas.StandingAnswer, error) {
 	var g schemas.Grants
 	err := a.conn.CallInto(a.ctx, schemas.GrantSubject(a.name), schemas.Share{Type: schemas.TypeShare, SessionID: from, AgentID: to, Permissions: tags, Reason: "r"}, &g)
 	if err != nil {
-		return schemas.Grant{}, err
+		return schemas.StandingAnswer{}, err
 	}
 	return g.Grants[0], nil
 }

@@ -64,9 +64,9 @@ func (d *Desk) list(ctx context.Context, what string, q schemas.Query) ([]schema
 
 // Grants are all that have been allowed beyond one call, ended ones too for a
 // while; those of one session where that is named.
-func (d *Desk) Grants(ctx context.Context, session string) ([]schemas.Grant, error) {
+func (d *Desk) Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error) {
 	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session}
-	var all []schemas.Grant
+	var all []schemas.StandingAnswer
 	for {
 		var page schemas.Grants
 		if err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryGrants), q, &page); err != nil {
@@ -81,11 +81,11 @@ func (d *Desk) Grants(ctx context.Context, session string) ([]schemas.Grant, err
 
 // Revoke ends a grant for an approver: what is asked afterwards is judged
 // without it.
-func (d *Desk) Revoke(ctx context.Context, g *schemas.Grant, userID string) error {
+func (d *Desk) Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error {
 	return revoke(ctx, d.conn, d.connector, g, &schemas.From{UserID: userID})
 }
 
-func revoke(ctx context.Context, conn *bus.Conn, connector string, g *schemas.Grant, from *schemas.From) error {
+func revoke(ctx context.Context, conn *bus.Conn, connector string, g *schemas.StandingAnswer, from *schemas.From) error {
 	r := schemas.Revoke{Type: schemas.TypeRevoke, GrantID: g.GrantID, Agent: g.Agent, From: from}
 	if g.Scope != schemas.ScopeAgent {
 		r.SessionID = g.SessionID

@@ -53,12 +53,12 @@ func (o *Owner) Settings(ctx context.Context) (schemas.SettingsState, error) {
 }
 
 // Grants are those that Desk.Grants lists.
-func (o *Owner) Grants(ctx context.Context, session string) ([]schemas.Grant, error) {
+func (o *Owner) Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error) {
 	return NewDesk(o.conn, o.connector).Grants(ctx, session)
 }
 
 // Revoke ends a grant: what is asked afterwards is judged without it.
-func (o *Owner) Revoke(ctx context.Context, g *schemas.Grant) error {
+func (o *Owner) Revoke(ctx context.Context, g *schemas.StandingAnswer) error {
 	return revoke(ctx, o.conn, o.connector, g, nil)
 }
 

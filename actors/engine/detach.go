@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -135,7 +134,7 @@ func asItEnds(rec *schemas.Record, d *schemas.Decision) (*schemas.Decision, erro
 		return nil, err
 	}
 	left := *d
-	left.Grant = &schemas.Grant{
+	left.Grant = &schemas.StandingAnswer{
 		GrantID: d.DecisionID, Scope: schemas.ScopeOnce, SessionID: r.SessionID, Agent: rec.Agent,
 		Once: &schemas.Once{Same: same, PendingID: r.PendingID, ToolName: r.ToolName},
 		By:   d.By, CreatedAt: d.DecidedAt, ExpiresAt: rec.Deadline,
@@ -146,7 +145,7 @@ func asItEnds(rec *schemas.Record, d *schemas.Decision) (*schemas.Decision, erro
 // again settles a call that was asked before and that nobody waited for then: it
 // takes the place of the open one, and uses up what was allowed.
 func (e *Engine) again(ctx context.Context, a *asked) error {
-	once := func(g schemas.Grant) bool { return g.Once != nil }
+	once := func(g schemas.StandingAnswer) bool { return g.Once != nil }
 	if len(a.held.session.Denials) == 0 && len(a.held.session.Detached) == 0 && !slices.ContainsFunc(a.held.session.Grants, once) {
 		return nil
 	}
@@ -196,7 +195,7 @@ func (e *Engine) again(ctx context.Context, a *asked) error {
 
 // replace ends a request that nobody waits for, because the same is asked again.
 // Where it was allowed first, it returns what that left behind.
-func (e *Engine) replace(ctx context.Context, a *asked, d schemas.Detached) (*schemas.Grant, error) {
+func (e *Engine) replace(ctx context.Context, a *asked, d schemas.Detached) (*schemas.StandingAnswer, error) {
 	entry, err := e.store.Records.Get(ctx, schemas.Key(a.request.SessionID, d.PendingID))
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil, nil
@@ -224,10 +223,10 @@ const usedFor = 30 * time.Minute
 
 // use lets one request through on what was allowed for one, and says whether it
 // did. The same request may come again, for as long as its decision is kept.
-func (e *Engine) use(ctx context.Context, g *schemas.Grant, pendingID string) (used bool, err error) {
-	err = e.changeGrants(ctx, g.Scope, g.SessionID, g.Agent, func(all *[]schemas.Grant) bool {
+func (e *Engine) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
+	err = e.changeGrants(ctx, g.Scope, g.SessionID, g.Agent, func(all *[]schemas.StandingAnswer) bool {
 		used = false
-		i := slices.IndexFunc(*all, func(old schemas.Grant) bool { return old.GrantID == g.GrantID })
+		i := slices.IndexFunc(*all, func(old schemas.StandingAnswer) bool { return old.GrantID == g.GrantID })
 		if i < 0 || (*all)[i].Once == nil {
 			return false
 		}
@@ -263,94 +262,4 @@ func (e *Engine) useOwn(ctx context.Context, entry bus.Entry) error {
 		return schemas.Errorf(schemas.CodeConflict, "what was allowed of %s was used for the same request asked again, revoked, or is over: ask again under a new id", entry.Key)
 	}
 	return err
-}
-
-// passed withdraws what a host has gone on without. It ends requests of this
-// agent alone, and none that somebody waits for elsewhere.
-func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
-	var p schemas.Passed
-	if err := schemas.Decode(c.Data, &p); err != nil {
-		return err
-	}
-	same := ""
-	if len(p.ActionDetails) > 0 {
-		var err error
-		if same, err = anywhere(&schemas.Request{Kind: schemas.KindToolCall, ToolName: p.ToolName, ActionDetails: p.ActionDetails}); err != nil {
-			return schemas.Errorf(schemas.CodeValidation, "action_details: %v", err)
-		}
-	}
-	keys, err := e.store.Records.Pending(ctx, p.SessionID)
-	if err != nil {
-		return err
-	}
-	reply := schemas.PassedReply{Type: schemas.TypePassedReply, PendingIDs: []string{}}
-	gone, err := e.goneBy(ctx, c.Tokens[0], &p, same, keys)
-	if err != nil {
-		return err
-	}
-	for _, entry := range gone {
-		_, id := schemas.SplitKey(entry.Key)
-		w := schemas.Withdraw{SessionID: p.SessionID, PendingID: id, Reason: p.Reason}
-		settled, err := e.settle(ctx, entry, e.withdrawal(c.Tokens[0], &w, entry.Record.Digest))
-		if err != nil {
-			return err
-		}
-		if settled.Record.Decision.Outcome == schemas.Withdrawn {
-			e.publish(settled)
-			reply.PendingIDs = append(reply.PendingIDs, id)
-		}
-	}
-	c.Reply(reply)
-	return nil
-}
-
-// goneBy are the pending requests that a host has gone on without.
-func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, same string, keys []string) ([]bus.Entry, error) {
-	var gone []bus.Entry
-	var oldest time.Time
-	for _, key := range keys {
-		entry, err := e.store.Records.Get(ctx, key)
-		if noRecord(err) || err == nil && (entry.Record.Terminal() || entry.Record.Agent != agent || entry.Record.Detached) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		r, err := requestOf(&entry.Record)
-		if err != nil {
-			return nil, err
-		}
-		if !r.HostAsks || !p.WholeSession && r.TaskID != p.TaskID || p.ToolName != "" && r.ToolName != p.ToolName {
-			continue
-		}
-		if same == "" {
-			gone = append(gone, entry)
-			continue
-		}
-		its, err := anywhere(&r)
-		if err != nil {
-			return nil, err
-		}
-		if its == same && (len(gone) == 0 || r.CreatedAt.Before(oldest)) {
-			gone, oldest = []bus.Entry{entry}, r.CreatedAt
-		}
-	}
-	return gone, nil
-}
-
-// anywhere is the Sameness of a call in whichever directory: one that has run
-// may have changed it.
-func anywhere(r *schemas.Request) (string, error) {
-	var details map[string]json.RawMessage
-	if len(r.ActionDetails) > 0 {
-		if err := json.Unmarshal(r.ActionDetails, &details); err != nil {
-			return "", err
-		}
-	}
-	delete(details, "cwd")
-	without, err := schemas.Encode(details)
-	if err != nil {
-		return "", err
-	}
-	return schemas.Sameness(&schemas.Request{Kind: r.Kind, ToolName: r.ToolName, ActionDetails: without})
 }

@@ -20,7 +20,7 @@ const endedKept = 48 * time.Hour
 func agentKey(agent string) string { return "agent." + agent }
 
 // grant is what an answer allows beyond the call it is about, or nil.
-func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.Grant, error) {
+func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	scope := a.Scope
 	if r.Kind == schemas.KindPermission && (scope == "" || scope == schemas.ScopeOnce) {
 		scope = schemas.ScopeSession // what is asked for is to hold it
@@ -28,7 +28,7 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	if scope == "" || scope == schemas.ScopeOnce || d.Outcome != schemas.Allowed {
 		return nil, nil
 	}
-	g := &schemas.Grant{
+	g := &schemas.StandingAnswer{
 		GrantID: d.DecisionID, Scope: scope, SessionID: cmp.Or(entry.Record.Holder, r.SessionID), Agent: entry.Record.Agent,
 		By: d.By, CreatedAt: d.DecidedAt,
 	}
@@ -58,8 +58,8 @@ func (e *Engine) effects(ctx context.Context, entry bus.Entry) error {
 		return err
 	}
 	g := *d.Grant
-	err = e.changeGrants(ctx, g.Scope, g.SessionID, g.Agent, func(all *[]schemas.Grant) bool {
-		if slices.ContainsFunc(*all, func(old schemas.Grant) bool { return old.GrantID == g.GrantID }) {
+	err = e.changeGrants(ctx, g.Scope, g.SessionID, g.Agent, func(all *[]schemas.StandingAnswer) bool {
+		if slices.ContainsFunc(*all, func(old schemas.StandingAnswer) bool { return old.GrantID == g.GrantID }) {
 			return false
 		}
 		*all = append(*all, g)
@@ -71,14 +71,14 @@ func (e *Engine) effects(ctx context.Context, entry bus.Entry) error {
 	return e.logGrant(ctx, schemas.LogGranted, &g, g.CreatedAt, actorOf(d))
 }
 
-func (e *Engine) logGrant(ctx context.Context, kind schemas.LogKind, g *schemas.Grant, at time.Time, actor string) error {
+func (e *Engine) logGrant(ctx context.Context, kind schemas.LogKind, g *schemas.StandingAnswer, at time.Time, actor string) error {
 	_, _, err := e.store.Log.Append(ctx, "grant:"+g.GrantID+":"+string(kind), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: at, Kind: kind, SessionID: g.SessionID, Actor: actor, Rule: g.Reach(),
 	})
 	return err
 }
 
-func endedBefore(g *schemas.Grant, at time.Time) bool {
+func endedBefore(g *schemas.StandingAnswer, at time.Time) bool {
 	end := g.RevokedAt
 	switch {
 	case !end.IsZero():
@@ -95,7 +95,7 @@ type keeper struct {
 	key    string
 	kept   time.Duration // how long the broker keeps it; 0 is for good
 	noun   any
-	grants *[]schemas.Grant // of the noun
+	grants *[]schemas.StandingAnswer // of the noun
 }
 
 // keeperOf is empty until it is read.
@@ -111,7 +111,7 @@ func keeperOf(scope schemas.Scope, session, agent string, now time.Time) keeper 
 // changeGrants changes what a key keeps by compare-and-set, for as long as
 // change says that there is something to change. Grants that ended long ago go
 // on the way.
-func (e *Engine) changeGrants(ctx context.Context, scope schemas.Scope, session, agent string, change func(*[]schemas.Grant) bool) error {
+func (e *Engine) changeGrants(ctx context.Context, scope schemas.Scope, session, agent string, change func(*[]schemas.StandingAnswer) bool) error {
 	for {
 		now := e.clock.now()
 		k := keeperOf(scope, session, agent, now)
@@ -122,7 +122,7 @@ func (e *Engine) changeGrants(ctx context.Context, scope schemas.Scope, session,
 		if !change(k.grants) {
 			return nil
 		}
-		*k.grants = slices.DeleteFunc(*k.grants, func(g schemas.Grant) bool { return endedBefore(&g, now.Add(-endedKept)) })
+		*k.grants = slices.DeleteFunc(*k.grants, func(g schemas.StandingAnswer) bool { return endedBefore(&g, now.Add(-endedKept)) })
 		_, err = e.putSession(ctx, k.key, k.noun, revision, k.kept)
 		if !errors.Is(err, bus.ErrMoved) {
 			return err
@@ -144,7 +144,7 @@ func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) erro
 	if err != nil {
 		return err
 	}
-	page := schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.Grant{}}
+	page := schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{}}
 	keys, page.Next = pageOf(keys, q)
 	found, err := e.grantsUnderAll(ctx, keys)
 	if err != nil {
@@ -155,14 +155,14 @@ func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) erro
 	return nil
 }
 
-func (e *Engine) grantsUnderAll(ctx context.Context, keys []string) ([]schemas.Grant, error) {
-	found := make([][]schemas.Grant, len(keys))
+func (e *Engine) grantsUnderAll(ctx context.Context, keys []string) ([]schemas.StandingAnswer, error) {
+	found := make([][]schemas.StandingAnswer, len(keys))
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) { found[i], errs[i] = e.grantsUnder(ctx, keys[i]) })
 	return slices.Concat(found...), errors.Join(errs...)
 }
 
-func (e *Engine) grantsUnder(ctx context.Context, key string) ([]schemas.Grant, error) {
+func (e *Engine) grantsUnder(ctx context.Context, key string) ([]schemas.StandingAnswer, error) {
 	scope := schemas.ScopeAgent
 	if strings.HasPrefix(key, "session.") {
 		scope = schemas.ScopeSession
@@ -193,13 +193,13 @@ func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.Grant{g}})
+	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}})
 	return nil
 }
 
 // endGrant ends a grant, and then what was shared of it. It may be called again
 // for what an earlier call has not done.
-func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.Grant, error) {
+func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
 	g, err := e.endOne(ctx, r, by)
 	if err == nil && len(g.Permissions) > 0 {
 		err = e.endDerived(ctx, g.GrantID, by)
@@ -207,15 +207,15 @@ func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (sc
 	return g, err
 }
 
-func (e *Engine) endOne(ctx context.Context, r *schemas.Revoke, by string) (schemas.Grant, error) {
+func (e *Engine) endOne(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
 	scope := schemas.ScopeAgent
 	if r.SessionID != "" {
 		scope = schemas.ScopeSession
 	}
-	var ended schemas.Grant
-	err := e.changeGrants(ctx, scope, r.SessionID, r.Agent, func(all *[]schemas.Grant) bool {
-		i := slices.IndexFunc(*all, func(g schemas.Grant) bool { return g.GrantID == r.GrantID })
-		if ended = (schemas.Grant{}); i < 0 {
+	var ended schemas.StandingAnswer
+	err := e.changeGrants(ctx, scope, r.SessionID, r.Agent, func(all *[]schemas.StandingAnswer) bool {
+		i := slices.IndexFunc(*all, func(g schemas.StandingAnswer) bool { return g.GrantID == r.GrantID })
+		if ended = (schemas.StandingAnswer{}); i < 0 {
 			return false
 		}
 		g := &(*all)[i]

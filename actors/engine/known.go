@@ -105,7 +105,7 @@ func (k *known) nothing(agent, session string, now time.Time) (schemas.Session, 
 		return s, false
 	}
 	agents, ok := k.session(agentKey(agent))
-	counts := func(g schemas.Grant) bool { return g.Live(now) || g.Once != nil }
+	counts := func(g schemas.StandingAnswer) bool { return g.Live(now) || g.Once != nil }
 	return s, ok && !slices.ContainsFunc(s.Grants, counts) && !slices.ContainsFunc(agents.Grants, counts) &&
 		!slices.ContainsFunc(s.Denials, func(d schemas.Denial) bool { return now.Before(d.Until) }) &&
 		!slices.ContainsFunc(s.Detached, func(d schemas.Detached) bool { return now.Before(d.Until) })
@@ -150,9 +150,9 @@ func (e *Engine) putSession(ctx context.Context, key string, v any, revision uin
 // held is what an asker holds and who is there.
 type held struct {
 	session schemas.Session
-	grants  []schemas.Grant // of the session and of its agent
-	lock    *schemas.Lock   // nil where nobody holds it; read for whoever asks
-	open    []string        // the keys of what is pending in the session; likewise
+	grants  []schemas.StandingAnswer // of the session and of its agent
+	lock    *schemas.Lock            // nil where nobody holds it; read for whoever asks
+	open    []string                 // the keys of what is pending in the session; likewise
 }
 
 // heldBy reads what a session and its agent hold at the leader, at once: what has
@@ -235,6 +235,6 @@ func found(err error) error {
 	return err
 }
 
-func live(grants []schemas.Grant, now time.Time) []schemas.Grant {
-	return slices.DeleteFunc(grants, func(g schemas.Grant) bool { return !g.Live(now) })
+func live(grants []schemas.StandingAnswer, now time.Time) []schemas.StandingAnswer {
+	return slices.DeleteFunc(grants, func(g schemas.StandingAnswer) bool { return !g.Live(now) })
 }

@@ -70,17 +70,17 @@ func TestNothingIsKnownToBeHeldOnlyWhereAllIsKnown(t *testing.T) {
 	past, later := now.Add(-time.Hour), now.Add(time.Hour)
 	for name, c := range map[string]struct {
 		session schemas.Session
-		agent   []schemas.Grant
+		agent   []schemas.StandingAnswer
 		nothing bool
 	}{
 		"nothing":                {nothing: true},
 		"a timeout":              {session: schemas.Session{TimeoutSeconds: 5}, nothing: true},
 		"managed":                {session: schemas.Session{Permissions: &schemas.SessionPermissions{}}},
-		"a grant":                {session: schemas.Session{Grants: []schemas.Grant{{GrantID: "g"}}}},
-		"the agent's grant":      {agent: []schemas.Grant{{GrantID: "g", ExpiresAt: later}}},
-		"a revoked grant":        {agent: []schemas.Grant{{GrantID: "g", RevokedAt: past}}, nothing: true},
-		"a grant that is over":   {session: schemas.Session{Grants: []schemas.Grant{{GrantID: "g", ExpiresAt: past}}}, nothing: true},
-		"an approval, used":      {session: schemas.Session{Grants: []schemas.Grant{{GrantID: "g", Once: &schemas.Once{UsedBy: "1", UsedAt: past}}}}},
+		"a grant":                {session: schemas.Session{Grants: []schemas.StandingAnswer{{GrantID: "g"}}}},
+		"the agent's grant":      {agent: []schemas.StandingAnswer{{GrantID: "g", ExpiresAt: later}}},
+		"a revoked grant":        {agent: []schemas.StandingAnswer{{GrantID: "g", RevokedAt: past}}, nothing: true},
+		"a grant that is over":   {session: schemas.Session{Grants: []schemas.StandingAnswer{{GrantID: "g", ExpiresAt: past}}}, nothing: true},
+		"an approval, used":      {session: schemas.Session{Grants: []schemas.StandingAnswer{{GrantID: "g", Once: &schemas.Once{UsedBy: "1", UsedAt: past}}}}},
 		"a denial":               {session: schemas.Session{Denials: []schemas.Denial{{Until: later}}}},
 		"a denial that is over":  {session: schemas.Session{Denials: []schemas.Denial{{Until: past}}}, nothing: true},
 		"nobody waits for one":   {session: schemas.Session{Detached: []schemas.Detached{{Until: later}}}},

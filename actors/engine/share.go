@@ -52,12 +52,12 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	now := e.clock.now()
-	g := schemas.Grant{
+	g := schemas.StandingAnswer{
 		GrantID: bus.NewID(), Scope: schemas.ScopeSession, SessionID: s.AgentID, Agent: agent, Permissions: tags(perms),
 		DerivedFrom: sources, By: schemas.By{Kind: schemas.ByAgent, Name: s.SessionID}, CreatedAt: now, ExpiresAt: until,
 	}
 	full := false
-	err = e.changeGrants(ctx, g.Scope, g.SessionID, agent, func(all *[]schemas.Grant) bool {
+	err = e.changeGrants(ctx, g.Scope, g.SessionID, agent, func(all *[]schemas.StandingAnswer) bool {
 		shared := 0
 		for _, old := range *all { // sharing again changes nothing
 			if old.By.Kind == schemas.ByAgent {
@@ -86,14 +86,14 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 	if err := e.stillShared(ctx, &g); err != nil {
 		return err
 	}
-	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.Grant{g}})
+	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}})
 	return nil
 }
 
 // stillShared looks again once a shared grant is stored: what it rests on may
 // have been revoked meanwhile, by an engine that could not find it yet. Then it
 // is ended, and was never shared.
-func (e *Engine) stillShared(ctx context.Context, g *schemas.Grant) error {
+func (e *Engine) stillShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (e *Engine) stillShared(ctx context.Context, g *schemas.Grant) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(h.grants, func(held schemas.Grant) bool { return held.GrantID == g.GrantID }) {
+	if slices.ContainsFunc(h.grants, func(held schemas.StandingAnswer) bool { return held.GrantID == g.GrantID }) {
 		return nil
 	}
 	if _, err := e.endGrant(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: g.Agent}, g.By.Name); err != nil {
@@ -113,7 +113,7 @@ func (e *Engine) stillShared(ctx context.Context, g *schemas.Grant) error {
 // rooted are those of an agent's grants that rest on live ones: what was shared
 // ends in the same write as what it was shared of, whether or not that has been
 // noted of it. A source that is not there any more has ended.
-func (e *Engine) rooted(ctx context.Context, grants []schemas.Grant) ([]schemas.Grant, error) {
+func (e *Engine) rooted(ctx context.Context, grants []schemas.StandingAnswer) ([]schemas.StandingAnswer, error) {
 	all, read := slices.Clone(grants), map[string]bool{}
 	for i := 0; i < len(all); i++ { // it grows: a source may have been shared itself
 		giver := all[i].By.Name
@@ -141,7 +141,7 @@ func (e *Engine) rooted(ctx context.Context, grants []schemas.Grant) ([]schemas.
 			}
 		}
 	}
-	return slices.DeleteFunc(grants, func(g schemas.Grant) bool { return ended(g.GrantID) }), nil
+	return slices.DeleteFunc(grants, func(g schemas.StandingAnswer) bool { return ended(g.GrantID) }), nil
 }
 
 func parsePermissions(named []string) ([]policy.Permission, error) {
@@ -168,7 +168,7 @@ func (h *held) shares(perms []policy.Permission) (_ []policy.Permission, sources
 	if lacks(h.set()) {
 		return nil, nil, until, schemas.Errorf(schemas.CodeForbidden, notYours)
 	}
-	var used []schemas.Grant
+	var used []schemas.StandingAnswer
 	for _, g := range h.grants {
 		if !lacks(policy.Held(h.session.Permissions, used)) {
 			break

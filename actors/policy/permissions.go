@@ -158,7 +158,7 @@ func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionP
 
 // Held is what a session holds: the set that its owner gave it, nil for none,
 // and what was granted, of which every grant must be live.
-func Held(set *schemas.SessionPermissions, grants []schemas.Grant) schemas.SessionPermissions {
+func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) schemas.SessionPermissions {
 	var held schemas.SessionPermissions
 	if set != nil {
 		held = *set

@@ -283,7 +283,7 @@ func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 		return fmt.Errorf("--rule: there are %d; see nod show %s", len(p.Remember), p.PendingID)
 	}
 	reach := p.Remember[a.Reach]
-	g := schemas.Grant{Scope: a.Scope, Rules: reach.Rules, Permissions: reach.Permissions, CreatedAt: time.Now()}
+	g := schemas.StandingAnswer{Scope: a.Scope, Rules: reach.Rules, Permissions: reach.Permissions, CreatedAt: time.Now()}
 	if a.ForSeconds > 0 {
 		g.ExpiresAt = g.CreatedAt.Add(time.Duration(a.ForSeconds) * time.Second)
 	}

@@ -29,11 +29,11 @@ func (c *grantsCmd) Run(e *env) error {
 	}
 	now := time.Now()
 	if !c.All {
-		grants = slices.DeleteFunc(grants, func(g schemas.Grant) bool { return !g.Live(now) })
+		grants = slices.DeleteFunc(grants, func(g schemas.StandingAnswer) bool { return !g.Live(now) })
 	}
-	slices.SortFunc(grants, func(a, b schemas.Grant) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	slices.SortFunc(grants, func(a, b schemas.StandingAnswer) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	if c.JSON {
-		return e.printJSON(append([]schemas.Grant{}, grants...))
+		return e.printJSON(append([]schemas.StandingAnswer{}, grants...))
 	}
 	if len(grants) == 0 {
 		fmt.Fprintln(e.stderr, "nothing is allowed beyond one call")
@@ -46,7 +46,7 @@ func (c *grantsCmd) Run(e *env) error {
 }
 
 // grantLine is a grant in a line: which, what, where, from whom, until when.
-func grantLine(g *schemas.Grant, now time.Time) string {
+func grantLine(g *schemas.StandingAnswer, now time.Time) string {
 	where := "agent " + g.Agent
 	if g.Scope != schemas.ScopeAgent {
 		where = "session " + g.SessionID
@@ -80,7 +80,7 @@ func (c *revokeCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	grants = slices.DeleteFunc(grants, func(g schemas.Grant) bool { return !strings.HasPrefix(g.GrantID, c.ID) })
+	grants = slices.DeleteFunc(grants, func(g schemas.StandingAnswer) bool { return !strings.HasPrefix(g.GrantID, c.ID) })
 	switch {
 	case len(c.ID) < schemas.MinPrefix:
 		return fmt.Errorf("%q is too short for the beginning of a grant's id: give %d characters or more; see nod grants", c.ID, schemas.MinPrefix)

@@ -154,10 +154,10 @@ func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	return err
 }
 
-func (l *lateNod) Share(ctx context.Context, s schemas.Share) (schemas.Grant, error) {
+func (l *lateNod) Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error) {
 	client, err := l.find(ctx)
 	if err != nil {
-		return schemas.Grant{}, err
+		return schemas.StandingAnswer{}, err
 	}
 	return client.Share(ctx, s)
 }

@@ -62,7 +62,7 @@ func howLong(d *schemas.Decision) string {
 }
 
 // Lasting says where a grant holds and for how long.
-func Lasting(g *schemas.Grant) string {
+func Lasting(g *schemas.StandingAnswer) string {
 	where := ", for this agent"
 	if g.Scope != schemas.ScopeAgent {
 		where = ", in this session"

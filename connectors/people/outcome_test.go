@@ -33,7 +33,7 @@ var (
 func TestOutcome(t *testing.T) {
 	asked := at1421.Add(-48 * time.Second)
 	scoped := decided(schemas.Allowed, schemas.AllowAlways, human("Ann", "web"), "")
-	scoped.Grant = &schemas.Grant{
+	scoped.Grant = &schemas.StandingAnswer{
 		Scope: schemas.ScopeSession, Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}},
 		CreatedAt: scoped.DecidedAt, ExpiresAt: scoped.DecidedAt.Add(30 * time.Minute),
 	}

@@ -17,8 +17,8 @@ import (
 // goldenNod is a transcript's nod, which is asked and nothing else.
 type goldenNod struct{ *golden.Nod }
 
-func (goldenNod) Share(context.Context, schemas.Share) (schemas.Grant, error) {
-	return schemas.Grant{}, schemas.Errorf(schemas.CodeInternal, "nothing is shared here")
+func (goldenNod) Share(context.Context, schemas.Share) (schemas.StandingAnswer, error) {
+	return schemas.StandingAnswer{}, schemas.Errorf(schemas.CodeInternal, "nothing is shared here")
 }
 
 func (goldenNod) Session(context.Context, string) (schemas.Session, error) {

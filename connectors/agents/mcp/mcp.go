@@ -26,7 +26,7 @@ import (
 type Nod interface {
 	agents.Asker
 	// Share lets another session hold what one holds, and returns its grant.
-	Share(ctx context.Context, s schemas.Share) (schemas.Grant, error)
+	Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error)
 	// Session returns what a session holds, with every grant that counts in it.
 	Session(ctx context.Context, id string) (schemas.Session, error)
 }

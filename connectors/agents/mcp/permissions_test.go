@@ -155,7 +155,7 @@ func (n holds) Session(context.Context, string) (schemas.Session, error) { retur
 func TestWhatAManagedSessionHolds(t *testing.T) {
 	n := holds{fake(nil), schemas.Session{
 		Permissions: &schemas.SessionPermissions{WorkingDir: "/w", ReadDirs: []string{"/r"}, WriteDirs: []string{"/x"}, Network: true},
-		Grants: []schemas.Grant{
+		Grants: []schemas.StandingAnswer{
 			{Permissions: []string{"@read:/g"}, ExpiresAt: time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)},
 			{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}, Prefix: true, Project: "/w"}}},
 		},

@@ -179,7 +179,7 @@ func (c choice) text(p *schemas.Prompt) []people.Part {
 		}
 	}
 	reach := p.Remember[c.reach]
-	g := schemas.Grant{Scope: c.scope, Rules: reach.Rules, Permissions: reach.Permissions}
+	g := schemas.StandingAnswer{Scope: c.scope, Rules: reach.Rules, Permissions: reach.Permissions}
 	return []people.Part{
 		{Label: "Besides this call, nod will allow from now on", Quote: true, Lines: people.Lines(g.Reach())},
 		{Label: "Where", Lines: []string{strings.TrimPrefix(people.Lasting(&g), ", ")}},

@@ -44,7 +44,7 @@ func (c *client) grants(ctx context.Context, m received, a asked) {
 		c.fail(m, failed(err))
 		return
 	}
-	slices.SortStableFunc(all, func(x, y schemas.Grant) int { return y.CreatedAt.Compare(x.CreatedAt) })
+	slices.SortStableFunc(all, func(x, y schemas.StandingAnswer) int { return y.CreatedAt.Compare(x.CreatedAt) })
 	now := c.clock.now()
 	reply := grants{Grants: []granted{}, ServerTime: now}
 	for i := range all {
@@ -53,7 +53,7 @@ func (c *client) grants(ctx context.Context, m received, a asked) {
 	c.answer(m, reply)
 }
 
-func grantOf(g *schemas.Grant, now time.Time) granted {
+func grantOf(g *schemas.StandingAnswer, now time.Time) granted {
 	return granted{
 		GrantID: g.GrantID, Scope: g.Scope, SessionID: g.SessionID, Agent: g.Agent,
 		Text: people.Line(g.Reach()), Lasts: people.Lasting(g), By: people.Line(g.By.Name),
@@ -64,7 +64,7 @@ func grantOf(g *schemas.Grant, now time.Time) granted {
 // revoke ends a grant. It is known by its id alone; where it is kept is read.
 func (c *client) revoke(ctx context.Context, m received, a asked) {
 	all, err := c.opts.Ledger.Grants(ctx, "")
-	i := slices.IndexFunc(all, func(g schemas.Grant) bool { return g.GrantID == a.GrantID })
+	i := slices.IndexFunc(all, func(g schemas.StandingAnswer) bool { return g.GrantID == a.GrantID })
 	if err == nil && i < 0 {
 		err = schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", people.Line(a.GrantID))
 	}

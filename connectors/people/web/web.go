@@ -59,9 +59,9 @@ type Ledger interface {
 	History(ctx context.Context, session string) ([]schemas.Prompt, error)
 	// Grants lists what is allowed beyond one call, ended ones too for a while,
 	// of one session where that is named.
-	Grants(ctx context.Context, session string) ([]schemas.Grant, error)
+	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
 	// Revoke ends a grant for an approver; FORBIDDEN for anybody else.
-	Revoke(ctx context.Context, g *schemas.Grant, userID string) error
+	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
 // Options say where to listen and what to work with.
