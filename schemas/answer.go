@@ -63,8 +63,9 @@ type Prompt struct {
 	// Detached: nobody waits for the answer; allowed, it is used where the agent
 	// asks the same again before the deadline.
 	Detached bool `json:"detached,omitempty"`
-	// Joined are the identical requests that are decided with it.
-	Joined []string `json:"joined,omitempty"`
+	// Joined is the pending_id of the question that decides this request; empty in a
+	// question, which alone is shown and answered.
+	Joined string `json:"joined,omitempty"`
 	// Waiters is how many identical calls have asked this question, those included
 	// that wait no longer. An answer repeats it. Waiting is how many of them still
 	// wait: as many calls run if the question is allowed once.

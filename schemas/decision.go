@@ -50,7 +50,8 @@ type Decision struct {
 	OptionID   string     `json:"option_id,omitempty"`
 	OptionKind OptionKind `json:"option_kind,omitempty"`
 	Scope      Scope      `json:"scope,omitempty"`
-	// Grant is what is allowed from now on, where Scope is beyond once.
+	// Grant is the standing answer that the decision makes: what is allowed from now
+	// on, or a call that is let through if it is asked again.
 	Grant   *StandingAnswer `json:"grant,omitempty"`
 	By      By              `json:"by"`
 	Message string          `json:"message,omitempty"`
@@ -63,7 +64,7 @@ type Decision struct {
 }
 
 // Lasts reports whether d allows more than one call: what is allowed from now on.
-func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Once == nil }
+func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Call == nil }
 
 // Same reports whether d says what another decision would have said: the same
 // outcome and option, the same edit of the input, and as lasting. The loser of a race who

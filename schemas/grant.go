@@ -108,13 +108,11 @@ type StandingAnswer struct {
 	// Call is the one call that it answers when that is asked again; nil if it
 	// covers rules or permissions.
 	Call *Call `json:"call,omitempty"`
-	// Uses is how many more calls it allows, where Limited.
-	Limited bool `json:"limited,omitempty"`
-	Uses    int  `json:"uses,omitempty"`
-
-	// Once is one call that was allowed when nobody waited for it any more; nil in
-	// any other grant.
-	Once *Once `json:"once,omitempty"`
+	// Uses is how many more calls it allows, if it is Limited. UsedBy are those that
+	// it has allowed.
+	Limited bool  `json:"limited,omitempty"`
+	Uses    int   `json:"uses,omitempty"`
+	UsedBy  []Use `json:"used_by,omitempty"`
 
 	// DerivedFrom are the grants that a session shared of: revoking one of them
 	// revokes this one.
@@ -136,31 +134,38 @@ type Call struct {
 	Title    string `json:"title,omitempty"` // its payload in short, for a list
 }
 
-// Once allows one call, asked once more.
-type Once struct {
-	Same      string `json:"same"`       // Sameness of the call
-	PendingID string `json:"pending_id"` // the request that was allowed
-	ToolName  string `json:"tool_name"`
-	UsedBy    string `json:"used_by,omitempty"` // the request that it let through
-	// UsedAt is when it did: for a while that request finds it again.
-	UsedAt time.Time `json:"used_at,omitzero"`
+// Use is one call that a limited answer has allowed.
+type Use struct {
+	PendingID string    `json:"pending_id"`
+	At        time.Time `json:"at"`
 }
 
-// Live reports whether the grant holds at an instant of the broker's time.
+// Denies reports whether the answer denies the calls that it covers.
+func (g *StandingAnswer) Denies() bool { return g.Effect == EffectDeny }
+
+// Live reports whether the answer holds at an instant of the broker's time.
 func (g *StandingAnswer) Live(now time.Time) bool {
-	return g.RevokedAt.IsZero() && (g.Once == nil || g.Once.UsedBy == "") && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
+	return g.RevokedAt.IsZero() && (!g.Limited || g.Uses > 0) && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
 }
 
-// Reach is what the grant allows, for a person.
+// Reach is what the answer covers, for a person.
 func (g *StandingAnswer) Reach() string {
-	if g.Once != nil {
-		return "once more the " + g.Once.ToolName + " call of " + g.Once.PendingID
+	if g.Call != nil {
+		return g.Call.String()
 	}
 	r := Reach{g.Rules, g.Permissions}
 	return r.String()
 }
 
-// Grants are those of one agent as they are stored, and a page of a listing.
+// String names the call for a person: its tool and its payload in short.
+func (c *Call) String() string {
+	if c.Title == "" {
+		return c.ToolName
+	}
+	return c.ToolName + "(" + c.Title + ")"
+}
+
+// Grants are a page of standing answers; each is stored as a page of its own.
 type Grants struct {
 	Type   string           `json:"type"`
 	Grants []StandingAnswer `json:"grants"`

@@ -61,17 +61,24 @@ type Record struct {
 	Reasons  []string        `json:"reasons,omitempty"`
 	Deadline time.Time       `json:"deadline"` // fixed when the request is made
 	// TimeoutSeconds is how long the request could wait, to be told when it has.
-	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
-	NextEvent      *Event    `json:"next_event,omitempty"`
-	Routes         []Route   `json:"routes"`
-	Votes          []Vote    `json:"votes"`
-	Joined         string    `json:"joined,omitempty"`     // the identical request that decides this one
-	Joiners        []string  `json:"joiners"`              // the requests that this one decides, the oldest first
-	Remember       []Reach   `json:"remember,omitempty"`   // as every prompt shows it
-	Holder         string    `json:"holder,omitempty"`     // the session that gets what is granted
-	Foreground     string    `json:"foreground,omitempty"` // the session in whose place a background one asks
-	Detached       bool      `json:"detached,omitempty"`   // nobody waits for it
-	Decision       *Decision `json:"decision"`
+	TimeoutSeconds int     `json:"timeout_seconds,omitempty"`
+	NextEvent      *Event  `json:"next_event,omitempty"`
+	Routes         []Route `json:"routes"`
+	Votes          []Vote  `json:"votes"`
+	// Question is the token of the record's timer. Identical calls have the same one,
+	// so that one of them at a time is the question that people are asked. Empty: the
+	// record's own pending_id.
+	Question string `json:"question,omitempty"`
+	// Waiters are the calls that wait for this record's decision, the record's own
+	// request first. They are only added to.
+	Waiters []Waiter `json:"waiters,omitempty"`
+	// Joined is the pending_id of the question among whose Waiters this request is:
+	// that record decides it. Empty in a question.
+	Joined     string    `json:"joined,omitempty"`
+	Remember   []Reach   `json:"remember,omitempty"`   // as every prompt shows it
+	Holder     string    `json:"holder,omitempty"`     // the session that gets what is granted
+	Foreground string    `json:"foreground,omitempty"` // the session in whose place a background one asks
+	Decision   *Decision `json:"decision"`
 	// Aftermath tells of calls that ended otherwise than decided. It is added to a
 	// record that has its decision, and changes nothing of that.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
@@ -99,6 +106,84 @@ type Aftermath struct {
 
 // Terminal reports whether the record has its decision.
 func (r *Record) Terminal() bool { return r.Decision != nil }
+
+// Waiter is one call that waits for a record's decision.
+type Waiter struct {
+	PendingID string `json:"pending_id"`
+	Digest    string `json:"digest"`
+	// Deadline is the call's own; TimeoutSeconds is how long it could wait.
+	Deadline       time.Time `json:"deadline"`
+	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
+	// Place is its place in the count that prompts show and answers repeat, from 0. A
+	// call that is asked again after its agent stopped waiting keeps its place.
+	Place int `json:"place,omitempty"`
+	// Detached: the agent waits for it no longer. If the call is allowed once, that
+	// becomes a standing answer.
+	Detached bool `json:"detached,omitempty"`
+	// Stays: the record's decision is not about it. It becomes a question of its own.
+	Stays bool `json:"stays,omitempty"`
+	// Decision is how it ended by itself while the question stayed open.
+	Decision *Decision `json:"decision,omitempty"`
+}
+
+// Open reports whether the waiter has no decision of its own.
+func (w *Waiter) Open() bool { return w.Decision == nil && !w.Stays }
+
+// Waiter is the waiter of a pending_id, or nil.
+func (r *Record) Waiter(pendingID string) *Waiter {
+	for i := range r.Waiters {
+		if r.Waiters[i].PendingID == pendingID {
+			return &r.Waiters[i]
+		}
+	}
+	return nil
+}
+
+// Verdict is the decision about one of the record's waiters, or nil if it has none
+// here.
+func (r *Record) Verdict(pendingID string) *Decision {
+	w := r.Waiter(pendingID)
+	switch {
+	case w == nil || w.Stays:
+		return nil
+	case w.Decision != nil:
+		return w.Decision
+	case r.Decision == nil || r.Decision.PendingID == pendingID:
+		return r.Decision
+	}
+	own := *r.Decision
+	own.PendingID, own.Digest = pendingID, w.Digest
+	return &own
+}
+
+// Places is how many calls have asked, those included that wait no longer.
+func (r *Record) Places() int {
+	n := 0
+	for i := range r.Waiters {
+		n = max(n, r.Waiters[i].Place+1)
+	}
+	return n
+}
+
+// Waiting is how many calls wait for the decision. Open are those that it would be
+// about: they wait, or would be let through if they were asked again.
+func (r *Record) Waiting() (waiting, open int) {
+	for i := range r.Waiters {
+		if !r.Waiters[i].Open() {
+			continue
+		}
+		if open++; !r.Waiters[i].Detached {
+			waiting++
+		}
+	}
+	return waiting, open
+}
+
+// Unattended reports whether no agent waits for the decision any more.
+func (r *Record) Unattended() bool {
+	waiting, open := r.Waiting()
+	return open > 0 && waiting == 0
+}
 
 // LogKind is what a log entry tells of.
 type LogKind string

@@ -17,36 +17,13 @@ type Session struct {
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
 	// Permissions are what a managed session holds; nil is not managed.
 	Permissions *SessionPermissions `json:"permissions,omitempty"`
-	// Grants are those in ScopeSession, ended ones too for a while.
-	Grants []StandingAnswer `json:"grants,omitempty"`
-	// Detached are its open requests that nobody waits for.
-	Detached []Detached `json:"detached,omitempty"`
-	// Denials are calls that were denied a while ago, for as long as that answers
-	// the same call as well.
-	Denials   []Denial  `json:"denials,omitempty"`
-	CreatedAt time.Time `json:"created_at"`
-	ActiveAt  time.Time `json:"active_at"` // to the day
+	// Grants are the standing answers that count in it, in a reply: they are stored
+	// under keys of their own.
+	Grants    []StandingAnswer `json:"grants,omitempty"`
+	CreatedAt time.Time        `json:"created_at"`
+	ActiveAt  time.Time        `json:"active_at"` // to the day
 	// Revision is the stored session's, where this answers a query or a change.
 	Revision uint64 `json:"revision,omitempty"`
-}
-
-// Detached is an open request that nobody waits for.
-type Detached struct {
-	PendingID string    `json:"pending_id"`
-	Same      string    `json:"same"` // Sameness of what it asks
-	Until     time.Time `json:"until"`
-}
-
-// Denial is a call that a person has denied.
-type Denial struct {
-	PendingID string    `json:"pending_id"`
-	Same      string    `json:"same"` // Sameness of the call
-	By        By        `json:"by"`
-	Message   string    `json:"message,omitempty"`
-	At        time.Time `json:"at"`
-	Until     time.Time `json:"until"`
-	// Allowed: somebody allowed such a call at At, after it was denied.
-	Allowed bool `json:"allowed,omitempty"`
 }
 
 // SessionPermissions are what a session holds. Paths are absolute and true: no
