@@ -71,6 +71,7 @@ func (k *keyed) direct(ctx context.Context) error {
 type value struct {
 	data     []byte
 	revision uint64
+	at       time.Time // when it was stored, in broker time
 }
 
 // get reads the last value of a key, trying again while ctx allows. With
@@ -112,9 +113,9 @@ func (k *keyed) read(ctx context.Context, subject string, get func(context.Conte
 		cancel()
 		switch {
 		case err == nil && msg.Header.Get(operationHeader) == "":
-			return value{msg.Data, msg.Sequence}, nil
+			return value{msg.Data, msg.Sequence, msg.Time}, nil
 		case err == nil:
-			return value{revision: msg.Sequence}, ErrNotFound
+			return value{revision: msg.Sequence, at: msg.Time}, ErrNotFound
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			return value{}, ErrNotFound
 		case final(err):

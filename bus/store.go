@@ -73,7 +73,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		*b.into = &Bucket{keyed: k}
+		*b.into = &Bucket{keyed: k, confirming: newShared()}
 	}
 	return s, nil
 }
@@ -124,7 +124,10 @@ func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfi
 }
 
 // Bucket is a KV bucket of nouns.
-type Bucket struct{ *keyed }
+type Bucket struct {
+	*keyed
+	confirming *shared
+}
 
 // Get reads the noun under key into v and returns its revision. ErrNotFound
 // comes with the revision that a Put must name to create it.
@@ -173,6 +176,17 @@ func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error 
 // that was removed may still be among them.
 func (b *Bucket) Listed(ctx context.Context, filter string) ([]string, error) {
 	return b.keys(ctx, b.prefix, filter)
+}
+
+// NewestOf is the revision of the newest value of the keys that match a filter such
+// as "standing.session.S.*"; 0 if there is none. It tells at the cost of one reading
+// whether what was read of them before is still all there is.
+func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
+	val, err := b.last(ctx, b.prefix+filter)
+	if errors.Is(err, ErrNotFound) {
+		return val.revision, nil
+	}
+	return val.revision, err
 }
 
 // Keys lists the keys that match a filter such as "worker.tg.*". It reads each,

@@ -108,11 +108,12 @@ type StandingAnswer struct {
 	// Call is the one call that it answers when that is asked again; nil if it
 	// covers rules or permissions.
 	Call *Call `json:"call,omitempty"`
-	// Uses is how many more calls it allows, if it is Limited. UsedBy are those that
-	// it has allowed.
-	Limited bool  `json:"limited,omitempty"`
-	Uses    int   `json:"uses,omitempty"`
-	UsedBy  []Use `json:"used_by,omitempty"`
+	// Uses is how many more calls it allows, if it is Limited: one for each request in
+	// For, less those in UsedBy.
+	Limited bool     `json:"limited,omitempty"`
+	Uses    int      `json:"uses,omitempty"`
+	For     []string `json:"for,omitempty"`
+	UsedBy  []Use    `json:"used_by,omitempty"`
 
 	// DerivedFrom are the grants that a session shared of: revoking one of them
 	// revokes this one.

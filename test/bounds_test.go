@@ -3,6 +3,7 @@ package test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
@@ -35,21 +36,20 @@ func TestASessionIsGivenSoMuchByOthers(t *testing.T) {
 		ada.Asks(deploy(session, "")).Drop()
 	}
 	env.Ann().Allows(ada.Asks(permission("S", "", "r", "@network")))
-	var helper schemas.Session
-	revision, err := env.store.Sessions.Get(env.ctx, "session.helper", &helper)
-	env.NoError(err)
 	for i := range 256 {
-		helper.Grants = append(helper.Grants, schemas.StandingAnswer{
+		g := schemas.StandingAnswer{
 			GrantID: fmt.Sprint("g-", i), Scope: schemas.ScopeSession, SessionID: "helper", Agent: "ada", Permissions: []string{fmt.Sprint("@read:/srv/", i)},
-			By: schemas.By{Kind: schemas.ByAgent, Name: "S"}, CreatedAt: helper.CreatedAt,
-		})
+			By: schemas.By{Kind: schemas.ByAgent, Name: "S"}, CreatedAt: time.Now().UTC(),
+		}
+		_, err := env.store.Sessions.Put(env.ctx, "standing.session.helper."+g.GrantID, schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}}, 0, 0)
+		env.NoError(err)
 	}
-	_, err = env.store.Sessions.Put(env.ctx, "session.helper", helper, revision, 0)
-	env.NoError(err)
 	var g schemas.Grants
-	err = ada.conn.CallInto(env.ctx, schemas.GrantSubject("ada"), schemas.Share{
+	err := ada.conn.CallInto(env.ctx, schemas.GrantSubject("ada"), schemas.Share{
 		Type: schemas.TypeShare, SessionID: "S", AgentID: "helper", Permissions: []string{"@network"}, Reason: "it fetches",
 	}, &g)
 	env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "which is the most")
-	env.Len(env.session("helper").Grants, 256)
+	held, err := env.owner().Grants(env.ctx, "helper")
+	env.NoError(err)
+	env.Len(held, 256)
 }

@@ -109,9 +109,9 @@ func TestAskingAgainTakesThePlaceOfADetachedCall(t *testing.T) {
 	ada := env.Agent("ada")
 	first := ada.detaches(deploy("S", "first"))
 	second := ada.Asks(deploy("S", "second"))
-	_, err := env.Ann().Says(first, "allow_once")
-	env.refusal(err, schemas.CodeStale)
-	env.Ann().Allows(second)
+	_, err := env.Ann().Says(second, "allow_once")
+	env.refusal(err, schemas.CodeConflict) // it is asked as the first
+	env.Ann().Allows(first)
 	second.Ends(schemas.Allowed)
 	ada.Asks(deploy("S", "third"))
 }

@@ -225,7 +225,7 @@ func (e *env) loseTimer(key string) {
 	e.t.Helper()
 	stream, err := e.raw.Stream(e.ctx, "KV_pending_permissions")
 	e.NoError(err)
-	e.NoError(stream.Purge(e.ctx, jetstream.WithPurgeSubject(schemas.TimerSubject(key))))
+	e.NoError(stream.Purge(e.ctx, jetstream.WithPurgeSubject(schemas.TimerSubject(e.timerKey(key)))))
 	e.NotContains(e.armed(), key)
 }
 
@@ -242,9 +242,24 @@ func (e *env) timer(key string) string {
 	e.t.Helper()
 	stream, err := e.raw.Stream(e.ctx, "KV_pending_permissions")
 	e.NoError(err)
-	msg, err := stream.GetLastMsgForSubject(e.ctx, schemas.TimerSubject(key))
+	msg, err := stream.GetLastMsgForSubject(e.ctx, schemas.TimerSubject(e.timerKey(key)))
 	e.NoError(err)
 	return strings.TrimPrefix(msg.Header.Get("Nats-Schedule"), "@at ")
+}
+
+// timerKey is what the timer of a record is kept under.
+func (e *env) timerKey(key string) string {
+	e.t.Helper()
+	session, id := schemas.SplitKey(key)
+	return schemas.Key(session, cmp.Or(e.stored(key).Record.Question, id))
+}
+
+// arms arms the timer of a record for another event than its next.
+func (e *env) arms(key string, event schemas.Event) {
+	e.t.Helper()
+	entry := e.stored(key)
+	entry.Record.NextEvent = &event
+	e.NoError(e.store.Records.Rearm(e.ctx, &entry))
 }
 
 // stored is a record as it is now.

@@ -66,6 +66,6 @@ func TestAStepThatWasCutShort(t *testing.T) {
 	env, _ := somebodyThere(t, `3, "connected_timeout_seconds": 6`)
 	q := env.Agent("ada").Asks(deploy("S", "1"))
 	env.Equal(schemas.EventEscalate, env.stored("S.1").Record.NextEvent.Kind)
-	env.NoError(env.store.Records.Rearm(env.ctx, "S.1", schemas.Event{At: q.Receipt.Deadline, Kind: schemas.EventDeadline}))
+	env.arms("S.1", schemas.Event{At: q.Receipt.Deadline, Kind: schemas.EventDeadline})
 	env.Equal("Permission request timed out after 6 seconds.", q.Ends(schemas.TimedOut).Message)
 }

@@ -2,9 +2,11 @@ package test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -35,12 +37,13 @@ func (e *env) listed(session string) []string {
 	return ids
 }
 
-// "Once" is for the newest that asks, and what asked before hears that.
-func TestIdenticalCallsAreAskedAboutOnceAndAllowedOnce(t *testing.T) {
+// Identical calls that wait at the same time are one question. "Allow once" lets run
+// the calls that its prompt counted, and no other.
+func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
 	ada := env.Agent("ada")
-	first, second, third := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second")), ada.Asks(deploy("S", "third"))
+	first, second := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second"))
 	other := deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	ada.Asks(other)
@@ -48,60 +51,131 @@ func TestIdenticalCallsAreAskedAboutOnceAndAllowedOnce(t *testing.T) {
 	env.Equal([]string{"first", "other"}, env.listed("S"))
 	p, _, err := env.Ann().Show(env.ctx, "S", "first")
 	env.NoError(err)
-	env.Equal([]string{"second", "third"}, p.Joined)
+	env.Equal([2]int{2, 2}, [2]int{p.Waiters, p.Waiting})
 	_, err = env.Ann().Says(second, "allow_once")
-	env.Error(err, "it is answered with the one that is shown")
+	env.Error(err, "it is answered with the question")
 
-	d, err := env.Ann().Says(first, "allow_once")
+	third := ada.Asks(deploy("S", "third")) // after the prompt that Ann saw
+	d, err := env.Ann().SaysOf(first, "allow_once", p.Waiters)
 	env.NoError(err)
-	env.Equal("third", d.PendingID)
-	env.Equal(schemas.Allowed, third.Ends(schemas.Allowed).Outcome)
-	env.Contains(first.Ends(schemas.Withdrawn).Message, "allowed once, as third")
-	second.Ends(schemas.Withdrawn)
-	again, err := env.Ann().Says(first, "allow_once") // the tap came twice
+	env.Equal("first", d.PendingID)
+	for _, q := range []*question{first, second} {
+		heard := q.Ends(schemas.Allowed)
+		env.Equal(q.PendingID, heard.PendingID)
+		env.Equal(q.Receipt.Digest, heard.Digest)
+		env.Equal(d.DecisionID, heard.DecisionID)
+	}
+	env.soon("the third is a question of its own", func() bool { return slices.Contains(env.listed("S"), "third") })
+	again, err := env.Ann().SaysOf(first, "allow_once", 2) // the tap came twice
 	env.NoError(err)
 	env.Equal(d, again)
-	_, err = env.Bob().Says(first, "reject_once") // another person, too late
+	_, err = env.Bob().SaysOf(first, "reject_once", 3) // another person, too late
 	env.Equal(d, *env.refusal(err, schemas.CodeConflict).Decision())
+	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the same word, about one more
+	env.refusal(err, schemas.CodeConflict)
+	env.Ann().Denies(third)
+	third.Ends(schemas.Denied)
 	env.soon("all of it has happened", env.outboxIdle)
-	env.Empty(env.listed("S")[1:], "the other call alone waits")
+	env.Equal([]string{"other"}, env.listed("S"))
+	for _, id := range []string{"first", "second", "third"} { // as each asks again
+		env.NotNil(env.stored("S." + id).Record.Decision)
+	}
 }
 
-// Who gave up is skipped; a denial is for all; who waits alone is allowed as ever.
-func TestWhatJoinedFollowsWhatItJoined(t *testing.T) {
+// Calls that are asked at the same time, on any engines, are one question for certain.
+func TestCallsAskedAtOnceAreOneQuestion(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { fewerPrompts(s); s.engines = 3 })
+	ada := env.Agent("ada")
+	for i := range 20 {
+		session := fmt.Sprint("S", i)
+		const calls = 5
+		asked := make([]*question, calls)
+		var all sync.WaitGroup
+		for n := range calls {
+			all.Go(func() { asked[n] = ada.Asks(deploy(session, fmt.Sprint("call-", n))) })
+		}
+		all.Wait()
+		listed := env.listed(session)
+		env.Len(listed, 1)
+		p, _, err := env.Ann().Show(env.ctx, session, listed[0])
+		env.NoError(err)
+		env.Equal([2]int{calls, calls}, [2]int{p.Waiters, p.Waiting})
+		shown := *asked[slices.IndexFunc(asked, func(q *question) bool { return q.PendingID == listed[0] })]
+		_, err = env.Bob().SaysOf(&shown, "allow_once", calls)
+		env.NoError(err)
+		for _, q := range asked {
+			q.Ends(schemas.Allowed)
+		}
+	}
+}
+
+// Calls that end by themselves leave the question to the others.
+func TestACallThatEndsLeavesTheQuestionToTheOthers(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
 	ada := env.Agent("ada")
 	first, second, third := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second")), ada.Asks(deploy("S", "third"))
-	ada.Withdraws("S", "third")
+	env.Equal(schemas.Withdrawn, ada.Withdraws("S", "third").Outcome)
 	third.Ends(schemas.Withdrawn)
-	d, err := env.Ann().Says(first, "allow_once")
-	env.NoError(err)
-	env.Equal("second", d.PendingID)
-	second.Ends(schemas.Allowed)
+	ada.Withdraws("S", "first") // the one under whose id it is shown
 	first.Ends(schemas.Withdrawn)
-
-	first = ada.Asks(deploy("T", "first"))
-	ada.Asks(deploy("T", "second"))
-	ada.Withdraws("T", "second")
-	env.Ann().Allows(first)
-	first.Ends(schemas.Allowed)
-
-	// The one that is shown is withdrawn: the other takes its place.
-	ada.Asks(deploy("U", "first"))
-	second = ada.Asks(deploy("U", "second"))
-	ada.Withdraws("U", "first")
-	env.soon("the second is shown", func() bool { ids := env.listed("U"); return len(ids) == 1 && ids[0] == "second" })
-	env.Ann().Allows(second)
+	p, _, err := env.Ann().Show(env.ctx, "S", "first")
+	env.NoError(err)
+	env.Equal([2]int{3, 1}, [2]int{p.Waiters, p.Waiting})
+	_, err = env.Ann().SaysOf(first, "allow_once", 3)
+	env.NoError(err)
 	second.Ends(schemas.Allowed)
+	env.Equal(schemas.Withdrawn, ada.Withdraws("S", "first").Outcome, "it hears its own end")
+	env.Equal(schemas.Allowed, ada.Withdraws("S", "second").Outcome)
 
 	first, second = ada.Asks(deploy("V", "first")), ada.Asks(deploy("V", "second"))
 	a := env.Ann().answer(first, "reject_once")
-	a.Message = "not on a Friday"
+	a.Message, a.Waiters = "not on a Friday", 2
 	_, err = env.Ann().Answer(env.ctx, a)
 	env.NoError(err)
 	first.Ends(schemas.Denied)
 	env.Equal("not on a Friday", second.Ends(schemas.Denied).Message)
+
+	// An answer that counted only calls that are gone is about none.
+	first, second = ada.Asks(deploy("W", "first")), ada.Asks(deploy("W", "second"))
+	ada.Withdraws("W", "first")
+	_, err = env.Ann().SaysOf(first, "allow_once", 1)
+	env.refusal(err, schemas.CodeStale)
+	env.Nil(env.stored(second.Key).Record.Decision)
+	_, err = env.Ann().SaysOf(first, "allow_once", 2)
+	env.NoError(err)
+	second.Ends(schemas.Allowed)
+}
+
+// Each call of a question ends at its own deadline.
+func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	env.timeout("S", 2*time.Second)
+	first := ada.Asks(deploy("S", "first"))
+	env.timeout("S", time.Hour)
+	second := ada.Asks(deploy("S", "second"))
+	env.Equal([]string{"first"}, env.listed("S"))
+	d := first.Ends(schemas.TimedOut)
+	env.WithinDuration(first.Receipt.Deadline, d.DecidedAt, time.Second)
+	env.soon("the second waits alone", func() bool {
+		p, _, err := env.Ann().Show(env.ctx, "S", "first")
+		return err == nil && p.Waiting == 1 && p.Decision == nil && p.Deadline.Equal(second.Receipt.Deadline)
+	})
+	_, err := env.Ann().SaysOf(first, "allow_once", 2)
+	env.NoError(err)
+	second.Ends(schemas.Allowed)
+
+	// One that asked later and waits for less ends first.
+	env.timeout("T", time.Hour)
+	third := ada.Asks(deploy("T", "third"))
+	env.timeout("T", 2*time.Second)
+	fourth := ada.Asks(deploy("T", "fourth"))
+	fourth.Ends(schemas.TimedOut)
+	env.Ann().Allows(third)
+	third.Ends(schemas.Allowed)
 }
 
 // A denial answers the same call for a while, says so, and nothing else.

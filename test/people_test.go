@@ -144,6 +144,13 @@ func (p *person) answer(q *question, option string) schemas.Answer {
 	}
 }
 
+// SaysOf is Says about a question whose prompt counted so many calls.
+func (p *person) SaysOf(q *question, option string, calls int) (schemas.Decision, error) {
+	a := p.answer(q, option)
+	a.Waiters = calls
+	return p.Answer(p.ctx, a)
+}
+
 // Allows answers, and must be the one who decides or say the same.
 func (p *person) Allows(q *question) schemas.Decision { p.t.Helper(); return p.must(q, "allow_once") }
 

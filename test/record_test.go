@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/schemas"
 )
@@ -79,9 +80,15 @@ func TestATimerArmedTooLateIsOverwrittenBeforeTheReceipt(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	env.timeout("S", 5*time.Second)
-	next := schemas.Event{At: time.Now().Add(time.Hour).UTC(), Kind: schemas.EventDeadline}
-	env.NoError(env.store.Records.Arm(env.ctx, "S.1", next))
-	q := env.Agent("ada").Asks(deploy("S", "1"))
+	ada := env.Agent("ada")
+	ada.Asks(deploy("S", "1"))
+	orphan := env.stored("S.1")
+	orphan.Record.NextEvent = &schemas.Event{At: time.Now().Add(time.Hour).UTC(), Kind: schemas.EventDeadline}
+	env.NoError(env.store.Records.Rearm(env.ctx, &orphan))
+	stream, err := env.raw.Stream(env.ctx, "KV_pending_permissions")
+	env.NoError(err)
+	env.NoError(stream.Purge(env.ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.1"))) // as if it was never stored
+	q := ada.Asks(deploy("S", "1"))
 	armed, err := time.Parse(time.RFC3339Nano, env.timer("S.1"))
 	env.NoError(err)
 	env.WithinDuration(q.Receipt.Deadline, armed, 0)
@@ -94,9 +101,10 @@ func TestATimerArmedForSomethingElseIsArmedAgain(t *testing.T) {
 	env.timeout("S", 5*time.Second)
 	early := schemas.Event{At: time.Now().Add(-time.Second).UTC(), Kind: schemas.EventEscalate}
 	q := env.Agent("ada").Asks(deploy("S", "1"))
-	env.NoError(env.store.Records.Rearm(env.ctx, "S.1", early)) // fires at once
+	env.arms("S.1", early) // fires at once
 	env.soon("the timer is armed again", func() bool {
-		armed, err := env.store.Records.Armed(env.ctx, "S.1") // for a moment there is none
+		entry := env.stored("S.1")
+		armed, err := env.store.Records.Armed(env.ctx, &entry) // for a moment there is none
 		return err == nil && armed.At.Equal(q.Receipt.Deadline) && armed.Kind == schemas.EventDeadline
 	})
 	env.Nil(env.stored("S.1").Record.Decision, "a timer of another event ended the request")

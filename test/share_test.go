@@ -23,15 +23,12 @@ func (a *agent) shares(from, to string, tags ...string) (schemas.StandingAnswer,
 // as a revoke does that is cut short.
 func (e *env) marksRevoked(session, grant string) {
 	e.t.Helper()
-	var s schemas.Session
-	revision, err := e.store.Sessions.Get(e.ctx, "session."+session, &s)
+	key := "standing.session." + session + "." + grant
+	var page schemas.Grants
+	revision, err := e.store.Sessions.Get(e.ctx, key, &page)
 	e.NoError(err)
-	for i := range s.Grants {
-		if s.Grants[i].GrantID == grant {
-			s.Grants[i].RevokedAt, s.Grants[i].RevokedBy = time.Now().UTC(), "test"
-		}
-	}
-	_, err = e.store.Sessions.Put(e.ctx, "session."+session, s, revision, time.Hour)
+	page.Grants[0].RevokedAt, page.Grants[0].RevokedBy = time.Now().UTC(), "test"
+	_, err = e.store.Sessions.Put(e.ctx, key, page, revision, time.Hour)
 	e.NoError(err)
 }
 
@@ -62,7 +59,7 @@ func TestWhatIsSharedOfAGrantThatIsRevokedMeanwhileIsNotHeld(t *testing.T) {
 	granted := env.Ann().Allows(ada.Asks(permission("S", "", "r", "@network"))).Grant
 	env.soon("nothing else is being stored", env.outboxIdle)
 
-	stored := wire.holdOn("PUB $KV.permission_sessions.session.helper ")
+	stored := wire.holdOn("PUB $KV.permission_sessions.standing.session.helper.")
 	answered := make(chan error, 1)
 	go func() {
 		_, err := ada.shares("S", "helper", "@network")

@@ -22,8 +22,8 @@ type asked struct {
 	rules   *policy.Policy // what judged it; nil where they cannot be told
 	// updated is the input that is allowed instead, where it is not nil.
 	updated json.RawMessage
-	under   applied // the settings it is judged by
-	held    held    // read where policy alone would ask, or the session is managed
+	under   applied      // the settings it is judged by
+	held    entitlements // read where policy alone would ask, or the session is managed
 	// missing is what the session would need to hold; holder is the session that
 	// would get it.
 	missing []policy.Permission
@@ -32,8 +32,8 @@ type asked struct {
 	foreground string
 	same       string // Sameness of the request, once it was needed
 	frozen     *schemas.Freeze
-	denial     *schemas.Denial // of the same call
-	bare       bool            // nod cannot say what it needs, so an answer is for once
+	denial     *schemas.StandingAnswer // of the same call
+	bare       bool                    // nod cannot say what it needs, so an answer is for once
 }
 
 func (a *asked) key() string { return a.request.Key() }
@@ -75,7 +75,7 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	} else {
 		a.verdict = e.judge(a)
 	}
-	var read func() (held, error)
+	var read func() (entitlements, error)
 	if a.verdict.Effect == policy.Ask || session.Permissions != nil && a.verdict.Effect == policy.Allow {
 		read = e.heldNow(ctx, a)
 	}
@@ -89,7 +89,7 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 		if a.held, err = read(); err != nil {
 			return err
 		}
-		if err := e.hold(ctx, a); err != nil {
+		if err := e.applyStanding(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -115,16 +115,41 @@ func (a *asked) fill() (err error) {
 	return nil
 }
 
-// hold has what the asker holds settle what it can.
-func (e *Engine) hold(ctx context.Context, a *asked) error {
-	switch a.request.Kind {
-	case schemas.KindToolCall:
-		if e.weigh(a); a.verdict.Effect == policy.Ask {
-			return e.again(ctx, a)
+// standTries is how often a request is judged by standing answers that change at
+// that moment. Then a person is asked.
+const standTries = 3
+
+// applyStanding has standing answers, and what the session holds, settle the request
+// if they can. An allow that rests on them is confirmed first.
+func (e *Engine) applyStanding(ctx context.Context, a *asked) error {
+	before := a.verdict
+	for range standTries {
+		var basis basis
+		var err error
+		switch a.request.Kind {
+		case schemas.KindToolCall:
+			basis = e.applyEntitlements(a)
+		case schemas.KindPermission:
+			basis, err = e.permission(ctx, a)
 		}
-	case schemas.KindPermission:
-		return e.permission(ctx, a)
+		if err != nil {
+			return err
+		}
+		if a.verdict.Effect != policy.Allow {
+			return e.matchCall(ctx, a)
+		}
+		ok, err := e.confirmBasis(ctx, basis.session, basis.revision, basis.answers)
+		if ok || err != nil {
+			return err
+		}
+		a.verdict, a.missing, a.bare = before, nil, false
+		lock, open := a.held.lock, a.held.open
+		if a.held, err = e.heldBy(ctx, a.agent, a.request.SessionID); err != nil {
+			return err
+		}
+		a.held.lock, a.held.open = lock, open
 	}
+	a.verdict.Effect = policy.Ask
 	return nil
 }
 

@@ -20,7 +20,7 @@ func (e *Engine) throughRecord(ctx context.Context, c *bus.Call, a *asked) error
 
 func (e *Engine) createDecided(ctx context.Context, c *bus.Call, a *asked, revision uint64) error {
 	entry := bus.Entry{Key: a.key(), Record: a.record(e.clock.now()), Revision: revision}
-	entry.Record.Decision = e.byPolicy(a)
+	entry.Record.Waiters, entry.Record.Decision = []schemas.Waiter{waiterOf(&entry)}, e.byPolicy(a)
 	_, err := e.store.Records.CreateDecided(ctx, entry)
 	if errors.Is(err, bus.ErrMoved) {
 		return e.moved(ctx, c, a, func(revision uint64) error { return e.createDecided(ctx, c, a, revision) })
@@ -37,7 +37,7 @@ func (a *asked) record(now time.Time) schemas.Record {
 	return schemas.Record{
 		Type: schemas.TypeRecord, Agent: a.agent, User: a.request.User, Request: a.bytes, Digest: a.digest,
 		Risk: a.verdict.Risk, Reasons: a.verdict.Reasons, Tier: schemas.TierRequest, Deadline: now,
-		Routes: []schemas.Route{}, Votes: []schemas.Vote{}, Joiners: []string{},
+		Routes: []schemas.Route{}, Votes: []schemas.Vote{},
 	}
 }
 
@@ -63,29 +63,27 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 		return err
 	}
 	rec.Remember, rec.Holder = a.remember(), a.holder
-	joined, err := e.joinOpen(ctx, a, &rec)
-	if err != nil {
+	if rec.Question, err = a.questionToken(&rec); err != nil {
 		return err
 	}
 	var timeout time.Duration
 	rec.Tier, timeout = e.tier(a)
 	rec.Deadline, rec.TimeoutSeconds = now.Add(timeout).Truncate(time.Millisecond), int(timeout/time.Second)
 	rec.NextEvent = firstEvent(&rec, now.Add(a.under.settings.NotifyAfter()).Truncate(time.Millisecond))
-	if limit := a.under.settings.OpenPrompts(); limit > 0 && len(a.held.open) >= limit && carried(&rec) && rec.NextEvent.Kind == schemas.EventDeadline {
+	if limit := a.under.settings.OpenPrompts(); limit > 0 && a.held.open >= limit && carried(&rec) && rec.NextEvent.Kind == schemas.EventDeadline {
 		next := releaseAt(&rec, now)
 		rec.NextEvent = &next
 	}
-	seq, err := e.store.Records.Create(ctx, a.key(), rec, revision)
+	entry, err := e.place(ctx, bus.Entry{Key: a.key(), Record: rec, Revision: revision})
 	if errors.Is(err, bus.ErrMoved) {
 		return e.moved(ctx, c, a, func(revision uint64) error { return e.create(ctx, c, a, revision) })
 	}
 	if err != nil {
 		return err
 	}
-	entry := bus.Entry{Key: a.key(), Record: rec, Revision: seq}
 	c.Reply(receipt(entry, &a.request))
-	if joined {
-		return e.mendJoined(ctx, entry)
+	if entry.Record.Joined != "" {
+		return nil // the outbox tells that the question has one more waiter
 	}
 	a.request.Rejoin, a.request.Revision = false, 0
 	if err := e.view(e.asPrompt(entry, a.request)); err != nil { // those who look need not wait for the outbox
@@ -117,40 +115,62 @@ func (e *Engine) moved(ctx context.Context, c *bus.Call, a *asked, create func(r
 	return err
 }
 
-// existing answers for a record that is there. A verdict goes through the
-// record's compare-and-set like every other decision.
+// existing answers for a request that has a record. A verdict goes through the
+// compare-and-set of the question's record like every other decision.
 func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.Entry) error {
 	switch rec := &entry.Record; {
 	case rec.Agent != a.agent:
 		return notFound(a.key())
 	case rec.Digest != a.digest && rec.Digest != schemas.AnyDigest: // a withdrawal that came first matches any
 		return reused(a.key())
-	case rec.Terminal():
-		if err := e.ready(ctx, entry); err != nil {
-			return err
-		}
-		return e.tell(c, entry)
-	case a.verdict.Effect != policy.Ask:
-		settled, err := e.settle(ctx, entry, e.byPolicy(a))
-		if err != nil {
-			return err
-		}
-		return e.tell(c, settled)
 	}
-	if err := e.store.Records.Arm(ctx, entry.Key, *entry.Record.NextEvent); err != nil {
+	d, err := e.decisionOf(ctx, entry)
+	if err != nil {
 		return err
 	}
-	if entry.Record.Detached { // somebody waits again
-		var err error
-		if entry, err = e.setDetached(ctx, entry, false); err != nil {
-			return err
-		}
-		if entry.Record.Terminal() {
-			return e.existing(ctx, c, a, entry)
-		}
+	if d != nil {
+		c.Reply(d)
+		return nil
+	}
+	question, _, err := e.lookUp(ctx, entry)
+	if err != nil {
+		return err
+	}
+	if a.verdict.Effect != policy.Ask {
+		return e.judgeAgain(ctx, c, a, question)
+	}
+	if err := e.wait(ctx, question, a.request.PendingID); err != nil {
+		return err
 	}
 	c.Reply(receipt(entry, &a.request))
 	return nil
+}
+
+// judgeAgain ends a question whose calls the rules settle now. They are the same for
+// each of them.
+func (e *Engine) judgeAgain(ctx context.Context, c *bus.Call, a *asked, question bus.Entry) error {
+	d := e.byPolicy(a)
+	_, d.PendingID = schemas.SplitKey(question.Key)
+	d.Digest = question.Record.Digest
+	decided, err := e.decide(ctx, question, d, all)
+	if err != nil {
+		return err
+	}
+	e.publish(decided)
+	return e.tell(ctx, c, decided, a.key())
+}
+
+// wait sees to it that an open question ends at its deadline, and that the agent of a
+// request that is asked again is known to wait for it.
+func (e *Engine) wait(ctx context.Context, question bus.Entry, pendingID string) error {
+	err := e.store.Records.Arm(ctx, &question)
+	if errors.Is(err, bus.ErrHeld) {
+		question, err = e.retire(ctx, question)
+	}
+	if err == nil {
+		_, err = e.setDetached(ctx, question, pendingID, false)
+	}
+	return err
 }
 
 func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {

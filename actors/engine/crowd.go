@@ -25,10 +25,10 @@ const maxOpen = 4096
 
 // crowded refuses one more request of a session that has too many open.
 func crowded(a *asked) error {
-	if len(a.held.open) < maxOpen || slices.Contains(a.held.open, a.key()) {
+	if a.held.open < maxOpen || a.request.Rejoin {
 		return nil
 	}
-	return schemas.Errorf(schemas.CodeForbidden, "session %s has %d requests open, which is the most: answer or withdraw some first", a.request.SessionID, len(a.held.open))
+	return schemas.Errorf(schemas.CodeForbidden, "session %s has %d requests open, which is the most: answer or withdraw some first", a.request.SessionID, a.held.open)
 }
 
 // carried reports whether a request goes to phones and chats, as far as they can be
@@ -39,7 +39,11 @@ func carried(rec *schemas.Record) bool {
 
 // created is when a record was made, in the broker's time.
 func created(rec *schemas.Record) time.Time {
-	return rec.Deadline.Add(-time.Duration(rec.TimeoutSeconds) * time.Second)
+	at, wait := rec.Deadline, rec.TimeoutSeconds
+	if len(rec.Waiters) > 0 {
+		at, wait = rec.Waiters[0].Deadline, rec.Waiters[0].TimeoutSeconds
+	}
+	return at.Add(-time.Duration(wait) * time.Second)
 }
 
 // releaseAt is the event of a question that has to wait for its turn.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,47 +13,21 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settle ends a request with d, or finds that it has ended. Of an answer, the
-// deadline, a withdrawal and a verdict one wins, and all are given the entry
-// with the one decision that is stored, whose effects are there then.
-func (e *Engine) settle(ctx context.Context, entry bus.Entry, d *schemas.Decision) (bus.Entry, error) {
-	for !entry.Record.Terminal() {
-		next := entry
-		var err error
-		if next.Record.Decision, err = asItEnds(&entry.Record, d); err != nil {
-			return entry, err
-		}
-		next.Record.NextEvent = nil
-		revision, err := e.store.Records.Decide(ctx, next)
-		if err == nil {
-			next.Revision = revision
-			return next, e.effects(ctx, next)
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return entry, fmt.Errorf("settle %s: %w", entry.Key, err)
-		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return entry, fmt.Errorf("settle %s: %w", entry.Key, err)
-		}
-	}
-	return entry, e.effects(ctx, entry)
-}
-
-// tell answers an asker with the stored decision.
-func (e *Engine) tell(c *bus.Call, entry bus.Entry) error {
-	c.Reply(entry.Record.Decision)
-	return nil
-}
-
-// announce publishes the stored decision to the agent that waits for it. A
-// lost one is found by asking again, and so is that of a request that nobody
-// waits for: what was allowed of it is for one asker alone.
+// announce publishes to the agents that wait what a question's record decides about
+// each of its calls. A lost decision is found by asking again, and so is that about a
+// call that no agent waits for: an approval of it is for one request alone.
 func (e *Engine) announce(entry bus.Entry) error {
-	if entry.Record.Detached {
-		return nil
+	for i := range entry.Record.Waiters {
+		w := &entry.Record.Waiters[i]
+		d := entry.Record.Verdict(w.PendingID)
+		if d == nil || w.Detached {
+			continue
+		}
+		if err := e.Edge.Publish(schemas.DecisionSubject(entry.Record.Agent, d.SessionID, d.PendingID), d); err != nil {
+			return err
+		}
 	}
-	d := entry.Record.Decision
-	return e.Edge.Publish(schemas.DecisionSubject(entry.Record.Agent, d.SessionID, d.PendingID), d)
+	return nil
 }
 
 // publish announces what this engine has just decided. The outbox will where
@@ -91,38 +66,38 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	write := d
-	if !e.clock.now().Before(entry.Record.Deadline) { // too late: it makes the clock's
-		if write, err = e.expired(&entry.Record); err != nil {
-			return err
+	now := e.clock.now()
+	if late(&entry.Record, a.Waiters, now) { // it makes the clock's decision
+		_, err := e.expire(ctx, entry, now)
+		if err == nil || errors.Is(err, errRearmed) {
+			entry, err = e.store.Records.Get(ctx, entry.Key)
 		}
-	}
-	if write == d && !entry.Record.Terminal() {
-		theirs, err := e.handOver(ctx, entry, d)
 		if err != nil {
 			return err
 		}
-		if theirs != nil {
-			c.Reply(theirs)
-			return nil
-		}
-	}
-	settled, err := e.settle(ctx, entry, write)
-	if err != nil {
+	} else if entry, err = e.decide(ctx, entry, d, counted(a.Waiters, now)); err != nil {
 		return err
 	}
-	if settled.Record.Decision.DecisionID == write.DecisionID {
-		e.publish(settled)
-		// Before anybody is told no, nothing that joined can be let through any more.
-		if err := e.followJoiners(ctx, settled); err != nil {
-			return err
+	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == d.DecisionID {
+		e.publish(entry)
+	}
+	return e.answered(c, entry, d, a.Waiters)
+}
+
+// late reports whether the deadlines of all calls that an answer counted have come,
+// as far as they have not ended before.
+func late(rec *schemas.Record, places int, now time.Time) bool {
+	open, inTime := false, counted(places, now)
+	for i := range rec.Waiters {
+		w := &rec.Waiters[i]
+		if !w.Open() || w.Place >= max(places, 1) {
+			continue
+		}
+		if open = true; inTime(w) {
+			return false
 		}
 	}
-	stored, err := e.handedOver(ctx, settled)
-	if err != nil {
-		return err
-	}
-	return answered(c, stored, d)
+	return open && !rec.Terminal()
 }
 
 func mayNot(connector, userID string) error {
@@ -205,34 +180,56 @@ func requestOf(rec *schemas.Record) (schemas.Request, error) {
 	return r, nil
 }
 
-// expired is what the clock decides, in the words that the asker reads.
-func (e *Engine) expired(rec *schemas.Record) (*schemas.Decision, error) {
+// expired is what the clock decides at an instant, in the words that the asker reads.
+func (e *Engine) expired(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
 	r, err := requestOf(rec)
 	if err != nil {
 		return nil, err
 	}
 	d := e.decision(&r, rec.Digest, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
-	if d.DecidedAt.Before(rec.Deadline) { // the broker's clock fired: this reading of it is behind
-		d.DecidedAt = rec.Deadline
+	if d.DecidedAt.Before(at) { // the broker's clock fired: this reading of it is behind
+		d.DecidedAt = at
 	}
-	waited := time.Duration(rec.TimeoutSeconds) * time.Second
+	waited := time.Duration(timeoutAt(rec, at)) * time.Second
 	if d.Message = "Permission request timed out after " + schemas.Words(waited) + "."; r.Kind == schemas.KindPermission {
 		d.Message = "Permission request timed out after " + schemas.Minutes(waited)
 	}
 	return d, nil
 }
 
-// answered tells the person how it ended: their own answer, or one that said
-// the same, is a success; anything else is told as what really happened.
-func answered(c *bus.Call, stored, said *schemas.Decision) error {
+// timeoutAt is for how long the first of the calls could wait whose deadline has come.
+func timeoutAt(rec *schemas.Record, at time.Time) int {
+	for i := range rec.Waiters {
+		if w := &rec.Waiters[i]; w.Open() && !w.Deadline.After(at) {
+			return w.TimeoutSeconds
+		}
+	}
+	return rec.TimeoutSeconds
+}
+
+// answered tells the person how it ended: their own answer, or one that said the same
+// of the same calls, is a success; anything else is told as what really happened.
+func (e *Engine) answered(c *bus.Call, entry bus.Entry, said *schemas.Decision, places int) error {
+	rec := &entry.Record
+	stored := rec.Decision
 	switch {
-	case stored.Same(said):
+	case stored == nil:
+		return schemas.Errorf(schemas.CodeStale, "the calls that this answer is about have ended; others wait for the same: look again")
+	case stored.DecisionID == said.DecisionID, stored.Same(said) && !leftOut(rec, places):
 		c.Reply(stored)
 		return nil
 	case stored.Outcome == schemas.TimedOut, stored.Outcome == schemas.Withdrawn:
 		return schemas.Errorf(schemas.CodeStale, "the request had already ended: %s", stored.Outcome).WithDecision(stored)
+	case stored.Same(said):
+		return schemas.Errorf(schemas.CodeConflict, "%s by %s, but about fewer calls than this answer; the others still wait: look again", stored.Outcome, stored.By.Name).WithDecision(stored)
 	}
 	return schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
+}
+
+// leftOut reports whether the record's decision is not about a call that an answer
+// counted.
+func leftOut(rec *schemas.Record, places int) bool {
+	return slices.ContainsFunc(rec.Waiters, func(w schemas.Waiter) bool { return w.Stays && w.Place < max(places, 1) })
 }
 
 // withdraw takes a request back. One that is not known, because its withdrawal
@@ -270,24 +267,58 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 	if entry.Record.Agent != agent {
 		return notFound(entry.Key)
 	}
-	if w.Detach && entry.Record.Terminal() {
-		var err error
-		if entry, err = e.detachLate(ctx, entry); err != nil {
-			return err
+	question, d, err := e.lookUp(ctx, entry)
+	switch {
+	case err != nil:
+		return err
+	case w.Detach && d != nil:
+		question, err = e.detachLate(ctx, question, w.PendingID)
+	case w.Detach:
+		r, rerr := requestOf(&entry.Record)
+		if rerr != nil {
+			return rerr
 		}
-	}
-	if w.Detach && !entry.Record.Terminal() {
-		r, err := requestOf(&entry.Record)
-		if err != nil || r.Kind == schemas.KindToolCall {
-			return errors.Join(err, e.detach(ctx, c, entry, &r))
+		if r.Kind != schemas.KindToolCall {
+			question, err = e.takeBack(ctx, question, agent, w)
+			break
 		}
+		if question, err = e.setDetached(ctx, question, w.PendingID, true); err == nil && question.Record.Verdict(w.PendingID) == nil {
+			c.Reply(receipt(entry, &r))
+			return nil
+		}
+	case d == nil:
+		question, err = e.takeBack(ctx, question, agent, w)
 	}
-	settled, err := e.settle(ctx, entry, e.withdrawal(agent, w, entry.Record.Digest))
 	if err != nil {
 		return err
 	}
-	e.publish(settled)
-	return e.tell(c, settled)
+	return e.tell(ctx, c, question, entry.Key)
+}
+
+// takeBack ends one request as withdrawn by its agent.
+func (e *Engine) takeBack(ctx context.Context, question bus.Entry, agent string, w *schemas.Withdraw) (bus.Entry, error) {
+	own := *w
+	_, own.PendingID = schemas.SplitKey(question.Key)
+	ended, err := e.endSome(ctx, question, e.withdrawal(agent, &own, question.Record.Digest), only(w.PendingID))
+	if err == nil {
+		e.publish(ended)
+	}
+	return ended, err
+}
+
+// tell answers an agent with the decision about the request under key, as the record
+// that decides about it has it.
+func (e *Engine) tell(ctx context.Context, c *bus.Call, question bus.Entry, key string) error {
+	_, id := schemas.SplitKey(key)
+	d := question.Record.Decision
+	if question.Key != key || question.Record.Joined == "" {
+		d = question.Record.Verdict(id)
+	}
+	if d == nil {
+		return schemas.Errorf(schemas.CodeUnavailable, "the request has just become a question of its own; ask again")
+	}
+	c.Reply(d)
+	return nil
 }
 
 func (e *Engine) withdrawUnknown(ctx context.Context, c *bus.Call, agent string, w *schemas.Withdraw, revision uint64) error {
@@ -323,7 +354,8 @@ func (e *Engine) withdrawUnknown(ctx context.Context, c *bus.Call, agent string,
 	if err != nil {
 		return err
 	}
-	return e.tell(c, entry)
+	c.Reply(entry.Record.Decision)
+	return nil
 }
 
 // await tells how up to 500 requests of one agent stand. It creates nothing.
@@ -361,8 +393,9 @@ func (e *Engine) stands(ctx context.Context, agent string, a schemas.Awaited) sc
 		out.Error = schemas.Errorf(schemas.CodeNotFound, "no request %s is known", key)
 		return out
 	}
+	var d *schemas.Decision
 	if err == nil {
-		err = e.ready(ctx, entry)
+		d, err = e.decisionOf(ctx, entry)
 	}
 	var refused *schemas.Error
 	switch {
@@ -371,16 +404,37 @@ func (e *Engine) stands(ctx context.Context, agent string, a schemas.Awaited) sc
 	case err != nil:
 		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not read %s, or do what follows from it, in time; ask again", key)
 	default:
-		out.Revision, out.Decision = entry.Revision, entry.Record.Decision
+		out.Revision, out.Decision = entry.Revision, d
 	}
 	return out
 }
 
-// ready makes sure that a request's decision, where there is one, may be told to
-// its asker.
-func (e *Engine) ready(ctx context.Context, entry bus.Entry) error {
-	if err := e.effects(ctx, entry); err != nil {
-		return err
+// decisionOf is the decision about an entry's request, if there is one, once it may be
+// told to its agent.
+func (e *Engine) decisionOf(ctx context.Context, entry bus.Entry) (*schemas.Decision, error) {
+	_, id := schemas.SplitKey(entry.Key)
+	question, d, err := e.lookUp(ctx, entry)
+	if err != nil || d == nil {
+		return nil, err
 	}
-	return e.useOwn(ctx, entry)
+	if question.Record.Joined != "" { // whether its agent waits is told by the question
+		if question, err = e.decidedIn(ctx, question); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.effects(ctx, question); err != nil {
+		return nil, err
+	}
+	return d, e.useOwn(ctx, question, id)
+}
+
+// decidedIn is the question that has decided about a request, or the entry itself if
+// the question is kept no longer.
+func (e *Engine) decidedIn(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
+	session, id := schemas.SplitKey(entry.Key)
+	question, err := e.store.Records.Get(ctx, schemas.Key(session, entry.Record.Joined))
+	if noRecord(err) || err == nil && question.Record.Verdict(id) == nil {
+		return entry, nil
+	}
+	return question, err
 }

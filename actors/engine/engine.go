@@ -77,8 +77,8 @@ type Engine struct {
 	brake    brake
 	clock    clock
 	known    known
+	standing standing
 	notes    notes
-	hints    hints
 	service  *bus.Service
 
 	stop   []func()
@@ -152,7 +152,10 @@ func (e *Engine) run(ctx context.Context) error {
 func (e *Engine) watch(ctx, background context.Context) error {
 	for bucket, changed := range map[*bus.Bucket]func(key string, revision uint64){
 		e.store.Settings: func(string, uint64) { e.settingsChanged() },
-		e.store.Sessions: e.known.changed,
+		e.store.Sessions: func(key string, revision uint64) {
+			e.known.changed(key, revision)
+			e.standing.changed(key, revision)
+		},
 		e.store.Presence: func(key string, revision uint64) {
 			e.notes.heard(key, revision)
 			e.known.forget(key)
@@ -162,7 +165,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 			return err
 		}
 	}
-	e.stop = append(e.stop, e.Store.OnReconnect(e.known.missed), e.Store.OnReconnect(e.notes.missed), e.Store.OnReconnect(e.settingsChanged))
+	e.stop = append(e.stop, e.Store.OnReconnect(e.known.missed), e.Store.OnReconnect(e.standing.missed), e.Store.OnReconnect(e.notes.missed), e.Store.OnReconnect(e.settingsChanged))
 	var newest uint64
 	err := bus.Retry(ctx, func(ctx context.Context) (err error) {
 		newest, err = e.store.Sessions.Newest(ctx)

@@ -213,7 +213,7 @@ func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 		return false, nil
 	}
 	d := e.denial(&r, entry.Record.Digest, z)
-	settled, err := e.settle(ctx, entry, d)
+	settled, err := e.decide(ctx, entry, d, all)
 	if err != nil {
 		return false, fmt.Errorf("end what is frozen: %w", err)
 	}

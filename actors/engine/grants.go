@@ -5,17 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
-
-// endedKept is how long an ended grant is kept: longer than bus.Retention, for
-// which the record of the decision that made it could bring it back.
-const endedKept = 48 * time.Hour
 
 func agentKey(agent string) string { return "agent." + agent }
 
@@ -30,7 +24,7 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	}
 	g := &schemas.StandingAnswer{
 		GrantID: d.DecisionID, Scope: scope, SessionID: cmp.Or(entry.Record.Holder, r.SessionID), Agent: entry.Record.Agent,
-		By: d.By, CreatedAt: d.DecidedAt,
+		By: d.By, Question: r.PendingID, CreatedAt: d.DecidedAt,
 	}
 	if a.ForSeconds > 0 {
 		g.ExpiresAt = d.DecidedAt.Add(time.Duration(a.ForSeconds) * time.Second)
@@ -46,99 +40,59 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	return g, nil
 }
 
-// effects has what follows from a decision happen before anybody hears of it:
-// "granted" is never heard before the grant is there. It may be called again.
-func (e *Engine) effects(ctx context.Context, entry bus.Entry) error {
-	d := entry.Record.Decision
-	if d == nil {
+// effects has what follows from a question's decision happen before anyone is told
+// of it: "granted" is never heard before the standing answer is there. It may be
+// called again.
+func (e *Engine) effects(ctx context.Context, question bus.Entry) error {
+	d := question.Record.Decision
+	if d == nil || question.Record.Joined != "" {
 		return nil
 	}
-	err := e.rememberDenial(ctx, entry)
-	if err != nil || d.Grant == nil || d.Outcome != schemas.Allowed {
-		return err
+	if err := e.answerCall(ctx, question); err != nil {
+		return fmt.Errorf("store what follows from %s: %w", question.Key, err)
+	}
+	if d.Grant == nil || d.Grant.Call != nil || d.Outcome != schemas.Allowed {
+		return nil
 	}
 	g := *d.Grant
-	err = e.changeGrants(ctx, g.Scope, g.SessionID, g.Agent, func(all *[]schemas.StandingAnswer) bool {
-		if slices.ContainsFunc(*all, func(old schemas.StandingAnswer) bool { return old.GrantID == g.GrantID }) {
+	if err := e.addAnswer(ctx, &g, actorOf(d)); err != nil {
+		return fmt.Errorf("store the standing answer of %s: %w", question.Key, err)
+	}
+	return nil
+}
+
+// addAnswer stores a standing answer, unless there is one under its id already.
+func (e *Engine) addAnswer(ctx context.Context, g *schemas.StandingAnswer, actor string) error {
+	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
+		if old.GrantID != "" {
 			return false
 		}
-		*all = append(*all, g)
+		*old = *g
 		return true
 	})
 	if err != nil {
-		return fmt.Errorf("store the grant of %s: %w", entry.Key, err)
+		return err
 	}
-	return e.logGrant(ctx, schemas.LogGranted, &g, g.CreatedAt, actorOf(d))
+	return e.logAnswer(ctx, schemas.LogGranted, g, g.CreatedAt, actor)
 }
 
-func (e *Engine) logGrant(ctx context.Context, kind schemas.LogKind, g *schemas.StandingAnswer, at time.Time, actor string) error {
-	_, _, err := e.store.Log.Append(ctx, "grant:"+g.GrantID+":"+string(kind), schemas.LogEntry{
+func (e *Engine) logAnswer(ctx context.Context, kind schemas.LogKind, g *schemas.StandingAnswer, at time.Time, actor string) error {
+	id := fmt.Sprintf("grant:%s:%s:%d", g.GrantID, kind, at.UnixNano())
+	_, _, err := e.store.Log.Append(ctx, id, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: at, Kind: kind, SessionID: g.SessionID, Actor: actor, Rule: g.Reach(),
 	})
 	return err
 }
 
-func endedBefore(g *schemas.StandingAnswer, at time.Time) bool {
-	end := g.RevokedAt
-	switch {
-	case !end.IsZero():
-	case g.Once != nil && !g.Once.UsedAt.IsZero():
-		end = g.Once.UsedAt
-	default:
-		end = g.ExpiresAt
-	}
-	return !end.IsZero() && end.Before(at)
-}
-
-// keeper is the key that keeps grants: a session's or an agent's.
-type keeper struct {
-	key    string
-	kept   time.Duration // how long the broker keeps it; 0 is for good
-	noun   any
-	grants *[]schemas.StandingAnswer // of the noun
-}
-
-// keeperOf is empty until it is read.
-func keeperOf(scope schemas.Scope, session, agent string, now time.Time) keeper {
-	if scope != schemas.ScopeAgent {
-		s := &schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, CreatedAt: now, ActiveAt: now}
-		return keeper{sessionKey(session), sessionKept, s, &s.Grants}
-	}
-	g := &schemas.Grants{Type: schemas.TypeGrants}
-	return keeper{agentKey(agent), 0, g, &g.Grants}
-}
-
-// changeGrants changes what a key keeps by compare-and-set, for as long as
-// change says that there is something to change. Grants that ended long ago go
-// on the way.
-func (e *Engine) changeGrants(ctx context.Context, scope schemas.Scope, session, agent string, change func(*[]schemas.StandingAnswer) bool) error {
-	for {
-		now := e.clock.now()
-		k := keeperOf(scope, session, agent, now)
-		revision, err := e.store.Sessions.Get(ctx, k.key, k.noun)
-		if err != nil && !errors.Is(err, bus.ErrNotFound) {
-			return err
-		}
-		if !change(k.grants) {
-			return nil
-		}
-		*k.grants = slices.DeleteFunc(*k.grants, func(g schemas.StandingAnswer) bool { return endedBefore(&g, now.Add(-endedKept)) })
-		_, err = e.putSession(ctx, k.key, k.noun, revision, k.kept)
-		if !errors.Is(err, bus.ErrMoved) {
-			return err
-		}
-	}
-}
-
-// grants lists what has been allowed beyond one call, ended grants too.
+// grants lists the standing answers, ended ones too.
 func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) error {
 	if !schemas.Inbox(c.Tokens[0]) { // a carrier is shown what was routed to it, and no more
-		return schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not list grants")
+		return schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not list standing answers")
 	}
-	keys, err := e.store.Sessions.Listed(ctx, "session."+cmp.Or(q.SessionID, "*"))
+	keys, err := e.store.Sessions.Listed(ctx, standingFilter(sessionKey(cmp.Or(q.SessionID, "*"))))
 	if err == nil && q.SessionID == "" {
 		var agents []string
-		agents, err = e.store.Sessions.Listed(ctx, "agent.*")
+		agents, err = e.store.Sessions.Listed(ctx, standingFilter(agentKey("*")))
 		keys = append(keys, agents...)
 	}
 	if err != nil {
@@ -146,32 +100,19 @@ func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) erro
 	}
 	page := schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{}}
 	keys, page.Next = pageOf(keys, q)
-	found, err := e.grantsUnderAll(ctx, keys)
-	if err != nil {
+	found := make([]*standingEntry, len(keys))
+	errs := make([]error, len(keys))
+	each(len(keys), func(i int) { found[i], errs[i] = e.readEntry(ctx, keys[i]) })
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	page.Grants = append(page.Grants, found...)
+	for _, s := range found {
+		if s != nil {
+			page.Grants = append(page.Grants, s.StandingAnswer)
+		}
+	}
 	c.Reply(page)
 	return nil
-}
-
-func (e *Engine) grantsUnderAll(ctx context.Context, keys []string) ([]schemas.StandingAnswer, error) {
-	found := make([][]schemas.StandingAnswer, len(keys))
-	errs := make([]error, len(keys))
-	each(len(keys), func(i int) { found[i], errs[i] = e.grantsUnder(ctx, keys[i]) })
-	return slices.Concat(found...), errors.Join(errs...)
-}
-
-func (e *Engine) grantsUnder(ctx context.Context, key string) ([]schemas.StandingAnswer, error) {
-	scope := schemas.ScopeAgent
-	if strings.HasPrefix(key, "session.") {
-		scope = schemas.ScopeSession
-	}
-	k := keeperOf(scope, "", "", time.Time{})
-	if _, err := e.store.Sessions.Get(ctx, key, k.noun); err != nil && !errors.Is(err, bus.ErrNotFound) {
-		return nil, err
-	}
-	return *k.grants, nil
 }
 
 // revoke ends a grant, and what was shared of it. It answers when that is
@@ -208,23 +149,16 @@ func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (sc
 }
 
 func (e *Engine) endOne(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
-	scope := schemas.ScopeAgent
+	owner := agentKey(r.Agent)
 	if r.SessionID != "" {
-		scope = schemas.ScopeSession
+		owner = sessionKey(r.SessionID)
 	}
-	var ended schemas.StandingAnswer
-	err := e.changeGrants(ctx, scope, r.SessionID, r.Agent, func(all *[]schemas.StandingAnswer) bool {
-		i := slices.IndexFunc(*all, func(g schemas.StandingAnswer) bool { return g.GrantID == r.GrantID })
-		if ended = (schemas.StandingAnswer{}); i < 0 {
+	ended, err := e.changeAnswer(ctx, owner, r.GrantID, func(g *schemas.StandingAnswer) bool {
+		if g.GrantID == "" || !g.RevokedAt.IsZero() {
 			return false
 		}
-		g := &(*all)[i]
-		change := g.RevokedAt.IsZero()
-		if change {
-			g.RevokedAt, g.RevokedBy = e.clock.now(), by
-		}
-		ended = *g
-		return change
+		g.RevokedAt, g.RevokedBy = e.clock.now(), by
+		return true
 	})
 	switch {
 	case err != nil:
@@ -232,5 +166,5 @@ func (e *Engine) endOne(ctx context.Context, r *schemas.Revoke, by string) (sche
 	case ended.GrantID == "":
 		return ended, schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", r.GrantID)
 	}
-	return ended, e.logGrant(ctx, schemas.LogRevoked, &ended, ended.RevokedAt, by)
+	return ended, e.logAnswer(ctx, schemas.LogRevoked, &ended, ended.RevokedAt, by)
 }

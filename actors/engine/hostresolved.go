@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -32,51 +33,82 @@ func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	for _, entry := range gone {
-		_, id := schemas.SplitKey(entry.Key)
-		w := schemas.Withdraw{SessionID: p.SessionID, PendingID: id, Reason: p.Reason}
-		settled, err := e.settle(ctx, entry, e.withdrawal(c.Tokens[0], &w, entry.Record.Digest))
+	for _, g := range gone {
+		w := schemas.Withdraw{SessionID: p.SessionID, PendingID: g.pendingID, Reason: p.Reason}
+		ended, err := e.takeBack(ctx, g.question, c.Tokens[0], &w)
 		if err != nil {
 			return err
 		}
-		if settled.Record.Decision.Outcome == schemas.Withdrawn {
-			e.publish(settled)
-			reply.PendingIDs = append(reply.PendingIDs, id)
+		if d := ended.Record.Verdict(g.pendingID); d != nil && d.Outcome == schemas.Withdrawn {
+			reply.PendingIDs = append(reply.PendingIDs, g.pendingID)
 		}
 	}
 	c.Reply(reply)
 	return nil
 }
 
-// goneBy are the pending requests that a host has gone on without.
-func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, same string, keys []string) ([]bus.Entry, error) {
-	var gone []bus.Entry
-	var oldest time.Time
+// openCall is a call that waits, in the record that decides about it.
+type openCall struct {
+	question  bus.Entry
+	pendingID string
+	request   schemas.Request
+}
+
+// openCalls are the calls of an agent that wait in the questions under keys.
+func (e *Engine) openCalls(ctx context.Context, agent string, keys []string) ([]openCall, error) {
+	var calls []openCall
 	for _, key := range keys {
-		entry, err := e.store.Records.Get(ctx, key)
-		if noRecord(err) || err == nil && (entry.Record.Terminal() || entry.Record.Agent != agent || entry.Record.Detached) {
+		question, err := e.store.Records.Get(ctx, key)
+		if noRecord(err) || err == nil && (question.Record.Terminal() || question.Record.Agent != agent) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		r, err := requestOf(&entry.Record)
-		if err != nil {
-			return nil, err
+		session, _ := schemas.SplitKey(key)
+		for _, w := range question.Record.Waiters {
+			if !w.Open() || w.Detached {
+				continue
+			}
+			own := question
+			if at := schemas.Key(session, w.PendingID); at != key {
+				if own, err = e.store.Records.Get(ctx, at); noRecord(err) {
+					continue
+				}
+			}
+			r, rerr := requestOf(&own.Record)
+			if err := errors.Join(err, rerr); err != nil {
+				return nil, err
+			}
+			calls = append(calls, openCall{question, w.PendingID, r})
 		}
+	}
+	return calls, nil
+}
+
+// goneBy are the calls that a host has gone on without.
+func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, same string, keys []string) ([]openCall, error) {
+	calls, err := e.openCalls(ctx, agent, keys)
+	if err != nil {
+		return nil, err
+	}
+	var gone []openCall
+	var oldest time.Time
+	for _, call := range calls {
+		r := &call.request
 		if !r.HostAsks || !p.WholeSession && r.TaskID != p.TaskID || p.ToolName != "" && r.ToolName != p.ToolName {
 			continue
 		}
 		if same == "" {
-			gone = append(gone, entry)
+			gone = append(gone, call)
 			continue
 		}
-		its, err := anywhere(&r)
+		its, err := anywhere(r)
 		if err != nil {
 			return nil, err
 		}
 		if its == same && (len(gone) == 0 || r.CreatedAt.Before(oldest)) {
-			gone, oldest = []bus.Entry{entry}, r.CreatedAt
+			gone, oldest = []openCall{call}, r.CreatedAt
 		}
 	}
 	return gone, nil

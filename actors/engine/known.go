@@ -18,15 +18,14 @@ const (
 	knownFor  = 15 * time.Second
 )
 
-// known remembers sessions, and what agents hold, as they were read at the leader,
-// for a while, until this engine changes them or the broker says that another has.
-// What it tells may be a moment old: that there is something is no reason to allow
-// anything, which is read then; that there is nothing is one to ask a person,
-// which at worst is once too often. Whoever changes what the owner may change of a
-// session waits until every engine has heard of it.
+// known remembers sessions as they were read, and which locks are free, for a while,
+// until this engine changes them or the broker says that another has. It may be a
+// moment old: nothing is allowed by what a session holds before that was confirmed.
+// Whoever changes what the owner may change of a session waits until every engine
+// has heard of it.
 type known struct {
 	mu       sync.Mutex
-	sessions map[string]read   // by key; of an agent's key its grants alone, of a lock's that nobody holds it
+	sessions map[string]read   // by key; of a lock's key, that no client holds it
 	readings map[string]uint64 // those on their way, by key: the last begun
 	begun    uint64            // how many readings were begun
 	revision uint64            // the newest change that was heard of
@@ -97,20 +96,6 @@ func (k *known) drop(key string) {
 	delete(k.readings, key)
 }
 
-// nothing is a session of which it is known that it and its agent hold nothing, and
-// that nothing was said in it before that settles a call.
-func (k *known) nothing(agent, session string, now time.Time) (schemas.Session, bool) {
-	s, ok := k.session(sessionKey(session))
-	if !ok || s.Permissions != nil {
-		return s, false
-	}
-	agents, ok := k.session(agentKey(agent))
-	counts := func(g schemas.StandingAnswer) bool { return g.Live(now) || g.Once != nil }
-	return s, ok && !slices.ContainsFunc(s.Grants, counts) && !slices.ContainsFunc(agents.Grants, counts) &&
-		!slices.ContainsFunc(s.Denials, func(d schemas.Denial) bool { return now.Before(d.Until) }) &&
-		!slices.ContainsFunc(s.Detached, func(d schemas.Detached) bool { return now.Before(d.Until) })
-}
-
 // missed forgets everything: changes may have gone by, and may still.
 func (k *known) missed() {
 	k.mu.Lock()
@@ -147,54 +132,76 @@ func (e *Engine) putSession(ctx context.Context, key string, v any, revision uin
 	return e.store.Sessions.Put(ctx, key, v, revision, kept)
 }
 
-// held is what an asker holds and who is there.
-type held struct {
+// entitlements are what an asker holds and who is there.
+type entitlements struct {
 	session schemas.Session
-	grants  []schemas.StandingAnswer // of the session and of its agent
-	lock    *schemas.Lock            // nil where nobody holds it; read for whoever asks
-	open    []string                 // the keys of what is pending in the session; likewise
+	// revision is the session's, as it was read.
+	revision uint64
+	own      *answers // of the session
+	agents   *answers // of its agent
+	// perms are the live answers of both that name permissions, and sources what each
+	// was shared of, and that of, by its grant_id.
+	perms   []*standingEntry
+	sources map[string][]*standingEntry
+	lock    *schemas.Lock // nil if no client holds it; read for a request alone
+	open    int           // how many questions of the session wait; likewise
 }
 
-// heldBy reads what a session and its agent hold at the leader, at once: what has
-// just been granted counts, and what has just been revoked does not.
-func (e *Engine) heldBy(ctx context.Context, agent, session string) (held, error) {
-	var h held
-	var agents schemas.Grants
-	keep := e.known.reading(agentKey(agent))
-	agentsRead := begin(func() error {
-		_, err := e.store.Sessions.Get(ctx, agentKey(agent), &agents)
-		return err
-	})
-	keepSession := e.known.reading(sessionKey(session))
-	_, err := e.store.Sessions.Get(ctx, sessionKey(session), &h.session)
-	if err := errors.Join(found(err), found(agentsRead())); err != nil {
-		return held{}, err
+// heldBy is what a session and its agent hold. It may be a moment old: an allow that
+// rests on it is confirmed.
+func (e *Engine) heldBy(ctx context.Context, agent, session string) (entitlements, error) {
+	var h entitlements
+	owns := begin(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
+	h.agents = &answers{}
+	agents := func() error { return nil }
+	if agent != "" { // nobody has asked in the session yet
+		agents = begin(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
 	}
-	keep(schemas.Session{Grants: agents.Grants})
-	if err == nil {
-		keepSession(h.session)
+	var known bool
+	if h.session, known = e.known.session(sessionKey(session)); !known {
+		keep := e.known.reading(sessionKey(session))
+		revision, err := e.store.Sessions.Get(ctx, sessionKey(session), &h.session)
+		h.session.Revision = revision
+		if err == nil {
+			keep(h.session)
+		}
+		if err := errors.Join(found(err), owns(), agents()); err != nil {
+			return entitlements{}, err
+		}
+	} else if err := errors.Join(owns(), agents()); err != nil {
+		return entitlements{}, err
 	}
-	h.grants, err = e.rooted(ctx, live(slices.Concat(agents.Grants, h.session.Grants), e.clock.now()))
+	h.revision = h.session.Revision
+	var err error
+	h.perms, h.sources, err = e.rooted(ctx, slices.Concat(h.agents.perms, h.own.perms))
 	return h, err
+}
+
+// live are the standing answers of both that hold, as far as they rest on live ones.
+func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
+	all := plain(h.perms)
+	for _, of := range []*answers{h.own, h.agents} {
+		for _, s := range of.byID {
+			if len(s.Permissions) == 0 && s.Live(now) {
+				all = append(all, s.StandingAnswer)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b schemas.StandingAnswer) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return all
 }
 
 // heldNow begins to read all that may settle a request before a person is asked,
 // and who is there.
-func (e *Engine) heldNow(ctx context.Context, a *asked) (wait func() (held, error)) {
-	var h, beside held
+func (e *Engine) heldNow(ctx context.Context, a *asked) (wait func() (entitlements, error)) {
+	var h, beside entitlements
 	session := a.request.SessionID
 	reads := []func() error{
 		begin(func() (err error) { beside.lock, err = e.lockOf(ctx, session); return err }),
+		begin(func() (err error) { h, err = e.heldBy(ctx, a.agent, session); return err }),
+		begin(func() (err error) { beside.open, err = e.store.Records.CountPending(ctx, session); return err }),
 	}
-	if a.under.settings.JoinsIdentical() || a.under.settings.OpenPrompts() > 0 {
-		reads = append(reads, begin(func() (err error) { beside.open, err = e.store.Records.Pending(ctx, session); return err }))
-	}
-	if s, nothing := e.known.nothing(a.agent, session, e.clock.now()); nothing {
-		h.session = s
-	} else {
-		reads = append(reads, begin(func() (err error) { h, err = e.heldBy(ctx, a.agent, session); return err }))
-	}
-	return func() (held, error) {
+	return func() (entitlements, error) {
 		var errs []error
 		for _, read := range reads {
 			errs = append(errs, read())
@@ -233,8 +240,4 @@ func found(err error) error {
 		return nil
 	}
 	return err
-}
-
-func live(grants []schemas.StandingAnswer, now time.Time) []schemas.StandingAnswer {
-	return slices.DeleteFunc(grants, func(g schemas.StandingAnswer) bool { return !g.Live(now) })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
@@ -35,18 +36,22 @@ func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 	if err != nil {
 		return err
 	}
+	if rec.Joined != "" { // its question is shown, and its decision told with that
+		return errors.Join(e.view(prompt), e.note(ctx, entry, prompt))
+	}
+	if err := e.effects(ctx, entry); err != nil {
+		return err
+	}
+	if err := e.announce(entry); err != nil {
+		return err
+	}
+	if err := e.followWaiters(ctx, entry); err != nil {
+		return err
+	}
 	if rec.Terminal() {
-		if err := e.effects(ctx, entry); err != nil {
+		if err := e.releaseNext(ctx, entry); err != nil {
 			return err
 		}
-		if err := e.announce(entry); err != nil {
-			return err
-		}
-		if err := errors.Join(e.followJoiners(ctx, entry), e.releaseNext(ctx, entry)); err != nil {
-			return err
-		}
-	} else if rec.Joined != "" { // nobody is shown it: the other is
-		return e.note(ctx, entry, prompt)
 	}
 	if err := e.view(prompt); err != nil {
 		return err
@@ -92,7 +97,7 @@ func (e *Engine) note(ctx context.Context, entry bus.Entry, prompt schemas.Promp
 		SessionID: prompt.SessionID, PendingID: prompt.PendingID,
 		Actor: rec.Agent, ToolName: prompt.Request.ToolName, Digest: rec.Digest,
 	}
-	id := entry.Key + "." + strconv.FormatInt(rec.Deadline.UnixNano(), 36) + ".asked"
+	id := entry.Key + "." + strconv.FormatInt(ownDeadline(&entry).UnixNano(), 36) + ".asked"
 	if e.settings.now().settings.Log.Payloads && rec.Decision == nil {
 		line.Request = rec.Request
 	}
@@ -106,6 +111,15 @@ func (e *Engine) note(ctx context.Context, entry bus.Entry, prompt schemas.Promp
 	}
 	_, _, err := e.store.Log.Append(ctx, id, line)
 	return err
+}
+
+// ownDeadline is that of the entry's own request, whichever others wait with it.
+func ownDeadline(entry *bus.Entry) time.Time {
+	_, id := schemas.SplitKey(entry.Key)
+	if w := entry.Record.Waiter(id); w != nil {
+		return w.Deadline
+	}
+	return entry.Record.Deadline
 }
 
 func actorOf(d *schemas.Decision) string {
@@ -127,9 +141,11 @@ func (e *Engine) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 // asPrompt is promptOf with the record's request at hand.
 func (e *Engine) asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
+	waiting, _ := rec.Waiting()
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Detached: rec.Detached, Joined: rec.Joiners, Takes: e.takes(rec.Risk), Waiters: 1 + len(rec.Joiners), Waiting: 1 + len(rec.Joiners), Aftermath: rec.Aftermath,
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Takes: e.takes(rec.Risk),
+		Detached: rec.Unattended(), Joined: rec.Joined, Waiters: rec.Places(), Waiting: waiting, Aftermath: rec.Aftermath,
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 }
@@ -150,44 +166,45 @@ func each(n int, f func(int)) {
 
 // takeDue passes a fired timer on to its record's lane.
 func (e *Engine) takeDue(d *bus.Delivery) {
-	key, armed, ok := e.store.Records.ArmedFor(d)
+	fired, ok := e.store.Records.Fired(d)
 	if !ok {
 		e.Log.Error("engine: a fired timer does not say what it was armed for", "subject", d.Subject)
 		d.Refuse()
 		return
 	}
-	e.records.Send(key, delivered{d, e.Log, func(ctx context.Context) error { return e.due(ctx, key, armed) }})
+	e.records.Send(fired.Key, delivered{d, e.Log, func(ctx context.Context) error { return e.due(ctx, fired) }})
 }
 
 // due acts on a fired timer. A timer that was armed for the record's next event
 // acts, whatever this machine's clock says; any other is armed again.
-func (e *Engine) due(ctx context.Context, key string, armed schemas.Event) error {
-	entry, err := e.store.Records.Get(ctx, key)
-	if errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Terminal() {
+func (e *Engine) due(ctx context.Context, fired bus.Fired) error {
+	entry, err := e.store.Records.Get(ctx, fired.Key)
+	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	// At the deadline a request ends, also where a step before it was never made.
+	// At the deadline a call ends, also if a step before it was never made.
+	armed := fired.Event
 	if next := *entry.Record.NextEvent; !same(armed, next) && !same(armed, deadlineOf(&entry.Record)) {
-		return e.rearm(ctx, key, next)
+		return e.rearm(ctx, entry)
 	}
-	return e.happen(ctx, entry, armed.Kind)
+	return e.happen(ctx, entry, armed)
 }
 
 func same(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
 
 // happen does what a pending record has waited for.
-func (e *Engine) happen(ctx context.Context, entry bus.Entry, kind schemas.EventKind) error {
-	if kind != schemas.EventDeadline {
+func (e *Engine) happen(ctx context.Context, entry bus.Entry, what schemas.Event) error {
+	if what.Kind != schemas.EventDeadline {
 		return e.tellOthers(ctx, entry)
 	}
-	return e.expire(ctx, entry)
-}
-
-func deadlineOf(rec *schemas.Record) schemas.Event {
-	return schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
+	ended, err := e.expire(ctx, entry, what.At)
+	if err != nil {
+		return err
+	}
+	return e.announce(ended)
 }
 
 // tellOthers has phones and chats told of a request: because nobody who is there
@@ -203,14 +220,14 @@ func (e *Engine) tellOthers(ctx context.Context, entry bus.Entry) error {
 	return e.step(ctx, entry, releaseAt(&entry.Record, e.clock.now()))
 }
 
-// step moves a request on to its next event. The next timer comes first, and then
-// the step: where this is cut short between them, the timer finds the step undone
-// and does it.
+// step moves a question on to its next event. The next timer comes first, and then
+// the step: if this is cut short between them, the timer finds the step undone and
+// does it.
 func (e *Engine) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
-	if err := e.rearm(ctx, entry.Key, next); err != nil {
+	entry.Record.NextEvent = &next
+	if err := e.rearm(ctx, entry); err != nil {
 		return err
 	}
-	entry.Record.NextEvent = &next
 	_, err := e.store.Records.Update(ctx, entry)
 	return err // of a record that has moved the timer is looked at once more
 }
@@ -218,31 +235,23 @@ func (e *Engine) step(ctx context.Context, entry bus.Entry, next schemas.Event) 
 // errRearmed has a fired timer delivered once more.
 var errRearmed = errors.New("the timer was armed again, which is looked at once more")
 
-// rearm arms the timer, and is done when a later delivery finds it armed: the
-// server, done with firing a timer, may remove the one that was armed meanwhile.
-func (e *Engine) rearm(ctx context.Context, key string, next schemas.Event) error {
-	armed, err := e.store.Records.Armed(ctx, key)
+// rearm arms the timer for the entry's next event, and is done when a later delivery
+// finds it armed: the server, done with firing a timer, may remove the one that was
+// armed meanwhile.
+func (e *Engine) rearm(ctx context.Context, entry bus.Entry) error {
+	armed, err := e.store.Records.Armed(ctx, &entry)
 	switch {
-	case err == nil && same(armed, next):
+	case err == nil && same(armed, *entry.Record.NextEvent):
 		return nil
 	case err != nil && !errors.Is(err, bus.ErrNotFound):
 		return err
 	}
-	if err := e.store.Records.Rearm(ctx, key, next); err != nil {
+	err = e.store.Records.Rearm(ctx, &entry)
+	if errors.Is(err, bus.ErrHeld) {
+		_, err = e.retire(ctx, entry)
+	}
+	if err != nil {
 		return err
 	}
 	return errRearmed
-}
-
-// expire ends a request whose deadline has come.
-func (e *Engine) expire(ctx context.Context, entry bus.Entry) error {
-	d, err := e.expired(&entry.Record)
-	if err != nil {
-		return err
-	}
-	settled, err := e.settle(ctx, entry, d)
-	if err != nil {
-		return err
-	}
-	return e.announce(settled)
 }

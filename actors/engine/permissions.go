@@ -24,9 +24,40 @@ func needsOf(s *schemas.Settings) map[string]policy.Access {
 	return needs
 }
 
-func (h *held) set() schemas.SessionPermissions { return policy.Held(h.session.Permissions, h.grants) }
+func (h *entitlements) set() schemas.SessionPermissions {
+	return policy.Held(h.session.Permissions, plain(h.perms))
+}
 
-func (h *held) managed() bool { return h.session.Permissions != nil }
+func (h *entitlements) managed() bool { return h.session.Permissions != nil }
+
+// plain are entries as the answers that they hold.
+func plain(entries []*standingEntry) []schemas.StandingAnswer {
+	all := make([]schemas.StandingAnswer, len(entries))
+	for i, s := range entries {
+		all[i] = s.StandingAnswer
+	}
+	return all
+}
+
+// basisOf is what a set of the session rests on that is enough: its own set, as far
+// as it has one, and the first answers that make it enough, each with its sources.
+func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
+	b := basis{session: h.session.SessionID}
+	if h.managed() {
+		b.revision = h.revision
+	}
+	used := []*standingEntry{}
+	for _, s := range h.perms {
+		if enough(policy.Held(h.session.Permissions, plain(used))) {
+			break
+		}
+		used = append(used, s)
+	}
+	for _, s := range used {
+		b.answers = append(append(b.answers, s), h.sources[s.GrantID]...)
+	}
+	return b
+}
 
 // resolver follows links on this machine for a request made on it. Of another
 // machine's files it can say nothing.
@@ -56,18 +87,22 @@ func (elsewhere) WorkTree(string) (string, error) { return "", errElsewhere }
 // asWritten is the Resolver of what a person is shown and asked for.
 func asWritten(p string) (string, error) { return path.Clean(p), nil }
 
-// weigh has what was allowed before, and what the session holds, settle a tool
-// call. A managed session's set decides about the tools that permissions are
-// about: what it covers is allowed, for the rest a person is asked, whatever
-// policy would allow. Rules that deny or ask, secrets and nod's own files stand
-// above it all.
-func (e *Engine) weigh(a *asked) {
+// basis is what an allow rests on: standing answers, and the session's own set if
+// revision is not 0.
+type basis struct {
+	session  string
+	revision uint64
+	answers  []*standingEntry
+}
+
+// applyEntitlements has remembered answers, and what the session holds, settle a tool
+// call, and returns what an allow rests on. A managed session's set decides about the
+// tools that permissions are about: what it covers is allowed, for the rest a person
+// is asked, whatever policy would allow. Rules that deny or ask, secrets and nod's own
+// files stand above it all.
+func (e *Engine) applyEntitlements(a *asked) basis {
 	if a.rules == nil {
-		return
-	}
-	var rules []schemas.Always
-	for _, g := range a.held.grants {
-		rules = append(rules, g.Rules...)
+		return basis{}
 	}
 	set := a.held.set()
 	perms, err := policy.ToolNeeds(a.under.needs, a.request.ToolName, a.request.ActionDetails)
@@ -79,24 +114,55 @@ func (e *Engine) weigh(a *asked) {
 		a.missing, err = policy.Missing(&set, perms, e.resolver(a.request.Host))
 		covered = err == nil && len(a.missing) == 0
 	}
+	var covering []schemas.Always
+	var rests basis
 	switch {
 	case covered:
-		rules = append(rules, policy.Covered(a.request.ToolName, &set, perms, e.resolver(a.request.Host))...)
+		covering = policy.Covered(a.request.ToolName, &set, perms, e.resolver(a.request.Host))
+		rests = a.held.basisOf(func(set schemas.SessionPermissions) bool {
+			missing, err := policy.Missing(&set, perms, e.resolver(a.request.Host))
+			return err == nil && len(missing) == 0
+		})
 	case errors.Is(err, policy.ErrOtherTool):
 	case a.held.managed():
 		a.bare = err != nil
 		a.verdict.Effect, a.verdict.Rule = policy.Ask, "default permissions"
-		a.verdict.Reasons = append(a.verdict.Reasons, lacks(a.missing, err))
-		return
+		a.verdict.Reasons = append(slices.Clone(a.verdict.Reasons), lacks(a.missing, err))
+		return basis{}
 	default:
 		a.missing = nil
 	}
-	if a.verdict.Effect == policy.Allow || len(rules) == 0 {
-		return
+	if a.verdict.Effect == policy.Allow {
+		return rests
 	}
-	if v := a.rules.With(rules...).Check(a.call); v.Effect == policy.Allow {
-		a.verdict = v
+	return a.applyRemembered(covering, rests)
+}
+
+// applyRemembered has remembered answers allow a call, those of the session and of
+// its agent and what the set that rests stands for covers.
+func (a *asked) applyRemembered(covering []schemas.Always, rests basis) basis {
+	own, agents := a.held.own, a.held.agents
+	if len(own.rules)+len(agents.rules)+len(covering) == 0 {
+		return basis{}
 	}
+	v := a.rules.WithLists(covering, own.rules, agents.rules).Check(a.call)
+	if v.Effect != policy.Allow {
+		return basis{}
+	}
+	a.verdict = v
+	var b basis
+	for _, used := range v.Remembered {
+		switch used.List {
+		case 0:
+			b.session, b.revision = rests.session, rests.revision
+			b.answers = append(b.answers, rests.answers...)
+		case 1:
+			b.answers = append(b.answers, own.of[used.Index])
+		case 2:
+			b.answers = append(b.answers, agents.of[used.Index])
+		}
+	}
+	return b
 }
 
 func lacks(missing []policy.Permission, err error) string {
@@ -141,23 +207,23 @@ func complete(r *schemas.Request) error {
 // permission checks a complete request for permissions, in the order and the
 // words that agents know, and finds what of them is missing. What is held
 // already is granted at once.
-func (e *Engine) permission(ctx context.Context, a *asked) error {
+func (e *Engine) permission(ctx context.Context, a *asked) (basis, error) {
 	r := &a.request
 	holder, err := e.holder(ctx, a)
 	if err != nil {
-		return err
+		return basis{}, err
 	}
 	if !r.Rejoin { // else it may have been shown already, or decided: see create
 		if err := e.foreground(ctx, a); err != nil {
-			return err
+			return basis{}, err
 		}
 		if _, err := e.routes(ctx, a); err != nil {
-			return err
+			return basis{}, err
 		}
 	}
 	perms, err := parsePermissions(r.Permissions)
 	if err != nil {
-		return err
+		return basis{}, err
 	}
 	set := holder.set()
 	resolve := e.resolver(r.Host)
@@ -165,33 +231,37 @@ func (e *Engine) permission(ctx context.Context, a *asked) error {
 		resolve = asWritten
 	}
 	if a.missing, err = policy.Missing(&set, perms, resolve); err != nil {
-		return schemas.Errorf(schemas.CodeValidation, "%v", err)
+		return basis{}, schemas.Errorf(schemas.CodeValidation, "%v", err)
 	}
 	if len(a.missing) == 0 {
 		a.verdict = policy.Verdict{Effect: policy.Allow, Rule: "already granted", Risk: schemas.RiskLow}
+		return holder.basisOf(func(set schemas.SessionPermissions) bool {
+			missing, err := policy.Missing(&set, perms, resolve)
+			return err == nil && len(missing) == 0
+		}), nil
 	}
-	return nil
+	return basis{}, nil
 }
 
 // holder is the session that a request for permissions is for: its own, or
 // another of the same agent that action_details.agent_id names.
-func (e *Engine) holder(ctx context.Context, a *asked) (held, error) {
+func (e *Engine) holder(ctx context.Context, a *asked) (entitlements, error) {
 	a.holder = a.request.SessionID
 	var details struct {
 		AgentID string `json:"agent_id"`
 	}
 	if err := json.Unmarshal(a.request.ActionDetails, &details); err != nil {
-		return held{}, schemas.Errorf(schemas.CodeValidation, "action_details.agent_id: must be a string")
+		return entitlements{}, schemas.Errorf(schemas.CodeValidation, "action_details.agent_id: must be a string")
 	}
 	if details.AgentID == "" || details.AgentID == a.holder {
 		return a.held, nil
 	}
 	if a.held.session.Background {
-		return held{}, schemas.Errorf(schemas.CodeForbidden, "Background agents cannot request permissions for another agent.")
+		return entitlements{}, schemas.Errorf(schemas.CodeForbidden, "Background agents cannot request permissions for another agent.")
 	}
 	other, err := e.sessionOf(ctx, a.agent, details.AgentID)
 	if err != nil {
-		return held{}, err
+		return entitlements{}, err
 	}
 	a.holder = details.AgentID
 	return other, nil
@@ -237,7 +307,7 @@ func (e *Engine) unreachable(ctx context.Context, entry bus.Entry, reason string
 	}
 	d := e.decision(&r, entry.Record.Digest, schemas.Cancelled, schemas.By{Kind: schemas.ByPolicy, Name: schemas.NobodyReached})
 	d.Message = "Nobody could be shown the question: " + reason
-	settled, err := e.settle(ctx, entry, d)
+	settled, err := e.decide(ctx, entry, d, all)
 	if err != nil {
 		return err
 	}

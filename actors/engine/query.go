@@ -249,17 +249,12 @@ func (e *Engine) showSession(ctx context.Context, c *bus.Call, q *schemas.Query)
 	if err != nil {
 		return err
 	}
-	if s.Agent != "" {
-		grants, err := e.grantsUnder(ctx, agentKey(s.Agent))
-		if err != nil {
-			return err
-		}
-		s.Grants = append(s.Grants, grants...)
-	}
-	if s.Grants, err = e.rooted(ctx, live(s.Grants, e.clock.now())); err != nil {
+	e.standing.doubt(sessionKey(q.SessionID))
+	h, err := e.heldBy(ctx, s.Agent, q.SessionID)
+	if err != nil {
 		return err
 	}
-	s.Revision = revision
+	s.Grants, s.Revision = h.live(e.clock.now()), revision
 	c.Reply(s)
 	return nil
 }

@@ -35,10 +35,11 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 		case err != nil:
 			return s, err
 		case s.Agent != "" && s.Agent != agent, s.Agent == agent && now.Sub(s.ActiveAt) < sessionFresh && !lacksUser(&s, user):
+			s.Revision = revision
 			keep(s)
 			return s, nil
 		}
-		s.Agent, s.ActiveAt = agent, now
+		s.Agent, s.ActiveAt, s.Revision = agent, now, 0
 		if lacksUser(&s, user) {
 			s.User = user
 		}
@@ -68,7 +69,15 @@ func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	h.session.Grants = h.grants
+	b := h.basisOf(func(schemas.SessionPermissions) bool { return false }) // all of it
+	ok, err := e.confirmBasis(ctx, q.SessionID, h.revision, b.answers)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return schemas.Errorf(schemas.CodeUnavailable, "the permissions of session %s are just being changed; ask again", q.SessionID)
+	}
+	h.session.Grants = h.live(e.clock.now())
 	c.Reply(h.session)
 	return nil
 }

@@ -56,32 +56,26 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 		GrantID: bus.NewID(), Scope: schemas.ScopeSession, SessionID: s.AgentID, Agent: agent, Permissions: tags(perms),
 		DerivedFrom: sources, By: schemas.By{Kind: schemas.ByAgent, Name: s.SessionID}, CreatedAt: now, ExpiresAt: until,
 	}
-	full := false
-	err = e.changeGrants(ctx, g.Scope, g.SessionID, agent, func(all *[]schemas.StandingAnswer) bool {
-		shared := 0
-		for _, old := range *all { // sharing again changes nothing
-			if old.By.Kind == schemas.ByAgent {
-				shared++
-			}
-			if old.Live(now) && slices.Equal(old.Permissions, g.Permissions) && slices.Equal(old.DerivedFrom, g.DerivedFrom) && old.By == g.By {
-				g = old
-				return false
-			}
-		}
-		if full = shared >= maxShared; full {
-			return false
-		}
-		*all = append(*all, g)
-		return true
-	})
+	given, err := e.answersOf(ctx, sessionKey(s.AgentID))
 	if err != nil {
-		return fmt.Errorf("store what %s shares: %w", s.SessionID, err)
+		return err
 	}
-	if full {
+	shared := 0
+	for _, old := range given.byID {
+		if old.By.Kind != schemas.ByAgent {
+			continue
+		}
+		shared++
+		if old.Live(now) && slices.Equal(old.Permissions, g.Permissions) && slices.Equal(old.DerivedFrom, g.DerivedFrom) && old.By == g.By {
+			g = old.StandingAnswer // sharing again changes nothing
+			break
+		}
+	}
+	if shared >= maxShared {
 		return schemas.Errorf(schemas.CodeForbidden, "%s was given %d permissions by other sessions in the last days, which is the most: ask a person instead", s.AgentID, maxShared)
 	}
-	if err := e.logGrant(ctx, schemas.LogGranted, &g, g.CreatedAt, s.SessionID); err != nil {
-		return err
+	if err := e.addAnswer(ctx, &g, s.SessionID); err != nil {
+		return fmt.Errorf("store what %s shares: %w", s.SessionID, err)
 	}
 	if err := e.stillShared(ctx, &g); err != nil {
 		return err
@@ -101,7 +95,7 @@ func (e *Engine) stillShared(ctx context.Context, g *schemas.StandingAnswer) err
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(h.grants, func(held schemas.StandingAnswer) bool { return held.GrantID == g.GrantID }) {
+	if slices.ContainsFunc(h.perms, func(held *standingEntry) bool { return held.GrantID == g.GrantID }) {
 		return nil
 	}
 	if _, err := e.endGrant(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: g.Agent}, g.By.Name); err != nil {
@@ -110,38 +104,60 @@ func (e *Engine) stillShared(ctx context.Context, g *schemas.StandingAnswer) err
 	return schemas.Errorf(schemas.CodeForbidden, notYours)
 }
 
-// rooted are those of an agent's grants that rest on live ones: what was shared
-// ends in the same write as what it was shared of, whether or not that has been
-// noted of it. A source that is not there any more has ended.
-func (e *Engine) rooted(ctx context.Context, grants []schemas.StandingAnswer) ([]schemas.StandingAnswer, error) {
-	all, read := slices.Clone(grants), map[string]bool{}
-	for i := 0; i < len(all); i++ { // it grows: a source may have been shared itself
-		giver := all[i].By.Name
-		if len(all[i].DerivedFrom) == 0 || read[giver] {
+// rooted are those of a session's permission answers that are live and rest on live
+// ones, with all that each rests on: what was shared ends in the same write as its
+// source, whether or not that has been noted of it. A source that is not there any
+// more has ended.
+func (e *Engine) rooted(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
+	now := e.clock.now()
+	live := map[string]*standingEntry{}
+	queue, read := perms, map[string]bool{}
+	for i := 0; i < len(queue); i++ { // it grows: a source may have been shared itself
+		s := queue[i]
+		if s.Live(now) {
+			live[s.GrantID] = s
+		}
+		giver := s.By.Name
+		if len(s.DerivedFrom) == 0 || read[giver] {
 			continue
 		}
 		read[giver] = true
-		sources, err := e.grantsUnder(ctx, sessionKey(giver))
+		given, err := e.answersOf(ctx, sessionKey(giver))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		all = append(all, live(sources, e.clock.now())...)
+		queue = append(slices.Clone(queue), given.perms...)
 	}
-	ids := map[string]bool{}
-	for i := range all {
-		ids[all[i].GrantID] = true
-	}
-	ended := func(id string) bool { return !ids[id] }
-	for more := true; more; {
-		more = false
-		for i := range all {
-			if g := &all[i]; ids[g.GrantID] && slices.ContainsFunc(g.DerivedFrom, ended) {
-				delete(ids, g.GrantID)
-				more = true
-			}
+	sources = map[string][]*standingEntry{}
+	for _, s := range perms {
+		if from, ok := restsOn(s, live, map[string]bool{}); ok {
+			held, sources[s.GrantID] = append(held, s), from
 		}
 	}
-	return slices.DeleteFunc(grants, func(g schemas.StandingAnswer) bool { return ended(g.GrantID) }), nil
+	return held, sources, nil
+}
+
+// restsOn is all that an answer was derived from, ok if it and all of that is live.
+func restsOn(s *standingEntry, live map[string]*standingEntry, seen map[string]bool) (from []*standingEntry, ok bool) {
+	if live[s.GrantID] == nil {
+		return nil, false
+	}
+	seen[s.GrantID] = true
+	for _, id := range s.DerivedFrom {
+		if seen[id] {
+			continue
+		}
+		source := live[id]
+		if source == nil {
+			return nil, false
+		}
+		more, ok := restsOn(source, live, seen)
+		if !ok {
+			return nil, false
+		}
+		from = append(append(from, source), more...)
+	}
+	return from, true
 }
 
 func parsePermissions(named []string) ([]policy.Permission, error) {
@@ -160,7 +176,7 @@ func parsePermissions(named []string) ([]policy.Permission, error) {
 
 // shares are perms as the holder may share them, the grants that they rest on,
 // and until when those hold. What its owner gave it rests on none.
-func (h *held) shares(perms []policy.Permission) (_ []policy.Permission, sources []string, until time.Time, err error) {
+func (h *entitlements) shares(perms []policy.Permission) (_ []policy.Permission, sources []string, until time.Time, err error) {
 	lacks := func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
 		return err != nil || len(missing) > 0
@@ -169,14 +185,11 @@ func (h *held) shares(perms []policy.Permission) (_ []policy.Permission, sources
 		return nil, nil, until, schemas.Errorf(schemas.CodeForbidden, notYours)
 	}
 	var used []schemas.StandingAnswer
-	for _, g := range h.grants {
+	for _, g := range h.perms {
 		if !lacks(policy.Held(h.session.Permissions, used)) {
 			break
 		}
-		if len(g.Permissions) == 0 {
-			continue
-		}
-		used = append(used, g)
+		used = append(used, g.StandingAnswer)
 		sources = append(sources, g.GrantID)
 		if !g.ExpiresAt.IsZero() && (until.IsZero() || g.ExpiresAt.Before(until)) {
 			until = g.ExpiresAt
@@ -186,17 +199,17 @@ func (h *held) shares(perms []policy.Permission) (_ []policy.Permission, sources
 }
 
 // sessionOf is a session of the agent's, which must be there.
-func (e *Engine) sessionOf(ctx context.Context, agent, session string) (held, error) {
+func (e *Engine) sessionOf(ctx context.Context, agent, session string) (entitlements, error) {
 	unknown := schemas.Errorf(schemas.CodeNotFound, "Agent not found: %s", session)
 	if !schemas.ValidID(session) {
-		return held{}, unknown
+		return entitlements{}, unknown
 	}
 	h, err := e.heldBy(ctx, agent, session)
 	if err != nil {
-		return held{}, err
+		return entitlements{}, err
 	}
 	if h.session.Agent != agent { // nobody's, or another agent's
-		return held{}, unknown
+		return entitlements{}, unknown
 	}
 	return h, nil
 }
@@ -208,15 +221,15 @@ func (e *Engine) endDerived(ctx context.Context, from, by string) error {
 	ended := map[string]bool{from: true}
 	for more := true; more; {
 		more = false
-		keys, err := e.store.Sessions.Listed(ctx, "session.*")
+		keys, err := e.store.Sessions.Listed(ctx, standingFilter("session.*"))
 		if err != nil {
 			return err
 		}
-		grants, err := e.grantsUnderAll(ctx, keys)
+		entries, _, err := e.readEntries(ctx, keys)
 		if err != nil {
 			return err
 		}
-		for _, g := range grants {
+		for _, g := range entries {
 			if ended[g.GrantID] || !slices.ContainsFunc(g.DerivedFrom, func(id string) bool { return ended[id] }) {
 				continue
 			}

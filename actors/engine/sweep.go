@@ -68,12 +68,20 @@ func (e *Engine) mend(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if e.clock.now().Before(entry.Record.NextEvent.At) {
-		return e.store.Records.Arm(ctx, key, *entry.Record.NextEvent)
+	if entry.Record.Joined != "" { // its question may have ended without it
+		_, _, err := e.lookUp(ctx, entry)
+		return err
 	}
-	err = e.happen(ctx, entry, entry.Record.NextEvent.Kind)
+	if e.clock.now().Before(entry.Record.NextEvent.At) {
+		err := e.store.Records.Arm(ctx, &entry)
+		if errors.Is(err, bus.ErrHeld) {
+			_, err = e.retire(ctx, entry)
+		}
+		return err
+	}
+	err = e.happen(ctx, entry, *entry.Record.NextEvent)
 	if errors.Is(err, errRearmed) {
-		err = e.happen(ctx, entry, entry.Record.NextEvent.Kind)
+		err = e.happen(ctx, entry, *entry.Record.NextEvent)
 	}
 	return err
 }
@@ -88,12 +96,6 @@ func (e *Engine) sweepUnshown(ctx context.Context, pending []string) error {
 		}
 		if err != nil {
 			return err
-		}
-		if entry.Record.Joined != "" {
-			if err := e.mendJoined(ctx, entry); err != nil {
-				return err
-			}
-			continue
 		}
 		prompt, err := e.promptOf(entry)
 		if err != nil {

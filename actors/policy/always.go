@@ -10,12 +10,28 @@ import (
 // Always is a remembered "yes" with its exact reach.
 type Always = schemas.Always
 
-// With is p with remembered answers. They allow what asks and nothing else:
-// rules that deny or ask, secrets and nod's own commands stand above them.
-func (p *Policy) With(grants ...Always) *Policy {
+// With is p with remembered answers. They allow what asks and nothing else: rules
+// that deny or ask, secrets and nod's own commands stand above them.
+func (p *Policy) With(grants ...Always) *Policy { return p.WithLists(grants) }
+
+// WithLists is With for lists that are too long to copy. It keeps them, and a
+// verdict's Remembered tells places in them.
+func (p *Policy) WithLists(lists ...[]Always) *Policy {
 	out := *p
-	out.grants = append(p.grants[:len(p.grants):len(p.grants)], grants...)
+	out.grants = append(p.grants[:len(p.grants):len(p.grants)], lists...)
 	return &out
+}
+
+// remembered finds the first of the remembered answers for which covers holds.
+func (p *Policy) remembered(covers func(*Always) bool) (*Always, Remembered) {
+	for l := range p.grants {
+		for i := range p.grants[l] {
+			if g := &p.grants[l][i]; covers(g) {
+				return g, Remembered{l, i}
+			}
+		}
+	}
+	return nil, Remembered{}
 }
 
 // inScope reports whether the call happens in the grant's project.
@@ -32,16 +48,20 @@ func inScope(a *Always, pl *place) bool {
 
 // coversArgv reports whether the grant holds exactly this command.
 func coversArgv(a *Always, j *judge, argv []string) bool {
-	if canonical(a.Tool).name != j.tool.name || len(a.Argv) == 0 || !inScope(a, &j.line.place) {
+	// The words come first: they tell most answers apart, of which there may be many.
+	if len(a.Argv) == 0 || len(argv) < len(a.Argv) || !slices.Equal(a.Argv, argv[:len(a.Argv)]) {
+		return false
+	}
+	if canonical(a.Tool).name != j.tool.name || !inScope(a, &j.line.place) {
 		return false
 	}
 	if len(a.Dirs) > 0 && slices.ContainsFunc(j.line.dirs, func(d string) bool { return !slices.Contains(a.Dirs, d) }) {
 		return false
 	}
 	if a.Prefix && len(argv) > len(a.Argv) {
-		return slices.Equal(a.Argv, argv[:len(a.Argv)]) && further(a, &j.line.place, argv[len(a.Argv):])
+		return further(a, &j.line.place, argv[len(a.Argv):])
 	}
-	return slices.Equal(a.Argv, argv)
+	return len(argv) == len(a.Argv)
 }
 
 // coversTool reports whether the grant holds a call that is no command.

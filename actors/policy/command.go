@@ -143,13 +143,13 @@ func (j *judge) allowsPart(p *part) string {
 	if r := j.find(allowRules, true, func(r *rule) bool { return r.coversArgv(argv, true) }); r != nil {
 		return "allow " + r.text
 	}
-	for i := range j.pol.grants {
-		if p.fed {
-			return "" // what it is given was no part of what the answer showed, and may be code
-		}
-		if g := &j.pol.grants[i]; coversArgv(g, j, argv) {
-			return "always " + g.String()
-		}
+	if p.fed {
+		return "" // its input was no part of what the answer showed, and may be code
 	}
-	return ""
+	g, which := j.pol.remembered(func(g *Always) bool { return coversArgv(g, j, argv) })
+	if g == nil {
+		return ""
+	}
+	j.v.Remembered = append(j.v.Remembered, which)
+	return "always " + g.String()
 }

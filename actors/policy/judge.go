@@ -102,12 +102,15 @@ func (j *judge) rules(t *target) bool {
 	if r := j.find(allowRules, true, covers(true)); r != nil {
 		return j.decide(Allow, "allow "+r.text)
 	}
-	for i := range j.pol.grants {
-		if g := &j.pol.grants[i]; t != nil && coversTool(g, j, t) {
-			return j.decide(Allow, "always "+g.String())
-		}
+	if t == nil {
+		return false
 	}
-	return false
+	g, which := j.pol.remembered(func(g *Always) bool { return coversTool(g, j, t) })
+	if g == nil {
+		return false
+	}
+	j.v.Remembered = append(j.v.Remembered, which)
+	return j.decide(Allow, "always "+g.String())
 }
 
 // searched is a rule that forbids or asks about files below a directory that

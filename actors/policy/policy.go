@@ -64,14 +64,20 @@ type Verdict struct {
 	Risk    schemas.Risk
 	Reasons []string // why the risk is what it is
 	Why     string   // why it was not allowed, in a sentence for a person; "" where it was
+	// Remembered are the remembered answers that an allow rests on.
+	Remembered []Remembered
 }
+
+// Remembered names one of the answers that a policy was given: the list,
+// counted from 0 in the order given, and the place in it.
+type Remembered struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent
 // use.
 type Policy struct {
 	level   level
 	layers  []layer
-	grants  []Always
+	grants  [][]Always // remembered answers, as With was given them
 	specs   map[string]*spec
 	git     map[string]*spec
 	secrets *names

@@ -55,8 +55,8 @@ func grantLine(g *schemas.StandingAnswer, now time.Time) string {
 	switch {
 	case !g.RevokedAt.IsZero():
 		ends = "revoked"
-	case g.Once != nil && g.Once.UsedBy != "":
-		ends = "used by " + g.Once.UsedBy
+	case g.Limited && g.Uses == 0:
+		ends = "used"
 	case !g.ExpiresAt.IsZero() && g.Live(now):
 		ends = "for another " + schemas.Roughly(g.ExpiresAt.Sub(now))
 	case !g.Live(now):

@@ -49,7 +49,7 @@ func Outcome(d *schemas.Decision, asked time.Time) string {
 
 func howLong(d *schemas.Decision) string {
 	switch {
-	case d.Grant != nil && d.Grant.Once != nil:
+	case d.Grant != nil && d.Grant.Call != nil:
 		return " once, if the agent asks again"
 	case d.Grant != nil:
 		return ", and from now on " + cut(Line(d.Grant.Reach()), maxQuoted) + Lasting(d.Grant)

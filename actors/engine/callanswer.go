@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// usedFor is how long the request that an approval let through finds it again:
+// within it the log knows what was decided under an id, and no longer.
+const usedFor = 30 * time.Minute
+
+// callID is the id of the standing answer about one call of a session. There is one:
+// of two words about a call the newer one counts.
+func callID(same string) string { return "call-" + same[:32] }
+
+// aboutCall is a standing answer about the call of a request, which a person's
+// decision makes.
+func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {
+	same, err := schemas.Sameness(r)
+	if err != nil {
+		return nil, err
+	}
+	return &schemas.StandingAnswer{
+		GrantID: callID(same), Scope: schemas.ScopeSession, SessionID: r.SessionID, Agent: agent,
+		Call: &schemas.Call{Same: same, ToolName: r.ToolName, Title: cut(payloadOf(r), maxTitle)},
+		By:   d.By, Question: r.PendingID, Message: cut(d.Message, maxMessage), CreatedAt: d.DecidedAt,
+	}, nil
+}
+
+// payloadOf is the command, the path or the address of a call, for a list.
+func payloadOf(r *schemas.Request) string {
+	var details map[string]json.RawMessage
+	if json.Unmarshal(r.ActionDetails, &details) != nil {
+		return r.Title
+	}
+	for _, name := range []string{"command", "file_path", "notebook_path", "path", "url"} {
+		var text string
+		if json.Unmarshal(details[name], &text) == nil && text != "" {
+			return text
+		}
+	}
+	return r.Title
+}
+
+// What a standing answer keeps of texts, in characters.
+const (
+	maxTitle   = 200
+	maxMessage = 1024
+)
+
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
+
+// answerCall has a person's decision about a tool call stand for the same call of
+// the session: a denial for a while, an approval that found no agent waiting until it
+// is used, and any other approval by ending an older denial. It may be called again,
+// and in any order: the newer word counts.
+func (e *Engine) answerCall(ctx context.Context, question bus.Entry) error {
+	d := question.Record.Decision
+	if d.By.Kind != schemas.ByHuman || d.Outcome != schemas.Allowed && d.Outcome != schemas.Denied {
+		return nil
+	}
+	if left := d.Grant; left != nil && left.Call != nil {
+		return e.keepApproval(ctx, left)
+	}
+	until := d.DecidedAt.Add(e.settings.now().settings.RememberDenials())
+	if !e.clock.now().Before(until) {
+		return nil // also the older denials are over
+	}
+	r, err := requestOf(&question.Record)
+	if err != nil || r.Kind != schemas.KindToolCall {
+		return err
+	}
+	g, err := aboutCall(&r, question.Record.Agent, d)
+	if err != nil {
+		return err
+	}
+	if d.Outcome == schemas.Allowed {
+		return e.endDenial(ctx, g)
+	}
+	g.Effect, g.ExpiresAt = schemas.EffectDeny, until
+	_, err = e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
+		if !old.CreatedAt.Before(g.CreatedAt) || !old.RevokedAt.Before(g.CreatedAt) {
+			return false
+		}
+		*old = *g
+		return true
+	})
+	return err
+}
+
+// keepApproval stores an approval that found no agent waiting. One use is for each of
+// the requests that it was given to; what is left of an older one stays.
+func (e *Engine) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
+	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
+		if old.Denies() || !old.RevokedAt.IsZero() {
+			if !old.CreatedAt.Before(g.CreatedAt) || !old.RevokedAt.Before(g.CreatedAt) {
+				return false
+			}
+			*old = *g
+			return true
+		}
+		merged := *g
+		if old.CreatedAt.After(g.CreatedAt) {
+			merged = *old
+		}
+		merged.For = slices.Clone(old.For)
+		for _, id := range g.For {
+			if !slices.Contains(merged.For, id) {
+				merged.For = append(merged.For, id)
+			}
+		}
+		if len(merged.For) == len(old.For) {
+			return false
+		}
+		merged.UsedBy = old.UsedBy
+		if old.ExpiresAt.After(merged.ExpiresAt) {
+			merged.ExpiresAt = old.ExpiresAt
+		}
+		merged.Uses = max(len(merged.For)-len(merged.UsedBy), 0)
+		*old = merged
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return e.logAnswer(ctx, schemas.LogGranted, &stored, g.CreatedAt, g.By.Name+"@"+g.By.Connector)
+}
+
+// endDenial ends what an older denial of the call still denies.
+func (e *Engine) endDenial(ctx context.Context, g *schemas.StandingAnswer) error {
+	if now, err := e.answersOf(ctx, ownerOf(g)); err == nil && now.byID[g.GrantID] == nil {
+		return nil // there is nothing to take back
+	}
+	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
+		if !old.Denies() || !old.RevokedAt.IsZero() || old.CreatedAt.After(g.CreatedAt) {
+			return false
+		}
+		old.RevokedAt, old.RevokedBy = g.CreatedAt, g.By.Name
+		return true
+	})
+	return err
+}
+
+// matchCall settles a call by the standing answer about the very same one: a denial,
+// or an approval, which is used up.
+func (e *Engine) matchCall(ctx context.Context, a *asked) error {
+	if len(a.held.own.byID) == 0 {
+		return nil
+	}
+	same, err := a.sameness()
+	if err != nil {
+		return err
+	}
+	if a.held.own.byID[callID(same)] == nil {
+		return nil
+	}
+	_, err = e.store.Records.Get(ctx, a.key())
+	if !errors.Is(err, bus.ErrNotFound) {
+		return err // it has a record, which answers it
+	}
+	owner := sessionKey(a.request.SessionID)
+	s, err := e.readAnswer(ctx, owner, callID(same))
+	if err != nil || s == nil || s.Call == nil || s.Call.Same != same || s.Agent != a.agent {
+		return err
+	}
+	if s.Denies() {
+		if s.Live(e.clock.now()) {
+			a.denial = &s.StandingAnswer
+			a.verdict.Effect, a.verdict.Rule = policy.Deny, "denied by "+s.By.Name
+		}
+		return nil
+	}
+	used, err := e.use(ctx, &s.StandingAnswer, a.request.PendingID)
+	if err == nil && used {
+		a.verdict.Effect, a.verdict.Rule = policy.Allow, fmt.Sprintf("approval of %s by %s", s.Question, s.By.Name)
+	}
+	return err
+}
+
+// use lets one request through on an approval of its call, and says whether it did.
+// The same request may come again, for as long as its decision is kept.
+func (e *Engine) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
+	_, err = e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(now *schemas.StandingAnswer) bool {
+		used = false
+		if !now.Limited || now.Denies() {
+			return false
+		}
+		at := e.clock.now()
+		if i := slices.IndexFunc(now.UsedBy, func(u schemas.Use) bool { return u.PendingID == pendingID }); i >= 0 {
+			own := slices.Contains(now.For, pendingID) // whose record is there
+			used = own || now.RevokedAt.IsZero() && at.Before(now.UsedBy[i].At.Add(usedFor))
+			return false
+		}
+		if used = now.Live(at); used {
+			now.Uses--
+			now.UsedBy = append(slices.Clone(now.UsedBy), schemas.Use{PendingID: pendingID, At: at})
+		}
+		return used
+	})
+	if err != nil {
+		return false, fmt.Errorf("use the approval of %s: %w", g.Question, err)
+	}
+	return used, nil
+}
+
+// useOwn is use for a request that was allowed when its agent did not wait for it,
+// and that is asked about again: unless another was let through instead.
+func (e *Engine) useOwn(ctx context.Context, question bus.Entry, pendingID string) error {
+	w := question.Record.Waiter(pendingID)
+	d := question.Record.Decision
+	if w == nil || !w.Detached || w.Decision != nil || d == nil || !allowsOnce(d) {
+		return nil
+	}
+	used := false
+	if d.Grant != nil {
+		err := e.thawFirst(ctx, question.Record.Agent, d.SessionID)
+		if err == nil {
+			used, err = e.use(ctx, d.Grant, pendingID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !used {
+		return schemas.Errorf(schemas.CodeConflict, "the approval of %s was used for the same request asked again, revoked, or is over: ask again under a new id", pendingID)
+	}
+	return nil
+}
+
+// asDenied is what an agent hears of a denial that stands.
+func (e *Engine) asDenied(d *schemas.StandingAnswer) string {
+	now := e.clock.now()
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s denied the same call %s ago, which answers it for another %s", d.By.Name, schemas.Roughly(now.Sub(d.CreatedAt)), schemas.Roughly(d.ExpiresAt.Sub(now)))
+	if d.Message != "" {
+		text.WriteString(": " + d.Message)
+	}
+	return text.String()
+}

@@ -1,0 +1,327 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// maxWaiters bounds the waiters of one question: its record must stay one that a
+	// message carries with any answer in it. The next identical call begins another.
+	maxWaiters = 128
+	// holderPause is the pause between looks for the record of a question whose lock
+	// was taken a moment ago.
+	holderPause = 10 * time.Millisecond
+)
+
+// errFull: a question has as many waiters as one may have.
+var errFull = errors.New("the question has too many waiters")
+
+// questionToken names the question of a call: the same for the calls of a session
+// that do the same, offer the same options and are asked of the same people. Other
+// requests are each a question of their own.
+func (a *asked) questionToken(rec *schemas.Record) (string, error) {
+	if a.request.Kind != schemas.KindToolCall {
+		return "", nil
+	}
+	same, err := a.sameness()
+	if err != nil {
+		return "", err
+	}
+	data, err := schemas.Encode(struct {
+		Same       string
+		Options    []schemas.Option
+		Risk       schemas.Risk
+		Routes     []schemas.Route
+		Foreground string
+	}{same, a.request.Options, rec.Risk, rec.Routes, rec.Foreground})
+	if err != nil {
+		return "", fmt.Errorf("name the question of %s: %w", a.key(), err)
+	}
+	sum := sha256.Sum256(data)
+	return bus.QuestionToken(hex.EncodeToString(sum[:20])), nil
+}
+
+// waiterOf is the entry's own request as the waiter of a question.
+func waiterOf(entry *bus.Entry) schemas.Waiter {
+	_, id := schemas.SplitKey(entry.Key)
+	rec := &entry.Record
+	return schemas.Waiter{PendingID: id, Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}
+}
+
+// place stores a pending request, at the entry's revision: as a waiter of the
+// question that an identical call has opened, or as a question of its own. The
+// request's timer is the lock: of calls that are asked at the same time on any
+// engines one gets it, and the others join that one. ErrMoved means that the
+// request has another record than the caller read.
+func (e *Engine) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
+	for {
+		own := e.asQuestion(entry)
+		revision, err := e.store.Records.Create(ctx, own)
+		if !errors.Is(err, bus.ErrHeld) {
+			own.Revision = revision
+			return own, err
+		}
+		held, err := e.store.Records.Holder(ctx, &own)
+		if err != nil {
+			return entry, err
+		}
+		placed, done, err := e.placeBeside(ctx, own, held)
+		if done || err != nil {
+			return placed, err
+		}
+		entry = placed
+	}
+}
+
+// asQuestion is the entry as a question that has just begun to wait.
+func (e *Engine) asQuestion(entry bus.Entry) bus.Entry {
+	rec := &entry.Record
+	rec.Joined, rec.Waiters = "", []schemas.Waiter{waiterOf(&entry)}
+	if rec.NextEvent == nil {
+		next := deadlineOf(rec)
+		rec.NextEvent = &next
+	}
+	return entry
+}
+
+// placeBeside is place for a request whose lock another holds. It is not done if the
+// holder has gone meanwhile, or the request has to be a question without the lock.
+func (e *Engine) placeBeside(ctx context.Context, own bus.Entry, held bus.Held) (_ bus.Entry, done bool, err error) {
+	session, _ := schemas.SplitKey(own.Key)
+	if held.PendingID == "" {
+		return own, false, nil
+	}
+	question, err := e.store.Records.Get(ctx, schemas.Key(session, held.PendingID))
+	switch {
+	case errors.Is(err, bus.ErrNotFound) && e.clock.now().Sub(held.At) < callTimeout: // it is on its way
+		if wait(ctx, holderPause) != nil {
+			return own, false, schemas.Errorf(schemas.CodeUnavailable, "an identical call is about to be stored; ask again")
+		}
+		return own, false, nil
+	case err != nil && !noRecord(err):
+		return own, false, err
+	case err != nil || !asksFor(&question.Record, own.Record.Question):
+		return e.takeLock(ctx, own, held)
+	case !e.settings.now().settings.JoinsIdentical() && !slices.ContainsFunc(question.Record.Waiters, left):
+		own.Record.Question = "" // asked about by itself
+		return own, false, nil
+	case len(question.Record.Waiters) >= maxWaiters:
+		_, err := e.retire(ctx, question)
+		return own, false, err
+	}
+	return e.join(ctx, own, question)
+}
+
+// asksFor reports whether a record is the open question of this token.
+func asksFor(rec *schemas.Record, token string) bool {
+	return !rec.Terminal() && rec.Joined == "" && rec.Question == token
+}
+
+// left reports whether a waiter is open and its agent waits no longer.
+func left(w schemas.Waiter) bool { return w.Open() && w.Detached }
+
+// takeLock makes the request the question in place of one that is none any more.
+func (e *Engine) takeLock(ctx context.Context, own bus.Entry, held bus.Held) (bus.Entry, bool, error) {
+	revision, err := e.store.Records.TakeOver(ctx, own, held.Revision)
+	own.Revision = revision
+	if errors.Is(err, bus.ErrHeld) {
+		return own, false, nil
+	}
+	return own, true, err
+}
+
+// retire takes the lock from an open question, which goes on without it. The next
+// identical call is a question of its own.
+func (e *Engine) retire(ctx context.Context, question bus.Entry) (bus.Entry, error) {
+	next := question
+	next.Record.Question = ""
+	if err := e.store.Records.Rearm(ctx, &next); err != nil {
+		return question, err
+	}
+	return e.update(ctx, question, func(rec *schemas.Record) bool {
+		changed := rec.Question != ""
+		rec.Question = ""
+		return changed
+	})
+}
+
+// join stores a request as one that another record decides, and adds it to the
+// waiters there. The request's own record comes first: nothing that is decided
+// about the question counts for an id before that is known to be this request.
+func (e *Engine) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry, done bool, err error) {
+	w := waiterOf(&own)
+	_, own.Record.Joined = schemas.SplitKey(question.Key)
+	own.Record.Waiters, own.Record.NextEvent = nil, nil
+	if own.Revision, err = e.store.Records.Update(ctx, own); err != nil {
+		return own, true, err
+	}
+	_, err = e.addWaiter(ctx, question, w)
+	if errors.Is(err, bus.ErrMoved) || errors.Is(err, errFull) {
+		return own, false, nil
+	}
+	return own, true, err
+}
+
+// addWaiter has a call wait for an open question. A call that takes the place of one
+// whose agent waits no longer is that call, asked again. ErrMoved means that the
+// question has ended.
+func (e *Engine) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) (bus.Entry, error) {
+	token := question.Record.Question
+	for asksFor(&question.Record, token) {
+		if question.Record.Waiter(w.PendingID) != nil {
+			return question, nil
+		}
+		next := question
+		rec := &next.Record
+		if len(rec.Waiters) >= maxWaiters {
+			return question, errFull
+		}
+		rec.Waiters = slices.Clone(rec.Waiters)
+		w.Place = rec.Places()
+		if i := slices.IndexFunc(rec.Waiters, left); i >= 0 {
+			w.Place = rec.Waiters[i].Place
+			rec.Waiters[i].Decision = e.askedAgain(&next, rec.Waiters[i], w.PendingID)
+		}
+		rec.Waiters = append(rec.Waiters, w)
+		if err := e.keepTimer(ctx, &next); err != nil {
+			return question, err
+		}
+		revision, err := e.store.Records.Update(ctx, next)
+		if err == nil {
+			next.Revision = revision
+			return next, nil
+		}
+		if !errors.Is(err, bus.ErrMoved) {
+			return question, fmt.Errorf("wait for %s: %w", question.Key, err)
+		}
+		if question, err = e.store.Records.Get(ctx, question.Key); err != nil {
+			return question, err
+		}
+	}
+	return question, bus.ErrMoved
+}
+
+// askedAgain ends a call that its agent asks again under another id.
+func (e *Engine) askedAgain(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
+	session, _ := schemas.SplitKey(entry.Key)
+	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)
+}
+
+// keepTimer brings a question's deadline and next event up to date with its waiters,
+// before the record is written.
+func (e *Engine) keepTimer(ctx context.Context, entry *bus.Entry) error {
+	rec := &entry.Record
+	latest(rec)
+	if rec.NextEvent == nil {
+		return nil
+	}
+	if first := deadlineOf(rec); first.At.Before(rec.NextEvent.At) {
+		rec.NextEvent = &first
+		return e.store.Records.Arm(ctx, entry)
+	}
+	return nil
+}
+
+// latest sets a question's deadline to the last of its open waiters' ones.
+func latest(rec *schemas.Record) {
+	var last time.Time
+	for i := range rec.Waiters {
+		if w := &rec.Waiters[i]; w.Open() && w.Deadline.After(last) {
+			last = w.Deadline
+		}
+	}
+	if !last.IsZero() {
+		rec.Deadline = last
+	}
+}
+
+// deadlineOf is the first of the deadlines of a question's open waiters.
+func deadlineOf(rec *schemas.Record) schemas.Event {
+	at := rec.Deadline
+	for i := range rec.Waiters {
+		if w := &rec.Waiters[i]; w.Open() && w.Deadline.Before(at) {
+			at = w.Deadline
+		}
+	}
+	return schemas.Event{At: at, Kind: schemas.EventDeadline}
+}
+
+// lookUp returns the record that decides about an entry's request, and its decision
+// if there is one. A request whose question has ended without it becomes a question
+// of its own.
+func (e *Engine) lookUp(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
+	session, id := schemas.SplitKey(entry.Key)
+	for {
+		if entry.Record.Joined == "" {
+			return entry, entry.Record.Verdict(id), nil
+		}
+		if entry.Record.Terminal() {
+			return entry, entry.Record.Decision, nil
+		}
+		question, err = e.store.Records.Get(ctx, schemas.Key(session, entry.Record.Joined))
+		if err != nil && !noRecord(err) {
+			return entry, nil, err
+		}
+		if err == nil {
+			w, d := question.Record.Waiter(id), question.Record.Verdict(id)
+			if d != nil || w != nil && w.Open() {
+				return question, d, nil
+			}
+		}
+		placed, err := e.place(ctx, entry)
+		if errors.Is(err, bus.ErrMoved) {
+			placed, err = e.store.Records.Get(ctx, entry.Key)
+		}
+		if err != nil {
+			return entry, nil, err
+		}
+		entry = placed
+	}
+}
+
+// followWaiters has what follows for the other requests that wait for a question,
+// once it has a decision about them: their records get it, so that they are kept
+// and listed like any other. One that stays open becomes a question of its own.
+func (e *Engine) followWaiters(ctx context.Context, question bus.Entry) error {
+	session, own := schemas.SplitKey(question.Key)
+	for i := range question.Record.Waiters {
+		w := &question.Record.Waiters[i]
+		if w.PendingID == own || w.Open() && !question.Record.Terminal() {
+			continue
+		}
+		if err := e.followWaiter(ctx, schemas.Key(session, w.PendingID), own, question.Record.Verdict(w.PendingID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) followWaiter(ctx context.Context, key, question string, d *schemas.Decision) error {
+	for {
+		entry, err := e.store.Records.Get(ctx, key)
+		if noRecord(err) {
+			return nil
+		}
+		if err != nil || entry.Record.Terminal() || entry.Record.Joined != question {
+			return err
+		}
+		if d == nil {
+			_, err = e.place(ctx, entry)
+		} else {
+			entry.Record.Decision, entry.Record.NextEvent = d, nil
+			_, err = e.store.Records.Decide(ctx, entry)
+		}
+		if !errors.Is(err, bus.ErrMoved) {
+			return err
+		}
+	}
+}

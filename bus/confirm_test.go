@@ -1,0 +1,88 @@
+package bus_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// cluster starts servers of one cluster that end with the test, and opens the
+// stores on the first.
+func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Store {
+	t.Helper()
+	var first *bus.Server
+	var routes []string
+	for _, name := range []string{"n1", "n2", "n3"}[:servers] {
+		o := bus.EmbedOptions{DataDir: t.TempDir(), Log: quiet(), SyncInterval: time.Minute}
+		if servers > 1 {
+			o.ServerName, o.ClusterName, o.ClusterPort, o.Routes = name, "c", -1, routes
+		}
+		s, err := bus.Embed(ctx, o)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		if servers > 1 {
+			routes = append(routes, s.RouteURL())
+		}
+		if first == nil {
+			first = s
+		}
+	}
+	conn, err := bus.Connect(ctx, bus.Options{URL: first.URL(), Name: "engine", Inbox: "_INBOX.engine", Log: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	store, err := bus.OpenStore(ctx, conn, replicas)
+	require.NoError(t, err)
+	return store
+}
+
+// A reading is confirmed while the key stays as it was read, and never after it has
+// changed, on one server and on three; readers that wait together share a write.
+func TestAReadingIsConfirmedUntilTheKeyChanges(t *testing.T) {
+	for name, servers := range map[string]int{"one server": 1, "three": 3} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			b := cluster(t, ctx, servers, servers).Sessions
+			put := func(key string, revision uint64) uint64 {
+				revision, err := b.Put(ctx, key, schemas.Session{Type: schemas.TypeSession, SessionID: "S"}, revision, 0)
+				require.NoError(t, err)
+				return revision
+			}
+			newest, err := b.NewestOf(ctx, "standing.session.S.*")
+			require.NoError(t, err)
+			require.Zero(t, newest)
+			first, other := put("standing.session.S.a", 0), put("standing.session.S.b", 0)
+			newest, err = b.NewestOf(ctx, "standing.session.S.*")
+			require.NoError(t, err)
+			require.Equal(t, other, newest)
+			require.NoError(t, b.Confirm(ctx, "standing.session.S.a", first))
+			require.NoError(t, b.Confirm(ctx, "standing.session.none", 0))
+
+			const readers = 200
+			before, err := b.Newest(ctx)
+			require.NoError(t, err)
+			var all sync.WaitGroup
+			errs := make([]error, readers)
+			for i := range readers {
+				all.Go(func() { errs[i] = b.Confirm(ctx, "standing.session.S.a", first) })
+			}
+			all.Wait()
+			for _, err := range errs {
+				require.NoError(t, err)
+			}
+			after, err := b.Newest(ctx)
+			require.NoError(t, err)
+			require.Less(t, after-before, uint64(readers), "they share writes")
+
+			changed := put("standing.session.S.a", first)
+			require.ErrorIs(t, b.Confirm(ctx, "standing.session.S.a", first), bus.ErrMoved)
+			require.NoError(t, b.Confirm(ctx, "standing.session.S.a", changed))
+		})
+	}
+}
