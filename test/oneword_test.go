@@ -114,7 +114,7 @@ func TestAQuestionThatIsFullBeginsAnother(t *testing.T) {
 		all = append(all, ada.Asks(deploy("S", fmt.Sprintf("q-%03d", i))))
 	}
 	ids := env.listed("S")
-	env.Equal([]string{"q-000", "q-128"}, ids)
+	env.Equal([]string{"q-000", "q-064", "q-128", "q-192"}, ids)
 	for _, id := range ids {
 		p, _, err := env.Ann().Show(env.ctx, "S", id)
 		env.NoError(err)

@@ -102,6 +102,6 @@ func TestAChangeThatCannotBeShownIsNoFailureOfDelivery(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	require.NoError(t, r.asker.Detach(r.ctx, "S", asked.PendingID, "the host waits no longer"))
-	r.ask() // handled by the same lane, after it
+	r.asks("make") // handled by the same lane, after it
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }

@@ -116,10 +116,12 @@ func (r *rig) work(c people.Carrier) (stop func()) {
 	return stop
 }
 
-func (r *rig) ask() *bus.Asked {
+func (r *rig) ask() *bus.Asked { return r.asks("rm -rf build") }
+
+func (r *rig) asks(command string) *bus.Asked {
 	asked, err := r.asker.Submit(r.ctx, schemas.Request{
 		SessionID: "S", Kind: schemas.KindToolCall, Title: "Bash", ToolName: "Bash",
-		ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build"}`),
+		ActionType: schemas.ActionCommand, ActionDetails: fmt.Appendf(nil, `{"command":%q}`, command),
 	})
 	require.NoError(r.t, err)
 	return asked

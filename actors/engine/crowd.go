@@ -25,7 +25,7 @@ const maxOpen = 4096
 
 // crowded refuses one more request of a session that has too many open.
 func crowded(a *asked) error {
-	if a.held.open < maxOpen || a.request.Rejoin {
+	if a.held.open < maxOpen {
 		return nil
 	}
 	return schemas.Errorf(schemas.CodeForbidden, "session %s has %d requests open, which is the most: answer or withdraw some first", a.request.SessionID, a.held.open)

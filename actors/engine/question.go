@@ -16,7 +16,7 @@ import (
 const (
 	// maxWaiters bounds the waiters of one question: its record must stay one that a
 	// message carries with any answer in it. The next identical call begins another.
-	maxWaiters = 128
+	maxWaiters = 64
 	// holderPause is the pause between looks for the record of a question whose lock
 	// was taken a moment ago.
 	holderPause = 10 * time.Millisecond

@@ -11,6 +11,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
+// maxEndMessage bounds, in characters, what a question keeps of why one of its calls
+// ended by itself.
+const maxEndMessage = 512
+
 // all is every open waiter of a question.
 func all(*schemas.Waiter) bool { return true }
 
@@ -108,7 +112,7 @@ func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decisi
 		for i := range rec.Waiters {
 			if w := &rec.Waiters[i]; w.Open() && about(w) {
 				own := *d
-				own.PendingID, own.Digest = w.PendingID, w.Digest
+				own.PendingID, own.Digest, own.Message = w.PendingID, w.Digest, cut(d.Message, maxEndMessage)
 				w.Decision, changed = &own, true
 			}
 		}
