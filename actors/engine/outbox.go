@@ -37,7 +37,10 @@ func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 		return err
 	}
 	if rec.Joined != "" { // its question is shown, and its decision told with that
-		return errors.Join(e.view(prompt), e.note(ctx, entry, prompt))
+		if rec.Terminal() {
+			err = e.view(prompt)
+		}
+		return errors.Join(err, e.note(ctx, entry, prompt))
 	}
 	if err := e.effects(ctx, entry); err != nil {
 		return err
