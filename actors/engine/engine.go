@@ -81,9 +81,10 @@ type Engine struct {
 	hints    hints
 	service  *bus.Service
 
-	stop   []func()
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup
+	stop       []func()
+	background context.Context // of what goes on beside calls, until Stop
+	cancel     context.CancelFunc
+	tasks      sync.WaitGroup
 }
 
 // Start opens the stores, making what is missing, and serves. It waits for
@@ -114,7 +115,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 // run starts what works in the background, and then answers calls.
 func (e *Engine) run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
-	e.cancel = cancel
+	e.background, e.cancel = background, cancel
 	if err := e.watch(ctx, background); err != nil {
 		return err
 	}
