@@ -92,7 +92,11 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	write := d
-	if !e.clock.now().Before(entry.Record.Deadline) { // too late: it makes the clock's
+	late, err := e.clock.late(ctx, entry.Record.Deadline)
+	if err != nil {
+		return err
+	}
+	if late { // it makes the clock's decision
 		if write, err = e.expired(&entry.Record); err != nil {
 			return err
 		}

@@ -43,7 +43,11 @@ type Options struct {
 	// AckWait is how long an engine may take over a change or a timer before
 	// another gets it; 0 is 30 s. It is the queues' own: all engines give the same.
 	AckWait time.Duration
-	Log     *slog.Logger
+	// Wall is this machine's clock; nil is time.Now. It only tells that a reading of
+	// the broker's clock may hold no more: what is later is told by the monotonic
+	// clock. Tests set it.
+	Wall func() time.Time
+	Log  *slog.Logger
 }
 
 const (
@@ -91,6 +95,9 @@ type Engine struct {
 // JetStream as long as ctx allows.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	o.Lease, o.AckWait = cmp.Or(o.Lease, defaultLease), cmp.Or(o.AckWait, defaultAckWait)
+	if o.Wall == nil {
+		o.Wall = time.Now
+	}
 	e := &Engine{Options: o}
 	var err error
 	if e.store, err = bus.OpenStore(ctx, o.Store, o.Replicas); err != nil {
@@ -99,7 +106,8 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if e.prompts, err = bus.OpenPrompts(ctx, o.Store, o.Replicas); err != nil {
 		return nil, err
 	}
-	if err := bus.Retry(ctx, func(ctx context.Context) error { return e.clock.set(ctx, e.store) }); err != nil {
+	e.clock.read, e.clock.wall = e.store.ReadClock, o.Wall
+	if err := bus.Retry(ctx, e.clock.set); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(e.readSettings(ctx), e.readFrozen(ctx)); err != nil {
@@ -120,6 +128,7 @@ func (e *Engine) run(ctx context.Context) error {
 		return err
 	}
 	e.every(background, settingsEvery, func(ctx context.Context) { e.refresh(ctx) })
+	e.every(background, clockEvery, e.readClock)
 	e.every(background, sweepEvery, e.sweep)
 	e.tasks.Go(func() { e.sweep(background) })
 	for _, q := range []struct {

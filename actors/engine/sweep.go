@@ -18,9 +18,6 @@ const sweepPause = 2 * time.Millisecond
 // pending records without a timer, and prompts that were never shown. It denies
 // what is frozen and still open.
 func (e *Engine) sweep(ctx context.Context) {
-	if err := e.clock.set(ctx, e.store); err != nil {
-		e.Log.Info("engine: the broker's clock was not read; the last reading stands", "error", err)
-	}
 	var denied atomic.Int64
 	err := e.denyFrozen(ctx, &denied)
 	var keys []string
