@@ -211,7 +211,9 @@ func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision ui
 		if meta, err := m.Metadata(); err == nil {
 			changed(strings.TrimPrefix(m.Subject(), b.prefix), meta.Sequence.Stream)
 		}
-	})
+	}, jetstream.PullHeartbeat(idleBeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+		b.conn.log.Info("bus: a watch is not served; it begins again where it was", "bucket", b.name, "error", err)
+	}))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", b.name, err)
 	}
