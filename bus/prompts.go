@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,6 +66,17 @@ func (p *Prompts) Serve(ctx context.Context, connector string) error {
 	return err
 }
 
+// Keep makes the consumer again if it is lost. It says nothing of what else fails.
+func (p *Prompts) Keep(ctx context.Context, connector string) error {
+	hop, cancel := context.WithTimeout(ctx, hopTimeout)
+	_, err := p.stream.Consumer(hop, connector)
+	cancel()
+	if !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil
+	}
+	return p.Serve(ctx, connector)
+}
+
 func promptsConsumer(connector string) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable:       connector,
@@ -78,12 +90,17 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 // PromptQueue opens the queue that an engine made for this connector when its
 // worker registered.
 func (c *Conn) PromptQueue(ctx context.Context, connector string) (*Queue, error) {
+	q := &Queue{conn: c, name: connector}
+	q.open = func(ctx context.Context) (jetstream.Consumer, error) {
+		return c.js.Consumer(ctx, "permission_prompts", connector)
+	}
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
-		consumer, err := c.js.Consumer(hop, "permission_prompts", connector)
+		var err error
+		q.consumer, err = q.open(hop)
 		cancel()
 		if err == nil {
-			return &Queue{conn: c, consumer: consumer, name: connector, ackWait: promptsConsumer(connector).AckWait}, nil
+			return q, nil
 		}
 		if pause(ctx, try) != nil {
 			return nil, fmt.Errorf("open the prompts of %s: %w", connector, err)

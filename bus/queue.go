@@ -2,7 +2,9 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,13 +15,23 @@ import (
 // again to another.
 const drainTimeout = 2 * time.Second
 
+const (
+	// idleBeat is how often the broker says that it serves a subscription which
+	// has nothing to deliver. Two that are missed mean that it does not.
+	idleBeat = 2 * time.Second
+	// servedFor is how long a subscription has to last to count as served.
+	servedFor = 10 * time.Second
+)
+
 // Queue is a durable consumer that engines or workers share: each message goes
 // to one of them, and to another when it is not acknowledged in time.
 type Queue struct {
 	conn     *Conn
 	consumer jetstream.Consumer
-	name     string
-	ackWait  time.Duration
+	// open takes the consumer anew, which makes it where the role may.
+	open func(context.Context) (jetstream.Consumer, error)
+	name string
+	one  sync.Mutex // held while a delivery is handled
 }
 
 // Delivery is one message of a queue, to be acknowledged once its effects are
@@ -36,9 +48,12 @@ type Delivery struct {
 
 // queue opens a durable consumer, making it where it is missing.
 func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig) (*Queue, error) {
-	q := &Queue{conn: c, name: config.Durable, ackWait: config.AckWait}
+	q := &Queue{conn: c, name: config.Durable}
+	q.open = func(ctx context.Context) (jetstream.Consumer, error) {
+		return stream.CreateOrUpdateConsumer(ctx, config)
+	}
 	err := settle(ctx, "open the queue "+config.Durable, func(ctx context.Context) (err error) {
-		q.consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
+		q.consumer, err = q.open(ctx)
 		return err
 	})
 	if err != nil {
@@ -48,28 +63,122 @@ func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstr
 }
 
 // Consume hands every delivery to handle, one after another, until stop is
-// called. handle must not block for long: it passes the work on.
+// called. handle must not block for long: it passes the work on. A queue that is
+// not served, because its leader is gone or its consumer is lost, notices within
+// 2 × idleBeat and asks again until it is, whatever has happened.
 func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
+	first, err := q.pull(handle)
+	if err != nil {
+		return nil, fmt.Errorf("consume %s: %w", q.name, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		q.serve(ctx, first, handle)
+	}()
+	return func() {
+		cancel()
+		<-stopped
+	}, nil
+}
+
+// pulling is one subscription to a queue, and what went wrong with it first.
+type pulling struct {
+	jetstream.ConsumeContext
+	failed chan error
+	began  time.Time
+}
+
+func (q *Queue) pull(handle func(*Delivery)) (*pulling, error) {
+	p := &pulling{failed: make(chan error, 1), began: time.Now()}
 	run, err := q.consumer.Consume(func(m jetstream.Msg) {
 		meta, err := m.Metadata()
 		if err != nil {
 			q.conn.log.Error("bus: a queue delivered what is no message of its", "queue", q.name, "error", err)
 			return
 		}
+		q.one.Lock() // what a failed subscription still has, and the next one
+		defer q.one.Unlock()
 		handle(&Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m})
-	}, jetstream.PullMaxMessages(256), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-		q.conn.log.Info("bus: the queue waits for the broker", "queue", q.name, "error", err)
-	}))
-	if err != nil {
-		return nil, fmt.Errorf("consume %s: %w", q.name, err)
-	}
-	return func() {
-		run.Drain()
+	}, jetstream.PullMaxMessages(256), jetstream.PullHeartbeat(idleBeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 		select {
-		case <-run.Closed():
-		case <-time.After(drainTimeout):
+		case p.failed <- err:
+		default:
 		}
-	}, nil
+	}))
+	p.ConsumeContext = run
+	return p, err
+}
+
+// drain has what has arrived handled, and asks for no more.
+func (p *pulling) drain() {
+	p.Drain()
+	select {
+	case <-p.Closed():
+	case <-time.After(drainTimeout):
+	}
+}
+
+// serve replaces a subscription that fails by another until ctx ends. nats.go asks
+// again by itself after some failures and never after others, such as a consumer
+// that was deleted; and a pull that nobody serves it repeats only by heartbeat.
+func (q *Queue) serve(ctx context.Context, p *pulling, handle func(*Delivery)) {
+	for try := 0; ; try++ {
+		var failed error
+		select {
+		case <-ctx.Done():
+			p.drain()
+			return
+		case failed = <-p.failed:
+		case <-p.Closed():
+			failed = errPullEnded
+		}
+		if time.Since(p.began) > servedFor {
+			try = 0
+		}
+		q.conn.log.Info("bus: a queue is not served; it asks again", "queue", q.name, "error", failed)
+		p.Drain() // what has arrived is handled meanwhile
+		if try > 0 && pause(ctx, try-1) != nil {
+			return
+		}
+		p = q.again(ctx, handle, try)
+		if p == nil {
+			return
+		}
+	}
+}
+
+var errPullEnded = errors.New("the subscription has ended")
+
+// again subscribes once more, making the consumer anew if it seems to be lost. It
+// is nil when ctx ends before that succeeds.
+func (q *Queue) again(ctx context.Context, handle func(*Delivery), try int) *pulling {
+	for ; ; try++ {
+		if try > 0 { // the first time it is enough to ask whoever leads now
+			q.reopen(ctx)
+		}
+		p, err := q.pull(handle)
+		if err == nil {
+			return p
+		}
+		q.conn.log.Warn("bus: a queue cannot be subscribed to; it is tried again", "queue", q.name, "error", err)
+		if pause(ctx, try) != nil {
+			return nil
+		}
+	}
+}
+
+// reopen takes the consumer anew. If that fails the old one may do.
+func (q *Queue) reopen(ctx context.Context) {
+	hop, cancel := context.WithTimeout(ctx, 2*idleBeat)
+	defer cancel()
+	consumer, err := q.open(hop)
+	if err != nil {
+		q.conn.log.Info("bus: a queue's consumer was not opened; it is tried again", "queue", q.name, "error", err)
+		return
+	}
+	q.consumer = consumer
 }
 
 // Done acknowledges: the effects are there. A lost acknowledgement brings the

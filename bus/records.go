@@ -335,11 +335,6 @@ const questionMark = "="
 // pending_id, so that no agent can name it.
 func QuestionToken(digest string) string { return questionMark + digest }
 
-// Keys lists the keys of all kept records of a session, decided ones too.
-func (r *Records) Keys(ctx context.Context, session string) ([]string, error) {
-	return r.keys(ctx, r.prefix, sessionFilter(session))
-}
-
 // Named lists the keys of all kept records with this id, in any session.
 func (r *Records) Named(ctx context.Context, pendingID string) ([]string, error) {
 	return r.keys(ctx, r.prefix, "*."+pendingID)
@@ -358,7 +353,7 @@ func sessionFilter(session string) string {
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
-		FilterSubject: recordPrefix + ">",
+		FilterSubject: recordPrefix + "*.*", // and no barrier of a scan
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxAckPending: 512,

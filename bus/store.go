@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -226,7 +225,9 @@ func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision ui
 		if meta, err := m.Metadata(); err == nil {
 			changed(strings.TrimPrefix(m.Subject(), b.prefix), meta.Sequence.Stream)
 		}
-	})
+	}, jetstream.PullHeartbeat(idleBeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+		b.conn.log.Info("bus: a watch is not served; it begins again where it was", "bucket", b.name, "error", err)
+	}))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", b.name, err)
 	}
@@ -241,25 +242,4 @@ func (b *Bucket) Newest(ctx context.Context) (uint64, error) {
 		return 0, fmt.Errorf("read the state of %s: %w", b.name, err)
 	}
 	return info.State.LastSeq, nil
-}
-
-// clockReadings is how often the broker is asked for its clock.
-const clockReadings = 5
-
-// BrokerTime asks the broker for its clock and returns how far it is ahead of
-// this machine's. Deadlines are in broker time. Of several readings it takes
-// the one that came back soonest: it errs by at most half its way.
-func (s *Store) BrokerTime(ctx context.Context) (ahead time.Duration, err error) {
-	soonest := time.Duration(math.MaxInt64)
-	for range clockReadings {
-		before := time.Now()
-		info, err := s.Settings.stream.Info(ctx)
-		if err != nil {
-			return 0, fmt.Errorf("ask the broker for its clock: %w", err)
-		}
-		if took := time.Since(before); took < soonest {
-			soonest, ahead = took, info.TimeStamp.Sub(before.Add(took/2))
-		}
-	}
-	return ahead, nil
 }

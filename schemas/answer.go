@@ -90,7 +90,7 @@ type Query struct {
 	// Recipient limits what is listed to what this person may be shown on the
 	// connector that asks.
 	Recipient string `json:"recipient,omitempty"`
-	// After is the Next of the page before; empty for the first page.
+	// After is the Next of the page before, as it is; empty for the first page.
 	After string `json:"after,omitempty"`
 	Limit int    `json:"limit,omitempty"`
 }
@@ -99,7 +99,8 @@ type Query struct {
 // among all records that are kept.
 const MinPrefix = 4
 
-// Page answers a Query, oldest request first within a page.
+// Page answers a Query, oldest request first within a page. A request that changes
+// between two pages may be in both: the later one is newer.
 type Page struct {
 	Type    string    `json:"type"`
 	Prompts []Prompt  `json:"prompts"`

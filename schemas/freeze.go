@@ -47,6 +47,9 @@ type Frozen struct {
 	Freezes []Freeze `json:"freezes"`
 	// Denied are how many open requests a new freeze has ended.
 	Denied int `json:"denied,omitempty"`
+	// Unfinished: not all of them are denied yet; the engine goes on. None can be
+	// allowed meanwhile, and a thaw comes after the last.
+	Unfinished bool `json:"unfinished,omitempty"`
 	// Revision is the stored one's, where this answers a Brake.
 	Revision uint64 `json:"revision,omitempty"`
 	// Laggards are the engines that did not say in time that they obey.

@@ -270,12 +270,20 @@ func (e *env) stored(key string) bus.Entry {
 	return entry
 }
 
+// kept are the keys of all records, decided ones too.
+func (e *env) kept() (keys []string) {
+	e.t.Helper()
+	e.NoError(e.store.Records.Scan(e.ctx, "", 0, func(r bus.Found) bool {
+		keys = append(keys, r.Key)
+		return true
+	}))
+	return keys
+}
+
 // nothingStored makes sure that there is neither record nor timer.
 func (e *env) nothingStored() {
 	e.t.Helper()
-	keys, err := e.store.Records.Keys(e.ctx, "")
-	e.NoError(err)
-	e.Empty(keys)
+	e.Empty(e.kept())
 	e.Empty(e.armed())
 }
 

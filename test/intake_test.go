@@ -129,8 +129,7 @@ func TestASessionBelongsToWhoFirstAsksInIt(t *testing.T) {
 	}
 	env.Len(slices.Compact(texts), 1, "what is there reads like what is not: %q", texts)
 	env.Equal(before, env.stored("S.1"))
-	keys, err := env.store.Records.Keys(env.ctx, "")
-	env.NoError(err)
+	keys := env.kept()
 	env.Equal([]string{"S.1"}, keys)
 	env.Ann().Allows(q)
 	q.Ends(schemas.Allowed)

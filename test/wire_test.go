@@ -24,6 +24,7 @@ type wire struct {
 	free   *sync.Cond
 	held   bool
 	marker []byte // holds once the client has said this
+	lost   []byte // what the client says of this is lost, once
 	heard  chan struct{}
 	conns  []net.Conn
 }
@@ -82,6 +83,10 @@ func (w *wire) listen(said []byte) {
 		w.held, w.marker = true, nil
 		close(w.heard)
 	}
+	if i := bytes.Index(said, w.lost); w.lost != nil && i >= 0 {
+		copy(said[i:], bytes.Repeat([]byte("-"), len(w.lost)))
+		w.lost = nil
+	}
 }
 
 func (w *wire) wait([]byte) {
@@ -99,6 +104,20 @@ func (w *wire) holdOn(marker string) (heard <-chan struct{}) {
 	defer w.mu.Unlock()
 	w.marker, w.heard = []byte(marker), make(chan struct{})
 	return w.heard
+}
+
+// lose has the next message whose subject holds marker go nowhere.
+func (w *wire) lose(marker string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost = []byte(marker)
+}
+
+// hasLost reports whether it has.
+func (w *wire) hasLost() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost == nil
 }
 
 // hold keeps back all that the server says from now on.

@@ -48,12 +48,20 @@ func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, e
 func (d *Desk) list(ctx context.Context, what string, q schemas.Query) ([]schemas.Prompt, error) {
 	q.Type = schemas.TypeQuery
 	var prompts []schemas.Prompt
+	place := map[string]int{} // by key: what changes between two pages is in both
 	for {
 		var page schemas.Page
 		if err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, what), q, &page); err != nil {
 			return nil, err
 		}
-		prompts = append(prompts, page.Prompts...)
+		for _, p := range page.Prompts {
+			if i, again := place[p.Key()]; again {
+				prompts[i] = p
+				continue
+			}
+			place[p.Key()] = len(prompts)
+			prompts = append(prompts, p)
+		}
 		if q.After = page.Next; q.After == "" {
 			break
 		}

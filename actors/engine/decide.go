@@ -66,7 +66,10 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	now := e.clock.now()
+	now, err := e.nowFor(ctx, &entry.Record, a.Waiters)
+	if err != nil {
+		return err
+	}
 	if late(&entry.Record, a.Waiters, now) { // it makes the clock's decision
 		_, err := e.expire(ctx, entry, now)
 		if err == nil || errors.Is(err, errRearmed) {
@@ -82,6 +85,19 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 		e.publish(entry)
 	}
 	return e.answered(c, entry, d, a.Waiters)
+}
+
+// nowFor is the broker's time as it decides about an answer's calls: read again if it
+// may be wrong by what a deadline is away.
+func (e *Engine) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
+	for i := range rec.Waiters {
+		if w := &rec.Waiters[i]; w.Open() && w.Place < max(places, 1) {
+			if _, err := e.clock.late(ctx, w.Deadline); err != nil {
+				return time.Time{}, err
+			}
+		}
+	}
+	return e.clock.now(), nil
 }
 
 // late reports whether the deadlines of all calls that an answer counted have come,

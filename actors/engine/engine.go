@@ -43,7 +43,11 @@ type Options struct {
 	// AckWait is how long an engine may take over a change or a timer before
 	// another gets it; 0 is 30 s. It is the queues' own: all engines give the same.
 	AckWait time.Duration
-	Log     *slog.Logger
+	// Wall is this machine's clock; nil is time.Now. It only tells that a reading of
+	// the broker's clock may hold no more: what is later is told by the monotonic
+	// clock. Tests set it.
+	Wall func() time.Time
+	Log  *slog.Logger
 }
 
 const (
@@ -81,15 +85,19 @@ type Engine struct {
 	notes    notes
 	service  *bus.Service
 
-	stop   []func()
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup
+	stop       []func()
+	background context.Context // of what goes on beside calls, until Stop
+	cancel     context.CancelFunc
+	tasks      sync.WaitGroup
 }
 
 // Start opens the stores, making what is missing, and serves. It waits for
 // JetStream as long as ctx allows.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	o.Lease, o.AckWait = cmp.Or(o.Lease, defaultLease), cmp.Or(o.AckWait, defaultAckWait)
+	if o.Wall == nil {
+		o.Wall = time.Now
+	}
 	e := &Engine{Options: o}
 	var err error
 	if e.store, err = bus.OpenStore(ctx, o.Store, o.Replicas); err != nil {
@@ -98,7 +106,8 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if e.prompts, err = bus.OpenPrompts(ctx, o.Store, o.Replicas); err != nil {
 		return nil, err
 	}
-	if err := bus.Retry(ctx, func(ctx context.Context) error { return e.clock.set(ctx, e.store) }); err != nil {
+	e.clock.read, e.clock.wall = e.store.ReadClock, o.Wall
+	if err := bus.Retry(ctx, e.clock.set); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(e.readSettings(ctx), e.readFrozen(ctx)); err != nil {
@@ -114,11 +123,12 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 // run starts what works in the background, and then answers calls.
 func (e *Engine) run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
-	e.cancel = cancel
+	e.background, e.cancel = background, cancel
 	if err := e.watch(ctx, background); err != nil {
 		return err
 	}
 	e.every(background, settingsEvery, func(ctx context.Context) { e.refresh(ctx) })
+	e.every(background, clockEvery, e.readClock)
 	e.every(background, sweepEvery, e.sweep)
 	e.tasks.Go(func() { e.sweep(background) })
 	for _, q := range []struct {

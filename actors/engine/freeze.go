@@ -88,8 +88,9 @@ func (e *Engine) readFrozen(ctx context.Context) error {
 // which have not said so. It ends before a caller's hop does.
 const obeyWithin = 2 * time.Second
 
-// freeze puts the brake on or takes it off for an approver. A freeze ends what is
-// open, and is told when every engine that answers denies whatever is asked.
+// freeze puts the brake on or takes it off for an approver. A freeze denies the open
+// requests, and is told when every engine that answers denies whatever is asked. A
+// thaw comes after the last of those denials.
 func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 	var b schemas.Brake
 	if err := schemas.Decode(c.Data, &b); err != nil {
@@ -101,6 +102,9 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 	}
 	if thaw {
 		err = e.mayThaw(ctx, &approver, c.Tokens[0], b.CodeWord)
+		if err == nil {
+			err = e.denyRest(ctx)
+		}
 	}
 	if err != nil {
 		return err
@@ -123,29 +127,14 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 	_, _, err = e.store.Log.Append(ctx, "brake:"+bus.NewID(), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: z.At, Kind: kind, SessionID: z.SessionID, Actor: approver.Name + "@" + c.Tokens[0], Rule: rule,
 	})
-	if err == nil && !thaw {
-		err = e.putOn(ctx, &stored)
-	}
 	if err != nil {
 		return err
 	}
+	if !thaw {
+		e.putOn(ctx, &stored)
+	}
 	c.Reply(stored)
 	return nil
-}
-
-// putOn denies what is open and waits until every engine obeys, and then once more
-// denies what one has stored that had not heard.
-func (e *Engine) putOn(ctx context.Context, f *schemas.Frozen) (err error) {
-	if f.Denied, err = e.denyFrozen(ctx); err != nil {
-		return err
-	}
-	if f.Laggards, err = e.laggards(ctx, f.Revision); err != nil {
-		e.Log.Warn("engine: whether others obey a freeze was not heard", "error", err)
-		f.Laggards = []string{"any other"}
-	}
-	late, err := e.denyFrozen(ctx)
-	f.Denied += late
-	return err
 }
 
 // storeFreeze adds a freeze, or takes out those that it covers.
@@ -172,53 +161,6 @@ func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (
 			return f, err
 		}
 	}
-}
-
-// denyFrozen ends what is open and frozen, and says how much that was. What an
-// engine stores later that had not heard of the freeze cannot be allowed, and is
-// ended by the next sweep.
-func (e *Engine) denyFrozen(ctx context.Context) (int, error) {
-	if len(e.brake.now().Freezes) == 0 {
-		return 0, nil
-	}
-	keys, err := e.store.Records.Pending(ctx, "")
-	if err != nil {
-		return 0, err
-	}
-	var denied atomic.Int64
-	errs := make([]error, len(keys))
-	each(len(keys), func(i int) {
-		ended, err := e.denyIfFrozen(ctx, keys[i])
-		if errs[i] = err; ended {
-			denied.Add(1)
-		}
-	})
-	return int(denied.Load()), errors.Join(errs...)
-}
-
-func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
-	entry, err := e.store.Records.Get(ctx, key)
-	if noRecord(err) || err == nil && entry.Record.Terminal() {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	r, err := requestOf(&entry.Record)
-	if err != nil {
-		return false, err
-	}
-	z := e.brake.now().Of(entry.Record.Agent, r.SessionID)
-	if z == nil {
-		return false, nil
-	}
-	d := e.denial(&r, entry.Record.Digest, z)
-	settled, err := e.decide(ctx, entry, d, all)
-	if err != nil {
-		return false, fmt.Errorf("end what is frozen: %w", err)
-	}
-	e.publish(settled)
-	return settled.Record.Decision.DecisionID == d.DecisionID, nil
 }
 
 // denial is the decision about what is frozen.

@@ -7,14 +7,16 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
-// pageSize is how many requests a page holds where the query names no limit.
-const pageSize = 100
+// pageSize is how many requests a page holds if the query names no limit. Each page
+// costs a consumer, so that few large ones are cheaper than many small ones.
+const pageSize = 500
 
 // readAtOnce is how many records are read at the same time.
 const readAtOnce = 32
@@ -65,31 +67,30 @@ func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
 	return schemas.Errorf(schemas.CodeUnknownAction, "there is no operation %q", c.Tokens[1])
 }
 
-// pending lists what is undecided, a page at a time, in the order of keys.
+// pending lists the undecided requests, a page at a time, in the order in which
+// their records were last written.
 func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	keys, err := e.store.Records.Pending(ctx, q.SessionID)
-	if err != nil {
-		return err
-	}
-	return e.list(ctx, c, q, keys, func(p *schemas.Prompt) bool { return p.Decision == nil })
+	return e.list(ctx, c, q, false)
 }
 
 // history lists what was decided through a record, for as long as that is kept:
 // by people, the clock, agents, and by rules where the asker named the id.
 func (e *Engine) history(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	keys, err := e.store.Records.Keys(ctx, q.SessionID)
+	return e.list(ctx, c, q, true)
+}
+
+// list answers with a page of the requests that are decided, or of those that are
+// not: as many as the query asks for and one message carries.
+func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, decided bool) error {
+	found, more, err := e.scanPage(ctx, q, decided)
 	if err != nil {
 		return err
 	}
-	return e.list(ctx, c, q, keys, func(p *schemas.Prompt) bool { return p.Decision != nil })
-}
-
-// list answers with a page of the wanted requests under keys: as many as the
-// query asks for and one message carries.
-func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, keys []string, wanted func(*schemas.Prompt) bool) error {
 	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
-	keys, page.Next = pageOf(keys, q)
-	if err := e.fill(ctx, &page, keys, c.Tokens[0], q.Recipient, wanted); err != nil {
+	if more {
+		page.Next = cursor(found[len(found)-1])
+	}
+	if err := e.fill(ctx, &page, found, c.Tokens[0], q.Recipient, decided); err != nil {
 		return err
 	}
 	sort.SliceStable(page.Prompts, func(i, j int) bool {
@@ -99,20 +100,56 @@ func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, keys [
 	return nil
 }
 
+// scanPage finds the records of a page, and whether there are more behind it. It
+// costs as much as the page and what lies between its records, however many there
+// are in all.
+func (e *Engine) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.Found, more bool, err error) {
+	after, err := afterCursor(q.After)
+	if err != nil {
+		return nil, false, err
+	}
+	limit := cmp.Or(q.Limit, pageSize)
+	err = e.store.Records.Scan(ctx, q.SessionID, after, func(r bus.Found) bool {
+		if r.Decided != decided {
+			return true
+		}
+		if more = len(page) == limit; !more {
+			page = append(page, r)
+		}
+		return !more
+	})
+	return page, more, err
+}
+
+// cursor is the Next of a page that ends with a record: its revision. Clients pass
+// it on as it is.
+func cursor(last bus.Found) string { return strconv.FormatUint(last.Revision, 10) }
+
+func afterCursor(after string) (revision uint64, err error) {
+	if after == "" {
+		return 0, nil
+	}
+	if revision, err = strconv.ParseUint(after, 10, 64); err != nil {
+		return 0, schemas.Errorf(schemas.CodeValidation, "after: %q is not the next of a page: list from the beginning", after)
+	}
+	return revision, nil
+}
+
 // pageBytes is how much of a page prompts may fill: it is one message.
 const pageBytes = schemas.MaxPayloadBytes - 8<<10
 
-// fill reads what is wanted of keys into a page, as far as one message can carry
-// it: where that is not all, the next page begins after the last.
-func (e *Engine) fill(ctx context.Context, page *schemas.Page, keys []string, connector, recipient string, wanted func(*schemas.Prompt) bool) error {
+// fill reads the records of a page at the leader, as far as one message can carry
+// them: if that is not all, the next page begins behind the last.
+func (e *Engine) fill(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
 	size := 0
-	for some := range slices.Chunk(keys, readAtOnce) {
-		prompts, err := e.read(ctx, some, connector, recipient)
+	for len(found) > 0 {
+		some := found[:min(readAtOnce, len(found))]
+		prompts, err := e.read(ctx, keysOf(some), connector, recipient)
 		if err != nil {
 			return err
 		}
-		for _, p := range prompts {
-			if !wanted(&p) {
+		for i, p := range prompts {
+			if p == nil || (p.Decision != nil) != decided {
 				continue
 			}
 			data, err := schemas.Encode(p)
@@ -120,11 +157,12 @@ func (e *Engine) fill(ctx context.Context, page *schemas.Page, keys []string, co
 				return fmt.Errorf("encode %s for a list: %w", p.Key(), err)
 			}
 			if size += len(data) + 1; size > pageBytes && len(page.Prompts) > 0 {
-				page.Next = page.Prompts[len(page.Prompts)-1].Key()
+				page.Next = strconv.FormatUint(some[i].Revision-1, 10)
 				return nil
 			}
-			page.Prompts = append(page.Prompts, p)
+			page.Prompts = append(page.Prompts, *p)
 		}
+		found = found[len(some):]
 	}
 	return nil
 }
@@ -143,10 +181,18 @@ func pageOf(keys []string, q *schemas.Query) (page []string, next string) {
 	return keys, ""
 }
 
-// read returns the records under keys as viewers see them, without those that
-// are gone, and for a carrier without those that it was not to show: to this
+func keysOf(found []bus.Found) []string {
+	keys := make([]string, len(found))
+	for i, r := range found {
+		keys[i] = r.Key
+	}
+	return keys
+}
+
+// read returns the records under keys as viewers see them, each in its place: nil
+// for one that is gone, and for a carrier one that it was not to show: to this
 // recipient, or to anybody where none is named.
-func (e *Engine) read(ctx context.Context, keys []string, connector, recipient string) ([]schemas.Prompt, error) {
+func (e *Engine) read(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
@@ -161,13 +207,7 @@ func (e *Engine) read(ctx context.Context, keys []string, connector, recipient s
 		}
 		errs[i] = err
 	})
-	prompts := make([]schemas.Prompt, 0, len(keys))
-	for _, p := range found {
-		if p != nil {
-			prompts = append(prompts, *p)
-		}
-	}
-	return prompts, errors.Join(errs...)
+	return found, errors.Join(errs...)
 }
 
 // visible reports whether a request may be seen on a connector, by one person
@@ -196,9 +236,15 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 		}
 		return schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s): give more of it, or the whole of it and --session", q.PendingID, len(keys), some)
 	}
-	prompts, err := e.read(ctx, keys, c.Tokens[0], q.Recipient)
+	read, err := e.read(ctx, keys, c.Tokens[0], q.Recipient)
 	if err != nil {
 		return err
+	}
+	var prompts []schemas.Prompt
+	for _, p := range read {
+		if p != nil {
+			prompts = append(prompts, *p)
+		}
 	}
 	if len(prompts) == 0 {
 		if q.SessionID == "" && len(q.PendingID) < schemas.MinPrefix {
@@ -227,15 +273,19 @@ func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) 
 	if len(exact) > 0 && q.SessionID != "" || len(q.PendingID) < schemas.MinPrefix {
 		return exact, nil
 	}
-	keys, err := e.store.Records.Keys(ctx, q.SessionID)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(keys, func(k string) bool {
-		_, id := schemas.SplitKey(k)
-		return !strings.HasPrefix(id, q.PendingID)
-	}), nil
+	var keys []string
+	err = e.store.Records.Scan(ctx, q.SessionID, 0, func(r bus.Found) bool {
+		_, id := schemas.SplitKey(r.Key)
+		if strings.HasPrefix(id, q.PendingID) && !slices.Contains(keys, r.Key) {
+			keys = append(keys, r.Key)
+		}
+		return len(keys) <= someKeys
+	})
+	return keys, err
 }
+
+// someKeys is how many requests an ambiguous id is said to begin at most.
+const someKeys = 20
 
 func (e *Engine) showSession(ctx context.Context, c *bus.Call, q *schemas.Query) error {
 	if !schemas.Inbox(c.Tokens[0]) { // it holds grants, and messages to agents

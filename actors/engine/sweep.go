@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -14,53 +15,32 @@ const sweepPause = 2 * time.Millisecond
 
 // sweep finds what timers and queues may have lost while all engines were away
 // for longer than fired timers are kept: pending records past their event,
-// pending records without a timer, and prompts that were never shown.
+// pending records without a timer, and prompts that were never shown. It denies
+// what is frozen and still open.
 func (e *Engine) sweep(ctx context.Context) {
-	if err := e.clock.set(ctx, e.store); err != nil {
-		e.Log.Info("engine: the broker's clock was not read; the last reading stands", "error", err)
-	}
-	_, err := e.denyFrozen(ctx)
-	var armed []string
+	var denied atomic.Int64
+	err := e.denyFrozen(ctx, &denied)
+	var keys []string
 	if err == nil {
-		armed, err = e.store.Records.Pending(ctx, "")
+		err = e.store.Records.Scan(ctx, "", 0, func(r bus.Found) bool {
+			if !r.Decided {
+				keys = append(keys, r.Key)
+			}
+			return true
+		})
 	}
-	if err == nil {
-		err = e.sweepUnarmed(ctx, armed)
-	}
-	if err == nil {
-		err = e.sweepUnshown(ctx, armed)
+	for _, key := range keys {
+		if err == nil {
+			err = e.sweepOne(ctx, key)
+		}
 	}
 	if err != nil && ctx.Err() == nil {
 		e.Log.Warn("engine: the sweep was cut short; the next one goes on", "error", err)
 	}
 }
 
-func (e *Engine) sweepUnarmed(ctx context.Context, armed []string) error {
-	keys, err := e.store.Records.Keys(ctx, "")
-	if err != nil {
-		return err
-	}
-	has := make(map[string]bool, len(armed))
-	for _, key := range armed {
-		has[key] = true
-	}
-	for _, key := range keys {
-		if has[key] {
-			continue
-		}
-		if err := e.mend(ctx, key); err != nil {
-			return err
-		}
-		if err := wait(ctx, sweepPause); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mend gives a pending record its timer, or its end where that is past. A
-// timer that fired and is being handled is among the latter, and harmless.
-func (e *Engine) mend(ctx context.Context, key string) error {
+// sweepOne gives a pending record what it has lost: its timer, or its prompts.
+func (e *Engine) sweepOne(ctx context.Context, key string) error {
 	entry, err := e.store.Records.Get(ctx, key)
 	if noRecord(err) || err == nil && entry.Record.Terminal() {
 		return nil
@@ -69,9 +49,25 @@ func (e *Engine) mend(ctx context.Context, key string) error {
 		return err
 	}
 	if entry.Record.Joined != "" { // its question may have ended without it
-		_, _, err := e.lookUp(ctx, entry)
+		_, _, err = e.lookUp(ctx, entry)
+	} else {
+		_, err = e.store.Records.Armed(ctx, &entry)
+		switch {
+		case errors.Is(err, bus.ErrNotFound):
+			err = e.mend(ctx, entry)
+		case err == nil:
+			err = e.carryUnshown(ctx, entry)
+		}
+	}
+	if err != nil {
 		return err
 	}
+	return wait(ctx, sweepPause)
+}
+
+// mend gives a pending record its timer, or its end if that is past. A
+// timer that fired and is being handled is among the latter, and harmless.
+func (e *Engine) mend(ctx context.Context, entry bus.Entry) error {
 	if e.clock.now().Before(entry.Record.NextEvent.At) {
 		err := e.store.Records.Arm(ctx, &entry)
 		if errors.Is(err, bus.ErrHeld) {
@@ -79,44 +75,29 @@ func (e *Engine) mend(ctx context.Context, key string) error {
 		}
 		return err
 	}
-	err = e.happen(ctx, entry, *entry.Record.NextEvent)
+	err := e.happen(ctx, entry, *entry.Record.NextEvent)
 	if errors.Is(err, errRearmed) {
 		err = e.happen(ctx, entry, *entry.Record.NextEvent)
 	}
 	return err
 }
 
-// sweepUnshown queues the prompts of pending records again that no worker has
+// carryUnshown queues the prompts of a pending record again that no worker has
 // shown: the queue's tail may be lost to a hard kill.
-func (e *Engine) sweepUnshown(ctx context.Context, pending []string) error {
-	for _, key := range pending {
-		entry, err := e.store.Records.Get(ctx, key)
-		if noRecord(err) || err == nil && entry.Record.Terminal() {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		prompt, err := e.promptOf(entry)
-		if err != nil {
-			return err
-		}
-		unshown := entry.Record
-		unshown.Routes = nil
-		for _, r := range entry.Record.Routes {
-			var s schemas.Shown
-			if _, err := e.store.Shown.Get(ctx, shownKey(r.Connector, r.Recipient, key), &s); errors.Is(err, bus.ErrNotFound) {
-				unshown.Routes = append(unshown.Routes, r)
-			}
-		}
-		if err := e.carry(ctx, &unshown, prompt); err != nil {
-			return err
-		}
-		if err := wait(ctx, sweepPause); err != nil {
-			return err
+func (e *Engine) carryUnshown(ctx context.Context, entry bus.Entry) error {
+	prompt, err := e.promptOf(entry)
+	if err != nil {
+		return err
+	}
+	unshown := entry.Record
+	unshown.Routes = nil
+	for _, r := range entry.Record.Routes {
+		var s schemas.Shown
+		if _, err := e.store.Shown.Get(ctx, shownKey(r.Connector, r.Recipient, entry.Key), &s); errors.Is(err, bus.ErrNotFound) {
+			unshown.Routes = append(unshown.Routes, r)
 		}
 	}
-	return nil
+	return e.carry(ctx, &unshown, prompt)
 }
 
 func wait(ctx context.Context, d time.Duration) error {

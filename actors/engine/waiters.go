@@ -75,7 +75,7 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 				}
 			}
 		}
-		if ended == 0 && rec.Joined == "" {
+		if ended == 0 {
 			return entry, nil
 		}
 		if d.UpdatedInput != nil && ended > 0 && ended == detached {

@@ -32,10 +32,8 @@ func (e *Engine) register(ctx context.Context, c *bus.Call) error {
 		case r.Leave:
 			err = e.store.Presence.Remove(ctx, key, revision)
 		default:
-			if missing && !schemas.Inbox(connector) {
-				if err := e.prompts.Serve(ctx, connector); err != nil {
-					return err
-				}
+			if err := e.servePrompts(ctx, connector, missing); err != nil {
+				return err
 			}
 			_, err = e.store.Presence.Put(ctx, key, worker, revision, e.Lease)
 		}
@@ -48,6 +46,18 @@ func (e *Engine) register(ctx context.Context, c *bus.Call) error {
 		c.Reply(worker)
 		return nil
 	}
+}
+
+// servePrompts makes the queue of a carrier's prompts as its worker comes, and again
+// where that was lost since.
+func (e *Engine) servePrompts(ctx context.Context, connector string, comes bool) error {
+	switch {
+	case schemas.Inbox(connector):
+		return nil
+	case comes:
+		return e.prompts.Serve(ctx, connector)
+	}
+	return e.prompts.Keep(ctx, connector)
 }
 
 // shownKey names what was shown to one recipient. A recipient that is no token

@@ -39,7 +39,7 @@ func (c *freezeCmd) Run(e *env) error {
 	if c.JSON {
 		err = e.printJSON(frozen)
 	} else {
-		fmt.Fprintf(e.stdout, "Frozen: whatever %s asks is denied until nod thaw; open requests denied: %d. Commands that run already are not stopped.\n", people.Whose(&b), frozen.Denied)
+		fmt.Fprintf(e.stdout, "Frozen: whatever %s asks is denied until nod thaw. %s. Commands that run already are not stopped.\n", people.Whose(&b), people.Denials(&frozen))
 	}
 	if late := people.Laggards(&frozen); err == nil && late != "" {
 		err = fmt.Errorf("it is frozen, but not everywhere: %s", late)

@@ -2,6 +2,7 @@ package people
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/nodbus/nod/schemas"
@@ -28,6 +29,16 @@ func Laggards(f *schemas.Frozen) string {
 		return ""
 	}
 	return Line("These engines have not said that they obey, and may still allow by a rule: " + strings.Join(f.Laggards, ", ") + ". See their logs.")
+}
+
+// Denials says how many open requests a freeze has denied: "Open requests denied:
+// 12", and that there are more if it goes on.
+func Denials(f *schemas.Frozen) string {
+	text := fmt.Sprintf("Open requests denied: %d", f.Denied)
+	if f.Unfinished {
+		text += " so far, and nod goes on with the rest, none of which can be allowed"
+	}
+	return text
 }
 
 // Frozen is a freeze in a line: "every agent is frozen by Ann: too many deletions,

@@ -52,8 +52,8 @@ func (v *visit) brake(ctx context.Context, m *message, command, rest string, say
 
 // froze says what was frozen, and what was not.
 func froze(b *schemas.Brake, now *schemas.Frozen) string {
-	text := fmt.Sprintf("Frozen: whatever %s asks is denied until you send %s. Open requests denied: %d. Commands that run already are not stopped.",
-		people.Whose(b), strings.TrimSpace("/thaw "+people.Named(b)), now.Denied)
+	text := fmt.Sprintf("Frozen: whatever %s asks is denied until you send %s. %s. Commands that run already are not stopped.",
+		people.Whose(b), strings.TrimSpace("/thaw "+people.Named(b)), people.Denials(now))
 	if people.Named(b) != "" {
 		text += " All others go on: /freeze alone stops them too."
 	}

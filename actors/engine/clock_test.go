@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+)
+
+// broker is one whose clock is ahead, and a machine whose clock a test sets.
+type broker struct {
+	*require.Assertions
+	clock
+	ahead time.Duration // of the broker's clock
+	set   time.Duration // by how much this machine's clock was moved
+	reads int
+	away  error
+}
+
+func newBroker(t *testing.T) *broker {
+	b := &broker{Assertions: require.New(t), ahead: 3 * time.Hour}
+	b.clock.wall = func() time.Time { return time.Now().Round(0).Add(b.set) }
+	b.clock.read = func(context.Context) (bus.Reading, error) {
+		b.reads++
+		now := time.Now()
+		return bus.Reading{Broker: now.Round(0).Add(b.ahead), At: now, Err: time.Millisecond}, b.away
+	}
+	b.NoError(b.clock.set(t.Context()))
+	b.reads = 0
+	return b
+}
+
+// is makes sure that the clock shows what the broker's does. A minute is more than a
+// test takes, and less than what is moved.
+func (b *broker) is() {
+	b.WithinDuration(time.Now().Add(b.ahead), b.now(), time.Minute)
+}
+
+func (b *broker) late(ctx context.Context, left time.Duration) bool {
+	late, err := b.clock.late(ctx, time.Now().Add(b.ahead+left))
+	b.NoError(err)
+	return late
+}
+
+func TestSettingTheClockChangesNothing(t *testing.T) {
+	for _, step := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
+		b := newBroker(t)
+		b.is()
+		b.set = step
+		b.is()
+		b.False(b.late(t.Context(), 5*time.Minute))
+		b.True(b.late(t.Context(), -5*time.Minute))
+		b.NotZero(b.reads, "the broker is asked: it may be that the machine has slept")
+		b.is()
+	}
+}
+
+// The monotonic clock stands still while a machine sleeps, and the broker's does not.
+func TestADeadlineThatPassedAsleep(t *testing.T) {
+	b := newBroker(t)
+	b.ahead += 8 * time.Hour
+	b.set += 8 * time.Hour
+	b.True(b.late(t.Context(), -time.Hour))
+	b.is()
+}
+
+func TestWhenTheBrokerIsAsked(t *testing.T) {
+	b := newBroker(t)
+	b.False(b.late(t.Context(), time.Hour))
+	b.Zero(b.reads, "it is sure")
+	b.False(b.late(t.Context(), clockMargin/2))
+	b.Equal(1, b.reads, "the deadline is near")
+	b.True(b.late(t.Context(), -time.Hour))
+	b.Equal(2, b.reads, "a refusal is made sure of")
+
+	old := *b.last.Load()
+	old.At, old.wall, old.Broker = old.At.Add(-clockOld), old.wall.Add(-clockOld), old.Broker.Add(-clockOld)
+	b.last.Store(&old)
+	b.False(b.late(t.Context(), time.Hour))
+	b.Equal(3, b.reads, "the reading is old")
+
+	b.away = errors.New("away")
+	b.False(b.late(t.Context(), time.Hour))
+	_, err := b.clock.late(t.Context(), time.Now())
+	b.ErrorIs(err, b.away, "nothing is refused by a reading that is doubted")
+}
+
+// A less precise reading does not replace a better one that it bears out; one that
+// contradicts it does.
+func TestReadingsOfTheBrokersClock(t *testing.T) {
+	b := newBroker(t)
+	start := time.Now()
+	off := 40 * time.Millisecond
+	b.clock.read = func(context.Context) (bus.Reading, error) {
+		now := time.Now()
+		return bus.Reading{Broker: now.Round(0).Add(b.ahead + off), At: now, Err: 50 * time.Millisecond}, nil
+	}
+	b.NoError(b.clock.set(t.Context()))
+	b.Less(b.now().Sub(time.Now().Round(0).Add(b.ahead)).Abs(), off/2)
+	b.Less(b.last.Load().err(), 2*time.Millisecond+time.Since(start)/clockDrift)
+	off = time.Hour
+	b.NoError(b.clock.set(t.Context()))
+	b.ahead += off
+	b.is()
+}

@@ -1,0 +1,194 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// barrierSubject holds what a scan writes into the stream of the records
+	// to know that it has read everything before. No key of a record is one
+	// token.
+	barrierSubject = recordPrefix + "barrier"
+
+	// scanBatch is how many records a scan asks for at a time.
+	scanBatch = 512
+	// scanWait is how long a scan waits for a batch, and for its consumer to
+	// be made, before it turns to another replica.
+	scanWait = 2 * time.Second
+	// scanKept is how long the server keeps the consumer of a scan that was
+	// killed.
+	scanKept = 10 * time.Second
+)
+
+// Found is a record as a scan finds it: its key and where it stands in the
+// stream. Decided is told by the record's retention, which starts with its
+// decision; a record that is not Decided may have been decided since.
+type Found struct {
+	Key      string
+	Revision uint64
+	Decided  bool
+}
+
+// Scan calls f for the records of a session, or of all sessions if that is
+// empty, in the order in which they were last written, beginning behind the
+// revision after. It ends when f returns false, or when there are no more.
+//
+// It finds every record whose last write was acknowledged before the scan
+// began, whichever replica serves it. A record that is written while the scan
+// runs may be found at both revisions. f hears what a replica says, which may
+// be older than what the leader says: read a record before acting on it. Scan
+// reads no payloads, costs the server no list of subjects, and tries again
+// after every disturbance for as long as ctx allows.
+func (r *Records) Scan(ctx context.Context, session string, after uint64, f func(Found) (more bool)) error {
+	s := &scan{records: r, filter: r.prefix + sessionFilter(session), last: after, found: f}
+	if err := s.setBarrier(ctx); err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		before := s.last
+		err := s.run(ctx)
+		if err == nil {
+			return nil
+		}
+		if final(err) {
+			return fmt.Errorf("scan the records: %w", err)
+		}
+		if s.last > before {
+			try = 0
+		}
+		if pause(ctx, try) != nil {
+			return fmt.Errorf("scan the records: %w (%v)", ErrUnknown, err)
+		}
+	}
+}
+
+// scan is one walk through the stream of the records, by one consumer after
+// another.
+type scan struct {
+	records *Records
+	filter  string
+	found   func(Found) bool
+	barrier uint64 // what must have been read before the end counts as the end
+	last    uint64 // what was read last
+}
+
+// setBarrier writes a message into a stream of several replicas. A replica that
+// delivers it has delivered everything that was acknowledged before.
+func (s *scan) setBarrier(ctx context.Context) error {
+	if s.records.stream.CachedInfo().Config.Replicas <= 1 {
+		return nil
+	}
+	return settle(ctx, "begin to scan the records", func(ctx context.Context) error {
+		ack, err := s.records.conn.js.Publish(ctx, barrierSubject, nil, jetstream.WithRetryAttempts(0))
+		if err == nil {
+			s.barrier = ack.Sequence
+		}
+		return err
+	})
+}
+
+// run reads from the last message that was read on, from one replica.
+func (s *scan) run(ctx context.Context) error {
+	hop, cancel := context.WithTimeout(ctx, scanWait)
+	consumer, err := s.records.stream.CreateConsumer(hop, jetstream.ConsumerConfig{
+		FilterSubjects: s.filters(),
+		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy, OptStartSeq: s.last + 1,
+		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true, MemoryStorage: true, Replicas: 1,
+		InactiveThreshold: scanKept,
+	})
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer func() { go s.remove(ctx, consumer) }()
+	if consumer.CachedInfo().NumPending == 0 && s.last >= s.barrier {
+		return nil
+	}
+	for delivered := uint64(0); ; {
+		done, err := s.batch(ctx, consumer, &delivered)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+func (s *scan) filters() []string {
+	if s.barrier == 0 {
+		return []string{s.filter}
+	}
+	return []string{s.filter, barrierSubject}
+}
+
+// remove need not succeed: the server removes the consumer after scanKept.
+func (s *scan) remove(ctx context.Context, consumer jetstream.Consumer) {
+	hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), scanWait)
+	defer cancel()
+	_ = s.records.stream.DeleteConsumer(hop, consumer.CachedInfo().Name)
+}
+
+var (
+	errScanGap    = errors.New("a message was lost on its way")
+	errScanBehind = errors.New("the replica is behind")
+)
+
+// batch takes in the next messages. done means that there are no more, or that
+// the caller has had enough.
+func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered *uint64) (done bool, err error) {
+	batch, err := consumer.Fetch(scanBatch, jetstream.FetchMaxWait(scanWait))
+	if err != nil {
+		return false, err
+	}
+	for {
+		var msg jetstream.Msg
+		select {
+		case msg = <-batch.Messages():
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+		if msg == nil { // a batch that stays short is the replica's last
+			return false, errors.Join(batch.Error(), s.behind())
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return false, err
+		}
+		if *delivered++; meta.Sequence.Consumer != *delivered {
+			return false, errScanGap
+		}
+		if !s.take(msg, meta.Sequence.Stream) {
+			return true, nil
+		}
+		if meta.NumPending == 0 && s.last >= s.barrier {
+			return true, nil
+		}
+		if *delivered%scanBatch == 0 {
+			return false, nil
+		}
+	}
+}
+
+// behind is the error of a replica that has no more and should have.
+func (s *scan) behind() error {
+	if s.last < s.barrier {
+		return errScanBehind
+	}
+	return errScanGap // it said that there was more
+}
+
+// take tells of one message, and reports whether more is wanted.
+func (s *scan) take(msg jetstream.Msg, revision uint64) (more bool) {
+	s.last = revision
+	if msg.Subject() == barrierSubject || msg.Headers().Get(operationHeader) != "" {
+		return true
+	}
+	return s.found(Found{
+		Key: strings.TrimPrefix(msg.Subject(), s.records.prefix), Revision: revision,
+		Decided: msg.Headers().Get(jetstream.MsgTTLHeader) != "",
+	})
+}

@@ -1,0 +1,32 @@
+package test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// The clock of an engine's machine is set ten minutes ahead or back while a request
+// waits: answers in time count, and deadlines stay the broker's.
+func TestAnAnswerInTimeCountsWhateverTheClockIsSetTo(t *testing.T) {
+	t.Parallel()
+	for _, step := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
+		var set atomic.Int64
+		env := start(t, func(s *setup) {
+			s.engine.Wall = func() time.Time { return time.Now().Round(0).Add(time.Duration(set.Load())) }
+		})
+		env.timeout("S", time.Minute)
+		ada := env.Agent("ada")
+		before := ada.Asks(deploy("S", "before"))
+		set.Store(int64(step))
+		env.Equal(schemas.Allowed, env.Ann().Allows(before).Outcome)
+		before.Ends(schemas.Allowed)
+
+		after := ada.Asks(deploy("S", "after"))
+		env.WithinDuration(time.Now().Add(time.Minute), env.stored(after.Key).Record.Deadline, time.Minute)
+		env.Ann().Allows(after)
+		after.Ends(schemas.Allowed)
+	}
+}

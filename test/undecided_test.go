@@ -1,0 +1,171 @@
+package test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// stuck takes fired timers as an engine does that then stops for good, and returns
+// the keys that it holds.
+func (e *env) stuck() (holds func() []string) {
+	e.t.Helper()
+	store, err := bus.OpenStore(e.ctx, e.dial(roles.ID{Role: roles.EngineStore}, e.server.URL()), 1)
+	e.NoError(err)
+	queue, err := store.Records.Due(e.ctx, 30*time.Second) // as engines give it
+	e.NoError(err)
+	var mu sync.Mutex
+	var held []string
+	stop, err := queue.Consume(func(d *bus.Delivery) {
+		key, _, _ := store.Records.ArmedFor(d)
+		mu.Lock()
+		defer mu.Unlock()
+		held = append(held, key)
+	})
+	e.NoError(err)
+	e.wires = append(e.wires, stop)
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(held)
+	}
+}
+
+// An engine holds fired timers and is stopped: what it holds is listed all the
+// same, and a freeze denies it.
+func TestWhatAStoppedEngineHoldsIsPendingAndFrozen(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	holds := env.stuck()
+	env.timeout("S", time.Second)
+	ada := env.Agent("ada")
+	for i := 0; len(holds()) == 0; i++ { // an engine that runs takes some
+		q := ada.Asks(deploy("S", fmt.Sprint("q-", i)))
+		env.soon("its timer has fired", func() bool {
+			return slices.Contains(holds(), q.Key) || env.stored(q.Key).Record.Decision != nil
+		})
+	}
+	key := holds()[0]
+	env.NotContains(env.armed(), key)
+
+	pending, err := env.Ann().Pending(env.ctx, schemas.Query{})
+	env.NoError(err)
+	env.Len(pending, 1)
+	env.Equal(key, pending[0].Key())
+	frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	env.Equal(1, frozen.Denied)
+	env.False(frozen.Unfinished)
+	env.Equal("frozen by Ann", env.stored(key).Record.Decision.By.Name)
+}
+
+// An engine that had not heard of a freeze stores a request: it is denied before
+// the thaw, and so cannot be allowed after it.
+func TestAThawComesAfterTheLastDenial(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	q := env.Agent("ada").Asks(deploy("S", "template"))
+	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	late := env.stored(q.Key).Record
+	deadline := schemas.Event{At: late.Deadline, Kind: schemas.EventDeadline}
+	late.Decision, late.NextEvent = nil, &deadline
+	_, err = env.store.Records.Create(env.ctx, "S.late", late, 0)
+	env.NoError(err)
+
+	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
+	env.NoError(err)
+	d := env.stored("S.late").Record.Decision
+	env.NotNil(d, "it is open after the thaw")
+	env.Equal(schemas.Denied, d.Outcome)
+}
+
+// Pages hold everything that is pending, and what changes between two of them is in
+// the later one as it is then.
+func TestPagesOfWhatIsPending(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	const n = 20
+	for i := range n {
+		ada.Asks(deploy("S", fmt.Sprintf("q-%02d", i)))
+	}
+	ada.Asks(deploy("T", "other"))
+	terminal := env.conn(roles.ConnectorID("terminal"))
+	next := func(after string) (page schemas.Page, err error) {
+		err = terminal.CallInto(env.ctx, schemas.QuerySubject("terminal", schemas.QueryPending), schemas.Query{
+			Type: schemas.TypeQuery, SessionID: "S", After: after, Limit: 6,
+		}, &page)
+		return page, err
+	}
+	seen := map[string]uint64{}
+	var pages []int
+	for after := ""; ; {
+		page, err := next(after)
+		env.NoError(err)
+		pages = append(pages, len(page.Prompts))
+		for _, p := range page.Prompts {
+			env.Greater(p.Revision, seen[p.Key()])
+			seen[p.Key()] = p.Revision
+		}
+		if after == "" { // one that was listed, and one that was not, are written again
+			for _, key := range []string{"S.q-00", "S.q-19"} {
+				_, err := env.store.Records.Update(env.ctx, env.stored(key))
+				env.NoError(err)
+			}
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	env.Equal([]int{6, 6, 6, 3}, pages)
+	env.Len(seen, n)
+	env.Equal(env.stored("S.q-19").Revision, seen["S.q-19"])
+	_, err := next("S.q-03")
+	env.refusal(err, schemas.CodeValidation)
+
+	all, err := env.Ann().Pending(env.ctx, schemas.Query{Limit: 6})
+	env.NoError(err)
+	env.Len(all, n+1)
+}
+
+// What was acknowledged is found by a scan that begins afterwards, whichever of
+// three servers serves it, while the leader changes all the time.
+func TestAScanFindsWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	n := newNodes(t)
+	var stores []*bus.Store
+	for i := range n.servers {
+		store, err := bus.OpenStore(n.ctx, n.conn(i, fmt.Sprint("_INBOX.scan", i)), 3)
+		require.NoError(t, err)
+		stores = append(stores, store)
+	}
+	deadline := time.Now().UTC().Add(time.Hour)
+	record := schemas.Record{
+		Type: schemas.TypeRecord, Agent: "ada", Request: []byte("{}"), Digest: schemas.AnyDigest, Risk: schemas.RiskLow, Tier: schemas.TierDisconnected,
+		Deadline: deadline, NextEvent: &schemas.Event{At: deadline, Kind: schemas.EventDeadline},
+	}
+	stop := n.stepDowns()
+	var stored uint64
+	for i, began := 0, time.Now(); i < 60 || time.Since(began) < 3*time.Second; i++ {
+		key := schemas.Key("scan", fmt.Sprint("q", i))
+		revision, err := stores[i%3].Records.Create(n.ctx, key, record, 0)
+		require.NoError(t, err)
+		var found []bus.Found
+		require.NoError(t, stores[(i+1)%3].Records.Scan(n.ctx, "scan", stored, func(r bus.Found) bool {
+			found = append(found, r)
+			return true
+		}))
+		require.Equal(t, []bus.Found{{Key: key, Revision: revision}}, found)
+		stored = revision
+	}
+	require.NotZero(t, stop())
+}
