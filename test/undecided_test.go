@@ -25,10 +25,10 @@ func (e *env) stuck() (holds func() []string) {
 	var mu sync.Mutex
 	var held []string
 	stop, err := queue.Consume(func(d *bus.Delivery) {
-		key, _, _ := store.Records.ArmedFor(d)
+		fired, _ := store.Records.Fired(d)
 		mu.Lock()
 		defer mu.Unlock()
-		held = append(held, key)
+		held = append(held, fired.Key)
 	})
 	e.NoError(err)
 	e.wires = append(e.wires, stop)
@@ -78,7 +78,8 @@ func TestAThawComesAfterTheLastDenial(t *testing.T) {
 	late := env.stored(q.Key).Record
 	deadline := schemas.Event{At: late.Deadline, Kind: schemas.EventDeadline}
 	late.Decision, late.NextEvent = nil, &deadline
-	_, err = env.store.Records.Create(env.ctx, "S.late", late, 0)
+	late.Question, late.Waiters = "", []schemas.Waiter{{PendingID: "late", Digest: late.Digest, Deadline: late.Deadline}}
+	_, err = env.store.Records.Create(env.ctx, bus.Entry{Key: "S.late", Record: late})
 	env.NoError(err)
 
 	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
@@ -157,7 +158,7 @@ func TestAScanFindsWhatWasAcknowledged(t *testing.T) {
 	var stored uint64
 	for i, began := 0, time.Now(); i < 60 || time.Since(began) < 3*time.Second; i++ {
 		key := schemas.Key("scan", fmt.Sprint("q", i))
-		revision, err := stores[i%3].Records.Create(n.ctx, key, record, 0)
+		revision, err := stores[i%3].Records.Create(n.ctx, bus.Entry{Key: key, Record: record})
 		require.NoError(t, err)
 		var found []bus.Found
 		require.NoError(t, stores[(i+1)%3].Records.Scan(n.ctx, "scan", stored, func(r bus.Found) bool {
