@@ -253,13 +253,28 @@ func TestATroubledChannelIsTriedAgain(t *testing.T) {
 	tries := 0
 	p.fail = func(schemas.Prompt) error {
 		if tries++; tries < 3 {
-			return &people.Error{After: 10 * time.Millisecond}
+			return errors.New("the connection broke")
 		}
 		return nil
 	}
 	r.work(p)
 	r.ask()
 	require.True(t, r.wait(p.sent).Repeat, "a prompt that may have been shown says so")
+}
+
+// A channel that asks to wait has shown nothing.
+func TestAChannelThatAsksToWaitIsTriedAgain(t *testing.T) {
+	r, p := newRig(t), newPager()
+	tries := 0
+	p.fail = func(schemas.Prompt) error {
+		if tries++; tries < 3 {
+			return &people.Error{After: 10 * time.Millisecond}
+		}
+		return nil
+	}
+	r.work(p)
+	r.ask()
+	require.False(t, r.wait(p.sent).Repeat)
 }
 
 func TestAPromptThatCannotBeShownIsSaidAtOnce(t *testing.T) {

@@ -103,7 +103,8 @@ func (e *Engine) sweepUnshown(ctx context.Context, pending []string) error {
 		unshown.Routes = nil
 		for _, r := range entry.Record.Routes {
 			var s schemas.Shown
-			if _, err := e.store.Shown.Get(ctx, shownKey(r.Connector, r.Recipient, key), &s); errors.Is(err, bus.ErrNotFound) {
+			_, err := e.store.Shown.Get(ctx, shownKey(r.Connector, r.Recipient, key), &s)
+			if errors.Is(err, bus.ErrNotFound) || err == nil && abandoned(&s, e.clock.now()) {
 				unshown.Routes = append(unshown.Routes, r)
 			}
 		}
