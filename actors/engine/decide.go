@@ -22,7 +22,7 @@ func (e *Engine) settle(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 		if next.Record.Decision, err = asItEnds(&entry.Record, d); err != nil {
 			return entry, err
 		}
-		next.Record.NextEvent = nil
+		next.Record.NextEvent = asItEnded(&entry.Record)
 		revision, err := e.store.Records.Decide(ctx, next)
 		if err == nil {
 			next.Revision = revision

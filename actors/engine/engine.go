@@ -80,6 +80,7 @@ type Engine struct {
 	known    known
 	notes    notes
 	hints    hints
+	lines    promptLines
 	service  *bus.Service
 
 	stop   []func()

@@ -74,6 +74,11 @@ func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
 		if entry, last, err = e.failed(ctx, entry, c.Tokens[0], d.Recipient); err != nil {
 			return err
 		}
+		if !carried(&entry.Record) { // it takes no place of another's
+			if err := e.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
+				return err
+			}
+		}
 		if last {
 			text = "Nobody could be shown the question: " + d.Reason
 			if err := e.unreachable(ctx, entry, d.Reason); err != nil {
