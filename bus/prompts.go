@@ -1,8 +1,8 @@
 package bus
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +14,10 @@ import (
 // Prompts is the work-queue stream permission_prompts: what carriers are to
 // show and to settle.
 type Prompts struct {
+	// AckWait is how long a worker may take over a prompt before another gets it; 0 is
+	// 30 s.
+	AckWait time.Duration
+
 	conn   *Conn
 	stream jetstream.Stream
 }
@@ -60,26 +64,22 @@ func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 	})
 }
 
-// Serve makes the consumer that a connector's workers share: a prompt that is not
-// acknowledged within ackWait goes to another. Only engines may.
-func (p *Prompts) Serve(ctx context.Context, connector string, ackWait time.Duration) error {
-	_, err := p.conn.queue(ctx, p.stream, jetstream.ConsumerConfig{
-		Durable:       connector,
-		FilterSubject: "nod.v1.prompt." + connector + ".>",
-		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       ackWait,
-		MaxAckPending: -1, // parked messages of one dead chat must not stop the others
-	})
+// Serve makes the consumer that a connector's workers share. Only engines may.
+func (p *Prompts) Serve(ctx context.Context, connector string) error {
+	config := promptsConsumer(connector)
+	config.AckWait = cmp.Or(p.AckWait, config.AckWait)
+	_, err := p.conn.queue(ctx, p.stream, config)
 	return err
 }
 
-// Served reports whether that consumer is there.
-func (p *Prompts) Served(ctx context.Context, connector string) (bool, error) {
-	_, err := p.stream.Consumer(ctx, connector)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return false, nil
+func promptsConsumer(connector string) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable:       connector,
+		FilterSubject: "nod.v1.prompt." + connector + ".>",
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       30 * time.Second,
+		MaxAckPending: -1, // parked messages of one dead chat must not stop the others
 	}
-	return err == nil, err
 }
 
 // PromptQueue opens the queue that an engine made for this connector when its
@@ -90,7 +90,7 @@ func (c *Conn) PromptQueue(ctx context.Context, connector string) (*Queue, error
 		consumer, err := c.js.Consumer(hop, "permission_prompts", connector)
 		cancel()
 		if err == nil {
-			return &Queue{conn: c, consumer: consumer, name: connector, ackWait: consumer.CachedInfo().Config.AckWait}, nil
+			return &Queue{conn: c, consumer: consumer, name: connector, ackWait: promptsConsumer(connector).AckWait}, nil
 		}
 		if pause(ctx, try) != nil {
 			return nil, fmt.Errorf("open the prompts of %s: %w", connector, err)

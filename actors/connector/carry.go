@@ -175,7 +175,7 @@ func (c carry) edit(ctx context.Context, shown schemas.Shown, p schemas.Prompt, 
 // message that says how it ended.
 func (c carry) settle(ctx context.Context, shown schemas.Shown) error {
 	var err error
-	if shown.Revision == 0 {
+	if shown.Revision == 0 && len(shown.Also) == 0 {
 		if shown, err = c.send(ctx, shown); err != nil {
 			return err
 		}

@@ -100,6 +100,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if e.prompts, err = bus.OpenPrompts(ctx, o.Store, o.Replicas); err != nil {
 		return nil, err
 	}
+	e.prompts.AckWait = e.AckWait
 	if err := bus.Retry(ctx, func(ctx context.Context) error { return e.clock.set(ctx, e.store) }); err != nil {
 		return nil, err
 	}

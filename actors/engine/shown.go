@@ -87,8 +87,9 @@ func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (
 		mayBeThere := stored.Repeat || stored.Claim != nil && stored.Revision == 0
 		next := stored
 		next.Op, next.Claim, next.Repeat = schemas.ShownSet, nil, mayBeThere
-		if stored.Settled || stored.Revision >= s.Revision {
-			return next, nil
+		message := stored.Ref != "" || len(stored.Also) > 0
+		if stored.Revision >= s.Revision || stored.Settled && (!s.Settled || !message) {
+			return next, nil // to an outcome that is shown more may be added
 		}
 		if !s.Settled && stored.Revision == 0 {
 			open, err := e.open(ctx, schemas.Key(s.SessionID, s.PendingID))

@@ -33,7 +33,7 @@ func (e *Engine) register(ctx context.Context, c *bus.Call) error {
 			err = e.store.Presence.Remove(ctx, key, revision)
 		default:
 			if missing && !schemas.Inbox(connector) {
-				if err := e.prompts.Serve(ctx, connector, e.AckWait); err != nil {
+				if err := e.prompts.Serve(ctx, connector); err != nil {
 					return err
 				}
 			}
