@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,10 @@ import (
 // Prompts is the work-queue stream permission_prompts: what carriers are to
 // show and to settle.
 type Prompts struct {
+	// AckWait is how long a worker may take over a prompt before another gets it; 0 is
+	// 30 s.
+	AckWait time.Duration
+
 	conn   *Conn
 	stream jetstream.Stream
 }
@@ -62,7 +67,9 @@ func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 
 // Serve makes the consumer that a connector's workers share. Only engines may.
 func (p *Prompts) Serve(ctx context.Context, connector string) error {
-	_, err := p.conn.queue(ctx, p.stream, promptsConsumer(connector))
+	config := promptsConsumer(connector)
+	config.AckWait = cmp.Or(p.AckWait, config.AckWait)
+	_, err := p.conn.queue(ctx, p.stream, config)
 	return err
 }
 

@@ -62,7 +62,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	}{
 		{&s.Sessions, "permission_sessions", false},
 		{&s.Presence, "client_presence", true},
-		{&s.Shown, "shown_prompts", true},
+		{&s.Shown, "shown_prompts", false}, // a claim that is lost would have a prompt shown twice, unmarked
 		{&s.Settings, "permission_settings", false},
 	} {
 		k, err := open(bucketConfig(b.name, b.async, replicas), "$KV."+b.name+".")

@@ -42,6 +42,7 @@ func Messages() []Message {
 		settingsQ = QuerySubject(connector, QuerySettings)
 		historyQ  = QuerySubject(connector, QueryHistory)
 		grantsQ   = QuerySubject(connector, QueryGrants)
+		unsettled = QuerySubject(connector, QueryUnsettled)
 		revokeM   = ManageSubject(connector, ManageRevoke)
 		agentKey  = "$KV.permission_sessions.agent." + agent
 		sessionM  = ManageSubject(connector, ManageSession)
@@ -80,7 +81,7 @@ func Messages() []Message {
 
 		{TypeRegister, register, "connector", "engine", HowRequest, "a worker is alive", fresh[Register]},
 		{TypeRegistered, register, "engine", "connector", HowReply, "until when its lease runs", fresh[Registered]},
-		{TypeShown, shown, "connector", "engine", HowRequest, "read or write where a prompt was shown", fresh[Shown]},
+		{TypeShown, shown, "connector", "engine", HowRequest, "read, claim or write where a prompt was shown", fresh[Shown]},
 		{TypeShown, shown, "engine", "connector", HowReply, "the entry as it is now", fresh[Shown]},
 		{TypeDelivery, delivery, "connector", "engine", HowRequest, "a prompt was shown, failed, or reached nobody", fresh[Delivery]},
 		{TypeOK, delivery, "engine", "connector", HowReply, "noted", fresh[OK]},
@@ -97,6 +98,8 @@ func Messages() []Message {
 		{TypeSession, sessionQ, "engine", "connector", HowReply, "the session", fresh[Session]},
 		{TypeQuery, settingsQ, "connector", "engine", HowRequest, "which settings are in force?", fresh[Query]},
 		{TypeSettingsState, settingsQ, "engine", "connector", HowReply, "the settings and their revision", fresh[SettingsState]},
+		{TypeQuery, unsettled, "connector", "engine", HowRequest, "what is shown here as open, and is decided?", fresh[Query]},
+		{TypePage, unsettled, "engine", "connector", HowReply, "a page of it", fresh[Page]},
 
 		{TypeQuery, grantsQ, "connector", "engine", HowRequest, "what has been allowed beyond one call?", fresh[Query]},
 		{TypeGrants, grantsQ, "engine", "connector", HowReply, "a page of it", fresh[Grants]},

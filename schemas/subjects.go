@@ -125,6 +125,9 @@ const (
 	QuerySettings = "settings"
 	QueryGrants   = "grants"
 	QueryHistory  = "history"
+	// QueryUnsettled lists what workers of a carrier may have shown as open and is
+	// decided.
+	QueryUnsettled = "unsettled"
 
 	ManageSettings = "settings"
 	ManageSession  = "session"

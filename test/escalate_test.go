@@ -55,8 +55,9 @@ func TestWhoAnswersFirstSparesThePhone(t *testing.T) {
 	q = env.Agent("ada").Asks(deploy("S", "2"))
 	asked := q.Receipt.Revision
 	env.Ann().Allows(q)
-	env.soon("the outbox is through with it", func() bool { return phone.times("S.2", env.stored("S.2").Revision) == 1 })
+	env.soon("the outbox is through with it", func() bool { return env.logged(schemas.LogDecided)["S.2"] == 1 })
 	env.Zero(phone.times("S.2", asked))
+	env.Zero(phone.times("S.2", env.stored("S.2").Revision), "nor of how it ended")
 }
 
 // The timer is armed for the deadline, and the step before it was never made: the

@@ -193,15 +193,25 @@ func TestTheSweepQueuesPromptsThatNobodyWasShown(t *testing.T) {
 	env.registers("tg", "w1", false)
 	ada := env.Agent("ada")
 	lost, there := ada.Asks(deploy("S", "lost")), ada.Asks(deploy("S", "shown"))
+	dead, claimed := ada.Asks(deploy("S", "dead")), ada.Asks(deploy("S", "claimed"))
 	env.soon("the outbox is idle", env.outboxIdle)
 	var s schemas.Shown
 	env.NoError(env.conn(roles.ConnectorID("tg")).CallInto(env.ctx, schemas.ShownSubject("tg"), schemas.Shown{
 		Type: schemas.TypeShown, Op: schemas.ShownSet, Recipient: "1001", SessionID: "S", PendingID: "shown", Ref: "m1", Revision: there.Receipt.Revision,
 	}, &s))
+	for id, until := range map[string]time.Time{"dead": time.Now().Add(-time.Second), "claimed": time.Now().Add(time.Hour)} {
+		_, err := env.store.Shown.Put(env.ctx, "tg."+schemas.Token("1001")+".S."+id, schemas.Shown{
+			Type: schemas.TypeShown, Op: schemas.ShownSet, Recipient: "1001", SessionID: "S", PendingID: id,
+			Claim: &schemas.Claim{Worker: "w0", Try: "t", Until: until.UTC()},
+		}, 0, 0)
+		env.NoError(err)
+	}
 	env.NoError(env.raw.DeleteStream(env.ctx, "permission_prompts"))
 
 	env.engine(engine.Options{})
 	shown := env.carrier()
 	env.soon("the lost prompt is there", func() bool { return shown.times(lost.Key, lost.Receipt.Revision) == 1 })
+	env.soon("so is one whose worker died", func() bool { return shown.times(dead.Key, dead.Receipt.Revision) == 1 })
 	env.Zero(shown.times(there.Key, there.Receipt.Revision))
+	env.Zero(shown.times(claimed.Key, claimed.Receipt.Revision), "a worker is about to show it")
 }

@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -10,21 +11,50 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// carry is one prompt as a job.
+const (
+	// carryTimeout bounds one try to show or settle one prompt. It is shorter than the
+	// queue's AckWait and than a claim, so that no second worker starts meanwhile.
+	carryTimeout = 25 * time.Second
+	// channelTimeout is the channel's share of it: the rest is for noting what it did.
+	channelTimeout = 20 * time.Second
+	// claimedMin and claimedMax are the pauses until a prompt is looked at again that
+	// another worker is about to show.
+	claimedMin = 100 * time.Millisecond
+	claimedMax = 5 * time.Second
+)
+
+// errClaimed: another worker is about to show it.
+var errClaimed = errors.New("another worker has claimed it")
+
+// carry is one try to show one prompt, or its outcome.
+//
+// Before anything is sent the worker claims the entry that says where the prompt is
+// shown. A second worker sends nothing while the claim lasts. If a worker does not
+// come back from sending, because it died or was never told how that ended, there may
+// be a message that nobody can edit: the next one says so (Repeat), and so does every
+// change of it.
 type carry struct {
 	*Worker
-	delivery *bus.Delivery
-	prompt   schemas.Prompt
+	prompt schemas.Prompt
+	try    string
 }
 
-func (c carry) Run(ctx context.Context) {
-	defer c.held.Delete(c.delivery)
+func (w *Worker) carry(p schemas.Prompt) carry { return carry{w, p, bus.NewID()} }
+
+// queued is a prompt of the queue as a job.
+type queued struct {
+	carry
+	delivery *bus.Delivery
+}
+
+func (q queued) Run(ctx context.Context) {
+	defer q.held.Delete(q.delivery)
 	ctx, cancel := context.WithTimeout(ctx, carryTimeout)
 	defer cancel()
-	c.finish(ctx, c.carry(ctx))
+	q.finish(ctx, q.carry.carry(ctx))
 }
 
-func (c carry) Failed(any) { c.delivery.Again(retryMax) }
+func (q queued) Failed(any) { q.delivery.Again(retryMin) }
 
 // triedUntil is how long it is tried to show a prompt. An outcome is for as long as
 // its question may be on a screen with live buttons, which is as long as the queue
@@ -38,125 +68,221 @@ func triedUntil(p *schemas.Prompt) time.Time {
 
 // finish acknowledges, or has it tried again for as long as that is of use, and says
 // so when it gives up.
-func (c carry) finish(ctx context.Context, err error) {
+func (q queued) finish(ctx context.Context, err error) {
 	if err == nil {
-		c.delivery.Done()
+		q.delivery.Done()
 		return
 	}
 	var e *people.Error
-	known := errors.As(err, &e)
+	known, claimed := errors.As(err, &e), errors.Is(err, errClaimed)
 	state := schemas.DeliveryFailed
-	wait := backoff(err, c.delivery.Times)
+	wait := backoff(err, q.delivery.Times)
+	if claimed {
+		wait = min(claimedMin<<min(q.delivery.Times-1, 10), claimedMax)
+	}
 	switch {
 	case known && e.Unreachable:
 		state = schemas.DeliveryUnreachable
 	case known && e.Permanent:
-	case time.Now().Add(wait).Before(triedUntil(&c.prompt)):
-		c.log.Info("connector: a prompt is tried again", "key", c.prompt.Key(), "times", c.delivery.Times, "after", wait, "error", err)
-		c.delivery.Again(wait)
+	case time.Now().Add(wait).Before(triedUntil(&q.prompt)):
+		if !claimed {
+			q.log.Info("connector: a prompt is tried again", "key", q.prompt.Key(), "times", q.delivery.Times, "after", wait, "error", err)
+		}
+		q.delivery.Again(wait)
 		return
 	}
-	if c.prompt.Decision != nil { // the question was shown; only its outcome is not
-		c.log.Warn("connector: an outcome was not shown", "key", c.prompt.Key(), "error", err)
-		c.delivery.Done()
+	if q.prompt.Decision != nil { // the question was shown; only its outcome is not
+		q.log.Warn("connector: an outcome was not shown", "key", q.prompt.Key(), "error", err)
+		q.delivery.Done()
 		return
 	}
-	if err := c.desk.delivered(ctx, &c.prompt, state, err.Error()); err != nil {
-		c.delivery.Again(wait)
+	if claimed { // the other worker says how it fared
+		q.delivery.Done()
 		return
 	}
-	c.delivery.Done()
+	if err := q.desk.delivered(ctx, &q.prompt, state, err.Error()); err != nil {
+		q.delivery.Again(wait)
+		return
+	}
+	q.delivery.Done()
 }
 
-// carry shows or settles, unless what is shown is as new already.
+// carry shows, changes or settles, unless what is shown is as new already.
 func (c carry) carry(ctx context.Context) error {
-	shown, err := c.desk.shownTo(ctx, &c.prompt)
-	if err != nil {
+	shown, err := c.desk.claim(ctx, &c.prompt, c.id, c.try)
+	switch {
+	case err != nil:
 		return err
-	}
-	if shown.Settled || shown.Revision >= c.prompt.Revision {
+	case shown.Claim == nil: // it is as new already, or there is nothing to show any more
 		return nil
-	}
-	if c.prompt.Decision != nil {
-		return c.settle(ctx, shown, &c.prompt)
-	}
-	if shown.Ref == "" && shown.Revision == 0 {
+	case shown.Claim.Try != c.try:
+		return errClaimed
+	case c.prompt.Decision != nil:
+		return c.settle(ctx, shown)
+	case shown.Revision == 0:
 		return c.show(ctx, shown)
 	}
 	return c.revise(ctx, shown)
 }
 
-// show sends first and writes then: writing first would lose the prompt that a
-// crash keeps from being sent.
 func (c carry) show(ctx context.Context, shown schemas.Shown) error {
-	ref, err := c.carrier.Prompt(ctx, c.prompt)
+	shown, err := c.send(ctx, shown)
 	if err != nil {
 		return err
 	}
-	shown.Ref = string(ref)
-	now, _, err := c.note(ctx, shown)
-	if err != nil || now.Decision != nil {
+	lost, err := c.record(ctx, shown)
+	if err == nil && lost {
+		err = c.addMessage(ctx, shown.Ref)
+	}
+	if err != nil {
 		return err
 	}
 	return c.desk.delivered(ctx, &c.prompt, schemas.DeliveryShown, "")
 }
 
-// revise has what is shown say what has changed of an open request, where the
-// channel can. The question is there: that it was not changed is no failure of
-// its delivery.
+// send shows the prompt, or how it ended, in a new message. The claim is given back
+// if the channel has said that there is none: otherwise it stays, and the next message
+// is a repeat.
+func (c carry) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
+	hop, cancel := context.WithTimeout(ctx, channelTimeout)
+	defer cancel()
+	p := c.prompt
+	p.Repeat = shown.Repeat
+	ref, err := c.carrier.Prompt(hop, p)
+	var e *people.Error
+	if errors.As(err, &e) && (e.After > 0 || e.Permanent || e.Unreachable) {
+		c.giveBack(ctx, shown)
+	}
+	shown.Ref = string(ref)
+	return shown, err
+}
+
+// edit has each known message changed, all of them whatever becomes of the others.
+func (c carry) edit(ctx context.Context, shown schemas.Shown, p schemas.Prompt, change func(context.Context, people.Ref, schemas.Prompt) error) error {
+	hop, cancel := context.WithTimeout(ctx, channelTimeout)
+	defer cancel()
+	p.Repeat = shown.Repeat || len(shown.Also) > 0
+	var errs []error
+	for _, ref := range append([]string{shown.Ref}, shown.Also...) {
+		if ref != "" { // the channel has a handle
+			errs = append(errs, change(hop, people.Ref(ref), p))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// settle replaces what is shown by the outcome. What nobody can edit is followed by a
+// message that says how it ended.
+func (c carry) settle(ctx context.Context, shown schemas.Shown) error {
+	var err error
+	if shown.Revision == 0 && len(shown.Also) == 0 {
+		if shown, err = c.send(ctx, shown); err != nil {
+			return err
+		}
+	} else if err = c.edit(ctx, shown, c.prompt, c.carrier.Settle); err != nil && !final(err) {
+		c.giveBack(ctx, shown)
+		return err
+	}
+	shown.Settled = true
+	_, noted := c.record(ctx, shown) // a worker that has taken over settles as well
+	return errors.Join(err, noted)
+}
+
+// final reports whether the channel has refused a message for good.
+func final(err error) bool {
+	var e *people.Error
+	return errors.As(err, &e) && (e.Permanent || e.Unreachable)
+}
+
+// revise has what is shown say what has changed of an open request, if the channel
+// can. The question is there: that it was not changed is no failure of its delivery.
 func (c carry) revise(ctx context.Context, shown schemas.Shown) error {
-	revise := func(schemas.Prompt) error { return nil }
-	if r, can := c.carrier.(people.Reviser); can && shown.Ref != "" {
-		revise = func(p schemas.Prompt) error {
-			err := r.Revise(ctx, people.Ref(shown.Ref), p)
-			if e := (*people.Error)(nil); errors.As(err, &e) && (e.Permanent || e.Unreachable) {
-				c.log.Info("connector: a change was not shown", "key", p.Key(), "error", err)
-				return nil
-			}
-			return err
-		}
-	}
-	if err := revise(c.prompt); err != nil {
+	if err := c.change(ctx, shown, c.prompt); err != nil {
+		c.giveBack(ctx, shown)
 		return err
 	}
-	now, lost, err := c.note(ctx, shown)
-	if err != nil || !lost || now.Decision != nil {
+	lost, err := c.record(ctx, shown)
+	if err != nil || !lost {
 		return err
 	}
-	return revise(now) // another has shown what is newer, perhaps before this
-}
-
-// note writes what the prompt's message shows, and looks once more. A message
-// that loses the write, or whose request has ended meanwhile, is settled, so that
-// no button is left live.
-func (c carry) note(ctx context.Context, shown schemas.Shown) (now schemas.Prompt, lost bool, err error) {
-	shown.Revision = c.prompt.Revision
-	written, err := c.desk.setShown(ctx, shown)
-	lost = errors.Is(err, &schemas.Error{Code: schemas.CodeConflict})
-	if err != nil && !lost {
-		return now, lost, err
-	}
-	now, _, err = c.desk.Show(ctx, c.prompt.SessionID, c.prompt.PendingID)
-	now.Connector, now.Recipient = c.prompt.Connector, c.prompt.Recipient
+	now, err := c.newest(ctx) // another has shown what is newer, perhaps before this
 	switch {
-	case err != nil || now.Decision == nil:
-	case lost: // another has settled what is written; this message is only known here
-		err = c.carrier.Settle(ctx, people.Ref(shown.Ref), now)
-	default:
-		err = c.settle(ctx, written, &now)
+	case err != nil:
+		return err
+	case now.Decision != nil:
+		return c.edit(ctx, shown, now, c.carrier.Settle)
 	}
-	return now, lost, err
+	return c.change(ctx, shown, now)
 }
 
-// settle replaces what is shown by the outcome, and notes it even where
-// nothing is shown yet: the prompt that is still on its way finds it.
-func (c carry) settle(ctx context.Context, shown schemas.Shown, p *schemas.Prompt) error {
-	if shown.Ref != "" {
-		if err := c.carrier.Settle(ctx, people.Ref(shown.Ref), *p); err != nil {
+func (c carry) change(ctx context.Context, shown schemas.Shown, p schemas.Prompt) error {
+	r, can := c.carrier.(people.Reviser)
+	if !can {
+		return nil
+	}
+	err := c.edit(ctx, shown, p, r.Revise)
+	if final(err) {
+		c.log.Info("connector: a change was not shown", "key", p.Key(), "error", err)
+		return nil
+	}
+	return err
+}
+
+// newest is the request as it stands now.
+func (c carry) newest(ctx context.Context) (schemas.Prompt, error) {
+	now, _, err := c.desk.Show(ctx, c.prompt.SessionID, c.prompt.PendingID)
+	now.Connector, now.Recipient = c.prompt.Connector, c.prompt.Recipient
+	return now, err
+}
+
+// record writes that the prompt's version is shown, which ends the claim. lost: the
+// claim had ended before, and another worker has taken over.
+func (c carry) record(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
+	shown.Revision, shown.Claim = c.prompt.Revision, nil
+	for {
+		_, err := c.desk.setShown(ctx, shown)
+		if !errors.Is(err, &schemas.Error{Code: schemas.CodeConflict}) {
+			return false, err
+		}
+		now, err := c.desk.shownTo(ctx, &c.prompt)
+		if err != nil {
+			return false, err
+		}
+		if now.Claim == nil || now.Claim.Try != c.try {
+			return true, nil
+		}
+		shown.Entry, shown.Also = now.Entry, now.Also // a late message was added
+	}
+}
+
+// addMessage notes a message that was sent so late that another worker has taken over:
+// whoever settles the request finds it. If it is settled already, this one is now.
+func (c carry) addMessage(ctx context.Context, ref string) error {
+	for {
+		now, err := c.desk.shownTo(ctx, &c.prompt)
+		if err != nil || ref == "" || now.Ref == ref || slices.Contains(now.Also, ref) {
+			return err
+		}
+		if now.Settled {
+			ended, err := c.newest(ctx)
+			if err != nil || ended.Decision == nil {
+				return err
+			}
+			return c.edit(ctx, schemas.Shown{Ref: ref, Repeat: true}, ended, c.carrier.Settle)
+		}
+		now.Also = append(now.Also, ref)
+		_, err = c.desk.setShown(ctx, now)
+		if !errors.Is(err, &schemas.Error{Code: schemas.CodeConflict}) {
 			return err
 		}
 	}
-	shown.Settled, shown.Revision = true, p.Revision
-	_, err := c.desk.setShown(ctx, shown)
-	return err
+}
+
+// giveBack ends the claim: nothing was sent. If that cannot be noted, the claim ends
+// by itself.
+func (c carry) giveBack(ctx context.Context, shown schemas.Shown) {
+	shown.Claim = nil
+	if _, err := c.desk.setShown(ctx, shown); err != nil {
+		c.log.Info("connector: a claim was not given back", "key", c.prompt.Key(), "error", err)
+	}
 }

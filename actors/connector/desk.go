@@ -177,23 +177,32 @@ func (d *Desk) register(ctx context.Context, worker string, leave bool) error {
 	return d.conn.CallInto(ctx, schemas.RegisterSubject(d.connector), schemas.Register{Type: schemas.TypeRegister, WorkerID: worker, Leave: leave}, &r)
 }
 
-// shownTo reads where a prompt was shown to its recipient; an empty Ref is
-// nowhere yet.
+// shownTo reads where a prompt was shown to its recipient.
 func (d *Desk) shownTo(ctx context.Context, p *schemas.Prompt) (schemas.Shown, error) {
-	var s schemas.Shown
-	err := d.conn.CallInto(ctx, schemas.ShownSubject(d.connector), schemas.Shown{
-		Type: schemas.TypeShown, Op: schemas.ShownGet, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
-	}, &s)
-	return s, err
+	return d.askShown(ctx, schemas.Shown{Op: schemas.ShownGet, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID})
 }
 
-// setShown writes it at the entry that was read. CONFLICT means that another
-// worker wrote first, or that this very write had arrived before.
-func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
-	s.Op = schemas.ShownSet
+// claim takes the entry of a prompt for one try of a worker's. The entry that is
+// returned has that claim, or another worker's, or none if there is nothing to show.
+func (d *Desk) claim(ctx context.Context, p *schemas.Prompt, worker, try string) (schemas.Shown, error) {
+	return d.askShown(ctx, schemas.Shown{
+		Op: schemas.ShownClaim, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
+		Revision: p.Revision, Settled: p.Decision != nil, Claim: &schemas.Claim{Worker: worker, Try: try},
+	})
+}
+
+func (d *Desk) askShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
+	s.Type = schemas.TypeShown
 	var stored schemas.Shown
 	err := d.conn.CallInto(ctx, schemas.ShownSubject(d.connector), s, &stored)
 	return stored, err
+}
+
+// setShown writes it at the entry that was read. CONFLICT means that another worker
+// has written since.
+func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
+	s.Op = schemas.ShownSet
+	return d.askShown(ctx, s)
 }
 
 // delivered reports how a prompt fared.

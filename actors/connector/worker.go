@@ -17,24 +17,23 @@ import (
 const (
 	// renewEvery is how often a worker says that it is there; its lease is 30 s.
 	renewEvery = 5 * time.Second
-	// carryTimeout bounds one try to show or settle one prompt. It is shorter
-	// than the queue's AckWait, so that no second worker starts meanwhile.
-	carryTimeout = 25 * time.Second
 	// retryMin and retryMax are the pauses between tries; a channel that asks
 	// for longer gets it.
 	retryMin = 500 * time.Millisecond
 	retryMax = time.Minute
 )
 
-// Worker runs one carrier: it takes the connector's prompts from the queue,
-// those of one recipient in order and those of different ones in parallel, and
-// is the only retry loop there is. Any number of workers share a connector.
+// Worker runs one carrier: it takes the connector's prompts from the queue, those of
+// one recipient one after another and those of different ones in parallel, and is the
+// only retry loop there is. Any number of workers share a connector: each prompt is
+// shown by one of them, and each change of it in order.
 type Worker struct {
 	desk    *Desk
 	carrier people.Carrier
 	log     *slog.Logger
 	id      string
 	lanes   *actors.Lanes
+	turns   turns
 	held    sync.Map // each *bus.Delivery that is in a lane
 	stops   []func()
 	tasks   sync.WaitGroup
@@ -70,6 +69,7 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 	w.stops = append(w.stops, stop, conn.OnReconnect(func() { w.renew(background) }))
 	w.tasks.Go(func() { w.renewing(background) })
 	w.tasks.Go(func() { w.listening(background) })
+	w.tasks.Go(func() { w.settling(background) })
 	return nil
 }
 
@@ -149,9 +149,14 @@ func (w *Worker) take(d *bus.Delivery) {
 		d.Refuse()
 		return
 	}
-	p.Repeat = d.Times > 1
 	w.held.Store(d, nil)
-	w.lanes.Send(p.Recipient, carry{w, d, p})
+	w.send(&p, queued{w.carry(p), d})
+}
+
+// send has a job of a prompt's wait for its turn.
+func (w *Worker) send(p *schemas.Prompt, j actors.Job) {
+	w.turns.put(p.Recipient, p.SessionID, j)
+	w.lanes.Send(p.Recipient, &turn{turns: &w.turns, recipient: p.Recipient})
 }
 
 // Stop ends the worker: what it has begun is finished, its lease is given back.

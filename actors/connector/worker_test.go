@@ -216,6 +216,27 @@ func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	require.NotNil(t, p.shown["message-1"].Decision)
 }
 
+// What is added to a decided request later is shown where its outcome is.
+func TestAnOutcomeThatIsAddedToIsShown(t *testing.T) {
+	r, p := newRig(t), newPager()
+	r.work(p)
+	asked := r.ask()
+	r.wait(p.sent)
+	_, err := r.asker.Withdraw(r.ctx, "S", asked.PendingID, "changed its mind")
+	require.NoError(t, err)
+	ended := r.wait(p.ended)
+	conn, err := r.nod.Connect(r.ctx, roles.ID{Role: roles.EngineStore})
+	require.NoError(t, err)
+	defer conn.Close()
+	prompts, err := bus.OpenPrompts(r.ctx, conn, 1)
+	require.NoError(t, err)
+	ended.Revision++
+	ended.Decision.Message = "and more"
+	require.NoError(t, prompts.Send(r.ctx, ended))
+	require.Equal(t, "and more", r.wait(p.ended).Decision.Message)
+	require.Empty(t, p.sent)
+}
+
 // The outcome overtakes its prompt: the message settles itself, and no button
 // is left live.
 func TestAPromptWhoseRequestEndsWhileItIsSentIsSettled(t *testing.T) {
@@ -255,13 +276,28 @@ func TestATroubledChannelIsTriedAgain(t *testing.T) {
 	tries := 0
 	p.fail = func(schemas.Prompt) error {
 		if tries++; tries < 3 {
-			return &people.Error{After: 10 * time.Millisecond}
+			return errors.New("the connection broke")
 		}
 		return nil
 	}
 	r.work(p)
 	r.ask()
 	require.True(t, r.wait(p.sent).Repeat, "a prompt that may have been shown says so")
+}
+
+// A channel that asks to wait has shown nothing.
+func TestAChannelThatAsksToWaitIsTriedAgain(t *testing.T) {
+	r, p := newRig(t), newPager()
+	tries := 0
+	p.fail = func(schemas.Prompt) error {
+		if tries++; tries < 3 {
+			return &people.Error{After: 10 * time.Millisecond}
+		}
+		return nil
+	}
+	r.work(p)
+	r.ask()
+	require.False(t, r.wait(p.sent).Repeat)
 }
 
 func TestAPromptThatCannotBeShownIsSaidAtOnce(t *testing.T) {

@@ -38,10 +38,11 @@ type Options struct {
 	// Projects are the rules of projects on this machine; nil is none.
 	Projects ProjectRules
 	// Lease is how long a client or a worker counts as there after it last said
-	// so; 0 is 30 s. The broker ends it, whoever is alive.
+	// so, and how long a worker may take to show a prompt that it has claimed; 0 is
+	// 30 s. The broker ends it, whoever is alive.
 	Lease time.Duration
-	// AckWait is how long an engine may take over a change or a timer before
-	// another gets it; 0 is 30 s. It is the queues' own: all engines give the same.
+	// AckWait is how long an engine may take over a change or a timer, or a worker over a
+	// prompt, before another gets it; 0 is 30 s. It is the queues' own: all engines give the same.
 	AckWait time.Duration
 	// Wall is this machine's clock; nil is time.Now. It only tells that a reading of
 	// the broker's clock may hold no more: what is later is told by the monotonic
@@ -83,6 +84,7 @@ type Engine struct {
 	known    known
 	standing standing
 	notes    notes
+	lines    promptLines
 	service  *bus.Service
 
 	stop       []func()
@@ -106,6 +108,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if e.prompts, err = bus.OpenPrompts(ctx, o.Store, o.Replicas); err != nil {
 		return nil, err
 	}
+	e.prompts.AckWait = e.AckWait
 	e.clock.read, e.clock.wall = e.store.ReadClock, o.Wall
 	if err := bus.Retry(ctx, e.clock.set); err != nil {
 		return nil, err

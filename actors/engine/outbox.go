@@ -76,7 +76,7 @@ func (e *Engine) view(p schemas.Prompt) error {
 // carry queues a prompt for each recipient of a carrier.
 func (e *Engine) carry(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
-		return nil // somebody is there, who may answer first, or others come first
+		return nil // somebody is there, who may answer first, or others come first; or it ended so
 	}
 	for _, r := range rec.Routes {
 		if schemas.Inbox(r.Connector) || r.Failed {
@@ -220,7 +220,7 @@ func (e *Engine) tellOthers(ctx context.Context, entry bus.Entry) error {
 	if now {
 		return e.step(ctx, entry, deadlineOf(&entry.Record))
 	}
-	return e.step(ctx, entry, releaseAt(&entry.Record, e.clock.now()))
+	return e.step(ctx, entry, releaseAt(&entry.Record, entry.Record.NextEvent.At))
 }
 
 // step moves a question on to its next event. The next timer comes first, and then

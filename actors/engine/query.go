@@ -36,6 +36,8 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 		return e.show(ctx, c, &q)
 	case schemas.QuerySession:
 		return e.showSession(ctx, c, &q)
+	case schemas.QueryUnsettled:
+		return e.unsettled(ctx, c, &q)
 	case schemas.QueryGrants:
 		return e.grants(ctx, c, &q)
 	case schemas.QuerySettings:

@@ -93,7 +93,8 @@ func (e *Engine) carryUnshown(ctx context.Context, entry bus.Entry) error {
 	unshown.Routes = nil
 	for _, r := range entry.Record.Routes {
 		var s schemas.Shown
-		if _, err := e.store.Shown.Get(ctx, shownKey(r.Connector, r.Recipient, entry.Key), &s); errors.Is(err, bus.ErrNotFound) {
+		_, err := e.store.Shown.Get(ctx, shownKey(r.Connector, r.Recipient, entry.Key), &s)
+		if errors.Is(err, bus.ErrNotFound) || err == nil && abandoned(&s, e.clock.now()) {
 			unshown.Routes = append(unshown.Routes, r)
 		}
 	}

@@ -85,7 +85,7 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 		if rec.Decision, err = withStandingAnswer(&next, d); err != nil {
 			return entry, err
 		}
-		rec.NextEvent = nil
+		rec.NextEvent = asItEnded(&entry.Record)
 		revision, err := e.store.Records.Decide(ctx, next)
 		if err == nil {
 			next.Revision = revision

@@ -60,46 +60,6 @@ func (e *Engine) servePrompts(ctx context.Context, connector string, comes bool)
 	return e.prompts.Keep(ctx, connector)
 }
 
-// shownKey names what was shown to one recipient. A recipient that is no token
-// of a key gets one made of it.
-func shownKey(connector, recipient, key string) string {
-	return connector + "." + schemas.Token(recipient) + "." + key
-}
-
-// shown reads or writes where a prompt was shown, by compare-and-set.
-func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
-	var s schemas.Shown
-	if err := schemas.Decode(c.Data, &s); err != nil {
-		return err
-	}
-	key := shownKey(c.Tokens[0], s.Recipient, schemas.Key(s.SessionID, s.PendingID))
-	if s.Op == schemas.ShownGet {
-		var stored schemas.Shown
-		revision, err := e.store.Shown.Get(ctx, key, &stored)
-		switch {
-		case errors.Is(err, bus.ErrNotFound):
-			stored = s
-			stored.Ref, stored.Revision, stored.Settled = "", 0, false
-		case err != nil:
-			return err
-		}
-		stored.Entry = revision
-		c.Reply(stored)
-		return nil
-	}
-	// These entries outlive the record: a late settle still finds its message.
-	revision, err := e.store.Shown.Put(ctx, key, s, s.Entry, schemas.MaxTimeout+2*bus.Retention)
-	if errors.Is(err, bus.ErrMoved) {
-		return schemas.Errorf(schemas.CodeConflict, "another worker has written what was shown: read it again")
-	}
-	if err != nil {
-		return err
-	}
-	s.Entry = revision
-	c.Reply(s)
-	return nil
-}
-
 // delivery takes a worker's report of how a prompt fared.
 func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
 	var d schemas.Delivery
@@ -123,6 +83,11 @@ func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
 		var last bool
 		if entry, last, err = e.failed(ctx, entry, c.Tokens[0], d.Recipient); err != nil {
 			return err
+		}
+		if !carried(&entry.Record) { // it takes no place of another's
+			if err := e.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
+				return err
+			}
 		}
 		if last {
 			text = "Nobody could be shown the question: " + d.Reason

@@ -20,25 +20,30 @@ type Ref string
 
 // Carrier shows prompts to people on one channel and brings their answers
 // back. It never retries on its own: the connector actor is the only retry
-// loop, and an *Error tells it how. Methods are called at once for different
-// recipients, and one after the other for the same.
+// loop, and an *Error tells it how. A worker calls methods at once for different
+// recipients, and one after the other for the same. Of several workers one at a time
+// shows, changes or settles a prompt.
 type Carrier interface {
 	// Run receives answers and brings them to desk until ctx ends, then
 	// returns promptly with ctx's error. An answer is acknowledged to the
 	// channel only after desk took it or refused it for good, so it may be
-	// reported twice, which is harmless. Any other error means that the
-	// channel is out of order; Run is then called again.
+	// reported twice, which is harmless. The message that was answered loses its
+	// choices when its request is decided, also one that no worker knows of. Any
+	// other error means that the channel is out of order; Run is then called again.
 	Run(ctx context.Context, desk Desk) error
 
 	// Prompt shows p to p.Recipient and says where. It returns only when the
-	// channel confirmed the message; after an error it may have been shown all
-	// the same.
+	// channel confirmed the message. After an error it may have been shown all the
+	// same, unless that is an *Error with After, Permanent or Unreachable. With
+	// p.Repeat the message says that another one about p may be there. With a
+	// p.Decision it says how p ended and has no choices: its question, if it is
+	// there, cannot be edited.
 	Prompt(ctx context.Context, p schemas.Prompt) (Ref, error)
 
 	// Settle replaces what ref shows by p's outcome: the buttons go, the
 	// command stays. Where the channel cannot edit, it follows up. It may be
-	// called twice and may overtake the prompt; a message that is gone is no
-	// error.
+	// called twice; a message that is gone is no error. With p.Repeat it says that
+	// choices of another message about p change nothing.
 	Settle(ctx context.Context, ref Ref, p schemas.Prompt) error
 }
 
@@ -46,7 +51,8 @@ type Carrier interface {
 // waits for its answer any more, or that somebody does again.
 type Reviser interface {
 	// Revise replaces what ref shows by p, which is open still, and keeps its
-	// choices. A message that is gone, or can no longer be changed, is no error.
+	// choices, and the words of p.Repeat. A message that is gone, or can no longer be
+	// changed, is no error.
 	Revise(ctx context.Context, ref Ref, p schemas.Prompt) error
 }
 
@@ -98,7 +104,8 @@ type Doors interface {
 }
 
 // Error is how a Carrier says that a message did not get through. The zero
-// kind is a fault that may pass: try again with backoff.
+// kind is a fault that may pass, after which the message may be there or not: try
+// again with backoff. Of the other kinds the channel has said that there is none.
 type Error struct {
 	After       time.Duration // the channel asked to wait this long
 	Permanent   bool          // trying again cannot help

@@ -58,11 +58,11 @@ func note(p *schemas.Prompt) Note {
 		text = people.Layout(people.Brief(p, now), 0)
 	}
 	n := Note{Text: text, about: p.Key()}
+	if p.Repeat {
+		n.Text = "(This may be pinned here twice: it was pinned again.)\n" + n.Text
+	}
 	if p.Decision != nil {
 		return n
-	}
-	if p.Repeat {
-		n.Text = "(This may be pinned here already: it is pinned again.)\n" + n.Text
 	}
 	for _, o := range p.Request.Options {
 		once := o.Kind == schemas.AllowOnce && whole || o.Kind == schemas.RejectOnce
@@ -113,13 +113,25 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 		return "Nothing changed: that is none of the choices.", nil
 	}
 	d, err := desk.Answer(ctx, a)
-	switch {
-	case err != nil:
+	var e *schemas.Error
+	if errors.As(err, &e) && e.Decision() != nil {
+		c.ended(s.Note, p, e.Decision())
+	}
+	if err != nil {
 		return refuse(err)
-	case p.Decision != nil:
+	}
+	c.ended(s.Note, p, &d)
+	if p.Decision != nil {
 		return people.Already(&d, now), nil
 	}
 	return people.Outcome(&d, p.Request.CreatedAt), nil
+}
+
+// ended takes the choices off the note that was answered. It may be one that nod does
+// not know of, because the worker that pinned it was killed.
+func (c Carrier) ended(id string, p schemas.Prompt, d *schemas.Decision) {
+	p.Decision = d
+	_ = c.board.rewrite(id, note(&p)) // the next slip finds it again
 }
 
 // read is the answer that a slip stands for, if it stands for one: a choice

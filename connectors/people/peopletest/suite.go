@@ -41,6 +41,8 @@ func Run(t *testing.T, rig func(t *testing.T) Rig, secrets ...string) {
 		{"nod and the connector restart while an answer is on its way", restartedMeanwhile},
 		{"faults are told apart", faults},
 		{"a prompt that may be there already says so", repeatedPrompt},
+		{"how a prompt ended whose message is lost is a message of its own", endedPrompt},
+		{"a message that nobody knows of is answered, and loses its choices", unknownMessage},
 		{"what does not fit whole cannot be allowed", tooLong},
 		{"hostile text is shown for what it is", hostile},
 		{"one person's trouble is not another's", apart},

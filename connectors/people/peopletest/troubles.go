@@ -46,14 +46,61 @@ func (s *stage) same(err error, want people.Error, fault Fault) {
 	s.keeps(err.Error())
 }
 
+// repeatedPrompt: a message that may be there twice says so as long as it is there,
+// and one that is not does not.
 func repeatedPrompt(s *stage) {
+	_, _, once := s.shown("make")
+	s.NotContains(once.Text, "again")
 	p := s.desk.ask(call("make"), Ann)
 	p.Repeat = true
-	_, err := s.carrier.Prompt(s.ctx, p)
+	ref, err := s.carrier.Prompt(s.ctx, p)
 	s.NoError(err)
-	s.Contains(s.last(Ann).Text, "again")
-	s.presses(s.last(Ann), schemas.AllowOnce)
+	m := s.last(Ann)
+	s.Contains(m.Text, "again")
+	if reviser, can := s.carrier.(people.Reviser); can {
+		p.Detached = true
+		s.NoError(reviser.Revise(s.ctx, ref, p))
+		s.Contains(s.looks(Ann, m.ID).Text, "again")
+	}
+	s.presses(s.looks(Ann, m.ID), schemas.AllowOnce)
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)
+	s.settles(ref, s.desk.now(p))
+	s.Contains(s.last(Ann).Text+s.looks(Ann, m.ID).Text, "again")
+}
+
+// endedPrompt: how a question ended whose message nobody can edit is a message of its
+// own, with nothing to press.
+func endedPrompt(s *stage) {
+	p := s.desk.ask(call("rm -rf build"), Ann)
+	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"})
+	ended.Repeat = true
+	_, err := s.carrier.Prompt(s.ctx, ended)
+	s.NoError(err)
+	m := s.last(Ann)
+	s.Contains(m.Text, "again")
+	s.Contains(m.Text, "rm -rf build")
+	s.Contains(m.Text, people.Outcome(ended.Decision, p.Request.CreatedAt))
+	s.Empty(m.Choices)
+}
+
+// unknownMessage: a question is there twice, of which nod's worker knows the second.
+// An answer to the first counts, or its person reads what happened, and nothing stays
+// there to be pressed.
+func unknownMessage(s *stage) {
+	for _, decided := range []bool{false, true} {
+		p, _, first := s.shown("make")
+		p.Repeat = true
+		ref, err := s.carrier.Prompt(s.ctx, p)
+		s.NoError(err)
+		if decided {
+			s.settles(ref, s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"}))
+			s.Contains(s.presses(first, schemas.AllowOnce), "Nothing changed: Bob denied this")
+		} else {
+			s.presses(first, schemas.AllowOnce)
+			s.Equal(schemas.Allowed, s.decided(p).Outcome)
+		}
+		s.waits("nothing to press", func() bool { return len(s.looks(Ann, first.ID).Choices) == 0 })
+	}
 }
 
 // tooLong: a choice to allow is there only where every byte is seen.

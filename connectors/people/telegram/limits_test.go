@@ -69,6 +69,18 @@ func TestAnUpdateThatPanicsKeepsNoOtherBack(t *testing.T) {
 	w.waits(func() bool { return w.Unconfirmed() == 0 })
 }
 
+// Nothing can be pressed for ever under a question that nod does not keep any more.
+func TestAPressOnAQuestionThatNodForgot(t *testing.T) {
+	w := newWorld(t)
+	m := w.shows()
+	w.desk.gone = true
+	defer w.run()()
+	w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
+	w.told("Nothing changed")
+	w.waits(func() bool { return len(w.Chat(ann)[0].Buttons) == 0 })
+	w.Empty(w.Rejected())
+}
+
 // Two pollers: the one that is pushed aside says so, and how to end it.
 func TestASecondPollerPushesTheFirstAside(t *testing.T) {
 	w := newWorld(t)

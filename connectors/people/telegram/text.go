@@ -52,8 +52,12 @@ func (c *content) newline() {
 
 func (c *content) fits(limit int) bool { return c.units <= limit && len(c.entities) <= maxEntities }
 
-// repeated heads a prompt that may be there already.
-const repeated = "(Sent again: this question may be here already. One answer is enough.)"
+// repeated heads a prompt that may be there already, and repeatEnded its outcome: nod
+// cannot edit the other message.
+const (
+	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
+	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
+)
 
 // show lays a prompt out: whole where it fits, and in brief where it does not.
 func show(p *schemas.Prompt, now time.Time) *content {
@@ -74,8 +78,11 @@ func whole(p *schemas.Prompt) bool {
 
 func layout(p *schemas.Prompt, parts []people.Part) *content {
 	c := &content{}
-	if p.Repeat && p.Decision == nil {
+	switch {
+	case p.Repeat && p.Decision == nil:
 		c.add("italic", repeated)
+	case p.Repeat:
+		c.add("italic", repeatEnded)
 	}
 	for i, part := range parts {
 		apart := part.Quote || part.Field || len(part.Lines) == 0

@@ -52,6 +52,9 @@ func (v *visit) tapped(ctx context.Context, t *tap) error {
 	}
 	p, err := v.find(ctx, t.Message, t.From.ID, digest)
 	if err != nil {
+		if errors.Is(err, unknown) && err != error(unknown) && t.own() { // nod keeps it no more; a press that was made up is another thing
+			v.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
+		}
 		return v.refuse(err, say)
 	}
 	_, _, reach := reachChosen(&p, action)
@@ -67,23 +70,27 @@ func (v *visit) tapped(ctx context.Context, t *tap) error {
 	if wantsWord(&p, &a) {
 		return v.step(ctx, t, &p, action, say)
 	}
-	if err := v.answer(ctx, &p, a, say); err != nil || p.Decision == nil {
+	if err := v.answer(ctx, &p, a, say); err != nil {
 		return err
 	}
-	v.settleHere(ctx, t, p) // a message that nobody noted: its worker was killed
+	v.settleHere(ctx, t.From.ID, t.Message, p)
 	return nil
 }
 
-// settleHere has the message that was tapped show the outcome, in its own
-// person's chat: they have just been told it.
-func (v *visit) settleHere(ctx context.Context, t *tap, decided schemas.Prompt) {
-	if t.Message == nil || t.Message.Chat.ID != t.From.ID {
+// own reports whether a press is that of a message in its person's own chat.
+func (t *tap) own() bool { return t.Message != nil && t.Message.Chat.ID == t.From.ID }
+
+// settleHere has the message that was answered show the outcome, in its own person's
+// chat: they have just been told it. Nod's worker may not know this message, if the
+// one that sent it was killed.
+func (v *visit) settleHere(ctx context.Context, person int64, m *message, now schemas.Prompt) {
+	if now.Decision == nil || m == nil || m.Chat.ID != person {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()
-	if err := v.settle(ctx, refOf(t.Message.Chat.ID, t.Message.ID), decided); err != nil {
-		v.log.Info("telegram: the buttons of a decided request stayed", "key", decided.Key(), "error", err)
+	if err := v.settle(ctx, refOf(m.Chat.ID, m.ID), now); err != nil {
+		v.log.Info("telegram: the buttons of a decided request stayed", "key", now.Key(), "error", err)
 	}
 }
 
@@ -154,11 +161,15 @@ func (v *visit) find(ctx context.Context, m *message, person int64, digest strin
 	return open[i], nil
 }
 
-// answer brings an answer to the desk and says how it ended. Success is said
-// only when it is recorded.
+// answer brings an answer to the desk, says how it ended and notes the decision in p.
+// Success is said only when it is recorded.
 func (v *visit) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer, say func(string)) error {
 	d, err := v.desk.Answer(ctx, a)
+	var e *schemas.Error
 	switch {
+	case errors.As(err, &e) && e.Decision() != nil:
+		p.Decision = e.Decision()
+		return v.refuse(err, say)
 	case err != nil:
 		return v.refuse(err, say)
 	case p.Decision != nil:
@@ -166,6 +177,7 @@ func (v *visit) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer,
 	default:
 		say(people.Outcome(&d, p.Request.CreatedAt))
 	}
+	p.Decision = &d
 	return nil
 }
 
@@ -184,12 +196,12 @@ func (v *visit) refuse(err error, say func(string)) error {
 // step shows what a button leads to, to the person whose chat it is.
 func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action string, say func(string)) error {
 	switch {
-	case t.Message == nil || t.Message.Chat.ID != t.From.ID:
+	case !t.own():
 		say(people.Refusal(&schemas.Error{Code: schemas.CodeForbidden}, v.now))
 		return nil
 	case p.Decision != nil:
 		say(people.Refusal((&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision), v.now))
-		v.settleHere(ctx, t, *p)
+		v.settleHere(ctx, t.From.ID, t.Message, *p)
 		return nil
 	case action == actWhy:
 		v.send(ctx, replyMessage(t.Message, p, whyHead, "use make clean instead"))
@@ -218,7 +230,7 @@ func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action stri
 		return v.refuse(err, func(string) {})
 	}
 	if now.Decision != nil {
-		v.settleHere(ctx, t, now)
+		v.settleHere(ctx, t.From.ID, t.Message, now)
 	}
 	return nil
 }

@@ -90,6 +90,7 @@ type desk struct {
 	answers chan schemas.Answer
 	err     func() error
 	shows   func() schemas.Prompt // nil for the prompt as it is
+	gone    bool                  // nod keeps it no more
 }
 
 func newDesk(t *testing.T) *desk {
@@ -125,6 +126,9 @@ func (d *desk) Pending(_ context.Context, q schemas.Query) ([]schemas.Prompt, er
 }
 
 func (d *desk) Show(context.Context, string, string) (schemas.Prompt, schemas.Page, error) {
+	if d.gone {
+		return schemas.Prompt{}, schemas.Page{}, schemas.Errorf(schemas.CodeNotFound, "no request is known")
+	}
 	if d.shows != nil {
 		return d.shows(), schemas.Page{Now: time.Now()}, nil
 	}

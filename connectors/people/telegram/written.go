@@ -145,7 +145,11 @@ func (v *visit) replied(ctx context.Context, m *message, say func(string)) error
 		v.send(ctx, wordMessage(m.ReplyTo, &p, actAllow))
 		return nil
 	}
-	return v.answer(ctx, &p, a, say)
+	if err := v.answer(ctx, &p, a, say); err != nil {
+		return err
+	}
+	v.settleHere(ctx, m.From.ID, m.ReplyTo, p)
+	return nil
 }
 
 func (m *message) from() schemas.From {

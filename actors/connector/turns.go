@@ -1,0 +1,70 @@
+package connector
+
+import (
+	"context"
+	"sync"
+
+	"github.com/nodbus/nod/actors"
+)
+
+// turns are the jobs that wait for their recipient's lane. A lane does one at a time,
+// as a channel's own limits are by recipient, and takes its sessions in turn: one with
+// thousands of prompts delays another's by one. The jobs of one session stay in order.
+type turns struct {
+	mu sync.Mutex
+	of map[string]*line // by recipient
+}
+
+// line is what waits for one recipient.
+type line struct {
+	jobs     map[string][]actors.Job // by session, in order
+	sessions []string                // those that have some, the next one first
+}
+
+func (t *turns) put(recipient, session string, j actors.Job) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil {
+		t.of = map[string]*line{}
+	}
+	l := t.of[recipient]
+	if l == nil {
+		l = &line{jobs: map[string][]actors.Job{}}
+		t.of[recipient] = l
+	}
+	if len(l.jobs[session]) == 0 {
+		l.sessions = append(l.sessions, session)
+	}
+	l.jobs[session] = append(l.jobs[session], j)
+}
+
+// next takes out the job whose turn it is. There must be one.
+func (t *turns) next(recipient string) actors.Job {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.of[recipient]
+	session := l.sessions[0]
+	l.sessions = l.sessions[1:]
+	jobs := l.jobs[session]
+	if len(jobs) > 1 {
+		l.jobs[session] = jobs[1:]
+		l.sessions = append(l.sessions, session)
+	} else if delete(l.jobs, session); len(l.jobs) == 0 {
+		delete(t.of, recipient)
+	}
+	return jobs[0]
+}
+
+// turn is a recipient's lane doing the next job: one was put for each turn.
+type turn struct {
+	turns     *turns
+	recipient string
+	job       actors.Job
+}
+
+func (t *turn) Run(ctx context.Context) {
+	t.job = t.turns.next(t.recipient)
+	t.job.Run(ctx)
+}
+
+func (t *turn) Failed(reason any) { t.job.Failed(reason) }

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// shownFor is how long it is kept where a prompt was shown: longer than any request
+// waits, so that a late outcome still finds its message.
+const shownFor = schemas.MaxTimeout + 2*bus.Retention
+
+// shownKey names what was shown to one recipient. A recipient that is no token
+// of a key gets one made of it.
+func shownKey(connector, recipient, key string) string {
+	return connector + "." + schemas.Token(recipient) + "." + key
+}
+
+// shown reads, claims or writes where a prompt was shown, by compare-and-set.
+func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
+	var s schemas.Shown
+	if err := schemas.Decode(c.Data, &s); err != nil {
+		return err
+	}
+	key := shownKey(c.Tokens[0], s.Recipient, schemas.Key(s.SessionID, s.PendingID))
+	var stored schemas.Shown
+	var err error
+	switch s.Op {
+	case schemas.ShownGet:
+		stored, err = e.readShown(ctx, key, &s)
+	case schemas.ShownClaim:
+		stored, err = e.claimShown(ctx, key, &s)
+	default:
+		stored, err = e.putShown(ctx, key, s)
+	}
+	if errors.Is(err, bus.ErrMoved) {
+		return schemas.Errorf(schemas.CodeConflict, "another worker has written what was shown: read it again")
+	}
+	if err != nil {
+		return err
+	}
+	c.Reply(stored)
+	return nil
+}
+
+// readShown is the entry under key, an empty one if there is none.
+func (e *Engine) readShown(ctx context.Context, key string, asked *schemas.Shown) (schemas.Shown, error) {
+	var stored schemas.Shown
+	revision, err := e.store.Shown.Get(ctx, key, &stored)
+	if errors.Is(err, bus.ErrNotFound) {
+		stored, err = schemas.Shown{
+			Type: schemas.TypeShown, Op: schemas.ShownGet,
+			Recipient: asked.Recipient, SessionID: asked.SessionID, PendingID: asked.PendingID,
+		}, nil
+	}
+	stored.Entry = revision
+	return stored, err
+}
+
+func (e *Engine) putShown(ctx context.Context, key string, s schemas.Shown) (schemas.Shown, error) {
+	var err error
+	s.Entry, err = e.store.Shown.Put(ctx, key, s, s.Entry, shownFor)
+	return s, err
+}
+
+// claimShown gives the entry to one try of a worker's, before anything is sent: a prompt
+// that this try sends and does not come back from is known to be perhaps there. The
+// claim of another worker stands until it ends, and its entry is returned. What is
+// shown as new already, and what has ended before anything was sent, is given to
+// nobody: the entry that is returned holds no claim.
+func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
+	if s.Claim == nil {
+		return *s, schemas.Errorf(schemas.CodeValidation, "claim: is missing")
+	}
+	for {
+		stored, err := e.readShown(ctx, key, s)
+		if err != nil {
+			return stored, err
+		}
+		now := e.clock.now()
+		if held := stored.Claim; held != nil && (held.Try == s.Claim.Try || held.Worker != s.Claim.Worker && now.Before(held.Until)) {
+			return stored, nil
+		}
+		mayBeThere := stored.Repeat || stored.Claim != nil && stored.Revision == 0
+		next := stored
+		next.Op, next.Claim, next.Repeat = schemas.ShownSet, nil, mayBeThere
+		message := stored.Ref != "" || len(stored.Also) > 0
+		if stored.Revision >= s.Revision || stored.Settled && (!s.Settled || !message) {
+			return next, nil // to an outcome that is shown more may be added
+		}
+		if !s.Settled && stored.Revision == 0 {
+			open, err := e.open(ctx, schemas.Key(s.SessionID, s.PendingID))
+			if err != nil || !open { // its outcome follows
+				return next, err
+			}
+		}
+		if s.Settled && stored.Revision == 0 && !mayBeThere { // a prompt that is still on its way finds it
+			next.Settled, next.Revision = true, s.Revision
+		} else {
+			next.Claim = &schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.Lease)}
+		}
+		next, err = e.putShown(ctx, key, next)
+		if !errors.Is(err, bus.ErrMoved) {
+			return next, err
+		}
+	}
+}
+
+// open reports whether a request is undecided.
+func (e *Engine) open(ctx context.Context, key string) (bool, error) {
+	entry, err := e.store.Records.Get(ctx, key)
+	if noRecord(err) {
+		return false, nil
+	}
+	return err == nil && !entry.Record.Terminal(), err
+}
+
+// abandoned reports whether nothing is known to be shown under an entry, and no
+// worker is about to change that.
+func abandoned(s *schemas.Shown, now time.Time) bool {
+	return !s.Settled && s.Revision == 0 && (s.Claim == nil || !now.Before(s.Claim.Until))
+}
+
+// unsettled lists, a page at a time, what the workers of a carrier may have shown as
+// open and is decided: what lost its way in the queue, or was given up there, and
+// what a worker sent and did not come back from.
+func (e *Engine) unsettled(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	keys, err := e.store.Shown.Listed(ctx, c.Tokens[0]+".>")
+	if err != nil {
+		return err
+	}
+	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
+	keys, page.Next = pageOf(keys, q)
+	found := make([]*schemas.Prompt, len(keys))
+	errs := make([]error, len(keys))
+	each(len(keys), func(i int) { found[i], errs[i] = e.unsettledUnder(ctx, c.Tokens[0], keys[i], page.Now) })
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	size, last := 0, ""
+	for i, p := range found {
+		if p == nil {
+			continue
+		}
+		data, err := schemas.Encode(p)
+		if err != nil {
+			return err
+		}
+		if size += len(data) + 1; size > pageBytes && last != "" {
+			page.Next = last
+			break
+		}
+		page.Prompts, last = append(page.Prompts, *p), keys[i]
+	}
+	c.Reply(page)
+	return nil
+}
+
+// unsettledUnder is the outcome that the message under an entry lacks, or nil. One
+// whose record is gone after its retention is nil as well: it cannot be shown any more.
+func (e *Engine) unsettledUnder(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
+	var s schemas.Shown
+	_, err := e.store.Shown.Get(ctx, key, &s)
+	if errors.Is(err, bus.ErrNotFound) || err == nil && (s.Settled || s.Claim != nil && now.Before(s.Claim.Until)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	entry, err := e.store.Records.Get(ctx, schemas.Key(s.SessionID, s.PendingID))
+	if noRecord(err) || err == nil && !entry.Record.Terminal() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.promptOf(entry)
+	p.Connector, p.Recipient = connector, s.Recipient
+	return &p, err
+}

@@ -1,0 +1,152 @@
+package bench
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+// flood is how many requests the busy session has open.
+var flood = flag.Int("flood", 3000, "how many requests one session has open, to be withdrawn")
+
+// BenchmarkFlood has one session withdraw all its requests, one after another and by
+// 16 callers, while another session asks four times a second and its question must
+// come to the same person's phone, whose channel takes 10 ms a call.
+//
+//	go test -run xxx -bench Flood -benchtime 1x ./test/bench
+func BenchmarkFlood(b *testing.B) {
+	for _, callers := range []int{1, 16} {
+		b.Run(fmt.Sprint(callers), func(b *testing.B) {
+			for b.Loop() {
+				withdrawAll(b, callers)
+			}
+		})
+	}
+}
+
+// phone is a carrier that takes 10 ms for each call, and tells of each question.
+type phone struct {
+	shown func(schemas.Prompt)
+	calls atomic.Int64
+}
+
+func (*phone) Run(ctx context.Context, _ people.Desk) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (p *phone) Prompt(_ context.Context, prompt schemas.Prompt) (people.Ref, error) {
+	p.calls.Add(1)
+	time.Sleep(10 * time.Millisecond) // the channel's own time
+	p.shown(prompt)
+	return people.Ref(prompt.PendingID), nil
+}
+
+func (p *phone) Settle(context.Context, people.Ref, schemas.Prompt) error {
+	p.calls.Add(1)
+	time.Sleep(10 * time.Millisecond)
+	return nil
+}
+
+func withdrawAll(b *testing.B, callers int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	quiet := slog.New(slog.DiscardHandler)
+	server, err := bus.Embed(ctx, bus.EmbedOptions{DataDir: b.TempDir(), SyncInterval: 2 * time.Minute, Log: quiet})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, server.Close()) }()
+	n, err := embed.Start(ctx, embed.Options{URL: server.URL(), Log: quiet, Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"telegram","user_id":"1"}]}]}}`)})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, n.Stop(context.Background())) }()
+	var other sync.Map // when the other session's questions were asked
+	came := make(chan time.Duration, 10000)
+	p := &phone{shown: func(prompt schemas.Prompt) {
+		if at, ok := other.LoadAndDelete(prompt.PendingID); ok {
+			came <- time.Since(at.(time.Time))
+		}
+	}}
+	defer serve(b, ctx, n, p)()
+	agent, err := n.Connect(ctx, roles.AgentID("local"))
+	require.NoError(b, err)
+	defer agent.Close()
+	asker := bus.NewAsker(agent, "local")
+	defer asker.Close()
+
+	submit := func(session string, i int) string {
+		asked, err := asker.Submit(ctx, request(session, "Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
+		require.NoError(b, err)
+		return asked.PendingID
+	}
+	ids := make(chan string, *flood)
+	start := time.Now()
+	for i := range *flood {
+		ids <- submit("flood", i)
+	}
+	close(ids)
+	b.Logf("asked %d in %v", *flood, time.Since(start))
+
+	over := make(chan struct{})
+	var asking sync.WaitGroup
+	asked := 0
+	asking.Go(func() {
+		tick := time.NewTicker(250 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+			id := bus.NewID()
+			other.Store(id, time.Now())
+			r := request(fmt.Sprint("other-", asked/8), "Frobnicate", fmt.Sprintf(`{"n":%d}`, asked), schemas.ActionOther) // few of one: none is held back
+			r.PendingID = id
+			if _, err := asker.Submit(ctx, r); err != nil {
+				b.Error(err)
+			}
+			asked++
+		}
+	})
+	calls := p.calls.Load()
+	start = time.Now()
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for id := range ids {
+				if _, err := asker.Withdraw(ctx, "flood", id, "over"); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(start)
+	close(over)
+	asking.Wait()
+	var worst time.Duration
+	for range asked {
+		select {
+		case d := <-came:
+			worst = max(worst, d)
+		case <-time.After(5 * time.Minute):
+			b.Fatal("a question did not come")
+		}
+	}
+	b.ReportMetric(float64(*flood)/took.Seconds(), "withdrawals/s")
+	b.ReportMetric(worst.Seconds(), "worst-delay-s")
+	b.ReportMetric(float64(asked), "asked")
+	b.ReportMetric(float64(p.calls.Load()-calls), "calls")
+}

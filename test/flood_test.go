@@ -1,0 +1,153 @@
+package test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// phonesShown has Ann's phone shown so many questions of a session at a time.
+func phonesShown(limit, engines int) func(*setup) {
+	return func(s *setup) {
+		s.settings = fmt.Sprintf(`{"permissions": {"open_prompts": %d}, "approvers": {"people": [
+			{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`, limit)
+		s.engines = engines
+	}
+}
+
+// told reports whether phones are told of a request.
+func (e *env) told(key string) bool {
+	next := e.stored(key).Record.NextEvent
+	return next == nil || next.Kind == schemas.EventDeadline
+}
+
+// What a session's end of a question costs does not grow with how many it has open.
+func TestAFloodOfWithdrawalsReadsNoSessionWhole(t *testing.T) {
+	t.Parallel()
+	env := start(t, phonesShown(1, 1))
+	ada := env.Agent("ada")
+	const questions = 150
+	for i := range questions {
+		ada.Asks(deployTo("S", fmt.Sprintf("q-%03d", i)))
+	}
+	env.soon("all are stored", env.outboxIdle)
+	var reads, lists atomic.Int64
+	nc := env.rawConn(roles.ID{Role: roles.OwnerStore})
+	for subject, n := range map[string]*atomic.Int64{
+		"$JS.API.DIRECT.GET.KV_pending_permissions.>": &reads, "$JS.API.STREAM.MSG.GET.KV_pending_permissions": &reads,
+		"$JS.API.STREAM.INFO.KV_pending_permissions": &lists,
+	} {
+		_, err := nc.Subscribe(subject, func(*nats.Msg) { n.Add(1) })
+		env.NoError(err)
+	}
+	env.NoError(nc.Flush())
+	for i := range questions { // the oldest first: each was just released
+		ada.Withdraws("S", fmt.Sprintf("q-%03d", i))
+		if i+1 < questions {
+			env.soon("the next one's turn", func() bool { return env.told(schemas.Key("S", fmt.Sprintf("q-%03d", i+1))) })
+			reads.Add(-1) // at least, by this test
+		}
+	}
+	env.soon("all of it has happened", env.outboxIdle)
+	env.NoError(nc.Flush())
+	t.Log(reads.Load(), "reads and", lists.Load(), "lists for", questions, "withdrawals")
+	env.Less(reads.Load(), int64(40*questions), "and not half their square, %d", questions*questions/2)
+	env.Less(lists.Load(), int64(questions/2))
+}
+
+// Whatever order questions end in, and on whichever engine, the oldest of those that
+// are left are shown, and as many as may be.
+func TestTheOldestAreShownWhoeverEndsTheOthers(t *testing.T) {
+	t.Parallel()
+	const questions, left, limit = 60, 20, 3
+	env := start(t, phonesShown(limit, 2))
+	ada := env.Agent("ada")
+	ids := make(chan string, questions)
+	began := time.Now()
+	for i := range questions {
+		id := fmt.Sprintf("q-%03d", i)
+		ada.Asks(deployTo("S", id))
+		if i%3 != 0 {
+			ids <- id
+		}
+	}
+	close(ids)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for id := range ids {
+				if _, err := ada.asker.Withdraw(env.ctx, "S", id, "changed my mind"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	shown := func() (n int) {
+		for i := range left {
+			if env.told(schemas.Key("S", fmt.Sprintf("q-%03d", 3*i))) {
+				n++
+			}
+		}
+		return n
+	}
+	env.soon("three are shown", func() bool { return env.outboxIdle() && shown() == limit })
+	env.Less(time.Since(began), 15*time.Second, "by then each looks for itself")
+	for i := range limit {
+		env.True(env.told(schemas.Key("S", fmt.Sprintf("q-%03d", 3*i))), "the oldest")
+	}
+}
+
+// Phones that were not told of a question are not told how it ended.
+func TestWhatWasHeldBackIsNotCarried(t *testing.T) {
+	t.Parallel()
+	env, tg := start(t, phonesShown(1, 1)), &chat{}
+	env.worker(tg.on(nil, nil))
+	ada := env.Agent("ada")
+	first := ada.Asks(deployTo("S", "first"))
+	ada.Asks(deployTo("S", "held"))
+	ada.Withdraws("S", "held")
+	env.Ann().Denies(first)
+	env.soon("it is settled", tg.settled("first", 1))
+	env.soon("all of it has happened", func() bool { return env.outboxIdle() && env.queueIdle() })
+	_, err := env.store.Shown.Get(env.ctx, "tg.7.S.held", new(schemas.Shown))
+	env.Error(err, "nothing was queued for it")
+}
+
+// A session that floods a person's chat delays another's question by one of its own.
+func TestOneSessionsFloodDelaysNoOthersQuestion(t *testing.T) {
+	t.Parallel()
+	env, tg := start(t, phonesShown(0, 1)), &chat{}
+	freed, order := make(chan struct{}), make(chan string, 1000)
+	var once sync.Once
+	free := func() { once.Do(func() { close(freed) }) }
+	env.worker(tg.on(func(p schemas.Prompt) { <-freed; order <- p.SessionID }, nil))
+	env.wires = slices.Insert(env.wires, 0, free)
+	ada := env.Agent("ada")
+	const flood = 100
+	for i := range flood {
+		ada.Asks(deployTo("S", fmt.Sprint("q-", i)))
+	}
+	ada.Asks(deployTo("other", "q"))
+	env.soon("the worker has them all", func() bool {
+		consumer, err := env.raw.Consumer(env.ctx, "permission_prompts", "tg")
+		return err == nil && consumer.CachedInfo().NumAckPending == flood+1
+	})
+	free()
+	before := 0
+	for session := range order {
+		if session == "other" {
+			break
+		}
+		before++
+	}
+	env.LessOrEqual(before, 2, "of %d", flood)
+}
