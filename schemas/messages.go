@@ -44,7 +44,7 @@ func Messages() []Message {
 		grantsQ   = QuerySubject(connector, QueryGrants)
 		unsettled = QuerySubject(connector, QueryUnsettled)
 		revokeM   = ManageSubject(connector, ManageRevoke)
-		agentKey  = "$KV.permission_sessions.agent." + agent
+		standing  = "$KV.permission_sessions.standing.<owner>.<grant_id>"
 		sessionM  = ManageSubject(connector, ManageSession)
 		settingsM = ManageSubject(connector, ManageSettings)
 		freezeM   = ManageSubject(connector, ManageFreeze)
@@ -103,7 +103,7 @@ func Messages() []Message {
 
 		{TypeQuery, grantsQ, "connector", "engine", HowRequest, "what has been allowed beyond one call?", fresh[Query]},
 		{TypeGrants, grantsQ, "engine", "connector", HowReply, "a page of it", fresh[Grants]},
-		{TypeGrants, agentKey, "engine", "engine", HowStored, "an agent's grants; a session's are in the session", fresh[Grants]},
+		{TypeGrants, standing, "engine", "engine", HowStored, "one standing answer, of session.<session> or agent.<agent>", fresh[Grants]},
 
 		{TypeSessionChange, sessionM, "owner", "engine", HowRequest, "set what the owner may set of a session", fresh[SessionChange]},
 		{TypeSession, sessionM, "engine", "owner", HowReply, "the session as it is now", fresh[Session]},
