@@ -148,7 +148,8 @@ type Once struct {
 
 // Live reports whether the grant holds at an instant of the broker's time.
 func (g *StandingAnswer) Live(now time.Time) bool {
-	return g.RevokedAt.IsZero() && (g.Once == nil || g.Once.UsedBy == "") && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
+	usedUp := g.Limited && g.Uses < 1 || g.Once != nil && g.Once.UsedBy != ""
+	return g.RevokedAt.IsZero() && !usedUp && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
 }
 
 // Reach is what the grant allows, for a person.

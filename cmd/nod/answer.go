@@ -270,7 +270,7 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 		fmt.Fprintln(e.stdout, people.Already(&decision, page.Now))
 		return nil
 	}
-	fmt.Fprintln(e.stdout, people.Outcome(&decision, p.Request.CreatedAt))
+	fmt.Fprintln(e.stdout, people.Outcome(&decision, &p))
 	return nil
 }
 

@@ -100,7 +100,7 @@ func (m *model) standing(items []*item) []string {
 	}
 	var rows []string
 	for _, i := range items {
-		rows = append(rows, rowsOf(people.Outcome(i.Decision, i.Request.CreatedAt), m.width)...)
+		rows = append(rows, rowsOf(people.Outcome(i.Decision, &i.Prompt), m.width)...)
 	}
 	return few(rows)
 }

@@ -137,7 +137,7 @@ func (m *model) hear(p schemas.Prompt) {
 		return
 	}
 	if !m.looked(ended) {
-		m.news = people.Outcome(p.Decision, p.Request.CreatedAt) + "  " + people.Summary(&p, 40)
+		m.news = people.Outcome(p.Decision, &p) + "  " + people.Summary(&p, 40)
 	}
 }
 

@@ -162,7 +162,7 @@ func choices(p *schemas.Prompt) (all []choice) {
 	}
 	never, _ := p.Request.OptionOfKind(schemas.RejectOnce)
 	for _, o := range p.Request.Options {
-		if o.OptionID != once.OptionID && o.OptionID != never.OptionID && people.KindWords(o.Kind) != "" {
+		if o.OptionID != once.OptionID && o.OptionID != never.OptionID && people.OptionWords(&p.Request, o) != "" {
 			all = append(all, choice{option: o})
 		}
 	}
@@ -173,17 +173,21 @@ func choices(p *schemas.Prompt) (all []choice) {
 // agent calls it.
 func (c choice) text(p *schemas.Prompt) []people.Part {
 	if c.scope == "" {
-		return []people.Part{
-			{Label: "Answer", Lines: []string{people.KindWords(c.option.Kind) + ", as the agent offers it"}},
-			{Label: "Which it calls", Quote: true, Lines: people.Lines(c.option.Name)},
+		parts := []people.Part{
+			{Label: "Answer", Lines: []string{people.OptionWords(&p.Request, c.option)}},
+			{Label: "Which the agent calls", Quote: true, Lines: people.Lines(c.option.Name)},
 		}
+		if c.option.Kind.Remembered() {
+			parts = append(parts, people.Part{Label: "Note", Lines: []string{people.AgentRemembers}})
+		}
+		return parts
 	}
 	reach := p.Remember[c.reach]
 	g := schemas.StandingAnswer{Scope: c.scope, Rules: reach.Rules, Permissions: reach.Permissions}
 	return []people.Part{
 		{Label: "Besides this call, nod will allow from now on", Quote: true, Lines: people.Lines(g.Reach())},
 		{Label: "Where", Lines: []string{strings.TrimPrefix(people.Lasting(&g), ", ")}},
-		{Label: "Until", Lines: []string{"it is revoked: nod revoke"}},
+		{Label: "To end it", Lines: []string{"g lists what stands, and ends it; so does nod revoke"}},
 	}
 }
 

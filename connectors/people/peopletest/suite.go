@@ -35,6 +35,7 @@ func Run(t *testing.T, rig func(t *testing.T) Rig, secrets ...string) {
 		{"the outcome takes the place of the choices", settled},
 		{"settling twice, and what is gone, is no error", settledTwice},
 		{"a question that changes while it is open keeps its choices", revised},
+		{"an answer is about the calls that its question counted", counted},
 		{"an answer given while the connector was away arrives", connectorAway},
 		{"an answer given while nod was away arrives", nodAway},
 		{"an answer given while both were away arrives", bothAway},

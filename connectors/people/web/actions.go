@@ -155,7 +155,7 @@ func (c *client) respond(ctx context.Context, m received, a asked) error {
 			c.fail(m, refused(err, c.clock.now()))
 			return
 		}
-		c.answer(m, responded{Success: true, Decision: d, Text: people.Outcome(&d, prompt.Request.CreatedAt)})
+		c.answer(m, responded{Success: true, Decision: d, Text: people.Outcome(&d, &prompt)})
 	})
 }
 

@@ -57,7 +57,7 @@ func (b *board) resolve(p *schemas.Prompt, now time.Time) {
 	key := p.Key()
 	r := resolved{
 		SessionID: p.SessionID, PendingID: p.PendingID, Decision: p.Decision,
-		Text: people.Outcome(p.Decision, p.Request.CreatedAt),
+		Text: people.Outcome(p.Decision, p),
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

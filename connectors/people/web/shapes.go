@@ -144,7 +144,7 @@ func optionsOf(r *schemas.Request) []option {
 	}
 	all := make([]option, len(offered))
 	for i, o := range offered {
-		all[i] = option{o, people.KindWords(o.Kind)}
+		all[i] = option{o, people.OptionWords(r, o)}
 		if r.Kind == schemas.KindQuestion {
 			all[i].Label = people.Choice(o)
 		} else if kinds[o.Kind] > 1 {
@@ -229,7 +229,7 @@ type decided struct {
 func newDecided(p *schemas.Prompt, now time.Time) decided {
 	q := newRequested(p, now)
 	q.ServerTime = now
-	return decided{q, p.Decision, people.Outcome(p.Decision, p.Request.CreatedAt)}
+	return decided{q, p.Decision, people.Outcome(p.Decision, p)}
 }
 
 // history answers permissions.history: the newest decision first.
