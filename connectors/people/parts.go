@@ -206,6 +206,8 @@ func Choice(o schemas.Option) string {
 	switch {
 	case o.Text:
 		return Line(o.Name) + " (in your own words)"
+	case o.Kind.Remembered():
+		return Line(o.Name) + " (and the agent remembers it)"
 	case !o.Kind.Allows():
 		return Line(o.Name) + " (gives no answer)"
 	}

@@ -91,6 +91,14 @@ func (d *desk) counts(p schemas.Prompt, n int) {
 	e.Waiters, e.Waiting = n, n
 }
 
+// remembers has a request offer rules that may last.
+func (d *desk) remembers(p schemas.Prompt, rules []schemas.Reach) []schemas.Reach {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.entries[p.Key()].Remember = rules
+	return rules
+}
+
 // answered is the answer that decided a request.
 func (d *desk) answered(p schemas.Prompt) schemas.Answer {
 	d.mu.Lock()

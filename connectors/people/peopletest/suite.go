@@ -26,6 +26,7 @@ func Run(t *testing.T, rig func(t *testing.T) Rig, secrets ...string) {
 		{"a prompt is shown with its options, and the answer is taken", answered},
 		{"a denial is taken", denied},
 		{"always takes two steps", always},
+		{"nothing lasts that was not on the screen", unseen},
 		{"a double press is harmless", pressedTwice},
 		{"the person who pressed is checked, not the chat", stranger},
 		{"one approver's request is not another's", foreign},

@@ -112,6 +112,8 @@ func (r *rig) Does(user string, act peopletest.Act) bool {
 	return true
 }
 
+func (r *rig) Lasts() peopletest.Lasts { return peopletest.Lasts{Rules: true, Agents: true} }
+
 func (r *rig) Break(fault peopletest.Fault) {
 	r.Fail(map[peopletest.Fault]telegramtest.Fault{
 		peopletest.Slow:    {Code: http.StatusTooManyRequests, Words: "Too Many Requests: retry after 7", RetryAfter: 7},
