@@ -192,6 +192,16 @@ func calls(p *schemas.Prompt) []Part {
 	return []Part{{Label: "Calls", Lines: []string{text}}}
 }
 
+// AsShown is p as a person saw it who answers now, and who was told of so many
+// calls: of those that came later neither the answer nor its outcome says anything.
+func AsShown(p schemas.Prompt, waiters int) schemas.Prompt {
+	p.Waiters = max(1, waiters)
+	if p.Decision == nil {
+		p.Waiting = min(p.Waiting, p.Waiters)
+	}
+	return p
+}
+
 // Times is "×3" if three identical calls wait for the one answer, and empty if one
 // does.
 func Times(p *schemas.Prompt) string {

@@ -179,8 +179,10 @@ func (w *walk) check(path []string, seen string, a *schemas.Answer) {
 	}
 	w.found[fmt.Sprint("rule ", a.Reach)] = true
 	reads(unseenRules[a.Reach].String())
-	if reads("this session"); a.Scope == schemas.ScopeAgent {
+	if a.Scope == schemas.ScopeAgent {
 		reads("this agent")
+	} else {
+		reads("in this session")
 	}
 	switch length := time.Duration(a.ForSeconds) * time.Second; length {
 	case 0:

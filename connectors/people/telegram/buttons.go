@@ -65,16 +65,6 @@ func readCallback(data string) (b pressed, ok bool) {
 	return b, v1 && err == nil && len(sum) == 32 && action != "" && b.data() == data
 }
 
-// asShown is p as the person saw it who answers now: with no call that was not
-// counted then.
-func asShown(p schemas.Prompt, waiters int) schemas.Prompt {
-	p.Waiters = waiters
-	if p.Decision == nil {
-		p.Waiting = min(p.Waiting, waiters)
-	}
-	return p
-}
-
 // buttons are those under an open prompt. Without the whole payload there is
 // none that allows.
 func buttons(p *schemas.Prompt) *keyboard {

@@ -104,7 +104,7 @@ func (v *visit) worded(ctx context.Context, m *message) (p schemas.Prompt, a sch
 		return p, a, err
 	}
 	v.now = page.Now
-	p = asShown(p, counted(m.ReplyTo.Text))
+	p = people.AsShown(p, counted(m.ReplyTo.Text))
 	for _, action := range actions(&p) {
 		a, ok := chosen(&p, action, m.from())
 		if ok && wordMessage(m.ReplyTo, &p, action).Text == m.ReplyTo.Text {

@@ -142,7 +142,7 @@ func (v *visit) find(ctx context.Context, m *message, person int64, b pressed) (
 		if p.Digest != b.digest {
 			return schemas.Prompt{}, unknown
 		}
-		return asShown(p, b.waiters), nil
+		return people.AsShown(p, b.waiters), nil
 	}
 	open, err := v.desk.Pending(ctx, schemas.Query{Recipient: strconv.FormatInt(person, 10)})
 	if err != nil {
@@ -152,7 +152,7 @@ func (v *visit) find(ctx context.Context, m *message, person int64, b pressed) (
 	if i < 0 {
 		return schemas.Prompt{}, unknown
 	}
-	return asShown(open[i], b.waiters), nil
+	return people.AsShown(open[i], b.waiters), nil
 }
 
 // answer brings an answer to the desk and says how it ended. Success is said

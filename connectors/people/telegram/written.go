@@ -103,7 +103,7 @@ func (v *visit) inWords(ctx context.Context, m *message, head string, say func(s
 		return v.refuse(err, say)
 	}
 	v.now = page.Now
-	p = asShown(p, counted(m.ReplyTo.Text))
+	p = people.AsShown(p, counted(m.ReplyTo.Text))
 	a, ok := answer(&p)
 	if !ok || replyMessage(m.ReplyTo, &p, head, "").Text != m.ReplyTo.Text {
 		say(people.Refusal(unknown, v.now))

@@ -174,8 +174,9 @@ func (c *client) say(ctx context.Context, a asked) (schemas.Decision, schemas.Pr
 	if a.Digest == "" {
 		a.Digest = p.Digest
 	}
+	p = people.AsShown(p, a.Waiters)
 	d, err := c.opts.Desk.Answer(ctx, schemas.Answer{
-		SessionID: a.SessionID, PendingID: a.PendingID, Digest: a.Digest, Waiters: a.Waiters, OptionID: a.OptionID,
+		SessionID: a.SessionID, PendingID: a.PendingID, Digest: a.Digest, Waiters: p.Waiters, OptionID: a.OptionID,
 		Cancelled: a.Cancelled, Message: a.Message, From: schemas.From{UserID: c.user},
 		UpdatedInput: a.UpdatedInput, Scope: a.Scope, Reach: a.Reach, ForSeconds: a.ForSeconds, CodeWord: a.CodeWord,
 	})

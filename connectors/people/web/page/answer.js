@@ -1,5 +1,6 @@
 // The answer to one request: the buttons, and what may go with them.
 
+import { remembers } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 import { Wish } from "./wish.js";
 
@@ -90,7 +91,7 @@ export class Answer extends HTMLElement {
     if (own && !plain.some((o) => o.kind === "allow_once")) plain.push({ kind: "allow_once", label: "allow", unsaid: true });
     this.#buttons = plain.map((option) => {
       const allows = option.kind.startsWith("allow_");
-      const button = el("button", allows ? "allow" : "deny");
+      const button = el("button", (allows ? "allow" : "deny") + (option.remembered ? " kept" : ""));
       button.type = "button";
       const offered = { option, allows, button, sure: !option.remembered };
       button.addEventListener("click", () => this.#click(offered));
@@ -144,6 +145,12 @@ export class Answer extends HTMLElement {
     return "The agent offers no yes for this call alone: choose above what is to last, or deny.";
   }
 
+  // What a denial leaves with the agent that only wants its second press, or "".
+  get #remembering() {
+    const b = this.#buttons.find((b) => b.option.remembered && b.sure);
+    return b ? `Denied so, ${remembers(b.option)}` : "";
+  }
+
   // Some options take words; with the other answers to a question they would be
   // lost.
   #worded({ text }, allows) {
@@ -158,6 +165,7 @@ export class Answer extends HTMLElement {
     }
     if (!this.#buttons.length) this.#hint.textContent = "";
     else if (!this.#online) this.#hint.textContent = "Disconnected: no answer would arrive.";
+    else if (this.#remembering) this.#hint.textContent = this.#remembering;
     else if (this.#unseen.size) this.#hint.textContent = "Read to the end to allow.";
     else this.#hint.textContent = this.#fault || this.#wording;
   }
@@ -168,11 +176,12 @@ export class Answer extends HTMLElement {
     return "Choose an answer, or write your own.";
   }
 
-  #label({ option, allows, sure }) {
+  #label({ option, sure }) {
     const once = option.kind === "allow_once";
-    const words = (once && this.#wish.label || option.label) + (this.#request.times ? ` ${this.#request.times}` : "");
+    const said = once && this.#wish.label || option.label;
+    const words = said[0].toUpperCase() + said.slice(1) + (this.#request.times ? ` ${this.#request.times}` : "");
     if (option.remembered && sure) return `Sure? ${words}`;
-    return this.#wish.count(words[0].toUpperCase() + words.slice(1), allows);
+    return this.#wish.count(words);
   }
 
   #click(offered) {

@@ -96,7 +96,7 @@ export class Lasting {
   #words() {
     if (!this.#permission && !this.chosen) return "";
     if (this.option) {
-      return `Besides this call, the agent will remember: ${this.option.called}. What the agent remembers is its own: nod cannot say what it covers, nor revoke it.`;
+      return `Besides this call, ${remembers(this.option)}`;
     }
     const rule = this.#request.remember[this.#picked.reach ?? 0];
     const where = this.chosen ? label(this.#place) : places[0][0];
@@ -109,6 +109,11 @@ export class Lasting {
   close() {
     this.#observer?.disconnect();
   }
+}
+
+/** remembers says what the agent keeps of an option for later calls. */
+export function remembers(option) {
+  return `the agent remembers: ${option.called}. What the agent remembers is its own: nod cannot say what it covers, nor revoke it.`;
 }
 
 function choice(all) {
