@@ -125,7 +125,7 @@ func TestWhatEveryHostHears(t *testing.T) {
 			s := session(name, "always")
 			own := "make " + s // as the rule is for every session
 			h := m.hooks(t, g, s, "1", own, "1h")
-			allow(t, m.pending(s), "--always", "--yes")
+			allow(t, m.pending(s), "--always", "--yes", "--rule", "1")
 			h.isAllowed()
 			m.hooks(t, g, s, "2", own, "1h").isAllowed() // and nobody is asked
 		})

@@ -12,7 +12,7 @@ export class Grants extends HTMLElement {
   connectedCallback() {
     this.#note.setAttribute("role", "status");
     this.replaceChildren(el("h2", "", "Standing answers"),
-      el("p", "hint", "What nod answers without asking you again, because somebody said so. Revoke what is allowed, or forget a denial, and you are asked again."),
+      el("p", "hint", "What nod answers without asking you again, because a person said so. Revoke what is allowed, or forget a denial, and you are asked again."),
       this.#note, this.#live, el("details", "fold", el("summary", "", "Ended"), this.#ended));
   }
 
@@ -35,12 +35,11 @@ export class Grants extends HTMLElement {
 
   #item(g) {
     const denies = g.effect === "deny";
-    const meta = el("span", "meta", el("span", "", g.where), el("span", "", `by ${g.by}`), when(g.created_at));
+    const meta = el("span", "meta", where(g), el("span", "", `by ${g.by}`), when(g.created_at));
     if (g.uses) meta.append(el("span", "", g.uses));
     if (g.live && g.expires_at) meta.append(clock("until", g.expires_at));
     else meta.append(el("span", "", g.until));
     if (g.question) meta.append(el("span", "", g.question));
-    if (g.session_id) meta.append(sessionLink(g.session_id));
     const item = el("li", "grant", el("span", `effect ${denies ? "deny" : "allow"}`, denies ? "denied" : "allowed"), el("span", "what", g.text));
     if (g.message) item.append(el("p", "line said", g.message));
     item.append(meta);
@@ -66,6 +65,11 @@ export class Grants extends HTMLElement {
       this.#note.textContent = failure?.text ?? "Not confirmed: nod could not be reached.";
     }
   }
+}
+
+// A session's leads to its page.
+function where(g) {
+  return g.scope === "agent" ? el("span", "", g.where) : el("span", "", "in session ", sessionLink(g.session_id));
 }
 
 customElements.define("nod-grants", Grants);
