@@ -208,6 +208,8 @@ func (m *model) answers(v *view, open []*item, barred string) (all []key) {
 		}
 	case open[0].Request.Kind == schemas.KindPermission:
 		yes = "for the session"
+	case v.kind != batch && people.Times(&open[0].Prompt) != "":
+		yes += " " + people.Times(&open[0].Prompt)
 	}
 	if barred == "" || v.kind == choose && !more[v.choice].option.Kind.Allows() {
 		all = append(all, key{"y", yes})

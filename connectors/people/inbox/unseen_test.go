@@ -55,7 +55,7 @@ func TestAnAnswerIsAboutTheCallsOnTheScreen(t *testing.T) {
 		p := runs("1", "make")
 		p.Waiters, p.Waiting = 3, 3
 		r.asks(p)
-		r.says("×3 · 3 identical calls wait: allow once lets these 3 run", "CALLS")
+		r.says("×3 · 3 identical calls wait: allow once lets these 3 run", "CALLS", "y once ×3")
 		p.Waiters, p.Waiting, p.Revision = 4, 4, 2
 		r.desk.prompts[p.Key()] = &p // nod counts another, and has not told
 		r.presses(keys...)
