@@ -130,7 +130,7 @@ type allowCmd struct {
 	Rule   string `placeholder:"RULE" help:"Which of the rules that nod show lists: its number (1, the narrowest, without this), or its exact text."`
 	Scope  string `enum:",session,agent" default:"" placeholder:"SCOPE" help:"Where it holds: session or agent."`
 	Code   string `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
-	Yes    bool   `short:"y" help:"Do not ask whether the rule is the one that is meant: --rule names it."`
+	Yes    bool   `short:"y" help:"Do not ask whether the rule is the one that is meant: --rule has its text."`
 	JSON   bool   `name:"json" help:"Print the decision as JSON."`
 }
 
@@ -163,8 +163,8 @@ func (c *allowCmd) wanted() (schemas.Answer, error) {
 		return a, errors.New("--always lasts until it is revoked, and --for ends: give one of them; --for with --scope agent ends and holds in every session of the agent")
 	case c.Always && a.Scope == schemas.ScopeSession:
 		return a, errors.New("--always holds in every session of the agent: leave it out, and --scope session lasts in this one until it is revoked")
-	case c.Yes && c.Rule == "" && (c.Always || c.For > 0 || a.Scope != ""):
-		return a, errors.New("--yes takes --rule: nod show lists the rules that a lasting answer may leave behind")
+	case c.Yes && !strings.ContainsFunc(c.Rule, notDigit) && (c.Always || c.For > 0 || a.Scope != ""):
+		return a, errors.New("--yes takes --rule with the text of the rule, as nod show lists it: what lasts is read before it is given")
 	case a.Scope != "":
 	case c.For > 0:
 		a.Scope = schemas.ScopeSession
@@ -175,6 +175,8 @@ func (c *allowCmd) wanted() (schemas.Answer, error) {
 	}
 	return a, nil
 }
+
+func notDigit(r rune) bool { return r < '0' || r > '9' }
 
 // choose chooses the plain yes, with the rule that it is to leave behind.
 func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {

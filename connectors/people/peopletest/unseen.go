@@ -28,6 +28,11 @@ type Person interface {
 	Said() *schemas.Answer
 }
 
+// Offering is a Person whose question offers rules of its own.
+type Offering interface {
+	Offered() []schemas.Reach
+}
+
 // Pressable is something that can be pressed. What only chooses answers nothing by
 // itself: to press it last is not tried.
 type Pressable struct {
@@ -120,7 +125,11 @@ func (w *walk) all() {
 func (w *walk) step(path []string) (on [][]string) {
 	before, p := w.goes(path)
 	if said := p.Said(); said != nil {
-		w.check(path, before, said)
+		rules := unseenRules
+		if own, ok := p.(Offering); ok {
+			rules = own.Offered()
+		}
+		w.check(path, before, said, rules)
 		return nil
 	}
 	state := fmt.Sprint(p.Sees(), p.May())
@@ -158,7 +167,7 @@ func labels(all []Pressable) (out []string) {
 }
 
 // check compares what an answer leaves behind with what its person had read.
-func (w *walk) check(path []string, seen string, a *schemas.Answer) {
+func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []schemas.Reach) {
 	w.t.Helper()
 	reads := func(one ...string) {
 		w.t.Helper()
@@ -178,7 +187,7 @@ func (w *walk) check(path []string, seen string, a *schemas.Answer) {
 		return
 	}
 	w.found[fmt.Sprint("rule ", a.Reach)] = true
-	reads(unseenRules[a.Reach].String())
+	reads(rules[a.Reach].String())
 	if a.Scope == schemas.ScopeAgent {
 		reads("this agent")
 	} else {
