@@ -50,10 +50,11 @@ func (w walker) Said() *schemas.Answer {
 
 // An answer is about the calls that the screen counted when its key was pressed.
 func TestAnAnswerIsAboutTheCallsOnTheScreen(t *testing.T) {
-	for _, keys := range [][]string{{"y"}, {"n"}, {"r", "x", "enter"}, {"v", "y"}} {
+	for _, keys := range [][]string{{"y"}, {"n"}, {"r", "x", "enter"}, {"v", "y"}, {"s", "y"}} {
 		r := newRig(t, 100, 50)
 		p := runs("1", "make")
 		p.Waiters, p.Waiting = 3, 3
+		p.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}}}}}
 		r.asks(p)
 		r.says("×3 · 3 identical calls wait: allow once lets these 3 run", "CALLS", "y once ×3")
 		p.Waiters, p.Waiting, p.Revision = 4, 4, 2

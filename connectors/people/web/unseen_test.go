@@ -79,6 +79,32 @@ func (p *page) readsAll(id string) {
 	p.sees("!document.querySelector('dialog .hint').innerText.includes('Read to the end')")
 }
 
+// What is to last is read before it is allowed, also where it stands beyond the edge
+// of what is open.
+func TestWhatIsToLastIsReadFirst(t *testing.T) {
+	t.Parallel()
+	r, nod := startStandIn(t)
+	prompt := peopletest.UnseenPrompt(0)
+	prompt.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"echo", strings.Repeat("long ", 400)}}}}}
+	nod.shows(prompt)
+	p := r.visits("ann", 360, 640)
+	p.readsAll("unseen-0")
+	p.unfolds("Allow from now on")
+	p.does(script("document.querySelector('dialog .actions').scrollIntoView({block: 'end'})"))
+	p.sees("document.querySelector('dialog .hint').innerText === 'Read what is to last to its end to allow.'")
+	p.ready("deny")
+	p.does(script(button("allow") + ".click()"))
+	r.Empty(nod.said())
+	for _, end := range []string{"first", "last"} {
+		p.does(script("document.querySelector('dialog .reach .end:" + end + "-child').scrollIntoView()"))
+		p.frames()
+	}
+	p.ready("allow")
+	p.does(script(button("allow") + ".click()"))
+	p.ends("Allowed once")
+	r.Equal(schemas.ScopeSession, nod.said()[0].Scope)
+}
+
 // rests has the buttons in view, as whoever presses them has, and waits until they
 // mean what stands there.
 func (w *onPage) rests() {
