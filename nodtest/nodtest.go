@@ -109,7 +109,7 @@ func (a *asked) show(p schemas.Prompt) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	_, err := a.desk.Answer(ctx, schemas.Answer{
-		SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: option.OptionID,
+		SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, Waiters: p.Waiters, OptionID: option.OptionID,
 		Message: said.Message, UpdatedInput: said.Input, From: schemas.From{UserID: person},
 	})
 	if err != nil {

@@ -44,6 +44,10 @@ const (
 // An unknown kind does not.
 func (k OptionKind) Allows() bool { return k == AllowOnce || k == AllowAlways }
 
+// Remembered reports whether the agent keeps such an answer for later calls by
+// itself. nod does not know which calls those are, and cannot take it back.
+func (k OptionKind) Remembered() bool { return k == AllowAlways || k == RejectAlways }
+
 // Option is one answer that a person may choose.
 type Option struct {
 	OptionID string     `json:"option_id"`

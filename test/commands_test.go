@@ -344,15 +344,26 @@ func TestALastingAnswerByCommandShowsItsReach(t *testing.T) {
 		asked schemas.Request
 		flag  string
 		shows string
+		rule  string
 	}{
-		"asked1":   {permission("S", "asked1", "build", "@write:/srv/app", "@network"), "--always", "  @write:/srv/app and @network, for this agent\n"},
-		"asked2":   {permission("S", "asked2", "build", "@write:/srv/app"), "--for=30m", "  @write:/srv/app, in this session, for 30 minutes\n"},
-		"command1": {shell("S", "command1", "npm test"), "--always", "  Bash(npm test) in /app, for this agent\n"},
+		"asked1":   {permission("S", "asked1", "build", "@write:/srv/app", "@network"), "--always", "  @write:/srv/app and @network, for this agent, until it is revoked\n", "@write:/srv/app and @network"},
+		"asked2":   {permission("S", "asked2", "build", "@write:/srv/two"), "--for=30m", "  @write:/srv/two, in this session, for 30 minutes\n", "@write:/srv/two"},
+		"command1": {shell("S", "command1", "npm test"), "--always", "  Bash(npm test) in /app, for this agent, until it is revoked\n", "Bash(npm test) in /app"},
 	} {
 		ada.Asks(c.asked)
 		r := env.nod("allow", id, c.flag)
 		env.Equal(1, r.code)
-		env.Equal("Besides this call, nod will allow from now on:\n"+c.shows+"nod: nothing was answered: say --yes if that is what you mean\n", r.err)
+		env.Equal("Besides this call, nod will allow from now on:\n"+c.shows+"nod: nothing was answered: say --yes --rule '"+c.rule+"' if that is what you mean\n", r.err)
 		env.Nil(env.stored("S." + id).Record.Decision)
+		env.says(env.nod("allow", id, c.flag, "--yes"), 1, "", "--yes takes --rule")
+		env.says(env.nod("allow", id, c.flag, "--yes", "--rule", "1"), 1, "", "--yes takes --rule")
+		env.says(env.nod("allow", id, c.flag, "--yes", "--rule", "Bash(*)"), 1, "", "neither the number nor the text")
+		env.says(env.nod("allow", id, c.flag, "--rule", "7"), 1, "", "neither the number nor the text")
+		r = env.nod("allow", id, c.flag, "--yes", "--rule", c.rule)
+		env.says(r, 0, "and from now on "+c.rule, "")
+		env.Contains(r.stdout, "To end what lasts: nod revoke "+env.stored("S." + id).Record.Decision.Grant.GrantID[:8])
 	}
+	env.says(env.nod("allow", "asked1", "--always", "--for", "1d"), 1, "", "give one of them")
+	env.says(env.nod("allow", "asked1", "--for", "soon"), 1, "", `"soon" is no length of time: write 30m, 8h or 1d`)
+	env.says(env.nod("allow", "asked1", "--always", "--scope", "session"), 1, "", "leave it out")
 }

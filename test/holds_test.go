@@ -39,7 +39,7 @@ func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 	out, _ := said(0, "ask", "--session", "S", "--permission", "@read:"+dir+"/in/sub", "--reason", "to read")
 	require.Equal(t, "Permission already granted for read access to "+dir+"/in/sub.\n", out)
 	out, _ = said(0, "session", "show", "S")
-	require.Contains(t, out, "granted  @write:"+dir+"/in, in this session\n")
+	require.Contains(t, out, "granted  @write:"+dir+"/in, in this session, until it is revoked\n")
 
 	// It is shared, checked by a gate, and revoked.
 	out, _ = said(0, "grants", "--json")
@@ -63,12 +63,12 @@ func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 	require.Contains(t, out, "already granted")
 	said(0, "revoke", grants[0].GrantID[:6])
 	_, stderr = said(0, "grants")
-	require.Contains(t, stderr, "nothing is allowed beyond one call")
+	require.Contains(t, stderr, "nothing is allowed or denied beyond one call")
 	out, _ = said(0, "grants", "--all", "--json")
 	require.NoError(t, json.Unmarshal([]byte(out), &grants))
 	require.Len(t, grants, 2)
 	_, stderr = said(1, "revoke", "nosuch")
-	require.Contains(t, stderr, "no grant nosuch is known")
+	require.Contains(t, stderr, "no standing answer nosuch is known")
 
 	// A strict gate that is denied skips the task.
 	gate := m.command("gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@network", "--strict")

@@ -125,7 +125,12 @@ func TestWhatEveryHostHears(t *testing.T) {
 			s := session(name, "always")
 			own := "make " + s // as the rule is for every session
 			h := m.hooks(t, g, s, "1", own, "1h")
-			allow(t, m.pending(s), "--always", "--yes")
+			id := m.pending(s)
+			_, shown, _ := m.run("allow", id, "--always")
+			_, rule, ok := strings.Cut(shown, "--rule '")
+			require.True(t, ok, shown)
+			rule, _, _ = strings.Cut(rule, "'")
+			allow(t, id, "--always", "--yes", "--rule", rule)
 			h.isAllowed()
 			m.hooks(t, g, s, "2", own, "1h").isAllowed() // and nobody is asked
 		})

@@ -73,12 +73,13 @@ func (e *Engine) answerCall(ctx context.Context, question bus.Entry) error {
 	if d.By.Kind != schemas.ByHuman || d.Outcome != schemas.Allowed && d.Outcome != schemas.Denied {
 		return nil
 	}
-	if left := d.Grant; left != nil && left.Call != nil {
-		return e.keepApproval(ctx, left)
-	}
-	until := d.DecidedAt.Add(e.settings.now().settings.RememberDenials())
-	if !e.clock.now().Before(until) {
-		return nil // also the older denials are over
+	switch g := d.Grant; {
+	case g != nil && g.Call != nil && g.Denies():
+		return e.keepDenial(ctx, g)
+	case g != nil && g.Call != nil:
+		return e.keepApproval(ctx, g)
+	case d.Outcome == schemas.Denied, e.settings.now().settings.RememberDenials() == 0:
+		return nil
 	}
 	r, err := requestOf(&question.Record)
 	if err != nil || r.Kind != schemas.KindToolCall {
@@ -88,11 +89,29 @@ func (e *Engine) answerCall(ctx context.Context, question bus.Entry) error {
 	if err != nil {
 		return err
 	}
-	if d.Outcome == schemas.Allowed {
-		return e.endDenial(ctx, g)
+	return e.endDenial(ctx, g)
+}
+
+// denialOf is the standing answer that a person's denial of a tool call makes, or nil
+// if the settings have none remembered.
+func (e *Engine) denialOf(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {
+	length := e.settings.now().settings.RememberDenials()
+	if length == 0 || r.Kind != schemas.KindToolCall {
+		return nil, nil
 	}
-	g.Effect, g.ExpiresAt = schemas.EffectDeny, until
-	_, err = e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
+	g, err := aboutCall(r, agent, d)
+	if err == nil {
+		g.Effect, g.ExpiresAt = schemas.EffectDeny, d.DecidedAt.Add(length)
+	}
+	return g, err
+}
+
+// keepDenial stores a denial that answers the same call for a while.
+func (e *Engine) keepDenial(ctx context.Context, g *schemas.StandingAnswer) error {
+	if !e.clock.now().Before(g.ExpiresAt) {
+		return nil
+	}
+	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if !old.CreatedAt.Before(g.CreatedAt) || !old.RevokedAt.Before(g.CreatedAt) {
 			return false
 		}

@@ -181,7 +181,11 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver
 	} else if a.UpdatedInput != nil {
 		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: goes with an option that allows")
 	}
-	d.Grant, err = grant(entry, &request, a, d)
+	if d.Outcome == schemas.Denied {
+		d.Grant, err = e.denialOf(&request, rec.Agent, d)
+	} else {
+		d.Grant, err = grant(entry, &request, a, d)
+	}
 	return d, err
 }
 

@@ -43,18 +43,22 @@ func (e *env) desk() (ctx context.Context, d *desk, done func(), err error) {
 // listed is a request as listings print it: the contract's names, flat.
 type listed struct {
 	schemas.Request
-	Agent    string            `json:"agent"`
-	Digest   string            `json:"digest"`
-	Risk     schemas.Risk      `json:"risk"`
-	Reasons  []string          `json:"reasons,omitempty"`
-	Tier     schemas.Tier      `json:"tier"`
-	Deadline time.Time         `json:"deadline"`
-	Revision uint64            `json:"revision"`
-	Decision *schemas.Decision `json:"decision,omitempty"`
+	Agent    string       `json:"agent"`
+	Digest   string       `json:"digest"`
+	Risk     schemas.Risk `json:"risk"`
+	Reasons  []string     `json:"reasons,omitempty"`
+	Tier     schemas.Tier `json:"tier"`
+	Deadline time.Time    `json:"deadline"`
+	Revision uint64       `json:"revision"`
+	// Waiters and Waiting count the identical calls: see schemas.Prompt.
+	Waiters   int                 `json:"waiters,omitempty"`
+	Waiting   int                 `json:"waiting,omitempty"`
+	Decision  *schemas.Decision   `json:"decision,omitempty"`
+	Aftermath []schemas.Aftermath `json:"aftermath,omitempty"`
 }
 
 func list(p schemas.Prompt) listed {
-	return listed{p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Tier, p.Deadline, p.Revision, p.Decision}
+	return listed{p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Tier, p.Deadline, p.Revision, p.Waiters, p.Waiting, p.Decision, p.Aftermath}
 }
 
 type pendingCmd struct {
@@ -121,13 +125,13 @@ type allowCmd struct {
 	Message string `short:"m" placeholder:"TEXT" help:"Tell the agent."`
 	Input   string `placeholder:"JSON" help:"Allow with this input instead; @FILE reads a file, - standard input."`
 
-	Always bool          `help:"From now on as well, whatever session of this agent asks; nod revoke ends it."`
-	For    time.Duration `placeholder:"D" help:"From now on as well, in this session, for so long, such as 30m."`
-	Rule   int           `default:"1" placeholder:"N" help:"Which of the rules that nod show lists (1, the narrowest)."`
-	Scope  string        `enum:",session,agent" default:"" placeholder:"SCOPE" help:"Where it holds: session or agent."`
-	Code   string        `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
-	Yes    bool          `short:"y" help:"Do not ask whether the rule is the one that is meant."`
-	JSON   bool          `name:"json" help:"Print the decision as JSON."`
+	Always bool   `help:"From now on as well, whatever session of this agent asks; nod revoke ends it."`
+	For    span   `placeholder:"D" help:"From now on as well, in this session, for so long, such as 30m or 1d."`
+	Rule   string `placeholder:"RULE" help:"Which of the rules that nod show lists: its number (1, the narrowest, without this), or its exact text."`
+	Scope  string `enum:",session,agent" default:"" placeholder:"SCOPE" help:"Where it holds: session or agent."`
+	Code   string `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
+	Yes    bool   `short:"y" help:"Do not ask whether the rule is the one that is meant: --rule has its text."`
+	JSON   bool   `name:"json" help:"Print the decision as JSON."`
 }
 
 // Run allows a request once, or from now on.
@@ -146,26 +150,61 @@ func (c *allowCmd) Run(e *env) error {
 		}
 		a.UpdatedInput = input
 	}
-	return e.answer(c.Session, c.ID, ofKind(schemas.AllowOnce), a, answerStyle{json: c.JSON, sure: c.Yes})
+	return e.answer(c.Session, c.ID, c.choose, a, answerStyle{json: c.JSON, sure: c.Yes})
 }
 
 // wanted is the answer that the flags ask for.
 func (c *allowCmd) wanted() (schemas.Answer, error) {
-	a := schemas.Answer{Message: c.Message, Scope: schemas.Scope(c.Scope), Reach: c.Rule - 1, CodeWord: c.Code, ForSeconds: int(c.For / time.Second)}
+	a := schemas.Answer{Message: c.Message, Scope: schemas.Scope(c.Scope), CodeWord: c.Code, ForSeconds: int(time.Duration(c.For) / time.Second)}
 	switch {
-	case c.For < 0 || c.For%time.Second != 0:
+	case time.Duration(c.For)%time.Second != 0:
 		return a, errors.New("--for: give whole seconds, such as 30m")
-	case c.Rule < 1:
-		return a, errors.New("--rule: they are counted from 1; see nod show")
+	case c.Always && c.For > 0:
+		return a, errors.New("--always lasts until it is revoked, and --for ends: give one of them; --for with --scope agent ends and holds in every session of the agent")
+	case c.Always && a.Scope == schemas.ScopeSession:
+		return a, errors.New("--always holds in every session of the agent: leave it out, and --scope session lasts in this one until it is revoked")
+	case c.Yes && !strings.ContainsFunc(c.Rule, notDigit) && (c.Always || c.For > 0 || a.Scope != ""):
+		return a, errors.New("--yes takes --rule with the text of the rule, as nod show lists it: what lasts is read before it is given")
 	case a.Scope != "":
 	case c.For > 0:
 		a.Scope = schemas.ScopeSession
 	case c.Always:
 		a.Scope = schemas.ScopeAgent
-	case c.Rule > 1: // it would be an allow once, unsaid
+	case c.Rule != "": // it would be an allow once, unsaid
 		return a, errors.New("--rule chooses among the rules that --always and --for leave behind: add one of them")
 	}
 	return a, nil
+}
+
+func notDigit(r rune) bool { return r < '0' || r > '9' }
+
+// choose chooses the plain yes, with the rule that it is to leave behind.
+func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {
+	if a.Scope != "" {
+		if a.Reach, err = reachOf(p, c.Rule); err != nil {
+			return err
+		}
+	}
+	return ofKind(schemas.AllowOnce)(p, a)
+}
+
+// reachOf is the rule of p that was named: by its number, by its exact text, or the
+// narrowest where none was.
+func reachOf(p *schemas.Prompt, named string) (int, error) {
+	if len(p.Remember) == 0 {
+		return 0, fmt.Errorf("nod cannot say what a rule that allows %s again would allow besides: allow it once", p.PendingID)
+	}
+	if named == "" {
+		return 0, nil
+	}
+	if i := slices.IndexFunc(p.Remember, func(r schemas.Reach) bool { return r.String() == named }); i >= 0 {
+		return i, nil
+	}
+	n, err := strconv.Atoi(named)
+	if err != nil || n < 1 || n > len(p.Remember) {
+		return 0, fmt.Errorf("--rule: %q is neither the number nor the text of one of the %d rules that nod show %s lists", named, len(p.Remember), p.PendingID)
+	}
+	return n - 1, nil
 }
 
 type answerCmd struct {
@@ -257,7 +296,7 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 		}
 	}
 	before := p.Decision
-	a.SessionID, a.PendingID, a.Digest = p.SessionID, p.PendingID, p.Digest
+	a.SessionID, a.PendingID, a.Digest, a.Waiters = p.SessionID, p.PendingID, p.Digest, p.Waiters
 	a.From = schemas.From{UserID: d.user}
 	decision, err := d.Answer(ctx, a)
 	if err != nil {
@@ -270,18 +309,12 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 		fmt.Fprintln(e.stdout, people.Already(&decision, page.Now))
 		return nil
 	}
-	fmt.Fprintln(e.stdout, people.Outcome(&decision, p.Request.CreatedAt))
+	fmt.Fprintln(e.stdout, people.Recorded(&decision, &p))
 	return nil
 }
 
 // confirm has the person see what a lasting answer would allow, and say yes.
 func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
-	if a.Reach >= len(p.Remember) {
-		if len(p.Remember) == 0 {
-			return fmt.Errorf("nod cannot say what a rule that allows %s again would allow besides: allow it once", p.PendingID)
-		}
-		return fmt.Errorf("--rule: there are %d; see nod show %s", len(p.Remember), p.PendingID)
-	}
 	reach := p.Remember[a.Reach]
 	g := schemas.StandingAnswer{Scope: a.Scope, Rules: reach.Rules, Permissions: reach.Permissions, CreatedAt: time.Now()}
 	if a.ForSeconds > 0 {
@@ -289,12 +322,17 @@ func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	}
 	fmt.Fprintf(e.stderr, "Besides this call, nod will allow from now on:\n  %s%s\n", people.Line(g.Reach()), people.Lasting(&g))
 	if !e.interactive() {
-		return errors.New("nothing was answered: say --yes if that is what you mean")
+		return fmt.Errorf("nothing was answered: say --yes --rule %s if that is what you mean", shellQuoted(reach.String()))
 	}
 	if !e.agree("Go on?") {
 		return errors.New("nothing was answered")
 	}
 	return nil
+}
+
+// shellQuoted is text as one word of a shell's.
+func shellQuoted(text string) string {
+	return "'" + strings.ReplaceAll(people.Line(text), "'", `'\''`) + "'"
 }
 
 // unshown says why a request could not be looked at. Nothing is uncertain then: no

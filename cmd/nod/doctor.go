@@ -68,5 +68,5 @@ func (e *env) askForReal(wait time.Duration) doctor.Finding {
 	if d.By.Kind != schemas.ByHuman {
 		level = doctor.Wrong
 	}
-	return doctor.Finding{Check: check, Level: level, What: people.Outcome(&d, d.DecidedAt)}
+	return doctor.Finding{Check: check, Level: level, What: people.Outcome(&d, &schemas.Prompt{})}
 }

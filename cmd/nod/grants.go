@@ -16,7 +16,8 @@ type grantsCmd struct {
 	JSON    bool   `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists what has been allowed beyond one call.
+// Run lists the standing answers, the newest first: what is allowed, and what is
+// denied, beyond the call that was asked about.
 func (c *grantsCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -31,45 +32,25 @@ func (c *grantsCmd) Run(e *env) error {
 	if !c.All {
 		grants = slices.DeleteFunc(grants, func(g schemas.StandingAnswer) bool { return !g.Live(now) })
 	}
-	slices.SortFunc(grants, func(a, b schemas.StandingAnswer) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	people.Newest(grants)
 	if c.JSON {
 		return e.printJSON(append([]schemas.StandingAnswer{}, grants...))
 	}
 	if len(grants) == 0 {
-		fmt.Fprintln(e.stderr, "nothing is allowed beyond one call")
+		fmt.Fprintln(e.stderr, "nothing is allowed or denied beyond one call")
 		return nil
 	}
 	for i := range grants {
-		fmt.Fprintln(e.stdout, grantLine(&grants[i], now))
+		fmt.Fprintln(e.stdout, people.StandingOf(&grants[i], now))
 	}
 	return nil
-}
-
-// grantLine is a grant in a line: which, what, where, from whom, until when.
-func grantLine(g *schemas.StandingAnswer, now time.Time) string {
-	where := "agent " + g.Agent
-	if g.Scope != schemas.ScopeAgent {
-		where = "session " + g.SessionID
-	}
-	ends := "until revoked"
-	switch {
-	case !g.RevokedAt.IsZero():
-		ends = "revoked"
-	case g.Limited && g.Uses == 0:
-		ends = "used"
-	case !g.ExpiresAt.IsZero() && g.Live(now):
-		ends = "for another " + schemas.Roughly(g.ExpiresAt.Sub(now))
-	case !g.Live(now):
-		ends = "ended"
-	}
-	return strings.Join([]string{g.GrantID[:min(8, len(g.GrantID))], people.Line(g.Reach()), where, "by " + people.Line(g.By.Name), ends}, "  ")
 }
 
 type revokeCmd struct {
 	ID string `arg:"" help:"Its id, or the beginning of it; see nod grants."`
 }
 
-// Run ends a grant.
+// Run ends a standing answer: what it covers is asked again.
 func (c *revokeCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -83,20 +64,24 @@ func (c *revokeCmd) Run(e *env) error {
 	grants = slices.DeleteFunc(grants, func(g schemas.StandingAnswer) bool { return !strings.HasPrefix(g.GrantID, c.ID) })
 	switch {
 	case len(c.ID) < schemas.MinPrefix:
-		return fmt.Errorf("%q is too short for the beginning of a grant's id: give %d characters or more; see nod grants", c.ID, schemas.MinPrefix)
+		return fmt.Errorf("%q is too short for the beginning of a standing answer's id: give %d characters or more; see nod grants", c.ID, schemas.MinPrefix)
 	case len(grants) == 0:
-		return fmt.Errorf("no grant %s is known: see nod grants", c.ID)
+		return fmt.Errorf("no standing answer %s is known: see nod grants", c.ID)
 	case len(grants) > 1:
-		return fmt.Errorf("%s is the beginning of %d grants: give more of the id", c.ID, len(grants))
+		return fmt.Errorf("%s is the beginning of %d standing answers: give more of the id", c.ID, len(grants))
 	}
-	g := grants[0]
+	g, now := grants[0], time.Now()
+	before := people.StandingOf(&g, now)
 	if err := owner.Revoke(ctx, &g); err != nil { // an ended one too: what was shared of it may not have ended yet
 		return err
 	}
-	if !g.Live(time.Now()) {
-		fmt.Fprintln(e.stdout, grantLine(&g, time.Now()))
-		return nil
+	switch before.Undo {
+	case "":
+		fmt.Fprintln(e.stdout, before)
+	case "forget":
+		fmt.Fprintf(e.stdout, "forgotten: the denial of %s\n", before.Covers)
+	default:
+		fmt.Fprintf(e.stdout, "revoked: %s\n", before.Covers)
 	}
-	fmt.Fprintf(e.stdout, "revoked: %s\n", people.Line(g.Reach()))
 	return nil
 }

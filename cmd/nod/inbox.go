@@ -44,7 +44,8 @@ func (inboxCmd) Run(e *env) error {
 	system := actors.NewSystem(log)
 	leave := func() { system.Stop(); conn.Close() }
 	defer func() { inTime(leave) }()
-	o := inbox.Options{Desk: connector.NewDesk(conn, schemas.ConnectorTerminal), UserID: u.Username, ClientID: bus.NewID()}
+	desk := connector.NewDesk(conn, schemas.ConnectorTerminal)
+	o := inbox.Options{Desk: desk, Ledger: desk, UserID: u.Username, ClientID: bus.NewID()}
 	if conn.Open() {
 		o.Note = "Warning: this NATS server asks for no credentials, so anyone on it can answer."
 	}

@@ -59,8 +59,8 @@ type cli struct {
 	Answer  answerCmd  `cmd:"" group:"answer" help:"Answer a question."`
 	Freeze  freezeCmd  `cmd:"" group:"answer" help:"Deny everything that agents ask, until nod thaw."`
 	Thaw    thawCmd    `cmd:"" group:"answer" help:"End a freeze."`
-	Grants  grantsCmd  `cmd:"" group:"answer" help:"List what is allowed beyond one call."`
-	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End such a grant."`
+	Grants  grantsCmd  `cmd:"" group:"answer" help:"List what is allowed or denied beyond one call."`
+	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End one of those: it is asked again."`
 	Login   loginCmd   `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`
 
 	Install installCmd `cmd:"" group:"agents" help:"Let an agent program ask nod."`

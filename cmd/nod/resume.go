@@ -84,7 +84,7 @@ func (e *env) decided(session string) error {
 		case p := <-changes:
 			if p.Decision != nil && open[p.Key()] {
 				delete(open, p.Key())
-				fmt.Fprintf(e.stderr, "%s  %s\n", p.PendingID, people.Outcome(p.Decision, p.Request.CreatedAt))
+				fmt.Fprintf(e.stderr, "%s  %s\n", p.PendingID, people.Outcome(p.Decision, &p))
 			}
 		case <-e.ctx.Done():
 			return errors.New("stopped waiting; what is open stays open")

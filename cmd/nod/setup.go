@@ -118,7 +118,7 @@ func (c *setupCmd) try(e *env) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(e.stdout, people.Outcome(&d, d.DecidedAt))
+	fmt.Fprintln(e.stdout, people.Outcome(&d, &schemas.Prompt{}))
 	if d.By.Kind != schemas.ByHuman {
 		fmt.Fprintln(e.stderr, "nod: a rule answered, not a person: nod policy explain says which")
 	}

@@ -186,7 +186,7 @@ func (s *screen) show(p schemas.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.Decision != nil {
-		fmt.Fprintf(s.stdout, "\n%s  %s\n", people.Outcome(p.Decision, p.Request.CreatedAt), people.Summary(&p, 60))
+		fmt.Fprintf(s.stdout, "\n%s  %s\n", people.Outcome(p.Decision, &p), people.Summary(&p, 60))
 		return
 	}
 	fmt.Fprintf(s.stdout, "\n%s\n  nod allow %s · nod deny %s\n", people.Text(&p, time.Now(), s.width()), p.PendingID, p.PendingID)

@@ -144,11 +144,12 @@ func Again(open []string) string {
 // Answer makes the answer to p that said stands for: an offered option that
 // allows once, or one that denies once. Where p offers none that denies once,
 // a no cancels. Where it offers none that allows once, ok is false and nothing
-// may be answered: a yes never chooses another option.
+// may be answered: a yes never chooses another option. It is about the calls that p
+// counts: give it the prompt that the person was shown.
 func (said Said) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
 	a = schemas.Answer{
 		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
-		Digest: p.Digest, Message: said.Reason, From: from,
+		Digest: p.Digest, Waiters: p.Waiters, Message: said.Reason, From: from,
 	}
 	var option schemas.Option
 	switch said.Word {

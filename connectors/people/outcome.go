@@ -18,27 +18,52 @@ const (
 // maxQuoted is how many columns of a message an outcome line quotes.
 const maxQuoted = 120
 
-// Outcome is the one line that replaces a prompt's buttons. Only a decision
-// that allowed reads as allowed. asked is when the request was made; where that
-// is zero or later than the decision, the line leaves out how long it took.
+// Outcome is the one line that replaces the buttons of p, which ended with d. Only
+// a decision that allowed reads as allowed, and one that was not kept to says so
+// first. It names how many calls an answer was about if they are several, and how
+// long it took if p says when it was asked.
 //
-//	✅ Allowed once · Ann · 14:21 UTC · Telegram · after 48 s
-//	⛔ Denied · Bob · web · "use make clean"
+//	✅ Allowed once · 3 calls · Ann · 14:21 UTC · Telegram · after 48 s
+//	⛔ Denied · Bob · 14:21 UTC · web · "use make clean"
+//	❗ Denied by Bob, but it ran: answered at the terminal · 14:21 UTC · web
 //	⌛ Expired: denied automatically
 //	🚫 Withdrawn: the agent stopped waiting
-func Outcome(d *schemas.Decision, asked time.Time) string {
+func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
+	asked := p.Request.CreatedAt
+	head, by := ending(d), byline(d)
+	if otherwise := aftermath(d, p); otherwise != "" {
+		head, by = otherwise, ""
+	}
+	switch d.Outcome {
+	case schemas.Allowed, schemas.Denied, schemas.Cancelled:
+	case schemas.TimedOut, schemas.Withdrawn: // who and when are not worth a word
+		return join([]string{head, several(p)})
+	default:
+		return head
+	}
+	at := d.DecidedAt.UTC()
+	items := []string{head, several(p), by, clock(at, asked), channelName(d.By.Connector)}
+	if took := at.Sub(asked); d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !asked.IsZero() && took >= 0 {
+		items = append(items, "after "+short(took))
+	}
+	return join(append(items, quoted(d.Message)))
+}
+
+// Recorded is what a person reads whose answer to p counts: the outcome and, in a
+// line of its own, what else it does and how that is undone.
+func Recorded(d *schemas.Decision, p *schemas.Prompt) string {
+	return strings.Join(lines(Outcome(d, p), Undoing(d)), "\n")
+}
+
+// ending is how d ended its request.
+func ending(d *schemas.Decision) string {
 	switch d.Outcome {
 	case schemas.Allowed:
-		at := d.DecidedAt.UTC()
-		items := []string{"✅ Allowed" + howLong(d) + changed(d), byline(d), clock(at, asked), channelName(d.By.Connector)}
-		if took := at.Sub(asked); !asked.IsZero() && took >= 0 && d.By.Kind == schemas.ByHuman {
-			items = append(items, "after "+short(took))
-		}
-		return join(append(items, quoted(d.Message)))
+		return "✅ Allowed" + howLong(d) + changed(d)
 	case schemas.Denied:
-		return join([]string{"⛔ Denied" + howLong(d), byline(d), channelName(d.By.Connector), quoted(d.Message)})
+		return "⛔ Denied" + howLong(d)
 	case schemas.Cancelled:
-		return join([]string{"🚫 Dismissed", byline(d), channelName(d.By.Connector), quoted(d.Message)})
+		return "🚫 Dismissed"
 	case schemas.TimedOut:
 		return "⌛ Expired: denied automatically"
 	case schemas.Withdrawn:
@@ -47,30 +72,69 @@ func Outcome(d *schemas.Decision, asked time.Time) string {
 	return "⛔ Not allowed: ended in a way that this version of nod does not know"
 }
 
+// aftermath says that calls ended otherwise than d has it: some ran that d did not
+// allow, or none ran that d allowed. It is empty if nothing of the kind is known.
+func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
+	kind, mark := schemas.AftermathRan, "❗ "
+	if d.Outcome == schemas.Allowed {
+		kind, mark = schemas.AftermathNeverRan, "🚫 "
+	}
+	n, reason := 0, ""
+	for _, a := range p.Aftermath {
+		if a.Kind == kind {
+			n, reason = n+1, orElse(reason, a.Reason)
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	_, ended, _ := strings.Cut(ending(d), " ")
+	if who := byline(d); d.By.Kind == schemas.ByHuman || d.By.Kind == schemas.ByPolicy {
+		ended += " by " + who
+	}
+	them := "it"
+	if p.Waiting > 1 {
+		them = fmt.Sprintf("%d of %d", n, p.Waiting)
+	}
+	verb := " ran"
+	if kind == schemas.AftermathNeverRan {
+		verb = " never ran"
+	}
+	text := mark + ended + ", but " + them + verb
+	if reason != "" {
+		text += ": " + cut(Line(reason), maxQuoted)
+	}
+	return text
+}
+
+// several says how many calls an answer is about if they are more than one.
+func several(p *schemas.Prompt) string {
+	if p.Waiting < 2 {
+		return ""
+	}
+	return count(p.Waiting, "call")
+}
+
 func howLong(d *schemas.Decision) string {
 	switch {
-	case d.Grant != nil && d.Grant.Call != nil:
+	case d.OptionKind.Remembered():
+		return ", and the agent remembers it" + lasting(d)
+	case d.Outcome == schemas.Allowed && d.Grant != nil && forOneCall(d.Grant):
 		return " once, if the agent asks again"
-	case d.Grant != nil:
-		return ", and from now on " + cut(Line(d.Grant.Reach()), maxQuoted) + Lasting(d.Grant)
+	case lasting(d) != "":
+		return lasting(d)
 	case d.OptionKind == schemas.AllowOnce:
 		return " once"
-	case d.OptionKind == schemas.AllowAlways, d.OptionKind == schemas.RejectAlways:
-		return " always"
 	}
 	return ""
 }
 
-// Lasting says where a grant holds and for how long.
-func Lasting(g *schemas.StandingAnswer) string {
-	where := ", for this agent"
-	if g.Scope != schemas.ScopeAgent {
-		where = ", in this session"
+// lasting is what nod allows from now on because of d.
+func lasting(d *schemas.Decision) string {
+	if d.Outcome != schemas.Allowed || d.Grant == nil || forOneCall(d.Grant) {
+		return ""
 	}
-	if g.ExpiresAt.IsZero() {
-		return where
-	}
-	return where + ", for " + schemas.Words(g.ExpiresAt.Sub(g.CreatedAt))
+	return ", and from now on " + cut(Line(d.Grant.Reach()), maxQuoted) + Lasting(d.Grant)
 }
 
 func changed(d *schemas.Decision) string {
@@ -189,7 +253,11 @@ func happened(d *schemas.Decision, now time.Time) string {
 			schemas.Cancelled: "dismissed",
 		}[d.Outcome]
 		if verb != "" {
-			return fmt.Sprintf("%s %s this%s%s%s.", byline(d), verb, howLong(d), where(d.By.Connector), at)
+			how, besides := howLong(d), ""
+			if strings.HasPrefix(how, ",") {
+				how, besides = "", how
+			}
+			return fmt.Sprintf("%s %s this%s%s%s%s.", byline(d), verb, how, where(d.By.Connector), at, besides)
 		}
 	}
 	switch d.Outcome {

@@ -40,6 +40,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 		{Label: "Wants", Lines: lines(wants(&p.Request), claim("tool", p.Request.ToolName), claim("titled", p.Request.Title))},
 		{Label: "Risk", Lines: risk(p)},
 	}
+	parts = append(parts, calls(p)...)
 	if tags := asked(p); len(tags) > 0 {
 		parts = append(parts, Part{Label: "Permissions", Quote: true, Lines: tags})
 	}
@@ -52,7 +53,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 		parts = append(parts, Part{Label: "Reason, in the agent's own words", Quote: true, Lines: Lines(p.Request.Reason)})
 	}
 	if p.Decision != nil {
-		return append(parts, Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p.Request.CreatedAt)}})
+		return append(parts, Part{Label: "Outcome", Lines: lines(Outcome(p.Decision, p), Undoing(p.Decision))})
 	}
 	return append(parts,
 		Part{Label: "Expires", Lines: append(expiry(p, now), waiting(p)...)},
@@ -71,13 +72,13 @@ func Brief(p *schemas.Prompt, now time.Time) []Part {
 		{Label: "Agent", Lines: lines(Line(p.Agent), cut(claim("calls itself", p.Request.AgentName), width))},
 		{Label: "Wants", Lines: lines(wants(&p.Request), cut(claim("tool", p.Request.ToolName), width))},
 		{Label: "Risk", Lines: lines(riskWord(p.Risk))},
-		{Label: "Begins", Lines: lines(Summary(p, width))},
 	}
+	parts = append(append(parts, calls(p)...), Part{Label: "Begins", Lines: lines(Summary(p, width))})
 	read := "read it with: nod show " + Line(p.PendingID)
 	if p.Decision != nil {
 		return append(parts,
 			Part{Label: "In full", Lines: lines("it does not fit here", read)},
-			Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p.Request.CreatedAt)}})
+			Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p)}})
 	}
 	return append(parts,
 		Part{Label: "Expires", Lines: append(expiry(p, now), waiting(p)...)},
@@ -178,15 +179,36 @@ func waiting(p *schemas.Prompt) []string {
 	return nil
 }
 
-// KindWords is what an option of this kind does, in nod's words: "allow
-// always". It is empty for a kind that nod does not know.
-func KindWords(k schemas.OptionKind) string { return kindWords[k] }
+// calls says how many identical calls wait for the one answer, if several do.
+func calls(p *schemas.Prompt) []Part {
+	n := p.Waiting
+	if n < 2 || p.Decision != nil {
+		return nil
+	}
+	text := fmt.Sprintf("%s · %d identical calls wait: allow once lets these %d run", Times(p), n, n)
+	if p.Request.Kind != schemas.KindToolCall {
+		text = fmt.Sprintf("%s · %d identical requests wait: one answer is for these %d", Times(p), n, n)
+	}
+	return []Part{{Label: "Calls", Lines: []string{text}}}
+}
 
-var kindWords = map[schemas.OptionKind]string{
-	schemas.AllowOnce:    "allow once",
-	schemas.AllowAlways:  "allow always",
-	schemas.RejectOnce:   "deny",
-	schemas.RejectAlways: "deny always",
+// AsShown is p as a person saw it who answers now, and who was told of so many
+// calls: of those that came later neither the answer nor its outcome says anything.
+func AsShown(p schemas.Prompt, waiters int) schemas.Prompt {
+	p.Waiters = max(1, waiters)
+	if p.Decision == nil {
+		p.Waiting = min(p.Waiting, p.Waiters)
+	}
+	return p
+}
+
+// Times is "×3" if three identical calls wait for the one answer, and empty if one
+// does.
+func Times(p *schemas.Prompt) string {
+	if p.Waiting < 2 {
+		return ""
+	}
+	return fmt.Sprintf("×%d", p.Waiting)
 }
 
 // Choice is an option of a question as a person chooses it.
@@ -194,6 +216,8 @@ func Choice(o schemas.Option) string {
 	switch {
 	case o.Text:
 		return Line(o.Name) + " (in your own words)"
+	case o.Kind.Remembered():
+		return Line(o.Name) + " (and the agent remembers it)"
 	case !o.Kind.Allows():
 		return Line(o.Name) + " (gives no answer)"
 	}
@@ -210,9 +234,15 @@ func answers(r *schemas.Request) []string {
 		}
 		return all
 	}
-	for _, o := range options {
-		what := orElse(kindWords[o.Kind], "of a kind that nod does not know, allows nothing")
+	for i, o := range options {
+		what := orElse(OptionWords(r, o), "of a kind that nod does not know, allows nothing")
+		if o.Kind.Remembered() { // by its number, where a button cannot name it whole
+			what += fmt.Sprintf(", %d", i+1)
+		}
 		all = append(all, fmt.Sprintf("%s: %s", what, Line(o.Name)))
+	}
+	if slices.ContainsFunc(options, func(o schemas.Option) bool { return o.Kind.Remembered() }) {
+		all = append(all, AgentRemembers)
 	}
 	return all
 }

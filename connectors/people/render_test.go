@@ -36,6 +36,7 @@ func TestTextGolden(t *testing.T) {
 	for name, p := range map[string]*schemas.Prompt{
 		"command.txt": runs("rm -rf ."), "edit.txt": edit(), "tool.txt": tool(), "hostile.txt": hostile(),
 		"permission.txt": permission(), "question.txt": question(), "decided.txt": ended,
+		"calls.txt": waits(3, runs("rm -rf .")), "remembered.txt": remembered(),
 		"malformed.txt": asks("Bash", schemas.ActionCommand, `{"command":"ls","command":"rm -rf /"}`),
 	} {
 		t.Run(name, func(t *testing.T) { requireGolden(t, name, Text(p, now, 80)) })
@@ -44,9 +45,24 @@ func TestTextGolden(t *testing.T) {
 	t.Run("brief.txt", func(t *testing.T) { requireGolden(t, "brief.txt", Layout(Brief(hostile(), now), 80)) })
 }
 
+// waits has n identical calls wait for the answer to p.
+func waits(n int, p *schemas.Prompt) *schemas.Prompt {
+	p.Waiters, p.Waiting = n, n
+	return p
+}
+
+// remembered offers answers that the agent remembers by itself.
+func remembered() *schemas.Prompt {
+	p := runs("git status")
+	p.Request.Options = append(schemas.DefaultOptions(),
+		schemas.Option{OptionID: "always", Name: "Bash(git status:*) until this session ends", Kind: schemas.AllowAlways},
+		schemas.Option{OptionID: "never", Name: "No, never", Kind: schemas.RejectAlways})
+	return p
+}
+
 // ownRow is a row that nod begins with its own words, or one that begins with
 // what sets the agent's off.
-var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Risk|Directory|Host|Expires|Answers) {3,}\S|` +
+var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Risk|Calls|Directory|Host|Expires|Answers) {3,}\S|` +
 	`Permissions$|Input, exactly$|Input +\(none\)$|Input, as sent \([a-z' ]+\)$|Reason, in the agent's own words$|│ |  │ |  ┆ |┆ | {10}┆ | {12}[a-z (]|  \S|$)`)
 
 func FuzzText(f *testing.F) {

@@ -92,7 +92,8 @@ func (c *column) width() int {
 const minSummary = 16
 
 // Table lists prompts for a terminal of width columns, a header and a line
-// each: id, age, agent, tool, risk, time left, and the Summary. A narrow one
+// each: id, age, agent, tool, risk, time left, how many identical calls wait where
+// those are several, and the Summary. A narrow one
 // does without the tool and the agent. Width 0 cuts summaries at a hundred
 // columns. now is the broker's time. Of no prompts there is no table.
 func Table(prompts []schemas.Prompt, now time.Time, width int) string {
@@ -125,7 +126,7 @@ func Table(prompts []schemas.Prompt, now time.Time, width int) string {
 func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 	columns := []column{
 		{title: "ID"}, {title: "AGE"}, {title: "AGENT", spare: true},
-		{title: "TOOL", spare: true}, {title: "RISK"}, {title: "LEFT"},
+		{title: "TOOL", spare: true}, {title: "RISK"}, {title: "LEFT"}, {title: "CALLS"},
 	}
 	ids := ShortIDs(prompts)
 	for i := range prompts {
@@ -137,9 +138,13 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 			cut(Line(orElse(p.Request.ToolName, string(p.Request.ActionType))), widest),
 			riskWord(p.Risk),
 			tight(p.Deadline.Sub(now)),
+			Times(p),
 		} {
 			columns[col].cells = append(columns[col].cells, cell)
 		}
+	}
+	if last := len(columns) - 1; !slices.ContainsFunc(columns[last].cells, func(cell string) bool { return cell != "" }) {
+		columns = columns[:last] // each is one call
 	}
 	return columns
 }

@@ -24,6 +24,7 @@ type Note struct {
 	ID, For, Text string
 	Choices       []Choice
 	about         string // which request
+	calls         int    // how many it counts
 }
 
 // Choice is a slip that is ready to be torn off.
@@ -33,7 +34,10 @@ type Choice struct {
 }
 
 // Slip is what somebody left under a note.
-type Slip struct{ By, Note, Says string }
+type Slip struct {
+	By, Note, Says string
+	calls          int // that the note counted when it was left
+}
 
 // NewBoard makes an empty board.
 func NewBoard() *Board { return &Board{left: make(chan struct{}, 1)} }
@@ -42,6 +46,9 @@ func NewBoard() *Board { return &Board{left: make(chan struct{}, 1)} }
 func (b *Board) Leave(s Slip) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if n := b.find(s.Note); n != nil {
+		s.calls = n.calls
+	}
 	b.slips = append(b.slips, s)
 	b.signal()
 }
@@ -108,7 +115,7 @@ func (b *Board) rewrite(id string, n Note) error {
 		return err
 	}
 	if old := b.find(id); old != nil { // one that somebody took down is no error
-		old.Text, old.Choices = n.Text, n.Choices
+		old.Text, old.Choices, old.calls = n.Text, n.Choices, n.calls
 	}
 	return nil
 }

@@ -6,7 +6,7 @@
 //   - Carrier is the connector: Prompt pins, Settle edits, Run brings slips in.
 //
 // The rules that it shows: whatever a slip says is looked up and compared with
-// what was pinned; the person who left it is named, and nod decides whether
+// what was pinned, and is about the calls that the note counted when it was left; the person who left it is named, and nod decides whether
 // they may; a slip is thrown away only when nod took or refused it; what is
 // shown comes from package people, and what cannot be shown whole cannot be
 // allowed. What a real channel adds is its own limits and faults, as
@@ -30,7 +30,10 @@ import (
 // where another stopped.
 type Carrier struct{ board *Board }
 
-var _ people.Carrier = Carrier{}
+var (
+	_ people.Carrier = Carrier{}
+	_ people.Reviser = Carrier{}
+)
 
 // New makes a carrier.
 func New(b *Board) Carrier { return Carrier{b} }
@@ -49,6 +52,11 @@ func (c Carrier) Settle(_ context.Context, ref people.Ref, p schemas.Prompt) err
 	return c.board.rewrite(string(ref), note(&p))
 }
 
+// Revise rewrites the note of a question that is open still, which keeps its choices.
+func (c Carrier) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) error {
+	return c.board.rewrite(string(ref), note(&p))
+}
+
 // note is a prompt as the board shows it.
 func note(p *schemas.Prompt) Note {
 	now := time.Now()
@@ -57,7 +65,7 @@ func note(p *schemas.Prompt) Note {
 	if !whole {
 		text = people.Layout(people.Brief(p, now), 0)
 	}
-	n := Note{Text: text, about: p.Key()}
+	n := Note{Text: text, about: p.Key(), calls: p.Waiters}
 	if p.Repeat {
 		n.Text = "(This may be pinned here twice: it was pinned again.)\n" + n.Text
 	}
@@ -124,7 +132,7 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 	if p.Decision != nil {
 		return people.Already(&d, now), nil
 	}
-	return people.Outcome(&d, p.Request.CreatedAt), nil
+	return people.Recorded(&d, &p), nil
 }
 
 // ended takes the choices off the note that was answered. It may be one that nod does
@@ -145,7 +153,7 @@ func read(p *schemas.Prompt, s Slip) (schemas.Answer, bool) {
 		digest, option, _ := strings.Cut(choice.Token, ":")
 		word := map[schemas.OptionKind]people.Word{schemas.AllowOnce: people.Yes, schemas.RejectOnce: people.No}[choice.Kind]
 		if s.Says == choice.Token || said.Word == word && said.Code == "" {
-			return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: digest, OptionID: option, From: from}, true
+			return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: digest, Waiters: s.calls, OptionID: option, From: from}, true
 		}
 	}
 	return schemas.Answer{}, false

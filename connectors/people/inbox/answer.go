@@ -132,7 +132,7 @@ func (a answer) to(p *schemas.Prompt, from schemas.From) (said schemas.Answer, o
 	} else if all := choices(p); a.choice <= len(all) {
 		c := all[a.choice-1]
 		said, ok = schemas.Answer{
-			Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest,
+			Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, Waiters: p.Waiters,
 			OptionID: c.option.OptionID, Scope: c.scope, Reach: c.reach, From: from,
 		}, true
 	}

@@ -51,6 +51,9 @@ func ruler(p *page, body, width int) string {
 // notices are what is said whatever is selected.
 func (m *model) notices() []string {
 	all := []string{m.o.Note, m.news, m.holding()}
+	if m.top().kind == lasting {
+		all = append(all, m.lasts.said)
+	}
 	if m.away {
 		all = append(all, "nod is away: nothing can be allowed until it is back.")
 	}
@@ -100,7 +103,7 @@ func (m *model) standing(items []*item) []string {
 	}
 	var rows []string
 	for _, i := range items {
-		rows = append(rows, rowsOf(people.Outcome(i.Decision, i.Request.CreatedAt), m.width)...)
+		rows = append(rows, rowsOf(people.Outcome(i.Decision, &i.Prompt), m.width)...)
 	}
 	return few(rows)
 }
@@ -171,6 +174,9 @@ func (m *model) keys(open []*item, barred string) []string {
 	if len(open) > 0 {
 		all = m.answers(v, open, barred)
 	}
+	if v.kind == lasting {
+		return setKeys(m.lastKeys(), m.width)
+	}
 	if v.kind == browse {
 		if len(m.book.order) > 0 {
 			all = append(all, key{"v", "full"})
@@ -182,6 +188,9 @@ func (m *model) keys(open []*item, barred string) []string {
 			all = append(all, key{"l", "let go"})
 		} else if len(m.book.order) > 0 {
 			all = append(all, key{"l", "hold"})
+		}
+		if m.o.Ledger != nil {
+			all = append(all, key{"g", "what stands"})
 		}
 		return setKeys(append(all, key{"esc", "close"}), m.width)
 	}
@@ -199,6 +208,8 @@ func (m *model) answers(v *view, open []*item, barred string) (all []key) {
 		}
 	case open[0].Request.Kind == schemas.KindPermission:
 		yes = "for the session"
+	case v.kind != batch && people.Times(&open[0].Prompt) != "":
+		yes += " " + people.Times(&open[0].Prompt)
 	}
 	if barred == "" || v.kind == choose && !more[v.choice].option.Kind.Allows() {
 		all = append(all, key{"y", yes})

@@ -20,6 +20,7 @@ import (
 // Options say whose screen it is and where its answers go.
 type Options struct {
 	Desk     people.Desk
+	Ledger   Ledger // nil where standing answers cannot be listed
 	UserID   string // who answers, as the channel vouches for
 	ClientID string // of this screen, where it holds a session's input lock
 	Note     string // said on the screen at all times; may be empty

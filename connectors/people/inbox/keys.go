@@ -64,6 +64,8 @@ func (m *model) move(name string) bool {
 	case !ok:
 	case v.kind == browse:
 		m.book.move(by)
+	case v.kind == lasting:
+		v.choice = max(0, min(v.choice+by, len(m.lasts.all)-1))
 	default:
 		v.page.top += by // look keeps it within the page
 	}
@@ -84,6 +86,10 @@ func (m *model) decide(name string) tea.Cmd {
 	v := m.top()
 	items := pending(m.about(v))
 	switch {
+	case name == "g" && v.kind == browse && m.o.Ledger != nil:
+		return m.listLasts()
+	case name == "x" && v.kind == lasting:
+		return m.endLast()
 	case name == "l" && v.kind == browse:
 		m.toggleLock()
 		return m.keepLock()

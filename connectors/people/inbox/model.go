@@ -30,6 +30,7 @@ type model struct {
 	book          book
 	views         []*view // the list, and what is open above it
 	guard         guard
+	lasts         lasts
 	lock          lock
 	news          string // what happened elsewhere last
 
@@ -81,7 +82,10 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		return m.keepLock()
 	case armMsg:
 		return m.guard.arm(msg, m.clock())
+	case lastsMsg:
+		m.heardLasts(msg)
 	case tickMsg:
+		m.expireLasts(m.now())
 		return tea.Batch(m.tick(), m.pulse(), m.renewLock())
 	case shownMsg:
 		m.hear(msg.prompt)
@@ -123,7 +127,7 @@ func (m *model) settle() tea.Cmd {
 func (m *model) stake() string {
 	var b strings.Builder
 	top := m.top()
-	fmt.Fprint(&b, len(m.views), top.kind, m.width, m.height, top.choice, m.barred(), m.lock.session)
+	fmt.Fprint(&b, len(m.views), top.kind, m.width, m.height, top.choice, m.barred(), m.lock.session, m.lastStake())
 	for _, i := range m.about(top) {
 		fmt.Fprint(&b, " ", i.Key(), i.Digest, i.Revision, i.open(), i.sending)
 	}
@@ -137,7 +141,7 @@ func (m *model) hear(p schemas.Prompt) {
 		return
 	}
 	if !m.looked(ended) {
-		m.news = people.Outcome(p.Decision, p.Request.CreatedAt) + "  " + people.Summary(&p, 40)
+		m.news = people.Outcome(p.Decision, &p) + "  " + people.Summary(&p, 40)
 	}
 }
 

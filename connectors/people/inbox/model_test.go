@@ -164,7 +164,7 @@ func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 			r.presses(keys...)
 			r.saysNot("Bob")
 			r.ends(p, schemas.Decision{Outcome: schemas.Denied, By: bob, Message: "use make"})
-			r.says(`⛔ Denied · Bob · web · "use make"`)
+			r.says(`⛔ Denied · Bob · 09:30 UTC · web · "use make"`)
 			r.saysNot("y once", "n deny", "allow with this rule", "tell the agent why")
 			r.presses("y", "n", "enter", "y")
 			r.Empty(r.said())
@@ -206,7 +206,7 @@ func TestWhatBecameOfAnAnswer(t *testing.T) {
 		denied.Decision = &schemas.Decision{Outcome: schemas.Denied, By: bob, DecidedAt: start}
 		r.desk.prompts[p.Key()] = &denied // not heard of yet
 		r.types("y")
-		r.says("Nothing changed: Bob denied this on the web at 09:30.", "⛔ Denied · Bob · web")
+		r.says("Nothing changed: Bob denied this on the web at 09:30.", "⛔ Denied · Bob · 09:30 UTC · web")
 		r.saysNot("✅")
 	})
 	t.Run("not confirmed", func(t *testing.T) {

@@ -77,6 +77,8 @@ func (m *model) title() string {
 	v := m.reading()
 	items := m.about(v)
 	switch {
+	case v.kind == lasting:
+		left = m.lastTitle()
 	case len(items) == 0:
 	case v.kind == full:
 		left = " In full: " + people.Line(items[0].PendingID)

@@ -14,12 +14,13 @@ import (
 type kind int
 
 const (
-	browse kind = iota // the list and the selected request
-	full               // one request, to be read to its end
-	batch              // several that want the same
-	choose             // the answers beyond once, one at a time
-	reason             // why it is denied
-	word               // the code word that an allow takes
+	browse  kind = iota // the list and the selected request
+	full                // one request, to be read to its end
+	batch               // several that want the same
+	choose              // the answers beyond once, one at a time
+	reason              // why it is denied
+	word                // the code word that an allow takes
+	lasting             // the standing answers
 )
 
 // view is one thing that is open on the screen.
@@ -27,7 +28,7 @@ type view struct {
 	kind   kind
 	keys   []string // the requests that it is about; the list's is the selection
 	page   page
-	choice int    // which of the choices
+	choice int    // which of the choices, or of the standing answers
 	typed  []rune // in reason and word
 	answer answer // that a code word completes
 }
@@ -84,6 +85,9 @@ func (m *model) closeEnded() {
 	for len(m.views) > 1 {
 		v := m.top()
 		items := m.about(v)
+		if v.kind == lasting {
+			return
+		}
 		if v.kind == choose && len(items) > 0 && len(choices(&items[0].Prompt)) == 0 {
 			items = nil
 		}
@@ -96,6 +100,10 @@ func (m *model) closeEnded() {
 
 // layOut gives a view its text.
 func (m *model) layOut(v *view) {
+	if v.kind == lasting && m.width > 0 {
+		m.layOutLasts(v)
+		return
+	}
 	items := m.about(v)
 	if v.entry() || len(items) == 0 || m.width == 0 {
 		v.page = page{}
@@ -162,7 +170,7 @@ func choices(p *schemas.Prompt) (all []choice) {
 	}
 	never, _ := p.Request.OptionOfKind(schemas.RejectOnce)
 	for _, o := range p.Request.Options {
-		if o.OptionID != once.OptionID && o.OptionID != never.OptionID && people.KindWords(o.Kind) != "" {
+		if o.OptionID != once.OptionID && o.OptionID != never.OptionID && people.OptionWords(&p.Request, o) != "" {
 			all = append(all, choice{option: o})
 		}
 	}
@@ -173,17 +181,21 @@ func choices(p *schemas.Prompt) (all []choice) {
 // agent calls it.
 func (c choice) text(p *schemas.Prompt) []people.Part {
 	if c.scope == "" {
-		return []people.Part{
-			{Label: "Answer", Lines: []string{people.KindWords(c.option.Kind) + ", as the agent offers it"}},
-			{Label: "Which it calls", Quote: true, Lines: people.Lines(c.option.Name)},
+		parts := []people.Part{
+			{Label: "Answer", Lines: []string{people.OptionWords(&p.Request, c.option)}},
+			{Label: "Which the agent calls", Quote: true, Lines: people.Lines(c.option.Name)},
 		}
+		if c.option.Kind.Remembered() {
+			parts = append(parts, people.Part{Label: "Note", Lines: []string{people.AgentRemembers}})
+		}
+		return parts
 	}
 	reach := p.Remember[c.reach]
 	g := schemas.StandingAnswer{Scope: c.scope, Rules: reach.Rules, Permissions: reach.Permissions}
 	return []people.Part{
 		{Label: "Besides this call, nod will allow from now on", Quote: true, Lines: people.Lines(g.Reach())},
 		{Label: "Where", Lines: []string{strings.TrimPrefix(people.Lasting(&g), ", ")}},
-		{Label: "Until", Lines: []string{"it is revoked: nod revoke"}},
+		{Label: "To end it", Lines: []string{"g lists what stands, and ends it; so does nod revoke"}},
 	}
 }
 

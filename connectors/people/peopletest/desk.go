@@ -26,6 +26,7 @@ var _ people.Desk = (*desk)(nil)
 type entry struct {
 	schemas.Prompt
 	recipients []string
+	answer     schemas.Answer // the one that decided
 }
 
 func newDesk() *desk { return &desk{entries: map[string]*entry{}} }
@@ -45,10 +46,11 @@ func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	if err != nil {
 		panic(err) // the test's own request
 	}
-	e := &entry{schemas.Prompt{
+	e := &entry{Prompt: schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: uint64(d.count), Agent: "local",
 		Request: r, Digest: digest, Risk: schemas.RiskHigh, Tier: schemas.TierDisconnected, Deadline: r.CreatedAt.Add(time.Hour),
-	}, recipients}
+		Waiters: 1, Waiting: 1,
+	}, recipients: recipients}
 	d.entries[e.Key()] = e
 	p := e.Prompt
 	p.Connector, p.Recipient = "channel", recipients[0]
@@ -79,6 +81,29 @@ func (d *desk) now(p schemas.Prompt) schemas.Prompt {
 	defer d.mu.Unlock()
 	p.Decision = d.entries[p.Key()].Decision
 	return p
+}
+
+// counts has n identical calls wait for the answer to a request.
+func (d *desk) counts(p schemas.Prompt, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.entries[p.Key()]
+	e.Waiters, e.Waiting = n, n
+}
+
+// remembers has a request offer rules that may last.
+func (d *desk) remembers(p schemas.Prompt, rules []schemas.Reach) []schemas.Reach {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.entries[p.Key()].Remember = rules
+	return rules
+}
+
+// answered is the answer that decided a request.
+func (d *desk) answered(p schemas.Prompt) schemas.Answer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.entries[p.Key()].answer
 }
 
 // leave takes nod away, until come brings it back.
@@ -141,7 +166,7 @@ func (d *desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 		said.decide(schemas.Denied, option, schemas.By{Kind: schemas.ByHuman, Name: name, Connector: "channel"}, a.Message)
 	}
 	if e.Decision == nil {
-		e.Decision = said.Decision
+		e.Decision, e.answer = said.Decision, a
 	}
 	if e.Decision.Same(said.Decision) {
 		return *e.Decision, nil

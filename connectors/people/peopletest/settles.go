@@ -18,7 +18,7 @@ func settled(s *stage) {
 		s.settles(ref, ended)
 		now := s.looks(Ann, m.ID)
 		told := s.last(Ann) // the same message, or one that follows it
-		s.Contains(told.Text, people.Outcome(ended.Decision, p.Request.CreatedAt))
+		s.Contains(told.Text, people.Outcome(ended.Decision, &p))
 		s.Contains(now.Text, "rm -rf build", "the command stays")
 		if told.ID == m.ID {
 			s.Empty(now.Choices)

@@ -79,7 +79,7 @@ func endedPrompt(s *stage) {
 	m := s.last(Ann)
 	s.Contains(m.Text, "again")
 	s.Contains(m.Text, "rm -rf build")
-	s.Contains(m.Text, people.Outcome(ended.Decision, p.Request.CreatedAt))
+	s.Contains(m.Text, people.Outcome(ended.Decision, &p))
 	s.Empty(m.Choices)
 }
 

@@ -3,6 +3,7 @@ package telegram
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -24,35 +25,56 @@ const (
 // maxLabel is how long a button's text may be where it must be read whole.
 const maxLabel = 60
 
-// callback is what a button sends back: the whole digest of the request that
-// it was shown with, and what to do. It names no request that is not the very
-// one that was shown, needs no memory to resolve, and proves nothing about who
-// pressed. At most 64 bytes: 3 + 43 + 1 + 17.
-func callback(digest, action string) string {
-	sum, _ := hex.DecodeString(digest) // the engine's; one that is not hexadecimal matches nothing
-	return "v1:" + base64.RawURLEncoding.EncodeToString(sum) + ":" + action
+// A pressed is what a button sends back: the whole digest of the request that it
+// was shown with, how many calls that counted then, and what to do. It names no
+// request that is not the very one that was shown, answers for no call that came
+// later, needs no memory to resolve, and proves nothing about who pressed.
+type pressed struct {
+	digest  string
+	waiters int // 1 where one call was counted, or none
+	action  string
 }
 
-// readCallback is the reverse. Data that callback would not have made is
-// refused.
-func readCallback(data string) (digest, action string, ok bool) {
+// callback is what a button of p sends to have action done.
+func callback(p *schemas.Prompt, action string) string {
+	return pressed{p.Digest, max(1, p.Waiters), action}.data()
+}
+
+// data is at most 64 bytes: 3 + 43 + 1 + an action of at most 11 + 6.
+func (b pressed) data() string {
+	sum, _ := hex.DecodeString(b.digest) // the engine's; one that is not hexadecimal matches nothing
+	data := "v1:" + base64.RawURLEncoding.EncodeToString(sum) + ":" + b.action
+	if b.waiters > 1 {
+		data += "." + strconv.Itoa(b.waiters)
+	}
+	return data
+}
+
+// readCallback is the reverse. What no button of nod's sends is refused.
+func readCallback(data string) (b pressed, ok bool) {
 	rest, v1 := strings.CutPrefix(data, "v1:")
-	sum64, action, _ := strings.Cut(rest, ":")
+	sum64, rest, _ := strings.Cut(rest, ":")
 	sum, err := base64.RawURLEncoding.DecodeString(sum64)
-	digest = hex.EncodeToString(sum)
-	return digest, action, v1 && err == nil && len(sum) == 32 && action != "" && callback(digest, action) == data
+	action, count, counted := strings.Cut(rest, ".")
+	b = pressed{hex.EncodeToString(sum), 1, action}
+	if counted {
+		if b.waiters, _ = strconv.Atoi(count); b.waiters < 1 {
+			return b, false
+		}
+	}
+	return b, v1 && err == nil && len(sum) == 32 && action != "" && b.data() == data
 }
 
 // buttons are those under an open prompt. Without the whole payload there is
 // none that allows.
 func buttons(p *schemas.Prompt) *keyboard {
-	to := func(text, action string) button { return button{text, callback(p.Digest, action)} }
+	to := func(text, action string) button { return button{text, callback(p, action)} }
 	if p.Request.Kind == schemas.KindQuestion {
 		return choices(p, to)
 	}
 	var first, second []button
 	if _, ok := p.Request.OptionOfKind(schemas.AllowOnce); ok && whole(p) {
-		first = append(first, to("✅ Allow once", actAllow))
+		first = append(first, to(allowLabel(p), actAllow))
 	}
 	first = append(first, to("⛔ Deny", actDeny))
 	second = append(second, to("Deny, say why", actWhy))
@@ -62,12 +84,23 @@ func buttons(p *schemas.Prompt) *keyboard {
 	return &keyboard{Rows: [][]button{first, second}}
 }
 
+// allowLabel is what the plain yes to p does.
+func allowLabel(p *schemas.Prompt) string {
+	switch {
+	case p.Request.Kind == schemas.KindPermission: // the text says until when
+		return "✅ Allow in this session"
+	case people.Times(p) != "":
+		return "✅ Allow once " + people.Times(p)
+	}
+	return "✅ Allow once"
+}
+
 // choices are a question's options, by their numbers in its text where a button
 // cannot name them whole.
 func choices(p *schemas.Prompt, to func(text, action string) button) *keyboard {
 	k := keyboard{}
 	for i, o := range p.Request.Options {
-		if o.Kind.Allows() && !whole(p) || people.KindWords(o.Kind) == "" {
+		if o.Kind.Allows() && !whole(p) || people.OptionWords(&p.Request, o) == "" {
 			continue
 		}
 		text, action := people.Choice(o), strconv.Itoa(i)
@@ -83,20 +116,40 @@ func choices(p *schemas.Prompt, to func(text, action string) button) *keyboard {
 }
 
 // moreButtons are the second step: the options that one tap must not choose,
-// each by what it does and by its name, whole.
+// each by what it does and by its name; the text has that whole.
 func moreButtons(p *schemas.Prompt) *keyboard {
 	var k keyboard
 	for _, i := range others(p) {
 		o := p.Request.Options[i]
-		k.Rows = append(k.Rows, []button{{label(o), callback(p.Digest, strconv.Itoa(i))}})
+		k.Rows = append(k.Rows, []button{{label(p, i, o), callback(p, strconv.Itoa(i))}})
 	}
 	k.Rows = append(append(k.Rows, reachRows(p)...), back(p))
 	return &k
 }
 
-func back(p *schemas.Prompt) []button { return []button{{"Back", callback(p.Digest, actBack)}} }
+func back(p *schemas.Prompt) []button { return []button{{"Back", callback(p, actBack)}} }
 
-func label(o schemas.Option) string { return people.KindWords(o.Kind) + ": " + people.Line(o.Name) }
+// exact is what an option does, and its name.
+func exact(p *schemas.Prompt, o schemas.Option) string {
+	return people.OptionWords(&p.Request, o) + ": " + people.Line(o.Name)
+}
+
+// label is an option's button. What the agent remembers is named by its number in
+// the question's text where a button cannot name it whole.
+func label(p *schemas.Prompt, i int, o schemas.Option) string {
+	if !o.Kind.Remembered() {
+		return exact(p, o)
+	}
+	mark := "⛔ Deny"
+	if o.Kind.Allows() {
+		mark = "✅ Allow"
+	}
+	text := fmt.Sprintf("%s, agent remembers %d: %s", mark, i+1, people.Line(o.Name))
+	if people.UTF16(text) > maxLabel {
+		text = fmt.Sprintf("%s, agent remembers %d …", mark, i+1)
+	}
+	return text
+}
 
 // others are the places of the options that a second step offers: those that
 // Allow and Deny do not choose, that may be chosen here, and that a button can
@@ -110,12 +163,12 @@ func others(p *schemas.Prompt) []int {
 	for i, o := range p.Request.Options {
 		switch {
 		case o.Text:
-		case question && people.KindWords(o.Kind) != "" && (mayAllow || !o.Kind.Allows()):
+		case question && people.OptionWords(&p.Request, o) != "" && (mayAllow || !o.Kind.Allows()):
 			places = append(places, i)
 		case question:
 		case o.OptionID == once.OptionID, o.OptionID == never.OptionID:
-		case people.KindWords(o.Kind) == "", people.UTF16(label(o)) > maxLabel:
-		case o.Kind.Allows() && !mayAllow:
+		case people.OptionWords(&p.Request, o) == "", people.UTF16(label(p, i, o)) > maxLabel:
+		case (o.Kind.Allows() || o.Kind.Remembered()) && !mayAllow: // it is not in the text
 		default:
 			places = append(places, i)
 		}
@@ -142,7 +195,7 @@ func chosen(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answ
 		if strconv.Itoa(i) == action {
 			return schemas.Answer{
 				Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
-				Digest: p.Digest, OptionID: p.Request.Options[i].OptionID, From: from,
+				Digest: p.Digest, Waiters: p.Waiters, OptionID: p.Request.Options[i].OptionID, From: from,
 			}, true
 		}
 	}

@@ -14,16 +14,18 @@ import (
 
 func FuzzOnlyWhatAButtonSendsIsRead(f *testing.F) {
 	digest := strings.Repeat("ab", 32)
-	f.Add(callback(digest, actAllow))
-	f.Add(callback(digest, "12") + "=")
+	f.Add(pressed{digest, 1, actAllow}.data())
+	f.Add(pressed{digest, 30, actAllow}.data())
+	f.Add(pressed{digest, 1, "12"}.data() + "=")
 	f.Add("v1:" + strings.Repeat("A", 43) + ":")
 	f.Fuzz(func(t *testing.T, data string) {
-		digest, action, ok := readCallback(data)
+		b, ok := readCallback(data)
 		if !ok {
 			return
 		}
-		require.Equal(t, data, callback(digest, action))
-		sum, err := hex.DecodeString(digest)
+		require.Equal(t, data, b.data())
+		require.Positive(t, b.waiters)
+		sum, err := hex.DecodeString(b.digest)
 		require.NoError(t, err)
 		require.Len(t, sum, 32)
 	})
@@ -45,7 +47,7 @@ func FuzzWhatIsSentKeepsTheLimits(f *testing.F) {
 		for i := range min(max(options, 0), 120) {
 			r.Options = append(r.Options, schemas.Option{OptionID: string(rune('a' + i)), Name: title, Kind: schemas.AllowAlways})
 		}
-		p := schemas.Prompt{SessionID: r.SessionID, PendingID: r.PendingID, Request: r, Digest: strings.Repeat("ab", 32), Deadline: time.Unix(2e9, 0), Repeat: true}
+		p := schemas.Prompt{SessionID: r.SessionID, PendingID: r.PendingID, Request: r, Digest: strings.Repeat("ab", 32), Deadline: time.Unix(2e9, 0), Repeat: true, Waiters: options, Waiting: options}
 		m := outgoingPrompt(1, &p)
 		require.LessOrEqual(t, people.UTF16(m.Text), maxText)
 		require.LessOrEqual(t, len(m.Entities), maxEntities)

@@ -43,7 +43,7 @@ func allows(p *schemas.Prompt, action string) string {
 	}
 	for _, i := range others(p) {
 		if strconv.Itoa(i) == action {
-			return label(p.Request.Options[i])
+			return exact(p, p.Request.Options[i])
 		}
 	}
 	return "once"
@@ -104,6 +104,7 @@ func (v *visit) worded(ctx context.Context, m *message) (p schemas.Prompt, a sch
 		return p, a, err
 	}
 	v.now = page.Now
+	p = people.AsShown(p, counted(m.ReplyTo.Text))
 	for _, action := range actions(&p) {
 		a, ok := chosen(&p, action, m.from())
 		if ok && wordMessage(m.ReplyTo, &p, action).Text == m.ReplyTo.Text {

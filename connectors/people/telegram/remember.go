@@ -71,7 +71,7 @@ func reachRows(p *schemas.Prompt) (rows [][]button) {
 		if people.UTF16(text) > maxLabel {
 			text = fmt.Sprintf("%s, %d …", ruleHead, i+1)
 		}
-		rows = append(rows, []button{{text, callback(p.Digest, reachAction(i))}})
+		rows = append(rows, []button{{text, callback(p, reachAction(i))}})
 	}
 	return rows
 }
@@ -80,7 +80,7 @@ func reachRows(p *schemas.Prompt) (rows [][]button) {
 func endButtons(p *schemas.Prompt, i int) *keyboard {
 	var k keyboard
 	for _, e := range ends {
-		k.Rows = append(k.Rows, []button{{fmt.Sprintf("✅ %d, %s", i+1, e), callback(p.Digest, e.action(i))}})
+		k.Rows = append(k.Rows, []button{{fmt.Sprintf("✅ %d, %s", i+1, e), callback(p, e.action(i))}})
 	}
 	k.Rows = append(k.Rows, back(p))
 	return &k

@@ -77,15 +77,25 @@ func (r *rig) message(m telegramtest.Message) peopletest.Message {
 		require.NotContains(r.t, m.Bare, live)
 	}
 	out := peopletest.Message{ID: strconv.FormatInt(m.ID, 10), Text: m.Text}
-	kinds := map[string]schemas.OptionKind{
-		"✅ Allow once": schemas.AllowOnce, "⛔ Deny": schemas.RejectOnce,
-		"allow always": schemas.AllowAlways, "deny always": schemas.RejectAlways,
-	}
 	for _, b := range m.Buttons {
-		label, _, _ := strings.Cut(b.Text, ":")
-		out.Choices = append(out.Choices, peopletest.Choice{Kind: kinds[label], Label: b.Text, Token: b.Data})
+		out.Choices = append(out.Choices, peopletest.Choice{Kind: kindOf(b.Text), Label: b.Text, Token: b.Data})
 	}
 	return out
+}
+
+// kindOf is the kind of option that a button chooses, if it is a plain one.
+func kindOf(label string) schemas.OptionKind {
+	for prefix, kind := range map[string]schemas.OptionKind{
+		"✅ Allow once": schemas.AllowOnce, "✅ Allow, agent remembers": schemas.AllowAlways, "⛔ Deny, agent remembers": schemas.RejectAlways,
+	} {
+		if strings.HasPrefix(label, prefix) {
+			return kind
+		}
+	}
+	if label == "⛔ Deny" {
+		return schemas.RejectOnce
+	}
+	return ""
 }
 
 func (r *rig) Does(user string, act peopletest.Act) bool {
@@ -101,6 +111,8 @@ func (r *rig) Does(user string, act peopletest.Act) bool {
 	}
 	return true
 }
+
+func (r *rig) Lasts() peopletest.Lasts { return peopletest.Lasts{Rules: true, Agents: true} }
 
 func (r *rig) Break(fault peopletest.Fault) {
 	r.Fail(map[peopletest.Fault]telegramtest.Fault{

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ const (
 const (
 	requestLine = "Request: "
 	sessionLine = "Session: "
+	callsLine   = "Calls: "
 	headLines   = 6
 )
 
@@ -62,7 +64,9 @@ const (
 // show lays a prompt out: whole where it fits, and in brief where it does not.
 func show(p *schemas.Prompt, now time.Time) *content {
 	if whole(p) {
-		return layout(p, people.Parts(p, now))
+		if c := layout(p, people.Parts(p, now)); c.fits(maxText) { // an outcome may be long
+			return c
+		}
 	}
 	return layout(p, people.Brief(p, now))
 }
@@ -72,9 +76,12 @@ func show(p *schemas.Prompt, now time.Time) *content {
 // an answer to a prompt must find what its asking found.
 func whole(p *schemas.Prompt) bool {
 	open := *p
-	open.Decision, open.Repeat = nil, true
+	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls
 	return layout(&open, people.Parts(&open, p.Request.CreatedAt)).fits(maxText - margin)
 }
+
+// mostCalls is more than any question counts.
+const mostCalls = 99999
 
 func layout(p *schemas.Prompt, parts []people.Part) *content {
 	c := &content{}
@@ -125,6 +132,17 @@ func (c *content) label(p people.Part) {
 	}
 	c.add(kind, p.Label)
 	c.add("", ":")
+}
+
+// counted is how many calls a message of nod's own counts that asks for words.
+func counted(text string) int {
+	for line := range strings.Lines(text) {
+		if rest, found := strings.CutPrefix(strings.TrimSuffix(line, "\n"), callsLine); found {
+			n, _ := strconv.Atoi(rest)
+			return max(1, n)
+		}
+	}
+	return 1
 }
 
 // named reads which request a message of nod's own is about.

@@ -45,12 +45,13 @@ var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 func (v *visit) tapped(ctx context.Context, t *tap) error {
 	say, stop := patiently(func(text string) { v.toast(ctx, t, text) })
 	defer stop()
-	digest, action, ok := readCallback(t.Data)
+	shown, ok := readCallback(t.Data)
+	action := shown.action
 	if !ok || t.From.IsBot {
 		say(people.Refusal(unknown, v.now))
 		return nil
 	}
-	p, err := v.find(ctx, t.Message, t.From.ID, digest)
+	p, err := v.find(ctx, t.Message, t.From.ID, shown)
 	if err != nil {
 		if errors.Is(err, unknown) && err != error(unknown) && t.own() { // nod keeps it no more; a press that was made up is another thing
 			v.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
@@ -131,10 +132,10 @@ func (t *tap) from() schemas.From {
 	return f
 }
 
-// find is the request that a message of nod's shows. The digest must be that
-// of the button; where the message can no longer be read, it is looked for
-// among all that this person may be shown.
-func (v *visit) find(ctx context.Context, m *message, person int64, digest string) (schemas.Prompt, error) {
+// find is the request that a message of nod's shows, with the calls that its button
+// counted. The digest must be that of the button; where the message can no longer be
+// read, it is looked for among all that this person may be shown.
+func (v *visit) find(ctx context.Context, m *message, person int64, b pressed) (schemas.Prompt, error) {
 	if m != nil && m.Text != "" {
 		session, id, ok := named(m.Text)
 		if !ok {
@@ -145,20 +146,20 @@ func (v *visit) find(ctx context.Context, m *message, person int64, digest strin
 			return p, err
 		}
 		v.now = page.Now
-		if p.Digest != digest {
+		if p.Digest != b.digest {
 			return schemas.Prompt{}, unknown
 		}
-		return p, nil
+		return people.AsShown(p, b.waiters), nil
 	}
 	open, err := v.desk.Pending(ctx, schemas.Query{Recipient: strconv.FormatInt(person, 10)})
 	if err != nil {
 		return schemas.Prompt{}, err
 	}
-	i := slices.IndexFunc(open, func(p schemas.Prompt) bool { return p.Digest == digest })
+	i := slices.IndexFunc(open, func(p schemas.Prompt) bool { return p.Digest == b.digest })
 	if i < 0 {
 		return schemas.Prompt{}, unknown
 	}
-	return open[i], nil
+	return people.AsShown(open[i], b.waiters), nil
 }
 
 // answer brings an answer to the desk, says how it ended and notes the decision in p.
@@ -175,7 +176,7 @@ func (v *visit) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer,
 	case p.Decision != nil:
 		say(people.Already(&d, v.now))
 	default:
-		say(people.Outcome(&d, p.Request.CreatedAt))
+		say(people.Recorded(&d, p))
 	}
 	p.Decision = &d
 	return nil
@@ -238,7 +239,7 @@ func (v *visit) step(ctx context.Context, t *tap, p *schemas.Prompt, action stri
 // replyMessage asks for words: the reason of a denial, the answer to a question
 // or the code word. It names the request as a prompt does, so that any worker can
 // read a reply to it, and with its digest: an id may stand for another request by
-// then.
+// then. It counts the calls that the button counted.
 func replyMessage(about *message, p *schemas.Prompt, head, example string) outgoing {
 	var c content
 	c.add("bold", head)
@@ -251,6 +252,11 @@ func replyMessage(about *message, p *schemas.Prompt, head, example string) outgo
 	c.newline()
 	c.add("", "Of: ")
 	c.add("code", p.Digest)
+	if p.Waiters > 1 {
+		c.newline()
+		c.add("", callsLine)
+		c.add("code", strconv.Itoa(p.Waiters))
+	}
 	return outgoing{
 		ChatID: about.Chat.ID, Text: c.text.String(), Entities: c.entities, Preview: preview{IsDisabled: true},
 		ReplyTo: &replyTo{MessageID: about.ID, Without: true}, Markup: forceReply{ForceReply: true, Placeholder: example},

@@ -103,6 +103,7 @@ func (v *visit) inWords(ctx context.Context, m *message, head string, say func(s
 		return v.refuse(err, say)
 	}
 	v.now = page.Now
+	p = people.AsShown(p, counted(m.ReplyTo.Text))
 	a, ok := answer(&p)
 	if !ok || replyMessage(m.ReplyTo, &p, head, "").Text != m.ReplyTo.Text {
 		say(people.Refusal(unknown, v.now))
@@ -119,18 +120,18 @@ func spoken(p *schemas.Prompt, text string, from schemas.From) (a schemas.Answer
 	}
 	return schemas.Answer{
 		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest,
-		OptionID: p.Request.Options[i].OptionID, Message: text, From: from,
+		Waiters: p.Waiters, OptionID: p.Request.Options[i].OptionID, Message: text, From: from,
 	}, true
 }
 
 // replied takes a yes or a no to the question that it replies to.
 func (v *visit) replied(ctx context.Context, m *message, say func(string)) error {
-	digest, ok := m.ReplyTo.digest()
+	shown, ok := m.ReplyTo.button()
 	if !ok {
 		say("Nothing changed: that question is no longer open.")
 		return nil
 	}
-	p, err := v.find(ctx, m.ReplyTo, m.From.ID, digest)
+	p, err := v.find(ctx, m.ReplyTo, m.From.ID, shown)
 	if err != nil {
 		return v.refuse(err, say)
 	}
@@ -158,13 +159,12 @@ func (m *message) from() schemas.From {
 	}
 }
 
-// digest is the one that a prompt's buttons carry.
-func (m *message) digest() (string, bool) {
+// button is what the first of a prompt's buttons sends.
+func (m *message) button() (pressed, bool) {
 	if m.ReplyMarkup == nil || len(m.ReplyMarkup.Rows) == 0 || len(m.ReplyMarkup.Rows[0]) == 0 {
-		return "", false
+		return pressed{}, false
 	}
-	digest, _, ok := readCallback(m.ReplyMarkup.Rows[0][0].Data)
-	return digest, ok
+	return readCallback(m.ReplyMarkup.Rows[0][0].Data)
 }
 
 // maxListed is how many requests one list names.
@@ -181,6 +181,14 @@ func (v *visit) pending(ctx context.Context, m *message) error {
 	return nil
 }
 
+// times is " · ×3" where three identical calls wait.
+func times(p *schemas.Prompt) string {
+	if people.Times(p) == "" {
+		return ""
+	}
+	return " · " + people.Times(p)
+}
+
 func listing(open []schemas.Prompt) *content {
 	c := &content{}
 	if len(open) == 0 {
@@ -192,7 +200,7 @@ func listing(open []schemas.Prompt) *content {
 		p := &open[i]
 		c.newline()
 		c.add("code", p.PendingID[:min(len(p.PendingID), 16)])
-		c.add("", fmt.Sprintf(" · %s · until %s\n", p.Risk, p.Deadline.UTC().Format("2 Jan 15:04 UTC")))
+		c.add("", fmt.Sprintf(" · %s%s · until %s\n", p.Risk, times(p), p.Deadline.UTC().Format("2 Jan 15:04 UTC")))
 		c.add("pre", "│ "+people.Summary(p, 100))
 	}
 	if more := len(open) - maxListed; more > 0 {

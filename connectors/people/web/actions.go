@@ -18,6 +18,7 @@ type asked struct {
 	OptionID  string `json:"option_id"`
 	Cancelled bool   `json:"cancelled"`
 	Digest    string `json:"digest"`
+	Waiters   int    `json:"waiters"`
 	Message   string `json:"message"`
 	After     string `json:"after"`
 	Limit     int    `json:"limit"`
@@ -155,12 +156,13 @@ func (c *client) respond(ctx context.Context, m received, a asked) error {
 			c.fail(m, refused(err, c.clock.now()))
 			return
 		}
-		c.answer(m, responded{Success: true, Decision: d, Text: people.Outcome(&d, prompt.Request.CreatedAt)})
+		c.answer(m, responded{Success: true, Decision: d, Text: people.Recorded(&d, &prompt)})
 	})
 }
 
 // say answers what is pending. A client that names no digest means what it was
-// sent, which is what is pending under the id.
+// sent, which is what is pending under the id; one that counts no calls means the
+// one that asked first.
 func (c *client) say(ctx context.Context, a asked) (schemas.Decision, schemas.Prompt, error) {
 	p, _, err := c.opts.Desk.Show(ctx, a.SessionID, a.PendingID)
 	if err != nil {
@@ -172,8 +174,9 @@ func (c *client) say(ctx context.Context, a asked) (schemas.Decision, schemas.Pr
 	if a.Digest == "" {
 		a.Digest = p.Digest
 	}
+	p = people.AsShown(p, a.Waiters)
 	d, err := c.opts.Desk.Answer(ctx, schemas.Answer{
-		SessionID: a.SessionID, PendingID: a.PendingID, Digest: a.Digest, OptionID: a.OptionID,
+		SessionID: a.SessionID, PendingID: a.PendingID, Digest: a.Digest, Waiters: p.Waiters, OptionID: a.OptionID,
 		Cancelled: a.Cancelled, Message: a.Message, From: schemas.From{UserID: c.user},
 		UpdatedInput: a.UpdatedInput, Scope: a.Scope, Reach: a.Reach, ForSeconds: a.ForSeconds, CodeWord: a.CodeWord,
 	})

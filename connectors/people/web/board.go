@@ -16,8 +16,8 @@ import (
 
 // board is what is pending now and who looks at it. Under its one lock a
 // client's subscription takes what is there, and everything later is sent to
-// it as it comes: so each client is told of each request once. Telling a
-// client only queues, so nobody waits for anybody.
+// it as it comes: so each client is told of each request once, and again when it
+// reads otherwise. Telling a client only queues, so nobody waits for anybody.
 type board struct {
 	tasks sync.WaitGroup // the clients' connections
 
@@ -57,14 +57,14 @@ func (b *board) resolve(p *schemas.Prompt, now time.Time) {
 	key := p.Key()
 	r := resolved{
 		SessionID: p.SessionID, PendingID: p.PendingID, Decision: p.Decision,
-		Text: people.Outcome(p.Decision, p.Request.CreatedAt),
+		Text: people.Recorded(p.Decision, p),
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.pending, key)
 	for c := range b.clients {
 		switch {
-		case c.told[key]:
+		case c.told[key] != "":
 			delete(c.told, key)
 			c.push(message{action: noteResolved, payload: r, live: true})
 		case c.sessions[p.SessionID]: // it ended before anybody was asked
@@ -108,7 +108,7 @@ func (b *board) subscribe(c *client, to received, session string) {
 		return
 	}
 	keys := b.inOrder(session)
-	keys = slices.DeleteFunc(keys, func(k string) bool { return c.told[k] })
+	keys = slices.DeleteFunc(keys, func(k string) bool { return c.told[k] != "" })
 	c.answer(to, subscribed{Success: true, SessionID: session, Pending: len(keys)})
 	for _, k := range keys {
 		c.tell(k, b.pending[k], false)

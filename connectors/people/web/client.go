@@ -56,7 +56,7 @@ type client struct {
 	// Under the board's lock.
 	inbox    bool
 	sessions map[string]bool
-	told     map[string]bool // keys it was told of and not yet of their end
+	told     map[string]string // the versions it was told of, by key, of what has not ended
 
 	mu     sync.Mutex
 	queue  []message
@@ -79,7 +79,7 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	c := &client{
 		Server: s, session: p, user: p.User, name: name, id: rand.Text(), log: s.opts.Log,
 		calls: make(chan struct{}, maxCalls), rate: rate.NewLimiter(messagesEach, messagesAtOnce),
-		sessions: map[string]bool{}, told: map[string]bool{}, locked: map[string]bool{}, wake: make(chan struct{}, 1),
+		sessions: map[string]bool{}, told: map[string]string{}, locked: map[string]bool{}, wake: make(chan struct{}, 1),
 	}
 	if !s.board.join(c) {
 		refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "too many clients: close one"))
@@ -131,10 +131,10 @@ func (c *client) read(ctx context.Context) {
 // wants reports whether the client looks at a session.
 func (c *client) wants(session string) bool { return c.inbox || c.sessions[session] }
 
-// tell queues a request that the client was not told of.
+// tell queues a request that the client was not told of as it is now.
 func (c *client) tell(key string, q *requested, live bool) {
-	if !c.told[key] {
-		c.told[key] = true
+	if c.told[key] != q.version {
+		c.told[key] = q.version
 		c.push(message{action: noteRequested, payload: q, live: live})
 	}
 }

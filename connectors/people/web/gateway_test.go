@@ -87,7 +87,7 @@ func TestAnAnswerCountsAndEverybodyHearsIt(t *testing.T) {
 
 	heard := bob.until("session.permission.resolved", "one")
 	r.Equal(d.DecisionID, heard.Payload.Decision.DecisionID)
-	r.Contains(heard.Payload.Text, "Denied · Ann · web")
+	r.Regexp(`Denied · Ann · \d\d:\d\d UTC · web`, heard.Payload.Text)
 	late := bob.refused(schemas.CodeConflict, "permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "allow_once"})
 	r.Contains(late.Payload.Text, "Nothing changed: Ann denied this")
 }

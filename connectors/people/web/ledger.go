@@ -37,14 +37,14 @@ func (c *client) history(ctx context.Context, m received, a asked) {
 	c.answer(m, reply)
 }
 
-// grants lists what is allowed beyond one call, the newest first.
+// grants lists the standing answers, the newest first.
 func (c *client) grants(ctx context.Context, m received, a asked) {
 	all, err := c.opts.Ledger.Grants(ctx, a.SessionID)
 	if err != nil {
 		c.fail(m, failed(err))
 		return
 	}
-	slices.SortStableFunc(all, func(x, y schemas.StandingAnswer) int { return y.CreatedAt.Compare(x.CreatedAt) })
+	people.Newest(all)
 	now := c.clock.now()
 	reply := grants{Grants: []granted{}, ServerTime: now}
 	for i := range all {
@@ -54,14 +54,16 @@ func (c *client) grants(ctx context.Context, m received, a asked) {
 }
 
 func grantOf(g *schemas.StandingAnswer, now time.Time) granted {
+	s := people.StandingOf(g, now)
 	return granted{
 		GrantID: g.GrantID, Scope: g.Scope, SessionID: g.SessionID, Agent: g.Agent,
-		Text: people.Line(g.Reach()), Lasts: people.Lasting(g), By: people.Line(g.By.Name),
+		Text: s.Covers, Lasts: people.Lasting(g), By: s.By,
 		CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt, RevokedAt: g.RevokedAt, RevokedBy: people.Line(g.RevokedBy), Live: g.Live(now),
+		Effect: s.Effect, Where: s.Where, Uses: s.Uses, Until: s.Until, Question: s.From, Message: s.Message, Undo: s.Undo,
 	}
 }
 
-// revoke ends a grant. It is known by its id alone; where it is kept is read.
+// revoke ends a standing answer. It is known by its id alone; where it is kept is read.
 func (c *client) revoke(ctx context.Context, m received, a asked) {
 	all, err := c.opts.Ledger.Grants(ctx, "")
 	i := slices.IndexFunc(all, func(g schemas.StandingAnswer) bool { return g.GrantID == a.GrantID })

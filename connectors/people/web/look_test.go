@@ -146,6 +146,7 @@ func TestThePageIsAccessible(t *testing.T) {
 		p.reads()
 		p.ready("allow")
 		p.unfolds("Allow from now on")
+		p.scrolls()
 		p.ready("allow")
 		p.accessible("dialog, from now on")
 		p.unfolds("Edit the input")

@@ -73,16 +73,25 @@ type requested struct {
 	Remember []string `json:"remember"`
 	// Takes says what it takes to allow this, besides an approver's word.
 	Takes []string `json:"takes"`
+	// Waiters is how many identical calls have asked this: an answer names it. Waiting
+	// is how many of them still wait, and times says so where they are several: "×3".
+	Waiters int    `json:"waiters"`
+	Waiting int    `json:"waiting"`
+	Times   string `json:"times,omitempty"`
 	// Same is equal where two requests read the same but for ids and deadlines.
 	Same string `json:"same"`
 
-	place string // sorts as the request does among all
+	place   string // sorts as the request does among all
+	version string // equal for as long as a person reads the same
 }
 
-// option is an answer on offer; label says in nod's words what it does.
+// option is an answer on offer; label says in nod's words what it does. One that is
+// remembered the agent keeps for later calls by itself; called is how it calls it.
 type option struct {
 	schemas.Option
-	Label string `json:"label"`
+	Label      string `json:"label"`
+	Remembered bool   `json:"remembered"`
+	Called     string `json:"called"`
 }
 
 // part is people.Part.
@@ -103,6 +112,7 @@ func newRequested(p *schemas.Prompt, now time.Time) *requested {
 		Options: optionsOf(r), ActionType: r.ActionType, ActionDetails: r.ActionDetails, CreatedAt: r.CreatedAt,
 		Kind: r.Kind, ToolName: r.ToolName, Agent: p.Agent, Risk: p.Risk, Digest: p.Digest, Deadline: p.Deadline,
 		Summary: people.Summary(p, summaryWidth), Parts: []part{}, Remember: []string{}, Takes: []string{},
+		Waiters: p.Waiters, Waiting: p.Waiting, Times: people.Times(p),
 		place: fmt.Sprintf("%020d.%s", r.CreatedAt.UnixNano(), p.Key()),
 	}
 	for _, pt := range people.Parts(p, now) {
@@ -115,11 +125,12 @@ func newRequested(p *schemas.Prompt, now time.Time) *requested {
 		q.Takes = append(q.Takes, people.Line(t))
 	}
 	q.Same = q.same()
+	q.version = fmt.Sprint(q.Same, q.Waiters, q.Waiting, q.Deadline.UnixNano(), p.Detached)
 	return q
 }
 
 // ownParts are those in which requests that ask the same differ.
-var ownParts = []string{"Request", "Session", "Expires"}
+var ownParts = []string{"Request", "Session", "Calls", "Expires"}
 
 // same is a hash of all that a person reads, and of the payload as it was sent.
 func (q *requested) same() string {
@@ -134,8 +145,8 @@ func (q *requested) same() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// optionsOf labels what is on offer; two that do the same are told apart by
-// how the agent calls them.
+// optionsOf labels what is on offer. What the agent remembers, and two that do the
+// same, are told apart by how the agent calls them.
 func optionsOf(r *schemas.Request) []option {
 	offered := r.Offered()
 	kinds := map[schemas.OptionKind]int{}
@@ -144,10 +155,10 @@ func optionsOf(r *schemas.Request) []option {
 	}
 	all := make([]option, len(offered))
 	for i, o := range offered {
-		all[i] = option{o, people.KindWords(o.Kind)}
+		all[i] = option{o, people.OptionWords(r, o), o.Kind.Remembered(), people.Line(o.Name)}
 		if r.Kind == schemas.KindQuestion {
 			all[i].Label = people.Choice(o)
-		} else if kinds[o.Kind] > 1 {
+		} else if kinds[o.Kind] > 1 || o.Kind.Remembered() {
 			all[i].Label += ": " + people.Line(o.Name)
 		}
 	}
@@ -229,7 +240,7 @@ type decided struct {
 func newDecided(p *schemas.Prompt, now time.Time) decided {
 	q := newRequested(p, now)
 	q.ServerTime = now
-	return decided{q, p.Decision, people.Outcome(p.Decision, p.Request.CreatedAt)}
+	return decided{q, p.Decision, people.Outcome(p.Decision, p)}
 }
 
 // history answers permissions.history: the newest decision first.
@@ -239,8 +250,7 @@ type history struct {
 	ServerTime  time.Time `json:"server_time"`
 }
 
-// granted is what was allowed beyond one call; text and lasts are fit to be
-// shown.
+// granted is a standing answer; its texts are fit to be shown.
 type granted struct {
 	GrantID   string        `json:"grant_id"`
 	Scope     schemas.Scope `json:"scope"`
@@ -254,6 +264,15 @@ type granted struct {
 	RevokedAt time.Time     `json:"revoked_at,omitzero"`
 	RevokedBy string        `json:"revoked_by,omitempty"`
 	Live      bool          `json:"live"`
+
+	// The same in words: see people.Standing.
+	Effect   string `json:"effect"`
+	Where    string `json:"where"`
+	Uses     string `json:"uses,omitempty"`
+	Until    string `json:"until"`
+	Question string `json:"question,omitempty"`
+	Message  string `json:"message,omitempty"`
+	Undo     string `json:"undo,omitempty"` // what ending it is called
 }
 
 // grants answers grants.list.

@@ -57,10 +57,10 @@ type Ledger interface {
 	// History lists what was decided, of one session where that is named, as
 	// far as it is kept.
 	History(ctx context.Context, session string) ([]schemas.Prompt, error)
-	// Grants lists what is allowed beyond one call, ended ones too for a while,
-	// of one session where that is named.
+	// Grants lists the standing answers, ended ones too for a while; those of one
+	// session where that is named.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
-	// Revoke ends a grant for an approver; FORBIDDEN for anybody else.
+	// Revoke ends a standing answer for an approver; FORBIDDEN for anybody else.
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 

@@ -111,7 +111,7 @@ func TestIdenticalRequestsAreAnsweredAlike(t *testing.T) {
 	p.sees(button("deny") + ".innerText === 'Deny (all 3)'")
 	p.ready("deny")
 	p.does(chromedp.Click(".actions .deny"))
-	p.ends("Denied · Ann · web")
+	p.ends("Denied · Ann")
 	for _, asked := range []*bus.Asked{two, three} {
 		d, err := asked.Await(r.ctx)
 		r.NoError(err)

@@ -1,6 +1,7 @@
 // The answer to one request: the buttons, and what may go with them.
 
-import { el } from "./parts.js";
+import { remembers } from "./lasting.js";
+import { el, keyOf } from "./parts.js";
 import { Wish } from "./wish.js";
 
 const settle = 400; // ms in which a click or a key was meant for what stood there before
@@ -44,7 +45,8 @@ export class Answer extends HTMLElement {
     this.#message.disabled = false;
     this.#status.setAttribute("role", "status");
     this.#status.textContent = "";
-    this.#wish = new Wish(request, others, () => this.arm());
+    this.#wish?.close();
+    this.#wish = new Wish(request, others, () => this.arm(), () => this.#show());
     this.#words = request.kind === "question" && request.options.some((o) => o.text);
     this.replaceChildren(
       el("label", "message", this.#words ? "Your answer, in your own words" : "Tell the agent (optional)", this.#message),
@@ -52,6 +54,16 @@ export class Answer extends HTMLElement {
     this.#offer(request);
     this.#watch(ends, root);
     this.arm();
+  }
+
+  /** counts takes in how many calls the request, or one of the others, is about now:
+   * an answer is about those that stand here. */
+  counts(request) {
+    if (!this.#request || this.#over || this.#busy) return;
+    if (keyOf(request) === keyOf(this.#request)) {
+      this.#request = request;
+      this.arm();
+    } else this.#wish.counts(request);
   }
 
   disconnectedCallback() {
@@ -63,6 +75,7 @@ export class Answer extends HTMLElement {
     this.#request = null;
     this.#buttons = [];
     this.#observer?.disconnect();
+    this.#wish?.close();
     clearTimeout(this.#timer);
   }
 
@@ -73,11 +86,14 @@ export class Answer extends HTMLElement {
 
   // The buttons, Deny first. They stay focusable while they do nothing.
   #offer(request) {
-    this.#buttons = request.options.filter((o) => o.label).map((option) => {
+    const plain = request.options.filter((o) => o.label && !chosenAbove(request, o));
+    const own = request.options.find((o) => chosenAbove(request, o));
+    if (own && !plain.some((o) => o.kind === "allow_once")) plain.push({ kind: "allow_once", label: "allow", unsaid: true });
+    this.#buttons = plain.map((option) => {
       const allows = option.kind.startsWith("allow_");
-      const button = el("button", allows ? "allow" : "deny");
+      const button = el("button", (allows ? "allow" : "deny") + (option.remembered ? " kept" : ""));
       button.type = "button";
-      const offered = { option, allows, button, sure: option.kind !== "allow_always" };
+      const offered = { option, allows, button, sure: !option.remembered };
       button.addEventListener("click", () => this.#click(offered));
       return offered;
     });
@@ -120,7 +136,19 @@ export class Answer extends HTMLElement {
   #ready({ allows, option }) {
     if (!this.#request || !this.#settled || !this.#online || this.#busy) return false;
     if (!this.#worded(option, allows)) return false;
-    return !allows || this.#unseen.size === 0 && !this.#wish.fault && (this.#wish.plain || option.kind === "allow_once");
+    return !allows || this.#unseen.size === 0 && !this.#fault && (this.#wish.plain || option.kind === "allow_once");
+  }
+
+  // Why nothing can be allowed as things are, or "".
+  get #fault() {
+    if (!this.#wish.plain || !this.#buttons.some((b) => b.option.unsaid)) return this.#wish.fault;
+    return "The agent offers no yes for this call alone: choose above what is to last, or deny.";
+  }
+
+  // What a denial leaves with the agent that only wants its second press, or "".
+  get #remembering() {
+    const b = this.#buttons.find((b) => b.option.remembered && b.sure);
+    return b ? `Denied so, ${remembers(b.option)}` : "";
   }
 
   // Some options take words; with the other answers to a question they would be
@@ -137,8 +165,9 @@ export class Answer extends HTMLElement {
     }
     if (!this.#buttons.length) this.#hint.textContent = "";
     else if (!this.#online) this.#hint.textContent = "Disconnected: no answer would arrive.";
+    else if (this.#remembering) this.#hint.textContent = this.#remembering;
     else if (this.#unseen.size) this.#hint.textContent = "Read to the end to allow.";
-    else this.#hint.textContent = this.#wish.fault || this.#wording;
+    else this.#hint.textContent = this.#fault || this.#wording;
   }
 
   get #wording() {
@@ -147,11 +176,12 @@ export class Answer extends HTMLElement {
     return "Choose an answer, or write your own.";
   }
 
-  #label({ option, allows, sure }) {
+  #label({ option, sure }) {
     const once = option.kind === "allow_once";
-    const words = once && this.#wish.label || option.label;
-    if (option.kind === "allow_always" && sure) return `Sure? ${words}`;
-    return this.#wish.count(words[0].toUpperCase() + words.slice(1), allows);
+    const said = once && this.#wish.label || option.label;
+    const words = said[0].toUpperCase() + said.slice(1) + (this.#request.times ? ` ${this.#request.times}` : "");
+    if (option.remembered && sure) return `Sure? ${words}`;
+    return this.#wish.count(words);
   }
 
   #click(offered) {
@@ -167,7 +197,7 @@ export class Answer extends HTMLElement {
     this.dispatchEvent(new CustomEvent("answer", {
       bubbles: true,
       detail: {
-        request: this.#request, option: offered.option, message: this.#message.value.trim(),
+        request: this.#request, option: offered.allows && this.#wish.option || offered.option, message: this.#message.value.trim(),
         extra: offered.allows ? this.#wish.extra : {}, others: this.#wish.others,
       },
     }));
@@ -212,6 +242,12 @@ export class Answer extends HTMLElement {
   gone(text) {
     return this.#over ? false : this.ended(text);
   }
+}
+
+// What the agent remembers is chosen where nod's rules are: there is one way to
+// have a yes last.
+function chosenAbove(request, option) {
+  return request.kind === "tool_call" && option.kind === "allow_always";
 }
 
 customElements.define("nod-answer", Answer);

@@ -41,7 +41,7 @@ class App extends HTMLElement {
       this.#views[name] = document.createElement(`nod-${name}`);
       this.#views[name].ask = ask;
     }
-    for (const [hash, words] of [["#/", "Inbox"], ["#/history", "History"], ["#/grants", "Allowed"]]) {
+    for (const [hash, words] of [["#/", "Inbox"], ["#/history", "History"], ["#/grants", "Standing"]]) {
       const a = el("a", "", words);
       a.href = hash;
       this.#nav.append(a);
@@ -177,10 +177,11 @@ class App extends HTMLElement {
     const key = keyOf(payload);
     switch (action) {
       case "session.permission.requested":
+        if (this.#pending.has(key)) this.#dialog.counts(payload);
+        else this.#missing--;
         this.#pending.set(key, payload);
         this.#views.inbox.add(payload);
         if (this.#view === this.#views.session) this.#view.add(payload);
-        this.#missing--;
         break;
       case "session.permission.resolved":
         this.#resolved(key, payload);
@@ -221,7 +222,7 @@ class App extends HTMLElement {
 
   async #answer(panel, { request, option, message, extra, others }) {
     const say = (r, extra) => this.#link.ask("permission.respond", {
-      session_id: r.session_id, pending_id: r.pending_id, digest: r.digest,
+      session_id: r.session_id, pending_id: r.pending_id, digest: r.digest, waiters: r.waiters,
       option_id: option.option_id, cancelled: false, ...message && { message }, ...extra,
     });
     const { code_word } = extra;

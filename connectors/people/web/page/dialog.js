@@ -50,6 +50,15 @@ export class Dialog extends HTMLElement {
     this.#answer.start();
   }
 
+  /** counts takes in how many calls what is shown here is about now. */
+  counts(request) {
+    if (keyOf(request) === this.shows) {
+      this.#request = request;
+      this.#text.querySelector(".parts").replaceWith(parts(request));
+    }
+    this.#answer.counts(request);
+  }
+
   /** ended puts how it ended in the place of the buttons; the request stays. */
   ended(text) {
     if (this.#answer.ended(text)) this.#dialog.querySelector(".close").focus();

@@ -1,8 +1,8 @@
-// What is allowed beyond one call.
+// What answers by itself: allowed, or denied, until it ends.
 
 import { clock, el, sessionLink, when } from "./parts.js";
 
-/** <nod-grants> lists grants and ends them. ask asks nod. */
+/** <nod-grants> lists standing answers, the newest first, and ends them. ask asks nod. */
 export class Grants extends HTMLElement {
   #live = el("ul", "rows");
   #ended = el("ul", "rows");
@@ -11,8 +11,9 @@ export class Grants extends HTMLElement {
 
   connectedCallback() {
     this.#note.setAttribute("role", "status");
-    this.replaceChildren(el("h2", "", "Allowed from now on"), this.#note, this.#live,
-      el("details", "fold", el("summary", "", "Ended"), this.#ended));
+    this.replaceChildren(el("h2", "", "Standing answers"),
+      el("p", "hint", "What nod answers without asking you again, because a person said so. Revoke what is allowed, or forget a denial, and you are asked again."),
+      this.#note, this.#live, el("details", "fold", el("summary", "", "Ended"), this.#ended));
   }
 
   async load() {
@@ -21,7 +22,7 @@ export class Grants extends HTMLElement {
       const live = grants.filter((g) => g.live);
       this.#live.replaceChildren(...live.map((g) => this.#item(g)));
       this.#ended.replaceChildren(...grants.filter((g) => !g.live).map((g) => this.#item(g)));
-      this.#note.textContent = live.length ? "" : "Nothing is allowed beyond one call.";
+      this.#note.textContent = live.length ? "" : "Nothing stands: every call is answered by the rules, or asked.";
     } catch (failure) {
       if (failure) this.#note.textContent = failure.message;
     }
@@ -33,33 +34,42 @@ export class Grants extends HTMLElement {
   }
 
   #item(g) {
-    const item = el("li", "grant", el("span", "what", g.text),
-      el("span", "meta", el("span", "", `${g.agent}${g.lasts}`), el("span", "", `by ${g.by}`), when(g.created_at)));
+    const denies = g.effect === "deny";
+    const meta = el("span", "meta", where(g), el("span", "", `by ${g.by}`), when(g.created_at));
+    if (g.uses) meta.append(el("span", "", g.uses));
+    if (g.live && g.expires_at) meta.append(clock("until", g.expires_at));
+    else meta.append(el("span", "", g.until));
+    if (g.question) meta.append(el("span", "", g.question));
+    const item = el("li", "grant", el("span", `effect ${denies ? "deny" : "allow"}`, denies ? "denied" : "allowed"), el("span", "what", g.text));
+    if (g.message) item.append(el("p", "line said", g.message));
+    item.append(meta);
     item.dataset.id = g.grant_id;
-    const meta = item.lastElementChild;
-    if (g.session_id) meta.append(sessionLink(g.session_id));
-    if (g.revoked_at) meta.append(el("span", "", `revoked by ${g.revoked_by}`));
     if (!g.live) return item;
-    if (g.expires_at) meta.append(clock("until", g.expires_at));
-    const end = el("button", "deny", "Revoke");
+    const words = g.undo[0].toUpperCase() + g.undo.slice(1);
+    const end = el("button", "deny", words);
     end.type = "button";
-    end.setAttribute("aria-label", `Revoke ${g.text}`);
-    end.addEventListener("click", () => this.#revoke(g, end));
+    end.setAttribute("aria-label", `${words} ${g.text}`);
+    end.addEventListener("click", () => this.#end(g, end));
     item.append(end);
     return item;
   }
 
-  async #revoke(g, button) {
+  async #end(g, button) {
     button.disabled = true;
     try {
       await this.ask("grants.revoke", { grant_id: g.grant_id });
       await this.load();
-      this.#note.textContent = `Revoked: ${g.text}`;
+      this.#note.textContent = `${g.effect === "deny" ? "Forgotten" : "Revoked"}: ${g.text}`;
     } catch (failure) {
       button.disabled = false;
       this.#note.textContent = failure?.text ?? "Not confirmed: nod could not be reached.";
     }
   }
+}
+
+// A session's leads to its page.
+function where(g) {
+  return g.scope === "agent" ? el("span", "", g.where) : el("span", "", "in session ", sessionLink(g.session_id));
 }
 
 customElements.define("nod-grants", Grants);

@@ -1,6 +1,6 @@
 // The list of all that waits, oldest first.
 
-import { clock, el, keyOf, risk, sessionLink } from "./parts.js";
+import { clock, el, keyOf, risk, sessionLink, times } from "./parts.js";
 
 /** <nod-inbox> lists requests. A row only opens its request: nothing is decided
  * from a list that moves. It fires "review" with the request. */
@@ -32,11 +32,12 @@ export class Inbox extends HTMLElement {
   }
 
   add(request) {
-    const key = keyOf(request);
-    this.#rows.get(key)?.remove();
+    const key = keyOf(request), old = this.#rows.get(key);
+    const focused = Boolean(old?.contains(document.activeElement));
+    old?.remove();
     const open = el("button", "row",
       el("span", "what", request.summary),
-      el("span", "meta", risk(request), el("span", "", request.agent),
+      el("span", "meta", risk(request), ...times(request), el("span", "", request.agent),
         clock("since", request.created_at), clock("until", request.deadline)));
     open.type = "button";
     open.addEventListener("click", () => this.dispatchEvent(new CustomEvent("review", { detail: request })));
@@ -52,6 +53,7 @@ export class Inbox extends HTMLElement {
     if (after) after.after(row);
     else this.#list.prepend(row);
     this.#rows.set(key, row);
+    if (focused) open.focus();
     this.#count();
   }
 

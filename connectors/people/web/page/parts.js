@@ -44,6 +44,12 @@ export function risk(request) {
   return el("span", `risk ${word}`, `${word} risk`);
 }
 
+/** times says how many identical calls wait for the one answer, if several do. */
+export function times(request) {
+  if (!request.times) return [];
+  return [el("span", "times", `${request.times} · ${request.waiting} identical calls wait`)];
+}
+
 /** when is an instant, in this browser's words. */
 export function when(at) {
   const t = el("time", "", new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" }));

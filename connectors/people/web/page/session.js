@@ -1,7 +1,7 @@
 // One session: what it asked, in order, and the answers, in place.
 
 import "./answer.js";
-import { clock, el, keyOf, parts, risk } from "./parts.js";
+import { clock, el, keyOf, parts, risk, times } from "./parts.js";
 import { decided } from "./history.js";
 
 /** <nod-session> is a session's timeline. What waits stands there whole with
@@ -76,7 +76,11 @@ export class Session extends HTMLElement {
   /** add shows what waits now. */
   add(request) {
     const key = keyOf(request);
-    if (request.session_id !== this.#id || this.#loading || this.#known.has(key)) return;
+    if (request.session_id !== this.#id || this.#loading) return;
+    if (this.#known.has(key)) {
+      this.#counts(key, request);
+      return;
+    }
     this.#known.add(key);
     this.#whose(request);
     const start = el("div", "end"), end = el("div", "end");
@@ -84,7 +88,7 @@ export class Session extends HTMLElement {
     const title = el("h3", "", request.summary);
     title.id = `title-${request.pending_id}`;
     const item = el("li", "card", el("article", "",
-      el("header", "", title, el("span", "meta", risk(request), clock("since", request.created_at), clock("until", request.deadline))),
+      el("header", "", title, el("span", "meta", risk(request), ...times(request), clock("since", request.created_at), clock("until", request.deadline))),
       start, parts(request), end, panel));
     item.firstElementChild.setAttribute("aria-labelledby", title.id);
     item.dataset.id = request.pending_id;
@@ -92,6 +96,15 @@ export class Session extends HTMLElement {
     panel.open({ request, ends: [start, end] });
     panel.online = this.#online;
     this.#cards.set(key, { item, panel });
+    this.#moved();
+  }
+
+  // How many calls a card is about has changed.
+  #counts(key, request) {
+    const card = this.#cards.get(key);
+    if (!card) return; // it has ended
+    card.item.querySelector(".parts").replaceWith(parts(request));
+    card.panel.counts(request);
     this.#moved();
   }
 

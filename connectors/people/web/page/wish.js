@@ -1,10 +1,8 @@
 // What a person may want beyond a plain yes or no: an edited input, a rule for
 // the time to come, the code word, the same answer to others that ask the same.
 
+import { Lasting } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
-
-const lengths = [["30 minutes", 1800], ["1 hour", 3600], ["8 hours", 28800], ["until it is revoked", 0]];
-const places = [["in this session", "session"], ["in every session of this agent", "agent"]];
 
 /** Wish is the part of an answer that says so. It calls changed whenever the
  * buttons mean something else than before. */
@@ -14,25 +12,26 @@ export class Wish {
   #others; // by key
   #changed;
   #edit = null; // {details, text, was}
-  #last = null; // {details, rules, place, length, rule}
+  #last;
   #word = null;
   #alike = null;
 
-  constructor(request, others, changed) {
+  constructor(request, others, changed, seen) {
     this.#request = request;
     this.#others = new Map(others.map((o) => [keyOf(o), o]));
     this.#changed = changed;
     if (request.kind === "tool_call") this.#addEdit();
-    if (request.remember.length) this.#addLast();
+    this.#last = new Lasting(request, seen);
+    if (this.#last.details) this.#add(this.#last.details);
     if (request.takes.length) this.#addTakes();
     if (others.length) this.#addOthers();
+    this.element.append(this.#last.line);
     this.element.addEventListener("input", () => this.#update());
     for (const d of this.element.querySelectorAll("details")) d.addEventListener("toggle", () => this.#update());
     this.#update();
   }
 
-  #details(title, ...children) {
-    const details = el("details", "", el("summary", "", title), ...children);
+  #add(details) {
     details.name = `wish-${keyOf(this.#request)}`; // one of them is open
     this.element.append(details);
     return details;
@@ -45,28 +44,8 @@ export class Wish {
     text.value = spelled(this.#request.action_details);
     this.#edit = {
       text, was: text.value,
-      details: this.#details("Edit the input…", el("label", "", "The agent's tool gets this instead (JSON)", text)),
+      details: this.#add(el("details", "", el("summary", "", "Edit the input…"), el("label", "", "The agent's tool gets this instead (JSON)", text))),
     };
-  }
-
-  #addLast() {
-    const name = `rule-${keyOf(this.#request)}`;
-    const rules = this.#request.remember.map((rule, i) => {
-      const radio = el("input");
-      Object.assign(radio, { type: "radio", name, value: i, checked: i === 0 });
-      return el("label", "rule", radio, el("span", "line", rule));
-    });
-    const place = choice(places), length = choice(lengths), rule = el("p", "line reach");
-    rule.setAttribute("role", "status");
-    const permission = this.#request.kind === "permission";
-    if (permission) length.value = 0; // what is asked for is to hold it
-    this.#last = {
-      rules, place, length, rule,
-      details: this.#details(permission ? "Where and for how long…" : "Allow from now on…",
-        ...permission ? [] : [el("fieldset", "", el("legend", "", "Besides this call"), ...rules)],
-        el("p", "choices", el("label", "", "Where ", place), el("label", "", "How long ", length))),
-    };
-    this.element.append(rule);
   }
 
   #addTakes() {
@@ -90,18 +69,20 @@ export class Wish {
     return Boolean(this.#edit?.details.open) && this.#edit.text.value !== this.#edit.was;
   }
 
-  get #lasting() {
-    return Boolean(this.#last?.details.open);
+  /** option is the agent's own that a yes chooses instead of the plain one. */
+  get option() {
+    return this.#last.option;
   }
 
   /** plain: a yes means this call alone, as it was asked. */
   get plain() {
-    return !this.#editing && !this.#lasting;
+    return !this.#editing && !this.#last.chosen;
   }
 
   /** fault is why nothing can be allowed like this, or "". */
   get fault() {
     if (this.#editing && !object(this.#edit.text.value)) return "The edited input is no JSON object.";
+    if (!this.#last.read) return "Read what is to last to its end to allow.";
     if (this.#word && !this.#word.value) return "To allow, say the code word.";
     return "";
   }
@@ -110,7 +91,8 @@ export class Wish {
   get label() {
     if (this.#editing) return "allow as edited";
     if (this.#request.kind === "permission") return "allow";
-    return this.#lasting ? "allow, and from now on" : "";
+    if (this.option) return "allow, and the agent remembers it";
+    return this.#last.chosen ? "allow, and from now on" : "";
   }
 
   /** others are the requests that get the same answer. */
@@ -126,14 +108,25 @@ export class Wish {
 
   /** extra is what goes with an option that allows. */
   get extra() {
-    const extra = {};
+    const extra = this.#last.extra;
     if (this.#editing) extra.updated_input = object(this.#edit.text.value);
-    if (this.#lasting) {
-      const reach = this.#last.rules.findIndex((r) => r.querySelector("input").checked);
-      Object.assign(extra, { scope: this.#last.place.value, reach: Math.max(0, reach), for_seconds: Number(this.#last.length.value) });
-    }
     if (this.#word) extra.code_word = this.#word.value;
     return extra;
+  }
+
+  /** counts takes in how many calls one of the others is about now. It returns
+   * whether it is one of them. */
+  counts(request) {
+    const key = keyOf(request);
+    if (!this.#others.has(key)) return false;
+    this.#others.set(key, request);
+    this.#update();
+    return true;
+  }
+
+  /** close ends what watches the page. */
+  close() {
+    this.#last.close();
   }
 
   /** forget drops one of the others; it returns whether that changed anything. */
@@ -144,36 +137,16 @@ export class Wish {
   }
 
   #update() {
-    if (this.#last) this.#last.rule.textContent = this.#reach();
+    this.#last.update();
     if (this.#alike) {
       const { check, list, words } = this.#alike, n = this.#others.size;
       check.disabled = !n || !this.plain;
       words.textContent = n === 1 ? "Answer the other that asks the same as well" : `Answer the ${n} others that ask the same as well`;
-      list.replaceChildren(...[...this.#others.values()].map((o) => el("li", "line", `${o.pending_id} in ${o.session_id}`)));
+      list.replaceChildren(...[...this.#others.values()].map((o) => el("li", "line", `${o.pending_id} in ${o.session_id}${o.times ? ` ${o.times}` : ""}`)));
     }
     this.#changed();
   }
-
-  // What would hold from now on, whole: nothing lasts that is not shown.
-  #reach() {
-    const permission = this.#request.kind === "permission";
-    if (!permission && !this.#lasting) return "";
-    const { place, length } = this.#last, extra = this.extra;
-    const rule = this.#request.remember[extra.reach ?? 0];
-    const where = this.#lasting ? label(place) : places[0][0];
-    const seconds = this.#lasting ? Number(length.value) : 0;
-    const long = seconds ? `for ${label(length)}` : "until it is revoked";
-    return `${permission ? "To allow this lets the agent hold" : "Besides this call, nod will allow from now on"}: ${rule}, ${where}, ${long}.`;
-  }
 }
-
-function choice(all) {
-  const select = el("select");
-  for (const [words, value] of all) select.append(new Option(words, value));
-  return select;
-}
-
-const label = (select) => select.selectedOptions[0].textContent;
 
 // JSON in which no character hides: all but plain ones are spelled out.
 function spelled(value) {

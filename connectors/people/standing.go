@@ -1,0 +1,133 @@
+package people
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Standing is a standing answer in words that are fit to be shown. A list of them
+// is the same on every channel, which lays the words out. What does not apply is
+// empty.
+type Standing struct {
+	ID      string // as much of it as nod revoke takes
+	Effect  string // "allow" or "deny"
+	Covers  string // the exact rules or permissions, or the one call
+	Where   string // "in session S", "for agent local, in any session"
+	Uses    string // "for 1 more call"
+	Until   string // "until it is revoked", "for another 8 minutes", "revoked by Ann"
+	By      string // who gave it
+	When    string
+	From    string // the question that was answered
+	Message string // what the person said with it
+	Undo    string // what ending it is called; empty if it has ended
+}
+
+// shortGrant is how much of a grant's id a list shows.
+const shortGrant = 8
+
+// StandingOf puts g into words. now is the broker's time.
+func StandingOf(g *schemas.StandingAnswer, now time.Time) Standing {
+	s := Standing{
+		ID: Line(g.GrantID[:min(shortGrant, len(g.GrantID))]), Effect: string(schemas.EffectAllow), Covers: covers(g),
+		Where: "in session " + Line(g.SessionID), Uses: uses(g), Until: until(g, now),
+		By: cut(Line(who(g.By)), maxQuoted), When: g.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"), Message: quoted(g.Message),
+	}
+	if g.Scope == schemas.ScopeAgent {
+		s.Where = "for agent " + Line(g.Agent) + ", in any session"
+	}
+	if g.Question != "" {
+		s.From = "question " + Line(g.Question)
+	}
+	if g.Live(now) {
+		s.Undo = "revoke"
+	}
+	if g.Effect == schemas.EffectDeny {
+		s.Effect = string(schemas.EffectDeny)
+		if s.Undo != "" {
+			s.Undo = "forget"
+		}
+	}
+	return s
+}
+
+// String is all of s in one line.
+func (s Standing) String() string {
+	items := lines(s.Effect+" "+s.Covers, s.Where, s.Uses, s.Until, "by "+s.By+", "+s.When, s.From, s.Message)
+	return strings.Join(append([]string{s.ID}, items...), "  ")
+}
+
+// forOneCall reports whether g covers one call and no rule.
+func forOneCall(g *schemas.StandingAnswer) bool { return g.Call != nil }
+
+func covers(g *schemas.StandingAnswer) string {
+	switch {
+	case g.Call == nil:
+		return Line(g.Reach())
+	case g.Call.Title == "":
+		return "the same " + Line(g.Call.ToolName) + " call again"
+	}
+	return "the same " + Line(g.Call.ToolName) + " call again: " + Line(g.Call.Title)
+}
+
+func uses(g *schemas.StandingAnswer) string {
+	if !g.Limited || g.Uses < 1 {
+		return ""
+	}
+	return "for " + count(g.Uses, "more call")
+}
+
+func until(g *schemas.StandingAnswer, now time.Time) string {
+	switch {
+	case !g.RevokedAt.IsZero() && g.RevokedBy != "":
+		return "revoked by " + Line(g.RevokedBy)
+	case !g.RevokedAt.IsZero():
+		return "revoked"
+	case g.Limited && g.Uses < 1 && len(g.UsedBy) > 0:
+		return "used by " + Line(g.UsedBy[len(g.UsedBy)-1].PendingID)
+	case g.Limited && g.Uses < 1:
+		return "used up"
+	case !g.Live(now):
+		return "ended"
+	case g.ExpiresAt.IsZero():
+		return "until it is revoked"
+	}
+	return "for another " + schemas.Roughly(g.ExpiresAt.Sub(now))
+}
+
+// Newest sorts standing answers as a list has them: the newest first.
+func Newest(all []schemas.StandingAnswer) {
+	slices.SortStableFunc(all, func(a, b schemas.StandingAnswer) int { return b.CreatedAt.Compare(a.CreatedAt) })
+}
+
+// Lasting says where a standing answer holds and for how long.
+func Lasting(g *schemas.StandingAnswer) string {
+	where := ", for this agent"
+	if g.Scope != schemas.ScopeAgent {
+		where = ", in this session"
+	}
+	if g.ExpiresAt.IsZero() {
+		return where + ", until it is revoked"
+	}
+	return where + ", for " + schemas.Words(g.ExpiresAt.Sub(g.CreatedAt))
+}
+
+// Undoing says what d leaves behind and how it is undone, in one line; it is empty
+// if d decides its own calls alone.
+func Undoing(d *schemas.Decision) string {
+	g := d.Grant
+	if g == nil {
+		return ""
+	}
+	id := Line(g.GrantID[:min(shortGrant, len(g.GrantID))])
+	switch {
+	case g.Effect == schemas.EffectDeny && g.ExpiresAt.IsZero():
+		return fmt.Sprintf("The same call is denied from now on as well. To be asked again: nod revoke %s", id)
+	case g.Effect == schemas.EffectDeny:
+		return fmt.Sprintf("The same call is denied for %s as well. To be asked again: nod revoke %s", schemas.Words(g.ExpiresAt.Sub(d.DecidedAt)), id)
+	}
+	return "To end what lasts: nod revoke " + id
+}

@@ -1,0 +1,165 @@
+package web_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/people/web"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+// standIn is a nod in memory, which says what a test has it say: everybody is an
+// approver, and every answer counts.
+type standIn struct {
+	mu      sync.Mutex
+	prompts map[string]schemas.Prompt
+	answers []schemas.Answer
+	grants  []schemas.StandingAnswer
+	web     *web.Server
+}
+
+// startStandIn starts an inbox of a stand-in. The rig has no nod besides.
+func startStandIn(t *testing.T) (*rig, *standIn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	s := &standIn{prompts: map[string]schemas.Prompt{}}
+	var err error
+	s.web, err = web.Open(web.Options{
+		DataDir: t.TempDir(), Listen: door.Listen{Addr: "127.0.0.1:0"}, Desk: s, Registry: s, Passes: s, Ledger: s, Log: quiet(),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.web.Stop(context.Background())); cancel() })
+	return &rig{Assertions: require.New(t), t: t, ctx: ctx, web: &embed.Web{Server: s.web}}, s
+}
+
+// shows has a request arrive, or change.
+func (s *standIn) shows(p schemas.Prompt) {
+	s.mu.Lock()
+	s.prompts[p.Key()] = p
+	s.mu.Unlock()
+	s.web.Show(p)
+}
+
+// learns has nod know of a request what the inbox has not been told.
+func (s *standIn) learns(p schemas.Prompt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prompts[p.Key()] = p
+}
+
+// withdraws takes a request back that is open still.
+func (s *standIn) withdraws(key string) {
+	s.mu.Lock()
+	p := s.prompts[key]
+	if p.Decision != nil {
+		s.mu.Unlock()
+		return
+	}
+	p.Decision = &schemas.Decision{Outcome: schemas.Withdrawn, By: schemas.By{Kind: schemas.ByAgent}, DecidedAt: time.Now().UTC()}
+	s.prompts[key] = p
+	s.mu.Unlock()
+	s.web.Show(p)
+}
+
+// said are the answers that came.
+func (s *standIn) said() []schemas.Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.answers)
+}
+
+func (s *standIn) Answer(_ context.Context, a schemas.Answer) (schemas.Decision, error) {
+	s.mu.Lock()
+	p := s.prompts[schemas.Key(a.SessionID, a.PendingID)]
+	option, _ := p.Request.Option(a.OptionID)
+	d := schemas.Decision{
+		Type: schemas.TypeDecision, SessionID: a.SessionID, PendingID: a.PendingID, Outcome: schemas.Denied, OptionID: a.OptionID, OptionKind: option.Kind,
+		By: schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "web"}, Message: a.Message, Digest: a.Digest, DecidedAt: time.Now().UTC(),
+	}
+	if option.Kind.Allows() {
+		d.Outcome = schemas.Allowed
+	} else {
+		d.Grant = &schemas.StandingAnswer{
+			GrantID: "denial-" + a.PendingID, Effect: schemas.EffectDeny, Scope: schemas.ScopeSession, SessionID: a.SessionID, Agent: p.Agent,
+			Call: &schemas.Call{ToolName: p.Request.ToolName, Title: p.Request.Title}, By: d.By, Question: a.PendingID, Message: a.Message,
+			CreatedAt: d.DecidedAt, ExpiresAt: d.DecidedAt.Add(10 * time.Minute),
+		}
+		s.grants = append(s.grants, *d.Grant)
+	}
+	s.answers = append(s.answers, a)
+	p.Decision, p.Waiters, p.Waiting = &d, a.Waiters, a.Waiters // what came later is a question of its own
+	p.Revision++
+	s.prompts[p.Key()] = p
+	s.mu.Unlock()
+	s.web.Show(p)
+	return d, nil
+}
+
+func (s *standIn) Pending(context.Context, schemas.Query) ([]schemas.Prompt, error) { return nil, nil }
+
+func (s *standIn) Show(_ context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, known := s.prompts[schemas.Key(session, id)]
+	if !known {
+		return p, schemas.Page{}, schemas.Errorf(schemas.CodeNotFound, "unknown")
+	}
+	return p, schemas.Page{Now: time.Now().UTC(), Prompts: []schemas.Prompt{p}}, nil
+}
+
+func (s *standIn) Hold(context.Context, schemas.Presence) (schemas.Lock, error) {
+	return schemas.Lock{Type: schemas.TypeLock}, nil
+}
+
+func (s *standIn) Approver(_ context.Context, user string) (schemas.Approver, error) {
+	return schemas.Approver{Name: user}, nil
+}
+
+func (s *standIn) Freezes(context.Context) ([]schemas.Freeze, error) { return nil, nil }
+
+func (s *standIn) Now(context.Context) (time.Time, error) { return time.Now().UTC(), nil }
+
+func (s *standIn) NotifyAfter(context.Context) (time.Duration, error) { return time.Minute, nil }
+
+func (s *standIn) Redeem(context.Context, string) (string, error) {
+	return "", schemas.Errorf(schemas.CodeNotFound, "unknown")
+}
+
+func (s *standIn) Spend(context.Context, string, time.Time) (bool, error) { return true, nil }
+
+func (s *standIn) Spent(context.Context, string) (bool, error) { return false, nil }
+
+func (s *standIn) History(_ context.Context, session string) (all []schemas.Prompt, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.prompts {
+		if p.Decision != nil && (session == "" || session == p.SessionID) {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+func (s *standIn) Grants(context.Context, string) ([]schemas.StandingAnswer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.grants), nil
+}
+
+func (s *standIn) Revoke(_ context.Context, g *schemas.StandingAnswer, user string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.grants {
+		if s.grants[i].GrantID == g.GrantID {
+			s.grants[i].RevokedAt, s.grants[i].RevokedBy = time.Now().UTC(), user
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nodbus/nod/connectors/people/peopletest"
+	"github.com/nodbus/nod/schemas"
+)
+
+// typist is who types commands about one question, where no terminal asks back.
+type typist struct {
+	*env
+	id    string
+	read  string // all that the commands have said
+	typed string // the last flags, but --rule
+}
+
+// What nod allow leaves behind was printed before, and is named in the command.
+func TestNothingLastsUnseenByCommand(t *testing.T) {
+	t.Parallel()
+	env := start(t, atTheTerminal(t))
+	ada := env.Agent("ada")
+	peopletest.NothingLastsUnseen(t, 2, peopletest.Lasts{Rules: true}, func(n int) peopletest.Person {
+		id := fmt.Sprint("unseen", n)
+		r := shell(fmt.Sprint("S", n), id, "go test ./bus") // what lasts in one session covers nothing in the next
+		r.Options = append(schemas.DefaultOptions(), schemas.Option{OptionID: "always", Name: "Always", Kind: schemas.AllowAlways})
+		ada.Asks(r)
+		return &typist{env: env, id: id}
+	})
+}
+
+func (p *typist) Sees() string { return strings.ReplaceAll(p.read, p.id, "") }
+
+// named are the rules that a command asked to be named, with what it would take.
+var named = regexp.MustCompile(`--rule '([^']+)'`)
+
+func (p *typist) May() (all []peopletest.Pressable) {
+	commands := []string{"show"}
+	for _, lasts := range []string{"--scope session", "--for 30m", "--for 1d --rule 2"} {
+		commands = append(commands, lasts, lasts+" --yes", lasts+" --yes --rule 1")
+	}
+	for _, rule := range named.FindAllStringSubmatch(p.read, -1) { // as it was told to
+		commands = append(commands, p.typed+" --yes --rule "+rule[1])
+	}
+	for _, c := range commands {
+		all = append(all, peopletest.Pressable{Label: c})
+	}
+	return all
+}
+
+func (p *typist) Press(label string) {
+	flags, rule, _ := strings.Cut(label, " --rule ")
+	p.typed = flags
+	args := append([]string{"allow", p.id}, strings.Fields(flags)...)
+	if rule != "" {
+		args = append(args, "--rule", rule)
+	}
+	if label == "show" {
+		args = []string{"show", p.id}
+	}
+	r := p.nod(args...)
+	p.read += r.stdout + r.err
+}
+
+func (p *typist) Offered() []schemas.Reach {
+	return p.stored("S" + strings.TrimPrefix(p.id, "unseen") + "." + p.id).Record.Remember
+}
+
+func (p *typist) Said() *schemas.Answer {
+	rec := p.stored("S" + strings.TrimPrefix(p.id, "unseen") + "." + p.id).Record
+	if rec.Decision == nil {
+		return nil
+	}
+	a := schemas.Answer{OptionID: rec.Decision.OptionID, Scope: rec.Decision.Scope}
+	if g := rec.Decision.Grant; g != nil {
+		a.Reach = slices.IndexFunc(rec.Remember, func(r schemas.Reach) bool {
+			return slices.EqualFunc(r.Rules, g.Rules, func(x, y schemas.Always) bool { return x.String() == y.String() })
+		})
+		if !g.ExpiresAt.IsZero() {
+			a.ForSeconds = int(g.ExpiresAt.Sub(g.CreatedAt).Seconds())
+		}
+	}
+	return &a
+}
