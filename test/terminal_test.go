@@ -96,6 +96,8 @@ func same(text, id string) string {
 	text = strings.ReplaceAll(text, id[:8], drawnID[:8])
 	for _, r := range []struct{ pattern, as string }{
 		{`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`, "2026-02-08 09:30:00"},
+		{`· \d\d:\d\d UTC`, "· 09:30 UTC"},
+		{`nod revoke [A-Za-z0-9_-]+`, "nod revoke k3v9x2mp"},
 		{`(?m)^(f2bz34kv  )\ds`, "${1}4s"},
 		{`(?m)^(Host +).+`, "${1}devbox"},
 		{`(?m)^( +user: ).+`, "${1}ann"},

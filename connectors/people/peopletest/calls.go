@@ -9,7 +9,7 @@ import (
 // and an answer is about the calls that its person had read of.
 func counted(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
-	ref := s.grows(&p, 3, "")
+	s.grows(&p, 3, "")
 	m := s.last(Ann)
 	s.Contains(m.Text, "×3 · 3 identical calls wait: allow once lets these 3 run")
 
@@ -19,7 +19,7 @@ func counted(s *stage) {
 	s.Equal(3, s.desk.answered(p).Waiters, "the calls that the message counted")
 
 	q := s.desk.ask(call("make"), Ann)
-	ref = s.grows(&q, 3, "")
+	ref := s.grows(&q, 3, "")
 	first := s.last(Ann)
 	if _, can := s.carrier.(people.Reviser); !can {
 		return

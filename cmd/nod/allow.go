@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+type allowCmd struct {
+	ID      string `arg:"" help:"Its id, or the beginning of it."`
+	Session string `placeholder:"S" help:"Its session, where the id alone is not unique."`
+	Message string `short:"m" placeholder:"TEXT" help:"Tell the agent."`
+	Input   string `placeholder:"JSON" help:"Allow with this input instead; @FILE reads a file, - standard input."`
+
+	Always bool   `help:"From now on as well, whatever session of this agent asks; nod revoke ends it."`
+	For    span   `placeholder:"D" help:"From now on as well, in this session, for so long, such as 30m or 1d."`
+	Rule   string `placeholder:"RULE" help:"Which of the rules that nod show lists: its number (1, the narrowest, without this), or its exact text."`
+	Scope  string `enum:",session,agent" default:"" placeholder:"SCOPE" help:"Where it holds: session or agent."`
+	Code   string `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
+	Yes    bool   `short:"y" help:"Do not ask whether the rule is the one that is meant: --rule has its text."`
+	JSON   bool   `name:"json" help:"Print the decision as JSON."`
+}
+
+// Run allows a request once, or from now on.
+func (c *allowCmd) Run(e *env) error {
+	a, err := c.wanted()
+	if err != nil {
+		return err
+	}
+	if c.Input != "" {
+		input, err := e.readInput(c.Input)
+		if err != nil {
+			return fmt.Errorf("read --input: %w", err)
+		}
+		if !json.Valid(input) {
+			return errors.New("--input must be JSON, such as '{\"command\":\"make\"}'")
+		}
+		a.UpdatedInput = input
+	}
+	return e.answer(c.Session, c.ID, c.choose, a, answerStyle{json: c.JSON, sure: c.Yes})
+}
+
+// wanted is the answer that the flags ask for.
+func (c *allowCmd) wanted() (schemas.Answer, error) {
+	a := schemas.Answer{Message: c.Message, Scope: schemas.Scope(c.Scope), CodeWord: c.Code, ForSeconds: int(time.Duration(c.For) / time.Second)}
+	switch {
+	case time.Duration(c.For)%time.Second != 0:
+		return a, errors.New("--for: give whole seconds, such as 30m")
+	case c.Always && c.For > 0:
+		return a, errors.New("--always lasts until it is revoked, and --for ends: give one of them; --for with --scope agent ends and holds in every session of the agent")
+	case c.Always && a.Scope == schemas.ScopeSession:
+		return a, errors.New("--always holds in every session of the agent: leave it out, and --scope session lasts in this one until it is revoked")
+	case c.Yes && !strings.ContainsFunc(c.Rule, notDigit) && (c.Always || c.For > 0 || a.Scope != ""):
+		return a, errors.New("--yes takes --rule with the text of the rule, as nod show lists it: what lasts is read before it is given")
+	case a.Scope != "":
+	case c.For > 0:
+		a.Scope = schemas.ScopeSession
+	case c.Always:
+		a.Scope = schemas.ScopeAgent
+	case c.Rule != "": // it would be an allow once, unsaid
+		return a, errors.New("--rule chooses among the rules that --always and --for leave behind: add one of them")
+	}
+	return a, nil
+}
+
+func notDigit(r rune) bool { return r < '0' || r > '9' }
+
+// choose chooses the plain yes, with the rule that it is to leave behind.
+func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {
+	if a.Scope != "" {
+		if a.Reach, err = reachOf(p, c.Rule); err != nil {
+			return err
+		}
+	}
+	return ofKind(schemas.AllowOnce)(p, a)
+}
+
+// reachOf is the rule of p that was named: by its number, by its exact text, or the
+// narrowest where none was.
+func reachOf(p *schemas.Prompt, named string) (int, error) {
+	if len(p.Remember) == 0 {
+		return 0, fmt.Errorf("nod cannot say what a rule that allows %s again would allow besides: allow it once", p.PendingID)
+	}
+	if named == "" {
+		return 0, nil
+	}
+	if i := slices.IndexFunc(p.Remember, func(r schemas.Reach) bool { return r.String() == named }); i >= 0 {
+		return i, nil
+	}
+	n, err := strconv.Atoi(named)
+	if err != nil || n < 1 || n > len(p.Remember) {
+		return 0, fmt.Errorf("--rule: %q is neither the number nor the text of one of the %d rules that nod show %s lists", named, len(p.Remember), p.PendingID)
+	}
+	return n - 1, nil
+}
