@@ -45,7 +45,7 @@ func ClaudeCode() Host {
 		Tested:  []string{"2.1.197", "2.1.329"},
 		Setup: Setup{
 			DirEnv: "CLAUDE_CONFIG_DIR", Dir: ".claude", File: "settings.json",
-			Events: []string{permissionRequest}, Strict: []string{preToolUse},
+			Events: []string{permissionRequest}, Strict: []string{preToolUse}, Blocks: []string{preToolUse},
 			Signals: []string{postToolUse, stopped, subagentStop, userPromptSubmit, sessionEnd},
 			Newer:   []string{postToolUseFailure},
 			Matcher: "*", Off: "disableAllHooks",

@@ -14,7 +14,7 @@ func Codex() Host {
 		Tested:  []string{"0.169.0"},
 		Setup: Setup{
 			DirEnv: "CODEX_HOME", Dir: ".codex", File: "hooks.json",
-			Events: []string{permissionRequest}, Strict: []string{preToolUse},
+			Events: []string{permissionRequest}, Strict: []string{preToolUse}, Blocks: []string{preToolUse},
 			Matcher: "*",
 			Timeout: 24 * time.Hour, Unit: time.Second,
 			Note: "Codex runs no hook that its user has not trusted, and says nothing: start codex and trust nod's with /hooks",

@@ -18,7 +18,7 @@ func Copilot() Host {
 		Tested:  []string{"1.0.102"},
 		Setup: Setup{
 			DirEnv: "COPILOT_HOME", Dir: ".copilot", ProjectDir: ".github", File: "hooks/nod.json",
-			Events: []string{copilotRequest}, Off: "disableAllHooks",
+			Events: []string{copilotRequest}, Blocks: []string{copilotRequest}, Off: "disableAllHooks",
 			Flat: true, Version: 1,
 			Timeout: 24 * time.Hour, Unit: time.Second,
 			Note: "Copilot CLI asks no hook about reading files; every other call is refused while nod does not run",

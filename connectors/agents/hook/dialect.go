@@ -108,7 +108,10 @@ type Setup struct {
 	File       string // the settings file in it
 	Events     []string
 	Strict     []string // events added by a strict installation
-	Signals    []string // events that only tell how the host went on
+	// Blocks are the events at which the host runs the call if its hook is gone or
+	// was killed, and refuses it if the hook's command exits with code 2.
+	Blocks  []string
+	Signals []string // events that only tell how the host went on
 	// Newer are signals that hosts older than the first Tested may not know: some
 	// pass over a whole file, the user's own rules too, for an event that they do
 	// not know.

@@ -15,7 +15,7 @@ func Gemini() Host {
 		Tested:  []string{"0.61.0"},
 		Setup: Setup{
 			Dir: ".gemini", File: "settings.json",
-			Events: []string{beforeTool}, Matcher: "*",
+			Events: []string{beforeTool}, Blocks: []string{beforeTool}, Matcher: "*",
 			Timeout: 24 * time.Hour, Unit: time.Millisecond,
 			Note: "Gemini CLI may still ask by its own policy after nod allowed a call; every call is refused while nod does not run",
 		},

@@ -23,6 +23,14 @@ func group(host, timeout string) string {
 	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
 }
 
+// orBlock is what follows the command of a hook whose death would let the call run.
+const orBlock = ` || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2`
+
+// gate is a group whose hook blocks if it is gone.
+func gate(host, timeout string) string {
+	return strings.Replace(group(host, timeout), "86400s", "86400s"+orBlock, 1)
+}
+
 // claudeSignals are the events by which Claude Code tells that it went on.
 func claudeSignals() string {
 	all := ""
@@ -47,21 +55,21 @@ func TestANewSignalIsForHostsThatKnowIt(t *testing.T) {
 	}
 }
 
-const copilotHook = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":86400}`
+const copilotHook = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s` + orBlock + `","timeoutSec":86400}`
 
 func TestInstallForEachHost(t *testing.T) {
 	for name, c := range map[string]struct{ plain, strict string }{
 		"claude-code": {
 			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + claudeSignals() + `}}`,
-			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + `,"PreToolUse":` + group("claude-code", "86400") + claudeSignals() + `}}`,
+			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + `,"PreToolUse":` + gate("claude-code", "86400") + claudeSignals() + `}}`,
 		},
 		"codex": {
 			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `}}`,
-			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `,"PreToolUse":` + group("codex", "86400") + `}}`,
+			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `,"PreToolUse":` + gate("codex", "86400") + `}}`,
 		},
 		"gemini": {
-			`{"hooks":{"BeforeTool":` + group("gemini", "86400000") + `}}`,
-			`{"hooks":{"BeforeTool":` + group("gemini", "86400000") + `}}`,
+			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + `}}`,
+			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + `}}`,
 		},
 		"copilot": {
 			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]}}`,
@@ -127,7 +135,7 @@ func TestCopilotUpdatesItsOwn(t *testing.T) {
 	old := `{"type":"command","bash":"/old/nod hook copilot","timeoutSec":30,"cwd":"/x"}`
 	path := settings(t, file(old, old))
 	installedFor(t, hook.Copilot(), path, hook.InstallOptions{})
-	assert.Equal(t, file(`{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":86400,"cwd":"/x"}`), contents(t, path))
+	assert.Equal(t, file(`{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s` + orBlock + `","timeoutSec":86400,"cwd":"/x"}`), contents(t, path))
 }
 
 func TestWhereEachHostsSettingsAre(t *testing.T) {
