@@ -74,7 +74,8 @@ func (c carry) carry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if shown.Settled || shown.Revision >= c.prompt.Revision {
+	// What is settled stays as it is, but for a call that ended otherwise than decided.
+	if shown.Revision >= c.prompt.Revision || shown.Settled && len(c.prompt.Aftermath) == 0 {
 		return nil
 	}
 	if c.prompt.Decision != nil {

@@ -118,6 +118,9 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 			return err
 		}
 	}
+	if err := otherwise(&settled.Record); err != nil {
+		return err
+	}
 	stored, err := e.handedOver(ctx, settled)
 	if err != nil {
 		return err

@@ -3,49 +3,85 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
-// passed withdraws what a host has gone on without. It ends requests of this
-// agent alone, and none that somebody waits for elsewhere.
+// passed withdraws what a host has gone on without, and tells of calls that ran, or
+// never did, otherwise than decided. It ends requests of this agent alone, and none
+// that somebody waits for elsewhere.
 func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
 	var p schemas.Passed
 	if err := schemas.Decode(c.Data, &p); err != nil {
 		return err
 	}
+	ids, err := e.hostWentOn(ctx, c.Tokens[0], &p)
+	if err != nil {
+		return err
+	}
+	c.Reply(schemas.PassedReply{Type: schemas.TypePassedReply, PendingIDs: append([]string{}, ids...)})
+	return nil
+}
+
+// hostWentOn returns the requests that it ended, or told something of.
+func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.Passed) (ids []string, err error) {
+	if p.PendingID != "" {
+		return e.unheard(ctx, agent, p)
+	}
 	same := ""
 	if len(p.ActionDetails) > 0 {
-		var err error
 		if same, err = anywhere(&schemas.Request{Kind: schemas.KindToolCall, ToolName: p.ToolName, ActionDetails: p.ActionDetails}); err != nil {
-			return schemas.Errorf(schemas.CodeValidation, "action_details: %v", err)
+			return nil, schemas.Errorf(schemas.CodeValidation, "action_details: %v", err)
 		}
 	}
 	keys, err := e.store.Records.Pending(ctx, p.SessionID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	reply := schemas.PassedReply{Type: schemas.TypePassedReply, PendingIDs: []string{}}
-	gone, err := e.goneBy(ctx, c.Tokens[0], &p, same, keys)
+	gone, err := e.goneBy(ctx, agent, p, same, keys)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if len(gone) == 0 && same != "" && p.RanMillis != nil {
+		return e.ranAnyway(ctx, agent, p, same)
 	}
 	for _, entry := range gone {
-		_, id := schemas.SplitKey(entry.Key)
-		w := schemas.Withdraw{SessionID: p.SessionID, PendingID: id, Reason: p.Reason}
-		settled, err := e.settle(ctx, entry, e.withdrawal(c.Tokens[0], &w, entry.Record.Digest))
+		id, err := e.goneWithout(ctx, entry, agent, p, same != "")
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if settled.Record.Decision.Outcome == schemas.Withdrawn {
-			e.publish(settled)
-			reply.PendingIDs = append(reply.PendingIDs, id)
-		}
+		ids = append(ids, id...)
 	}
-	c.Reply(reply)
-	return nil
+	return ids, nil
+}
+
+// goneWithout withdraws a request that its host has gone on without. Where the call
+// ran, the record says so.
+func (e *Engine) goneWithout(ctx context.Context, entry bus.Entry, agent string, p *schemas.Passed, callRan bool) (ids []string, err error) {
+	_, id := schemas.SplitKey(entry.Key)
+	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: id, Reason: p.Reason}
+	if callRan {
+		entry.Record.Aftermath = append(slices.Clip(entry.Record.Aftermath), e.ran(id))
+	}
+	settled, err := e.settle(ctx, entry, e.withdrawal(agent, &w, entry.Record.Digest))
+	if err != nil {
+		return nil, err
+	}
+	outcome := settled.Record.Decision.Outcome
+	if callRan && outcome != schemas.Allowed { // a denial came first, or a deadline
+		if settled, err = e.addAftermath(ctx, settled, e.ran(id)); err != nil {
+			return nil, err
+		}
+		ids = []string{id}
+	}
+	if outcome == schemas.Withdrawn {
+		e.publish(settled)
+		ids = []string{id}
+	}
+	return ids, nil
 }
 
 // goneBy are the pending requests that a host has gone on without.
@@ -64,7 +100,8 @@ func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, sa
 		if err != nil {
 			return nil, err
 		}
-		if !r.HostAsks || !p.WholeSession && r.TaskID != p.TaskID || p.ToolName != "" && r.ToolName != p.ToolName {
+		waits := r.HostAsks || p.AgentName != "" && r.AgentName == p.AgentName
+		if !waits || !p.WholeSession && r.TaskID != p.TaskID || p.ToolName != "" && r.ToolName != p.ToolName {
 			continue
 		}
 		if same == "" {
