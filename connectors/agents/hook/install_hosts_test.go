@@ -31,13 +31,17 @@ func gate(host, timeout string) string {
 	return strings.Replace(group(host, timeout), "86400s", "86400s"+orBlock, 1)
 }
 
-// claudeSignals are the events by which Claude Code tells that it went on.
-func claudeSignals() string {
+// signals are the events by which a host tells that it went on.
+func signals(host, timeout string, events ...string) string {
 	all := ""
-	for _, event := range []string{"PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd"} {
-		all += `,"` + event + `":` + group("claude-code", "10")
+	for _, event := range events {
+		all += `,"` + event + `":` + group(host, timeout)
 	}
 	return all
+}
+
+func claudeSignals() string {
+	return signals("claude-code", "10", "PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd")
 }
 
 // TestANewSignalIsForHostsThatKnowIt: an older Claude Code would pass over the
@@ -57,6 +61,10 @@ func TestANewSignalIsForHostsThatKnowIt(t *testing.T) {
 
 const copilotHook = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s` + orBlock + `","timeoutSec":86400}`
 
+const copilotSignal = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":10}`
+
+const copilotSignals = `,"userPromptSubmitted":[` + copilotSignal + `],"sessionEnd":[` + copilotSignal + `]`
+
 func TestInstallForEachHost(t *testing.T) {
 	for name, c := range map[string]struct{ plain, strict string }{
 		"claude-code": {
@@ -64,16 +72,16 @@ func TestInstallForEachHost(t *testing.T) {
 			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + `,"PreToolUse":` + gate("claude-code", "86400") + claudeSignals() + `}}`,
 		},
 		"codex": {
-			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `}}`,
-			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `,"PreToolUse":` + gate("codex", "86400") + `}}`,
+			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + signals("codex", "10", "Stop") + `}}`,
+			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `,"PreToolUse":` + gate("codex", "86400") + signals("codex", "10", "Stop") + `}}`,
 		},
 		"gemini": {
-			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + `}}`,
-			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + `}}`,
+			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + signals("gemini", "10000", "BeforeAgent", "SessionEnd") + `}}`,
+			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + signals("gemini", "10000", "BeforeAgent", "SessionEnd") + `}}`,
 		},
 		"copilot": {
-			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]}}`,
-			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]}}`,
+			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]` + copilotSignals + `}}`,
+			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]` + copilotSignals + `}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,12 +138,12 @@ func TestEachHostKeepsWhatOthersWrote(t *testing.T) {
 func TestCopilotUpdatesItsOwn(t *testing.T) {
 	const others = `{"type":"command","bash":"log.sh"}`
 	file := func(ours ...string) string {
-		return `{"version":1,"hooks":{"permissionRequest":[` + strings.Join(append([]string{others}, ours...), ",") + `]}}`
+		return `{"version":1,"hooks":{"permissionRequest":[` + strings.Join(append([]string{others}, ours...), ",") + `]` + copilotSignals + `}}`
 	}
 	old := `{"type":"command","bash":"/old/nod hook copilot","timeoutSec":30,"cwd":"/x"}`
 	path := settings(t, file(old, old))
 	installedFor(t, hook.Copilot(), path, hook.InstallOptions{})
-	assert.Equal(t, file(`{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s` + orBlock + `","timeoutSec":86400,"cwd":"/x"}`), contents(t, path))
+	assert.Equal(t, file(`{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s`+orBlock+`","timeoutSec":86400,"cwd":"/x"}`), contents(t, path))
 }
 
 func TestWhereEachHostsSettingsAre(t *testing.T) {
