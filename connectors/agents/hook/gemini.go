@@ -9,12 +9,9 @@ import (
 	"time"
 )
 
-// The hook events of Gemini CLI that nod answers, and the one of a new prompt, before
-// which nothing of the last one waits.
-const (
-	beforeTool  = "BeforeTool"
-	beforeAgent = "BeforeAgent"
-)
+// beforeTool is the hook event of Gemini CLI that nod answers. Nod has no hook for
+// BeforeAgent: Gemini CLI takes no prompt if that fails, as it does without nod.
+const beforeTool = "BeforeTool"
 
 // Gemini is Google's Gemini CLI. Its one gate sees every call, before its own
 // policy does; an allow of nod's goes on to that policy.
@@ -27,7 +24,7 @@ func Gemini() Host {
 		Tested:  []string{"0.61.0"},
 		Setup: Setup{
 			Dir: ".gemini", File: "settings.json",
-			Events: []string{beforeTool}, Blocks: []string{beforeTool}, Signals: []string{beforeAgent, sessionEnd}, Matcher: "*",
+			Events: []string{beforeTool}, Blocks: []string{beforeTool}, Signals: []string{sessionEnd}, Matcher: "*",
 			Timeout: 24 * time.Hour, Unit: time.Millisecond,
 			Note: "Gemini CLI may still ask by its own policy after nod allowed a call; every call is refused while nod does not run",
 		},

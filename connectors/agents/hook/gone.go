@@ -74,8 +74,6 @@ func passedProgram(host Host, c *Call) schemas.Passed {
 		p.WholeSession, p.Reason = true, "the session has ended"
 	case interrupted:
 		p.Reason = errStopped.Error()
-	case beforeAgent:
-		p.Reason = "the user went on at the terminal"
 	}
 	return p
 }

@@ -76,8 +76,8 @@ func TestInstallForEachHost(t *testing.T) {
 			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `,"PreToolUse":` + gate("codex", "86400") + signals("codex", "10", "Stop") + `}}`,
 		},
 		"gemini": {
-			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + signals("gemini", "10000", "BeforeAgent", "SessionEnd") + `}}`,
-			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + signals("gemini", "10000", "BeforeAgent", "SessionEnd") + `}}`,
+			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + signals("gemini", "10000", "SessionEnd") + `}}`,
+			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + signals("gemini", "10000", "SessionEnd") + `}}`,
 		},
 		"copilot": {
 			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]` + copilotSignals + `}}`,
