@@ -30,8 +30,9 @@ func Lifetime(parent context.Context, stdout *os.File) (ctx context.Context, sto
 			cancel(errReaderGone)
 		}
 	}()
+	parent := os.Getppid()
 	go func() {
-		for parent := os.Getppid(); wait(ctx, parentEvery); {
+		for wait(ctx, parentEvery) {
 			if os.Getppid() != parent {
 				cancel(errParentGone)
 			}
