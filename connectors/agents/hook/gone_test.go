@@ -98,7 +98,9 @@ func TestAHookSaysWhileItWaits(t *testing.T) {
 		want []string
 	}{
 		"answered": {decides(schemas.Decision{Outcome: schemas.Allowed}), []string{"waits s1.t1", "asked", "over", "answered"}},
-		"failed":   {func(context.Context, schemas.Request) (schemas.Decision, error) { return schemas.Decision{}, errors.New("x") }, []string{"waits s1.t1", "asked", "answered", "over"}},
+		"failed": {func(context.Context, schemas.Request) (schemas.Decision, error) {
+			return schemas.Decision{}, errors.New("x")
+		}, []string{"waits s1.t1", "asked", "answered", "over"}},
 	} {
 		var order []string
 		nod := &fakeNod{t: t, ask: func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
@@ -119,4 +121,7 @@ func TestAHookSaysWhileItWaits(t *testing.T) {
 // writes is a stdout that tells when it is written to.
 type writes func()
 
-func (w writes) Write(data []byte) (int, error) { w(); return len(data), json.Unmarshal(data, new(any)) }
+func (w writes) Write(data []byte) (int, error) {
+	w()
+	return len(data), json.Unmarshal(data, new(any))
+}

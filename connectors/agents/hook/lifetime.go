@@ -30,10 +30,10 @@ func Lifetime(parent context.Context, stdout *os.File) (ctx context.Context, sto
 			cancel(errReaderGone)
 		}
 	}()
-	parent := os.Getppid()
+	host := os.Getppid()
 	go func() {
 		for wait(ctx, parentEvery) {
-			if os.Getppid() != parent {
+			if os.Getppid() != host {
 				cancel(errParentGone)
 			}
 		}
