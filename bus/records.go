@@ -335,6 +335,41 @@ const questionMark = "="
 // pending_id, so that no agent can name it.
 func QuestionToken(digest string) string { return questionMark + digest }
 
+// ChangedSince are the records of a session that were written at an instant of the
+// broker's clock or later, as they are now.
+func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
+	filter := r.prefix + sessionFilter(session)
+	if none, err := r.none(ctx, filter); err != nil || none { // most sessions have none
+		return nil, err
+	}
+	consumer, err := r.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{filter}, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since, HeadersOnly: true,
+		InactiveThreshold: 10 * time.Second,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list what changed in %s: %w", r.name, err)
+	}
+	var changed []Entry
+	for left := consumer.CachedInfo().NumPending; left > 0; left-- {
+		msg, err := consumer.Next(jetstream.FetchMaxWait(hopTimeout))
+		if errors.Is(err, nats.ErrTimeout) {
+			break // one has gone meanwhile, at the end of its retention
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list what changed in %s: %w", r.name, err)
+		}
+		entry, err := r.Get(ctx, strings.TrimPrefix(msg.Subject(), r.prefix))
+		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnreadable) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		changed = append(changed, entry)
+	}
+	return changed, nil
+}
+
 // Named lists the keys of all kept records with this id, in any session.
 func (r *Records) Named(ctx context.Context, pendingID string) ([]string, error) {
 	return r.keys(ctx, r.prefix, "*."+pendingID)

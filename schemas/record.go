@@ -199,6 +199,8 @@ const (
 	LogRevoked  LogKind = "revoked"
 	LogFrozen   LogKind = "frozen"
 	LogThawed   LogKind = "thawed"
+	// LogAftermath: a call ended otherwise than decided.
+	LogAftermath LogKind = "aftermath"
 )
 
 // LogEntry is one line of permission_log. It carries no payloads. An automatic
@@ -216,6 +218,8 @@ type LogEntry struct {
 	Outcome          Outcome   `json:"outcome,omitempty"`
 	SettingsRevision uint64    `json:"settings_revision,omitempty"`
 	Decision         *Decision `json:"decision,omitempty"`
+	// Aftermath is what an entry of LogAftermath tells.
+	Aftermath *Aftermath `json:"aftermath,omitempty"`
 	// Request is what was asked, where the settings have payloads logged.
 	Request json.RawMessage `json:"request,omitempty"`
 }

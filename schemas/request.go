@@ -189,10 +189,21 @@ type Passed struct {
 	// the one oldest request about that call, in whichever directory.
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
-	Reason        string          `json:"reason"`
+	// RanMillis, with ActionDetails, is how long that call ran, in milliseconds; nil
+	// where the host does not say. It tells when the call began: one that began while
+	// it was open here, and was denied only then, ran all the same.
+	RanMillis *int `json:"ran_ms,omitempty"`
+	// AgentName widens it to the requests of this agent program that its host does
+	// not ask its own user about: the program waits for none of them any more.
+	AgentName string `json:"agent_name,omitempty"`
+	// PendingID is the one request that it is about, and nothing else narrows it:
+	// whoever waited for that is gone, and the host will never hear the answer.
+	PendingID string `json:"pending_id,omitempty"`
+	Reason    string `json:"reason"`
 }
 
-// PassedReply answers a Passed: the requests that it ended.
+// PassedReply answers a Passed: the requests that it ended, or that it told
+// something of that had ended before.
 type PassedReply struct {
 	Type       string   `json:"type"`
 	PendingIDs []string `json:"pending_ids"`

@@ -180,6 +180,26 @@ func TestAPromptIsCarriedAnsweredAndSettled(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.ended).Decision)
 }
 
+// A message that was settled is changed once more where the call ended otherwise.
+func TestASettledMessageTellsHowTheCallEnded(t *testing.T) {
+	r, p := newRig(t), newPager()
+	r.work(p)
+	asked := r.ask()
+	shown := r.wait(p.sent)
+	_, err := (<-p.desks).Answer(r.ctx, answerTo(shown, "ann@example.org"))
+	require.NoError(t, err)
+	_, err = asked.Await(r.ctx)
+	require.NoError(t, err)
+	require.Empty(t, r.wait(p.ended).Aftermath)
+
+	_, err = r.asker.Passed(r.ctx, schemas.Passed{SessionID: shown.SessionID, PendingID: shown.PendingID, Reason: "gone"})
+	require.NoError(t, err)
+	told := r.wait(p.ended)
+	require.Equal(t, schemas.Allowed, told.Decision.Outcome)
+	require.Len(t, told.Aftermath, 1)
+	require.Equal(t, schemas.AftermathNeverRan, told.Aftermath[0].Kind)
+}
+
 func TestAnotherWorkerSettlesWhatOneHasShown(t *testing.T) {
 	r, p := newRig(t), newPager()
 	stop := r.work(p)

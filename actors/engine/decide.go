@@ -83,6 +83,8 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	}
 	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == d.DecisionID {
 		e.publish(entry)
+	} else if err := otherwise(&entry.Record); err != nil {
+		return err
 	}
 	return e.answered(c, entry, d, a.Waiters)
 }

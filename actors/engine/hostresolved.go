@@ -10,41 +10,76 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// passed withdraws what a host has gone on without. It ends requests of this
-// agent alone, and none that somebody waits for elsewhere.
+// passed withdraws what a host has gone on without, and tells of calls that ran, or
+// never did, otherwise than decided. It ends requests of this agent alone, and none
+// that somebody waits for elsewhere.
 func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
 	var p schemas.Passed
 	if err := schemas.Decode(c.Data, &p); err != nil {
 		return err
 	}
+	ids, err := e.hostWentOn(ctx, c.Tokens[0], &p)
+	if err != nil {
+		return err
+	}
+	c.Reply(schemas.PassedReply{Type: schemas.TypePassedReply, PendingIDs: append([]string{}, ids...)})
+	return nil
+}
+
+// hostWentOn returns the requests that it ended, or told something of.
+func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.Passed) (ids []string, err error) {
+	if p.PendingID != "" {
+		return e.unheard(ctx, agent, p)
+	}
 	same := ""
 	if len(p.ActionDetails) > 0 {
-		var err error
 		if same, err = anywhere(&schemas.Request{Kind: schemas.KindToolCall, ToolName: p.ToolName, ActionDetails: p.ActionDetails}); err != nil {
-			return schemas.Errorf(schemas.CodeValidation, "action_details: %v", err)
+			return nil, schemas.Errorf(schemas.CodeValidation, "action_details: %v", err)
 		}
 	}
 	keys, err := e.store.Records.Pending(ctx, p.SessionID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	reply := schemas.PassedReply{Type: schemas.TypePassedReply, PendingIDs: []string{}}
-	gone, err := e.goneBy(ctx, c.Tokens[0], &p, same, keys)
+	gone, err := e.goneBy(ctx, agent, p, same, keys)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, g := range gone {
-		w := schemas.Withdraw{SessionID: p.SessionID, PendingID: g.pendingID, Reason: p.Reason}
-		ended, err := e.takeBack(ctx, g.question, c.Tokens[0], &w)
+	if len(gone) == 0 && same != "" && p.RanMillis != nil {
+		return e.ranAnyway(ctx, agent, p, same)
+	}
+	for _, call := range gone {
+		id, err := e.goneWithout(ctx, call, agent, p, same != "")
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if d := ended.Record.Verdict(g.pendingID); d != nil && d.Outcome == schemas.Withdrawn {
-			reply.PendingIDs = append(reply.PendingIDs, g.pendingID)
-		}
+		ids = append(ids, id...)
 	}
-	c.Reply(reply)
-	return nil
+	return ids, nil
+}
+
+// goneWithout withdraws a call that its host has gone on without. If the call ran, the
+// record says so.
+func (e *Engine) goneWithout(ctx context.Context, call openCall, agent string, p *schemas.Passed, callRan bool) (ids []string, err error) {
+	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: call.pendingID, Reason: p.Reason}
+	question, err := e.takeBack(ctx, call.question, agent, &w)
+	if err != nil {
+		return nil, err
+	}
+	d := question.Record.Verdict(call.pendingID)
+	if d == nil {
+		return nil, nil // it is a question of its own by now, which the next sign ends
+	}
+	if callRan && d.Outcome != schemas.Allowed { // also if a denial came first, or a deadline
+		if _, err = e.addAftermath(ctx, question, e.ran(call.pendingID)); err != nil {
+			return nil, err
+		}
+		return []string{call.pendingID}, nil
+	}
+	if d.Outcome == schemas.Withdrawn {
+		ids = []string{call.pendingID}
+	}
+	return ids, nil
 }
 
 // openCall is a call that waits, in the record that decides about it.
@@ -96,7 +131,8 @@ func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, sa
 	var oldest time.Time
 	for _, call := range calls {
 		r := &call.request
-		if !r.HostAsks || !p.WholeSession && r.TaskID != p.TaskID || p.ToolName != "" && r.ToolName != p.ToolName {
+		waits := r.HostAsks || p.AgentName != "" && r.AgentName == p.AgentName
+		if !waits || !p.WholeSession && r.TaskID != p.TaskID || p.ToolName != "" && r.ToolName != p.ToolName {
 			continue
 		}
 		if same == "" {

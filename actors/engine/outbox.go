@@ -65,7 +65,7 @@ func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 	if err := e.carry(ctx, rec, prompt); err != nil {
 		return err
 	}
-	return e.note(ctx, entry, prompt)
+	return errors.Join(e.note(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt))
 }
 
 // view shows a version to everybody who looks.

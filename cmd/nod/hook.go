@@ -11,6 +11,7 @@ import (
 
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
@@ -56,15 +57,23 @@ func (c *hookCmd) Run(e *env) error {
 		}
 		return asker{client}, nil
 	}
+	dir, dirErr := e.dataDir()
+	waits := func(sessionID, pendingID string) (func(), error) { return hookwait.Hold(dir, sessionID, pendingID) }
+	if dirErr != nil {
+		waits = nil
+	}
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Stderr: e.stderr,
+		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Stderr: e.stderr,
 	})
+	if dirErr == nil {
+		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // the next one tells what this did not
+		if os.Getenv(hook.ProbeEnv) == "" {
+			installs.Ran(dir, host.Name, version())
+		}
+	}
 	if client != nil {
 		client.Close()
-	}
-	if dir, err := e.dataDir(); err == nil {
-		installs.Ran(dir, host.Name, version())
 	}
 	if code != exitOK {
 		return exit(code)

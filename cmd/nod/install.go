@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/cmd/nod/internal/codex"
+	"github.com/nodbus/nod/cmd/nod/internal/folders"
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/agents/hook"
@@ -50,7 +52,7 @@ func (c *installCmd) Run(e *env) error {
 	case c.Uninstall:
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
 	default:
-		fmt.Fprintf(e.stdout, "%s asks nod now; start nod with: nod up\n", change.Path)
+		fmt.Fprintln(e.stdout, c.asksNow(change.Path))
 	}
 	if change.Note != "" {
 		fmt.Fprintf(e.stderr, "nod: %s\n", change.Note)
@@ -62,6 +64,31 @@ func (c *installCmd) Run(e *env) error {
 		return e.offerImport(c.Agent, change.Path, !c.Unasked && e.interactive())
 	}
 	return nil
+}
+
+// asksNow says what a new installation does: which calls are asked about, or why none
+// is yet.
+func (c *installCmd) asksNow(path string) string {
+	const start = "; start nod with: nod up"
+	host, err := hostNamed(c.Agent)
+	if err != nil {
+		return path + " asks nod now" + start
+	}
+	switch trusted, err := folders.Trusts(host, path); {
+	case err != nil:
+		return fmt.Sprintf("%s holds nod's hook; whether %s reads it is not known: %v", path, host.Agent, err)
+	case !trusted:
+		return fmt.Sprintf("%s holds nod's hook, but nothing is asked until %s trusts this folder: start %s here and agree to that", path, host.Agent, host.Program)
+	case host.Name == hook.Codex().Name && !isStrict(host, path):
+		return path + " asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call" + start
+	}
+	return path + " asks nod now" + start
+}
+
+// isStrict reports whether a file has the hooks of a strict installation.
+func isStrict(host hook.Host, path string) bool {
+	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
+	return err == nil && slices.ContainsFunc(at.Hooks, func(i hook.Installed) bool { return slices.Contains(host.Setup.Strict, i.Event) })
 }
 
 // seesAll reports whether the hook is shown the calls that the agent program would

@@ -84,6 +84,10 @@ func (c *upCmd) Run(e *env) error {
 	if err := c.welcome(e, n, place.DataDir, port); err != nil {
 		return err
 	}
+	sweeping, stop := context.WithCancel(e.ctx)
+	swept := make(chan struct{})
+	go func() { defer close(swept); e.sweepsHooks(sweeping, place.DataDir) }()
+	defer func() { stop(); <-swept }()
 	return c.watch(e, n)
 }
 

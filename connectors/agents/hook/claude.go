@@ -45,7 +45,7 @@ func ClaudeCode() Host {
 		Tested:  []string{"2.1.197", "2.1.329"},
 		Setup: Setup{
 			DirEnv: "CLAUDE_CONFIG_DIR", Dir: ".claude", File: "settings.json",
-			Events: []string{permissionRequest}, Strict: []string{preToolUse},
+			Events: []string{permissionRequest}, Strict: []string{preToolUse}, Blocks: []string{preToolUse},
 			Signals: []string{postToolUse, stopped, subagentStop, userPromptSubmit, sessionEnd},
 			Newer:   []string{postToolUseFailure},
 			Matcher: "*", Off: "disableAllHooks",
@@ -74,13 +74,14 @@ func (claude) Read(input []byte) (Call, error) {
 	}
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
 		call.Ignore = "" // a question that was answered
-		call.Passed, err = claudePassed(&call)
+		call.Passed, err = claudePassed(&call, in.DurationMS)
 	}
 	return call, err
 }
 
-// claudePassed is what Claude Code tells by going on.
-func claudePassed(c *Call) (schemas.Passed, error) {
+// claudePassed is what Claude Code tells by going on. The time that a call took has
+// nothing of its dialog's in it.
+func claudePassed(c *Call, took *int) (schemas.Passed, error) {
 	switch c.Event {
 	case postToolUse, postToolUseFailure:
 		if c.ToolName == askUserQuestion {
@@ -89,7 +90,7 @@ func claudePassed(c *Call) (schemas.Passed, error) {
 		if !agents.IsObject(c.Input) {
 			return schemas.Passed{}, errors.New("the tool's input is not a JSON object")
 		}
-		return schemas.Passed{ToolName: c.ToolName, ActionDetails: c.Input, Reason: "the call has run: it was answered at the terminal"}, nil
+		return schemas.Passed{ToolName: c.ToolName, ActionDetails: c.Input, RanMillis: took, Reason: "the call has run: it was answered at the terminal"}, nil
 	case userPromptSubmit:
 		return schemas.Passed{Reason: "the user went on at the terminal"}, nil
 	case sessionEnd:

@@ -14,7 +14,8 @@ func Codex() Host {
 		Tested:  []string{"0.169.0"},
 		Setup: Setup{
 			DirEnv: "CODEX_HOME", Dir: ".codex", File: "hooks.json",
-			Events: []string{permissionRequest}, Strict: []string{preToolUse},
+			Events: []string{permissionRequest}, Strict: []string{preToolUse}, Blocks: []string{preToolUse},
+			Signals: []string{stopped}, Newer: []string{interrupted, sessionEnd},
 			Matcher: "*",
 			Timeout: 24 * time.Hour, Unit: time.Second,
 			Note: "Codex runs no hook that its user has not trusted, and says nothing: start codex and trust nod's with /hooks",
@@ -24,9 +25,12 @@ func Codex() Host {
 
 type codex struct{}
 
+// interrupted is the event of a turn that its user has stopped. Codex kills the hooks
+// of that turn first.
+const interrupted = "Interrupt"
+
 func (codex) Read(input []byte) (Call, error) {
-	call, _, err := readClaudeShape(input, []string{permissionRequest, preToolUse}, []string{"request_user_input"})
-	return call, err
+	return readProgram(Codex(), input, []string{"request_user_input"})
 }
 
 // Reply never says more than Codex reads: one field that it does not support

@@ -3,9 +3,17 @@ package hook
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/nodbus/nod/schemas"
 )
 
-const copilotRequest = "permissionRequest"
+// The hook events of Copilot CLI that nod answers. At userPromptSubmitted nothing is
+// told: a sub-agent of the last prompt may run on.
+const (
+	copilotRequest = "permissionRequest"
+	copilotPrompt  = "userPromptSubmitted"
+	copilotEnd     = "sessionEnd"
+)
 
 // Copilot is GitHub's Copilot CLI. Its gate sees every call but reads, before
 // its own rules do. Its hook files are read together, so that nod has its own.
@@ -18,7 +26,7 @@ func Copilot() Host {
 		Tested:  []string{"1.0.102"},
 		Setup: Setup{
 			DirEnv: "COPILOT_HOME", Dir: ".copilot", ProjectDir: ".github", File: "hooks/nod.json",
-			Events: []string{copilotRequest}, Off: "disableAllHooks",
+			Events: []string{copilotRequest}, Blocks: []string{copilotRequest}, Signals: []string{copilotPrompt, copilotEnd}, Off: "disableAllHooks",
 			Flat: true, Version: 1,
 			Timeout: 24 * time.Hour, Unit: time.Second,
 			Note: "Copilot CLI asks no hook about reading files; every other call is refused while nod does not run",
@@ -28,8 +36,8 @@ func Copilot() Host {
 
 type copilot struct{}
 
-// Read takes every call for a permission request: that is the one event that
-// Install asks for, and the input does not name it.
+// Read takes for a permission request whatever is not plainly one of the two events
+// that only tell how it went on, which the input does not name.
 func (copilot) Read(input []byte) (Call, error) {
 	call := Call{Event: copilotRequest}
 	var in struct {
@@ -38,9 +46,19 @@ func (copilot) Read(input []byte) (Call, error) {
 		ToolName  string          `json:"toolName"`
 		ToolInput json.RawMessage `json:"toolInput"`
 		ToolArgs  json.RawMessage `json:"toolArgs"`
+		HookName  string          `json:"hookName"`
+		Reason    *string         `json:"reason"`
+		Prompt    *string         `json:"prompt"`
 	}
 	if err := json.Unmarshal(input, &in); err != nil {
 		return call, unexpected(err)
+	}
+	if in.ToolName == "" && in.HookName == "" && in.ToolInput == nil && in.ToolArgs == nil && (in.Reason != nil) != (in.Prompt != nil) {
+		call.Signal, call.SessionID, call.Event = true, in.SessionID, copilotPrompt
+		if in.Reason != nil {
+			call.Event, call.Passed = copilotEnd, schemas.Passed{WholeSession: true, AgentName: Copilot().Agent, Reason: "the session has ended"}
+		}
+		return call, nil
 	}
 	if in.ToolInput == nil { // its name in other events
 		in.ToolInput = in.ToolArgs

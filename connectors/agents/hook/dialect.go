@@ -47,6 +47,9 @@ type Call struct {
 	Input      json.RawMessage // an object, byte for byte the host's
 	Cwd        string
 
+	// Transcript is the file that the host keeps of the session; may be empty.
+	Transcript string
+
 	// TaskID is the host's id of the sub-agent that calls; empty for the session's
 	// own.
 	TaskID string
@@ -55,8 +58,12 @@ type Call struct {
 	// Turn tells of a host that can end its run and take the call up again later
 	// whether it would; nil where it never does. The answer may change.
 	Turn func() Turn
+	// Stopped reports whether the host's records say that its user has stopped the
+	// agent since the call was made; nil of a host that ends its hook then.
+	Stopped func() bool
 	// Signal says that this is no call at all: the host tells that it has gone on,
-	// which is Passed, and cannot be refused anything.
+	// which is Passed, and cannot be refused anything. A Passed without a Reason is
+	// told to nobody: the host has a hook that may see which others have died.
 	Signal bool
 	Passed schemas.Passed
 
@@ -108,7 +115,10 @@ type Setup struct {
 	File       string // the settings file in it
 	Events     []string
 	Strict     []string // events added by a strict installation
-	Signals    []string // events that only tell how the host went on
+	// Blocks are the events at which the host runs the call if its hook is gone or
+	// was killed, and refuses it if the hook's command exits with code 2.
+	Blocks  []string
+	Signals []string // events that only tell how the host went on
 	// Newer are signals that hosts older than the first Tested may not know: some
 	// pass over a whole file, the user's own rules too, for an event that they do
 	// not know.

@@ -1,7 +1,16 @@
 package hook
 
-import "time"
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"slices"
+	"time"
+)
 
+// beforeTool is the hook event of Gemini CLI that nod answers. Nod has no hook for
+// BeforeAgent: Gemini CLI takes no prompt if that fails, as it does without nod.
 const beforeTool = "BeforeTool"
 
 // Gemini is Google's Gemini CLI. Its one gate sees every call, before its own
@@ -15,7 +24,7 @@ func Gemini() Host {
 		Tested:  []string{"0.61.0"},
 		Setup: Setup{
 			Dir: ".gemini", File: "settings.json",
-			Events: []string{beforeTool}, Matcher: "*",
+			Events: []string{beforeTool}, Blocks: []string{beforeTool}, Signals: []string{sessionEnd}, Matcher: "*",
 			Timeout: 24 * time.Hour, Unit: time.Millisecond,
 			Note: "Gemini CLI may still ask by its own policy after nod allowed a call; every call is refused while nod does not run",
 		},
@@ -25,8 +34,45 @@ func Gemini() Host {
 type gemini struct{}
 
 func (gemini) Read(input []byte) (Call, error) {
-	call, _, err := readClaudeShape(input, []string{beforeTool}, []string{"ask_user", "exit_plan_mode"})
+	call, err := readProgram(Gemini(), input, []string{"ask_user", "exit_plan_mode"})
+	if err == nil && !call.Signal {
+		call.Stopped = geminiStopped(call.Transcript)
+	}
 	return call, err
+}
+
+// geminiStopped looks for the line that Gemini CLI writes into its transcript when
+// its user stops it, after what is there now. Its hook runs on then, and a tool that
+// it allows is not run.
+func geminiStopped(transcript string) func() bool {
+	info, err := os.Stat(transcript)
+	if err != nil {
+		return nil
+	}
+	from := info.Size()
+	return func() bool {
+		lines, err := linesAfter(transcript, from)
+		return err == nil && slices.ContainsFunc(lines, func(line []byte) bool {
+			var l struct{ Type, Content string }
+			return json.Unmarshal(line, &l) == nil && l.Type == "info" && l.Content == "Request cancelled."
+		})
+	}
+}
+
+// maxTranscript bounds what is read of a transcript at a time.
+const maxTranscript = 8 << 20
+
+func linesAfter(path string, from int64) ([][]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxTranscript))
+	return bytes.Split(data, []byte("\n")), err
 }
 
 // Reply refuses where Gemini CLI should ask its user: without a terminal it

@@ -46,6 +46,9 @@ type Options struct {
 	// waits before it is told to; zero is never. Where its model made other calls as
 	// well, that is how long it waits at all.
 	DeferAfter time.Duration
+	// Waits is told of each request that this process waits for, before it is asked,
+	// and over when it waits no longer; nil where nobody looks for hooks that die.
+	Waits func(sessionID, pendingID string) (over func(), err error)
 	// Stderr gets one line about what went wrong, never what was asked.
 	Stderr io.Writer
 }
@@ -116,7 +119,9 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 		return h.reply(Verdict{Effect: Leave})
 	}
 	if h.call.Signal {
-		h.pass(ctx)
+		if h.call.Passed.Reason != "" {
+			h.pass(ctx)
+		}
 		return h.reply(Verdict{Effect: Leave})
 	}
 	nod, err := h.dial(ctx)
@@ -131,6 +136,9 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 	if h.call.Questions != nil {
 		return h.question(ctx, nod)
 	}
+	if h.call.ToolName == probeTool {
+		return h.probe(ctx, nod)
+	}
 	return h.ask(ctx, nod)
 }
 
@@ -142,6 +150,8 @@ type run struct {
 	stdout  io.Writer
 	call    Call // as far as it was understood
 	replied bool
+	// unwritten: the reply could not be written, so that the host has none.
+	unwritten bool
 }
 
 // read takes the host's input whole and checks what every dialect needs.
@@ -227,13 +237,22 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 		h.note(err)
 		return h.reply(deny("nod refused the call: " + err.Error()))
 	}
+	ctx, stop := h.untilStopped(ctx)
+	defer stop()
 	waiting, cancel := h.patience(ctx)
 	defer cancel()
+	over := h.waits(r)
+	defer over()
 	d, err := guard(waiting, "asking nod", func(ctx context.Context) (schemas.Decision, error) {
 		return nod.Ask(ctx, r)
 	})
 	if err == nil {
-		return h.reply(verdict(h.call, r, d))
+		over() // a hook that dies from here on may have been heard
+		exit := h.reply(verdict(h.call, r, d))
+		if d.Outcome == schemas.Allowed && h.goneOn(ctx) {
+			h.unheard(ctx, nod, r)
+		}
+		return exit
 	}
 	h.note(err)
 	leave, exit := nod.Withdraw, 0
@@ -274,6 +293,7 @@ func (h *run) reply(v Verdict) int {
 	out, exit := h.host.Dialect.Reply(h.call, v)
 	h.replied = true
 	if _, err := h.stdout.Write(append(out, '\n')); err != nil {
+		h.unwritten = true
 		h.note(fmt.Errorf("write the answer: %w", err))
 		return exitBlock
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -55,6 +56,8 @@ type Inspection struct {
 	Path   string // the file, links followed
 	Exists bool
 	Hooks  []Installed
+	// Signals are those that only tell how the host went on.
+	Signals []Installed
 	// Off names the switch that keeps every hook of the file from running;
 	// empty where it is not on.
 	Off string
@@ -94,23 +97,35 @@ func inspect(host Host, path string, data []byte) (Inspection, error) {
 	if doc.isTrue(host.Setup.Off) {
 		found.Off = host.Setup.Off
 	}
-	for _, event := range append(append([]string{}, host.Setup.Events...), host.Setup.Strict...) {
+	s := host.Setup
+	if found.Hooks, err = ownUnder(doc, host, slices.Concat(s.Events, s.Strict)); err == nil {
+		found.Signals, err = ownUnder(doc, host, slices.Concat(s.Signals, s.Newer))
+	}
+	return found, err
+}
+
+// All are the hooks and the signals.
+func (i Inspection) All() []Installed { return slices.Concat(i.Hooks, i.Signals) }
+
+// ownUnder are nod's hooks under some events.
+func ownUnder(doc *document, host Host, events []string) (own []Installed, err error) {
+	for _, event := range events {
 		_, groups, err := doc.find(event)
 		if err != nil {
-			return found, err
+			return own, err
 		}
 		if groups == nil {
 			continue
 		}
 		var listed []json.RawMessage
 		if err := json.Unmarshal(packed(groups), &listed); err != nil {
-			return found, fmt.Errorf("read %s: %w", path, err)
+			return own, fmt.Errorf("read %s: %w", doc.path, err)
 		}
 		for g, group := range listed {
-			found.Hooks = append(found.Hooks, ownIn(host, event, g, group)...)
+			own = append(own, ownIn(host, event, g, group)...)
 		}
 	}
-	return found, nil
+	return own, nil
 }
 
 // writtenHook is a hook as files have it, in any host's words.

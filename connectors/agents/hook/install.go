@@ -106,11 +106,15 @@ func install(doc *document, host Host, o InstallOptions) error {
 	}
 	for _, event := range append(slices.Clone(s.Events), s.Strict...) {
 		wanted := o.Strict || slices.Contains(s.Events, event)
+		if entry.command = command; slices.Contains(s.Blocks, event) {
+			entry.command += orBlock
+		}
 		if err := doc.setHook(event, entry, ours, wanted); err != nil {
 			return err
 		}
 	}
 	// No host waits for these for long.
+	entry.command = command
 	entry.timeout = int64(signalTimeout / s.Unit)
 	for _, event := range s.Signals {
 		if err := doc.setHook(event, entry, ours, true); err != nil {
@@ -136,6 +140,12 @@ func (s Setup) names() entryNames {
 	return entryNames{command: "command", timeout: "timeout"}
 }
 
+// orBlock stands behind the command of a hook whose death would let the call run:
+// nod was killed, or its program is gone. It is plain enough for the shells that
+// users have, since Codex runs hooks by $SHELL; and Codex takes exit code 2 for a
+// refusal only if stderr says something.
+const orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2"
+
 // hookCommand is the shell command that the host runs.
 func hookCommand(host Host, o InstallOptions) (string, error) {
 	if o.Program == "" {
@@ -151,7 +161,8 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 const timeoutFlag = "--host-timeout"
 
 // ownCommand recognises the commands that Install writes for host, wherever
-// nod was at the time: a program called nod, or nod's own flag behind it.
+// nod was at the time: a program called nod, or nod's own flag behind it. What
+// stands behind them (orBlock, or nothing before nod wrote that) does not matter.
 func ownCommand(host Host) func(command string) bool {
 	call := `\s+hook\s+` + regexp.QuoteMeta(host.Name)
 	named := regexp.MustCompile(`^(?:'(?:[^']|'\\'')*[/\\]nod(?:\.exe)?'|"[^"]*[/\\]nod(?:\.exe)?"|(?:\S*[/\\])?nod(?:\.exe)?)` + call + `(?:\s|$)`)

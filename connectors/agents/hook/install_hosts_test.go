@@ -23,13 +23,25 @@ func group(host, timeout string) string {
 	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
 }
 
-// claudeSignals are the events by which Claude Code tells that it went on.
-func claudeSignals() string {
+// orBlock is what follows the command of a hook whose death would let the call run.
+const orBlock = ` || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2`
+
+// gate is a group whose hook blocks if it is gone.
+func gate(host, timeout string) string {
+	return strings.Replace(group(host, timeout), "86400s", "86400s"+orBlock, 1)
+}
+
+// signals are the events by which a host tells that it went on.
+func signals(host, timeout string, events ...string) string {
 	all := ""
-	for _, event := range []string{"PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd"} {
-		all += `,"` + event + `":` + group("claude-code", "10")
+	for _, event := range events {
+		all += `,"` + event + `":` + group(host, timeout)
 	}
 	return all
+}
+
+func claudeSignals() string {
+	return signals("claude-code", "10", "PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd")
 }
 
 // TestANewSignalIsForHostsThatKnowIt: an older Claude Code would pass over the
@@ -47,25 +59,29 @@ func TestANewSignalIsForHostsThatKnowIt(t *testing.T) {
 	}
 }
 
-const copilotHook = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":86400}`
+const copilotHook = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s` + orBlock + `","timeoutSec":86400}`
+
+const copilotSignal = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":10}`
+
+const copilotSignals = `,"userPromptSubmitted":[` + copilotSignal + `],"sessionEnd":[` + copilotSignal + `]`
 
 func TestInstallForEachHost(t *testing.T) {
 	for name, c := range map[string]struct{ plain, strict string }{
 		"claude-code": {
 			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + claudeSignals() + `}}`,
-			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + `,"PreToolUse":` + group("claude-code", "86400") + claudeSignals() + `}}`,
+			`{"hooks":{"PermissionRequest":` + group("claude-code", "86400") + `,"PreToolUse":` + gate("claude-code", "86400") + claudeSignals() + `}}`,
 		},
 		"codex": {
-			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `}}`,
-			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `,"PreToolUse":` + group("codex", "86400") + `}}`,
+			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + signals("codex", "10", "Stop") + `}}`,
+			`{"hooks":{"PermissionRequest":` + group("codex", "86400") + `,"PreToolUse":` + gate("codex", "86400") + signals("codex", "10", "Stop") + `}}`,
 		},
 		"gemini": {
-			`{"hooks":{"BeforeTool":` + group("gemini", "86400000") + `}}`,
-			`{"hooks":{"BeforeTool":` + group("gemini", "86400000") + `}}`,
+			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + signals("gemini", "10000", "SessionEnd") + `}}`,
+			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + signals("gemini", "10000", "SessionEnd") + `}}`,
 		},
 		"copilot": {
-			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]}}`,
-			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]}}`,
+			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]` + copilotSignals + `}}`,
+			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]` + copilotSignals + `}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,12 +138,12 @@ func TestEachHostKeepsWhatOthersWrote(t *testing.T) {
 func TestCopilotUpdatesItsOwn(t *testing.T) {
 	const others = `{"type":"command","bash":"log.sh"}`
 	file := func(ours ...string) string {
-		return `{"version":1,"hooks":{"permissionRequest":[` + strings.Join(append([]string{others}, ours...), ",") + `]}}`
+		return `{"version":1,"hooks":{"permissionRequest":[` + strings.Join(append([]string{others}, ours...), ",") + `]` + copilotSignals + `}}`
 	}
 	old := `{"type":"command","bash":"/old/nod hook copilot","timeoutSec":30,"cwd":"/x"}`
 	path := settings(t, file(old, old))
 	installedFor(t, hook.Copilot(), path, hook.InstallOptions{})
-	assert.Equal(t, file(`{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":86400,"cwd":"/x"}`), contents(t, path))
+	assert.Equal(t, file(`{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s`+orBlock+`","timeoutSec":86400,"cwd":"/x"}`), contents(t, path))
 }
 
 func TestWhereEachHostsSettingsAre(t *testing.T) {

@@ -118,7 +118,7 @@ func TestInstallIntoFiles(t *testing.T) {
                 "hooks": [
                     {
                         "type": "command",
-                        "command": "`+nodCommand+`",
+                        "command": "`+nodCommand+orBlock+`",
                         "timeout": 86400
                     }
                 ]

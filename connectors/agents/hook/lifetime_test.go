@@ -69,13 +69,19 @@ type child struct {
 
 func startChild(t *testing.T) child {
 	t.Helper()
+	return startAs(t, exec.Command(os.Args[0]))
+}
+
+// startAs starts a hook by a command that leads to this test binary.
+func startAs(t *testing.T, cmd *exec.Cmd) child {
+	t.Helper()
 	pipe := func() (r, w *os.File) {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = r.Close() })
 		return r, w
 	}
-	c := child{cmd: exec.Command(os.Args[0]), stderr: &strings.Builder{}}
+	c := child{cmd: cmd, stderr: &strings.Builder{}}
 	var out, events *os.File
 	c.stdout, out = pipe()
 	eventsRead, events := pipe()
@@ -124,4 +130,12 @@ func TestHostGoneWithdraws(t *testing.T) {
 	var exit *exec.ExitError
 	require.ErrorAs(t, c.cmd.Wait(), &exit)
 	assert.Equal(t, 2, exit.ExitCode(), "not killed by SIGPIPE before it could withdraw")
+}
+
+// TestAHostThatKillsTheShellWithdraws: hosts run hooks by a shell, and some kill that
+// alone. Here the host holds stdout open.
+func TestAHostThatKillsTheShellWithdraws(t *testing.T) {
+	c := startAs(t, exec.Command("/bin/sh", "-c", os.Args[0]+" || exit 2"))
+	require.NoError(t, c.cmd.Process.Kill())
+	assert.Regexp(t, `^withdrawn s1\.t1: the host has stopped the hook\n$`, c.event(t))
 }

@@ -17,6 +17,8 @@ func (h *run) question(ctx context.Context, nod Nod) int {
 			h.note(err)
 			return h.reply(Verdict{Effect: Leave})
 		}
+		over := h.waits(r)
+		defer over()
 		d, err := guard(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) { return nod.Ask(ctx, r) })
 		if err != nil {
 			h.note(err)
@@ -26,6 +28,7 @@ func (h *run) question(ctx context.Context, nod Nod) int {
 			}
 			return exit
 		}
+		over()
 		text, ok := q.Answer(r, d)
 		if !ok {
 			return h.reply(Verdict{Effect: Leave})

@@ -25,6 +25,7 @@ type claudeInput struct {
 	PromptID    string          `json:"prompt_id"`
 	Transcript  string          `json:"transcript_path"`
 	Suggestions json.RawMessage `json:"permission_suggestions"`
+	DurationMS  *int            `json:"duration_ms"` // how long the call ran
 }
 
 // readClaudeShape understands that format, as Dialect.Read does: the events
@@ -50,9 +51,20 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 		return call, in, unexpected(err)
 	}
 	call.SessionID, call.ToolCallID = in.SessionID, in.ToolUseID
-	call.Input, call.Cwd, call.TaskID = in.ToolInput, in.Cwd, in.AgentID
+	call.Input, call.Cwd, call.TaskID, call.Transcript = in.ToolInput, in.Cwd, in.AgentID, in.Transcript
 	call.nameTool(in.ToolName, questions)
 	return call, in, nil
+}
+
+// readProgram understands that format for a host that asks nobody beside its hook.
+func readProgram(host Host, input []byte, questions []string) (Call, error) {
+	s := host.Setup
+	signals := slices.Concat(s.Signals, s.Newer)
+	call, _, err := readClaudeShape(input, slices.Concat(s.Events, s.Strict, signals), questions)
+	if call.Signal = slices.Contains(signals, call.Event); call.Signal {
+		call.Passed = passedProgram(host, &call)
+	}
+	return call, err
 }
 
 func unexpected(err error) error {

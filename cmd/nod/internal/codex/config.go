@@ -147,7 +147,7 @@ func without(text string, at hook.Inspection) (map[string]any, error) {
 	state, _ := hooks["state"].(map[string]any)
 	for key, value := range state {
 		one, _ := value.(map[string]any)
-		if slices.ContainsFunc(at.Hooks, func(h hook.Installed) bool { return isOf(key, at.Path, h) }) {
+		if slices.ContainsFunc(at.All(), func(h hook.Installed) bool { return isOf(key, at.Path, h) }) {
 			delete(one, "trusted_hash")
 		}
 		drop(state, key, one)

@@ -131,7 +131,7 @@ func Trust(at hook.Inspection) (hook.Change, error) {
 		return c, err
 	}
 	will, err := parse(string(c.After))
-	for _, h := range at.Hooks {
+	for _, h := range at.All() {
 		if err == nil && will.state.Of(at.Path, h).Hash != Hash(h) {
 			err = fmt.Errorf("%s says otherwise of the hook for %s", c.Path, h.Event)
 		}
@@ -153,7 +153,7 @@ func change(at hook.Inspection, edit func(*config, hook.Installed)) (hook.Change
 	if err != nil {
 		return c, fmt.Errorf("read %s: %w", c.Path, err)
 	}
-	for _, h := range at.Hooks {
+	for _, h := range at.All() {
 		edit(f, h)
 	}
 	c.After = []byte(strings.Join(f.lines, ""))

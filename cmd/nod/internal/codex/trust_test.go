@@ -50,8 +50,8 @@ func TestTrust(t *testing.T) {
 		require.Equal(t, config, written(t, c, err).Path)
 		state, err := codex.Read(config)
 		require.NoError(t, err)
-		require.Len(t, state.Hooks.State, 2)
-		for _, h := range at.Hooks {
+		require.Len(t, state.Hooks.State, 3)
+		for _, h := range at.All() {
 			require.Equal(t, codex.Hash(h), state.Of(at.Path, h).Hash)
 		}
 		c, err = codex.Trust(at)

@@ -1,0 +1,72 @@
+package hookwait_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
+)
+
+// asHook makes this test binary a hook that waits, in the data directory that its
+// value names.
+const asHook = "NOD_TEST_WAITS_IN"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(asHook); dir != "" {
+		if _, err := hookwait.Hold(dir, "S", "killed"); err != nil {
+			panic(err)
+		}
+		fmt.Println("waits")
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func swept(t *testing.T, dir string, err error) (keys []string) {
+	require.ErrorIs(t, hookwait.Sweep(dir, func(session, id string) error {
+		keys = append(keys, session+"."+id)
+		return err
+	}), err)
+	return keys
+}
+
+// Whoever waits is left alone; whoever has died is told of until somebody took it.
+func TestAHookThatIsKilledIsTold(t *testing.T) {
+	dir := t.TempDir()
+	require.Empty(t, swept(t, dir, nil), "nobody ever waited")
+	over, err := hookwait.Hold(dir, "S", "waits")
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), asHook+"="+dir)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = fmt.Fscanln(out, new(string))
+	require.NoError(t, err)
+	require.Empty(t, swept(t, dir, nil))
+
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	require.Equal(t, []string{"S.killed"}, swept(t, dir, errors.New("nod is not there")))
+	require.Equal(t, []string{"S.killed"}, swept(t, dir, nil))
+	require.Empty(t, swept(t, dir, nil))
+	over()
+	require.Empty(t, swept(t, dir, nil))
+	left, err := os.ReadDir(hookwait.Dir(dir))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// What is no lock of a hook's is nothing to tell of.
+func TestOtherFilesAreNotTold(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(hookwait.Dir(dir), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(hookwait.Dir(dir), "x"), []byte("../etc"), 0o600))
+	require.Empty(t, swept(t, dir, nil))
+}

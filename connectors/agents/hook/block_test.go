@@ -1,0 +1,98 @@
+//go:build unix
+
+package hook_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// shells are those that hosts run hooks by and that are here: Codex takes $SHELL.
+func shells(t *testing.T) (found []string) {
+	for _, name := range []string{"sh", "bash", "dash", "zsh", "fish", "csh"} {
+		if path, err := exec.LookPath(name); err == nil {
+			found = append(found, path)
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
+}
+
+// gates are the commands that an installation has written, by event.
+func gates(t *testing.T, host hook.Host, path string) map[string]string {
+	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
+	require.NoError(t, err)
+	commands := map[string]string{}
+	for _, h := range at.Hooks {
+		commands[h.Event] = h.Command
+	}
+	return commands
+}
+
+// A hook that is killed, or whose program is gone, exits as a refusal, with a word
+// of it on stderr, wherever its host would run the call otherwise. Its answer goes
+// through as it is.
+func TestAGoneHookBlocks(t *testing.T) {
+	for name, c := range map[string]struct {
+		program, stdout string
+		exit            int
+		says            string
+	}{
+		"answers":       {"#!/bin/sh\necho '{}'\n", "{}\n", 0, ""},
+		"is killed":     {"#!/bin/sh\nkill -9 $$\n", "", 2, "nod: the hook did not let this call through: it is blocked. See nod doctor.\n"},
+		"has failed":    {"#!/bin/sh\necho no >&2\nexit 2\n", "", 2, "no\nnod: the hook did not"},
+		"is gone":       {"", "", 2, "nod: the hook did not"},
+		"cannot be run": {"\x00", "", 2, "nod: the hook did not"},
+	} {
+		program := filepath.Join(t.TempDir(), "it's here", "nod")
+		require.NoError(t, os.MkdirAll(filepath.Dir(program), 0o700))
+		if c.program != "" {
+			require.NoError(t, os.WriteFile(program, []byte(c.program), 0o700))
+		}
+		for _, host := range hook.Hosts() {
+			path := filepath.Join(t.TempDir(), "settings.json")
+			_, err := hook.Install(host, hook.InstallOptions{Settings: path, Program: program, Strict: true})
+			require.NoError(t, err)
+			commands := gates(t, host, path)
+			for _, event := range host.Setup.Blocks {
+				for _, shell := range shells(t) {
+					t.Run(strings.Join([]string{name, host.Name, event, filepath.Base(shell)}, " "), func(t *testing.T) {
+						cmd := exec.Command(shell, "-c", commands[event])
+						var out, errs strings.Builder
+						cmd.Stdout, cmd.Stderr = &out, &errs
+						_ = cmd.Run() // its exit code is looked at
+						assert.Equal(t, c.exit, cmd.ProcessState.ExitCode(), errs.String())
+						assert.Equal(t, c.stdout, out.String())
+						assert.Contains(t, errs.String(), c.says)
+					})
+				}
+			}
+		}
+	}
+}
+
+// An installation of before is brought up to date, once, and both are taken out.
+func TestAnOldGateIsBroughtUpToDate(t *testing.T) {
+	for _, host := range hook.Hosts() {
+		path := filepath.Join(t.TempDir(), "settings.json")
+		installedFor(t, host, path, hook.InstallOptions{Strict: true})
+		now := contents(t, path)
+		require.Contains(t, now, orBlock)
+		old := strings.ReplaceAll(now, orBlock, "")
+		require.NoError(t, os.WriteFile(path, []byte(old), 0o600))
+		assert.True(t, installedFor(t, host, path, hook.InstallOptions{}).Changed())
+		assert.Equal(t, now, contents(t, path), host.Name)
+		for _, was := range []string{old, now} {
+			require.NoError(t, os.WriteFile(path, []byte(was), 0o600))
+			installedFor(t, host, path, hook.InstallOptions{Uninstall: true})
+			assert.NotContains(t, contents(t, path), "nod", host.Name)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package test
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// hostCall is a call that its host asks its own user about at the same time.
+func hostCall(id, to string) schemas.Request {
+	r := deploy("S", id)
+	r.HostAsks, r.ActionDetails = true, []byte(`{"to":"`+to+`"}`)
+	return r
+}
+
+// hasRun has the host say that a call has run, for so long.
+func (e *env) hasRun(a *agent, to string, took time.Duration) []string {
+	e.t.Helper()
+	ms := int(took.Milliseconds())
+	ids, err := a.asker.Passed(e.ctx, schemas.Passed{SessionID: "S", ToolName: "Deploy", ActionDetails: []byte(`{"to":"` + to + `"}`), RanMillis: &ms, Reason: "the call has run"})
+	e.NoError(err)
+	return ids
+}
+
+// aftermath is what a record tells of how its calls ended, as people see it.
+func (e *env) aftermath(id string) []schemas.Aftermath {
+	e.t.Helper()
+	p, _, err := e.Ann().Show(e.ctx, "S", id)
+	e.NoError(err)
+	for _, a := range p.Aftermath {
+		e.WithinDuration(time.Now(), a.At, time.Minute)
+	}
+	for i := range p.Aftermath {
+		p.Aftermath[i].At = time.Time{}
+	}
+	return p.Aftermath
+}
+
+func ranAtTheTerminal(id string) []schemas.Aftermath {
+	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathRan, Reason: "answered at the terminal"}}
+}
+
+func neverRan(id string) []schemas.Aftermath {
+	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathNeverRan, Reason: "the agent had gone on"}}
+}
+
+// asked waits until just after a request was made, which is when its call may begin.
+func (e *env) asked(q *question) time.Time {
+	e.t.Helper()
+	rec := e.stored(q.Key).Record
+	e.passed(rec.Deadline.Add(-time.Duration(rec.TimeoutSeconds) * time.Second))
+	return time.Now()
+}
+
+// A call that was answered at the terminal first, and denied while it ran: the
+// decision stays, the record says that the call ran, once, and so do the log, those
+// who look, those who were shown it, and whoever answers afterwards.
+func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
+	t.Parallel()
+	env := start(t, func(s *setup) { s.settings = withCarrier })
+	shown, seen := env.carrier(), env.viewer()
+	ada, ann := env.Agent("ada"), env.Ann()
+	q := ada.Asks(hostCall("1", "a"))
+	began := env.asked(q)
+	ann.Denies(q)
+	denied := q.Ends(schemas.Denied)
+
+	env.Empty(env.hasRun(ada, "b", time.Since(began)), "another call")
+	env.Empty(env.hasRun(env.Agent("ben"), "a", time.Since(began)), "another agent's")
+	env.Empty(env.hasRun(ada, "a", 0), "it began after the denial")
+	env.Empty(env.hasRun(ada, "a", time.Since(began)+time.Minute), "it began before this was asked")
+	env.Empty(env.aftermath("1"))
+	env.Equal([]string{"1"}, env.hasRun(ada, "a", time.Since(began)))
+	env.Equal(ranAtTheTerminal("1"), env.aftermath("1"))
+	entry := env.stored("S.1")
+	env.Equal(denied, *entry.Record.Decision)
+	env.Empty(env.hasRun(ada, "a", time.Since(began)), "told once")
+	env.Equal(entry.Revision, env.stored("S.1").Revision)
+
+	env.soon("those who look see it", func() bool { return seen.times("S.1", entry.Revision) > 0 })
+	env.soon("so do those who were shown it", func() bool { return shown.times("S.1", entry.Revision) > 0 })
+	env.soon("it is logged", func() bool { return env.loggedOf(schemas.LogAftermath) == 1 })
+	env.Equal(1, env.loggedOf(schemas.LogDecided))
+	for _, answer := range []string{"reject_once", "allow_once"} {
+		_, err := ann.Says(q, answer)
+		refused := env.refusal(err, schemas.CodeConflict)
+		env.Equal("the call ran: answered at the terminal", refused.Message)
+		env.Equal(schemas.Denied, refused.Decision().Outcome)
+	}
+}
+
+// Where the same call was allowed meanwhile, nothing tells which one ran.
+func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	one, two := ada.Asks(hostCall("1", "a")), ada.Asks(hostCall("2", "a"))
+	began := env.asked(two)
+	ann.Allows(two)
+	ann.Denies(one)
+	env.Empty(env.hasRun(ada, "a", time.Since(began)))
+	env.Empty(env.aftermath("1"))
+	env.Empty(env.aftermath("2"))
+}
+
+// A call that ends while it is open here is withdrawn, and told to have run; what
+// only passed is told nothing of.
+func TestACallThatRanWhileItWasOpen(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	q, other := ada.Asks(hostCall("1", "a")), ada.Asks(hostCall("2", "b"))
+	env.Equal([]string{"1"}, env.hasRun(ada, "a", 0))
+	env.Equal("the call has run", q.Ends(schemas.Withdrawn).Message)
+	env.Equal(ranAtTheTerminal("1"), env.aftermath("1"))
+	_, err := ann.Says(q, "reject_once")
+	env.Equal("the call ran: answered at the terminal", env.refusal(err, schemas.CodeConflict).Message)
+
+	gone, err := ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", Reason: "over"})
+	env.NoError(err)
+	env.Equal([]string{"2"}, gone)
+	other.Ends(schemas.Withdrawn)
+	env.Empty(env.aftermath("2"))
+}
+
+// A request whose asker is gone is withdrawn. One that was allowed before that was
+// known never ran; a denial stays what it is.
+func TestACallThatNeverRan(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	gone := func(agent *agent, id string) []string {
+		ids, err := agent.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", PendingID: id, Reason: "the hook was killed"})
+		env.NoError(err)
+		return ids
+	}
+	waits, allowed, denied := ada.Asks(deploy("S", "1")), ada.Asks(deploy("S", "2")), ada.Asks(deploy("S", "3"))
+	ann.Allows(allowed)
+	ann.Denies(denied)
+	for _, id := range []string{"1", "2"} {
+		env.Empty(gone(env.Agent("ben"), id), "another agent's")
+		env.Equal([]string{id}, gone(ada, id))
+	}
+	env.Empty(gone(ada, "3"))
+	env.Empty(gone(ada, "4"), "nobody has asked that")
+	env.Equal("the hook was killed", waits.Ends(schemas.Withdrawn).Message)
+	env.Empty(env.aftermath("1"))
+	env.Equal(neverRan("2"), env.aftermath("2"))
+	env.Empty(env.aftermath("3"))
+	env.Equal(schemas.Allowed, env.stored("S.2").Record.Decision.Outcome)
+	_, err := ann.Says(allowed, "allow_once")
+	env.Equal("the call never ran: the agent had gone on", env.refusal(err, schemas.CodeConflict).Message)
+}
+
+// Requests of an agent program that asks nobody else end with the program's turn,
+// and no others do.
+func TestWhatAnAgentProgramHasPassedIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	ask := func(id, program string) *question {
+		r := deploy("S", id)
+		r.AgentName = program
+		return ada.Asks(r)
+	}
+	ended, other := ask("1", "Codex"), ask("2", "")
+	gone, err := ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", AgentName: "Codex", Reason: "the turn was interrupted"})
+	env.NoError(err)
+	env.Equal([]string{"1"}, gone)
+	ended.Ends(schemas.Withdrawn)
+	env.Ann().Allows(other)
+}
+
+// killed is a hook of a machine that is stopped, and then killed.
+func (h *hooked) killed() {
+	h.t.Helper()
+	require.NoError(h.t, h.cmd.Process.Kill())
+	_ = h.cmd.Wait() // it was killed
+}
+
+// A hook that is killed while it waits has its request withdrawn, of every host. One
+// that was allowed while the hook could not hear it is told to have never run.
+func TestAHookThatIsKilled(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	shown := func(id string) (p schemas.Prompt) {
+		stdout, stderr, code := m.run("show", id, "--json")
+		require.Zero(t, code, stderr)
+		require.NoError(t, json.Unmarshal([]byte(stdout), &p))
+		return p
+	}
+	for name, g := range gates() {
+		t.Run(name, func(t *testing.T) {
+			s := strings.ReplaceAll(name, " ", "-")
+			h := m.hooks(t, g, s, "1", "make 1", "1h")
+			id := m.pending(s)
+			h.killed()
+			require.Eventually(t, func() bool { return shown(id).Decision != nil }, patience, tick)
+			assert.Equal(t, schemas.Withdrawn, shown(id).Decision.Outcome)
+			assert.Equal(t, "the agent's hook was stopped", shown(id).Decision.Message)
+			assert.Empty(t, shown(id).Aftermath)
+
+			h = m.hooks(t, g, s, "2", "make 2", "1h")
+			id = m.pending(s)
+			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // so that it hears nothing
+			_, stderr, code := m.run("allow", id)
+			require.Zero(t, code, stderr)
+			h.killed()
+			require.Eventually(t, func() bool { return len(shown(id).Aftermath) > 0 }, patience, tick)
+			assert.Equal(t, schemas.Allowed, shown(id).Decision.Outcome)
+			assert.Equal(t, schemas.AftermathNeverRan, shown(id).Aftermath[0].Kind)
+		})
+	}
+}

@@ -1,0 +1,134 @@
+//go:build linux
+
+package agents_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+)
+
+// yolo is a host that runs what its model asks for without asking anybody, but for
+// nod's hook.
+type yolo struct {
+	host  hook.Host
+	pkg   string
+	call  call
+	start func(x *machine, program string) *exec.Cmd
+}
+
+func yolos() []yolo {
+	return []yolo{
+		{hook.ClaudeCode(), claudePackage, claudeTouch, func(x *machine, program string) *exec.Cmd {
+			x.does("install", "claude-code", "--strict")
+			return x.claude(program, "-p", "go on", "--allowedTools", "Bash")
+		}},
+		{hook.Codex(), "@openai/codex", codexTouch, func(x *machine, program string) *exec.Cmd {
+			x.codexUsesTheModel()
+			x.does("install", "codex", "--strict")
+			return x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go on")
+		}},
+		{hook.Gemini(), geminiPackage, geminiTouch, func(x *machine, program string) *exec.Cmd {
+			x.geminiUsesAKey()
+			x.does("install", "gemini")
+			return x.gemini(program, "--yolo", "-p", "go on")
+		}},
+		{hook.Copilot(), copilotPackage, copilotTouch, func(x *machine, program string) *exec.Cmd {
+			x.does("install", "copilot")
+			return x.copilot(program, "-p", "go on", "--allow-all-tools")
+		}},
+	}
+}
+
+// A hook that is killed while it waits, or that is not there, lets nothing run, and
+// the question that it asked goes away.
+func TestAGoneHookLetsNothingRun(t *testing.T) {
+	for how, gone := range map[string]func(x *machine, c *exec.Cmd) *agent{
+		"killed": func(x *machine, c *exec.Cmd) *agent {
+			a := x.starts(c)
+			x.asked(a)
+			require.NoError(x.t, syscall.Kill(x.hook(), syscall.SIGKILL))
+			return a
+		},
+		"no launcher": func(x *machine, c *exec.Cmd) *agent {
+			require.NoError(x.t, os.Remove(x.launcher()))
+			return x.starts(c)
+		},
+		"no nod": func(x *machine, c *exec.Cmd) *agent {
+			require.NoError(x.t, os.Remove(x.launcher()))
+			require.NoError(x.t, os.Symlink(filepath.Join(x.home, "nod"), x.launcher()))
+			return x.starts(c)
+		},
+	} {
+		for _, y := range yolos() {
+			t.Run(y.host.Name+" "+how, func(t *testing.T) {
+				each(t, y.host, y.pkg, func(t *testing.T, program string) {
+					x := newMachine(t, newModel(t, y.call))
+					a := gone(x, y.start(x, program))
+					x.until("the agent ends", a.hasEnded)
+					assert.NoFileExists(t, x.ran)
+					assert.Regexp(t, "(?i)blocked|denied", x.model.heard())
+					x.until("the question is withdrawn", func() bool { return len(x.pending()) == 0 })
+				})
+			})
+		}
+	}
+}
+
+func (x *machine) launcher() string {
+	return filepath.Join(x.home, ".local", "share", "nod", "launcher", "nod")
+}
+
+// hook is the process of the hook that waits on this machine.
+func (x *machine) hook() (pid int) {
+	x.until("there is a hook", func() bool {
+		all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		require.NoError(x.t, err)
+		for _, path := range all {
+			line, err := os.ReadFile(path)
+			if err == nil && bytes.HasPrefix(line, []byte(x.launcher()+"\x00hook\x00")) {
+				pid, err = strconv.Atoi(filepath.Base(filepath.Dir(path)))
+				require.NoError(x.t, err)
+			}
+		}
+		return pid != 0
+	})
+	return pid
+}
+
+const copilotPackage = "@github/copilot"
+
+var (
+	codexTouch   = call{"exec_command", map[string]any{"cmd": touch}}
+	copilotTouch = call{"bash", map[string]any{"command": touch, "description": "leave a file", "mode": "sync", "shellId": "1"}}
+)
+
+// copilot is a command that is Copilot CLI, whose only model is the fake one.
+func (x *machine) copilot(program string, args ...string) *exec.Cmd {
+	c := x.command(program, args...)
+	c.Env = append(c.Env, "COPILOT_PROVIDER_BASE_URL="+x.model.URL, "COPILOT_PROVIDER_TYPE=anthropic", "COPILOT_PROVIDER_API_KEY=none",
+		"COPILOT_MODEL=claude-sonnet-4", "COPILOT_OFFLINE=true")
+	return c
+}
+
+// codexUsesTheModel has Codex ask the fake model.
+func (x *machine) codexUsesTheModel() {
+	x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
+}
+
+// geminiUsesAKey has Gemini CLI ask nobody to log in.
+func (x *machine) geminiUsesAKey() {
+	settings := filepath.Join(x.home, ".gemini", "settings.json")
+	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
+	require.NoError(x.t, os.WriteFile(settings, []byte(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}`), 0o600))
+}
