@@ -21,17 +21,36 @@ type chat struct {
 	mu       sync.Mutex
 	messages []schemas.Prompt // as each looks now
 	first    []schemas.Prompt // as each was sent
+	inCall   map[string]int   // calls about a request that have not returned
+	overlaps int
+}
+
+// call notes a call about a request until it returns.
+func (c *chat) call(id string) (returns func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inCall == nil {
+		c.inCall = map[string]int{}
+	}
+	if c.inCall[id]++; c.inCall[id] > 1 {
+		c.overlaps++
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.inCall[id]--
+	}
 }
 
 // on is the chat as a worker reaches it, with what befalls that worker before and after
 // it sends a message.
 func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
-	return &line{c, before, after}
+	return &line{c, before, after, nil}
 }
 
 type line struct {
 	*chat
-	before, after func(schemas.Prompt)
+	before, after, revise func(schemas.Prompt)
 }
 
 func (*line) Run(ctx context.Context, _ people.Desk) error {
@@ -40,6 +59,7 @@ func (*line) Run(ctx context.Context, _ people.Desk) error {
 }
 
 func (l *line) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
+	defer l.call(p.PendingID)()
 	if l.before != nil {
 		l.before(p)
 	}
@@ -54,9 +74,15 @@ func (l *line) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
 }
 
 func (l *line) Settle(_ context.Context, ref people.Ref, p schemas.Prompt) error {
+	defer l.call(p.PendingID)()
 	return l.put(ref, p)
 }
+
 func (l *line) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) error {
+	defer l.call(p.PendingID)()
+	if l.revise != nil {
+		l.revise(p)
+	}
 	return l.put(ref, p)
 }
 
@@ -170,6 +196,32 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 		env.False(tg.sent(id)[0].Repeat)
 		env.False(tg.about(id)[0].Repeat)
 	}
+	env.Zero(tg.overlaps)
+}
+
+// Of a request that changes and ends at once, one worker at a time shows what is new,
+// and the outcome is what stays.
+func TestAnOutcomeWaitsForAChangeThatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	env, tg := start(t, phones), &chat{}
+	ada := env.Agent("ada")
+	open := make(chan *question, 1)
+	revise := func(schemas.Prompt) { // it ends while its change is on its way
+		env.Ann().Denies(<-open)
+		env.soon("its outcome is queued", env.outboxIdle)
+	}
+	for range 2 {
+		env.worker(&line{chat: tg, revise: revise})
+	}
+	for i := range 20 {
+		id := fmt.Sprint("q-", i)
+		q := ada.Asks(deployTo("S", id))
+		env.soon("it is shown", func() bool { return len(tg.about(id)) == 1 && env.queueIdle() })
+		open <- q
+		env.NoError(ada.asker.Detach(env.ctx, "S", id, "the host waits no longer"))
+		env.soon("its outcome is shown", func() bool { return tg.settled(id, 1)() && env.queueIdle() })
+	}
+	env.Zero(tg.overlaps)
 }
 
 // deaths are where a worker dies that shows a prompt.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -71,7 +70,6 @@ func TestTheOldestAreShownWhoeverEndsTheOthers(t *testing.T) {
 	env := start(t, phonesShown(limit, 2))
 	ada := env.Agent("ada")
 	ids := make(chan string, questions)
-	began := time.Now()
 	for i := range questions {
 		id := fmt.Sprintf("q-%03d", i)
 		ada.Asks(deployTo("S", id))
@@ -100,7 +98,6 @@ func TestTheOldestAreShownWhoeverEndsTheOthers(t *testing.T) {
 		return n
 	}
 	env.soon("three are shown", func() bool { return env.outboxIdle() && shown() == limit })
-	env.Less(time.Since(began), 15*time.Second, "by then each looks for itself")
 	for i := range limit {
 		env.True(env.told(schemas.Key("S", fmt.Sprintf("q-%03d", 3*i))), "the oldest")
 	}

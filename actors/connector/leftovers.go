@@ -8,9 +8,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// leftoversEvery is how often a worker looks for decided requests that are shown as
-// open.
-const leftoversEvery = 10 * time.Minute
+const (
+	// leftoversEvery is how often a worker looks for decided requests that are shown as
+	// open.
+	leftoversEvery = 10 * time.Minute
+	// leftoversPage is how many messages one call looks at; few of them are left over.
+	leftoversPage = 1000
+)
 
 // settling settles what was left behind, now and then again: live buttons under a
 // decided request, whose outcome got lost with a queue or was given up amid a long
@@ -72,6 +76,6 @@ func (leftover) Failed(any) {}
 // decided.
 func (d *Desk) unsettled(ctx context.Context, after string) (schemas.Page, error) {
 	var page schemas.Page
-	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryUnsettled), schemas.Query{Type: schemas.TypeQuery, After: after}, &page)
+	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryUnsettled), schemas.Query{Type: schemas.TypeQuery, After: after, Limit: leftoversPage}, &page)
 	return page, err
 }

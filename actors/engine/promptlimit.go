@@ -15,7 +15,7 @@ import (
 // to that, it is looked at again after releaseFirst, and then when it has waited twice
 // as long, but at least about every releaseLast.
 const (
-	releaseFirst = 15 * time.Second
+	releaseFirst = time.Minute
 	releaseLast  = 10 * time.Minute
 )
 

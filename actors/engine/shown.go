@@ -9,9 +9,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// shownFor is how long it is kept where a prompt was shown: longer than any request
-// waits, so that a late outcome still finds its message.
-const shownFor = schemas.MaxTimeout + 2*bus.Retention
+const (
+	// shownFor is how long it is kept where a prompt was shown: longer than any request
+	// waits, so that a late outcome still finds its message.
+	shownFor = schemas.MaxTimeout + 2*bus.Retention
+	// settledFor is how long it is kept once the outcome is shown: as long as more may be
+	// added to the record. An older prompt that comes later finds its request decided.
+	settledFor = bus.Retention + time.Hour
+)
 
 // shownKey names what was shown to one recipient. A recipient that is no token
 // of a key gets one made of it.
@@ -61,8 +66,12 @@ func (e *Engine) readShown(ctx context.Context, key string, asked *schemas.Shown
 }
 
 func (e *Engine) putShown(ctx context.Context, key string, s schemas.Shown) (schemas.Shown, error) {
+	keep := shownFor
+	if s.Settled {
+		keep = settledFor
+	}
 	var err error
-	s.Entry, err = e.store.Shown.Put(ctx, key, s, s.Entry, shownFor)
+	s.Entry, err = e.store.Shown.Put(ctx, key, s, s.Entry, keep)
 	return s, err
 }
 
