@@ -108,8 +108,10 @@ func (k *keyed) read(ctx context.Context, subject string, get func(context.Conte
 	}
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		attempt := k.conn.attempt()
 		msg, err := get(hop)
 		cancel()
+		k.conn.tried(attempt, err)
 		switch {
 		case err == nil && msg.Header.Get(operationHeader) == "":
 			return value{msg.Data, msg.Sequence}, nil
@@ -138,8 +140,10 @@ func (k *keyed) put(ctx context.Context, key string, data []byte, revision uint6
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: k.prefix + key, Data: data, Header: header}
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		attempt := k.conn.attempt()
 		ack, err := k.conn.js.PublishMsg(hop, msg, jetstream.WithExpectLastSequencePerSubject(revision), jetstream.WithRetryAttempts(0))
 		cancel()
+		k.conn.tried(attempt, err)
 		if err == nil {
 			return ack.Sequence, nil
 		}
@@ -219,6 +223,13 @@ func apiCode(err error) jetstream.ErrorCode {
 		return api.ErrorCode
 	}
 	return 0
+}
+
+// apiUnavailable reports whether JetStream said that it cannot serve for now, as a
+// server does that has no majority.
+func apiUnavailable(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.Code == 503 || errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
 // lost reports whether a write lost its compare-and-set. Replicated streams
