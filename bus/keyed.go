@@ -201,9 +201,13 @@ func (k *keyed) remove(ctx context.Context, key string, revision uint64) error {
 
 // keys lists the keys that match a filter such as "S.*", in no order.
 func (k *keyed) keys(ctx context.Context, prefix, filter string) ([]string, error) {
-	info, err := k.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+filter))
+	var info *jetstream.StreamInfo
+	err := settle(ctx, "list "+k.name, func(ctx context.Context) (err error) {
+		info, err = k.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+filter))
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", k.name, err)
+		return nil, err
 	}
 	keys := make([]string, 0, len(info.State.Subjects))
 	for subject := range info.State.Subjects {
