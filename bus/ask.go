@@ -33,7 +33,12 @@ type Asker struct {
 // NewAsker asks as agent, which the connection's key must be for.
 func NewAsker(c *Conn, agent string) *Asker {
 	a := &Asker{conn: c, agent: agent, waiting: map[*Asked]struct{}{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	a.stop = c.OnReconnect(a.spread)
+	stops := []func(){c.OnReconnect(a.spread), c.Pulse(a.pulse)}
+	a.stop = func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
 	go a.reask()
 	return a
 }
@@ -308,17 +313,43 @@ func (a *Asker) due() (due []*Asked, next time.Time) {
 	return due, next
 }
 
+// pulse asks about one of the requests that wait, to try whether anybody answers.
+func (a *Asker) pulse(ctx context.Context) error {
+	a.mu.Lock()
+	var one []*Asked
+	for q := range a.waiting { // any: the order of a map is random
+		one = append(one, q)
+		break
+	}
+	a.mu.Unlock()
+	if one == nil {
+		return nil
+	}
+	return a.askAbout(ctx, one)
+}
+
+// ask asks how requests stand; if nobody answers, they are asked about again soon.
 func (a *Asker) ask(due []*Asked) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*hopTimeout)
 	defer cancel()
+	if err := a.askAbout(ctx, due); err != nil {
+		a.conn.log.Info("bus: asking again was not answered; it is tried later", "requests", len(due), "error", err)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, q := range due {
+			q.wait, q.next = reaskMin, time.Now().Add(jitter(reaskSpread))
+		}
+	}
+}
+
+func (a *Asker) askAbout(ctx context.Context, due []*Asked) error {
 	question := schemas.Await{Type: schemas.TypeAwait}
 	for _, q := range due {
 		question.Requests = append(question.Requests, schemas.Awaited{SessionID: q.Receipt.SessionID, PendingID: q.Receipt.PendingID, Revision: q.Receipt.Revision})
 	}
 	var reply schemas.AwaitReply
 	if err := a.conn.CallInto(ctx, schemas.AwaitSubject(a.agent), question, &reply); err != nil {
-		a.conn.log.Info("bus: asking again was not answered; it is tried later", "requests", len(due), "error", err)
-		return
+		return err
 	}
 	byKey := map[string]schemas.Awaited{}
 	for _, r := range reply.Results {
@@ -332,6 +363,7 @@ func (a *Asker) ask(due []*Asked) {
 			q.end(schemas.Decision{}, r.Error)
 		}
 	}
+	return nil
 }
 
 // over reports that waiting brings no decision: nod knows the request no more, or

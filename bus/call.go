@@ -55,7 +55,9 @@ func (c *Conn) call(ctx context.Context, subject string, message func(try int) a
 		if err != nil {
 			return Reply{}, fmt.Errorf("encode for %s: %w", subject, err)
 		}
+		attempt := c.attempt()
 		reply, err := c.hop(ctx, subject, data)
+		c.tried(attempt, err)
 		if err == nil || !again(err) {
 			return reply, err
 		}

@@ -15,8 +15,10 @@ type Reading struct {
 
 // ReadClock asks the broker for its clock, once. Deadlines are in broker time.
 func (s *Store) ReadClock(ctx context.Context) (Reading, error) {
-	before := time.Now()
+	attempt := s.conn.attempt()
+	before := attempt.began
 	info, err := s.Settings.stream.Info(ctx)
+	s.conn.tried(attempt, err)
 	if err != nil {
 		return Reading{}, fmt.Errorf("ask the broker for its clock: %w", err)
 	}

@@ -46,12 +46,15 @@ type Options struct {
 var ErrNoServer = errors.New("no NATS server answers")
 
 // Conn is one connection to the bus. It reconnects by itself for as long as it
-// is open; calls made meanwhile wait as long as their contexts allow.
+// is open; calls made meanwhile wait as long as their contexts allow. A server that
+// says nothing any more, or does not serve what is asked of it, is left within 10 s
+// for another, if the address names several or the server has told of others.
 type Conn struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
 	log *slog.Logger
 
+	health      health
 	mu          sync.Mutex
 	reconnected []func()
 	closed      chan struct{}
@@ -90,7 +93,9 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 		nats.IgnoreAuthErrorAbort(), // a server whose configuration is being changed may refuse a key for a while
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 300*time.Millisecond),
-		nats.PingInterval(10 * time.Second),
+		nats.PingInterval(pingEvery),
+		nats.MaxPingsOutstanding(pingsMissed),
+		nats.FlusherTimeout(writeWithin),
 		nats.DrainTimeout(10 * time.Second),
 		nats.Timeout(3 * time.Second),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {

@@ -109,8 +109,10 @@ func (k *keyed) read(ctx context.Context, subject string, get func(context.Conte
 	}
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		attempt := k.conn.attempt()
 		msg, err := get(hop)
 		cancel()
+		k.conn.tried(attempt, err)
 		switch {
 		case err == nil && msg.Header.Get(operationHeader) == "":
 			return value{msg.Data, msg.Sequence, msg.Time}, nil
@@ -139,8 +141,10 @@ func (k *keyed) put(ctx context.Context, key string, data []byte, revision uint6
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: k.prefix + key, Data: data, Header: header}
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
+		attempt := k.conn.attempt()
 		ack, err := k.conn.js.PublishMsg(hop, msg, jetstream.WithExpectLastSequencePerSubject(revision), jetstream.WithRetryAttempts(0))
 		cancel()
+		k.conn.tried(attempt, err)
 		if err == nil {
 			return ack.Sequence, nil
 		}
@@ -198,9 +202,13 @@ func (k *keyed) remove(ctx context.Context, key string, revision uint64) error {
 
 // keys lists the keys that match a filter such as "S.*", in no order.
 func (k *keyed) keys(ctx context.Context, prefix, filter string) ([]string, error) {
-	info, err := k.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+filter))
+	var info *jetstream.StreamInfo
+	err := settle(ctx, "list "+k.name, func(ctx context.Context) (err error) {
+		info, err = k.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+filter))
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", k.name, err)
+		return nil, err
 	}
 	keys := make([]string, 0, len(info.State.Subjects))
 	for subject := range info.State.Subjects {
@@ -220,6 +228,13 @@ func apiCode(err error) jetstream.ErrorCode {
 		return api.ErrorCode
 	}
 	return 0
+}
+
+// apiUnavailable reports whether JetStream said that it cannot serve for now, as a
+// server does that has no majority.
+func apiUnavailable(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.Code == 503 || errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
 // lost reports whether a write lost its compare-and-set. Replicated streams

@@ -25,6 +25,44 @@ func logConfig() jetstream.StreamConfig {
 	}
 }
 
+// Retain has entries go that are older than maxAge, and the oldest ones once there are
+// more than maxBytes, from now on and of those that are there. No key can delete any
+// otherwise. A server that has no room for maxBytes is told the age alone, which is
+// an error all the same: ErrNoRoom.
+func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) error {
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read how long the log is kept: %w", err)
+	}
+	config := info.Config
+	if config.MaxAge == maxAge && config.MaxBytes == maxBytes {
+		return nil
+	}
+	config.MaxAge, config.MaxBytes = maxAge, maxBytes
+	_, err = l.conn.js.UpdateStream(ctx, config)
+	if code := apiCode(err); code == codeNoStorage || code == codeNoResources || code == codeNoPlacement {
+		config.MaxBytes = info.Config.MaxBytes
+		if _, err = l.conn.js.UpdateStream(ctx, config); err == nil {
+			err = ErrNoRoom
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set how long the log is kept: %w", err)
+	}
+	return nil
+}
+
+// ErrNoRoom: no server has as much room as the log may take.
+var ErrNoRoom = errors.New("no server has as much room")
+
+// What a server answers that has not the room that a stream reserves; nats.go has no
+// names for them.
+const (
+	codeNoPlacement jetstream.ErrorCode = 10005
+	codeNoResources jetstream.ErrorCode = 10023
+	codeNoStorage   jetstream.ErrorCode = 10047
+)
+
 // Append adds an entry under a message id and returns its sequence. Within an
 // hour a second entry of the same id is not stored: first is then false and
 // the sequence is that of the first. An outcome that is unknown is tried again

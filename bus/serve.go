@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
@@ -42,20 +43,41 @@ func (c *Call) Reply(v any) {
 	}
 }
 
-// Fail answers with an error: a *schemas.Error as it is; anything else is
-// logged and told as one that keeps the inside to itself.
+// Fail answers with an error: a *schemas.Error as it is; one that asking again may
+// find gone, such as of a store whose leader changes, as UNAVAILABLE, which askers
+// repeat; anything else is logged and told as one that keeps the inside to itself.
 func (c *Call) Fail(err error) {
-	var e *schemas.Error
-	switch {
-	case errors.As(err, &e):
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, ErrUnknown):
-		e = schemas.Errorf(schemas.CodeUnavailable, "nod could not settle this in time; ask again")
-	default:
+	e := asTold(err)
+	if e.Code == schemas.CodeInternal {
 		c.log.Error("bus: a call failed", "subject", c.req.Subject(), "error", err)
-		e = schemas.Errorf(schemas.CodeInternal, "nod failed inside; its log says more")
 	}
 	e.Type = schemas.TypeError
 	c.Reply(e)
+}
+
+func asTold(err error) *schemas.Error {
+	var e *schemas.Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case transient(err):
+		return schemas.Errorf(schemas.CodeUnavailable, "nod could not settle this in time; ask again")
+	}
+	return schemas.Errorf(schemas.CodeInternal, "nod failed inside; its log says more")
+}
+
+// transient reports whether an error may be gone when the same is tried again.
+func transient(err error) bool {
+	for _, t := range []error{
+		context.DeadlineExceeded, context.Canceled, ErrUnknown, ErrMoved,
+		nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionClosed, nats.ErrConnectionDraining,
+		nats.ErrConnectionReconnecting, nats.ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
+	} {
+		if errors.Is(err, t) {
+			return true
+		}
+	}
+	return apiUnavailable(err)
 }
 
 // Endpoint is one subject of a service.

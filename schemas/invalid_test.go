@@ -127,6 +127,7 @@ var refusals = map[string]string{
 	"settings-case":                 `permissions.Deny: is not a field; write deny`,
 	"settings-connector":            `approvers.people[0].identities[1].connector: must be 1 to 128 letters, digits, - or _`,
 	"settings-identity_twice":       `approvers.people[1].identities[0]: belongs to "ann" already; an identity is one person's, once`,
+	"settings-log_bytes":            `log.max_bytes: must be at least 67108864`,
 	"settings-name_twice":           `approvers.people[1].name: is that of an earlier approver`,
 	"settings-no_people":            `approvers.people: is missing`,
 	"settings-no_identity":          `approvers.people[0].identities: must not be empty`,

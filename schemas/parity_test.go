@@ -85,14 +85,17 @@ func TestLimitsAreTheConstants(t *testing.T) {
 		return node
 	}
 	for path, want := range map[string]int{
-		"await#/properties/requests/maxItems":      MaxAwaited,
-		"await_reply#/properties/results/maxItems": MaxAwaited,
-		"common#/$defs/timeout_seconds/maximum":    int(MaxTimeout / time.Second),
-		"settings#/$defs/seconds/maximum":          int(MaxTimeout / time.Second),
-		"common#/$defs/text/maxLength":             MaxAnswerBytes,
-		"common#/$defs/revision/maximum":           1 << 53,
-		"common#/$defs/path/maxLength":             MaxPath,
-		"common#/$defs/paths/maxItems":             MaxDirs,
+		"await#/properties/requests/maxItems":                   MaxAwaited,
+		"await_reply#/properties/results/maxItems":              MaxAwaited,
+		"common#/$defs/timeout_seconds/maximum":                 int(MaxTimeout / time.Second),
+		"settings#/$defs/seconds/maximum":                       int(MaxTimeout / time.Second),
+		"settings#/properties/log/properties/max_days/maximum":  MaxLogDays,
+		"settings#/properties/log/properties/max_bytes/minimum": MinLogBytes,
+		"settings#/properties/log/properties/max_bytes/maximum": MaxLogBytes,
+		"common#/$defs/text/maxLength":                          MaxAnswerBytes,
+		"common#/$defs/revision/maximum":                        1 << 53,
+		"common#/$defs/path/maxLength":                          MaxPath,
+		"common#/$defs/paths/maxItems":                          MaxDirs,
 	} {
 		assert.EqualValues(t, want, at(path), path)
 	}

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 )
@@ -22,6 +23,11 @@ type Log struct {
 	// Payloads: of what was asked of people also the request, whole, for as long
 	// as the log is kept. nod policy suggest reads it.
 	Payloads bool `json:"payloads,omitempty"`
+	// MaxDays is for how many days an entry is kept at most; 0 is DefaultLogDays.
+	MaxDays int `json:"max_days,omitempty"`
+	// MaxBytes is how large the log gets before its oldest entries go; 0 is
+	// DefaultLogBytes.
+	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
 // Permissions are the rules and the timeouts. Deny wins over ask, ask over
@@ -155,6 +161,16 @@ const (
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
 
+// How long and how large the log is kept where settings do not say, and what they
+// may say.
+const (
+	DefaultLogDays  = 90
+	DefaultLogBytes = 2 << 30
+	MaxLogDays      = 3650
+	MinLogBytes     = 64 << 20
+	MaxLogBytes     = 1 << 40
+)
+
 func seconds(n int, otherwise time.Duration) time.Duration {
 	if n == 0 {
 		return otherwise
@@ -198,6 +214,14 @@ func (s *Settings) OpenPrompts() int {
 	}
 	return DefaultOpenPrompts
 }
+
+// LogAge is for how long an entry of the log is kept at most.
+func (s *Settings) LogAge() time.Duration {
+	return time.Duration(cmp.Or(s.Log.MaxDays, DefaultLogDays)) * 24 * time.Hour
+}
+
+// LogBytes is how large the log gets before its oldest entries go.
+func (s *Settings) LogBytes() int64 { return int64(cmp.Or(s.Log.MaxBytes, DefaultLogBytes)) }
 
 // VoiceTimeout is in force while a voice client holds the lock.
 func (s *Settings) VoiceTimeout() time.Duration {

@@ -24,7 +24,8 @@ type wire struct {
 	free   *sync.Cond
 	held   bool
 	marker []byte // holds once the client has said this
-	lost   []byte // what the client says of this is lost, once
+	lost   []byte // what the client says of this is lost
+	once   bool   // and after that nothing more
 	heard  chan struct{}
 	conns  []net.Conn
 }
@@ -83,9 +84,11 @@ func (w *wire) listen(said []byte) {
 		w.held, w.marker = true, nil
 		close(w.heard)
 	}
-	if i := bytes.Index(said, w.lost); w.lost != nil && i >= 0 {
-		copy(said[i:], bytes.Repeat([]byte("-"), len(w.lost)))
-		w.lost = nil
+	for w.lost != nil && bytes.Contains(said, w.lost) {
+		copy(said[bytes.Index(said, w.lost):], bytes.Repeat([]byte("-"), len(w.lost)))
+		if w.once {
+			w.lost = nil
+		}
 	}
 }
 
@@ -110,7 +113,14 @@ func (w *wire) holdOn(marker string) (heard <-chan struct{}) {
 func (w *wire) lose(marker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lost = []byte(marker)
+	w.lost, w.once = []byte(marker), true
+}
+
+// loseAll has every message whose subject holds marker go nowhere.
+func (w *wire) loseAll(marker string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost, w.once = []byte(marker), false
 }
 
 // hasLost reports whether it has.

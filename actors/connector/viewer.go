@@ -54,6 +54,10 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	v.stops = append(v.stops, stop, cancel, conn.OnReconnect(func() {
 		v.tasks.Go(func() { v.snapshot(background) })
 	}))
+	v.stops = append(v.stops, conn.Pulse(func(ctx context.Context) error {
+		_, err := v.desk.Settings(ctx)
+		return err
+	}))
 	if err := v.read(ctx); err != nil {
 		v.Stop(ctx)
 		return nil, err

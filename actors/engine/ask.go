@@ -215,6 +215,9 @@ func (e *Engine) claim(ctx context.Context, key string, entry schemas.LogEntry) 
 		return entry.Decision, nil
 	}
 	earlier, err := e.store.Log.Read(ctx, seq)
+	if errors.Is(err, bus.ErrNotFound) { // it went by the log's size within the hour
+		return nil, reused(key)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read what was decided of %s: %w", key, err)
 	}

@@ -174,11 +174,10 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver
 	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
-		if err := frozen(rec.Agent, request.SessionID); err != nil {
-			return nil, err
-		}
-		if err := e.confirmed(rec.Risk, connector, a); err != nil {
-			return nil, err
+		if !rec.Terminal() { // one that has ended is told as it is stored: this answer may have counted
+			if err := errors.Join(frozen(rec.Agent, request.SessionID), e.confirmed(rec.Risk, connector, a)); err != nil {
+				return nil, err
+			}
 		}
 	} else if a.UpdatedInput != nil {
 		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: goes with an option that allows")

@@ -79,6 +79,7 @@ type Engine struct {
 	outbox   *actors.Lanes // by record: what follows from its newest version
 
 	settings settings
+	retained retention
 	brake    brake
 	clock    clock
 	known    known
@@ -132,6 +133,8 @@ func (e *Engine) run(ctx context.Context) error {
 	}
 	e.every(background, settingsEvery, func(ctx context.Context) { e.refresh(ctx) })
 	e.every(background, clockEvery, e.readClock)
+	e.retainLog(ctx)
+	e.every(background, settingsEvery, e.retainLog)
 	e.every(background, sweepEvery, e.sweep)
 	e.tasks.Go(func() { e.sweep(background) })
 	for _, q := range []struct {

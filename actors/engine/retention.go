@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+)
+
+// retention is how long and how large the log is kept.
+type retention struct {
+	age   time.Duration
+	bytes int64
+}
+
+// retainLog has the log kept as the settings say, each time that they say otherwise
+// than before. It is called by one goroutine at a time.
+func (e *Engine) retainLog(ctx context.Context) {
+	now := e.settings.now().settings
+	want := retention{now.LogAge(), now.LogBytes()}
+	if want == e.retained {
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, settingsEvery)
+	defer cancel()
+	err := e.store.Log.Retain(within, want.age, want.bytes)
+	switch {
+	case errors.Is(err, bus.ErrNoRoom):
+		e.Log.Warn("engine: the log is kept by age alone: no server has as much room as log.max_bytes; set less in settings.json", "max_bytes", want.bytes)
+	case err != nil:
+		if ctx.Err() == nil {
+			e.Log.Warn("engine: how long the log is kept was not set; it is tried again", "error", err)
+		}
+		return
+	}
+	e.retained = want
+}

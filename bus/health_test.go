@@ -1,0 +1,57 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// A server is left after several tries over a while that nobody served, and then for
+// longer and longer not again.
+func TestWhenAServerIsLeft(t *testing.T) {
+	var h health
+	now := time.Now()
+	at := func(d time.Duration) bool { return h.unserved(attempt{began: now.Add(d)}, now.Add(d)) }
+	require.False(t, at(0))
+	require.False(t, at(failedFor-1), "not for long enough")
+	require.True(t, at(failedFor))
+	require.False(t, at(failedFor+1), "counted anew")
+	require.False(t, at(failedFor+switchMin-1), "too soon again")
+	require.True(t, at(failedFor+switchMin))
+	require.False(t, at(failedFor+2*switchMin))
+	require.True(t, at(failedFor+3*switchMin))
+
+	h.served()
+	later := failedFor + 10*switchMax
+	require.False(t, at(later), "what failed before counts no more")
+	h.served()
+	require.False(t, at(later+failedFor))
+	another := attempt{began: now, server: 1}
+	require.False(t, h.unserved(another, now.Add(later+2*failedFor)), "what another server did not serve counts no more")
+}
+
+func TestWhatAServerDidNotServe(t *testing.T) {
+	for _, c := range []struct {
+		err              error
+		took             time.Duration
+		unserved, served bool
+	}{
+		{nil, 0, false, true},
+		{context.DeadlineExceeded, pulseWithin, true, false},
+		{context.DeadlineExceeded, time.Second, false, false}, // the caller had no more time
+		{nats.ErrNoResponders, 0, true, false},
+		{schemas.Errorf(schemas.CodeUnavailable, "ask again"), 0, true, true},
+		{schemas.Errorf(schemas.CodeNotFound, "there is none"), 0, false, true},
+		{context.Canceled, hopTimeout, false, false},
+		{errors.New("anything else"), 0, false, false},
+	} {
+		require.Equal(t, c.unserved, unserved(c.err, c.took), "%v", c.err)
+		require.Equal(t, c.served, served(c.err), "%v", c.err)
+	}
+}

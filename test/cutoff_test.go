@@ -1,0 +1,96 @@
+package test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// noticed is how long a client may take to leave a server: generously, and less than
+// the half minute that it took before.
+const noticed = 20 * time.Second
+
+// twoWays is a connection by two addresses, and what is between it and the one that
+// it is on.
+func (e *env) twoWays(id roles.ID) (*bus.Conn, *wire) {
+	e.t.Helper()
+	one, other := e.wire(), e.wire()
+	conn := e.dial(id, one.url+","+other.url)
+	e.wires = append(e.wires, conn.Close)
+	if conn.URL() == other.url {
+		return conn, other
+	}
+	return conn, one
+}
+
+// A server says nothing any more: who waits there hears the decision by another, and
+// who looks sees what is new.
+func TestClientsLeaveAServerThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	conn, agents := env.twoWays(roles.AgentID("ada"))
+	looking, viewers := env.twoWays(roles.ConnectorID("web"))
+	system := actors.NewSystem(quiet())
+	t.Cleanup(system.Stop)
+	seen := make(chan schemas.Prompt, 16)
+	viewer, err := connector.View(env.ctx, system, looking, "web", quiet(), func(p schemas.Prompt) { seen <- p })
+	env.NoError(err)
+	t.Cleanup(func() { env.NoError(viewer.Stop(context.Background())) })
+	asker := bus.NewAsker(conn, "ada")
+	t.Cleanup(asker.Close)
+	waits, err := asker.Submit(env.ctx, deploy("S", "1"))
+	env.NoError(err)
+	first := <-seen
+	env.Equal("S.1", first.Key())
+
+	agents.hold()
+	viewers.hold()
+	began := time.Now()
+	env.Ann().Allows(&question{waits, env.Agent("ada")})
+	env.Agent("ada").Asks(deploy("S", "2"))
+	within, cancel := context.WithTimeout(env.ctx, noticed)
+	defer cancel()
+	d, err := waits.Await(within)
+	env.NoError(err)
+	env.Equal(schemas.Allowed, d.Outcome)
+	t.Log("the asker heard after", time.Since(began))
+	decided, fresh := false, false
+	for !decided || !fresh {
+		select {
+		case p := <-seen:
+			decided = decided || p.Key() == "S.1" && p.Decision != nil
+			fresh = fresh || p.Key() == "S.2"
+		case <-within.Done():
+			env.Fail("the viewer has not seen what is there", "decided: %v, new: %v", decided, fresh)
+			return
+		}
+	}
+	t.Log("the viewer saw it after", time.Since(began))
+}
+
+// A server answers pings and serves nothing, as one does that is cut off from the
+// others: who waits there changes to another.
+func TestClientsLeaveAServerThatServesNothing(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	conn, w := env.twoWays(roles.AgentID("ada"))
+	asker := bus.NewAsker(conn, "ada")
+	t.Cleanup(asker.Close)
+	waits, err := asker.Submit(env.ctx, deploy("S", "1"))
+	env.NoError(err)
+	was := conn.URL()
+	w.loseAll(".await.")
+	began := time.Now()
+	env.Eventually(func() bool { return conn.URL() != "" && conn.URL() != was }, noticed, tick)
+	t.Log("after", time.Since(began))
+	env.Ann().Allows(&question{waits, env.Agent("ada")})
+	d, err := waits.Await(env.ctx)
+	env.NoError(err)
+	env.Equal(schemas.Allowed, d.Outcome)
+}
