@@ -1,8 +1,14 @@
 package test
 
 import (
+	"encoding/json"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -170,4 +176,47 @@ func TestWhatAnAgentProgramHasPassedIsWithdrawn(t *testing.T) {
 	env.Equal([]string{"1"}, gone)
 	ended.Ends(schemas.Withdrawn)
 	env.Ann().Allows(other)
+}
+
+// killed is a hook of a machine that is stopped, and then killed.
+func (h *hooked) killed() {
+	h.t.Helper()
+	require.NoError(h.t, h.cmd.Process.Kill())
+	_ = h.cmd.Wait() // it was killed
+}
+
+// A hook that is killed while it waits has its request withdrawn, of every host. One
+// that was allowed while the hook could not hear it is told to have never run.
+func TestAHookThatIsKilled(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	shown := func(id string) (p schemas.Prompt) {
+		stdout, stderr, code := m.run("show", id, "--json")
+		require.Zero(t, code, stderr)
+		require.NoError(t, json.Unmarshal([]byte(stdout), &p))
+		return p
+	}
+	for name, g := range gates() {
+		t.Run(name, func(t *testing.T) {
+			s := strings.ReplaceAll(name, " ", "-")
+			h := m.hooks(t, g, s, "1", "make 1", "1h")
+			id := m.pending(s)
+			h.killed()
+			require.Eventually(t, func() bool { return shown(id).Decision != nil }, patience, tick)
+			assert.Equal(t, schemas.Withdrawn, shown(id).Decision.Outcome)
+			assert.Equal(t, "the agent's hook was stopped", shown(id).Decision.Message)
+			assert.Empty(t, shown(id).Aftermath)
+
+			h = m.hooks(t, g, s, "2", "make 2", "1h")
+			id = m.pending(s)
+			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // so that it hears nothing
+			_, stderr, code := m.run("allow", id)
+			require.Zero(t, code, stderr)
+			h.killed()
+			require.Eventually(t, func() bool { return len(shown(id).Aftermath) > 0 }, patience, tick)
+			assert.Equal(t, schemas.Allowed, shown(id).Decision.Outcome)
+			assert.Equal(t, schemas.AftermathNeverRan, shown(id).Aftermath[0].Kind)
+		})
+	}
 }

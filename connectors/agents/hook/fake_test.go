@@ -187,7 +187,7 @@ func allows(t testing.TB, host, event, out string, exit int) bool {
 	case "gemini": // the exit code counts only where there is no JSON
 		return (event == "" || event == "BeforeTool") && o.Decision != "deny" && o.Decision != "block"
 	case "copilot":
-		return exit != 2 && o.Behavior != "deny"
+		return (event == "" || event == "permissionRequest") && exit != 2 && o.Behavior != "deny"
 	case "codex":
 		if exit == 2 {
 			return false

@@ -30,9 +30,10 @@ func Lifetime(parent context.Context, stdout *os.File) (ctx context.Context, sto
 			cancel(errReaderGone)
 		}
 	}()
+	host := os.Getppid()
 	go func() {
-		for parent := os.Getppid(); wait(ctx, parentEvery); {
-			if os.Getppid() != parent {
+		for wait(ctx, parentEvery) {
+			if os.Getppid() != host {
 				cancel(errParentGone)
 			}
 		}

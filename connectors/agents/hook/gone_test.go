@@ -1,0 +1,127 @@
+package hook_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const cancelledLine = `{"id":"f4b4","timestamp":"2026-11-22T05:04:15.281Z","type":"info","content":"Request cancelled."}` + "\n"
+
+// geminiCall is a call of Gemini CLI's whose transcript has a stop of before in it.
+func geminiCall(t *testing.T) (stdin, transcript string) {
+	transcript = filepath.Join(t.TempDir(), "session.jsonl")
+	require.NoError(t, os.WriteFile(transcript, []byte(cancelledLine), 0o600))
+	return `{"session_id":"s1","transcript_path":"` + transcript + `","cwd":"/w","hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":{"command":"ls"}}`, transcript
+}
+
+// stops has Gemini CLI note that its user has stopped it.
+func stops(t *testing.T, transcript string, lines ...string) {
+	f, err := os.OpenFile(transcript, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString(strings.Join(lines, ""))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+// A Gemini CLI that its user stops lets its hook run on: the request is withdrawn.
+func TestAStoppedGeminiWithdraws(t *testing.T) {
+	stdin, transcript := geminiCall(t)
+	synctest.Test(t, func(t *testing.T) {
+		nod := &fakeNod{t: t, ask: func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+			stops(t, transcript, `{"type":"user","content":[{"text":"Request cancelled."}]}`+"\n", cancelledLine)
+			return waits(ctx, r)
+		}}
+		got := runHost(t, t.Context(), hook.Gemini(), strings.NewReader(stdin), nod.connect, hook.Options{})
+		assert.Equal(t, "the agent was stopped at its terminal", nod.withdrawn())
+		assert.Contains(t, got.stdout, `"decision":"deny"`)
+		assert.Empty(t, nod.passed)
+	})
+}
+
+// What is allowed after the stop never runs, and nod is told. A stop of before, and
+// what only looks like one, is none.
+func TestWhatAStoppedGeminiWasAllowedIsTold(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"stopped":     {cancelledLine},
+		"not stopped": {`{"type":"user","content":"Request cancelled."}` + "\n", "Request cancelled.\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdin, transcript := geminiCall(t)
+			nod := &fakeNod{t: t, ask: func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+				stops(t, transcript, lines...)
+				return decides(schemas.Decision{Outcome: schemas.Allowed})(ctx, r)
+			}}
+			runHost(t, t.Context(), hook.Gemini(), strings.NewReader(stdin), nod.connect, hook.Options{})
+			if name == "not stopped" {
+				assert.Empty(t, nod.passed)
+				return
+			}
+			require.Len(t, nod.passed, 1)
+			assert.Equal(t, schemas.Passed{SessionID: "s1", PendingID: nod.asked().PendingID, Reason: "the agent had gone on"}, nod.passed[0])
+		})
+	}
+}
+
+// closed is a stdout that nobody reads.
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// An allow that could not be written was not heard; nobody needs to know that of a
+// denial.
+func TestAnAllowThatNobodyReadIsTold(t *testing.T) {
+	for outcome, told := range map[schemas.Outcome]int{schemas.Allowed: 1, schemas.Denied: 0} {
+		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: outcome})}
+		exit := hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(preToolCall), closed{}, nod.connect, hook.Options{})
+		assert.Equal(t, 2, exit)
+		assert.Len(t, nod.passed, told)
+	}
+}
+
+// A hook says that it waits before it asks, and that it waits no longer before its
+// host can have heard the answer, or once what it asked is withdrawn.
+func TestAHookSaysWhileItWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask  func(context.Context, schemas.Request) (schemas.Decision, error)
+		want []string
+	}{
+		"answered": {decides(schemas.Decision{Outcome: schemas.Allowed}), []string{"waits s1.t1", "asked", "over", "answered"}},
+		"failed": {func(context.Context, schemas.Request) (schemas.Decision, error) {
+			return schemas.Decision{}, errors.New("x")
+		}, []string{"waits s1.t1", "asked", "answered", "over"}},
+	} {
+		var order []string
+		nod := &fakeNod{t: t, ask: func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+			order = append(order, "asked")
+			return c.ask(ctx, r)
+		}}
+		over := sync.OnceFunc(func() { order = append(order, "over") })
+		hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(preToolCall), writes(func() { order = append(order, "answered") }), nod.connect, hook.Options{
+			Waits: func(session, id string) (func(), error) {
+				order = append(order, "waits "+session+"."+id)
+				return over, nil
+			},
+		})
+		assert.Equal(t, c.want, order, name)
+	}
+}
+
+// writes is a stdout that tells when it is written to.
+type writes func()
+
+func (w writes) Write(data []byte) (int, error) {
+	w()
+	return len(data), json.Unmarshal(data, new(any))
+}
