@@ -51,10 +51,12 @@ type listed struct {
 	Deadline time.Time         `json:"deadline"`
 	Revision uint64            `json:"revision"`
 	Decision *schemas.Decision `json:"decision,omitempty"`
+	// Aftermath tells of calls that ended otherwise than decided.
+	Aftermath []schemas.Aftermath `json:"aftermath,omitempty"`
 }
 
 func list(p schemas.Prompt) listed {
-	return listed{p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Tier, p.Deadline, p.Revision, p.Decision}
+	return listed{p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Tier, p.Deadline, p.Revision, p.Decision, p.Aftermath}
 }
 
 type pendingCmd struct {
