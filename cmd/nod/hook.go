@@ -68,7 +68,9 @@ func (c *hookCmd) Run(e *env) error {
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // the next one tells what this did not
-		installs.Ran(dir, host.Name, version())
+		if os.Getenv(hook.ProbeEnv) == "" {
+			installs.Ran(dir, host.Name, version())
+		}
 	}
 	if client != nil {
 		client.Close()

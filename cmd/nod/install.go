@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/cmd/nod/internal/codex"
+	"github.com/nodbus/nod/cmd/nod/internal/folders"
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/agents/hook"
@@ -50,7 +51,7 @@ func (c *installCmd) Run(e *env) error {
 	case c.Uninstall:
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
 	default:
-		fmt.Fprintf(e.stdout, "%s asks nod now; start nod with: nod up\n", change.Path)
+		fmt.Fprintln(e.stdout, c.asksNow(change.Path))
 	}
 	if change.Note != "" {
 		fmt.Fprintf(e.stderr, "nod: %s\n", change.Note)
@@ -62,6 +63,25 @@ func (c *installCmd) Run(e *env) error {
 		return e.offerImport(c.Agent, change.Path, !c.Unasked && e.interactive())
 	}
 	return nil
+}
+
+// asksNow says what a new installation does: which calls are asked about, or why none
+// is yet.
+func (c *installCmd) asksNow(path string) string {
+	const start = "; start nod with: nod up"
+	host, err := hostNamed(c.Agent)
+	if err != nil {
+		return path + " asks nod now" + start
+	}
+	switch trusted, err := folders.Trusts(host, path); {
+	case err != nil:
+		return fmt.Sprintf("%s holds nod's hook; whether %s reads it is not known: %v", path, host.Agent, err)
+	case !trusted:
+		return fmt.Sprintf("%s holds nod's hook, but nothing is asked until %s trusts this folder: start %s here and agree to that", path, host.Agent, host.Program)
+	case c.Agent == hook.Codex().Name && !c.Strict:
+		return path + " asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call" + start
+	}
+	return path + " asks nod now" + start
 }
 
 // seesAll reports whether the hook is shown the calls that the agent program would

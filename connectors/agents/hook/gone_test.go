@@ -125,3 +125,23 @@ func (w writes) Write(data []byte) (int, error) {
 	w()
 	return len(data), json.Unmarshal(data, new(any))
 }
+
+// A hook that is tried refuses by itself, in its host's words, once nod has answered:
+// nobody is asked, and no rule can allow it.
+func TestAProbeIsRefused(t *testing.T) {
+	inputs := map[string]string{
+		"claude-code": `{"session_id":"nod-probe","cwd":"/","hook_event_name":"PreToolUse","tool_name":"nod_probe","tool_input":{"nonce":"n1"}}`,
+		"copilot":     `{"hookName":"permissionRequest","sessionId":"nod-probe","cwd":"/","toolName":"nod_probe","toolInput":{"nonce":"n1"}}`,
+	}
+	for name, input := range inputs {
+		nod := &fakeNod{t: t}
+		got := runHost(t, t.Context(), hostNamed(t, name), strings.NewReader(input), nod.connect, hook.Options{})
+		assert.Nil(t, nod.asked())
+		assert.Contains(t, got.stdout, "deny")
+		assert.Contains(t, got.stdout, "nod answers: n1")
+		require.Len(t, nod.passed, 1)
+		got = runHost(t, t.Context(), hostNamed(t, name), strings.NewReader(strings.Replace(input, `"n1"`, `"a b"`, 1)), nod.connect, hook.Options{})
+		assert.Contains(t, got.stdout, "is no tool")
+		assert.Nil(t, nod.asked())
+	}
+}

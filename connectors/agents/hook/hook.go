@@ -136,6 +136,9 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 	if h.call.Questions != nil {
 		return h.question(ctx, nod)
 	}
+	if h.call.ToolName == probeTool {
+		return h.probe(ctx, nod)
+	}
 	return h.ask(ctx, nod)
 }
 

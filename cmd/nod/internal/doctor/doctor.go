@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
 // Level is how much is amiss.
@@ -37,6 +38,8 @@ type Options struct {
 	DataDir string    // the place's, as a full path
 	Version string    // of this nod
 	Log     *slog.Logger
+	// Try tries a hook; hook.Host.Probe where nil.
+	Try func(ctx context.Context, host hook.Host, i hook.Installed) error
 }
 
 // Examine looks at everything. A check that cannot be made is a finding too.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,11 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
 func options(dir string) Options {
-	return Options{Place: bus.Place{DataDir: dir}, DataDir: dir, Version: "0.5.0", Log: slog.New(slog.DiscardHandler)}
+	return Options{Place: bus.Place{DataDir: dir}, DataDir: dir, Version: "0.5.0", Log: slog.New(slog.DiscardHandler), Try: answers}
 }
+
+// answers is a hook that does its work.
+func answers(context.Context, hook.Host, hook.Installed) error { return nil }
 
 // says finds the one finding of a level with this text in it.
 func says(t *testing.T, found []Finding, level Level, text string) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nodbus/nod/cmd/nod/internal/folders"
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
@@ -49,7 +50,7 @@ func (h *hostCheck) all(ctx context.Context, remembered []installs.Install) []Fi
 	places := 0
 	if len(own.Hooks) > 0 {
 		places++
-		found = append(found, h.place(own)...)
+		found = append(found, h.place(ctx, own)...)
 	}
 	var since time.Time
 	for _, in := range remembered {
@@ -63,7 +64,7 @@ func (h *hostCheck) all(ctx context.Context, remembered []installs.Install) []Fi
 			continue
 		}
 		places++
-		found = append(found, h.remembered(in)...)
+		found = append(found, h.remembered(ctx, in)...)
 	}
 	switch {
 	case places == 0 && h.host.Present():
@@ -75,7 +76,7 @@ func (h *hostCheck) all(ctx context.Context, remembered []installs.Install) []Fi
 }
 
 // remembered looks at a file that the hook was installed in.
-func (h *hostCheck) remembered(in installs.Install) []Finding {
+func (h *hostCheck) remembered(ctx context.Context, in installs.Install) []Finding {
 	if _, err := os.Stat(in.Path); err != nil {
 		return []Finding{note(h.check, "the hook was installed in "+in.Path+", which is gone", "")}
 	}
@@ -86,11 +87,11 @@ func (h *hostCheck) remembered(in installs.Install) []Finding {
 	case len(at.Hooks) == 0:
 		return []Finding{wrong(h.check, "the hook is gone from "+in.Path, "nod install "+h.host.Name+" --settings "+in.Path+", or with --uninstall if that was meant")}
 	}
-	return h.place(at)
+	return h.place(ctx, at)
 }
 
 // place looks at one file with hooks in it.
-func (h *hostCheck) place(at hook.Inspection) []Finding {
+func (h *hostCheck) place(ctx context.Context, at hook.Inspection) []Finding {
 	if at.Off != "" {
 		return []Finding{wrong(h.check, fmt.Sprintf("%s says %q, so that no hook runs", at.Path, at.Off), "remove that")}
 	}
@@ -99,9 +100,33 @@ func (h *hostCheck) place(at hook.Inspection) []Finding {
 			return []Finding{f}
 		}
 	}
-	found := []Finding{ok(h.check, h.host.Agent+" asks nod, by "+at.Path)}
+	found := h.gates(ctx, at)
 	if h.host.Name == hook.Codex().Name {
 		found = append(found, codexTrust(h.check, at)...)
+	}
+	return found
+}
+
+// gates tries every hook of a file that may refuse a call, as the agent program
+// would run it.
+func (h *hostCheck) gates(ctx context.Context, at hook.Inspection) (found []Finding) {
+	try, again := h.Try, "nod install "+h.host.Name
+	if try == nil {
+		try = func(ctx context.Context, host hook.Host, i hook.Installed) error { return host.Probe(ctx, i) }
+	}
+	for _, i := range at.Hooks {
+		if !h.host.BlocksWhenGone(i) {
+			found = append(found, wrong(h.check, fmt.Sprintf("the hook for %s in %s lets calls run if nod is killed or gone", i.Event, at.Path), again))
+		}
+		if err := try(ctx, h.host, i); err != nil {
+			found = append(found, wrong(h.check, fmt.Sprintf("the hook for %s in %s was tried, and does not do its work: %s", i.Event, at.Path, oneLine(err)), "see whether nod is running, then "+again))
+		}
+	}
+	if trusted, err := folders.Trusts(h.host, at.Path); err == nil && !trusted {
+		found = append(found, wrong(h.check, fmt.Sprintf("%s does not trust the folder of %s, so that no hook of it runs", h.host.Agent, at.Path), "start "+h.host.Program+" there and agree to trust it"))
+	}
+	if len(found) == 0 {
+		found = append(found, ok(h.check, h.host.Agent+" asks nod, by "+at.Path+": a call that was tried was refused"))
 	}
 	return found
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,32 @@ func TestHooksOfProjects(t *testing.T) {
 	says(t, h.findings(), Wrong, "the hook is gone from "+path)
 	require.NoError(t, os.Remove(path))
 	says(t, h.findings(), Note, "which is gone")
+}
+
+// A gate is tried as its agent program would run it, and one of before that lets
+// calls run once nod is gone is said to.
+func TestGatesAreTried(t *testing.T) {
+	h := newHome(t)
+	change := h.install(hook.Gemini(), hook.InstallOptions{Program: h.program("nod", "")})
+	says(t, h.findings(), OK, "a call that was tried was refused")
+	o := options(h.data)
+	o.Try = nil
+	says(t, hooks(t.Context(), o), Wrong, `was tried, and does not do its work: it answered ""`)
+	old := strings.ReplaceAll(string(change.After), " || /bin/sh", "; /bin/sh")
+	require.NoError(t, os.WriteFile(change.Path, []byte(old), 0o600))
+	says(t, h.findings(), Wrong, "lets calls run if nod is killed or gone: nod install gemini")
+}
+
+// A project's hooks do nothing in a folder that its agent program does not trust.
+func TestFoldersThatAreNotTrusted(t *testing.T) {
+	h := newHome(t)
+	project := t.TempDir()
+	path := filepath.Join(project, ".github", "hooks", "nod.json")
+	h.install(hook.Copilot(), hook.InstallOptions{Settings: path, Program: h.program("nod", "")})
+	says(t, h.findings(), Wrong, "Copilot CLI does not trust the folder of "+path+", so that no hook of it runs: start copilot there")
+	require.NoError(t, os.MkdirAll(filepath.Join(h.dir, ".copilot"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(h.dir, ".copilot", "config.json"), []byte(`{"trustedFolders":["`+project+`"]}`), 0o600))
+	says(t, h.findings(), OK, "Copilot CLI asks nod, by "+path)
 }
 
 // Codex says nothing of a hook that it does not run.
