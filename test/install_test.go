@@ -137,3 +137,53 @@ func TestTheHostsRulesAreTakenOver(t *testing.T) {
 		"match": map[string]any{"projects": []any{project}}, "permissions": map[string]any{"allow": []any{"Bash(make team:*)"}},
 	}}, after["policies"])
 }
+
+// TestInstallSaysOnlyWhatIsSo: which calls are asked about, and where none is; and the
+// doctor has tried it.
+func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.start()
+	home, project := t.TempDir(), t.TempDir()
+	said := func(args ...string) string {
+		c := m.command(args...)
+		c.Dir = project
+		c.Env = append(c.Env, "HOME="+home, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=")
+		out, _ := c.CombinedOutput() // the doctor's exit code is about all else as well
+		return string(out)
+	}
+	trusts := func(name, text string) {
+		path := filepath.Join(home, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		require.NoError(t, err)
+		_, err = fmt.Fprintf(f, text, project)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	const lacks, asks = "nothing is asked until ", " asks nod now"
+	for agent, c := range map[string]struct{ name, config, text string }{
+		"codex":   {"Codex", ".codex/config.toml", "\n[projects.%q]\ntrust_level = \"trusted\"\n"},
+		"copilot": {"Copilot CLI", ".copilot/config.json", `{"trustedFolders":[%q]}`},
+	} {
+		out := said("install", agent, "--project", "--strict")
+		assert.Contains(t, out, lacks+c.name+" trusts this folder")
+		assert.NotContains(t, out, asks)
+		assert.Contains(t, said("doctor"), c.name+" does not trust the folder of "+project)
+		trusts(c.config, c.text)
+		found := said("doctor")
+		assert.NotContains(t, found, "does not trust the folder")
+		assert.Contains(t, found, c.name+" asks nod, by "+project, "%s", found)
+		assert.Contains(t, found, "a call that was tried was refused")
+	}
+	out := said("install", "codex")
+	assert.Contains(t, out, "whenever Codex would ask its user: codex exec never does")
+	out = said("install", "codex", "--strict")
+	assert.Contains(t, out, asks+"; start nod")
+	assert.Contains(t, said("install", "claude-code"), asks)
+
+	m.kill()
+	found := said("doctor")
+	assert.Contains(t, found, "was tried, and does not do its work: nod hook claude-code: ")
+	assert.NotContains(t, found, "a call that was tried was refused")
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -78,10 +79,16 @@ func (c *installCmd) asksNow(path string) string {
 		return fmt.Sprintf("%s holds nod's hook; whether %s reads it is not known: %v", path, host.Agent, err)
 	case !trusted:
 		return fmt.Sprintf("%s holds nod's hook, but nothing is asked until %s trusts this folder: start %s here and agree to that", path, host.Agent, host.Program)
-	case c.Agent == hook.Codex().Name && !c.Strict:
+	case host.Name == hook.Codex().Name && !isStrict(host, path):
 		return path + " asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call" + start
 	}
 	return path + " asks nod now" + start
+}
+
+// isStrict reports whether a file has the hooks of a strict installation.
+func isStrict(host hook.Host, path string) bool {
+	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
+	return err == nil && slices.ContainsFunc(at.Hooks, func(i hook.Installed) bool { return slices.Contains(host.Setup.Strict, i.Event) })
 }
 
 // seesAll reports whether the hook is shown the calls that the agent program would
