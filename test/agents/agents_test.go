@@ -11,7 +11,7 @@
 // behind and in what its model was told.
 //
 // Not here: Codex's PermissionRequest, since codex exec asks nobody, and its
-// request_user_input, which nod leaves to Codex; Copilot CLI. docs/testing.md has
+// request_user_input, which nod leaves to Codex. docs/testing.md has
 // the table.
 package agents_test
 
