@@ -58,7 +58,7 @@ func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.Passed
 	return ids, nil
 }
 
-// goneWithout withdraws a request that its host has gone on without. Where the call
+// goneWithout withdraws a request that its host has gone on without. If the call
 // ran, the record says so.
 func (e *Engine) goneWithout(ctx context.Context, entry bus.Entry, agent string, p *schemas.Passed, callRan bool) (ids []string, err error) {
 	_, id := schemas.SplitKey(entry.Key)
