@@ -119,10 +119,3 @@ func (x *machine) copilot(program string, args ...string) *exec.Cmd {
 		"COPILOT_MODEL=claude-sonnet-4", "COPILOT_OFFLINE=true")
 	return c
 }
-
-// geminiUsesAKey has Gemini CLI ask nobody to log in.
-func (x *machine) geminiUsesAKey() {
-	settings := filepath.Join(x.home, ".gemini", "settings.json")
-	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
-	require.NoError(x.t, os.WriteFile(settings, []byte(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}`), 0o600))
-}
