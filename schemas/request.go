@@ -190,14 +190,14 @@ type Passed struct {
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
 	// RanMillis, with ActionDetails, is how long that call ran, in milliseconds; nil
-	// where the host does not say. It tells when the call began: one that began while
-	// it was open here, and was denied only then, ran all the same.
+	// if the host does not say. It tells when the call began: a call that began while
+	// its request was open, and was denied only then, ran all the same.
 	RanMillis *int `json:"ran_ms,omitempty"`
 	// AgentName widens it to the requests of this agent program that its host does
 	// not ask its own user about: the program waits for none of them any more.
 	AgentName string `json:"agent_name,omitempty"`
 	// PendingID is the one request that it is about, and nothing else narrows it:
-	// whoever waited for that is gone, and the host will never hear the answer.
+	// its asker is gone, and the host will never hear the answer.
 	PendingID string `json:"pending_id,omitempty"`
 	Reason    string `json:"reason"`
 }

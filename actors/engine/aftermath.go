@@ -55,8 +55,8 @@ func hasAftermath(rec *schemas.Record, a schemas.Aftermath) bool {
 	return slices.ContainsFunc(rec.Aftermath, func(b schemas.Aftermath) bool { return b.PendingID == a.PendingID && b.Kind == a.Kind })
 }
 
-// otherwise is what somebody hears who answers a request whose call ended otherwise
-// than decided: neither "denied" nor "allowed" would be true.
+// otherwise is the reply to an answer of a request whose call ended otherwise than
+// decided: neither "denied" nor "allowed" would be true.
 func otherwise(rec *schemas.Record) error {
 	if len(rec.Aftermath) == 0 || rec.Decision == nil {
 		return nil
@@ -151,8 +151,8 @@ func questionOf(entry *bus.Entry) string {
 	return cmp.Or(entry.Record.Joined, id)
 }
 
-// unheard ends the one request that nobody waits for any more, or tells of it that
-// its call never ran: it was allowed, and whoever was to pass that on had gone.
+// unheard withdraws the one request whose asker is gone. If it was allowed, the asker
+// did not pass that on, and the record says that the call never ran.
 func (e *Engine) unheard(ctx context.Context, agent string, p *schemas.Passed) (ids []string, err error) {
 	entry, err := e.store.Records.Get(ctx, schemas.Key(p.SessionID, p.PendingID))
 	if noRecord(err) || err == nil && entry.Record.Agent != agent {

@@ -38,6 +38,11 @@ func (x *machine) codexSets(lines string) {
 	require.NoError(x.t, f.Close())
 }
 
+// codexUsesTheModel has Codex ask the fake model.
+func (x *machine) codexUsesTheModel() {
+	x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
+}
+
 // Nobody is asked by codex exec itself: only the strict hook stands before its
 // shell.
 func TestCodexByHook(t *testing.T) {
@@ -45,8 +50,11 @@ func TestCodexByHook(t *testing.T) {
 		for answer := range answers {
 			t.Run(answer, func(t *testing.T) {
 				x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
-				x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
-				x.does("install", "codex", "--strict", "--settings", filepath.Join(x.codexHome(), "hooks.json"))
+				x.codexUsesTheModel()
+				c := x.codex(x.nod, "install", "codex", "--strict")
+				c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // its version tells which events it knows
+				out, err := c.CombinedOutput()
+				require.NoError(t, err, "%s", out)
 				x.codexTrusts(program)
 				a := x.starts(x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go on"))
 				r := x.asked(a)
@@ -69,7 +77,7 @@ type codexHook struct {
 // hooks.
 func (x *machine) codexTrusts(program string) {
 	found := x.codexHooks(program)
-	require.Len(x.t, found, 2)
+	require.Len(x.t, found, 5)
 	for _, h := range found {
 		require.Equal(x.t, "trusted", h.Status, h.Key)
 	}

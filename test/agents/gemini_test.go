@@ -24,6 +24,13 @@ func (x *machine) gemini(program string, args ...string) *exec.Cmd {
 	return c
 }
 
+// geminiUsesAKey has Gemini CLI ask nobody to log in.
+func (x *machine) geminiUsesAKey() {
+	settings := filepath.Join(x.home, ".gemini", "settings.json")
+	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
+	require.NoError(x.t, os.WriteFile(settings, []byte(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}`), 0o600))
+}
+
 // Without a terminal, and told to allow everything by itself, Gemini CLI still
 // asks its hook.
 func TestGeminiByHook(t *testing.T) {
@@ -31,10 +38,8 @@ func TestGeminiByHook(t *testing.T) {
 		for answer := range answers {
 			t.Run(answer, func(t *testing.T) {
 				x := newMachine(t, newModel(t, geminiTouch))
-				settings := filepath.Join(x.home, ".gemini", "settings.json")
-				require.NoError(t, os.MkdirAll(filepath.Dir(settings), 0o700))
-				require.NoError(t, os.WriteFile(settings, []byte(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}`), 0o600))
-				x.does("install", "gemini", "--settings", settings)
+				x.geminiUsesAKey()
+				x.does("install", "gemini")
 				a := x.starts(x.gemini(program, "--yolo", "-p", "go on"))
 				r := x.asked(a)
 				assert.Equal(t, "run_shell_command", r.Tool)

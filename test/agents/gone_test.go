@@ -4,7 +4,6 @@ package agents_test
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,16 +118,4 @@ func (x *machine) copilot(program string, args ...string) *exec.Cmd {
 	c.Env = append(c.Env, "COPILOT_PROVIDER_BASE_URL="+x.model.URL, "COPILOT_PROVIDER_TYPE=anthropic", "COPILOT_PROVIDER_API_KEY=none",
 		"COPILOT_MODEL=claude-sonnet-4", "COPILOT_OFFLINE=true")
 	return c
-}
-
-// codexUsesTheModel has Codex ask the fake model.
-func (x *machine) codexUsesTheModel() {
-	x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
-}
-
-// geminiUsesAKey has Gemini CLI ask nobody to log in.
-func (x *machine) geminiUsesAKey() {
-	settings := filepath.Join(x.home, ".gemini", "settings.json")
-	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
-	require.NoError(x.t, os.WriteFile(settings, []byte(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}`), 0o600))
 }

@@ -62,8 +62,8 @@ type Call struct {
 	// agent since the call was made; nil of a host that ends its hook then.
 	Stopped func() bool
 	// Signal says that this is no call at all: the host tells that it has gone on,
-	// which is Passed, and cannot be refused anything. A Passed without a Reason is
-	// told to nobody: the host has a hook that may see which others have died.
+	// which is Passed, and cannot be refused anything. A Passed without a Reason
+	// is not told: the hook runs so that it may see which others have died.
 	Signal bool
 	Passed schemas.Passed
 

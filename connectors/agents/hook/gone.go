@@ -65,8 +65,8 @@ func (h *run) waits(r schemas.Request) (over func()) {
 	return over
 }
 
-// passedProgram is what a host tells of that asks nobody beside its hook: whatever
-// its hook waits for is passed.
+// passedProgram is what a host's signal says if the host does not ask its own user
+// beside its hook: everything that its hooks wait for is passed.
 func passedProgram(host Host, c *Call) schemas.Passed {
 	p := schemas.Passed{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {

@@ -47,7 +47,7 @@ type Options struct {
 	// well, that is how long it waits at all.
 	DeferAfter time.Duration
 	// Waits is told of each request that this process waits for, before it is asked,
-	// and over when it waits no longer; nil where nobody looks for hooks that die.
+	// and over when it waits no longer; nil if no sweep looks for hooks that die.
 	Waits func(sessionID, pendingID string) (over func(), err error)
 	// Stderr gets one line about what went wrong, never what was asked.
 	Stderr io.Writer

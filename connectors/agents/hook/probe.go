@@ -92,8 +92,8 @@ func (h *run) probe(ctx context.Context, nod Nod) int {
 	return h.reply(deny(probed(input.Nonce)))
 }
 
-// BlocksWhenGone reports whether an installed hook keeps a call from running also
-// where nod was killed or is gone. One that nod wrote before it knew does not.
+// BlocksWhenGone reports whether an installed hook keeps a call from running if nod
+// was killed or is gone. The hooks that earlier versions of nod wrote do not.
 func (h Host) BlocksWhenGone(i Installed) bool {
 	for _, event := range h.Setup.Blocks {
 		if event == i.Event {

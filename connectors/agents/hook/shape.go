@@ -56,7 +56,8 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	return call, in, nil
 }
 
-// readProgram understands that format for a host that asks nobody beside its hook.
+// readProgram understands that format for a host that does not ask its own user
+// beside its hook.
 func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	s := host.Setup
 	signals := slices.Concat(s.Signals, s.Newer)

@@ -77,14 +77,23 @@ func sameFile(a, b string) bool {
 // hookTimeout is what a hook gets that names no timeout, in seconds.
 const hookTimeout = 600
 
+// What Codex takes for the parts of some hooks, whatever its file says: the most
+// seconds that they get, and that they have no matcher.
+var (
+	mostTimeout = map[string]int64{"Interrupt": 3, "SessionEnd": 3}
+	noMatcher   = map[string]bool{"Interrupt": true, "Stop": true}
+)
+
 // Hash is what Codex takes for a hook's identity: its parts with their
 // defaults filled in, as canonical JSON.
 func Hash(h hook.Installed) string {
+	timeout := cmp.Or(h.Timeout, hookTimeout)
+	timeout = min(timeout, cmp.Or(mostTimeout[h.Event], timeout))
 	identity := map[string]any{
 		"event_name": snake(h.Event),
-		"hooks":      []any{map[string]any{"type": "command", "command": h.Command, "timeout": cmp.Or(h.Timeout, hookTimeout), "async": false}},
+		"hooks":      []any{map[string]any{"type": "command", "command": h.Command, "timeout": timeout, "async": false}},
 	}
-	if h.Matcher != nil {
+	if h.Matcher != nil && !noMatcher[h.Event] {
 		identity["matcher"] = *h.Matcher
 	}
 	data, err := schemas.Encode(identity)

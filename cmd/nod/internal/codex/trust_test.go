@@ -139,3 +139,16 @@ func TestTrustThatCannotBeWritten(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "a = 2\n", string(is))
 }
+
+// TestHashOfSignals: hashes that Codex 0.169.0 itself has listed.
+func TestHashOfSignals(t *testing.T) {
+	every := "*"
+	for event, want := range map[string]string{
+		"SessionEnd": "sha256:d06323c6daf7677167e38330789d03984523bb0f499b10a080c57b2a21777538",
+		"Stop":       "sha256:433c3b8d5746a4be1db011df7256a919167e5c92bed515843eb81de4438de618",
+		"Interrupt":  "sha256:040b056a465b8eef754125249d177ee5731a2e03d6ff84830bd6268b4d8b5d3d",
+	} {
+		h := hook.Installed{Event: event, Command: "/tmp/hookagents/ch/.local/share/nod/launcher/nod hook codex --host-timeout 86400s", Matcher: &every, Timeout: 10}
+		require.Equal(t, want, codex.Hash(h), event)
+	}
+}

@@ -38,7 +38,7 @@ type Options struct {
 	DataDir string    // the place's, as a full path
 	Version string    // of this nod
 	Log     *slog.Logger
-	// Try tries a hook; hook.Host.Probe where nil.
+	// Try tries a hook; nil is hook.Host.Probe.
 	Try func(ctx context.Context, host hook.Host, i hook.Installed) error
 }
 

@@ -1,7 +1,7 @@
 // Package hookwait tells which requests of this machine a hook still waits for. A
-// hook holds a lock while it waits, which ends with its process however that ends:
-// whoever sweeps tells nod of those whose hook has died. Nothing else can, where an
-// agent program kills its hook.
+// hook holds a lock while it waits. The lock ends with the hook's process, however
+// that ends, so that a sweep finds the requests whose hook has died: an agent program
+// that kills its hook says nothing.
 package hookwait
 
 import (

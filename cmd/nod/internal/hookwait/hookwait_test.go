@@ -36,7 +36,7 @@ func swept(t *testing.T, dir string, err error) (keys []string) {
 	return keys
 }
 
-// Whoever waits is left alone; whoever has died is told of until somebody took it.
+// A hook that waits is left alone; a dead one is told of until that succeeds.
 func TestAHookThatIsKilledIsTold(t *testing.T) {
 	dir := t.TempDir()
 	require.Empty(t, swept(t, dir, nil), "nobody ever waited")
