@@ -152,11 +152,6 @@ func (e *Engine) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus
 	return ended, e.step(ctx, ended, deadlineOf(&ended.Record))
 }
 
-// detach leaves a tool call open that its agent can wait for no longer.
-func (e *Engine) detach(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
-	return e.setDetached(ctx, question, pendingID, true)
-}
-
 // setDetached notes in an open record whether the agent waits for a call.
 func (e *Engine) setDetached(ctx context.Context, question bus.Entry, pendingID string, detached bool) (bus.Entry, error) {
 	return e.update(ctx, question, func(rec *schemas.Record) bool {
