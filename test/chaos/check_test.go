@@ -1,0 +1,330 @@
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// bound is how long after a fault's end, or without one, whatever was decided is
+// told and whatever was asked is shown.
+const bound = 15 * time.Second
+
+// violation is one broken promise.
+type violation struct {
+	Check string
+	Key   string // of a request, or a group where several are about it
+	Text  string
+}
+
+func (v violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Check, v.Key, v.Text) }
+
+// checks are all that a history must pass.
+var checks = []struct {
+	name  string
+	check func(*evidence) []violation
+}{
+	{"one decision", oneDecision},
+	{"acknowledged is stored", acknowledgedIsStored},
+	{"refused is not stored", refusedIsNotStored},
+	{"allow once", allowOnce},
+	{"who allowed", whoAllowed},
+	{"deadline", afterDeadline},
+	{"revoked", afterRevocation},
+	{"frozen", afterFreeze},
+	{"heard", everyoneHears},
+	{"nothing lost", nothingLost},
+	{"shown", everythingShown},
+	{"phone", phoneIsTidy},
+	{"rules", rulesHold},
+	{"linearizable", linearizable},
+}
+
+// inspect runs all checks.
+func (e *evidence) inspect() (found []violation) {
+	for _, c := range checks {
+		for _, v := range c.check(e) {
+			v.Check = c.name
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+func violates(key, format string, args ...any) violation {
+	return violation{Key: key, Text: fmt.Sprintf(format, args...)}
+}
+
+// byKey are the events of each request.
+func (e *evidence) byKey() map[string][]*event {
+	all := map[string][]*event{}
+	for _, ev := range e.Events {
+		if ev.ID != "" {
+			all[ev.key()] = append(all[ev.key()], ev)
+		}
+	}
+	return all
+}
+
+// by groups events in the order of the history.
+func by(events []*event, of func(*event) string) (groups map[string][]*event) {
+	groups = map[string][]*event{}
+	for _, ev := range events {
+		if g := of(ev); g != "" {
+			groups[g] = append(groups[g], ev)
+		}
+	}
+	return groups
+}
+
+// oneDecision: whoever was told how a request ended was told the same, and it is
+// what is stored.
+func oneDecision(e *evidence) (found []violation) {
+	type told struct {
+		decision *schemas.Decision
+		by       string
+	}
+	first := map[string]told{}
+	note := func(d *schemas.Decision, by string) {
+		if d == nil {
+			return
+		}
+		key := schemas.Key(d.SessionID, d.PendingID)
+		was, known := first[key]
+		if !known {
+			first[key] = told{d, by}
+			return
+		}
+		if was.decision.Outcome != d.Outcome || was.decision.DecisionID != d.DecisionID {
+			found = append(found, violates(key, "%s was told %s, and %s %s", was.by, words(was.decision), by, words(d)))
+		}
+	}
+	for key := range e.Stored.Records {
+		note(e.Stored.decision(key), "the store")
+	}
+	for key, d := range e.Stored.Logged {
+		if _, recorded := e.Stored.Records[key]; !recorded {
+			note(d, "the log")
+		}
+	}
+	for _, ev := range e.Events {
+		note(ev.told(), fmt.Sprintf("%s at %.4f (%s)", ev.Who, ev.Return.Seconds(), ev.Op))
+	}
+	return found
+}
+
+// acknowledgedIsStored: an answer, a withdrawal or an ask that was answered with a
+// decision is kept.
+func acknowledgedIsStored(e *evidence) (found []violation) {
+	for _, ev := range e.Events {
+		if ev.Op != opAnswer && ev.Op != opWithdraw && ev.Op != opAsk || ev.Err != nil || ev.Return == never || ev.Decision == nil {
+			continue
+		}
+		d := ev.Decision
+		key := schemas.Key(d.SessionID, d.PendingID)
+		if e.Stored.decision(key) == nil && !e.toldIn(d) {
+			found = append(found, violates(key, "%s was acknowledged %s, and nothing of it is stored", ev.Who, words(d)))
+		}
+	}
+	return found
+}
+
+// toldIn reports whether a decision is in a record that names its request: a call
+// that waits with others has no record of its own.
+func (e *evidence) toldIn(d *schemas.Decision) bool {
+	return slices.ContainsFunc(e.Stored.named(d.SessionID, d.PendingID), func(r schemas.Record) bool {
+		return r.Decision != nil && r.Decision.Outcome == d.Outcome
+	})
+}
+
+// refusedIsNotStored: an answer of which its person was told for good that it does
+// not count does not count.
+func refusedIsNotStored(e *evidence) (found []violation) {
+	answers := by(e.Events, func(ev *event) string {
+		if ev.Op != opAnswer && ev.Op != opPress {
+			return ""
+		}
+		return ev.key() + " " + ev.Who
+	})
+	for _, all := range answers {
+		ev := all[0]
+		if len(all) > 1 || ev.unknown() || ev.Err == nil {
+			continue // another of theirs may be what is stored
+		}
+		d := e.Stored.decision(ev.key())
+		if d != nil && d.By.Kind == schemas.ByHuman && d.By.Name == ev.Who && ev.told() == nil {
+			found = append(found, violates(ev.key(), "%s was told %q, and the answer is stored: %s", ev.Who, ev.Err, words(d)))
+		}
+	}
+	return found
+}
+
+// runs are the calls of a group that an agent has heard to be allowed, by id.
+func runs(events []*event) map[string]*schemas.Decision {
+	all := map[string]*schemas.Decision{}
+	for _, ev := range events {
+		if (ev.Op == opAsk || ev.Op == opHear) && ev.Decision != nil && ev.Decision.Outcome == schemas.Allowed {
+			all[ev.key()] = ev.Decision
+		}
+	}
+	return all
+}
+
+// ruled are the groups that a rule decides.
+var ruled = map[string]schemas.Outcome{"Lookup": schemas.Allowed, "Forbidden": schemas.Denied}
+
+// allowOnce: identical calls run no more often than people have allowed them: each
+// "allow once" is for as many as its prompt counted.
+func allowOnce(e *evidence) (found []violation) {
+	groups := by(e.Events, func(ev *event) string { return ev.Group })
+	for group, events := range groups {
+		allowed := map[string]int{} // by decision, or by answer where nobody knows
+		lasting := ruled[group] != ""
+		for i, ev := range events {
+			if (ev.Op != opAnswer && ev.Op != opPress) || ev.Option != "allow_once" {
+				continue
+			}
+			lasting = lasting || ev.Scope != "" && ev.Scope != schemas.ScopeOnce
+			switch d := ev.Decision; {
+			case d != nil && ev.Err == nil && d.Outcome == schemas.Allowed && d.By.Name == ev.Who:
+				allowed[d.DecisionID] = max(allowed[d.DecisionID], ev.Waiters)
+			case ev.unknown():
+				allowed[fmt.Sprint("unknown ", i)] = ev.Waiters
+			}
+		}
+		ran := runs(events)
+		sum := 0
+		for _, n := range allowed {
+			sum += n
+		}
+		if len(ran) > sum && !lasting {
+			found = append(found, violates(group, "people allowed %d calls, and %d ran: %s", sum, len(ran), strings.Join(sortedKeys(ran), ", ")))
+		}
+	}
+	return found
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// whoAllowed: a call that was allowed by a person was allowed by one who allowed a
+// call of its group, before it was heard, and did not take back what they said.
+func whoAllowed(e *evidence) (found []violation) {
+	groups := by(e.Events, func(ev *event) string { return ev.Group })
+	for _, events := range groups {
+		for _, ran := range events {
+			d := ran.Decision
+			if (ran.Op != opAsk && ran.Op != opHear) || d == nil || d.Outcome != schemas.Allowed || d.By.Kind != schemas.ByHuman {
+				continue
+			}
+			if !slices.ContainsFunc(events, func(ev *event) bool {
+				return (ev.Op == opAnswer || ev.Op == opPress) && ev.Option == "allow_once" && ev.Who == d.By.Name && ev.Call <= ran.Return
+			}) {
+				found = append(found, violates(ran.key(), "it was allowed by %s, who allowed none such", d.By.Name))
+			}
+		}
+	}
+	return found
+}
+
+// afterDeadline: nothing is allowed at or after its deadline, in broker time, nor by
+// an answer that was begun after it.
+func afterDeadline(e *evidence) (found []violation) {
+	for _, ev := range e.Events {
+		d := ev.Decision
+		if ev.Op == opHear && d != nil && d.Outcome == schemas.Allowed && !ev.Deadline.IsZero() && !d.DecidedAt.Before(ev.Deadline) {
+			found = append(found, violates(ev.key(), "it was allowed at %s, and its deadline was %s", d.DecidedAt, ev.Deadline))
+		}
+	}
+	return found
+}
+
+// afterRevocation: what is asked after a standing answer was revoked, and that was
+// acknowledged, is not allowed by it.
+func afterRevocation(e *evidence) (found []violation) {
+	groups := by(e.Events, func(ev *event) string { return ev.Group })
+	for _, events := range groups {
+		for _, revoke := range events {
+			if revoke.Op != opRevoke || revoke.Err != nil || revoke.Return == never {
+				continue
+			}
+			for key := range runs(slices.DeleteFunc(slices.Clone(events), func(ev *event) bool { return !begunAfter(events, ev, revoke.Return) })) {
+				found = append(found, violates(key, "it was asked after %s was revoked (acknowledged at %.4f), and allowed", revoke.Grant, revoke.Return.Seconds()))
+			}
+		}
+	}
+	return found
+}
+
+// begunAfter reports whether the request of an event was first asked after an
+// instant.
+func begunAfter(events []*event, ev *event, at time.Duration) bool {
+	i := slices.IndexFunc(events, func(ask *event) bool { return ask.Op == opAsk && ask.key() == ev.key() })
+	return i >= 0 && events[i].Call > at
+}
+
+// afterFreeze: once a freeze was acknowledged by all engines, nothing of its session
+// is allowed before a thaw is begun, and what was open then is allowed never.
+func afterFreeze(e *evidence) (found []violation) {
+	sessions := by(e.Events, func(ev *event) string { return ev.Session })
+	for _, events := range sessions {
+		for _, freeze := range events {
+			if freeze.Op != opFreeze || freeze.Err != nil || freeze.Return == never || freeze.Lags {
+				continue
+			}
+			found = append(found, frozen(events, freeze)...)
+		}
+	}
+	return found
+}
+
+func frozen(events []*event, freeze *event) (found []violation) {
+	thaw := never
+	for _, ev := range events {
+		if ev.Op == opThaw && ev.Call > freeze.Return {
+			thaw = min(thaw, ev.Call)
+		}
+	}
+	asked := map[string]*event{}
+	for _, ev := range events {
+		if ev.Op == opAsk && asked[ev.key()] == nil {
+			asked[ev.key()] = ev
+		}
+	}
+	for _, ev := range events {
+		ask := asked[ev.key()]
+		switch {
+		case ask == nil || ev.Decision == nil || ev.Decision.Outcome != schemas.Allowed || ev.Err != nil:
+		case ev.Op == opAnswer && ev.Call > freeze.Return && ev.Decision.By.Name == ev.Who && ask.Return < freeze.Call && ask.Pending:
+			found = append(found, violates(ev.key(), "it was open when its session was frozen (acknowledged at %.4f), and allowed at %.4f", freeze.Return.Seconds(), ev.Call.Seconds()))
+		case ev.Op == opAnswer && ev.Call > freeze.Return && ev.Return < thaw && ev.Decision.By.Name == ev.Who:
+			found = append(found, violates(ev.key(), "it was allowed while its session was frozen (acknowledged at %.4f)", freeze.Return.Seconds()))
+		case (ev.Op == opAsk || ev.Op == opHear) && ask.Call > freeze.Return && ev.Return < thaw:
+			found = append(found, violates(ev.key(), "it was asked while its session was frozen (acknowledged at %.4f), and allowed", freeze.Return.Seconds()))
+		}
+	}
+	return found
+}
+
+// settledBy is until when something that could happen at an instant has happened:
+// within the bound, counted again from the end of each fault that came between.
+func (e *evidence) settledBy(at time.Duration) time.Duration {
+	faults := slices.SortedFunc(slices.Values(e.Faults), func(a, b span) int { return cmp.Compare(a.Begin, b.Begin) })
+	until := at + bound
+	for _, f := range faults {
+		if f.Begin < until && f.End > at {
+			until = max(until, f.End+bound)
+		}
+	}
+	return until
+}

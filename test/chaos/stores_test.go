@@ -1,0 +1,129 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+// evidence is all that the checks go by.
+type evidence struct {
+	Events []*event
+	Faults []span
+	End    time.Duration // when what was left had been given time to settle
+	Stored stored
+	Phone  []telegramtest.Message // Carl's chat
+}
+
+// stored is what the stores hold at the end.
+type stored struct {
+	Records map[string]schemas.Record // by key
+	Raw     map[string]string         // the same as text, which names the calls that wait with others
+	Logged  map[string]*schemas.Decision
+	Pending map[string]bool // what people are shown as open
+}
+
+// decision is the stored one of a key that has a record or a log entry of its own.
+func (s *stored) decision(key string) *schemas.Decision {
+	if rec, ok := s.Records[key]; ok && rec.Decision != nil {
+		return rec.Decision
+	}
+	return s.Logged[key]
+}
+
+// named are the records of a session that name an id: its own, and those in which
+// it waits or waited.
+func (s *stored) named(session, id string) (records []schemas.Record) {
+	for key, raw := range s.Raw {
+		if strings.HasPrefix(key, session+".") && strings.Contains(raw, `"`+id+`"`) {
+			records = append(records, s.Records[key])
+		}
+	}
+	return records
+}
+
+// readStores reads all that is stored, beside nod.
+func (w *world) readStores(ctx context.Context) (stored, error) {
+	s := stored{Records: map[string]schemas.Record{}, Raw: map[string]string{}, Logged: map[string]*schemas.Decision{}, Pending: map[string]bool{}}
+	id := roles.ID{Role: roles.OwnerStore}
+	key, err := nats.NkeyOptionFromSeed(w.place.keys().Path(id))
+	if err != nil {
+		return s, err
+	}
+	nc, err := nats.Connect(w.place.urls("people"), key, nats.CustomInboxPrefix(id.InboxPrefix()))
+	if err != nil {
+		return s, fmt.Errorf("read the stores: %w", err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return s, err
+	}
+	const records = "$KV.pending_permissions."
+	if err := each(ctx, js, "KV_pending_permissions", records+">", func(subject string, data []byte) error {
+		key := strings.TrimPrefix(subject, records)
+		var rec schemas.Record
+		if err := json.Unmarshal(data, &rec); err != nil {
+			return fmt.Errorf("read the record %s: %w", key, err)
+		}
+		s.Records[key], s.Raw[key] = rec, string(data)
+		return nil
+	}); err != nil {
+		return s, err
+	}
+	if err := each(ctx, js, "permission_log", ">", func(_ string, data []byte) error {
+		var e schemas.LogEntry
+		if err := json.Unmarshal(data, &e); err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		if e.Decision != nil {
+			s.Logged[schemas.Key(e.SessionID, e.PendingID)] = e.Decision
+		}
+		return nil
+	}); err != nil {
+		return s, err
+	}
+	prompts, err := w.ann().desk.Pending(ctx, schemas.Query{})
+	for _, p := range prompts {
+		s.Pending[p.Key()] = true
+	}
+	return s, err
+}
+
+// each calls f for every message of a stream that is there now.
+func each(ctx context.Context, js jetstream.JetStream, stream, filter string, f func(subject string, data []byte) error) error {
+	st, err := js.Stream(ctx, stream)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", stream, err)
+	}
+	consumer, err := st.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{FilterSubjects: []string{filter}})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", stream, err)
+	}
+	info, err := consumer.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", stream, err)
+	}
+	for range info.NumPending {
+		msg, err := consumer.Next(jetstream.FetchContext(ctx))
+		if err != nil {
+			return fmt.Errorf("read %s: %w", stream, err)
+		}
+		if msg.Headers().Get("KV-Operation") != "" {
+			continue
+		}
+		if err := f(msg.Subject(), msg.Data()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
