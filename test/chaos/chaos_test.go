@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,25 +146,51 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	if sc.name == "disks" && os.Getuid() != 0 {
 		t.Skip("a small disk takes root's rights to mount")
 	}
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), lasts+5*time.Minute)
 	defer cancel()
 	p, err := sc.open(ctx, t.TempDir())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, p.close()) }()
-	w, err := newWorld(ctx, p)
+	w, err := newWorld(ctx, p, t.Log)
 	require.NoError(t, err)
 	defer w.close()
+	t.Log("the place is up after", time.Since(began).Round(time.Millisecond))
 
-	faults := &schedule{rng: rand.New(rand.NewPCG(seed, 1)), faults: sc.fault(p), gap: sc.gap, after: w.afterFault}
+	faults := &schedule{rng: rand.New(rand.NewPCG(seed, 1)), faults: sc.fault(p), gap: sc.gap}
 	e, err := w.endure(ctx, seed, faults, time.Now().Add(lasts))
 	require.NoError(t, err)
 	found := e.inspect()
-	t.Logf("%s: %s, %d violations (seed %d)", sc.name, e.figures(), len(found), seed)
+	w.log("the history is checked")
+	t.Logf("%s: %s, %s (seed %d)", sc.name, e.figures(), count(found), seed)
 	for i, v := range found {
-		if i == 20 {
+		if i == reported {
 			t.Errorf("and %d more", len(found)-i)
 			break
 		}
 		t.Errorf("%s\n%s\nreplay: go test ./test/chaos -run TestChaos -scenario %s -seed %d -duration %s", v, e.story(v), sc.name, seed, lasts)
 	}
+}
+
+// reported is how many violations of a scenario are told with their history.
+const reported = 6
+
+// count is how many violations there are of each check.
+func count(found []violation) string {
+	var counted []string
+	for _, c := range checks {
+		n := 0
+		for _, v := range found {
+			if v.Check == c.name {
+				n++
+			}
+		}
+		if n > 0 {
+			counted = append(counted, fmt.Sprintf("%d %s", n, c.name))
+		}
+	}
+	if len(counted) == 0 {
+		return "0 violations"
+	}
+	return fmt.Sprintf("%d violations (%s)", len(found), strings.Join(counted, ", "))
 }

@@ -153,6 +153,7 @@ func phoneIsTidy(e *evidence) (found []violation) {
 			messages[strings.TrimSpace(id)] = append(messages[strings.TrimSpace(id)], m)
 		}
 	}
+	events := e.byKey()
 	for key, rec := range e.Stored.Records {
 		_, id := schemas.SplitKey(key)
 		fresh := 0
@@ -163,7 +164,7 @@ func phoneIsTidy(e *evidence) (found []violation) {
 			live := slices.ContainsFunc(m.Buttons, func(b telegramtest.Button) bool {
 				return strings.Contains(b.Text, "Allow once") || strings.Contains(b.Text, "Deny")
 			})
-			if decided, known := decidedAt(e.byKey()[key]); live && rec.Decision != nil && known && e.End > e.settledBy(decided) {
+			if decided, known := decidedAt(events[key]); live && rec.Decision != nil && known && e.End > e.settledBy(decided) {
 				found = append(found, violates(key, "message %d still has its buttons, and it is decided", m.ID))
 			}
 		}

@@ -22,7 +22,7 @@ type schedule struct {
 	rng    *rand.Rand
 	faults []fault
 	gap    [2]time.Duration
-	after  func(context.Context) // at the end of each
+	after  func() // at the end of each
 	spans  []span
 }
 
@@ -63,7 +63,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 	}
 	s.spans = append(s.spans, span{f.name + " " + what, begun, h.now()})
 	if s.after != nil {
-		s.after(ctx)
+		s.after()
 	}
 	return nil
 }

@@ -36,21 +36,25 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 			}
 		})
 	}
+	faults.after = func() { strands.Go(func() { w.afterFault(life) }) }
 	failed := faults.run(telling, w.history, deadline)
 	if telling.Err() != nil {
 		failed = nil // the load has ended
 	}
 	done := make(chan struct{})
 	go func() { strands.Wait(); close(done) }()
+	w.log("the load has ended")
 	settled := time.NewTimer(time.Until(deadline) + settleWithin)
 	defer settled.Stop()
 	select {
 	case <-done:
 	case <-settled.C:
 	}
+	w.log("every story has ended")
 	e := &evidence{Faults: faults.spans}
 	w.quiesce(ctx)
 	e.End = w.now()
+	w.log("everything is shown")
 	end()
 	<-done
 	if failed != nil {
@@ -61,8 +65,12 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	var err error
 	e.Stored, err = w.readStores(reading)
 	e.Events, e.Phone = w.sorted(), w.place.telegram().Chat(carlID)
+	w.log("the stores are read")
 	return e, err
 }
+
+// log says with -v how far a scenario is.
+func (w *world) log(what string) { w.say(fmt.Sprintf("%8.3f %s", w.now().Seconds(), what)) }
 
 // tell tells one story, by its number, to its end; those that wait for an answer are
 // left waiting after a while.
@@ -171,12 +179,13 @@ func saidAt(group []*event, heard *event) time.Duration {
 	return said
 }
 
-// story is all that is known of what a violation is about.
+// story is all that is known of what a violation is about: what was done to its
+// request, or to its group, and the faults around that.
 func (e *evidence) story(v violation) string {
-	group := v.Key
+	group, session := v.Key, ""
 	for _, ev := range e.Events {
-		if ev.ID != "" && ev.key() == v.Key && ev.Group != "" {
-			group = ev.Group
+		if ev.Group != "" && (ev.Group == v.Key || ev.ID != "" && ev.key() == v.Key) {
+			group, session = ev.Group, ev.Session
 		}
 	}
 	type line struct {
@@ -184,15 +193,11 @@ func (e *evidence) story(v violation) string {
 		text string
 	}
 	var lines []line
-	session := ""
-	for _, ev := range e.Events {
-		if ev.Group == group && session == "" {
-			session = ev.Session
-		}
-	}
 	first, last := never, time.Duration(0)
 	for _, ev := range e.Events {
-		if ev.Group == group || ev.Session == session && session != "" && ruled[ev.Group] == "" || ev.ID != "" && ev.key() == v.Key {
+		own := ev.key() == v.Key || v.Key == group && ev.Group == group
+		// Views of other requests, and all but what was done to a whole session, say little.
+		if own || ev.Group == group && ev.Op != opView && ruled[group] == "" || ev.Session == session && ev.ID == "" {
 			lines = append(lines, line{ev.Call, ev.String()})
 			first = min(first, ev.Call)
 			if ev.Return != never {
@@ -208,7 +213,7 @@ func (e *evidence) story(v violation) string {
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at, b.at) })
 	var b strings.Builder
 	for i, l := range lines {
-		if i == 60 {
+		if i == 50 {
 			fmt.Fprintf(&b, "  and %d more\n", len(lines)-i)
 			break
 		}

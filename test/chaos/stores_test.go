@@ -113,8 +113,14 @@ func each(ctx context.Context, js jetstream.JetStream, stream, filter string, f 
 	if err != nil {
 		return fmt.Errorf("read %s: %w", stream, err)
 	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return fmt.Errorf("read %s: %w", stream, err)
+	}
+	defer messages.Stop()
+	defer context.AfterFunc(ctx, messages.Stop)()
 	for range info.NumPending {
-		msg, err := consumer.Next(jetstream.FetchContext(ctx))
+		msg, err := messages.Next()
 		if err != nil {
 			return fmt.Errorf("read %s: %w", stream, err)
 		}

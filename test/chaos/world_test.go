@@ -31,6 +31,8 @@ type world struct {
 	people []*person
 	system *actors.System
 
+	say func(...any) // to the test's log
+
 	stops []func()
 
 	mu      sync.Mutex
@@ -58,8 +60,8 @@ func quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-func newWorld(ctx context.Context, p place) (*world, error) {
-	w := &world{history: newHistory(), place: p, system: actors.NewSystem(quiet()), groups: map[string]string{}}
+func newWorld(ctx context.Context, p place, say func(...any)) (*world, error) {
+	w := &world{say: say, history: newHistory(), place: p, system: actors.NewSystem(quiet()), groups: map[string]string{}}
 	if err := w.open(ctx); err != nil {
 		w.close()
 		return nil, err
