@@ -32,6 +32,8 @@ var checks = []struct {
 	{"acknowledged is stored", acknowledgedIsStored},
 	{"refused is not stored", refusedIsNotStored},
 	{"allow once", allowOnce},
+	{"counted", counted},
+	{"its own word", itsOwnWord},
 	{"who allowed", whoAllowed},
 	{"deadline", afterDeadline},
 	{"revoked", afterRevocation},
@@ -215,6 +217,48 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// counted: an answer about all the calls of a group, each of which still waits, ends
+// them all as it says.
+func counted(e *evidence) (found []violation) {
+	for group, events := range by(e.Events, func(ev *event) string { return ev.Group }) {
+		calls, answer := map[string]bool{}, (*event)(nil)
+		said := 0
+		for _, ev := range events {
+			switch ev.Op {
+			case opAsk:
+				calls[ev.key()] = true
+			case opAnswer, opPress:
+				said, answer = said+1, ev
+			case opWithdraw, opDetach, opRevoke, opFreeze:
+				said += 2 // some call no longer waits, or its end has another reason
+			}
+		}
+		if said != 1 || answer.Err != nil || answer.Decision == nil || answer.Waiters != len(calls) {
+			continue
+		}
+		for _, ev := range events {
+			if ev.Op == opHear && ev.Decision != nil && ev.Decision.Outcome != answer.Decision.Outcome {
+				found = append(found, violates(ev.key(), "%s said %s about all %d calls of %s, and it was %s", answer.Who, answer.Decision.Outcome, len(calls), group, words(ev.Decision)))
+			}
+			if ev.Op == opHear && ev.Decision == nil && ev.Return > e.settledBy(max(ev.Call, answer.Return)) {
+				found = append(found, violates(ev.key(), "%s said %s about all %d calls of %s, and it was left waiting", answer.Who, answer.Decision.Outcome, len(calls), group))
+			}
+		}
+	}
+	return found
+}
+
+// itsOwnWord: the decision that an answer made is about the request that was
+// answered, and about no other.
+func itsOwnWord(e *evidence) (found []violation) {
+	for _, ev := range e.Events {
+		if d := ev.Decision; ev.Op == opAnswer && ev.Err == nil && d != nil && (d.SessionID != ev.Session || d.PendingID != ev.ID) {
+			found = append(found, violates(ev.key(), "%s answered it, and their word was taken for %s", ev.Who, words(d)))
+		}
+	}
+	return found
 }
 
 // whoAllowed: a call that was allowed by a person was allowed by one who allowed a

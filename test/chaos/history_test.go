@@ -76,6 +76,12 @@ func (e *event) told() *schemas.Decision {
 	return nil
 }
 
+// about reports whether the event is one of a request, or tells of it.
+func (e *event) about(key string) bool {
+	d := e.told()
+	return e.ID != "" && e.key() == key || d != nil && schemas.Key(d.SessionID, d.PendingID) == key
+}
+
 // unknown reports whether nobody can say what came of it: nod was away, or did not
 // answer in time.
 func (e *event) unknown() bool {

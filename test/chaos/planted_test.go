@@ -154,6 +154,22 @@ var planted = []struct {
 		s.does(opAnswer, "Ann", "a", "g", 2, 2.1, rejects, tells(s.decided("a", "da", schemas.Denied, "Ann", 2)))
 		s.does(opHear, "ada0", "a", "g", 1.1, 2.2, tells(d))
 	}},
+	{"counted", "one of two that were allowed is denied", func(s *scene) {
+		s.plainly("a", "g", 1)
+		s.Events[3].Waiters = 2
+		s.asks("b", "g", 1)
+		s.does(opHear, "ada1", "b", "g", 1.1, 2.2, tells(s.decided("b", "db", schemas.Denied, "Ann", 2)))
+	}},
+	{"counted", "one of two that were allowed is left waiting", func(s *scene) {
+		s.plainly("a", "g", 1)
+		s.Events[3].Waiters = 2
+		s.asks("b", "g", 1)
+		s.does(opHear, "ada1", "b", "g", 1.1, 0)
+	}},
+	{"its own word", "it was taken for another call", func(s *scene) {
+		s.plainly("a", "g", 1)
+		s.does(opAnswer, "Bob", "a", "g", 2, 2.1, tells(s.decided("b", "db", schemas.Allowed, "Bob", 2)))
+	}},
 	{"who allowed", "by a person who said nothing of it", func(s *scene) {
 		s.plainly("a", "g", 1)
 		d := s.decided("b", "db", schemas.Allowed, "Bob", 2)

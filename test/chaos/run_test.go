@@ -184,7 +184,7 @@ func saidAt(group []*event, heard *event) time.Duration {
 func (e *evidence) story(v violation) string {
 	group, session := v.Key, ""
 	for _, ev := range e.Events {
-		if ev.Group != "" && (ev.Group == v.Key || ev.ID != "" && ev.key() == v.Key) {
+		if ev.Group != "" && (ev.Group == v.Key || ev.about(v.Key)) {
 			group, session = ev.Group, ev.Session
 		}
 	}
@@ -195,7 +195,7 @@ func (e *evidence) story(v violation) string {
 	var lines []line
 	first, last := never, time.Duration(0)
 	for _, ev := range e.Events {
-		own := ev.key() == v.Key || v.Key == group && ev.Group == group
+		own := ev.about(v.Key) || v.Key == group && ev.Group == group
 		// Views of other requests, and all but what was done to a whole session, say little.
 		if own || ev.Group == group && ev.Op != opView && ruled[group] == "" || ev.Session == session && ev.ID == "" {
 			lines = append(lines, line{ev.Call, ev.String()})

@@ -71,34 +71,44 @@ func (s *story) rejoin(ctx context.Context) {
 	answered.Wait()
 }
 
-// twins: two to five identical calls at once, of which people allow one prompt after
-// another until none is left.
+// twins: two to five identical calls at once. Either people answer one prompt after
+// another until no call is left, or Ann and Bob say one word each, at the first prompt
+// that they are shown, and what is left is taken back.
 func (s *story) twins(ctx context.Context) {
 	calls := make([]*asked, 2+s.rng.IntN(4))
-	requests := make([]schemas.Request, len(calls))
-	for i := range requests {
-		requests[i] = s.call(s.name)
-	}
 	apart := time.Duration(s.rng.IntN(3)) * 100 * time.Millisecond
-	first := s.rng.IntN(askers)
-	var asking sync.WaitGroup
-	for i, r := range requests {
+	first, option, both, once := s.rng.IntN(askers), s.option(), s.rng.IntN(2) == 0, s.rng.IntN(2) == 0
+	crowd := []*person{s.someone()}
+	if both {
+		crowd = []*person{s.ann(), s.bob()}
+	}
+	think := time.Duration(s.rng.IntN(3)) * 150 * time.Millisecond
+	var asking, people sync.WaitGroup
+	for i := range calls {
+		r := s.call(s.name)
 		asking.Go(func() {
 			pauses(ctx, time.Duration(i)*apart)
 			calls[i] = s.ask(ctx, (first+i)%askers, s.name, r)
 		})
 	}
-	option, both := s.option(), s.rng.IntN(3) == 0
 	done, stop := context.WithCancel(ctx)
-	var people sync.WaitGroup
-	crowd := []*person{s.someone()}
-	if both {
-		crowd = []*person{s.ann(), s.bob()}
-	}
+	defer stop()
 	for _, who := range crowd {
-		people.Go(func() { s.allowsAll(done, ctx, who, option) })
+		people.Go(func() {
+			if !once {
+				s.answersAll(done, ctx, who, option)
+			} else if p, err := who.finds(done, s.grouped(s.name)); err == nil {
+				pauses(ctx, think)
+				_, _ = s.answers(ctx, who, reply(&p, option), s.name)
+			}
+		})
 	}
 	asking.Wait()
+	if once {
+		people.Wait()
+		s.takesBack(ctx, calls)
+		return
+	}
 	for _, a := range calls {
 		select {
 		case <-a.heard:
@@ -109,8 +119,8 @@ func (s *story) twins(ctx context.Context) {
 	people.Wait()
 }
 
-// allowsAll has a person answer every prompt of the story's group until done ends.
-func (s *story) allowsAll(done, ctx context.Context, who *person, option string) {
+// answersAll has a person answer every prompt of the story's group until done ends.
+func (s *story) answersAll(done, ctx context.Context, who *person, option string) {
 	tried := map[string]uint64{} // by key, the revision that was answered
 	for {
 		p, err := who.finds(done, func(p *schemas.Prompt) bool {
