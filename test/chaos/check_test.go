@@ -282,12 +282,29 @@ func whoAllowed(e *evidence) (found []violation) {
 }
 
 // afterDeadline: nothing is allowed at or after its deadline, in broker time, nor by
-// an answer that was begun after it.
+// an answer that was begun then; and nothing times out before.
 func afterDeadline(e *evidence) (found []violation) {
-	for _, ev := range e.Events {
-		d := ev.Decision
-		if ev.Op == opHear && d != nil && d.Outcome == schemas.Allowed && !ev.Deadline.IsZero() && !d.DecidedAt.Before(ev.Deadline) {
-			found = append(found, violates(ev.key(), "it was allowed at %s, and its deadline was %s", d.DecidedAt, ev.Deadline))
+	for key, events := range e.byKey() {
+		var deadline time.Time
+		for _, ev := range events {
+			if !ev.Deadline.IsZero() {
+				deadline = ev.Deadline
+			}
+		}
+		if deadline.IsZero() {
+			continue
+		}
+		for _, ev := range events {
+			d := ev.told()
+			switch {
+			case d == nil || schemas.Key(d.SessionID, d.PendingID) != key:
+			case d.Outcome == schemas.Allowed && !d.DecidedAt.Before(deadline):
+				found = append(found, violates(key, "%s was told %s, at %s, and its deadline was %s", ev.Who, words(d), d.DecidedAt, deadline))
+			case ev.Op == opAnswer && ev.Err == nil && d.Outcome == schemas.Allowed && d.By.Name == ev.Who && !e.Began.Add(ev.Call).Before(deadline):
+				found = append(found, violates(key, "%s answered %s after its deadline, and it was allowed", ev.Who, e.Began.Add(ev.Call).Sub(deadline)))
+			case d.Outcome == schemas.TimedOut && e.Began.Add(ev.Return).Before(deadline):
+				found = append(found, violates(key, "%s was told that it timed out, %s before its deadline", ev.Who, deadline.Sub(e.Began.Add(ev.Return))))
+			}
 		}
 	}
 	return found

@@ -19,7 +19,7 @@ type scene struct {
 
 func newScene() *scene {
 	s := &scene{noon: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
-	s.End = seconds(1000)
+	s.Began, s.End = s.noon, seconds(1000)
 	s.Stored = stored{Records: map[string]schemas.Record{}, Raw: map[string]string{}, Logged: map[string]*schemas.Decision{}, Pending: map[string]bool{}}
 	return s
 }
@@ -181,6 +181,22 @@ var planted = []struct {
 		for _, ev := range s.Events {
 			ev.Deadline = s.noon.Add(seconds(2))
 		}
+	}},
+	{"deadline", "allowed by an answer after the deadline", func(s *scene) {
+		s.plainly("a", "g", 1)
+		s.Events[0].Deadline = s.noon.Add(seconds(1.9))
+		for _, ev := range s.Events {
+			if d := ev.Decision; d != nil {
+				d.DecidedAt = s.noon.Add(seconds(1.8)) // as a clock that is behind has it
+			}
+		}
+	}},
+	{"deadline", "timed out before it", func(s *scene) {
+		d := s.decided("a", "da", schemas.TimedOut, "", 4)
+		s.asks("a", "g", 1)
+		s.Events[0].Deadline = s.noon.Add(seconds(10))
+		s.does(opAnswer, "Ann", "a", "g", 2, 2.1, fails(schemas.Errorf(schemas.CodeStale, "late").WithDecision(d)))
+		s.keeps("a", d)
 	}},
 	{"revoked", "asked after the revocation, and allowed", func(s *scene) {
 		s.does(opRevoke, "Ann", "", "g", 1, 1.1)

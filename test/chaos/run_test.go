@@ -51,7 +51,7 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	case <-settled.C:
 	}
 	w.log("every story has ended")
-	e := &evidence{Faults: faults.spans}
+	e := &evidence{Began: w.began, Faults: faults.spans}
 	w.quiesce(ctx)
 	e.End = w.now()
 	w.log("everything is shown")
@@ -194,7 +194,14 @@ func (e *evidence) story(v violation) string {
 	}
 	var lines []line
 	first, last := never, time.Duration(0)
+	viewed := map[string]bool{} // a viewer's later looks at the same tell nothing
 	for _, ev := range e.Events {
+		if look := fmt.Sprint(ev.Who, ev.key(), ev.Decision == nil); ev.Op == opView {
+			if viewed[look] {
+				continue
+			}
+			viewed[look] = true
+		}
 		own := ev.about(v.Key) || v.Key == group && ev.Group == group
 		// Views of other requests, and all but what was done to a whole session, say little.
 		if own || ev.Group == group && ev.Op != opView && ruled[group] == "" || ev.Session == session && ev.ID == "" {

@@ -17,6 +17,7 @@ import (
 
 // evidence is all that the checks go by.
 type evidence struct {
+	Began  time.Time // of the history: the broker's clock, since no server's is stepped
 	Events []*event
 	Faults []span
 	End    time.Duration // when what was left had been given time to settle
