@@ -14,11 +14,12 @@ import (
 )
 
 var (
-	flagDuration = flag.Duration("duration", 0, "how long the scenarios run together; without it a short form of two of them")
-	flagSeed     = flag.Uint64("seed", 0, "of the load and the faults, to replay them; without it another one each time")
-	flagScenario = flag.String("scenario", "", "this scenario alone")
-	flagRequests = flag.Int("requests", 0, "end each scenario after so many requests")
-	flagStories  = flag.Int("stories", 6, "how many strands of load there are at a time")
+	flagDuration   = flag.Duration("duration", 0, "how long the scenarios run together; without it a short form of two of them")
+	flagSeed       = flag.Uint64("seed", 0, "of the load and the faults, to replay them; without it another one each time")
+	flagScenario   = flag.String("scenario", "", "this scenario alone")
+	flagRequests   = flag.Int("requests", 0, "end each scenario after so many requests")
+	flagNamespaces = flag.Bool("namespaces", false, "have a network namespace for each server and engine in place of proxies; takes root's rights")
+	flagStories    = flag.Int("stories", 6, "how many strands of load there are at a time")
 )
 
 func TestMain(m *testing.M) {
@@ -46,13 +47,14 @@ type scenario struct {
 }
 
 var (
+	soon = [2]time.Duration{100 * time.Millisecond, 3 * time.Second}
 	near = [2]time.Duration{500 * time.Millisecond, 5 * time.Second}
 	far  = [2]time.Duration{2 * time.Second, 20 * time.Second}
 )
 
 // scenarios are all there are. Two of them are run where no duration is named.
 var scenarios = []scenario{
-	{"embedded", openEmbedded, near, func(p place) []fault { return p.(*embedded).crashes() }, 10 * time.Second},
+	{"embedded", openEmbedded, soon, func(p place) []fault { return p.(*embedded).crashes() }, 10 * time.Second},
 	{"mixed", openCluster, near, func(p place) []fault {
 		c := p.(*cluster)
 		all := append(append(c.crashes(), c.stops()...), append(c.splits(), c.stepDowns()...)...)
@@ -113,6 +115,9 @@ func TestChaos(t *testing.T) {
 		lasts := each
 		if lasts == 0 {
 			lasts = sc.short
+			if testing.Short() {
+				lasts /= 2
+			}
 		}
 		t.Run(sc.name, func(t *testing.T) { sc.run(t, seed, lasts) })
 	}

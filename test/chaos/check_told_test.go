@@ -113,8 +113,8 @@ func (e *evidence) waited(events []*event) bool {
 func everythingShown(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })
-		rec, own := e.Stored.Records[key]
-		if i < 0 || !own || rec.Joined != "" {
+		raw, own := e.Stored.Raw[key]
+		if i < 0 || !own || strings.Contains(raw, `"joined":`) {
 			continue // decided at once, or shown as part of another
 		}
 		opened := events[i].Return

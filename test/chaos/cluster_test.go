@@ -28,10 +28,11 @@ type cluster struct {
 
 	ports  [servers]int // of the servers themselves, behind the links
 	routes [servers]int
+	net    *namespaces    // nil with proxies
 	disks  []func() error // what takes the servers' own disks away
 	// ways are the links by who goes them: "n0" to "n2" for the servers' routes,
 	// "engine0", …, "workers", "agents", "people" for clients; and by server.
-	ways map[string][servers]*link
+	ways map[string][servers]way
 }
 
 func newCluster(ctx context.Context, dir string, p programs, disk int) (*cluster, error) {
@@ -39,7 +40,7 @@ func newCluster(ctx context.Context, dir string, p programs, disk int) (*cluster
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{site: s, ways: map[string][servers]*link{}}
+	c := &cluster{site: s, ways: map[string][servers]way{}}
 	if disk > 0 {
 		err = c.mount(disk)
 	}
@@ -89,7 +90,16 @@ func (c *cluster) build(ctx context.Context) error {
 	return nil
 }
 
-// lay finds ports and lays the links.
+// clients are who has a way of their own to each server.
+func (c *cluster) clients() []string {
+	all := []string{"workers", "agents", "people"}
+	for n := range engines {
+		all = append(all, fmt.Sprint("engine", n))
+	}
+	return all
+}
+
+// lay finds ports and lays the ways: proxies, or roads between namespaces.
 func (c *cluster) lay() error {
 	free, err := freePorts(2 * servers)
 	if err != nil {
@@ -97,31 +107,60 @@ func (c *cluster) lay() error {
 	}
 	copy(c.ports[:], free)
 	copy(c.routes[:], free[servers:])
-	lay := func(who string, ports [servers]int) error {
-		var links [servers]*link
-		for n, port := range ports {
-			if links[n], err = newLink(fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
-				return err
-			}
+	if *flagNamespaces {
+		inside := []string{"n0", "n1", "n2", "engine0", "engine1", "engine2"}
+		if c.net, err = newNamespaces(inside); err != nil {
+			return err
 		}
-		c.ways[who] = links
-		return nil
 	}
-	clients := []string{"workers", "agents", "people"}
-	for n := range engines {
-		clients = append(clients, fmt.Sprint("engine", n))
-	}
-	for _, who := range clients {
-		if err := lay(who, c.ports); err != nil {
+	for _, who := range c.clients() {
+		if err := c.layFor(who, c.ports); err != nil {
 			return err
 		}
 	}
 	for n := range servers {
-		if err := lay(fmt.Sprint("n", n), c.routes); err != nil {
+		if err := c.layFor(fmt.Sprint("n", n), c.routes); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (c *cluster) layFor(who string, ports [servers]int) error {
+	var ways [servers]way
+	for n, port := range ports {
+		if c.net != nil {
+			from := outside
+			if c.net.in(who) != nil {
+				from = who
+			}
+			ways[n] = &road{c.net, from, fmt.Sprint("n", n), port}
+			continue
+		}
+		l, err := newLink(fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return err
+		}
+		ways[n] = l
+	}
+	c.ways[who] = ways
+	return nil
+}
+
+// host is where a server listens.
+func (c *cluster) host(n int) string {
+	if c.net != nil {
+		return c.net.ip(fmt.Sprint("n", n))
+	}
+	return "127.0.0.1"
+}
+
+// args are those of a process, in its namespace where it has one.
+func (c *cluster) args(who string, args ...string) []string {
+	if c.net == nil {
+		return args
+	}
+	return append(c.net.in(who), args...)
 }
 
 // config is one server's. Routes go through links, and no address is advertised
@@ -134,21 +173,22 @@ func (c *cluster) config(n int, accounts string) string {
 		}
 	}
 	return fmt.Sprintf(`server_name: n%d
-listen: 127.0.0.1:%d
+listen: %s:%d
 ping_interval: "5s"
 ping_max: 2
 jetstream { store_dir: %q, sync_interval: always }
-cluster { name: c, listen: 127.0.0.1:%d, no_advertise: true, pool_size: -1, routes: [%s] }
-%s`, n, c.ports[n], c.store(n), c.routes[n], strings.Join(routes, ","), accounts)
+cluster { name: c, listen: %s:%d, no_advertise: true, pool_size: -1, routes: [%s] }
+%s`, n, c.host(n), c.ports[n], c.store(n), c.host(n), c.routes[n], strings.Join(routes, ","), accounts)
 }
 
 func (c *cluster) store(n int) string { return filepath.Join(c.dir, fmt.Sprint("js", n)) }
 
 func (c *cluster) server(n int) *process {
 	return &process{
-		name: fmt.Sprint("n", n), dir: c.dir, args: []string{c.natsServer, "-c", filepath.Join(c.dir, fmt.Sprintf("n%d.conf", n))},
+		name: fmt.Sprint("n", n), dir: c.dir,
+		args: c.args(fmt.Sprint("n", n), c.natsServer, "-c", filepath.Join(c.dir, fmt.Sprintf("n%d.conf", n))),
 		ready: func(ctx context.Context, _ <-chan string) error {
-			return answers(ctx, fmt.Sprintf("127.0.0.1:%d", c.ports[n]))
+			return answers(ctx, fmt.Sprintf("%s:%d", c.host(n), c.ports[n]))
 		},
 	}
 }
@@ -186,7 +226,7 @@ func (c *cluster) engine(n int) *process {
 	name := fmt.Sprint("engine", n)
 	return &process{
 		name: name, dir: c.dir, ready: says("an engine is up"),
-		args: []string{c.nod, "engine", "--replicas", fmt.Sprint(servers), "--creds", c.key("engine"), "--store-creds", c.key("engine-store")},
+		args: c.args(name, c.nod, "engine", "--replicas", fmt.Sprint(servers), "--creds", c.key("engine"), "--store-creds", c.key("engine-store")),
 		env:  []string{"NOD_URL=" + c.urls(name), "NOD_DATA=" + c.dir},
 	}
 }
@@ -233,12 +273,13 @@ func (c *cluster) close() error {
 	for _, unmount := range c.disks {
 		err = errors.Join(err, unmount())
 	}
-	for _, links := range c.ways {
-		for _, l := range links {
-			if l != nil {
-				err = errors.Join(err, l.close())
-			}
+	for _, ways := range c.ways {
+		for _, w := range ways {
+			err = errors.Join(err, w.close())
 		}
+	}
+	if c.net != nil {
+		err = errors.Join(err, c.net.close())
 	}
 	return err
 }

@@ -68,90 +68,88 @@ func (c *cluster) stepDowns() []fault {
 
 // splits are partitions and delays.
 func (c *cluster) splits() []fault {
-	long := [2]time.Duration{3 * time.Second, 20 * time.Second}
-	return []fault{
-		{"a server is cut off from everything", long, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
-			n, err := c.target(ctx, rng)
-			return c.cut(append(c.routesOf(n), c.clientsOf(n)...)), fmt.Sprint("n", n), err
-		}},
-		{"a server is cut off from the others", long, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
-			n, err := c.target(ctx, rng)
-			return c.cut(c.routesOf(n)), fmt.Sprint("n", n), err
-		}},
-		{"two servers are cut off from each other", long, func(_ context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
-			a := rng.IntN(servers)
-			b := (a + 1) % servers
-			return c.cut([]*link{c.ways[fmt.Sprint("n", a)][b], c.ways[fmt.Sprint("n", b)][a]}), fmt.Sprintf("n%d n%d", a, b), nil
-		}},
-		{"clients are cut off from a server", long, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
-			n, err := c.target(ctx, rng)
-			return c.cut(c.clientsOf(n)), fmt.Sprint("n", n), err
-		}},
-		{"an engine is cut off", long, func(_ context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
-			who := fmt.Sprint("engine", rng.IntN(engines))
-			links := c.ways[who]
-			return c.cut(links[:]), who, nil
-		}},
-		{"a server is far away", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
-			n, err := c.target(ctx, rng)
-			return c.delay(append(c.routesOf(n), c.clientsOf(n)...), between(rng, [2]time.Duration{20 * time.Millisecond, 200 * time.Millisecond})), fmt.Sprint("n", n), err
-		}},
+	all := []fault{
+		c.split("a server is cut off from everything", func(n int) []way { return append(c.routesOf(n), c.clientsOf(n)...) }),
+		c.split("a server is cut off from the others", c.routesOf),
+		c.split("two servers are cut off from each other", func(n int) []way {
+			other := (n + 1) % servers
+			return []way{c.ways[fmt.Sprint("n", n)][other], c.ways[fmt.Sprint("n", other)][n]}
+		}),
+		c.split("clients are cut off from a server", c.clientsOf),
+		c.split("an engine is cut off", func(n int) []way { ways := c.ways[fmt.Sprint("engine", n)]; return ways[:] }),
 	}
+	if c.net == nil {
+		all = append(all, c.far())
+	}
+	return all
 }
 
-// target is the number of a server that led picks.
-func (c *cluster) target(ctx context.Context, rng *rand.Rand) (n int, err error) {
-	p, err := c.led(ctx, rng)
-	for i, s := range c.servers {
-		if s == p {
-			n = i
+// split is a partition about a server, or the engine of its number.
+func (c *cluster) split(name string, ways func(n int) []way) fault {
+	return fault{name, [2]time.Duration{3 * time.Second, 20 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
+		n := c.target(ctx, rng)
+		end, err := cut(ways(n))
+		return end, fmt.Sprint(n), err
+	}}
+}
+
+// far is a server to and from which everything takes longer.
+func (c *cluster) far() fault {
+	return fault{"a server is far away", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
+		n := c.target(ctx, rng)
+		ways, d := append(c.routesOf(n), c.clientsOf(n)...), between(rng, [2]time.Duration{20 * time.Millisecond, 200 * time.Millisecond})
+		slow := func(d time.Duration) {
+			for _, w := range ways {
+				w.slow(d)
+			}
 		}
-	}
-	return n, err
+		slow(d)
+		return func(context.Context) error { slow(0); return nil }, fmt.Sprint("n", n, " by ", d), nil
+	}}
 }
 
-// routesOf are the links between a server and the others, in both directions.
-func (c *cluster) routesOf(n int) (links []*link) {
+// target is the number of a server: one in three times any, else a leader.
+func (c *cluster) target(ctx context.Context, rng *rand.Rand) int {
+	any, what := rng.IntN(3*servers), led[rng.IntN(len(led))]
+	if any < servers {
+		return any
+	}
+	found, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return c.leader(found, what)
+}
+
+// routesOf are the ways between a server and the others, in both directions.
+func (c *cluster) routesOf(n int) (ways []way) {
 	for other := range servers {
 		if other != n {
-			links = append(links, c.ways[fmt.Sprint("n", n)][other], c.ways[fmt.Sprint("n", other)][n])
+			ways = append(ways, c.ways[fmt.Sprint("n", n)][other], c.ways[fmt.Sprint("n", other)][n])
 		}
 	}
-	return links
+	return ways
 }
 
-// clientsOf are the links of clients to a server.
-func (c *cluster) clientsOf(n int) (links []*link) {
-	for who, ways := range c.ways {
+// clientsOf are the ways of clients to a server.
+func (c *cluster) clientsOf(n int) (ways []way) {
+	for who, all := range c.ways {
 		if len(who) > 2 { // the servers are n0 to n2
-			links = append(links, ways[n])
+			ways = append(ways, all[n])
 		}
 	}
-	return links
+	return ways
 }
 
-func (c *cluster) cut(links []*link) (end func(context.Context) error) {
-	for _, l := range links {
-		l.sever()
+// cut severs ways until it is ended.
+func cut(ways []way) (end func(context.Context) error, err error) {
+	for _, w := range ways {
+		err = errors.Join(err, w.sever())
 	}
-	return func(context.Context) error {
-		for _, l := range links {
-			l.mend()
+	return func(context.Context) (err error) {
+		for _, w := range ways {
+			err = errors.Join(err, w.mend())
 		}
-		return nil
-	}
-}
-
-func (c *cluster) delay(links []*link, d time.Duration) (end func(context.Context) error) {
-	for _, l := range links {
-		l.slow(d)
-	}
-	return func(context.Context) error {
-		for _, l := range links {
-			l.slow(0)
-		}
-		return nil
-	}
+		return err
+	}, err
 }
 
 // rolling restarts every server and every engine, one after another.
@@ -196,10 +194,7 @@ func (c *cluster) clocks() []fault {
 // could not write takes its streams off until then.
 func (c *cluster) fullDisks() []fault {
 	return []fault{{"a full disk", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
-		n, err := c.target(ctx, rng)
-		if err != nil {
-			return nil, "", err
-		}
+		n := c.target(ctx, rng)
 		ballast := filepath.Join(c.store(n), "ballast")
 		end := func(ctx context.Context) error {
 			return errors.Join(os.Remove(ballast), c.servers[n].kill(), c.servers[n].start(ctx))
@@ -226,5 +221,7 @@ func fill(path string) error {
 
 // crashes of an embedded nod are of all of it.
 func (e *embedded) crashes() []fault {
-	return []fault{kills("kill -9 of nod up", func(context.Context, *rand.Rand) (*process, error) { return e.up, nil })}
+	kill := kills("kill -9 of nod up", func(context.Context, *rand.Rand) (*process, error) { return e.up, nil })
+	kill.lasts = [2]time.Duration{0, 2 * time.Second}
+	return []fault{kill}
 }

@@ -28,8 +28,8 @@ func (c *cluster) api(ctx context.Context, subject string, into any) error {
 		return err
 	}
 	var urls []string
-	for _, port := range c.ports {
-		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", port))
+	for n, port := range c.ports {
+		urls = append(urls, fmt.Sprintf("nats://%s:%d", c.host(n), port))
 	}
 	nc, err := nats.Connect(strings.Join(urls, ","), key, nats.CustomInboxPrefix(id.InboxPrefix()), nats.Timeout(time.Second))
 	if err != nil {
@@ -66,14 +66,9 @@ func (c *cluster) leader(ctx context.Context, what string) int {
 	return n
 }
 
-// led picks a server: one in three times any, else a leader.
+// led picks the process of a target.
 func (c *cluster) led(ctx context.Context, rng *rand.Rand) (*process, error) {
-	if rng.IntN(3) == 0 {
-		return c.servers[rng.IntN(servers)], nil
-	}
-	found, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	return c.servers[c.leader(found, led[rng.IntN(len(led))])], nil
+	return c.servers[c.target(ctx, rng)], nil
 }
 
 // stepDown has a leader give up its place. That it does not answer is part of the

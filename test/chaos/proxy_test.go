@@ -7,6 +7,17 @@ import (
 	"time"
 )
 
+// way is how one kind of client reaches one server.
+type way interface {
+	addr() string
+	// sever cuts it: nothing arrives, in either direction, and nobody is told. mend
+	// ends that.
+	sever() error
+	mend() error
+	slow(time.Duration) // each packet takes so much longer
+	close() error
+}
+
 // link is one way through the network: a TCP proxy on loopback in front of one
 // server, for one kind of client. A cut link swallows nothing: bytes wait in it, as
 // they wait in a sender's kernel while packets are lost. Safe for concurrent use.
@@ -127,21 +138,22 @@ func (w *wire) close() {
 }
 
 // sever cuts the link.
-func (l *link) sever() {
+func (l *link) sever() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cut.IsZero() {
 		l.cut, l.whole = time.Now(), make(chan struct{})
 	}
+	return nil
 }
 
 // mend makes the link whole. A connection from before stays silent for up to as
 // long as the cut was.
-func (l *link) mend() {
+func (l *link) mend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cut.IsZero() {
-		return
+		return nil
 	}
 	backoff := min(time.Since(l.cut), maxBackoff)
 	for w := range l.wires {
@@ -149,6 +161,7 @@ func (l *link) mend() {
 	}
 	l.cut = time.Time{}
 	close(l.whole)
+	return nil
 }
 
 // slow has every packet take that much longer; 0 is at once again.
@@ -159,8 +172,7 @@ func (l *link) slow(d time.Duration) {
 }
 
 func (l *link) close() error {
-	err := l.listener.Close()
-	l.mend()
+	err := errors.Join(l.listener.Close(), l.mend())
 	l.mu.Lock()
 	wires := l.wires
 	l.wires = map[*wire]struct{}{}

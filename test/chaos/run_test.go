@@ -50,7 +50,7 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	case <-done:
 	case <-settled.C:
 	}
-	w.log("every story has ended")
+	w.log("stories that go on: " + strings.Join(w.telling(), " "))
 	e := &evidence{Began: w.began, Faults: faults.spans}
 	w.quiesce(ctx)
 	e.End = w.now()
@@ -86,12 +86,30 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 			continue
 		}
 		s := &story{world: w, name: fmt.Sprintf("%s-%d", kind.kind, number), session: fmt.Sprintf("S%d", number), rng: rng}
+		w.tells(s.name, true)
+		defer w.tells(s.name, false)
 		told, cancel := context.WithTimeout(ctx, 90*time.Second)
 		defer cancel()
 		kind.tell(s, told)
 		s.asks.Wait() // they hear, or told ends
 		return
 	}
+}
+
+// tells notes that a story has begun or ended.
+func (w *world) tells(name string, begins bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.active[name] = begins; !begins {
+		delete(w.active, name)
+	}
+}
+
+// telling are the stories that are told.
+func (w *world) telling() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return sortedKeys(w.active)
 }
 
 // requests is how many have been asked.

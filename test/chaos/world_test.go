@@ -37,6 +37,7 @@ type world struct {
 
 	mu      sync.Mutex
 	groups  map[string]string // of asked ids, by key
+	active  map[string]bool   // the stories that are told
 	revoked []*reach          // standing answers that ended, the newest last
 }
 
@@ -61,7 +62,7 @@ func quiet() *slog.Logger {
 }
 
 func newWorld(ctx context.Context, p place, say func(...any)) (*world, error) {
-	w := &world{say: say, history: newHistory(), place: p, system: actors.NewSystem(quiet()), groups: map[string]string{}}
+	w := &world{say: say, history: newHistory(), place: p, system: actors.NewSystem(quiet()), groups: map[string]string{}, active: map[string]bool{}}
 	if err := w.open(ctx); err != nil {
 		w.close()
 		return nil, err
