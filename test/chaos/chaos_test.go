@@ -167,18 +167,23 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	require.NoError(t, err)
 	found := e.inspect()
 	w.log("the history is checked")
-	t.Logf("%s: %s, %s (seed %d)", sc.name, e.figures(), count(found), seed)
-	for i, v := range found {
-		if i == reported {
-			t.Errorf("and %d more", len(found)-i)
-			break
+	t.Logf("%s (seed %d): %s\n| %s | %s |", sc.name, seed, count(found), sc.name, e.figures(len(found)))
+	for _, p := range p.processes() {
+		if !p.running() {
+			t.Errorf("%s has ended by itself; its log ends:\n%s", p.name, p.said())
+		}
+	}
+	told := map[string]int{}
+	for _, v := range found {
+		if told[v.Check]++; told[v.Check] > reported {
+			continue // the line above counts them
 		}
 		t.Errorf("%s\n%s\nreplay: go test ./test/chaos -run TestChaos -scenario %s -seed %d -duration %s", v, e.story(v), sc.name, seed, lasts)
 	}
 }
 
-// reported is how many violations of a scenario are told with their history.
-const reported = 6
+// reported is how many violations of each check are told with their history.
+const reported = 3
 
 // count is how many violations there are of each check.
 func count(found []violation) string {

@@ -254,8 +254,6 @@ func (c *cluster) command(client, key string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (c *cluster) replicas() int { return servers }
-
 // mount gives each server a disk of its own of so many bytes.
 func (c *cluster) mount(bytes int) error {
 	for n := range servers {

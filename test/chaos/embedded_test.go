@@ -40,5 +40,3 @@ func (e *embedded) command(_, key string, args ...string) *exec.Cmd {
 	cmd.SysProcAttr = orphaned()
 	return cmd
 }
-
-func (e *embedded) replicas() int { return 1 }

@@ -43,7 +43,6 @@ func (s *scene) does(what op, who, id, group string, from, to float64, change ..
 }
 
 func pending(ev *event)                      { ev.Pending = true }
-func waiters(n int) func(*event)             { return func(ev *event) { ev.Waiters = n } }
 func fails(err error) func(*event)           { return func(ev *event) { ev.Err = err } }
 func until(at time.Time) func(*event)        { return func(ev *event) { ev.Deadline = at } }
 func lags(ev *event)                         { ev.Lags = true }

@@ -34,6 +34,8 @@ type process struct {
 // clock is the file that its wall clock follows, where the program is a stepped one.
 func (p *process) clock() string { return filepath.Join(p.dir, p.name+".clock") }
 
+func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
+
 // starter starts processes from one thread that lives as long as the tests: the
 // kernel takes the end of the thread that started a process for its parent's end.
 var starter = sync.OnceValue(func() chan<- func() {
@@ -49,7 +51,7 @@ var starter = sync.OnceValue(func() chan<- func() {
 
 // start starts the process and returns once it is ready to serve.
 func (p *process) start(ctx context.Context) error {
-	log, err := os.OpenFile(filepath.Join(p.dir, p.name+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -141,6 +143,15 @@ func (p *process) running() bool {
 	default:
 		return true
 	}
+}
+
+// said is the end of its log.
+func (p *process) said() string {
+	log, err := os.ReadFile(p.log())
+	if err != nil {
+		return err.Error()
+	}
+	return string(log[max(0, len(log)-4000):])
 }
 
 // step moves the wall clock of a stepped program.

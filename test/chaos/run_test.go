@@ -157,8 +157,18 @@ func (p *person) lags(ctx context.Context) (bool, error) {
 	return len(open) > 0, nil
 }
 
-// figures are a scenario's in one line.
-func (e *evidence) figures() string {
+// figures are a scenario's, as docs/chaos.md has them.
+type figures struct {
+	requests, faults, violations int
+	p50, p99, worst              time.Duration // from a person's word until the asker hears
+}
+
+// String is a row of the table.
+func (f figures) String() string {
+	return fmt.Sprintf("%d | %d | %d | %s | %s | %s", f.requests, f.faults, f.violations, f.p50, f.p99, f.worst)
+}
+
+func (e *evidence) figures(violations int) figures {
 	asked := map[string]bool{}
 	var waits []time.Duration
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
@@ -178,9 +188,9 @@ func (e *evidence) figures() string {
 		if len(waits) == 0 {
 			return 0
 		}
-		return waits[min(len(waits)-1, int(share*float64(len(waits))))].Round(time.Millisecond / 10)
+		return waits[min(len(waits)-1, int(share*float64(len(waits))))].Round(time.Millisecond)
 	}
-	return fmt.Sprintf("%d requests, %d faults, heard after p50 %s, p99 %s, worst %s", len(asked), len(e.Faults), at(0.5), at(0.99), at(1))
+	return figures{len(asked), len(e.Faults), violations, at(0.5), at(0.99), at(1)}
 }
 
 // saidAt is when the answer was begun by which a person decided what an asker heard.

@@ -34,7 +34,7 @@ type place interface {
 	telegram() *telegramtest.Server
 	// command is a command of nod's with a key.
 	command(client, key string, args ...string) *exec.Cmd
-	replicas() int
+	processes() []*process
 	close() error
 }
 
@@ -64,6 +64,8 @@ func newSite(dir string, p programs) (*site, error) {
 
 func (s *site) keys() *roles.Keys              { return s.holds }
 func (s *site) telegram() *telegramtest.Server { return s.phone }
+
+func (s *site) processes() []*process { return s.running }
 
 func (s *site) write(name, text string) error {
 	return os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600)
