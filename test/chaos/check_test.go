@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -380,9 +379,8 @@ func frozen(events []*event, freeze *event) (found []violation) {
 // settledBy is until when something that could happen at an instant has happened:
 // within the bound, counted again from the end of each fault that came between.
 func (e *evidence) settledBy(at time.Duration) time.Duration {
-	faults := slices.SortedFunc(slices.Values(e.Faults), func(a, b span) int { return cmp.Compare(a.Begin, b.Begin) })
 	until := at + bound
-	for _, f := range faults {
+	for _, f := range e.Faults {
 		if f.Begin < until && f.End > at {
 			until = max(until, f.End+bound)
 		}

@@ -148,9 +148,8 @@ const repeated = "(Sent again:"
 func phoneIsTidy(e *evidence) (found []violation) {
 	messages := map[string][]telegramtest.Message{}
 	for _, m := range e.Phone {
-		if _, rest, ok := strings.Cut(m.First, "Request: "); ok {
-			id, _, _ := strings.Cut(rest, "\n")
-			messages[strings.TrimSpace(id)] = append(messages[strings.TrimSpace(id)], m)
+		if id, ok := requestOn(m); ok {
+			messages[id] = append(messages[id], m)
 		}
 	}
 	events := e.byKey()

@@ -20,7 +20,7 @@ type scene struct {
 func newScene() *scene {
 	s := &scene{noon: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 	s.Began, s.End = s.noon, seconds(1000)
-	s.Stored = stored{Records: map[string]schemas.Record{}, Raw: map[string]string{}, Logged: map[string]*schemas.Decision{}, Pending: map[string]bool{}}
+	s.Stored = newStored()
 	return s
 }
 
@@ -67,8 +67,8 @@ func (s *scene) decided(id, decision string, outcome schemas.Outcome, name strin
 
 // keeps stores a record.
 func (s *scene) keeps(id string, d *schemas.Decision) {
-	s.Stored.Records["S."+id] = schemas.Record{Request: fmt.Appendf(nil, `{"session_id":"S","pending_id":%q}`, id), Decision: d}
-	s.Stored.Raw["S."+id] = fmt.Sprintf(`{"pending_id":%q}`, id)
+	request := fmt.Sprintf(`{"session_id":"S","pending_id":%q}`, id)
+	s.Stored.keep("S."+id, schemas.Record{Request: []byte(request), Decision: d}, request)
 	s.Stored.Pending["S."+id] = d == nil
 }
 

@@ -24,6 +24,7 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	defer stop()
 	life, end := context.WithCancel(ctx)
 	defer end()
+	go w.eyes.watch(life, w.place.telegram())
 	var strands sync.WaitGroup
 	var told atomic.Uint64
 	for range *flagStories {
@@ -148,8 +149,8 @@ func (p *person) lags(ctx context.Context) (bool, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, prompt := range p.shown {
-		if prompt.Decision == nil && !open[key] {
+	for key := range p.shown {
+		if !open[key] {
 			return true, nil
 		}
 		delete(open, key)

@@ -19,7 +19,7 @@ import (
 type evidence struct {
 	Began  time.Time // of the history: the broker's clock, since no server's is stepped
 	Events []*event
-	Faults []span
+	Faults []span        // one after another
 	End    time.Duration // when what was left had been given time to settle
 	Stored stored
 	Phone  []telegramtest.Message // Carl's chat
@@ -29,8 +29,21 @@ type evidence struct {
 type stored struct {
 	Records map[string]schemas.Record // by key
 	Raw     map[string]string         // the same as text, which names the calls that wait with others
+	Keys    map[string][]string       // by session
 	Logged  map[string]*schemas.Decision
 	Pending map[string]bool // what people are shown as open
+}
+
+func newStored() stored {
+	return stored{map[string]schemas.Record{}, map[string]string{}, map[string][]string{}, map[string]*schemas.Decision{}, map[string]bool{}}
+}
+
+func (s *stored) keep(key string, rec schemas.Record, raw string) {
+	if _, there := s.Records[key]; !there {
+		session, _ := schemas.SplitKey(key)
+		s.Keys[session] = append(s.Keys[session], key)
+	}
+	s.Records[key], s.Raw[key] = rec, raw
 }
 
 // decision is the stored one of a key that has a record or a log entry of its own.
@@ -44,8 +57,8 @@ func (s *stored) decision(key string) *schemas.Decision {
 // named are the records of a session that name an id: its own, and those in which
 // it waits or waited.
 func (s *stored) named(session, id string) (records []schemas.Record) {
-	for key, raw := range s.Raw {
-		if strings.HasPrefix(key, session+".") && strings.Contains(raw, `"`+id+`"`) {
+	for _, key := range s.Keys[session] {
+		if strings.Contains(s.Raw[key], `"`+id+`"`) {
 			records = append(records, s.Records[key])
 		}
 	}
@@ -54,7 +67,7 @@ func (s *stored) named(session, id string) (records []schemas.Record) {
 
 // readStores reads all that is stored, beside nod.
 func (w *world) readStores(ctx context.Context) (stored, error) {
-	s := stored{Records: map[string]schemas.Record{}, Raw: map[string]string{}, Logged: map[string]*schemas.Decision{}, Pending: map[string]bool{}}
+	s := newStored()
 	id := roles.ID{Role: roles.OwnerStore}
 	key, err := nats.NkeyOptionFromSeed(w.place.keys().Path(id))
 	if err != nil {
@@ -76,7 +89,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 		if err := json.Unmarshal(data, &rec); err != nil {
 			return fmt.Errorf("read the record %s: %w", key, err)
 		}
-		s.Records[key], s.Raw[key] = rec, string(data)
+		s.keep(key, rec, string(data))
 		return nil
 	}); err != nil {
 		return s, err

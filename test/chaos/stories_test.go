@@ -256,7 +256,7 @@ func (s *story) phone(ctx context.Context) {
 		button, option = "Deny", "reject_once"
 	}
 	for ctx.Err() == nil {
-		_, press, err := s.onPhone(ctx, a.request.PendingID)
+		press, err := s.onPhone(ctx, a.request.PendingID)
 		if err != nil {
 			return
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -31,7 +32,8 @@ type world struct {
 	people []*person
 	system *actors.System
 
-	say func(...any) // to the test's log
+	eyes eyes
+	say  func(...any) // to the test's log
 
 	stops []func()
 
@@ -49,7 +51,7 @@ type person struct {
 	viewer *connector.Viewer // nil for Carl, whose prompts are on his phone
 
 	mu      sync.Mutex
-	shown   map[string]schemas.Prompt // the newest version of each request, by key
+	shown   map[string]schemas.Prompt // what is open, as it was shown last, by key
 	changed chan struct{}             // closed at the next change
 }
 
@@ -127,7 +129,9 @@ func (w *world) sees(p *person, prompt schemas.Prompt) {
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.shown[prompt.Key()] = prompt
+	if p.shown[prompt.Key()] = prompt; prompt.Decision != nil {
+		delete(p.shown, prompt.Key())
+	}
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -144,7 +148,7 @@ func (p *person) finds(ctx context.Context, fits func(*schemas.Prompt) bool) (sc
 		p.mu.Lock()
 		changed := p.changed
 		for _, prompt := range p.shown {
-			if prompt.Decision == nil && fits(&prompt) {
+			if fits(&prompt) {
 				p.mu.Unlock()
 				return prompt, nil
 			}
@@ -341,25 +345,56 @@ func (s *story) grouped(group string) func(*schemas.Prompt) bool {
 	return func(p *schemas.Prompt) bool { return p.SessionID == s.session && s.groupOf(p.Key()) == group }
 }
 
-// onPhone waits until a question is on Carl's phone with its buttons.
-func (s *story) onPhone(ctx context.Context, id string) (message int64, press func(words string) bool, err error) {
-	err = every(ctx, 100*time.Millisecond, func() bool {
-		for _, m := range s.place.telegram().Chat(carlID) {
-			if strings.Contains(m.Text, id) && len(m.Buttons) > 0 {
-				message = m.ID
-				press = func(words string) bool {
-					for _, b := range m.Buttons {
-						if strings.Contains(b.Text, words) {
-							s.place.telegram().Press(carlID, carlID, m.ID, b.Data, false)
-							return true
-						}
-					}
-					return false
-				}
-				return true
+// onPhone waits until a question is on Carl's phone with its buttons, and returns what
+// presses one of them.
+func (s *story) onPhone(ctx context.Context, id string) (press func(words string), err error) {
+	var found telegramtest.Message
+	err = every(ctx, 100*time.Millisecond, func() (there bool) {
+		found, there = s.eyes.sees(id)
+		return there
+	})
+	return func(words string) {
+		for _, b := range found.Buttons {
+			if strings.Contains(b.Text, words) {
+				s.place.telegram().Press(carlID, carlID, found.ID, b.Data, false)
 			}
 		}
+	}, err
+}
+
+// eyes are Carl's: the questions on his phone that have buttons, by their request, as
+// they were a moment ago.
+type eyes struct {
+	mu        sync.Mutex
+	questions map[string]telegramtest.Message
+}
+
+func (e *eyes) sees(id string) (telegramtest.Message, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m, there := e.questions[id]
+	return m, there
+}
+
+// watch looks at the phone until ctx ends.
+func (e *eyes) watch(ctx context.Context, phone *telegramtest.Server) {
+	_ = every(ctx, 200*time.Millisecond, func() bool { // it ends with ctx
+		questions := map[string]telegramtest.Message{}
+		for _, m := range phone.Chat(carlID) {
+			if id, ok := requestOn(m); ok && len(m.Buttons) > 0 {
+				questions[id] = m
+			}
+		}
+		e.mu.Lock()
+		e.questions = questions
+		e.mu.Unlock()
 		return false
 	})
-	return message, press, err
+}
+
+// requestOn is the id of the request that a message asks about.
+func requestOn(m telegramtest.Message) (id string, ok bool) {
+	_, rest, ok := strings.Cut(m.First, "Request: ")
+	id, _, _ = strings.Cut(rest, "\n")
+	return strings.TrimSpace(id), ok
 }
