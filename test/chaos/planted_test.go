@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -65,10 +66,19 @@ func (s *scene) decided(id, decision string, outcome schemas.Outcome, name strin
 	return d
 }
 
-// keeps stores a record.
-func (s *scene) keeps(id string, d *schemas.Decision) {
-	request := fmt.Sprintf(`{"session_id":"S","pending_id":%q}`, id)
-	s.Stored.keep("S."+id, schemas.Record{Request: []byte(request), Decision: d}, request)
+// keeps stores a record, and the calls that wait with it.
+func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
+	rec := schemas.Record{Request: fmt.Appendf(nil, `{"session_id":"S","pending_id":%q}`, id), Decision: d}
+	raw := map[string]any{"request": rec.Request, "decision": d}
+	if len(others) > 0 {
+		calls := []map[string]string{{"pending_id": id}}
+		for _, other := range others {
+			calls = append(calls, map[string]string{"pending_id": other})
+		}
+		raw["waiters"] = calls
+	}
+	text, _ := json.Marshal(raw) // it encodes
+	s.Stored.keep("S."+id, rec, string(text))
 	s.Stored.Pending["S."+id] = d == nil
 }
 
@@ -311,12 +321,11 @@ func TestWhatKeepsItsPromisesPasses(t *testing.T) {
 	for what, plant := range map[string]func(*scene){
 		"a plain call": func(s *scene) { s.plainly("a", "g", 1) },
 		"two calls on a word about two": func(s *scene) {
-			s.plainly("a", "g", 1)
+			s.keeps("a", s.plainly("a", "g", 1), "b")
 			s.Events[3].Waiters = 2
 			d := s.decided("b", "da", schemas.Allowed, "Ann", 2)
 			s.does(opAsk, "ada1", "b", "g", 1, 1.1, pending)
 			s.does(opHear, "ada1", "b", "g", 1.1, 2.2, tells(d))
-			s.Stored.Raw["S.a"] = `{"pending_id":"a","waiters":[{"pending_id":"a"},{"pending_id":"b"}]}`
 		},
 		"a duel of which one wins": func(s *scene) {
 			d := s.plainly("a", "g", 1)

@@ -46,12 +46,52 @@ func (s *stored) keep(key string, rec schemas.Record, raw string) {
 	s.Records[key], s.Raw[key] = rec, raw
 }
 
-// decision is the stored one of a key that has a record or a log entry of its own.
-func (s *stored) decision(key string) *schemas.Decision {
-	if rec, ok := s.Records[key]; ok && rec.Decision != nil {
-		return rec.Decision
+// waiting is what a record says of the calls that wait for its decision.
+type waiting struct {
+	Joined  string // the question that it is among
+	Waiters []struct {
+		PendingID string `json:"pending_id"`
+		Stays     bool
+		Decision  *schemas.Decision
 	}
-	return s.Logged[key]
+	Decision *schemas.Decision
+}
+
+// verdict is the decision about one of a record's calls, or nil.
+func (w *waiting) verdict(id string) *schemas.Decision {
+	for _, call := range w.Waiters {
+		if call.PendingID == id && call.Stays {
+			return nil
+		} else if call.PendingID == id && call.Decision != nil {
+			return call.Decision
+		}
+	}
+	return w.Decision
+}
+
+// decision is the stored one of a request: its own record's, or of the question that
+// it waits with, or what the log has of one that was decided at once. The one that it
+// waits with tells it under its own id.
+func (s *stored) decision(key string) *schemas.Decision {
+	session, id := schemas.SplitKey(key)
+	var rec waiting
+	if raw, ok := s.Raw[key]; !ok || json.Unmarshal([]byte(raw), &rec) != nil {
+		return s.Logged[key]
+	}
+	if d := rec.verdict(id); d != nil {
+		return d
+	}
+	var question waiting
+	if raw, ok := s.Raw[schemas.Key(session, rec.Joined)]; rec.Joined == "" || !ok || json.Unmarshal([]byte(raw), &question) != nil {
+		return s.Logged[key]
+	}
+	d := question.verdict(id)
+	if d == nil || d.PendingID == id {
+		return d
+	}
+	own := *d
+	own.PendingID = id
+	return &own
 }
 
 // named are the records of a session that name an id: its own, and those in which
@@ -85,6 +125,9 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	const records = "$KV.pending_permissions."
 	if err := each(ctx, js, "KV_pending_permissions", records+">", func(subject string, data []byte) error {
 		key := strings.TrimPrefix(subject, records)
+		if !strings.Contains(key, ".") {
+			return nil // no request's: what a quorum confirms reads with
+		}
 		var rec schemas.Record
 		if err := json.Unmarshal(data, &rec); err != nil {
 			return fmt.Errorf("read the record %s: %w", key, err)
