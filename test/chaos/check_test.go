@@ -82,37 +82,44 @@ func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 }
 
 // oneDecision: whoever was told how a request ended was told the same, and it is
-// what is stored.
+// what is stored. A question that several calls wait for ends once for the people who
+// are asked it, and each of its calls once for its agent.
 func oneDecision(e *evidence) (found []violation) {
 	type told struct {
 		decision *schemas.Decision
 		by       string
 	}
 	first := map[string]told{}
-	note := func(d *schemas.Decision, by string) {
+	note := func(d *schemas.Decision, people bool, by string) {
 		if d == nil {
 			return
 		}
 		key := schemas.Key(d.SessionID, d.PendingID)
-		was, known := first[key]
+		register := key
+		if people && e.Stored.crowded(key) {
+			register += " as a question"
+		}
+		was, known := first[register]
 		if !known {
-			first[key] = told{d, by}
+			first[register] = told{d, by}
 			return
 		}
 		if was.decision.Outcome != d.Outcome || was.decision.DecisionID != d.DecisionID {
 			found = append(found, violates(key, "%s was told %s, and %s %s", was.by, words(was.decision), by, words(d)))
 		}
 	}
-	for key := range e.Stored.Records {
-		note(e.Stored.decision(key), "the store")
+	for key, rec := range e.Stored.Records {
+		note(e.Stored.decision(key), false, "the store")
+		note(rec.Decision, true, "the store")
 	}
 	for key, d := range e.Stored.Logged {
 		if _, recorded := e.Stored.Records[key]; !recorded {
-			note(d, "the log")
+			note(d, false, "the log")
 		}
 	}
 	for _, ev := range e.Events {
-		note(ev.told(), fmt.Sprintf("%s at %.4f (%s)", ev.Who, ev.Return.Seconds(), ev.Op))
+		people := ev.Op == opView || ev.Op == opShow || ev.Op == opAnswer
+		note(ev.told(), people, fmt.Sprintf("%s at %.4f (%s)", ev.Who, ev.Return.Seconds(), ev.Op))
 	}
 	return found
 }

@@ -20,6 +20,22 @@ func decidedAt(events []*event) (at time.Duration, known bool) {
 	return at, known
 }
 
+// endedAt is when anybody was told first how a question ended: the stored decision of
+// its record, under whichever call's id.
+func (e *evidence) endedAt(key string, group []*event) (at time.Duration, known bool) {
+	at = never
+	rec, there := e.Stored.Records[key]
+	if !there || rec.Decision == nil {
+		return at, false
+	}
+	for _, ev := range group {
+		if d := ev.told(); d != nil && d.DecisionID == rec.Decision.DecisionID {
+			at, known = min(at, ev.Return), true
+		}
+	}
+	return at, known
+}
+
 // everyoneHears: whoever asks or waits is told within the bound.
 func everyoneHears(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
@@ -111,6 +127,7 @@ func (e *evidence) waited(events []*event) bool {
 // everythingShown: what is open is shown by every viewer within the bound, and so is
 // how it ended.
 func everythingShown(e *evidence) (found []violation) {
+	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	crowds := map[string]int{}
 	for _, events := range e.byKey() {
 		crowds[events[0].Group]++
@@ -122,7 +139,7 @@ func everythingShown(e *evidence) (found []violation) {
 			continue // decided at once, or shown as part of another
 		}
 		opened := events[i].Return
-		decided, known := decidedAt(events)
+		decided, known := e.endedAt(key, groups[events[0].Group])
 		for _, who := range []string{"Ann", "Bob"} {
 			shown, over := never, never
 			for _, ev := range events {
@@ -161,7 +178,7 @@ func phoneIsTidy(e *evidence) (found []violation) {
 		}
 	}
 	events := e.byKey()
-	for key, rec := range e.Stored.Records {
+	for key := range e.Stored.Records {
 		_, id := schemas.SplitKey(key)
 		fresh := 0
 		for _, m := range messages[id] {
@@ -171,7 +188,7 @@ func phoneIsTidy(e *evidence) (found []violation) {
 			live := slices.ContainsFunc(m.Buttons, func(b telegramtest.Button) bool {
 				return strings.Contains(b.Text, "Allow once") || strings.Contains(b.Text, "Deny")
 			})
-			if decided, known := decidedAt(events[key]); live && rec.Decision != nil && known && e.End > e.settledBy(decided) {
+			if decided, known := e.endedAt(key, events[key]); live && known && e.End > e.settledBy(decided) {
 				found = append(found, violates(key, "message %d still has its buttons, and it is decided", m.ID))
 			}
 		}

@@ -94,6 +94,14 @@ func (s *stored) decision(key string) *schemas.Decision {
 	return &own
 }
 
+// crowded reports whether several calls wait, or waited, for a question, or whether
+// the request waits for another's.
+func (s *stored) crowded(key string) bool {
+	var rec waiting
+	raw, ok := s.Raw[key]
+	return ok && json.Unmarshal([]byte(raw), &rec) == nil && (len(rec.Waiters) > 1 || rec.Joined != "")
+}
+
 // named are the records of a session that name an id: its own, and those in which
 // it waits or waited.
 func (s *stored) named(session, id string) (records []schemas.Record) {
