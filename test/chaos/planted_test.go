@@ -122,6 +122,10 @@ var planted = []struct {
 		s.plainly("a", "g", 1)
 		s.does(opAnswer, "Bob", "a", "g", 2, 2.1, rejects, fails(schemas.Errorf(schemas.CodeConflict, "no").WithDecision(s.decided("a", "other", schemas.Denied, "Bob", 2))))
 	}},
+	{"one decision", "people are told two ends of a question of two calls", func(s *scene) {
+		s.keeps("a", s.plainly("a", "g", 1), "b")
+		s.does(opShow, "Bob", "a", "g", 3, 3.1, tells(s.decided("a", "other", schemas.Denied, "Bob", 2)))
+	}},
 	{"acknowledged is stored", "an answer is lost", func(s *scene) {
 		s.plainly("a", "g", 1)
 		s.keeps("a", nil)

@@ -40,10 +40,17 @@ type wire struct {
 	once  sync.Once
 }
 
-// maxBackoff bounds how long a connection stays silent after its cut: TCP doubles
-// the pauses between its tries, so a connection that was cut for a minute may need
-// most of another to notice that the network is back.
-const maxBackoff = time.Minute
+// backoff is how long a connection stays silent after a cut: TCP sends again after
+// 200 ms and doubles that each time, so the first packet that gets through is sent up
+// to as long after the cut as that lasted.
+func backoff(cut time.Duration) time.Duration {
+	const first = 200 * time.Millisecond
+	again := first
+	for again < cut {
+		again = 2*again + first
+	}
+	return again - cut
+}
 
 func newLink(target string) (*link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -147,17 +154,17 @@ func (l *link) sever() error {
 	return nil
 }
 
-// mend makes the link whole. A connection from before stays silent for up to as
-// long as the cut was.
+// mend makes the link whole. A connection from before stays silent until TCP would
+// have sent again.
 func (l *link) mend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cut.IsZero() {
 		return nil
 	}
-	backoff := min(time.Since(l.cut), maxBackoff)
+	silent := backoff(time.Since(l.cut))
 	for w := range l.wires {
-		w.stuck = time.Now().Add(backoff)
+		w.stuck = time.Now().Add(silent)
 	}
 	l.cut = time.Time{}
 	close(l.whole)
