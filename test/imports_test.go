@@ -106,6 +106,7 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
 		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // tests
+		"github.com/anishathalye/porcupine":     {"test/chaos"},                        // tests
 		"charm.land/":                           {"connectors/people/inbox"},
 		"github.com/charmbracelet/":             {"connectors/people/inbox"},
 	}

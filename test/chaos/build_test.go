@@ -1,0 +1,119 @@
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// programs are the commands that a scenario runs.
+type programs struct{ nod, natsServer string }
+
+// scratch is a directory of this test process; TestMain makes and removes it.
+var scratch string
+
+// plain are the programs as they are released.
+var plain = sync.OnceValues(func() (programs, error) { return build("plain") })
+
+// stepped are the same programs with a wall clock that a file moves; see clockFile.
+var stepped = sync.OnceValues(func() (programs, error) {
+	overlay, err := clockOverlay()
+	if err != nil {
+		return programs{}, err
+	}
+	return build("stepped", "-overlay", overlay)
+})
+
+func build(name string, flags ...string) (programs, error) {
+	dir := filepath.Join(scratch, name)
+	p := programs{nod: filepath.Join(dir, "nod"), natsServer: filepath.Join(dir, "nats-server")}
+	for out, what := range map[string]string{p.nod: "../../cmd/nod", p.natsServer: "github.com/nats-io/nats-server/v2"} {
+		args := append(append([]string{"build"}, flags...), "-o", out, what)
+		if said, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+			return p, fmt.Errorf("build %s: %w\n%s", what, err, said)
+		}
+	}
+	return p, nil
+}
+
+// clockFile is the environment variable that names the file with the number of
+// seconds by which a stepped program's wall clock is ahead. A process reads it
+// every 50 ms. The monotonic clock is not moved, as no step of a real clock moves
+// it.
+const clockFile = "NOD_CHAOS_CLOCK"
+
+// clockOverlay replaces time.Now of the standard library for one build: libfaketime
+// does not reach Go programs, which read the clock without libc, and time namespaces
+// do not move the wall clock. No line of nod's own knows of it.
+func clockOverlay() (path string, err error) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the standard library: %w", err)
+	}
+	std := filepath.Join(strings.TrimSpace(string(root)), "src", "time")
+	source, err := os.ReadFile(filepath.Join(std, "time.go"))
+	if err != nil {
+		return "", fmt.Errorf("read time.Now: %w", err)
+	}
+	const reads = "\tsec, nsec, mono := runtimeNow()\n"
+	if strings.Count(string(source), reads) != 1 {
+		return "", fmt.Errorf("this release of Go reads the clock otherwise than time.Now did: adapt clockOverlay")
+	}
+	dir := filepath.Join(scratch, "clock")
+	files := map[string]string{
+		"time.go": strings.Replace(string(source), reads, reads+"\tsec += chaosStep.Load()\n", 1),
+		"step.go": strings.ReplaceAll(clockSource, "CLOCKFILE", clockFile),
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
+		filepath.Join(std, "time.go"):      filepath.Join(dir, "time.go"),
+		filepath.Join(std, "chaosstep.go"): filepath.Join(dir, "step.go"),
+	}})
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, overlay, 0o600)
+}
+
+const clockSource = `package time
+
+import (
+	"sync/atomic"
+	"syscall"
+)
+
+var chaosStep atomic.Int64
+
+func init() {
+	path, set := syscall.Getenv("CLOCKFILE")
+	if !set {
+		return
+	}
+	go func() {
+		for ; ; Sleep(50 * Millisecond) {
+			f, err := open(path)
+			if err != nil {
+				continue
+			}
+			var text [32]byte
+			n, _ := read(f, text[:])
+			closefd(f)
+			if seconds, err := atoi(string(text[:n])); err == nil {
+				chaosStep.Store(int64(seconds))
+			}
+		}
+	}()
+}
+`

@@ -1,0 +1,206 @@
+package chaos
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	flagDuration   = flag.Duration("duration", 0, "how long the scenarios run together; without it a short form of two of them")
+	flagSeed       = flag.Uint64("seed", 0, "of the load and the faults, to replay them; without it another one each time")
+	flagScenario   = flag.String("scenario", "", "this scenario alone")
+	flagRequests   = flag.Int("requests", 0, "end each scenario after so many requests")
+	flagNamespaces = flag.Bool("namespaces", false, "have a network namespace for each server and engine in place of proxies; takes root's rights")
+	flagStories    = flag.Int("stories", 6, "how many strands of load there are at a time")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "nod-chaos-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		scratch = dir
+		return m.Run()
+	}())
+}
+
+// scenario is a place with a schedule of faults.
+type scenario struct {
+	name  string
+	open  func(ctx context.Context, dir string) (place, error)
+	gap   [2]time.Duration
+	fault func(place) []fault
+	// short is how long it runs where no duration is named; 0 leaves it to long runs.
+	short time.Duration
+}
+
+var (
+	soon = [2]time.Duration{100 * time.Millisecond, 3 * time.Second}
+	near = [2]time.Duration{500 * time.Millisecond, 5 * time.Second}
+	far  = [2]time.Duration{2 * time.Second, 20 * time.Second}
+)
+
+// scenarios are all there are. Two of them are run where no duration is named.
+var scenarios = []scenario{
+	{"embedded", openEmbedded, soon, func(p place) []fault { return p.(*embedded).crashes() }, 10 * time.Second},
+	{"mixed", openCluster, near, func(p place) []fault {
+		c := p.(*cluster)
+		all := append(append(c.crashes(), c.stops()...), append(c.splits(), c.stepDowns()...)...)
+		return all
+	}, 22 * time.Second},
+	{"calm", openCluster, near, func(place) []fault { return nil }, 0},
+	{"crashes", openCluster, far, func(p place) []fault { return p.(*cluster).crashes() }, 0},
+	{"stops", openCluster, far, func(p place) []fault { return p.(*cluster).stops() }, 0},
+	{"splits", openCluster, far, func(p place) []fault { return p.(*cluster).splits() }, 0},
+	{"leaders", openCluster, near, func(p place) []fault { return p.(*cluster).stepDowns() }, 0},
+	{"rolling", openCluster, far, func(p place) []fault { return p.(*cluster).rolling() }, 0},
+	{"clocks", openStepped, near, func(p place) []fault { return p.(*cluster).clocks() }, 0},
+	{"disks", openSmall, far, func(p place) []fault { return p.(*cluster).fullDisks() }, 0},
+}
+
+func openEmbedded(ctx context.Context, dir string) (place, error) {
+	p, err := plain()
+	if err != nil {
+		return nil, err
+	}
+	return newEmbedded(ctx, dir, p)
+}
+
+func openCluster(ctx context.Context, dir string) (place, error) {
+	p, err := plain()
+	if err != nil {
+		return nil, err
+	}
+	return newCluster(ctx, dir, p, 0)
+}
+
+func openStepped(ctx context.Context, dir string) (place, error) {
+	p, err := stepped()
+	if err != nil {
+		return nil, err
+	}
+	return newCluster(ctx, dir, p, 0)
+}
+
+// diskBytes is the size of a small disk.
+const diskBytes = 96 << 20
+
+func openSmall(ctx context.Context, dir string) (place, error) {
+	p, err := plain()
+	if err != nil {
+		return nil, err
+	}
+	return newCluster(ctx, dir, p, diskBytes)
+}
+
+func TestChaos(t *testing.T) {
+	seed := *flagSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano()) % 1_000_000
+	}
+	chosen, each := choose(t)
+	for _, sc := range chosen {
+		lasts := each
+		if lasts == 0 {
+			lasts = sc.short
+			if testing.Short() {
+				lasts /= 2
+			}
+		}
+		t.Run(sc.name, func(t *testing.T) { sc.run(t, seed, lasts) })
+	}
+}
+
+// choose returns the scenarios to run and how long each is, 0 for its short form.
+func choose(t *testing.T) (chosen []scenario, each time.Duration) {
+	for _, sc := range scenarios {
+		switch {
+		case *flagScenario != "":
+			if sc.name != *flagScenario {
+				continue
+			}
+		case *flagDuration == 0 && sc.short == 0:
+			continue
+		case *flagDuration == 0 && testing.Short() && sc.name != "embedded":
+			t.Logf("left out with -short: %s, which takes eight processes", sc.name)
+			continue
+		}
+		chosen = append(chosen, sc)
+	}
+	require.NotEmpty(t, chosen, "there is no scenario %q", *flagScenario)
+	each = *flagDuration / time.Duration(len(chosen))
+	if each == 0 && chosen[0].short == 0 {
+		each = 30 * time.Second
+	}
+	return chosen, each
+}
+
+func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
+	if sc.name == "disks" && os.Getuid() != 0 {
+		t.Skip("a small disk takes root's rights to mount")
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), lasts+5*time.Minute)
+	defer cancel()
+	p, err := sc.open(ctx, t.TempDir())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, p.close()) }()
+	w, err := newWorld(ctx, p, t.Log)
+	require.NoError(t, err)
+	defer w.close()
+	t.Log("the place is up after", time.Since(began).Round(time.Millisecond))
+
+	faults := &schedule{rng: rand.New(rand.NewPCG(seed, 1)), faults: sc.fault(p), gap: sc.gap}
+	e, err := w.endure(ctx, seed, faults, time.Now().Add(lasts))
+	require.NoError(t, err)
+	found := e.inspect()
+	w.log("the history is checked")
+	t.Logf("%s (seed %d): %s\n| %s | %s |", sc.name, seed, count(found), sc.name, e.figures(len(found)))
+	for _, p := range p.processes() {
+		if !p.running() {
+			t.Errorf("%s has ended by itself; its log ends:\n%s", p.name, p.said())
+		}
+	}
+	told := map[string]int{}
+	for _, v := range found {
+		if told[v.Check]++; told[v.Check] > reported {
+			continue // the line above counts them
+		}
+		t.Errorf("%s\n%s\nreplay: go test ./test/chaos -run TestChaos -scenario %s -seed %d -duration %s", v, e.story(v), sc.name, seed, lasts)
+	}
+}
+
+// reported is how many violations of each check are told with their history.
+const reported = 3
+
+// count is how many violations there are of each check.
+func count(found []violation) string {
+	var counted []string
+	for _, c := range checks {
+		n := 0
+		for _, v := range found {
+			if v.Check == c.name {
+				n++
+			}
+		}
+		if n > 0 {
+			counted = append(counted, fmt.Sprintf("%d %s", n, c.name))
+		}
+	}
+	if len(counted) == 0 {
+		return "0 violations"
+	}
+	return fmt.Sprintf("%d violations (%s)", len(found), strings.Join(counted, ", "))
+}

@@ -1,0 +1,125 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// runs are the calls of a group that an agent has heard to be allowed, by id.
+func runs(events []*event) map[string]*schemas.Decision {
+	all := map[string]*schemas.Decision{}
+	for _, ev := range events {
+		if (ev.Op == opAsk || ev.Op == opHear) && ev.Decision != nil && ev.Decision.Outcome == schemas.Allowed {
+			all[ev.key()] = ev.Decision
+		}
+	}
+	return all
+}
+
+// ruled are the groups that a rule decides.
+var ruled = map[string]schemas.Outcome{"Lookup": schemas.Allowed, "Forbidden": schemas.Denied}
+
+// allowOnce: identical calls run no more often than people have allowed them: each
+// "allow once" is for as many as its prompt counted.
+func allowOnce(e *evidence) (found []violation) {
+	groups := by(e.Events, func(ev *event) string { return ev.Group })
+	for group, events := range groups {
+		allowed := map[string]int{} // by decision, or by answer where nobody knows
+		lasting := ruled[group] != ""
+		for i, ev := range events {
+			if (ev.Op != opAnswer && ev.Op != opPress) || ev.Option != "allow_once" {
+				continue
+			}
+			lasting = lasting || ev.Scope != "" && ev.Scope != schemas.ScopeOnce
+			switch d := ev.Decision; {
+			case d != nil && ev.Err == nil && d.Outcome == schemas.Allowed && d.By.Name == ev.Who:
+				allowed[d.DecisionID] = max(allowed[d.DecisionID], ev.Waiters)
+			case ev.unknown():
+				allowed[fmt.Sprint("unknown ", i)] = ev.Waiters
+			}
+		}
+		ran := runs(events)
+		sum := 0
+		for _, n := range allowed {
+			sum += n
+		}
+		if len(ran) > sum && !lasting {
+			found = append(found, violates(group, "people allowed %d calls, and %d ran: %s", sum, len(ran), strings.Join(sortedKeys(ran), ", ")))
+		}
+	}
+	return found
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// counted: an answer about all the calls of a group, each of which still waits, ends
+// them all as it says.
+func counted(e *evidence) (found []violation) {
+	for group, events := range by(e.Events, func(ev *event) string { return ev.Group }) {
+		calls, answer := map[string]bool{}, (*event)(nil)
+		said := 0
+		for _, ev := range events {
+			switch ev.Op {
+			case opAsk:
+				calls[ev.key()] = true
+			case opAnswer, opPress:
+				said, answer = said+1, ev
+			case opWithdraw, opDetach, opRevoke, opFreeze:
+				said += 2 // some call no longer waits, or its end has another reason
+			}
+		}
+		if said != 1 || answer.Err != nil || answer.Decision == nil || answer.Waiters != len(calls) {
+			continue
+		}
+		for _, ev := range events {
+			if ev.Op == opHear && ev.Decision != nil && ev.Decision.Outcome != answer.Decision.Outcome {
+				found = append(found, violates(ev.key(), "%s said %s about all %d calls of %s, and it was %s", answer.Who, answer.Decision.Outcome, len(calls), group, words(ev.Decision)))
+			}
+			if ev.Op == opHear && ev.Decision == nil && ev.Return > e.settledBy(max(ev.Call, answer.Return)) {
+				found = append(found, violates(ev.key(), "%s said %s about all %d calls of %s, and it was left waiting", answer.Who, answer.Decision.Outcome, len(calls), group))
+			}
+		}
+	}
+	return found
+}
+
+// itsOwnWord: the decision that an answer made is about the request that was
+// answered, and about no other.
+func itsOwnWord(e *evidence) (found []violation) {
+	for _, ev := range e.Events {
+		if d := ev.Decision; ev.Op == opAnswer && ev.Err == nil && d != nil && (d.SessionID != ev.Session || d.PendingID != ev.ID) {
+			found = append(found, violates(ev.key(), "%s answered it, and their word was taken for %s", ev.Who, words(d)))
+		}
+	}
+	return found
+}
+
+// whoAllowed: a call that was allowed by a person was allowed by one who allowed a
+// call of its group, before it was heard, and did not take back what they said.
+func whoAllowed(e *evidence) (found []violation) {
+	groups := by(e.Events, func(ev *event) string { return ev.Group })
+	for _, events := range groups {
+		for _, ran := range events {
+			d := ran.Decision
+			if (ran.Op != opAsk && ran.Op != opHear) || d == nil || d.Outcome != schemas.Allowed || d.By.Kind != schemas.ByHuman {
+				continue
+			}
+			if !slices.ContainsFunc(events, func(ev *event) bool {
+				return (ev.Op == opAnswer || ev.Op == opPress) && ev.Option == "allow_once" && ev.Who == d.By.Name && ev.Call <= ran.Return
+			}) {
+				found = append(found, violates(ran.key(), "it was allowed by %s, who allowed none such", d.By.Name))
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,279 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// bound is how long after a fault's end, or without one, whatever was decided is
+// told and whatever was asked is shown.
+const bound = 15 * time.Second
+
+// violation is one broken promise.
+type violation struct {
+	Check string
+	Key   string // of a request, or a group where several are about it
+	Text  string
+}
+
+func (v violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Check, v.Key, v.Text) }
+
+// checks are all that a history must pass.
+var checks = []struct {
+	name  string
+	check func(*evidence) []violation
+}{
+	{"one decision", oneDecision},
+	{"acknowledged is stored", acknowledgedIsStored},
+	{"refused is not stored", refusedIsNotStored},
+	{"allow once", allowOnce},
+	{"counted", counted},
+	{"its own word", itsOwnWord},
+	{"who allowed", whoAllowed},
+	{"deadline", afterDeadline},
+	{"revoked", afterRevocation},
+	{"frozen", afterFreeze},
+	{"heard", everyoneHears},
+	{"nothing lost", nothingLost},
+	{"shown", everythingShown},
+	{"phone", phoneIsTidy},
+	{"rules", rulesHold},
+	{"linearizable", linearizable},
+}
+
+// inspect runs all checks.
+func (e *evidence) inspect() (found []violation) {
+	for _, c := range checks {
+		for _, v := range c.check(e) {
+			v.Check = c.name
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+func violates(key, format string, args ...any) violation {
+	return violation{Key: key, Text: fmt.Sprintf(format, args...)}
+}
+
+// byKey are the events of each request.
+func (e *evidence) byKey() map[string][]*event {
+	all := map[string][]*event{}
+	for _, ev := range e.Events {
+		if ev.ID != "" {
+			all[ev.key()] = append(all[ev.key()], ev)
+		}
+	}
+	return all
+}
+
+// by groups events in the order of the history.
+func by(events []*event, of func(*event) string) (groups map[string][]*event) {
+	groups = map[string][]*event{}
+	for _, ev := range events {
+		if g := of(ev); g != "" {
+			groups[g] = append(groups[g], ev)
+		}
+	}
+	return groups
+}
+
+// oneDecision: whoever was told how a request ended was told the same, and it is
+// what is stored. A question that several calls wait for ends once for the people who
+// are asked it, and each of its calls once for its agent.
+func oneDecision(e *evidence) (found []violation) {
+	type told struct {
+		decision *schemas.Decision
+		by       string
+	}
+	first := map[string]told{}
+	note := func(d *schemas.Decision, people bool, by string) {
+		if d == nil {
+			return
+		}
+		key := schemas.Key(d.SessionID, d.PendingID)
+		register := key
+		if people && e.Stored.crowded(key) {
+			register += " as a question"
+		}
+		was, known := first[register]
+		if !known {
+			first[register] = told{d, by}
+			return
+		}
+		if was.decision.Outcome != d.Outcome || was.decision.DecisionID != d.DecisionID {
+			found = append(found, violates(key, "%s was told %s, and %s %s", was.by, words(was.decision), by, words(d)))
+		}
+	}
+	for key, rec := range e.Stored.Records {
+		note(e.Stored.decision(key), false, "the store")
+		note(rec.Decision, true, "the store")
+	}
+	for key, d := range e.Stored.Logged {
+		if _, recorded := e.Stored.Records[key]; !recorded {
+			note(d, false, "the log")
+		}
+	}
+	for _, ev := range e.Events {
+		people := ev.Op == opView || ev.Op == opShow || ev.Op == opAnswer
+		note(ev.told(), people, fmt.Sprintf("%s at %.4f (%s)", ev.Who, ev.Return.Seconds(), ev.Op))
+	}
+	return found
+}
+
+// acknowledgedIsStored: an answer, a withdrawal or an ask that was answered with a
+// decision is kept.
+func acknowledgedIsStored(e *evidence) (found []violation) {
+	for _, ev := range e.Events {
+		if ev.Op != opAnswer && ev.Op != opWithdraw && ev.Op != opAsk || ev.Err != nil || ev.Return == never || ev.Decision == nil {
+			continue
+		}
+		d := ev.Decision
+		key := schemas.Key(d.SessionID, d.PendingID)
+		if e.Stored.decision(key) == nil && !e.toldIn(d) {
+			found = append(found, violates(key, "%s was acknowledged %s, and nothing of it is stored", ev.Who, words(d)))
+		}
+	}
+	return found
+}
+
+// toldIn reports whether a decision is in a record that names its request: a call
+// that waits with others has no record of its own.
+func (e *evidence) toldIn(d *schemas.Decision) bool {
+	return slices.ContainsFunc(e.Stored.named(d.SessionID, d.PendingID), func(r schemas.Record) bool {
+		return r.Decision != nil && r.Decision.Outcome == d.Outcome
+	})
+}
+
+// refusedIsNotStored: an answer of which its person was told for good that it does
+// not count does not count.
+func refusedIsNotStored(e *evidence) (found []violation) {
+	answers := by(e.Events, func(ev *event) string {
+		if ev.Op != opAnswer && ev.Op != opPress {
+			return ""
+		}
+		return ev.key() + " " + ev.Who
+	})
+	for _, all := range answers {
+		ev := all[0]
+		if len(all) > 1 || ev.unknown() || ev.Err == nil {
+			continue // another of theirs may be what is stored
+		}
+		d := e.Stored.decision(ev.key())
+		if d != nil && d.By.Kind == schemas.ByHuman && d.By.Name == ev.Who && ev.told() == nil {
+			found = append(found, violates(ev.key(), "%s was told %q, and the answer is stored: %s", ev.Who, ev.Err, words(d)))
+		}
+	}
+	return found
+}
+
+// afterDeadline: nothing is allowed at or after its deadline, in broker time, nor by
+// an answer that was begun then; and nothing times out before.
+func afterDeadline(e *evidence) (found []violation) {
+	for key, events := range e.byKey() {
+		var deadline time.Time
+		for _, ev := range events {
+			if !ev.Deadline.IsZero() {
+				deadline = ev.Deadline
+			}
+		}
+		if deadline.IsZero() {
+			continue
+		}
+		for _, ev := range events {
+			d := ev.told()
+			switch {
+			case d == nil || schemas.Key(d.SessionID, d.PendingID) != key:
+			case d.Outcome == schemas.Allowed && !d.DecidedAt.Before(deadline):
+				found = append(found, violates(key, "%s was told %s, at %s, and its deadline was %s", ev.Who, words(d), d.DecidedAt, deadline))
+			case ev.Op == opAnswer && ev.Err == nil && d.Outcome == schemas.Allowed && d.By.Name == ev.Who && !e.Began.Add(ev.Call).Before(deadline):
+				found = append(found, violates(key, "%s answered %s after its deadline, and it was allowed", ev.Who, e.Began.Add(ev.Call).Sub(deadline)))
+			case d.Outcome == schemas.TimedOut && e.Began.Add(ev.Return).Before(deadline):
+				found = append(found, violates(key, "%s was told that it timed out, %s before its deadline", ev.Who, deadline.Sub(e.Began.Add(ev.Return))))
+			}
+		}
+	}
+	return found
+}
+
+// afterRevocation: what is asked after a standing answer was revoked, and that was
+// acknowledged, is not allowed by it.
+func afterRevocation(e *evidence) (found []violation) {
+	groups := by(e.Events, func(ev *event) string { return ev.Group })
+	for _, events := range groups {
+		for _, revoke := range events {
+			if revoke.Op != opRevoke || revoke.Err != nil || revoke.Return == never {
+				continue
+			}
+			for key := range runs(slices.DeleteFunc(slices.Clone(events), func(ev *event) bool { return !begunAfter(events, ev, revoke.Return) })) {
+				found = append(found, violates(key, "it was asked after %s was revoked (acknowledged at %.4f), and allowed", revoke.Grant, revoke.Return.Seconds()))
+			}
+		}
+	}
+	return found
+}
+
+// begunAfter reports whether the request of an event was first asked after an
+// instant.
+func begunAfter(events []*event, ev *event, at time.Duration) bool {
+	i := slices.IndexFunc(events, func(ask *event) bool { return ask.Op == opAsk && ask.key() == ev.key() })
+	return i >= 0 && events[i].Call > at
+}
+
+// afterFreeze: once a freeze was acknowledged by all engines, nothing of its session
+// is allowed before a thaw is begun, and what was open then is allowed never.
+func afterFreeze(e *evidence) (found []violation) {
+	sessions := by(e.Events, func(ev *event) string { return ev.Session })
+	for _, events := range sessions {
+		for _, freeze := range events {
+			if freeze.Op != opFreeze || freeze.Err != nil || freeze.Return == never || freeze.Lags {
+				continue
+			}
+			found = append(found, frozen(events, freeze)...)
+		}
+	}
+	return found
+}
+
+func frozen(events []*event, freeze *event) (found []violation) {
+	thaw := never
+	for _, ev := range events {
+		if ev.Op == opThaw && ev.Call > freeze.Return {
+			thaw = min(thaw, ev.Call)
+		}
+	}
+	asked := map[string]*event{}
+	for _, ev := range events {
+		if ev.Op == opAsk && asked[ev.key()] == nil {
+			asked[ev.key()] = ev
+		}
+	}
+	for _, ev := range events {
+		ask := asked[ev.key()]
+		switch {
+		case ask == nil || ev.Decision == nil || ev.Decision.Outcome != schemas.Allowed || ev.Err != nil:
+		case ev.Op == opAnswer && ev.Call > freeze.Return && ev.Decision.By.Name == ev.Who && ask.Return < freeze.Call && ask.Pending:
+			found = append(found, violates(ev.key(), "it was open when its session was frozen (acknowledged at %.4f), and allowed at %.4f", freeze.Return.Seconds(), ev.Call.Seconds()))
+		case ev.Op == opAnswer && ev.Call > freeze.Return && ev.Return < thaw && ev.Decision.By.Name == ev.Who:
+			found = append(found, violates(ev.key(), "it was allowed while its session was frozen (acknowledged at %.4f)", freeze.Return.Seconds()))
+		case (ev.Op == opAsk || ev.Op == opHear) && ask.Call > freeze.Return && ev.Return < thaw:
+			found = append(found, violates(ev.key(), "it was asked while its session was frozen (acknowledged at %.4f), and allowed", freeze.Return.Seconds()))
+		}
+	}
+	return found
+}
+
+// settledBy is until when something that could happen at an instant has happened:
+// within the bound, counted again from the end of each fault that came between.
+func (e *evidence) settledBy(at time.Duration) time.Duration {
+	until := at + bound
+	for _, f := range e.Faults {
+		if f.Begin < until && f.End > at {
+			until = max(until, f.End+bound)
+		}
+	}
+	return until
+}

@@ -1,0 +1,210 @@
+package chaos
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/schemas"
+)
+
+// decidedAt is when a request's decision was known to anybody first.
+func decidedAt(events []*event) (at time.Duration, known bool) {
+	at = never
+	for _, ev := range events {
+		if d := ev.told(); d != nil && schemas.Key(d.SessionID, d.PendingID) == ev.key() {
+			at, known = min(at, ev.Return), true
+		}
+	}
+	return at, known
+}
+
+// endedAt is when anybody was told first how a question ended: the stored decision of
+// its record, under whichever call's id.
+func (e *evidence) endedAt(key string, group []*event) (at time.Duration, known bool) {
+	at = never
+	rec, there := e.Stored.Records[key]
+	if !there || rec.Decision == nil {
+		return at, false
+	}
+	for _, ev := range group {
+		if d := ev.told(); d != nil && d.DecisionID == rec.Decision.DecisionID {
+			at, known = min(at, ev.Return), true
+		}
+	}
+	return at, known
+}
+
+// everyoneHears: whoever asks or waits is told within the bound.
+func everyoneHears(e *evidence) (found []violation) {
+	for key, events := range e.byKey() {
+		decided, known := decidedAt(events)
+		for _, ev := range events {
+			since := ev.Call
+			switch ev.Op {
+			case opHear:
+				if !known {
+					continue // nobody has decided
+				}
+				since = max(since, decided)
+			case opAsk:
+				if ev.Who == "nod ask" { // to the decision, not to the receipt
+					if !known {
+						continue
+					}
+					since = max(since, decided)
+				}
+			case opAnswer, opWithdraw, opDetach, opShow, opRevoke, opFreeze, opThaw:
+			default:
+				continue
+			}
+			if until := e.settledBy(since); min(ev.Return, e.End) > until {
+				found = append(found, violates(key, "%s waited for %s since %.4f, and %s", ev.Who, ev.Op, since.Seconds(), untilWhen(ev.Return)))
+			}
+		}
+	}
+	return found
+}
+
+func untilWhen(at time.Duration) string {
+	if at == never {
+		return "heard nothing"
+	}
+	return "heard at " + at.String()
+}
+
+// nothingLost: whatever was acknowledged to be open has its decision or is open
+// still, and a request that nobody waits for in vain is told.
+func nothingLost(e *evidence) (found []violation) {
+	for key, events := range e.byKey() {
+		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })
+		if i < 0 {
+			continue
+		}
+		ask := events[i]
+		var open, ended bool
+		records := e.Stored.named(ask.Session, ask.ID)
+		for _, r := range records {
+			open, ended = open || r.Decision == nil, ended || r.Decision != nil
+		}
+		_, heard := decidedAt(events)
+		switch {
+		case heard && !ended && !open && e.Stored.decision(key) == nil:
+			found = append(found, violates(key, "it was decided, and no record of it is stored"))
+		case len(records) == 0 && e.Stored.decision(key) == nil:
+			found = append(found, violates(key, "it was acknowledged to be open, and is gone"))
+		case open && !ended && !e.listed(records, key):
+			found = append(found, violates(key, "it is open, and people are not shown it as pending"))
+		case ended && !open && !heard && e.waited(events):
+			found = append(found, violates(key, "its record has a decision, and its asker was not told"))
+		}
+	}
+	return found
+}
+
+// listed reports whether an open request, or the one that it waits with, is listed.
+func (e *evidence) listed(records []schemas.Record, key string) bool {
+	if e.Stored.Pending[key] {
+		return true
+	}
+	return slices.ContainsFunc(records, func(r schemas.Record) bool {
+		var request struct {
+			SessionID string `json:"session_id"`
+			PendingID string `json:"pending_id"`
+		}
+		return r.Decision == nil && schemas.Decode(r.Request, &request) == nil && e.Stored.Pending[schemas.Key(request.SessionID, request.PendingID)]
+	})
+}
+
+// waited reports whether an asker still waits at the end.
+func (e *evidence) waited(events []*event) bool {
+	return slices.ContainsFunc(events, func(ev *event) bool {
+		return ev.Op == opHear && ev.Decision == nil && ev.Return > e.settledBy(ev.Call)
+	})
+}
+
+// everythingShown: what is open is shown by every viewer within the bound, and so is
+// how it ended.
+func everythingShown(e *evidence) (found []violation) {
+	groups := by(e.Events, func(ev *event) string { return ev.Group })
+	crowds := map[string]int{}
+	for _, events := range e.byKey() {
+		crowds[events[0].Group]++
+	}
+	for key, events := range e.byKey() {
+		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })
+		raw, own := e.Stored.Raw[key]
+		if i < 0 || !own || strings.Contains(raw, `"joined":`) {
+			continue // decided at once, or shown as part of another
+		}
+		opened := events[i].Return
+		decided, known := e.endedAt(key, groups[events[0].Group])
+		for _, who := range []string{"Ann", "Bob"} {
+			shown, over := never, never
+			for _, ev := range events {
+				if ev.Op == opView && ev.Who == who {
+					shown = min(shown, ev.Return)
+					if ev.Decision != nil {
+						over = min(over, ev.Return)
+					}
+				}
+			}
+			late := shown
+			if crowds[events[0].Group] > 1 && shown != never {
+				late = 0 // it may have waited with another before it was a question of its own
+			}
+			if until := e.settledBy(opened); min(late, e.End) > until {
+				found = append(found, violates(key, "%s was not shown it within the bound: open at %.4f, %s", who, opened.Seconds(), untilWhen(shown)))
+			}
+			if until := e.settledBy(decided); known && decided < never-bound && min(over, e.End) > until {
+				found = append(found, violates(key, "%s was not shown its end within the bound: decided at %.4f, %s", who, decided.Seconds(), untilWhen(over)))
+			}
+		}
+	}
+	return found
+}
+
+// repeated heads a question on Telegram that may be there already.
+const repeated = "(Sent again:"
+
+// phoneIsTidy: a question that is on the phone twice says so, and under what is
+// decided there is no button that answers.
+func phoneIsTidy(e *evidence) (found []violation) {
+	messages := map[string][]telegramtest.Message{}
+	for _, m := range e.Phone {
+		if id, ok := requestOn(m); ok {
+			messages[id] = append(messages[id], m)
+		}
+	}
+	events := e.byKey()
+	for key := range e.Stored.Records {
+		_, id := schemas.SplitKey(key)
+		fresh := 0
+		for _, m := range messages[id] {
+			if !strings.Contains(m.First, repeated) {
+				fresh++
+			}
+			live := slices.ContainsFunc(m.Buttons, func(b telegramtest.Button) bool {
+				return strings.Contains(b.Text, "Allow once") || strings.Contains(b.Text, "Deny")
+			})
+			if decided, known := e.endedAt(key, events[key]); live && known && e.End > e.settledBy(decided) {
+				found = append(found, violates(key, "message %d still has its buttons, and it is decided", m.ID))
+			}
+		}
+		if fresh > 1 {
+			found = append(found, violates(key, "it is on the phone %d times without a word that it is a repeat", fresh))
+		}
+	}
+	return found
+}
+
+// rulesHold: what a rule decides is decided as it says.
+func rulesHold(e *evidence) (found []violation) {
+	for _, ev := range e.Events {
+		if outcome, known := ruled[ev.Group]; known && ev.Op == opAsk && ev.Decision != nil && ev.Decision.Outcome != outcome {
+			found = append(found, violates(ev.key(), "a rule makes it %s, and it was %s", outcome, words(ev.Decision)))
+		}
+	}
+	return found
+}

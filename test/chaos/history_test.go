@@ -1,0 +1,185 @@
+package chaos
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// op is what an event is.
+type op string
+
+const (
+	opAsk      op = "ask"      // a call of a request: to its receipt, its decision or an error
+	opHear     op = "hear"     // an asker waits: to its decision
+	opAnswer   op = "answer"   // a person answers
+	opWithdraw op = "withdraw" // an agent takes back
+	opDetach   op = "detach"   // an agent stops waiting and leaves its call open
+	opRevoke   op = "revoke"   // a person ends a standing answer
+	opFreeze   op = "freeze"
+	opThaw     op = "thaw"
+	opShow     op = "show"  // a person reads one request
+	opView     op = "view"  // a viewer is shown a version: to when it was
+	opPress    op = "press" // a button on the phone, whose effect is only seen later
+)
+
+// event is one thing that an agent or a person did, with what came of it. Times are
+// since the history's begin, by the monotonic clock of the test.
+type event struct {
+	Op      op
+	Story   string // its kind and number
+	Session string
+	ID      string
+	Who     string // the agent's connection, or the approver's name
+	Call    time.Duration
+	Return  time.Duration // never where it did not return
+
+	Pending  bool // it was told that the request is open
+	Deadline time.Time
+	Decision *schemas.Decision
+	Err      error
+
+	Group   string // identical calls have the same; covered ones that of their standing answer
+	Option  string
+	Scope   schemas.Scope
+	Waiters int    // as many as the answered prompt counted; at least 1
+	Grant   string // the standing answer that is ended
+	Lags    bool   // a freeze that some engines had not confirmed
+}
+
+// never is when what did not return returned.
+const never = time.Duration(1<<63 - 1)
+
+func (e *event) key() string { return schemas.Key(e.Session, e.ID) }
+
+// refused is nod's error, or nil.
+func (e *event) refused() *schemas.Error {
+	var refused *schemas.Error
+	errors.As(e.Err, &refused)
+	return refused
+}
+
+// told is the decision that the event's error or result tells, or nil.
+func (e *event) told() *schemas.Decision {
+	if e.Decision != nil {
+		return e.Decision
+	}
+	if refused := e.refused(); refused != nil {
+		return refused.Decision()
+	}
+	return nil
+}
+
+// about reports whether the event is one of a request, or tells of it.
+func (e *event) about(key string) bool {
+	d := e.told()
+	return e.ID != "" && e.key() == key || d != nil && schemas.Key(d.SessionID, d.PendingID) == key
+}
+
+// unknown reports whether nobody can say what came of it: nod was away, or did not
+// answer in time.
+func (e *event) unknown() bool {
+	if e.Return == never || e.Op == opPress {
+		return true
+	}
+	if e.Err == nil {
+		return false
+	}
+	refused := e.refused()
+	return refused == nil || refused.Code == schemas.CodeUnavailable || refused.Code == schemas.CodeInternal
+}
+
+func (e *event) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%10.4f ", e.Call.Seconds())
+	if e.Return == never {
+		b.WriteString("      -    ")
+	} else {
+		fmt.Fprintf(&b, "%10.4f ", e.Return.Seconds())
+	}
+	fmt.Fprintf(&b, "%-8s %-12s %-6s %s", e.Op, e.Story, e.Who, e.key())
+	if e.Option != "" {
+		fmt.Fprintf(&b, " %s %s for %d", e.Option, e.Scope, e.Waiters)
+	}
+	if e.Grant != "" {
+		fmt.Fprintf(&b, " grant %s", e.Grant)
+	}
+	if e.Lags {
+		b.WriteString(" with laggards")
+	}
+	switch d := e.Decision; {
+	case d != nil:
+		fmt.Fprintf(&b, " → %s", words(d))
+	case e.Pending:
+		b.WriteString(" → open")
+	case e.Err != nil:
+		fmt.Fprintf(&b, " → error: %v", e.Err)
+		if d := e.told(); d != nil {
+			fmt.Fprintf(&b, ": %s", words(d))
+		}
+	}
+	return b.String()
+}
+
+func words(d *schemas.Decision) string {
+	return fmt.Sprintf("%s by %s %q (%s of %s)", d.Outcome, d.By.Kind, cmp.Or(d.By.Name, d.Message), d.DecisionID, d.PendingID)
+}
+
+// history is what happened, in any order until it is sorted. Safe for concurrent
+// use.
+type history struct {
+	began time.Time
+
+	mu     sync.Mutex
+	events []*event
+}
+
+func newHistory() *history { return &history{began: time.Now()} }
+
+func (h *history) now() time.Duration { return time.Since(h.began) }
+
+// begin notes that something was begun, and returns what notes its end. An event
+// that never ends stays as one.
+func (h *history) begin(e event) (end func(change func(*event))) {
+	e.Call, e.Return = h.now(), never
+	kept := &e
+	h.mu.Lock()
+	h.events = append(h.events, kept)
+	h.mu.Unlock()
+	return func(change func(*event)) {
+		at := h.now()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		kept.Return = at
+		change(kept)
+	}
+}
+
+// sorted is a copy of the events by when they began.
+func (h *history) sorted() []*event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]*event, len(h.events))
+	for i, e := range h.events {
+		kept := *e
+		all[i] = &kept
+	}
+	slices.SortStableFunc(all, func(a, b *event) int { return cmp.Compare(a.Call, b.Call) })
+	return all
+}
+
+// span is a fault, from its begin to its end.
+type span struct {
+	Name       string
+	Begin, End time.Duration
+}
+
+func (s span) String() string {
+	return fmt.Sprintf("%10.4f %10.4f fault    %s", s.Begin.Seconds(), s.End.Seconds(), s.Name)
+}

@@ -1,0 +1,135 @@
+package chaos
+
+import (
+	"math"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// A request's record as a register: empty while it is open, and then its decision
+// for ever. An operation may write the register if it is empty (an answer, a
+// withdrawal, a rule), reads it, or did one or the other and nobody knows.
+type (
+	// effect is what an operation did to the register or read of it.
+	effect struct {
+		reads  string // the decision that it was told
+		empty  bool   // it was told that there is none yet
+		writes bool   // what it was told is its own doing
+		maybe  string // the decision that it may have made
+	}
+	register = string
+)
+
+var recordModel = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{register("")} },
+	Step: func(state, input, _ any) []any {
+		now, e := state.(register), input.(effect)
+		switch {
+		case e.maybe != "" && now == "":
+			return []any{now, e.maybe}
+		case e.maybe != "":
+			return []any{now}
+		case e.empty && now != "", e.reads != "" && now != e.reads && (now != "" || !e.writes):
+			return nil
+		case e.writes:
+			return []any{e.reads}
+		}
+		return []any{now}
+	},
+}).ToModel()
+
+// linearizable: for each request that no other call waits with there is an order of
+// all that was done to it, within the times at which it was done, in which everybody
+// reads what was written last.
+func linearizable(e *evidence) (found []violation) {
+	members := map[string]map[string]bool{}
+	for _, ev := range e.Events {
+		if ev.Group == "" || ev.ID == "" {
+			continue
+		}
+		if members[ev.Group] == nil {
+			members[ev.Group] = map[string]bool{}
+		}
+		members[ev.Group][ev.key()] = true
+	}
+	for key, events := range e.byKey() {
+		if len(members[events[0].Group]) != 1 || hasOp(events, opDetach) {
+			continue
+		}
+		if result := porcupine.CheckOperationsTimeout(recordModel, operations(events, e.Stored.decision(key)), 10*time.Second); result == porcupine.Illegal {
+			found = append(found, violates(key, "no order of its operations explains what everybody was told"))
+		}
+	}
+	return found
+}
+
+func hasOp(events []*event, what op) bool {
+	for _, ev := range events {
+		if ev.Op == what {
+			return true
+		}
+	}
+	return false
+}
+
+// operations are the events of one request for the model, with what nod did of its
+// own where that ended it.
+func operations(events []*event, final *schemas.Decision) (ops []porcupine.Operation) {
+	add := func(ev *event, e effect) {
+		end := int64(ev.Return)
+		if ev.Return == never || e.maybe != "" {
+			end = math.MaxInt64
+		}
+		ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: e, Call: int64(ev.Call), Return: end})
+	}
+	for _, ev := range events {
+		if ev.Op == opView {
+			continue // a viewer is told later, and what it shows is no read
+		}
+		if e, known := effectOf(ev, final); known {
+			add(ev, e)
+		}
+	}
+	if final != nil && (final.By.Kind == schemas.ByClock || final.By.Kind == schemas.ByPolicy) {
+		add(&event{Call: events[0].Call, Return: never}, effect{maybe: final.DecisionID})
+	}
+	return ops
+}
+
+// effectOf is what an event did or read; nothing is known of one that was refused
+// without a decision.
+func effectOf(ev *event, final *schemas.Decision) (e effect, known bool) {
+	d := ev.told()
+	if d != nil && schemas.Key(d.SessionID, d.PendingID) != ev.key() {
+		return e, false
+	}
+	switch ev.Op {
+	case opAsk:
+		if ev.Return == never {
+			return e, false
+		}
+		if e.empty = ev.Pending; d != nil {
+			e.reads, e.writes = d.DecisionID, ev.Who != "nod ask" && d.By.Kind == schemas.ByPolicy
+		}
+	case opHear, opShow:
+		if e.empty = ev.Pending; d != nil {
+			e.reads = d.DecisionID
+		}
+	case opAnswer, opPress:
+		if d != nil {
+			e.reads, e.writes = d.DecisionID, ev.Err == nil && d.By.Kind == schemas.ByHuman && d.By.Name == ev.Who
+		} else if ev.unknown() && final != nil && final.By.Name == ev.Who {
+			e.maybe = final.DecisionID
+		}
+	case opWithdraw:
+		if d != nil {
+			e.reads, e.writes = d.DecisionID, d.Outcome == schemas.Withdrawn
+		} else if ev.unknown() && final != nil && final.Outcome == schemas.Withdrawn {
+			e.maybe = final.DecisionID
+		}
+	}
+	return e, e.empty || e.reads != "" || e.maybe != ""
+}

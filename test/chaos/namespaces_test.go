@@ -1,0 +1,139 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// namespaces is a network of the harness's own: a namespace for each server and each
+// engine, joined by a bridge to the machine's own, in which the tests, the Telegram
+// and its workers are. It takes root's rights, and leads nowhere else.
+type namespaces struct {
+	prefix string // of all names, with this process's id
+	subnet string
+	hosts  map[string]int // the last number of each address
+
+	mu     sync.Mutex
+	holes  map[string]int // how often each route is cut off
+	remove []string       // what takes it all away
+}
+
+// outside is the machine's own namespace.
+const outside = ""
+
+func newNamespaces(inside []string) (*namespaces, error) {
+	pid := os.Getpid()
+	n := &namespaces{prefix: fmt.Sprintf("nch%d", pid), subnet: fmt.Sprintf("10.213.%d.", pid%250), hosts: map[string]int{outside: 1}, holes: map[string]int{}}
+	sweepNamespaces()
+	bridge := n.prefix + "b"
+	n.remove = append(n.remove, "link del "+bridge)
+	commands := []string{"link add " + bridge + " type bridge", "addr add " + n.ip(outside) + "/24 dev " + bridge, "link set " + bridge + " up"}
+	for i, who := range inside {
+		n.hosts[who] = 10 + i
+		space, wire := n.space(who), fmt.Sprintf("%sv%d", n.prefix, i)
+		n.remove = append(n.remove, "netns del "+space)
+		commands = append(commands,
+			"netns add "+space,
+			"link add "+wire+" type veth peer name eth0 netns "+space,
+			"link set "+wire+" master "+bridge+" up",
+			"-n "+space+" addr add "+n.ip(who)+"/24 dev eth0",
+			"-n "+space+" link set eth0 up",
+			"-n "+space+" link set lo up")
+	}
+	for _, c := range commands {
+		if err := ip(c); err != nil {
+			return nil, errors.Join(err, n.close())
+		}
+	}
+	return n, nil
+}
+
+// sweepNamespaces removes what tests left that were killed.
+func sweepNamespaces() {
+	listed, _ := exec.Command("ip", "netns", "list").Output() // none: nothing to remove
+	for line := range strings.Lines(string(listed)) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		var pid int
+		if _, err := fmt.Sscanf(name, "nch%d-", &pid); err == nil && syscall.Kill(pid, 0) != nil {
+			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // another may be removing them
+		}
+	}
+}
+
+func ip(args string) error {
+	if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip %s: %w: %s", args, err, out)
+	}
+	return nil
+}
+
+func (n *namespaces) space(who string) string { return n.prefix + "-" + who }
+
+func (n *namespaces) ip(who string) string { return fmt.Sprint(n.subnet, n.hosts[who]) }
+
+// in is what a command begins with that runs in a namespace.
+func (n *namespaces) in(who string) []string {
+	if _, inside := n.hosts[who]; !inside {
+		return nil
+	}
+	return []string{"ip", "netns", "exec", n.space(who)}
+}
+
+func (n *namespaces) close() error {
+	var errs []error
+	for _, c := range n.remove {
+		errs = append(errs, ip(c))
+	}
+	return errors.Join(errs...)
+}
+
+// hole has a namespace send nothing to another, or send it again. Who asks for it
+// twice has to end it twice.
+func (n *namespaces) hole(from, to string, cut bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	name := from + ">" + to
+	verb, change := "add", -1
+	if cut {
+		change = 1
+	} else {
+		verb = "del"
+	}
+	was := n.holes[name]
+	n.holes[name] = was + change
+	if was != 0 && was+change != 0 {
+		return nil
+	}
+	at := ""
+	if from != outside {
+		at = "-n " + n.space(from) + " "
+	}
+	return ip(at + "route " + verb + " blackhole " + n.ip(to) + "/32")
+}
+
+// road is a way between two namespaces, cut in both directions.
+type road struct {
+	net      *namespaces
+	from, to string
+	port     int
+}
+
+func (r *road) addr() string { return fmt.Sprintf("%s:%d", r.net.ip(r.to), r.port) }
+
+func (r *road) sever() error {
+	return errors.Join(r.net.hole(r.from, r.to, true), r.net.hole(r.to, r.from, true))
+}
+func (r *road) mend() error {
+	return errors.Join(r.net.hole(r.from, r.to, false), r.net.hole(r.to, r.from, false))
+}
+
+// slow is not known here: this is for the proxies.
+func (r *road) slow(time.Duration) {}
+
+func (r *road) close() error { return nil }

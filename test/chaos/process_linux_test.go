@@ -1,0 +1,22 @@
+package chaos
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// orphaned has the kernel kill a process when the tests end without killing it.
+func orphaned() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
+// smallDisk mounts a file system of so many bytes at a directory, and returns what
+// takes it away. It takes root's rights.
+func smallDisk(dir string, bytes int) (unmount func() error, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprint("size=", bytes)); err != nil {
+		return nil, fmt.Errorf("mount a small disk at %s: %w", dir, err)
+	}
+	return func() error { return syscall.Unmount(dir, syscall.MNT_DETACH) }, nil
+}

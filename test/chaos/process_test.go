@@ -1,0 +1,160 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is a program that can be killed, stopped and started again. Its methods
+// are for one goroutine at a time.
+type process struct {
+	name  string
+	dir   string // where its log and its clock are
+	args  []string
+	env   []string
+	ready func(ctx context.Context, firstLine <-chan string) error
+
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	paused bool
+}
+
+// clock is the file that its wall clock follows, where the program is a stepped one.
+func (p *process) clock() string { return filepath.Join(p.dir, p.name+".clock") }
+
+func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
+
+// starter starts processes from one thread that lives as long as the tests: the
+// kernel takes the end of the thread that started a process for its parent's end.
+var starter = sync.OnceValue(func() chan<- func() {
+	work := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for f := range work {
+			f()
+		}
+	}()
+	return work
+})
+
+// start starts the process and returns once it is ready to serve.
+func (p *process) start(ctx context.Context) error {
+	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(p.args[0], p.args[1:]...)
+	cmd.Env = append(append(os.Environ(), p.env...), clockFile+"="+p.clock())
+	cmd.SysProcAttr, cmd.Stderr = orphaned(), log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	started := make(chan error)
+	starter() <- func() { started <- cmd.Start() }
+	if err := <-started; err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	first := make(chan string, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		lines := bufio.NewReader(out)
+		if line, err := lines.ReadString('\n'); err == nil {
+			first <- line
+		}
+		close(first)
+		_, _ = io.Copy(io.Discard, lines) // until it ends
+		_ = cmd.Wait()                    // most are killed
+	}()
+	p.cmd, p.ended, p.paused = cmd, ended, false
+	if err := p.ready(ctx, first); err != nil {
+		return fmt.Errorf("%s did not come up: %w; see %s", p.name, err, log.Name())
+	}
+	return nil
+}
+
+// says is the readiness of a program whose first line has these words.
+func says(words string) func(context.Context, <-chan string) error {
+	return func(ctx context.Context, first <-chan string) error {
+		select {
+		case line := <-first:
+			if !strings.Contains(line, words) {
+				return fmt.Errorf("it said %q", line)
+			}
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *process) signal(s syscall.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// kill ends it at once, as kill -9 does.
+func (p *process) kill() error {
+	if p.cmd == nil {
+		return nil
+	}
+	err := p.signal(syscall.SIGKILL)
+	<-p.ended
+	return err
+}
+
+// stop asks it to end, and kills one that has not ended within 30 seconds.
+func (p *process) stop() error {
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(30 * time.Second):
+		return errors.Join(fmt.Errorf("%s did not stop within 30 s", p.name), p.kill())
+	}
+}
+
+func (p *process) pause() error  { p.paused = true; return p.signal(syscall.SIGSTOP) }
+func (p *process) resume() error { p.paused = false; return p.signal(syscall.SIGCONT) }
+
+// running reports whether the process has not ended by itself.
+func (p *process) running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// said is the end of its log.
+func (p *process) said() string {
+	log, err := os.ReadFile(p.log())
+	if err != nil {
+		return err.Error()
+	}
+	return string(log[max(0, len(log)-4000):])
+}
+
+// step moves the wall clock of a stepped program.
+func (p *process) step(by time.Duration) error {
+	return os.WriteFile(p.clock(), []byte(strconv.Itoa(int(by/time.Second))), 0o600)
+}

@@ -1,0 +1,198 @@
+package chaos
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// way is how one kind of client reaches one server.
+type way interface {
+	addr() string
+	// sever cuts it: nothing arrives, in either direction, and nobody is told. mend
+	// ends that.
+	sever() error
+	mend() error
+	slow(time.Duration) // each packet takes so much longer
+	close() error
+}
+
+// link is one way through the network: a TCP proxy on loopback in front of one
+// server, for one kind of client. A cut link swallows nothing: bytes wait in it, as
+// they wait in a sender's kernel while packets are lost. Safe for concurrent use.
+type link struct {
+	listener net.Listener
+	target   string
+
+	mu    sync.Mutex
+	cut   time.Time // since when; zero is whole
+	delay time.Duration
+	whole chan struct{} // closed while the link is whole
+	wires map[*wire]struct{}
+}
+
+// wire is one connection through a link.
+type wire struct {
+	link  *link
+	ends  [2]net.Conn
+	stuck time.Time // until when it stays silent although its link is whole
+	once  sync.Once
+}
+
+// backoff is how long a connection stays silent after a cut: TCP sends again after
+// 200 ms and doubles that each time, so the first packet that gets through is sent up
+// to as long after the cut as that lasted.
+func backoff(cut time.Duration) time.Duration {
+	const first = 200 * time.Millisecond
+	again := first
+	for again < cut {
+		again = 2*again + first
+	}
+	return again - cut
+}
+
+func newLink(target string) (*link, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	l := &link{listener: listener, target: target, whole: make(chan struct{}), wires: map[*wire]struct{}{}}
+	close(l.whole)
+	go l.accept()
+	return l, nil
+}
+
+func (l *link) addr() string { return l.listener.Addr().String() }
+
+func (l *link) accept() {
+	for {
+		from, err := l.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		go l.connect(from)
+	}
+}
+
+// connect pairs a client with the server once the link is whole. A server that is
+// not there closes the client's connection.
+func (l *link) connect(from net.Conn) {
+	l.wait(nil)
+	to, err := net.DialTimeout("tcp", l.target, 5*time.Second)
+	if err != nil {
+		_ = from.Close() // the client tries again
+		return
+	}
+	w := &wire{link: l, ends: [2]net.Conn{from, to}}
+	l.mu.Lock()
+	l.wires[w] = struct{}{}
+	l.mu.Unlock()
+	go w.carry(from, to)
+	go w.carry(to, from)
+}
+
+// wait blocks while the link is cut, and then for as long as the wire is stuck.
+func (l *link) wait(w *wire) {
+	for {
+		l.mu.Lock()
+		whole, delay := l.whole, l.delay
+		var stuck time.Time
+		if w != nil {
+			stuck = w.stuck
+		}
+		l.mu.Unlock()
+		select {
+		case <-whole:
+		default:
+			<-whole
+			continue
+		}
+		if left := time.Until(stuck); left > 0 {
+			time.Sleep(left)
+			continue
+		}
+		time.Sleep(delay)
+		return
+	}
+}
+
+func (w *wire) carry(from, to net.Conn) {
+	defer w.close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err == nil || n > 0 {
+			w.link.wait(w)
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			w.link.wait(w) // the end of a connection is a packet too
+			return
+		}
+	}
+}
+
+func (w *wire) close() {
+	w.once.Do(func() {
+		_, _ = w.ends[0].Close(), w.ends[1].Close() // either may be closed
+		w.link.mu.Lock()
+		delete(w.link.wires, w)
+		w.link.mu.Unlock()
+	})
+}
+
+// sever cuts the link.
+func (l *link) sever() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut.IsZero() {
+		l.cut, l.whole = time.Now(), make(chan struct{})
+	}
+	return nil
+}
+
+// mend makes the link whole. A connection from before stays silent until TCP would
+// have sent again.
+func (l *link) mend() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut.IsZero() {
+		return nil
+	}
+	silent := backoff(time.Since(l.cut))
+	for w := range l.wires {
+		w.stuck = time.Now().Add(silent)
+	}
+	l.cut = time.Time{}
+	close(l.whole)
+	return nil
+}
+
+// slow has every packet take that much longer; 0 is at once again.
+func (l *link) slow(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delay = d
+}
+
+func (l *link) close() error {
+	err := errors.Join(l.listener.Close(), l.mend())
+	l.mu.Lock()
+	wires := l.wires
+	l.wires = map[*wire]struct{}{}
+	l.mu.Unlock()
+	for w := range wires {
+		w.once.Do(func() { err = errors.Join(err, ignoreClosed(w.ends[0].Close()), ignoreClosed(w.ends[1].Close())) })
+	}
+	return err
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,262 @@
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// settleWithin is how long stories may go on once the load and the faults have ended.
+const settleWithin = bound + 10*time.Second
+
+// endure tells stories, under the faults, until the deadline, lets all settle, and
+// returns what was seen.
+func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadline time.Time) (*evidence, error) {
+	telling, stop := context.WithDeadline(ctx, deadline)
+	defer stop()
+	life, end := context.WithCancel(ctx)
+	defer end()
+	go w.eyes.watch(life, w.place.telegram())
+	var strands sync.WaitGroup
+	var told atomic.Uint64
+	for range *flagStories {
+		strands.Go(func() {
+			for telling.Err() == nil {
+				w.tell(life, seed, told.Add(1))
+				if *flagRequests > 0 && w.requests() >= *flagRequests {
+					stop()
+				}
+			}
+		})
+	}
+	faults.after = func() { strands.Go(func() { w.afterFault(life) }) }
+	failed := faults.run(telling, w.history, deadline)
+	if telling.Err() != nil {
+		failed = nil // the load has ended
+	}
+	done := make(chan struct{})
+	go func() { strands.Wait(); close(done) }()
+	w.log("the load has ended")
+	settled := time.NewTimer(time.Until(deadline) + settleWithin)
+	defer settled.Stop()
+	select {
+	case <-done:
+	case <-settled.C:
+	}
+	w.log("stories that go on: " + strings.Join(w.telling(), " "))
+	e := &evidence{Began: w.began, Faults: faults.spans}
+	w.quiesce(ctx)
+	e.End = w.now()
+	w.log("everything is shown")
+	end()
+	<-done
+	if failed != nil {
+		return nil, failed
+	}
+	reading, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var err error
+	e.Stored, err = w.readStores(reading)
+	e.Events, e.Phone = w.sorted(), w.place.telegram().Chat(carlID)
+	w.log("the stores are read")
+	return e, err
+}
+
+// log says with -v how far a scenario is.
+func (w *world) log(what string) { w.say(fmt.Sprintf("%8.3f %s", w.now().Seconds(), what)) }
+
+// tell tells one story, by its number, to its end; those that wait for an answer are
+// left waiting after a while.
+func (w *world) tell(ctx context.Context, seed, number uint64) {
+	rng := rand.New(rand.NewPCG(seed, 1000+number))
+	sum := 0
+	for _, s := range stories {
+		sum += s.weight
+	}
+	pick := rng.IntN(sum)
+	for _, kind := range stories {
+		if pick -= kind.weight; pick >= 0 {
+			continue
+		}
+		s := &story{world: w, name: fmt.Sprintf("%s-%d", kind.kind, number), session: fmt.Sprintf("S%d", number), rng: rng}
+		w.tells(s.name, true)
+		defer w.tells(s.name, false)
+		told, cancel := context.WithTimeout(ctx, 90*time.Second)
+		defer cancel()
+		kind.tell(s, told)
+		s.asks.Wait() // they hear, or told ends
+		return
+	}
+}
+
+// tells notes that a story has begun or ended.
+func (w *world) tells(name string, begins bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.active[name] = begins; !begins {
+		delete(w.active, name)
+	}
+}
+
+// telling are the stories that are told.
+func (w *world) telling() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return sortedKeys(w.active)
+}
+
+// requests is how many have been asked.
+func (w *world) requests() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.groups)
+}
+
+// quiesce gives what was decided last the time to be shown: until every viewer has
+// seen the end of all that it saw, and no live button is on the phone, or for as long
+// as the bound allows.
+func (w *world) quiesce(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	_ = every(ctx, 200*time.Millisecond, func() bool { // at the bound the checks say what is late
+		for _, p := range []*person{w.ann(), w.bob()} {
+			if open, err := p.lags(ctx); open || err != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// lags reports whether the person is shown something as open that is not pending, or
+// is not shown something that is.
+func (p *person) lags(ctx context.Context) (bool, error) {
+	pending, err := p.desk.Pending(ctx, schemas.Query{})
+	if err != nil {
+		return false, err
+	}
+	open := map[string]bool{}
+	for _, prompt := range pending {
+		open[prompt.Key()] = true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key := range p.shown {
+		if !open[key] {
+			return true, nil
+		}
+		delete(open, key)
+	}
+	return len(open) > 0, nil
+}
+
+// figures are a scenario's, as docs/chaos.md has them.
+type figures struct {
+	requests, faults, violations int
+	p50, p99, worst              time.Duration // from a person's word until the asker hears
+}
+
+// String is a row of the table.
+func (f figures) String() string {
+	return fmt.Sprintf("%d | %d | %d | %s | %s | %s", f.requests, f.faults, f.violations, f.p50, f.p99, f.worst)
+}
+
+func (e *evidence) figures(violations int) figures {
+	asked := map[string]bool{}
+	var waits []time.Duration
+	groups := by(e.Events, func(ev *event) string { return ev.Group })
+	for _, ev := range e.Events {
+		if ev.Op == opAsk {
+			asked[ev.key()] = true
+		}
+		if ev.Op != opHear || ev.Decision == nil || ev.Decision.By.Kind != schemas.ByHuman {
+			continue
+		}
+		if said := saidAt(groups[ev.Group], ev); said != never {
+			waits = append(waits, ev.Return-max(said, ev.Call))
+		}
+	}
+	slices.Sort(waits)
+	at := func(share float64) time.Duration {
+		if len(waits) == 0 {
+			return 0
+		}
+		return waits[min(len(waits)-1, int(share*float64(len(waits))))].Round(time.Millisecond)
+	}
+	return figures{len(asked), len(e.Faults), violations, at(0.5), at(0.99), at(1)}
+}
+
+// saidAt is when the answer was begun by which a person decided what an asker heard.
+func saidAt(group []*event, heard *event) time.Duration {
+	said := never
+	for _, ev := range group {
+		if (ev.Op == opAnswer || ev.Op == opPress) && ev.Who == heard.Decision.By.Name && ev.Call <= heard.Return {
+			if d := ev.told(); d != nil && d.DecisionID == heard.Decision.DecisionID {
+				return ev.Call
+			}
+			said = ev.Call
+		}
+	}
+	return said
+}
+
+// story is all that is known of what a violation is about: what was done to its
+// request, or to its group, and the faults around that.
+func (e *evidence) story(v violation) string {
+	group, session := v.Key, ""
+	for _, ev := range e.Events {
+		if ev.Group != "" && (ev.Group == v.Key || ev.about(v.Key)) {
+			group, session = ev.Group, ev.Session
+		}
+	}
+	type line struct {
+		at   time.Duration
+		text string
+	}
+	var lines []line
+	first, last := never, time.Duration(0)
+	viewed := map[string]bool{} // a viewer's later looks at the same tell nothing
+	for _, ev := range e.Events {
+		if look := fmt.Sprint(ev.Who, ev.key(), ev.Decision == nil); ev.Op == opView {
+			if viewed[look] {
+				continue
+			}
+			viewed[look] = true
+		}
+		own := ev.about(v.Key) || v.Key == group && ev.Group == group
+		// Views of other requests, and all but what was done to a whole session, say little.
+		if own || ev.Group == group && ev.Op != opView && ruled[group] == "" || ev.Session == session && ev.ID == "" {
+			lines = append(lines, line{ev.Call, ev.String()})
+			first = min(first, ev.Call)
+			if ev.Return != never {
+				last = max(last, ev.Return)
+			}
+		}
+	}
+	for _, f := range e.Faults {
+		if f.End+bound > first && f.Begin < last+bound {
+			lines = append(lines, line{f.Begin, f.String()})
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at, b.at) })
+	var b strings.Builder
+	for i, l := range lines {
+		if i == 50 {
+			fmt.Fprintf(&b, "  and %d more\n", len(lines)-i)
+			break
+		}
+		fmt.Fprintf(&b, "  %s\n", l.text)
+	}
+	if d := e.Stored.decision(v.Key); d != nil {
+		fmt.Fprintf(&b, "  stored: %s\n", words(d))
+	}
+	return b.String()
+}

@@ -1,0 +1,120 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+)
+
+// botToken is of the Telegram that the tests bring.
+const botToken = "777:AAchaoschaoschaoschaoschaoschaoscha"
+
+// The approvers: Ann at the terminal, Bob on the web, Carl on Telegram.
+const (
+	ann    = "ann"
+	bob    = "bob"
+	carl   = "4711"
+	carlID = 4711
+)
+
+// place is where the load runs: a cluster or one embedded nod.
+type place interface {
+	// urls are the addresses for one kind of client: "agents" or "people".
+	urls(client string) string
+	keys() *roles.Keys
+	telegram() *telegramtest.Server
+	// command is a command of nod's with a key.
+	command(client, key string, args ...string) *exec.Cmd
+	processes() []*process
+	close() error
+}
+
+// site is what every place has: a directory, keys, and a Telegram.
+type site struct {
+	programs
+	dir     string
+	holds   *roles.Keys
+	phone   *telegramtest.Server
+	running []*process // every one that was started, the newest last
+}
+
+func newSite(dir string, p programs) (*site, error) {
+	s := &site{programs: p, dir: dir, phone: telegramtest.New(botToken)}
+	s.phone.Unlimited()
+	s.phone.Start(carlID)
+	var err error
+	if s.holds, err = roles.OpenKeys(dir); err != nil {
+		return nil, err
+	}
+	others := []roles.ID{roles.AgentID("ada"), roles.ConnectorID("web"), roles.ConnectorID("telegram")}
+	if err := s.holds.Ensure(append(roles.First(), others...)...); err != nil {
+		return nil, err
+	}
+	return s, errors.Join(s.write("token", botToken), s.write("settings.json", s.settings()))
+}
+
+func (s *site) keys() *roles.Keys              { return s.holds }
+func (s *site) telegram() *telegramtest.Server { return s.phone }
+
+func (s *site) processes() []*process { return s.running }
+
+func (s *site) write(name, text string) error {
+	return os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600)
+}
+
+func (s *site) key(name string) string { return filepath.Join(s.dir, "keys", name+".nk") }
+
+// settings are those of every scenario: nobody's questions are held back, and two
+// tools have rules.
+func (s *site) settings() string {
+	return fmt.Sprintf(`{
+		"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"], "open_prompts": 0, "notify_after_seconds": 1},
+		"approvers": {"people": [
+			{"name": "Ann", "identities": [{"connector": "terminal", "user_id": %q}]},
+			{"name": "Bob", "identities": [{"connector": "web", "user_id": %q}]},
+			{"name": "Carl", "identities": [{"connector": "telegram", "user_id": %q}]}
+		]},
+		"connectors": {"telegram": {"base_url": %q, "token_file": %q}}
+	}`, ann, bob, carl, s.phone.URL(), filepath.Join(s.dir, "token"))
+}
+
+// begin starts a process and remembers it.
+func (s *site) begin(ctx context.Context, p *process) error {
+	s.running = append(s.running, p)
+	return p.start(ctx)
+}
+
+func (s *site) close() error {
+	var errs []error
+	for _, p := range slices.Backward(s.running) {
+		errs = append(errs, p.kill())
+	}
+	s.phone.Close()
+	return errors.Join(errs...)
+}
+
+// freePorts are ports that nobody has, and that nobody gets who asks the kernel for
+// any: a server keeps its port while it is down.
+func freePorts(n int) (ports []int, err error) {
+	for tries := 0; len(ports) < n; tries++ {
+		port := 20_000 + rand.N(12_000)
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		switch {
+		case err == nil:
+			defer l.Close() // and so none is found twice
+			ports = append(ports, port)
+		case tries > 1000:
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+	}
+	return ports, nil
+}

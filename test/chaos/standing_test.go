@@ -1,0 +1,121 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// reach is what a standing answer covers, to be asked for again after it ended.
+type reach struct {
+	story *story
+	group string
+}
+
+// covered is a shell command that a standing answer of the story covers.
+func (s *story) covered() schemas.Request {
+	r := s.call(s.name)
+	r.ToolName, r.Title, r.ActionType, r.Project = "Bash", "Use Bash", schemas.ActionCommand, "/app"
+	r.ActionDetails = fmt.Appendf(nil, `{"command":"npm run %s","cwd":"/app"}`, s.name)
+	return r
+}
+
+// standing: a person allows a command from now on, it runs a few times, and the
+// standing answer is revoked: what is asked then is asked of a person.
+func (s *story) standing(ctx context.Context) {
+	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.covered())
+	who := s.someone()
+	p, err := who.finds(ctx, about(&a.request))
+	if err != nil {
+		return
+	}
+	answer := reply(&p, "allow_once")
+	answer.Scope = schemas.ScopeSession
+	d, err := s.answers(ctx, who, answer, s.name)
+	if err != nil || d.Grant == nil {
+		return // nobody knows whether there is one
+	}
+	s.probes(ctx, 1+s.rng.IntN(3), s.name)
+	s.thinks(ctx, 500*time.Millisecond)
+	if s.revokes(ctx, who, d.Grant) != nil {
+		return
+	}
+	s.mu.Lock()
+	s.revoked = append(s.revoked, &reach{s, s.name})
+	s.mu.Unlock()
+	s.probes(ctx, askers, s.name)
+	s.thinks(ctx, 3*time.Second)
+	s.probes(ctx, askers, s.name)
+}
+
+// revokes ends a standing answer.
+func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAnswer) error {
+	end := s.begin(event{Op: opRevoke, Story: s.name, Session: s.session, Who: who.name, Group: s.name, Grant: g.GrantID})
+	err := who.desk.Revoke(ctx, g, who.userID)
+	end(func(e *event) { e.Err = err })
+	return err
+}
+
+// probes asks for covered calls over all connections, and takes back what a person
+// would have to answer.
+func (s *story) probes(ctx context.Context, n int, group string) {
+	var calls []*asked
+	for i := range n {
+		calls = append(calls, s.ask(ctx, i%askers, group, s.covered()))
+	}
+	for i, a := range calls {
+		if a.open() {
+			s.withdraws(ctx, i%askers, a)
+		}
+	}
+}
+
+// afterFault asks, at the moment at which a fault ends, for what was revoked last: a
+// server that comes back may not know of it yet.
+func (w *world) afterFault(ctx context.Context) {
+	w.mu.Lock()
+	last := w.revoked[max(0, len(w.revoked)-3):]
+	w.mu.Unlock()
+	for _, r := range last {
+		r.story.probes(ctx, askers, r.group)
+	}
+}
+
+// freeze: a person freezes a session in which calls wait and others are asked, Carl
+// thaws it, and then Bob tries to allow what had waited.
+func (s *story) freeze(ctx context.Context) {
+	var calls []*asked
+	for i := range 3 {
+		calls = append(calls, s.ask(ctx, i%askers, fmt.Sprint(s.name, "-", i), s.call(fmt.Sprint(s.name, "-", i))))
+	}
+	s.thinks(ctx, 500*time.Millisecond)
+	if s.brakes(ctx, s.ann(), opFreeze) != nil {
+		_ = s.brakes(ctx, s.carl(), opThaw) // it may be on all the same
+	} else {
+		calls = append(calls, s.ask(ctx, s.rng.IntN(askers), s.name+"-frozen", s.call(s.name+"-frozen")))
+		s.thinks(ctx, time.Second)
+		if err := s.brakes(ctx, s.carl(), opThaw); err != nil {
+			return
+		}
+	}
+	for _, a := range calls {
+		if a.open() {
+			_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), a.group)
+		}
+	}
+}
+
+// brakes freezes or thaws the story's session.
+func (s *story) brakes(ctx context.Context, who *person, what op) error {
+	end := s.begin(event{Op: what, Story: s.name, Session: s.session, Who: who.name, Group: s.name})
+	b := schemas.Brake{SessionID: s.session, Reason: "a look first", From: schemas.From{UserID: who.userID}}
+	brake := who.desk.Freeze
+	if what == opThaw {
+		brake = who.desk.Thaw
+	}
+	frozen, err := brake(ctx, b)
+	end(func(e *event) { e.Err, e.Lags = err, len(frozen.Laggards) > 0 })
+	return err
+}

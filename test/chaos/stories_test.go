@@ -1,0 +1,324 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// stories are the kinds of the load, with how often each is told.
+var stories = []struct {
+	kind   string
+	weight int
+	tell   func(*story, context.Context)
+}{
+	{"plain", 5, (*story).plain},
+	{"rejoin", 3, (*story).rejoin},
+	{"twins", 6, (*story).twins},
+	{"late", 4, (*story).late},
+	{"duel", 3, (*story).duel},
+	{"withdrawn", 3, (*story).withdrawn},
+	{"standing", 4, (*story).standing},
+	{"freeze", 2, (*story).freeze},
+	{"deadline", 3, (*story).deadline},
+	{"phone", 2, (*story).phone},
+	{"rules", 2, (*story).rules},
+	{"process", 1, (*story).process},
+}
+
+// plain: one call, one answer, and a look at what came of it.
+func (s *story) plain(ctx context.Context) {
+	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
+	who := s.someone()
+	p, err := who.finds(ctx, about(&a.request))
+	if err != nil {
+		return
+	}
+	s.thinks(ctx, 500*time.Millisecond)
+	_, _ = s.answers(ctx, who, reply(&p, s.option()), s.name)
+	s.shows(ctx, s.someone(), a)
+}
+
+// rejoin: the reply is lost, and the same id is asked for again over another
+// connection, perhaps after it was decided.
+func (s *story) rejoin(ctx context.Context) {
+	first := s.rng.IntN(askers)
+	a := s.ask(ctx, first, s.name, s.call(s.name))
+	if !a.open() {
+		return
+	}
+	if s.rng.IntN(2) == 0 {
+		a.drop()
+	}
+	var answered sync.WaitGroup
+	answered.Go(func() {
+		who := s.ann()
+		if p, err := who.finds(ctx, about(&a.request)); err == nil {
+			_, _ = s.answers(ctx, who, reply(&p, "allow_once"), s.name)
+		}
+	})
+	s.thinks(ctx, 700*time.Millisecond)
+	again := a.request
+	again.Rejoin = true
+	s.ask(ctx, (first+1)%askers, s.name, again)
+	answered.Wait()
+}
+
+// twins: two to five identical calls at once. Either people answer one prompt after
+// another until no call is left, or Ann and Bob say one word each, at the first prompt
+// that they are shown, and what is left is taken back.
+func (s *story) twins(ctx context.Context) {
+	calls := make([]*asked, 2+s.rng.IntN(4))
+	apart := time.Duration(s.rng.IntN(3)) * 100 * time.Millisecond
+	first, option, both, once := s.rng.IntN(askers), s.option(), s.rng.IntN(2) == 0, s.rng.IntN(2) == 0
+	crowd := []*person{s.someone()}
+	if both {
+		crowd = []*person{s.ann(), s.bob()}
+	}
+	think := time.Duration(s.rng.IntN(3)) * 150 * time.Millisecond
+	var asking, people sync.WaitGroup
+	for i := range calls {
+		r := s.call(s.name)
+		asking.Go(func() {
+			pauses(ctx, time.Duration(i)*apart)
+			calls[i] = s.ask(ctx, (first+i)%askers, s.name, r)
+		})
+	}
+	done, stop := context.WithCancel(ctx)
+	defer stop()
+	for _, who := range crowd {
+		people.Go(func() {
+			if !once {
+				s.answersAll(done, ctx, who, option)
+			} else if p, err := who.finds(done, s.grouped(s.name)); err == nil {
+				pauses(ctx, think)
+				_, _ = s.answers(ctx, who, reply(&p, option), s.name)
+			}
+		})
+	}
+	asking.Wait()
+	if once {
+		people.Wait()
+		s.takesBack(ctx, calls)
+		return
+	}
+	for _, a := range calls {
+		select {
+		case <-a.heard:
+		case <-ctx.Done():
+		}
+	}
+	stop()
+	people.Wait()
+}
+
+// answersAll has a person answer every prompt of the story's group until done ends.
+func (s *story) answersAll(done, ctx context.Context, who *person, option string) {
+	tried := map[string]uint64{} // by key, the revision that was answered
+	for {
+		p, err := who.finds(done, func(p *schemas.Prompt) bool {
+			return s.grouped(s.name)(p) && tried[p.Key()] < p.Revision
+		})
+		if err != nil {
+			return
+		}
+		tried[p.Key()] = p.Revision
+		_, err = s.answers(ctx, who, reply(&p, option), s.name)
+		if refused := (*schemas.Error)(nil); err != nil && (!errors.As(err, &refused) || refused.Code == schemas.CodeUnavailable) {
+			delete(tried, p.Key()) // nobody knows; they tap again
+			pauses(done, time.Second)
+		}
+	}
+}
+
+// late: a call that its asker can wait for no longer, allowed then or denied, and
+// asked again.
+func (s *story) late(ctx context.Context) {
+	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
+	if !a.open() {
+		return
+	}
+	who, option, blind := s.someone(), s.option(), s.rng.IntN(2) == 0
+	var answered sync.WaitGroup
+	if blind { // at about the same moment
+		answered.Go(func() { _, _ = s.answers(ctx, who, a.blind(option), s.name) })
+		s.detaches(ctx, s.rng.IntN(askers), a)
+		answered.Wait()
+	} else {
+		s.detaches(ctx, s.rng.IntN(askers), a)
+		if p, err := who.finds(ctx, about(&a.request)); err == nil {
+			s.thinks(ctx, 300*time.Millisecond)
+			_, _ = s.answers(ctx, who, reply(&p, option), s.name)
+		}
+	}
+	again := make([]*asked, 1+s.rng.IntN(3))
+	first := s.rng.IntN(askers)
+	var asking sync.WaitGroup
+	for i := range again {
+		r := s.call(s.name)
+		asking.Go(func() { again[i] = s.ask(ctx, (first+i)%askers, s.name, r) })
+	}
+	asking.Wait()
+	s.takesBack(ctx, again)
+}
+
+// takesBack gives calls a moment to be decided, and withdraws those that a person
+// would have to answer.
+func (s *story) takesBack(ctx context.Context, calls []*asked) {
+	moment, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	for i, a := range calls {
+		select {
+		case <-a.heard:
+		case <-moment.Done():
+			if a.open() && ctx.Err() == nil {
+				s.withdraws(ctx, i%askers, a)
+			}
+		}
+	}
+}
+
+// duel: two people say the opposite at nearly the same time, and one says it twice.
+func (s *story) duel(ctx context.Context) {
+	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
+	if !a.open() {
+		return
+	}
+	gap := time.Duration(s.rng.IntN(20)) * time.Millisecond
+	var people sync.WaitGroup
+	people.Go(func() { _, _ = s.answers(ctx, s.ann(), a.blind("allow_once"), s.name) })
+	people.Go(func() {
+		pauses(ctx, gap)
+		_, _ = s.answers(ctx, s.bob(), a.blind("reject_once"), s.name)
+	})
+	people.Wait()
+	_, _ = s.answers(ctx, s.ann(), a.blind("allow_once"), s.name)
+	s.shows(ctx, s.bob(), a)
+}
+
+// withdrawn: an agent takes its call back, perhaps while a person answers.
+func (s *story) withdrawn(ctx context.Context) {
+	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
+	if !a.open() {
+		return
+	}
+	race, conn := s.rng.IntN(2) == 0, s.rng.IntN(askers)
+	s.thinks(ctx, 300*time.Millisecond)
+	var answered sync.WaitGroup
+	if race {
+		answered.Go(func() { _, _ = s.answers(ctx, s.ann(), a.blind("allow_once"), s.name) })
+	}
+	s.withdraws(ctx, conn, a)
+	answered.Wait()
+	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // it says how it ended
+}
+
+// rules: what a rule decides is decided at once, and never otherwise.
+func (s *story) rules(ctx context.Context) {
+	for _, tool := range []string{"Lookup", "Forbidden"} {
+		r := s.call(s.name + tool)
+		r.ToolName, r.Title = tool, "Use "+tool
+		s.ask(ctx, s.rng.IntN(askers), tool, r)
+	}
+}
+
+// deadline: a request whose answer and deadline meet.
+func (s *story) deadline(ctx context.Context) {
+	r := schemas.Request{
+		SessionID: s.session, PendingID: bus.NewID(), Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,
+		ActionDetails: []byte("{}"), Permissions: []string{"@read:/" + s.name}, Reason: "to read it", Host: "elsewhere", TimeoutSeconds: 2 + s.rng.IntN(3),
+		Options: schemas.DefaultOptions(),
+	}
+	about := time.Duration(s.rng.IntN(800)-400) * time.Millisecond
+	a := s.ask(ctx, s.rng.IntN(askers), s.name, r)
+	if !a.open() {
+		return
+	}
+	pauses(ctx, time.Until(a.receipt.Deadline)+about)
+	_, _ = s.answers(ctx, s.someone(), a.blind("allow_once"), s.name)
+}
+
+// phone: a question that only Carl answers, with the buttons on his phone.
+func (s *story) phone(ctx context.Context) {
+	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
+	if !a.open() {
+		return
+	}
+	button, option := "Allow once", "allow_once"
+	if s.rng.IntN(4) == 0 {
+		button, option = "Deny", "reject_once"
+	}
+	for ctx.Err() == nil {
+		press, err := s.onPhone(ctx, a.request.PendingID)
+		if err != nil {
+			return
+		}
+		s.begin(event{
+			Op: opPress, Story: s.name, Session: s.session, ID: a.request.PendingID, Who: s.carl().name, Group: s.name, Option: option, Waiters: 1,
+		})
+		press(button)
+		select {
+		case <-a.heard:
+			return
+		case <-time.After(5 * time.Second): // the tap may be lost with a worker: Carl taps again
+		}
+	}
+}
+
+// process: the same with nod ask as a process, which waits through everything.
+func (s *story) process(ctx context.Context) {
+	id := bus.NewID()
+	r := schemas.Request{SessionID: s.session, PendingID: id}
+	s.mu.Lock()
+	s.groups[r.Key()] = s.name
+	s.mu.Unlock()
+	a := &asked{request: r, group: s.name}
+	end := s.begin(event{Op: opAsk, Story: s.name, Session: s.session, ID: id, Who: "nod ask", Group: s.name})
+	cmd := s.place.command("agents", "agent-local", "ask", "--session", s.session, "--id", id, "--tool", "Frobnicate", "--input", fmt.Sprintf(`{"group":%q}`, s.name), "--json")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	started := make(chan error)
+	starter() <- func() { started <- cmd.Start() }
+	if <-started != nil {
+		return
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	s.asks.Go(func() {
+		select {
+		case <-ended: // its exit code is the outcome, which it prints
+		case <-ctx.Done():
+			_ = cmd.Process.Kill() // the event never returned
+			<-ended
+			return
+		}
+		var d schemas.Decision
+		err := json.Unmarshal(out.Bytes(), &d)
+		end(func(e *event) {
+			if e.Decision = &d; err != nil {
+				e.Decision, e.Err = nil, fmt.Errorf("nod ask said %q", &errs)
+			}
+		})
+	})
+	who := s.someone()
+	if p, err := who.finds(ctx, about(&a.request)); err == nil {
+		_, _ = s.answers(ctx, who, reply(&p, s.option()), s.name)
+	}
+}
+
+// pauses waits for d or ctx's end.
+func pauses(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

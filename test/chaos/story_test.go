@@ -1,0 +1,196 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// story is one strand of the load: a few requests that belong together, by one seed.
+type story struct {
+	*world
+	name    string
+	session string
+	rng     *rand.Rand
+	asks    sync.WaitGroup // those that wait for their decision
+}
+
+// call is a tool call that no rule settles. Calls of one group are identical.
+func (s *story) call(group string) schemas.Request {
+	return schemas.Request{
+		SessionID: s.session, PendingID: bus.NewID(), Kind: schemas.KindToolCall, Title: "Use Frobnicate", ToolName: "Frobnicate",
+		ActionType: schemas.ActionOther, ActionDetails: fmt.Appendf(nil, `{"group":%q}`, group), Options: schemas.DefaultOptions(),
+	}
+}
+
+// asked is a request on its way.
+type asked struct {
+	request schemas.Request
+	group   string
+	receipt schemas.Receipt
+	heard   chan struct{} // closed once the asker has its decision, or an error for good
+	drop    func()        // has the asker stop waiting
+	outcome *schemas.Decision
+	err     error
+}
+
+// open reports whether the request was told to be open.
+func (a *asked) open() bool { return a.receipt.Revision != 0 }
+
+// ask asks through one of the agent's connections and returns once it has a receipt
+// or a decision; what waits is heard in the background.
+func (s *story) ask(ctx context.Context, conn int, group string, r schemas.Request) *asked {
+	s.mu.Lock()
+	s.groups[r.Key()] = group
+	s.mu.Unlock()
+	who := fmt.Sprint("ada", conn)
+	a := &asked{request: r, group: group, heard: make(chan struct{})}
+	end := s.begin(event{Op: opAsk, Story: s.name, Session: r.SessionID, ID: r.PendingID, Who: who, Group: group})
+	q, err := s.agents[conn].SubmitAs(ctx, r)
+	if err != nil {
+		a.err = err
+		close(a.heard)
+		end(func(e *event) { e.Err = err })
+		return a
+	}
+	a.receipt = q.Receipt
+	if !a.open() {
+		d, err := q.Await(ctx) // it is there
+		a.outcome, a.err = &d, err
+		close(a.heard)
+		end(func(e *event) { e.Decision, e.Err = &d, err })
+		return a
+	}
+	end(func(e *event) { e.Pending, e.Deadline = true, q.Receipt.Deadline })
+	s.hear(ctx, who, a, q)
+	return a
+}
+
+// hear waits for the decision until the asker drops it.
+func (s *story) hear(ctx context.Context, who string, a *asked, q *bus.Asked) {
+	waits, drop := context.WithCancel(ctx)
+	dropped := make(chan struct{})
+	a.drop = func() { drop(); <-dropped }
+	end := s.begin(event{Op: opHear, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: who, Group: a.group, Deadline: q.Receipt.Deadline})
+	s.asks.Go(func() {
+		defer close(dropped)
+		defer drop()
+		d, err := q.Await(waits)
+		if err != nil && waits.Err() != nil && errors.Is(err, waits.Err()) {
+			q.Drop() // it wants to hear no more, or the scenario ends
+			end(func(e *event) { e.Err = err })
+			return
+		}
+		a.err = err
+		if err == nil {
+			a.outcome = &d
+		}
+		end(func(e *event) { e.Decision, e.Err = a.outcome, err })
+		close(a.heard)
+	})
+}
+
+// allowed reports whether the asker has heard that its call may run.
+func (a *asked) allowed() bool {
+	select {
+	case <-a.heard:
+		return a.outcome != nil && a.outcome.Outcome == schemas.Allowed
+	default:
+		return false
+	}
+}
+
+// answers has a person answer a request, whether or not it was on their screen.
+func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group string) (schemas.Decision, error) {
+	a.From = schemas.From{UserID: p.userID}
+	end := s.begin(event{
+		Op: opAnswer, Story: s.name, Session: a.SessionID, ID: a.PendingID, Who: p.name, Group: group,
+		Option: a.OptionID, Scope: a.Scope, Waiters: max(a.Waiters, 1),
+	})
+	d, err := p.desk.Answer(ctx, a)
+	end(func(e *event) {
+		if e.Err = err; err == nil {
+			e.Decision = &d
+		}
+	})
+	return d, err
+}
+
+// reply is an answer to a prompt, about as many calls as it counted.
+func reply(p *schemas.Prompt, option string) schemas.Answer {
+	return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: option, Waiters: p.Waiters}
+}
+
+// blind is an answer to a request by its receipt.
+func (a *asked) blind(option string) schemas.Answer {
+	return schemas.Answer{SessionID: a.request.SessionID, PendingID: a.request.PendingID, Digest: a.receipt.Digest, OptionID: option, Waiters: 1}
+}
+
+// withdraws takes a request back.
+func (s *story) withdraws(ctx context.Context, conn int, a *asked) {
+	end := s.begin(event{Op: opWithdraw, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: fmt.Sprint("ada", conn), Group: a.group})
+	d, err := s.agents[conn].Withdraw(ctx, a.request.SessionID, a.request.PendingID, "changed my mind")
+	end(func(e *event) {
+		if e.Err = err; err == nil {
+			e.Decision = &d
+		}
+	})
+}
+
+// detaches stops waiting for a call and leaves it open.
+func (s *story) detaches(ctx context.Context, conn int, a *asked) {
+	if a.drop(); a.allowed() {
+		return // it runs
+	}
+	end := s.begin(event{Op: opDetach, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: fmt.Sprint("ada", conn), Group: a.group})
+	err := s.agents[conn].Detach(ctx, a.request.SessionID, a.request.PendingID, "nobody answered in time")
+	end(func(e *event) { e.Err = err })
+}
+
+// shows has a person read a request.
+func (s *story) shows(ctx context.Context, p *person, a *asked) {
+	end := s.begin(event{Op: opShow, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: p.name, Group: a.group})
+	prompt, _, err := p.desk.Show(ctx, a.request.SessionID, a.request.PendingID)
+	end(func(e *event) {
+		if e.Err = err; err == nil {
+			e.Decision, e.Pending = prompt.Decision, prompt.Decision == nil
+		}
+	})
+}
+
+// someone is Ann or Bob.
+func (s *story) someone() *person { return s.people[s.rng.IntN(2)] }
+
+// option is the one or the other, one in four a denial.
+func (s *story) option() string {
+	if s.rng.IntN(4) == 0 {
+		return "reject_once"
+	}
+	return "allow_once"
+}
+
+// thinks waits for up to d, as people and agents do.
+func (s *story) thinks(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(time.Duration(s.rng.Int64N(int64(d) + 1)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// about fits the prompts of one request.
+func about(r *schemas.Request) func(*schemas.Prompt) bool {
+	return func(p *schemas.Prompt) bool { return p.SessionID == r.SessionID && p.PendingID == r.PendingID }
+}
+
+// grouped fits the prompts of a group.
+func (s *story) grouped(group string) func(*schemas.Prompt) bool {
+	return func(p *schemas.Prompt) bool { return p.SessionID == s.session && s.groupOf(p.Key()) == group }
+}
