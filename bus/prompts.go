@@ -16,7 +16,7 @@ import (
 // show and to settle.
 type Prompts struct {
 	// AckWait is how long a worker may take over a prompt before another gets it; 0 is
-	// 30 s.
+	// 10 s.
 	AckWait time.Duration
 
 	conn   *Conn
@@ -89,7 +89,7 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 		Durable:       connector,
 		FilterSubject: "nod.v1.prompt." + connector + ".>",
 		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       30 * time.Second,
+		AckWait:       10 * time.Second,
 		MaxAckPending: -1, // parked messages of one dead chat must not stop the others
 	}
 }
@@ -107,6 +107,7 @@ func (c *Conn) PromptQueue(ctx context.Context, connector string) (*Queue, error
 		q.consumer, err = q.open(hop)
 		cancel()
 		if err == nil {
+			q.ackWait = q.consumer.CachedInfo().Config.AckWait
 			return q, nil
 		}
 		if pause(ctx, try) != nil {

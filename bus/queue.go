@@ -32,6 +32,10 @@ type Queue struct {
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
 	one  sync.Mutex // held while a delivery is handled
+
+	ackWait time.Duration
+	mu      sync.Mutex
+	unacked map[*Delivery]struct{}
 }
 
 // Delivery is one message of a queue, to be acknowledged once its effects are
@@ -43,12 +47,13 @@ type Delivery struct {
 	// Times is how often it was delivered, this time included.
 	Times uint64
 
-	msg jetstream.Msg
+	msg   jetstream.Msg
+	queue *Queue
 }
 
 // queue opens a durable consumer, making it where it is missing.
 func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig) (*Queue, error) {
-	q := &Queue{conn: c, name: config.Durable}
+	q := &Queue{conn: c, name: config.Durable, ackWait: config.AckWait}
 	q.open = func(ctx context.Context) (jetstream.Consumer, error) {
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
@@ -63,7 +68,9 @@ func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstr
 }
 
 // Consume hands every delivery to handle, one after another, until stop is
-// called. handle must not block for long: it passes the work on. A queue that is
+// called. handle must not block for long: it passes the work on. Until a delivery is
+// acknowledged the broker is told that it is being worked on, so that another gets
+// it only if this process stops. A queue that is
 // not served, because its leader is gone or its consumer is lost, notices within
 // 2 × idleBeat and asks again until it is, whatever has happened.
 func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
@@ -100,7 +107,9 @@ func (q *Queue) pull(handle func(*Delivery)) (*pulling, error) {
 		}
 		q.one.Lock() // what a failed subscription still has, and the next one
 		defer q.one.Unlock()
-		handle(&Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m})
+		d := &Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m, queue: q}
+		q.begin(d)
+		handle(d)
 	}, jetstream.PullMaxMessages(256), jetstream.PullHeartbeat(idleBeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 		select {
 		case p.failed <- err:
@@ -124,15 +133,21 @@ func (p *pulling) drain() {
 // again by itself after some failures and never after others, such as a consumer
 // that was deleted; and a pull that nobody serves it repeats only by heartbeat.
 func (q *Queue) serve(ctx context.Context, p *pulling, handle func(*Delivery)) {
+	working := time.NewTicker(q.ackWait / 3)
+	defer working.Stop()
 	for try := 0; ; try++ {
 		var failed error
-		select {
-		case <-ctx.Done():
-			p.drain()
-			return
-		case failed = <-p.failed:
-		case <-p.Closed():
-			failed = errPullEnded
+		for failed == nil {
+			select {
+			case <-ctx.Done():
+				p.drain()
+				return
+			case <-working.C:
+				q.work()
+			case failed = <-p.failed:
+			case <-p.Closed():
+				failed = errPullEnded
+			}
 		}
 		if time.Since(p.began) > servedFor {
 			try = 0
@@ -181,15 +196,46 @@ func (q *Queue) reopen(ctx context.Context) {
 	q.consumer = consumer
 }
 
+func (q *Queue) begin(d *Delivery) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.unacked == nil {
+		q.unacked = map[*Delivery]struct{}{}
+	}
+	q.unacked[d] = struct{}{}
+}
+
+func (q *Queue) end(d *Delivery) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.unacked, d)
+}
+
+// work tells the broker to wait longer before it delivers to another what this
+// process still has.
+func (q *Queue) work() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for d := range q.unacked {
+		_ = d.msg.InProgress()
+	}
+}
+
 // Done acknowledges: the effects are there. A lost acknowledgement brings the
 // message again.
-func (d *Delivery) Done() { _ = d.msg.Ack() }
+func (d *Delivery) Done() {
+	d.queue.end(d)
+	_ = d.msg.Ack()
+}
 
 // Again has the message delivered again after a while.
-func (d *Delivery) Again(after time.Duration) { _ = d.msg.NakWithDelay(after) }
-
-// Working tells the broker to wait longer before it delivers to another.
-func (d *Delivery) Working() { _ = d.msg.InProgress() }
+func (d *Delivery) Again(after time.Duration) {
+	d.queue.end(d)
+	_ = d.msg.NakWithDelay(after)
+}
 
 // Refuse says that the message is none that could ever be handled.
-func (d *Delivery) Refuse() { _ = d.msg.Term() }
+func (d *Delivery) Refuse() {
+	d.queue.end(d)
+	_ = d.msg.Term()
+}

@@ -125,7 +125,13 @@ type worker struct {
 
 func (e *env) worker(c people.Carrier) *worker {
 	e.t.Helper()
-	conn := e.dial(roles.ConnectorID("tg"), e.server.URL())
+	return e.workerOn(e.server.URL(), c)
+}
+
+// workerOn is worker with a connection to a server of its own.
+func (e *env) workerOn(url string, c people.Carrier) *worker {
+	e.t.Helper()
+	conn := e.dial(roles.ConnectorID("tg"), url)
 	sys := actors.NewSystem(quiet())
 	w, err := connector.Work(e.ctx, sys, conn, "tg", c, quiet())
 	e.NoError(err)
@@ -314,7 +320,9 @@ func TestAWorkerThatComesBackLate(t *testing.T) {
 			env, tg := start(t, dying), &chat{}
 			sent, returns := make(chan struct{}), make(chan struct{})
 			var once sync.Once
-			env.worker(tg.on(nil, func(p schemas.Prompt) { once.Do(func() { close(sent); <-returns }) }))
+			wire := env.wire()
+			wire.loseAll("+WPI") // it gives no sign that it works
+			env.workerOn(wire.url, tg.on(nil, func(p schemas.Prompt) { once.Do(func() { close(sent); <-returns }) }))
 			var free sync.Once
 			back := func() { free.Do(func() { close(returns) }) }
 			env.wires = slices.Insert(env.wires, 0, back)

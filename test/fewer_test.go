@@ -54,6 +54,9 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	env.Equal([2]int{2, 2}, [2]int{p.Waiters, p.Waiting})
 	_, err = env.Ann().Says(second, "allow_once")
 	env.Error(err, "it is answered with the question")
+	same, _, err := env.Ann().Show(env.ctx, "S", "second")
+	env.NoError(err)
+	env.Equal(p, same, "whoever looks for it is shown the question")
 
 	third := ada.Asks(deploy("S", "third")) // after the prompt that Ann saw
 	d, err := env.Ann().SaysOf(first, "allow_once", p.Waiters)

@@ -48,7 +48,6 @@ type queued struct {
 }
 
 func (q queued) Run(ctx context.Context) {
-	defer q.held.Delete(q.delivery)
 	ctx, cancel := context.WithTimeout(ctx, carryTimeout)
 	defer cancel()
 	q.finish(ctx, q.carry.carry(ctx))

@@ -34,7 +34,6 @@ type Worker struct {
 	id      string
 	lanes   *actors.Lanes
 	turns   turns
-	held    sync.Map // each *bus.Delivery that is in a lane
 	stops   []func()
 	tasks   sync.WaitGroup
 }
@@ -73,8 +72,7 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 	return nil
 }
 
-// renewing keeps the worker's lease until ctx ends, and what is in its lanes from
-// being given to another worker: a long lane must not show its prompts twice.
+// renewing keeps the worker's lease until ctx ends.
 func (w *Worker) renewing(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
@@ -84,10 +82,6 @@ func (w *Worker) renewing(ctx context.Context) {
 			return
 		case <-tick.C:
 			w.renew(ctx)
-			w.held.Range(func(d, _ any) bool {
-				d.(*bus.Delivery).Working()
-				return true
-			})
 		}
 	}
 }
@@ -149,7 +143,6 @@ func (w *Worker) take(d *bus.Delivery) {
 		d.Refuse()
 		return
 	}
-	w.held.Store(d, nil)
 	w.send(&p, queued{w.carry(p), d})
 }
 

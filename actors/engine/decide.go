@@ -30,10 +30,15 @@ func (e *Engine) announce(entry bus.Entry) error {
 	return nil
 }
 
-// publish announces what this engine has just decided. The outbox will where
-// that fails.
+// publish announces what this engine has just decided, and shows it to all who look.
+// The outbox does so again, which may take a while if the broker is disturbed.
 func (e *Engine) publish(entry bus.Entry) {
-	if err := e.announce(entry); err != nil {
+	err := e.announce(entry)
+	prompt, perr := e.promptOf(entry)
+	if perr == nil {
+		perr = e.view(prompt)
+	}
+	if err := errors.Join(err, perr); err != nil {
 		e.Log.Warn("engine: a decision was not published; the outbox will", "key", entry.Key, "error", err)
 	}
 }

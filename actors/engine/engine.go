@@ -42,7 +42,7 @@ type Options struct {
 	// 30 s. The broker ends it, whoever is alive.
 	Lease time.Duration
 	// AckWait is how long an engine may take over a change or a timer, or a worker over a
-	// prompt, before another gets it; 0 is 30 s. It is the queues' own: all engines give the same.
+	// prompt, before another gets it; 0 is 10 s. It counts from the last sign of life. It is the queues' own: all engines give the same.
 	AckWait time.Duration
 	// Wall is this machine's clock; nil is time.Now. It only tells that a reading of
 	// the broker's clock may hold no more: what is later is told by the monotonic
@@ -65,7 +65,7 @@ const (
 	sweepEvery = 10 * time.Minute
 
 	defaultLease   = 30 * time.Second
-	defaultAckWait = 30 * time.Second
+	defaultAckWait = 10 * time.Second
 )
 
 // Engine is one running engine.

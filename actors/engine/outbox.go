@@ -207,7 +207,8 @@ func (e *Engine) happen(ctx context.Context, entry bus.Entry, what schemas.Event
 	if err != nil {
 		return err
 	}
-	return e.announce(ended)
+	e.publish(ended)
+	return nil
 }
 
 // tellOthers has phones and chats told of a request: because nobody who is there

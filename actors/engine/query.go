@@ -238,6 +238,9 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 		}
 		return schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s): give more of it, or the whole of it and --session", q.PendingID, len(keys), some)
 	}
+	if err := e.asQuestions(ctx, keys); err != nil {
+		return err
+	}
 	read, err := e.read(ctx, keys, c.Tokens[0], q.Recipient)
 	if err != nil {
 		return err
@@ -255,6 +258,25 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 		return schemas.Errorf(schemas.CodeNotFound, "no request %s is known", q.PendingID)
 	}
 	c.Reply(schemas.Page{Type: schemas.TypePage, Prompts: prompts, Now: e.clock.now()})
+	return nil
+}
+
+// asQuestions puts in the place of a request that waits with an identical one the
+// question that people are asked.
+func (e *Engine) asQuestions(ctx context.Context, keys []string) error {
+	for i, key := range keys {
+		entry, err := e.store.Records.Get(ctx, key)
+		if noRecord(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !entry.Record.Terminal() && entry.Record.Joined != "" {
+			session, _ := schemas.SplitKey(key)
+			keys[i] = schemas.Key(session, entry.Record.Joined)
+		}
+	}
 	return nil
 }
 
