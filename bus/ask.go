@@ -13,8 +13,11 @@ import (
 // When a waiting request asks again whether it is decided: a decision that was
 // published while nobody listened is found that way.
 const (
-	reaskMin    = 30 * time.Second
-	reaskMax    = 10 * time.Minute
+	reaskMin = 30 * time.Second
+	reaskMax = 10 * time.Minute
+	// pulseOf is about how many requests a pulse asks: of servers that cannot reach
+	// one another for a while a decision gets lost, and no connection breaks.
+	pulseOf     = 100
 	reaskSpread = 10 * time.Second // after a reconnect
 )
 
@@ -316,16 +319,17 @@ func (a *Asker) due() (due []*Asked, next time.Time) {
 // pulse asks about one of the requests that wait, to try whether anybody answers.
 func (a *Asker) pulse(ctx context.Context) error {
 	a.mu.Lock()
-	var one []*Asked
+	var some []*Asked
 	for q := range a.waiting { // any: the order of a map is random
-		one = append(one, q)
-		break
+		if some = append(some, q); len(some) == pulseOf {
+			break
+		}
 	}
 	a.mu.Unlock()
-	if one == nil {
+	if len(some) == 0 {
 		return nil
 	}
-	return a.askAbout(ctx, one)
+	return a.askAbout(ctx, some)
 }
 
 // ask asks how requests stand; if nobody answers, they are asked about again soon.

@@ -16,6 +16,10 @@ import (
 // snapshotTimeout bounds one reading of all that is pending.
 const snapshotTimeout = 30 * time.Second
 
+// snapshotEvery is the least time between two readings of what is pending while no
+// connection breaks. Only where there are several servers is it read so.
+const snapshotEvery = 10 * time.Second
+
 // Viewer hears of every request: first all that is pending, then each change
 // once, in the order of its revisions. One that was away reads what is pending
 // again, and how what is not pending any more has ended.
@@ -30,6 +34,7 @@ type Viewer struct {
 
 	mu   sync.Mutex
 	seen map[string]seen
+	next time.Time // when to read again what is pending
 }
 
 // seen is the newest version of a request that was shown.
@@ -55,6 +60,9 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 		v.tasks.Go(func() { v.snapshot(background) })
 	}))
 	v.stops = append(v.stops, conn.Pulse(func(ctx context.Context) error {
+		if v.due() {
+			v.tasks.Go(func() { v.snapshot(background) })
+		}
 		_, err := v.desk.Settings(ctx)
 		return err
 	}))
@@ -65,9 +73,28 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	return v, nil
 }
 
+// due reports whether it is time to read again what is pending, although no
+// connection broke: of servers that cannot reach one another for a while a view gets
+// lost. It takes a twentieth of the time at most.
+func (v *Viewer) due() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if time.Now().Before(v.next) {
+		return false
+	}
+	v.next = time.Now().Add(snapshotTimeout) // until the snapshot says
+	return true
+}
+
 func (v *Viewer) snapshot(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
+	began := time.Now()
+	defer func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.next = time.Now().Add(max(snapshotEvery, 20*time.Since(began)))
+	}()
 	if err := v.read(ctx); err != nil && ctx.Err() == nil {
 		v.log.Warn("viewer: what is pending was not read", "error", err)
 	}
