@@ -21,6 +21,8 @@ var (
 	// ErrUnknown: the store gave no answer in time, so that the write may or
 	// may not have happened.
 	ErrUnknown = errors.New("outcome unknown")
+	// ErrTooLarge: the value is longer than a message may be; nothing was written.
+	ErrTooLarge = errors.New("too large to be stored")
 	// ErrUnreadable: there is a record, and it is none that this version reads.
 	ErrUnreadable = errors.New("not readable")
 )
@@ -147,6 +149,9 @@ func (k *keyed) put(ctx context.Context, key string, data []byte, revision uint6
 		k.conn.tried(attempt, err)
 		if err == nil {
 			return ack.Sequence, nil
+		}
+		if errors.Is(err, nats.ErrMaxPayload) {
+			return 0, fmt.Errorf("write %s: %w: %d bytes", key, ErrTooLarge, len(data))
 		}
 		if !lost(err) && final(err) {
 			return 0, fmt.Errorf("write %s: %w", key, err)

@@ -187,15 +187,21 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// CreateDecided stores a record that has its decision from the start.
-func (r *Records) CreateDecided(ctx context.Context, e Entry) (uint64, error) {
+// Amend writes more into a record that has its decision, which is kept for as long as
+// said. It leaves the timer alone: an identical call may have armed it since.
+func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
 	header := nats.Header{}
-	ttl(header, Retention)
+	ttl(header, kept)
 	return r.put(ctx, e.Key, data, e.Revision, header)
+}
+
+// CreateDecided stores a record that has its decision from the start.
+func (r *Records) CreateDecided(ctx context.Context, e Entry) (uint64, error) {
+	return r.Amend(ctx, e, Retention)
 }
 
 // Arm sees to it that the record's timer fires no later than at its next event. A

@@ -31,11 +31,13 @@ func (e *Engine) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Af
 	for was := ended(); was != "" && ended() == was && !hasAftermath(&entry.Record, a); {
 		next := entry
 		next.Record.Aftermath = append(slices.Clip(entry.Record.Aftermath), a)
-		write := e.store.Records.Update
+		var revision uint64
+		var err error
 		if entry.Record.Terminal() {
-			write = e.store.Records.Decide
+			revision, err = e.store.Records.Amend(ctx, next, e.keptStill(&next))
+		} else {
+			revision, err = e.store.Records.Update(ctx, next)
 		}
-		revision, err := write(ctx, next)
 		if err == nil {
 			next.Revision = revision
 			return next, nil

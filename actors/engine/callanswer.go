@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
@@ -56,6 +57,17 @@ const (
 	maxTitle   = 200
 	maxMessage = 1024
 )
+
+// cutBytes is the beginning of a text in at most so many bytes of whole characters.
+func cutBytes(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
+}
 
 func cut(text string, most int) string {
 	if r := []rune(text); len(r) > most {
@@ -203,6 +215,9 @@ func (e *Engine) matchCall(ctx context.Context, a *asked) error {
 		}
 		return nil
 	}
+	if slices.Contains(s.For, a.request.PendingID) {
+		return nil // its own record told it, and is kept no longer
+	}
 	used, err := e.use(ctx, &s.StandingAnswer, a.request.PendingID)
 	if err == nil && used {
 		a.verdict.Effect, a.verdict.Rule = policy.Allow, fmt.Sprintf("approval of %s by %s", s.Question, s.By.Name)
@@ -213,6 +228,11 @@ func (e *Engine) matchCall(ctx context.Context, a *asked) error {
 // use lets one request through on an approval of its call, and says whether it did.
 // The same request may come again, for as long as its decision is kept.
 func (e *Engine) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
+	if !g.ExpiresAt.IsZero() {
+		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // which reads the clock again near the end
+			return false, err
+		}
+	}
 	_, err = e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(now *schemas.StandingAnswer) bool {
 		used = false
 		if !now.Limited || now.Denies() {

@@ -62,7 +62,7 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	if rec.Routes, err = e.routes(ctx, a); err != nil {
 		return err
 	}
-	rec.Remember, rec.Holder = a.remember(), a.holder
+	rec.Remember, rec.Holder = bounded(a.remember()), a.holder
 	if rec.Question, err = a.questionToken(&rec); err != nil {
 		return err
 	}
@@ -90,6 +90,20 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 		e.Log.Warn("engine: a request was not shown to those who look; the outbox will", "key", entry.Key, "error", err)
 	}
 	return nil
+}
+
+// maxReaches bounds, in bytes, what a record keeps of the rules that an answer may make
+// last. It must stay one that a message carries with any answer in it.
+const maxReaches = 64 << 10
+
+// bounded are the reaches, or none if they are too long: then the call can be allowed
+// once.
+func bounded(reaches []schemas.Reach) []schemas.Reach {
+	data, err := schemas.Encode(reaches)
+	if err != nil || len(data) > maxReaches {
+		return nil
+	}
+	return reaches
 }
 
 // firstEvent is what a request waits for: where somebody is there, the moment at
@@ -149,6 +163,13 @@ func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.
 // judgeAgain ends a question whose calls the rules settle now. They are the same for
 // each of them.
 func (e *Engine) judgeAgain(ctx context.Context, c *bus.Call, a *asked, question bus.Entry) error {
+	now, err := e.nowFor(ctx, &question.Record, question.Record.Places())
+	if err != nil {
+		return err
+	}
+	if question, err = e.endOverdue(ctx, question, now); err != nil {
+		return err
+	}
 	d := e.byPolicy(a)
 	_, d.PendingID = schemas.SplitKey(question.Key)
 	d.Digest = question.Record.Digest
@@ -176,7 +197,7 @@ func (e *Engine) wait(ctx context.Context, question bus.Entry, pendingID string)
 func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
 	return schemas.Receipt{
 		Type: schemas.TypeReceipt, SessionID: r.SessionID, PendingID: r.PendingID,
-		Deadline: entry.Record.Deadline, Tier: entry.Record.Tier, Digest: entry.Record.Digest, Revision: entry.Revision,
+		Deadline: ownDeadline(&entry), Tier: entry.Record.Tier, Digest: entry.Record.Digest, Revision: entry.Revision,
 	}
 }
 

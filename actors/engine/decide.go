@@ -75,15 +75,11 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	if late(&entry.Record, a.Waiters, now) { // it makes the clock's decision
-		_, err := e.expire(ctx, entry, now)
-		if err == nil || errors.Is(err, errRearmed) {
-			entry, err = e.store.Records.Get(ctx, entry.Key)
-		}
-		if err != nil {
-			return err
-		}
-	} else if entry, err = e.decide(ctx, entry, d, counted(a.Waiters, now)); err != nil {
+	// The calls whose deadline has come get the clock's decision, whoever answers.
+	if entry, err = e.endOverdue(ctx, entry, now); err != nil {
+		return err
+	}
+	if entry, err = e.decide(ctx, entry, d, counted(a.Waiters, now)); err != nil {
 		return err
 	}
 	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == d.DecisionID {
@@ -105,22 +101,6 @@ func (e *Engine) nowFor(ctx context.Context, rec *schemas.Record, places int) (t
 		}
 	}
 	return e.clock.now(), nil
-}
-
-// late reports whether the deadlines of all calls that an answer counted have come,
-// as far as they have not ended before.
-func late(rec *schemas.Record, places int, now time.Time) bool {
-	open, inTime := false, counted(places, now)
-	for i := range rec.Waiters {
-		w := &rec.Waiters[i]
-		if !w.Open() || w.Place >= max(places, 1) {
-			continue
-		}
-		if open = true; inTime(w) {
-			return false
-		}
-	}
-	return open && !rec.Terminal()
 }
 
 func mayNot(connector, userID string) error {
@@ -298,7 +278,12 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 	case err != nil:
 		return err
 	case w.Detach && d != nil:
-		question, err = e.detachLate(ctx, question, w.PendingID)
+		if question.Record.Joined != "" { // whether its agent waits is told by the question
+			question, err = e.decidedIn(ctx, question)
+		}
+		if err == nil {
+			question, err = e.detachLate(ctx, question, w.PendingID)
+		}
 	case w.Detach:
 		r, rerr := requestOf(&entry.Record)
 		if rerr != nil {

@@ -114,6 +114,10 @@ func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 	_, r.PendingID = schemas.SplitKey(question.Key)
 	d := e.denial(&r, question.Record.Digest, z)
 	ended, err := e.decide(ctx, question, d, all)
+	if errors.Is(err, bus.ErrTooLarge) { // no answer can be stored either
+		e.Log.Error("engine: a frozen request is too large to be decided, and stays open", "key", key, "error", err)
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("deny a frozen request: %w", err)
 	}

@@ -45,8 +45,8 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 // called again.
 func (e *Engine) effects(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
-	if d == nil || question.Record.Joined != "" {
-		return nil
+	if d == nil || question.Record.Joined != "" || e.clock.now().Sub(d.DecidedAt) > bus.Retention {
+		return nil // an ended answer is kept for longer than this, so none comes back
 	}
 	if err := e.answerCall(ctx, question); err != nil {
 		return fmt.Errorf("store what follows from %s: %w", question.Key, err)

@@ -104,7 +104,7 @@ func (e *Engine) note(ctx context.Context, entry bus.Entry, prompt schemas.Promp
 	if e.settings.now().settings.Log.Payloads && rec.Decision == nil {
 		line.Request = rec.Request
 	}
-	if d := rec.Decision; d != nil {
+	if d := ownDecision(&entry); d != nil {
 		id = entry.Key + "." + d.DecisionID + ".decided"
 		line.Kind, line.At, line.Actor = schemas.LogDecided, d.DecidedAt, actorOf(d)
 		line.Outcome, line.SettingsRevision = d.Outcome, d.SettingsRevision
@@ -114,6 +114,15 @@ func (e *Engine) note(ctx context.Context, entry bus.Entry, prompt schemas.Promp
 	}
 	_, _, err := e.store.Log.Append(ctx, id, line)
 	return err
+}
+
+// ownDecision is the decision about the entry's own request, which may have ended while
+// others went on to wait.
+func ownDecision(entry *bus.Entry) *schemas.Decision {
+	if entry.Record.Joined != "" {
+		return entry.Record.Decision
+	}
+	return entry.Record.Verdict(ownID(entry))
 }
 
 // ownDeadline is that of the entry's own request, whichever others wait with it.

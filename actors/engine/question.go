@@ -192,7 +192,13 @@ func (e *Engine) addWaiter(ctx context.Context, question bus.Entry, w schemas.Wa
 			rec.Waiters[i].Decision = e.askedAgain(&next, rec.Waiters[i], w.PendingID)
 		}
 		rec.Waiters = append(rec.Waiters, w)
-		if err := e.keepTimer(ctx, &next); err != nil {
+		err := e.keepTimer(ctx, &next)
+		if errors.Is(err, bus.ErrHeld) { // it is the question of these calls no more
+			if question, err = e.retire(ctx, question); err == nil {
+				return question, bus.ErrMoved
+			}
+		}
+		if err != nil {
 			return question, err
 		}
 		revision, err := e.store.Records.Update(ctx, next)
@@ -224,11 +230,23 @@ func (e *Engine) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	if rec.NextEvent == nil {
 		return nil
 	}
-	if first := deadlineOf(rec); first.At.Before(rec.NextEvent.At) {
-		rec.NextEvent = &first
-		return e.store.Records.Arm(ctx, entry)
+	first := soonest(*entry)
+	if same(*first.Record.NextEvent, *rec.NextEvent) {
+		return nil
 	}
-	return nil
+	if rec.NextEvent.Kind == schemas.EventDeadline { // any other is still to come
+		rec.NextEvent = first.Record.NextEvent
+	}
+	return e.store.Records.Arm(ctx, &first)
+}
+
+// soonest is the entry with the event that its timer has to be armed for: its next one,
+// or a deadline that comes before.
+func soonest(entry bus.Entry) bus.Entry {
+	if first := deadlineOf(&entry.Record); first.At.Before(entry.Record.NextEvent.At) {
+		entry.Record.NextEvent = &first
+	}
+	return entry
 }
 
 // latest sets a question's deadline to the last of its open waiters' ones.

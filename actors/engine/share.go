@@ -51,6 +51,17 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 	if _, err := e.sessionOf(ctx, agent, s.AgentID); err != nil {
 		return err
 	}
+	rests := giver.basisOf(func(set schemas.SessionPermissions) bool {
+		missing, err := policy.Missing(&set, perms, asWritten)
+		return err == nil && len(missing) == 0
+	})
+	ok, err := e.confirmBasis(ctx, s.SessionID, rests.revision, rests.answers)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return schemas.Errorf(schemas.CodeUnavailable, "the permissions of session %s are just being changed; ask again", s.SessionID)
+	}
 	now := e.clock.now()
 	g := schemas.StandingAnswer{
 		GrantID: bus.NewID(), Scope: schemas.ScopeSession, SessionID: s.AgentID, Agent: agent, Permissions: tags(perms),

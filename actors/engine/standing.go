@@ -142,7 +142,7 @@ func (s *standing) doubt(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o := s.owners[owner]; o != nil {
-		o.until = time.Time{}
+		o.until, o.newest = time.Time{}, 0
 	}
 }
 
@@ -247,7 +247,7 @@ func (e *Engine) readAnswers(ctx context.Context, owner string, o *owned) (*answ
 		return nil, err
 	}
 	e.standing.mu.Lock()
-	same := o.now != nil && o.newest == newest && len(o.stale) == 0
+	same := o.now != nil && len(o.stale) == 0 && o.newest == newest && (newest != 0 || len(o.now.byID) == 0)
 	e.standing.mu.Unlock()
 	byID := map[string]*standingEntry{}
 	if !same && newest != 0 {
@@ -372,6 +372,14 @@ func keptFor(g *schemas.StandingAnswer, now time.Time) time.Duration {
 // is not 0, are still as they were read, by a majority's word that is newer than the
 // call. What has changed is read again by the next call of answersOf.
 func (e *Engine) confirmBasis(ctx context.Context, session string, revision uint64, basis []*standingEntry) (bool, error) {
+	for _, s := range basis {
+		if s.ExpiresAt.IsZero() {
+			continue
+		}
+		if over, err := e.clock.late(ctx, s.ExpiresAt); over || err != nil {
+			return false, err
+		}
+	}
 	keys, revisions := []string{}, []uint64{}
 	if revision != 0 {
 		keys, revisions = append(keys, sessionKey(session)), append(revisions, revision)

@@ -75,7 +75,14 @@ func (e *Engine) mend(ctx context.Context, entry bus.Entry) error {
 		}
 		return err
 	}
-	err := e.happen(ctx, entry, *entry.Record.NextEvent)
+	held, err := e.store.Records.Holder(ctx, &entry)
+	if err == nil && held.PendingID != "" && held.PendingID != ownID(&entry) { // an identical call is the question now
+		entry, err = e.retire(ctx, entry)
+	}
+	if err != nil {
+		return err
+	}
+	err = e.happen(ctx, entry, *entry.Record.NextEvent)
 	if errors.Is(err, errRearmed) {
 		err = e.happen(ctx, entry, *entry.Record.NextEvent)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxEndMessage bounds, in characters, what a question keeps of why one of its calls
-// ended by itself.
-const maxEndMessage = 512
+// maxEndMessage bounds, in bytes, what a question keeps of why one of its calls ended
+// by itself.
+const maxEndMessage = 256
 
 // all is every open waiter of a question.
 func all(*schemas.Waiter) bool { return true }
@@ -67,6 +67,8 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 		for i := range rec.Waiters {
 			switch w := &rec.Waiters[i]; {
 			case !w.Open():
+			case !about(w) && w.PendingID == ownID(&entry): // its record has no other place
+				return entry, nil
 			case !about(w):
 				w.Stays = true
 			default:
@@ -112,7 +114,7 @@ func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decisi
 		for i := range rec.Waiters {
 			if w := &rec.Waiters[i]; w.Open() && about(w) {
 				own := *d
-				own.PendingID, own.Digest, own.Message = w.PendingID, w.Digest, cut(d.Message, maxEndMessage)
+				own.PendingID, own.Digest, own.Message = w.PendingID, w.Digest, cutBytes(d.Message, maxEndMessage)
 				w.Decision, changed = &own, true
 			}
 		}
@@ -149,7 +151,30 @@ func (e *Engine) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus
 	if err != nil || ended.Record.Terminal() {
 		return ended, err
 	}
-	return ended, e.step(ctx, ended, deadlineOf(&ended.Record))
+	if ended.Record.NextEvent.Kind == schemas.EventDeadline {
+		return ended, e.step(ctx, ended, deadlineOf(&ended.Record))
+	}
+	return ended, e.rearm(ctx, soonest(ended))
+}
+
+// endOverdue ends the calls of an open question whose deadline has come, at an instant
+// of the broker's time, and returns the record as it then is.
+func (e *Engine) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
+	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
+	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
+		ended, err := e.expire(ctx, entry, now)
+		if err == nil && ended.Record.Terminal() {
+			e.publish(ended)
+			return ended, nil
+		}
+		if err != nil && !errors.Is(err, errRearmed) && !errors.Is(err, bus.ErrMoved) {
+			return entry, err
+		}
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
+			return entry, err
+		}
+	}
+	return entry, nil
 }
 
 // setDetached notes in an open record whether the agent waits for a call.
@@ -171,8 +196,11 @@ func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID s
 	for {
 		w := question.Record.Waiter(pendingID)
 		d := question.Record.Verdict(pendingID)
-		if w == nil || w.Detached || d == nil || !allowsOnce(d) || d.UpdatedInput != nil || !e.clock.now().Before(w.Deadline) {
+		if w == nil || w.Detached || d == nil || !allowsOnce(d) || d.UpdatedInput != nil {
 			return question, nil
+		}
+		if late, err := e.clock.late(ctx, w.Deadline); late || err != nil {
+			return question, err
 		}
 		next := question
 		next.Record.Waiters = slices.Clone(question.Record.Waiters)
@@ -182,7 +210,7 @@ func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID s
 			return question, err
 		}
 		next.Record.Decision.PendingID, next.Record.Decision.Digest = question.Record.Decision.PendingID, question.Record.Decision.Digest
-		revision, err := e.store.Records.Decide(ctx, next)
+		revision, err := e.store.Records.Amend(ctx, next, e.keptStill(&next))
 		if err == nil {
 			next.Revision = revision
 			return next, e.effects(ctx, next)
@@ -194,6 +222,18 @@ func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID s
 			return question, err
 		}
 	}
+}
+
+// keptStill is for how much longer a decided record is kept: adding to it does not
+// keep it longer.
+func (e *Engine) keptStill(entry *bus.Entry) time.Duration {
+	return max(bus.Retention-e.clock.now().Sub(entry.Record.Decision.DecidedAt), time.Minute)
+}
+
+// ownID is the pending_id of the entry's own request.
+func ownID(entry *bus.Entry) string {
+	_, id := schemas.SplitKey(entry.Key)
+	return id
 }
 
 // allowsOnce reports whether a person has allowed the very calls that were asked

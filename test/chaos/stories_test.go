@@ -302,7 +302,7 @@ func (s *story) process(ctx context.Context) {
 		var d schemas.Decision
 		err := json.Unmarshal(out.Bytes(), &d)
 		end(func(e *event) {
-			if e.Decision = &d; err != nil {
+			if e.Decision = &d; err != nil || d.Outcome == "" { // an error is printed as JSON, too
 				e.Decision, e.Err = nil, fmt.Errorf("nod ask said %q", &errs)
 			}
 		})
