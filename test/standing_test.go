@@ -169,3 +169,60 @@ func TestAWaiterHearsItsDecisionBeforeAnythingFollowed(t *testing.T) {
 	env.Equal("second", reply.Results[0].Decision.PendingID)
 	env.Equal(schemas.Denied, ada.Withdraws("S", "second").Outcome)
 }
+
+// The call under whose id a question is shown is past its deadline, and its timer is
+// late: an answer about a later call ends it as the clock would, and loses neither.
+func TestAnAnswerEndsTheCallsWhoseDeadlineHasCome(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	env.timeout("S", 5*time.Second)
+	first := ada.Asks(deploy("S", "first"))
+	env.timeout("S", time.Minute)
+	second := ada.Asks(deploy("S", "second"))
+	env.loseTimer("S.first")
+	env.passed(first.Receipt.Deadline)
+	_, err := env.Ann().SaysOf(first, "allow_once", 2)
+	env.NoError(err)
+	second.Ends(schemas.Allowed)
+	first.Ends(schemas.TimedOut)
+	env.Equal(schemas.TimedOut, ada.Gets(deploy("S", "first")).Outcome)
+}
+
+// What is added to a decided record leaves the next identical call its timer, which is
+// its lock.
+func TestALateDetachLeavesTheNextCallItsTimer(t *testing.T) {
+	t.Parallel()
+	env := start(t, fewerPrompts)
+	ada := env.Agent("ada")
+	first, joined := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "joined"))
+	_, err := env.Ann().SaysOf(first, "allow_once", 2)
+	env.NoError(err)
+	first.Ends(schemas.Allowed)
+	joined.Ends(schemas.Allowed)
+	env.soon("it is decided everywhere", env.outboxIdle)
+	ada.Asks(deploy("S", "second"))
+	env.Equal([]string{"S.second"}, env.armed())
+	env.NoError(ada.asker.Detach(env.ctx, "S", "joined", "the host had gone on"))
+	env.soon("all of it has happened", env.outboxIdle)
+	env.Equal([]string{"S.second"}, env.armed())
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "third")).Outcome, "the late detach has left its approval")
+	ada.Asks(deploy("S", "fourth"))
+	env.Equal([]string{"second"}, env.listed("S"), "the fourth has joined the second")
+}
+
+// An approval that was used, or revoked, allows nothing again once the record of its
+// own request is kept no longer.
+func TestAnApprovalOutlivesNoUse(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	d := env.Ann().Allows(ada.detaches(deploy("S", "first")))
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "first")).Outcome)
+	env.soon("all of it has happened", env.outboxIdle)
+	env.NoError(env.owner().Revoke(env.ctx, d.Grant))
+	stream, err := env.raw.Stream(env.ctx, "KV_pending_permissions")
+	env.NoError(err)
+	env.NoError(stream.Purge(env.ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.first"))) // as a day later
+	ada.Asks(deploy("S", "first"))
+}
