@@ -50,7 +50,7 @@ func (v *visit) listGrants(ctx context.Context, m *message, say func(string)) er
 	return nil
 }
 
-var errNoRevoker = errors.New(noRevoker)
+var errNoRevoker = errors.New("the desk lists no standing answers")
 
 // grantsOf are the standing answers that a person may undo, the newest first, ended
 // ones too.
