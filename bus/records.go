@@ -296,7 +296,18 @@ func timerOf(data []byte) (timer, bool) {
 // is empty, that have a timer. A question whose timer has fired, or was lost, is
 // missing until it is armed again: do not decide by it.
 func (r *Records) Pending(ctx context.Context, session string) ([]string, error) {
-	tokens, err := r.armed(ctx, session)
+	return r.timed(ctx, timerPrefix, session)
+}
+
+// FiredOf lists the keys of the questions of a session whose timers have fired, for as long
+// as these are kept: firedFor. Most have been decided since.
+func (r *Records) FiredOf(ctx context.Context, session string) ([]string, error) {
+	return r.timed(ctx, duePrefix, session)
+}
+
+// timed lists the keys of the questions that have a timer under a prefix.
+func (r *Records) timed(ctx context.Context, prefix, session string) ([]string, error) {
+	tokens, err := r.timers(ctx, prefix, session)
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +315,7 @@ func (r *Records) Pending(ctx context.Context, session string) ([]string, error)
 	for _, token := range tokens {
 		session, id := schemas.SplitKey(token)
 		if strings.HasPrefix(id, questionMark) {
-			val, err := r.last(ctx, timerPrefix+token)
+			val, err := r.last(ctx, prefix+token)
 			if errors.Is(err, ErrNotFound) {
 				continue
 			}
@@ -321,17 +332,19 @@ func (r *Records) Pending(ctx context.Context, session string) ([]string, error)
 
 // CountPending is how many questions Pending would list.
 func (r *Records) CountPending(ctx context.Context, session string) (int, error) {
-	tokens, err := r.armed(ctx, session)
+	tokens, err := r.timers(ctx, timerPrefix, session)
 	return len(tokens), err
 }
 
-func (r *Records) armed(ctx context.Context, session string) ([]string, error) {
+// timers lists the tokens of a session's timers under a prefix: those that are armed,
+// or those that have fired.
+func (r *Records) timers(ctx context.Context, prefix, session string) ([]string, error) {
 	if session != "" { // most have none
-		if none, err := r.none(ctx, timerPrefix+sessionFilter(session)); err != nil || none {
+		if none, err := r.none(ctx, prefix+sessionFilter(session)); err != nil || none {
 			return nil, err
 		}
 	}
-	return r.keys(ctx, timerPrefix, sessionFilter(session))
+	return r.keys(ctx, prefix, sessionFilter(session))
 }
 
 // questionMark begins a timer's token that is no pending_id.

@@ -37,7 +37,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	},
 	asTg: {
 		pub: `nod.v1.answer.tg.s.1 nod.v1.presence.tg nod.v1.register.tg nod.v1.query.tg.pending nod.v1.shown.tg
-			nod.v1.manage.tg.freeze nod.v1.manage.tg.thaw nod.v1.manage.tg.pair nod.v1.manage.tg.pass
+			nod.v1.manage.tg.revoke nod.v1.manage.tg.freeze nod.v1.manage.tg.thaw nod.v1.manage.tg.pair nod.v1.manage.tg.pass
 			nod.v1.delivery.tg $JS.API.CONSUMER.MSG.NEXT.permission_prompts.tg
 			$JS.API.CONSUMER.INFO.permission_prompts.tg _NOD.consumer_info.tg
 			$JS.ACK.permission_prompts.tg.1.1.1.1.1 $JS.ACK._.hash.permission_prompts.tg.1.1.1.1.1`,
@@ -45,7 +45,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	},
 	asWa: {
 		pub: `nod.v1.answer.wa.s.1 nod.v1.presence.wa nod.v1.register.wa nod.v1.query.wa.pending nod.v1.shown.wa
-			nod.v1.manage.wa.freeze nod.v1.manage.wa.thaw nod.v1.manage.wa.pair nod.v1.manage.wa.pass
+			nod.v1.manage.wa.revoke nod.v1.manage.wa.freeze nod.v1.manage.wa.thaw nod.v1.manage.wa.pair nod.v1.manage.wa.pass
 			nod.v1.delivery.wa $JS.API.CONSUMER.MSG.NEXT.permission_prompts.wa
 			$JS.API.CONSUMER.INFO.permission_prompts.wa _NOD.consumer_info.wa
 			$JS.ACK.permission_prompts.wa.1.1.1.1.1 $JS.ACK._.hash.permission_prompts.wa.1.1.1.1.1
@@ -80,7 +80,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 		sub: `_INBOX.engine-store.>`,
 	},
 	asOwner: {
-		pub: `nod.v1.manage.terminal.settings nod.v1.manage.web.settings nod.v1.manage.terminal.revoke nod.v1.manage.web.revoke
+		pub: `nod.v1.manage.terminal.settings nod.v1.manage.web.settings nod.v1.manage.terminal.revoke nod.v1.manage.web.revoke nod.v1.manage.tg.revoke nod.v1.manage.wa.revoke
 			nod.v1.manage.terminal.freeze nod.v1.manage.web.freeze nod.v1.manage.tg.freeze nod.v1.manage.wa.freeze
 			nod.v1.manage.terminal.thaw nod.v1.manage.web.thaw nod.v1.manage.tg.thaw nod.v1.manage.wa.thaw
 			nod.v1.manage.tg.pair nod.v1.manage.wa.pair

@@ -87,7 +87,7 @@ type Query struct {
 	SessionID string `json:"session_id,omitempty"`
 	// PendingID is an id or a unique prefix of at least MinPrefix characters.
 	PendingID string `json:"pending_id,omitempty"`
-	// Recipient limits what is listed to what this person may be shown on the
+	// Recipient limits what is listed to what this person may be shown, or undo, on the
 	// connector that asks.
 	Recipient string `json:"recipient,omitempty"`
 	// After is the Next of the page before, as it is; empty for the first page.

@@ -110,8 +110,8 @@ func Messages() []Message {
 		{TypeSettingsChange, settingsM, "owner", "engine", HowRequest, "apply this settings.json", fresh[SettingsChange]},
 		{TypeSettingsState, settingsM, "engine", "owner", HowReply, "applied by every live engine", fresh[SettingsState]},
 
-		{TypeRevoke, revokeM, "owner, inbox", "engine", HowRequest, "end this grant", fresh[Revoke]},
-		{TypeGrants, revokeM, "engine", "owner, inbox", HowReply, "the grant, ended", fresh[Grants]},
+		{TypeRevoke, revokeM, "connector", "engine", HowRequest, "end this grant", fresh[Revoke]},
+		{TypeGrants, revokeM, "engine", "connector", HowReply, "the grant, ended", fresh[Grants]},
 
 		{TypeBrake, freezeM, "connector", "engine", HowRequest, "deny everything of these until a thaw", fresh[Brake]},
 		{TypeFrozen, freezeM, "engine", "connector", HowReply, "what is frozen, and how much of it was ended", fresh[Frozen]},

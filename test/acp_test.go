@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -231,4 +232,41 @@ func TestACPOverHTTP(t *testing.T) {
 	_, stderr, code := m.run("acp", "--listen", "0.0.0.0:0", "--", "true")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "--remote")
+}
+
+// TestACPOverHTTPAnswersIdenticalCalls: the answer to a question that two calls ask is
+// both calls'.
+func TestACPOverHTTPAnswersIdenticalCalls(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	settings := strings.Replace(string(apart("{}")), `"join_identical":false`, `"join_identical":true`, 1)
+	require.Contains(t, settings, `"join_identical":true`)
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "settings.json"), []byte(settings), 0o600))
+	m.start()
+	first := m.acp("http-two", "--listen", "127.0.0.1:0")
+	line, err := first.stderr.ReadString('\n')
+	require.NoError(t, err)
+	said := regexp.MustCompile(`(http://\S+) serves what waits; its token is in (.+)\n$`).FindStringSubmatch(line)
+	require.Len(t, said, 3, line)
+	token, err := os.ReadFile(said[2])
+	require.NoError(t, err)
+	id := m.pending("http-two")
+	second := m.acp("http-two")
+	require.Eventually(t, func() bool {
+		stdout, _, _ := m.run("pending", "--json")
+		return strings.Contains(stdout, `"waiters":2`) || strings.Contains(stdout, `"waiters": 2`)
+	}, patience, tick)
+
+	r, err := http.NewRequest(http.MethodPost, said[1]+"/api/v1/acp/permissions/respond", strings.NewReader(`{"pending_id":"`+id+`","option_id":"nein"}`))
+	require.NoError(t, err)
+	r.Header = http.Header{"Authorization": {"Bearer " + strings.TrimSpace(string(token))}, "Content-Type": {"application/json"}}
+	client := http.Client{Timeout: time.Minute}
+	resp, err := client.Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	for _, a := range []*acpRun{first, second} {
+		_, errs, _ := a.ends(t)
+		assert.Equal(t, acpHeard("nein"), errs)
+	}
 }

@@ -180,10 +180,15 @@ func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
 	assert.Contains(t, out, "whenever Codex would ask its user: codex exec never does")
 	out = said("install", "codex", "--strict")
 	assert.Contains(t, out, asks+"; start nod")
-	assert.Contains(t, said("install", "claude-code"), asks)
+	out = said("install", "claude-code")
+	assert.NotContains(t, out, asks)
+	assert.Contains(t, out, "\nnod is asked what Claude Code would ask its user, in the permission modes default, acceptEdits and plan; in auto, in which Claude Code may start, bypassPermissions and dontAsk nothing is asked unless installed with --strict\n")
+	assert.Contains(t, said("doctor"), "bypassPermissions and dontAsk nothing is asked unless installed with --strict: nod install claude-code --strict")
+	assert.NotContains(t, said("install", "claude-code", "--strict"), "permission mode")
 
 	m.kill()
 	found := said("doctor")
+	assert.NotContains(t, found, "permission mode")
 	assert.Contains(t, found, "was tried, and does not do its work: nod hook claude-code: ")
 	assert.NotContains(t, found, "a call that was tried was refused")
 }

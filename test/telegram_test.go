@@ -327,3 +327,48 @@ func (p *phone) told(text string) {
 		return false
 	}, 30*time.Second, 10*time.Millisecond)
 }
+
+// A denial that was a mistake is undone where it was made: it is listed on the phone,
+// and once it is forgotten the same call is asked about again.
+func TestADenialIsUndoneOnThePhone(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.change("remember_denials_seconds", `"remember_denials_seconds": 600`)
+	p.start()
+	denied := p.asks("undo-1")
+	p.press(p.question("undo-1"), "Deny")
+	require.Equal(t, schemas.Denied, p.hears(denied).Outcome)
+	p.Write(annOnTG, "/grants", 0)
+	p.told("Standing answers")
+	require.Equal(t, schemas.Denied, p.hears(p.asks("undo-2")).Outcome)
+	all := p.Chat(annOnTG)
+	p.press(all[len(all)-1], "Forget 1")
+	p.toasted("Forgotten: the same call is asked about again.")
+	again := p.asks("undo-3")
+	p.press(p.question("undo-3"), "Allow once")
+	require.Equal(t, schemas.Allowed, p.hears(again).Outcome)
+	p.press(all[len(all)-1], "Forget 1")
+	p.toasted("Nothing changed: it has ended already (revoked by Ann).")
+}
+
+// change replaces a setting of the first settings by another text.
+func (p *phone) change(name, text string) {
+	path := filepath.Join(p.dir, "settings.json")
+	was, err := os.ReadFile(path)
+	require.NoError(p.t, err)
+	changed := strings.Replace(string(was), fmt.Sprintf("%q: 0", name), text, 1)
+	require.NotEqual(p.t, string(was), changed)
+	p.write("settings.json", changed)
+}
+
+// toasted waits until Ann reads a text over the chat.
+func (p *phone) toasted(text string) {
+	require.Eventually(p.t, func() bool {
+		for _, read := range p.Read(annOnTG) {
+			if strings.Contains(read.Toast, text) {
+				return true
+			}
+		}
+		return false
+	}, patience, tick)
+}

@@ -39,22 +39,30 @@ func (e *env) stuck() (holds func() []string) {
 	}
 }
 
+// firedAndHeld asks until a stopped engine holds a fired timer, and returns the key
+// that it belongs to.
+func (e *env) firedAndHeld(ask func(id string) *question) (key string) {
+	e.t.Helper()
+	holds := e.stuck()
+	e.timeout("S", time.Second)
+	for i := 0; len(holds()) == 0; i++ { // an engine that runs takes some
+		q := ask(fmt.Sprint("q-", i))
+		e.soon("its timer has fired", func() bool {
+			return slices.Contains(holds(), q.Key) || e.stored(q.Key).Record.Decision != nil
+		})
+	}
+	key = holds()[0]
+	e.NotContains(e.armed(), key)
+	return key
+}
+
 // An engine holds fired timers and is stopped: what it holds is listed all the
 // same, and a freeze denies it.
 func TestWhatAStoppedEngineHoldsIsPendingAndFrozen(t *testing.T) {
 	t.Parallel()
 	env := start(t)
-	holds := env.stuck()
-	env.timeout("S", time.Second)
 	ada := env.Agent("ada")
-	for i := 0; len(holds()) == 0; i++ { // an engine that runs takes some
-		q := ada.Asks(deploy("S", fmt.Sprint("q-", i)))
-		env.soon("its timer has fired", func() bool {
-			return slices.Contains(holds(), q.Key) || env.stored(q.Key).Record.Decision != nil
-		})
-	}
-	key := holds()[0]
-	env.NotContains(env.armed(), key)
+	key := env.firedAndHeld(func(id string) *question { return ada.Asks(deploy("S", id)) })
 
 	pending, err := env.Ann().Pending(env.ctx, schemas.Query{})
 	env.NoError(err)
@@ -65,6 +73,21 @@ func TestWhatAStoppedEngineHoldsIsPendingAndFrozen(t *testing.T) {
 	env.Equal(1, frozen.Denied)
 	env.False(frozen.Unfinished)
 	env.Equal("frozen by Ann", env.stored(key).Record.Decision.By.Name)
+}
+
+// What a stopped engine holds ends with the host's session, as all else that is open.
+func TestWhatAStoppedEngineHoldsEndsWhenTheHostGoesOn(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	key := env.firedAndHeld(func(id string) *question {
+		r := deploy("S", id)
+		r.HostAsks = true
+		return ada.Asks(r)
+	})
+	_, err := ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", WholeSession: true, Reason: "over"})
+	env.NoError(err)
+	env.NotNil(env.stored(key).Record.Decision, "it is open still")
 }
 
 // An engine that had not heard of a freeze stores a request: it is denied before

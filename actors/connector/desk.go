@@ -20,7 +20,10 @@ type Desk struct {
 	connector string
 }
 
-var _ people.Desk = (*Desk)(nil)
+var (
+	_ people.Desk    = (*Desk)(nil)
+	_ people.Revoker = (*Desk)(nil)
+)
 
 // NewDesk speaks for a connector, which the connection's key must be for.
 func NewDesk(c *bus.Conn, connector string) *Desk { return &Desk{c, connector} }
@@ -73,7 +76,16 @@ func (d *Desk) list(ctx context.Context, what string, q schemas.Query) ([]schema
 // Grants are all that have been allowed beyond one call, ended ones too for a
 // while; those of one session where that is named.
 func (d *Desk) Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error) {
-	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session}
+	return d.grants(ctx, schemas.Query{SessionID: session})
+}
+
+// GrantsFor are the standing answers that a person may undo; see people.Revoker.
+func (d *Desk) GrantsFor(ctx context.Context, userID string) ([]schemas.StandingAnswer, error) {
+	return d.grants(ctx, schemas.Query{Recipient: userID})
+}
+
+func (d *Desk) grants(ctx context.Context, q schemas.Query) ([]schemas.StandingAnswer, error) {
+	q.Type = schemas.TypeQuery
 	var all []schemas.StandingAnswer
 	for {
 		var page schemas.Grants

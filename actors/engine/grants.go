@@ -84,10 +84,12 @@ func (e *Engine) logAnswer(ctx context.Context, kind schemas.LogKind, g *schemas
 	return err
 }
 
-// grants lists the standing answers, ended ones too.
+// grants lists the standing answers, ended ones too: to a carrier those that the
+// recipient may undo. A page may then hold fewer than the limit, and have a next one.
 func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	if !schemas.Inbox(c.Tokens[0]) { // a carrier is shown what was routed to it, and no more
-		return schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not list standing answers")
+	mayUndo, err := e.undoer(ctx, c.Tokens[0], q.Recipient)
+	if err != nil {
+		return err
 	}
 	keys, err := e.store.Sessions.Listed(ctx, standingFilter(sessionKey(cmp.Or(q.SessionID, "*"))))
 	if err == nil && q.SessionID == "" {
@@ -107,7 +109,7 @@ func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) erro
 		return err
 	}
 	for _, s := range found {
-		if s != nil {
+		if s != nil && mayUndo(&s.StandingAnswer) {
 			page.Grants = append(page.Grants, s.StandingAnswer)
 		}
 	}
@@ -116,19 +118,32 @@ func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) erro
 }
 
 // revoke ends a grant, and what was shared of it. It answers when that is
-// stored: whoever asks afterwards is judged by what is read then.
+// stored: whoever asks afterwards is judged by what is read then. A carrier ends only
+// what it would list for the same person: any other grant is NOT_FOUND.
 func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 	var r schemas.Revoke
 	if err := schemas.Decode(c.Data, &r); err != nil {
 		return err
 	}
-	by := c.Tokens[0]
+	by, userID := c.Tokens[0], ""
 	if r.From != nil {
-		approver, err := e.approver(ctx, c.Tokens[0], r.From.UserID)
+		userID = r.From.UserID
+		approver, err := e.approver(ctx, c.Tokens[0], userID)
 		if err != nil {
 			return err
 		}
 		by = approver.Name
+	}
+	mayUndo, err := e.undoer(ctx, c.Tokens[0], userID)
+	if err != nil {
+		return err
+	}
+	entry, err := e.readEntry(ctx, standingKey(revokedOwner(&r), r.GrantID))
+	if err != nil {
+		return err
+	}
+	if entry == nil || !mayUndo(&entry.StandingAnswer) {
+		return unknownGrant(r.GrantID)
 	}
 	g, err := e.endGrant(ctx, &r, by)
 	if err != nil {
@@ -136,6 +151,18 @@ func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 	}
 	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}})
 	return nil
+}
+
+func unknownGrant(id string) error {
+	return schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", id)
+}
+
+// revokedOwner is the session or the agent whose grant is to end.
+func revokedOwner(r *schemas.Revoke) string {
+	if r.SessionID != "" {
+		return sessionKey(r.SessionID)
+	}
+	return agentKey(r.Agent)
 }
 
 // endGrant ends a grant, and then what was shared of it. It may be called again
@@ -149,11 +176,7 @@ func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (sc
 }
 
 func (e *Engine) endOne(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
-	owner := agentKey(r.Agent)
-	if r.SessionID != "" {
-		owner = sessionKey(r.SessionID)
-	}
-	ended, err := e.changeAnswer(ctx, owner, r.GrantID, func(g *schemas.StandingAnswer) bool {
+	ended, err := e.changeAnswer(ctx, revokedOwner(r), r.GrantID, func(g *schemas.StandingAnswer) bool {
 		if g.GrantID == "" || !g.RevokedAt.IsZero() {
 			return false
 		}
@@ -164,7 +187,7 @@ func (e *Engine) endOne(ctx context.Context, r *schemas.Revoke, by string) (sche
 	case err != nil:
 		return ended, err
 	case ended.GrantID == "":
-		return ended, schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", r.GrantID)
+		return ended, unknownGrant(r.GrantID)
 	}
 	return ended, e.logAnswer(ctx, schemas.LogRevoked, &ended, ended.RevokedAt, by)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -37,7 +38,7 @@ func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.Passed
 			return nil, schemas.Errorf(schemas.CodeValidation, "action_details: %v", err)
 		}
 	}
-	keys, err := e.store.Records.Pending(ctx, p.SessionID)
+	keys, err := e.timedKeys(ctx, p.SessionID)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +57,21 @@ func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.Passed
 		ids = append(ids, id...)
 	}
 	return ids, nil
+}
+
+// timedKeys are the keys of a session's questions whose timer is armed, or has fired: an
+// engine may have stopped before it did what the timer was for. Those that have fired
+// are read last, so that none is missed that fires meanwhile. They may have been
+// decided.
+func (e *Engine) timedKeys(ctx context.Context, session string) ([]string, error) {
+	armed, err := e.store.Records.Pending(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	fired, err := e.store.Records.FiredOf(ctx, session)
+	keys := append(armed, fired...)
+	slices.Sort(keys)
+	return slices.Compact(keys), err
 }
 
 // goneWithout withdraws a call that its host has gone on without. If the call ran, the

@@ -57,7 +57,7 @@ func rights(id ID) Permissions {
 var (
 	agentVerbs  = []string{"request.%.*.*", "withdraw.%.*.*", "await.%", "grant.%", "gate.%", "passed.%", "session.%"}
 	inboxVerbs  = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "manage.%.revoke", "manage.%.freeze", "manage.%.thaw", "manage.%.pass"}
-	workerVerbs = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "shown.%", "delivery.%", "manage.%.freeze", "manage.%.thaw", "manage.%.pair", "manage.%.pass"}
+	workerVerbs = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "shown.%", "delivery.%", "manage.%.revoke", "manage.%.freeze", "manage.%.thaw", "manage.%.pair", "manage.%.pass"}
 	ownerVerbs  = []string{"manage.%.*", "query.%.*"}
 )
 
@@ -88,7 +88,8 @@ func inbox(name string) Permissions {
 }
 
 // A worker takes prompts from its own consumer, which an engine made in STORE,
-// and answers in its own name. Acknowledgements are told by their number of
+// and answers in its own name. It may end a grant for a person who may undo it, as
+// the engine sees to. Acknowledgements are told by their number of
 // tokens: with a looser pattern the longer form could name another's consumer.
 func worker(name string) Permissions {
 	return Permissions{

@@ -104,7 +104,7 @@ func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 }
 
 // bring brings an answer that came in over HTTP: it is this user's, as at the
-// terminal.
+// terminal, and about the identical calls that the question counts then.
 func (e *env) bring(_ context.Context, r schemas.Request, optionID string) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -116,7 +116,7 @@ func (e *env) bring(_ context.Context, r schemas.Request, optionID string) error
 		return err
 	}
 	_, err = d.Answer(ctx, schemas.Answer{
-		SessionID: r.SessionID, PendingID: r.PendingID, Digest: p.Digest,
+		SessionID: r.SessionID, PendingID: r.PendingID, Digest: p.Digest, Waiters: p.Waiters,
 		OptionID: optionID, Cancelled: optionID == "", From: schemas.From{UserID: d.user},
 	})
 	return err

@@ -82,6 +82,9 @@ func (c *installCmd) asksNow(path string) string {
 	case host.Name == hook.Codex().Name && !isStrict(host, path):
 		return path + " asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call" + start
 	}
+	if at, err := hook.Inspect(host, hook.InstallOptions{Settings: path}); err == nil && host.Unasked(at) != "" {
+		return path + " has nod's hook now" + start + "\n" + host.Unasked(at)
+	}
 	return path + " asks nod now" + start
 }
 

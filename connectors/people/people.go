@@ -103,6 +103,16 @@ type Doors interface {
 	Pass(ctx context.Context, from schemas.From) (schemas.Pass, error)
 }
 
+// Revoker is a Desk from which people undo standing answers.
+type Revoker interface {
+	// GrantsFor lists the standing answers that a person gave or may decide about, in
+	// no order, ended ones too for a while. FORBIDDEN for a stranger.
+	GrantsFor(ctx context.Context, userID string) ([]schemas.StandingAnswer, error)
+	// Revoke ends one of them for the person; one that has ended stays as it is.
+	// NOT_FOUND for any other, FORBIDDEN for a stranger.
+	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
+}
+
 // Error is how a Carrier says that a message did not get through. The zero
 // kind is a fault that may pass, after which the message may be there or not: try
 // again with backoff. Of the other kinds the channel has said that there is none.

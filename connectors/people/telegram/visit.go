@@ -45,6 +45,11 @@ var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 func (v *visit) tapped(ctx context.Context, t *tap) error {
 	say, stop := patiently(func(text string) { v.toast(ctx, t, text) })
 	defer stop()
+	if !t.From.IsBot {
+		if ours, err := v.tappedGrant(ctx, t, say); ours {
+			return err
+		}
+	}
 	shown, ok := readCallback(t.Data)
 	action := shown.action
 	if !ok || t.From.IsBot {

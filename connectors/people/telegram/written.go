@@ -44,13 +44,15 @@ func (v *visit) wrote(ctx context.Context, m *message) error {
 		if rest != "" {
 			return v.pair(ctx, m, rest, say)
 		}
+	case "/grants":
+		return v.listGrants(ctx, m, say)
 	case "/web":
 		return v.door(ctx, m, say)
 	case "/freeze", "/thaw":
 		return v.brake(ctx, m, command, rest, say)
 	}
 	say(fmt.Sprintf("Nothing changed. Answer with the buttons under a question, or reply to it with yes or no.\n"+
-		"/pending lists what waits for you, /freeze denies everything until /thaw, /web sends a link to the web inbox.\n\nYour Telegram user id is %d: nod knows an approver by it.", m.From.ID))
+		"/pending lists what waits for you, /grants what is allowed or denied beyond one call, /freeze denies everything until /thaw, /web sends a link to the web inbox.\n\nYour Telegram user id is %d: nod knows an approver by it.", m.From.ID))
 	return nil
 }
 

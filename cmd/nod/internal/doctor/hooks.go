@@ -128,6 +128,9 @@ func (h *hostCheck) gates(ctx context.Context, at hook.Inspection) (found []Find
 	if len(found) == 0 {
 		found = append(found, ok(h.check, h.host.Agent+" asks nod, by "+at.Path+": a call that was tried was refused"))
 	}
+	if unasked := h.host.Unasked(at); unasked != "" {
+		found = append(found, note(h.check, at.Path+": "+unasked, "nod install "+h.host.Name+" --strict"))
+	}
 	return found
 }
 

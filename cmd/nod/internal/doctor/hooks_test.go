@@ -155,3 +155,27 @@ func TestCodexTrust(t *testing.T) {
 		})
 	}
 }
+
+// A plain installation says in which permission modes of Claude Code nod is asked
+// nothing, and names the mode that the settings start in.
+func TestPermissionModesThatAskNothing(t *testing.T) {
+	h := newHome(t)
+	h.program("claude", "2.1.329 (Claude Code)")
+	nod := h.program("nod", "")
+	change := h.install(hook.ClaudeCode(), hook.InstallOptions{Program: nod})
+	says(t, h.findings(), Note, "in auto, in which Claude Code may start, bypassPermissions and dontAsk nothing is asked unless installed with --strict: nod install claude-code --strict")
+	plain, err := os.ReadFile(change.Path)
+	require.NoError(t, err)
+	for mode, want := range map[string]string{
+		"auto": "nod is asked nothing in the permission mode auto, which permissions.defaultMode names there",
+		"plan": "as in plan, which permissions.defaultMode names there; in the modes auto, bypassPermissions and dontAsk nothing is asked",
+	} {
+		text := strings.Replace(string(plain), "{", `{"permissions": {"defaultMode": "`+mode+`"}, `, 1)
+		require.NoError(t, os.WriteFile(change.Path, []byte(text), 0o600))
+		says(t, h.findings(), Note, want)
+	}
+	h.install(hook.ClaudeCode(), hook.InstallOptions{Program: nod, Strict: true})
+	for _, f := range h.findings() {
+		require.NotContains(t, f.What, "defaultMode")
+	}
+}
