@@ -199,7 +199,7 @@ func (e *Engine) heldNow(ctx context.Context, a *asked) (wait func() (entitlemen
 	reads := []func() error{
 		begin(func() (err error) { beside.lock, err = e.lockOf(ctx, session); return err }),
 		begin(func() (err error) { h, err = e.heldBy(ctx, a.agent, session); return err }),
-		begin(func() (err error) { beside.open, err = e.store.Records.CountPending(ctx, session); return err }),
+		begin(func() (err error) { beside.open, err = e.counts.of(ctx, session); return err }),
 	}
 	return func() (entitlements, error) {
 		var errs []error
