@@ -66,8 +66,12 @@ func coversArgv(a *Always, j *judge, argv []string) bool {
 
 // coversTool reports whether the grant holds a call that is no command.
 func coversTool(a *Always, j *judge, t *target) bool {
-	// What of the web asks does so for its address, which no grant holds.
-	if canonical(a.Tool).name != j.tool.name || len(a.Argv) > 0 || j.tool.kind == kindShell || j.tool.kind == kindWeb || !inScope(a, j.place) {
+	// What is cheap to tell comes first: there may be many answers. What of the web asks
+	// does so for its address, which no grant holds.
+	if len(a.Argv) > 0 || j.tool.kind == kindShell || j.tool.kind == kindWeb {
+		return false
+	}
+	if canonical(a.Tool).name != j.tool.name || !inScope(a, j.place) {
 		return false
 	}
 	if a.Path == "" {
