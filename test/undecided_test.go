@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
@@ -180,6 +182,19 @@ func TestPagesShareScans(t *testing.T) {
 	env.Len(seen, n)
 	env.NoError(nc.Flush())
 	env.LessOrEqual(scans.Load(), int64(5), "the first page's, the second's, and what was stored later")
+}
+
+// A page that does not come in its time ends a list that has no other bound.
+func TestEachPageHasItsTime(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	desk := connector.NewDesk(env.conn(roles.ConnectorID("terminal")), "terminal")
+	desk.PageTimeout = time.Nanosecond
+	_, err := desk.Pending(context.Background(), schemas.Query{})
+	env.Error(err)
+	desk.PageTimeout = time.Minute
+	_, err = desk.Pending(env.ctx, schemas.Query{})
+	env.NoError(err)
 }
 
 // What was acknowledged is found by a scan that begins afterwards, whichever of
