@@ -1,14 +1,18 @@
 package test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
@@ -159,6 +163,61 @@ func TestPagesOfWhatIsPending(t *testing.T) {
 	all, err := env.Ann().Pending(env.ctx, schemas.Query{Limit: 6})
 	env.NoError(err)
 	env.Len(all, n+1)
+}
+
+// The pages of a listing share scans, and hold what is written between them.
+func TestPagesShareScans(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	ada := env.Agent("ada")
+	const n = 20
+	var asked []*question
+	for i := range n {
+		asked = append(asked, ada.Asks(deploy("S", fmt.Sprintf("q-%02d", i))))
+	}
+	env.soon("all are stored", env.outboxIdle)
+	var scans atomic.Int64
+	nc := env.rawConn(roles.ID{Role: roles.OwnerStore})
+	_, err := nc.Subscribe("$JS.API.CONSUMER.CREATE.KV_pending_permissions.>", func(*nats.Msg) { scans.Add(1) })
+	env.NoError(err)
+	env.NoError(nc.Flush())
+	terminal := env.conn(roles.ConnectorID("terminal"))
+	var seen []string
+	q := schemas.Query{Type: schemas.TypeQuery, Limit: 1}
+	for page := 0; ; page++ {
+		var p schemas.Page
+		env.NoError(terminal.CallInto(env.ctx, schemas.QuerySubject("terminal", schemas.QueryPending), q, &p))
+		for _, prompt := range p.Prompts {
+			seen = append(seen, prompt.PendingID)
+		}
+		switch page {
+		case 5: // behind what was found ahead
+			ada.Asks(deploy("S", "late"))
+		case 6: // found ahead, and listed no more
+			env.Ann().Allows(asked[12])
+		}
+		if q.After = p.Next; q.After == "" {
+			break
+		}
+	}
+	env.NotContains(seen, "q-12")
+	env.Contains(seen, "late")
+	env.Len(seen, n)
+	env.NoError(nc.Flush())
+	env.LessOrEqual(scans.Load(), int64(5), "the first page's, the second's, and what was stored later")
+}
+
+// A page that does not come in its time ends a list that has no other bound.
+func TestEachPageHasItsTime(t *testing.T) {
+	t.Parallel()
+	env := start(t)
+	desk := connector.NewDesk(env.conn(roles.ConnectorID("terminal")), "terminal")
+	desk.PageTimeout = time.Nanosecond
+	_, err := desk.Pending(context.Background(), schemas.Query{})
+	env.Error(err)
+	desk.PageTimeout = time.Minute
+	_, err = desk.Pending(env.ctx, schemas.Query{})
+	env.NoError(err)
 }
 
 // What was acknowledged is found by a scan that begins afterwards, whichever of

@@ -16,6 +16,10 @@ import (
 // Desk is what a connector may do with nod, over the bus. It implements
 // people.Desk. Every call tries again for as long as its context allows.
 type Desk struct {
+	// PageTimeout bounds each page of a list, however many a list has; 0: the list's
+	// context alone does.
+	PageTimeout time.Duration
+
 	conn      *bus.Conn
 	connector string
 }
@@ -26,7 +30,7 @@ var (
 )
 
 // NewDesk speaks for a connector, which the connection's key must be for.
-func NewDesk(c *bus.Conn, connector string) *Desk { return &Desk{c, connector} }
+func NewDesk(c *bus.Conn, connector string) *Desk { return &Desk{conn: c, connector: connector} }
 
 // Answer records what a person said; see people.Desk.
 func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error) {
@@ -53,8 +57,8 @@ func (d *Desk) list(ctx context.Context, what string, q schemas.Query) ([]schema
 	var prompts []schemas.Prompt
 	place := map[string]int{} // by key: what changes between two pages is in both
 	for {
-		var page schemas.Page
-		if err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, what), q, &page); err != nil {
+		page, err := d.page(ctx, what, q)
+		if err != nil {
 			return nil, err
 		}
 		for _, p := range page.Prompts {
@@ -71,6 +75,17 @@ func (d *Desk) list(ctx context.Context, what string, q schemas.Query) ([]schema
 	}
 	sort.SliceStable(prompts, func(i, j int) bool { return prompts[i].Request.CreatedAt.Before(prompts[j].Request.CreatedAt) })
 	return prompts, nil
+}
+
+// page reads one page of a list.
+func (d *Desk) page(ctx context.Context, what string, q schemas.Query) (page schemas.Page, err error) {
+	if d.PageTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.PageTimeout)
+		defer cancel()
+	}
+	err = d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, what), q, &page)
+	return page, err
 }
 
 // Grants are all that have been allowed beyond one call, ended ones too for a

@@ -85,6 +85,7 @@ func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uin
 	if entry.Record.Joined != "" {
 		return nil // the outbox tells that the question has one more waiter
 	}
+	e.counts.add(a.request.SessionID)
 	a.request.Rejoin, a.request.Revision = false, 0
 	if err := e.view(e.asPrompt(entry, a.request)); err != nil { // those who look need not wait for the outbox
 		e.Log.Warn("engine: a request was not shown to those who look; the outbox will", "key", entry.Key, "error", err)

@@ -86,6 +86,8 @@ type Engine struct {
 	standing standing
 	notes    notes
 	lines    promptLines
+	ahead    foundAhead
+	counts   openCounts
 	service  *bus.Service
 
 	stop       []func()
@@ -128,6 +130,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 func (e *Engine) run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
 	e.background, e.cancel = background, cancel
+	e.countOpen()
 	if err := e.watch(ctx, background); err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ type entitlements struct {
 func (e *Engine) heldBy(ctx context.Context, agent, session string) (entitlements, error) {
 	var h entitlements
 	owns := begin(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
-	h.agents = &answers{}
+	h.agents = collect(nil, time.Time{})
 	agents := func() error { return nil }
 	if agent != "" { // nobody has asked in the session yet
 		agents = begin(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
@@ -199,7 +199,7 @@ func (e *Engine) heldNow(ctx context.Context, a *asked) (wait func() (entitlemen
 	reads := []func() error{
 		begin(func() (err error) { beside.lock, err = e.lockOf(ctx, session); return err }),
 		begin(func() (err error) { h, err = e.heldBy(ctx, a.agent, session); return err }),
-		begin(func() (err error) { beside.open, err = e.store.Records.CountPending(ctx, session); return err }),
+		begin(func() (err error) { beside.open, err = e.counts.of(ctx, session); return err }),
 	}
 	return func() (entitlements, error) {
 		var errs []error

@@ -142,10 +142,10 @@ func (e *Engine) applyEntitlements(a *asked) basis {
 // its agent and what the set that rests stands for covers.
 func (a *asked) applyRemembered(covering []schemas.Always, rests basis) basis {
 	own, agents := a.held.own, a.held.agents
-	if len(own.rules)+len(agents.rules)+len(covering) == 0 {
+	if own.rules.Len()+agents.rules.Len()+len(covering) == 0 {
 		return basis{}
 	}
-	v := a.rules.WithLists(covering, own.rules, agents.rules).Check(a.call)
+	v := a.rules.WithLists(policy.NewAnswers(covering), own.rules, agents.rules).Check(a.call)
 	if v.Effect != policy.Allow {
 		return basis{}
 	}

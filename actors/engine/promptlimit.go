@@ -19,8 +19,8 @@ const (
 	releaseLast  = 10 * time.Minute
 )
 
-// maxOpen bounds how many requests of one session are open, where nod counts them:
-// to join identical ones or to hold back more than a few.
+// maxOpen bounds how many requests of one session are open. It may be passed by as many
+// as other engines add while a count is remembered.
 const maxOpen = 4096
 
 // crowded refuses one more request of a session that has too many open.
@@ -105,6 +105,24 @@ func (e *Engine) freePlace(ctx context.Context, key string, held bool) error {
 	}
 	session, _ := schemas.SplitKey(key)
 	return e.lines.of(session).leave(ctx, e, key, held, limit)
+}
+
+// countOpen has the counts of open questions taken from the store. A session that is
+// found to be small has its first questions shown: they may have been held back
+// because of others that have ended.
+func (e *Engine) countOpen() {
+	e.counts.count = e.store.Records.CountPending
+	e.counts.limit = func() int { return e.settings.now().settings.OpenPrompts() }
+	e.counts.start = func(f func(context.Context)) { e.tasks.Go(func() { f(e.background) }) }
+	e.counts.dispersed = func(ctx context.Context, session string) {
+		limit := e.counts.limit()
+		if limit == 0 {
+			return
+		}
+		if err := e.lines.of(session).showFirst(ctx, e, limit); err != nil && ctx.Err() == nil {
+			e.Log.Warn("engine: a session's first questions were not shown; their timers will see to it", "session", session, "error", err)
+		}
+	}
 }
 
 // releaseResult is what came of releasing a question.

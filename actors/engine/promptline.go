@@ -84,6 +84,18 @@ func (l *promptLine) leave(ctx context.Context, e *Engine, key string, held bool
 	return nil
 }
 
+// showFirst has the first of the line shown, by the records and not by what this engine
+// remembers of them.
+func (l *promptLine) showFirst(ctx context.Context, e *Engine, limit int) error {
+	l.front.Lock()
+	err := l.list(ctx, e)
+	l.front.Unlock()
+	if err != nil {
+		return err
+	}
+	return l.advance(ctx, e, limit)
+}
+
 // begin notes who leaves, and reports whether the caller is to look at the line.
 func (l *promptLine) begin(key string, held bool) bool {
 	l.mu.Lock()

@@ -104,23 +104,36 @@ func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, decide
 
 // scanPage finds the records of a page, and whether there are more behind it. It
 // costs as much as the page and what lies between its records, however many there
-// are in all.
+// are in all. The pages behind the first share scans: see scanAhead.
 func (e *Engine) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.Found, more bool, err error) {
 	after, err := afterCursor(q.After)
 	if err != nil {
 		return nil, false, err
 	}
 	limit := cmp.Or(q.Limit, pageSize)
-	err = e.store.Records.Scan(ctx, q.SessionID, after, func(r bus.Found) bool {
-		if r.Decided != decided {
-			return true
+	listing := listing{session: q.SessionID, decided: decided}
+	if page, more = e.ahead.page(listing, after, limit); more {
+		return page, true, nil
+	}
+	last := after
+	if len(page) > 0 { // what was found ahead is short of a page
+		last = page[len(page)-1].Revision
+	}
+	found, scanned := page, 0
+	err = e.store.Records.Scan(ctx, q.SessionID, last, func(r bus.Found) bool {
+		if r.Decided == decided {
+			found = append(found, r)
 		}
-		if more = len(page) == limit; !more {
-			page = append(page, r)
-		}
-		return !more
+		scanned++
+		return len(found) <= limit || after > 0 && scanned < scanAhead
 	})
-	return page, more, err
+	if err != nil {
+		return nil, false, err
+	}
+	if more = len(found) > limit; more && after > 0 {
+		e.ahead.keep(listing, after, found)
+	}
+	return found[:min(limit, len(found))], more, nil
 }
 
 // cursor is the Next of a page that ends with a record: its revision. Clients pass

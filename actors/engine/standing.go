@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -63,7 +64,7 @@ type standingEntry struct {
 // new ones.
 type answers struct {
 	byID  map[string]*standingEntry
-	rules []schemas.Always // of all that are live
+	rules *policy.Answers  // of all that are live
 	of    []*standingEntry // the answer of each rule
 	perms []*standingEntry // those that name permissions, and are live
 	until time.Time        // when the first of those ends; zero: none does
@@ -71,6 +72,7 @@ type answers struct {
 
 func collect(byID map[string]*standingEntry, now time.Time) *answers {
 	a := &answers{byID: byID}
+	var rules []schemas.Always
 	for _, s := range byID {
 		if !s.Live(now) || s.Denies() {
 			continue
@@ -79,12 +81,13 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 			a.until = end
 		}
 		for _, rule := range s.Rules {
-			a.rules, a.of = append(a.rules, rule), append(a.of, s)
+			rules, a.of = append(rules, rule), append(a.of, s)
 		}
 		if len(s.Permissions) > 0 {
 			a.perms = append(a.perms, s)
 		}
 	}
+	a.rules = policy.NewAnswers(rules)
 	slices.SortFunc(a.perms, func(x, y *standingEntry) int { return strings.Compare(x.key, y.key) })
 	return a
 }

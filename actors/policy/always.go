@@ -12,21 +12,31 @@ type Always = schemas.Always
 
 // With is p with remembered answers. They allow what asks and nothing else: rules
 // that deny or ask, secrets and nod's own commands stand above them.
-func (p *Policy) With(grants ...Always) *Policy { return p.WithLists(grants) }
+func (p *Policy) With(grants ...Always) *Policy { return p.WithLists(NewAnswers(grants)) }
 
 // WithLists is With for lists that are too long to copy. It keeps them, and a
 // verdict's Remembered tells places in them.
-func (p *Policy) WithLists(lists ...[]Always) *Policy {
+func (p *Policy) WithLists(lists ...*Answers) *Policy {
 	out := *p
 	out.grants = append(p.grants[:len(p.grants):len(p.grants)], lists...)
 	return &out
 }
 
-// remembered finds the first of the remembered answers for which covers holds.
-func (p *Policy) remembered(covers func(*Always) bool) (*Always, Remembered) {
-	for l := range p.grants {
-		for i := range p.grants[l] {
-			if g := &p.grants[l][i]; covers(g) {
+// rememberedCommand finds the first of the remembered answers for a command, of those
+// with the fewest words, for which covers holds.
+func (p *Policy) rememberedCommand(argv []string, covers func(*Always) bool) (*Always, Remembered) {
+	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, covers)
+}
+
+// rememberedTool finds the first of those for anything else.
+func (p *Policy) rememberedTool(covers func(*Always) bool) (*Always, Remembered) {
+	return p.remembered((*Answers).tools, covers)
+}
+
+func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*Always) bool) (*Always, Remembered) {
+	for l, list := range p.grants {
+		for _, i := range candidates(list) {
+			if g := &list.all[i]; covers(g) {
 				return g, Remembered{l, i}
 			}
 		}
@@ -66,8 +76,12 @@ func coversArgv(a *Always, j *judge, argv []string) bool {
 
 // coversTool reports whether the grant holds a call that is no command.
 func coversTool(a *Always, j *judge, t *target) bool {
-	// What of the web asks does so for its address, which no grant holds.
-	if canonical(a.Tool).name != j.tool.name || len(a.Argv) > 0 || j.tool.kind == kindShell || j.tool.kind == kindWeb || !inScope(a, j.place) {
+	// What is cheap to tell comes first: there may be many answers. What of the web asks
+	// does so for its address, which no grant holds.
+	if len(a.Argv) > 0 || j.tool.kind == kindShell || j.tool.kind == kindWeb {
+		return false
+	}
+	if canonical(a.Tool).name != j.tool.name || !inScope(a, j.place) {
 		return false
 	}
 	if a.Path == "" {

@@ -146,7 +146,7 @@ func (j *judge) allowsPart(p *part) string {
 	if p.fed {
 		return "" // its input was no part of what the answer showed, and may be code
 	}
-	g, which := j.pol.remembered(func(g *Always) bool { return coversArgv(g, j, argv) })
+	g, which := j.pol.rememberedCommand(argv, func(g *Always) bool { return coversArgv(g, j, argv) })
 	if g == nil {
 		return ""
 	}

@@ -105,7 +105,7 @@ func (j *judge) rules(t *target) bool {
 	if t == nil {
 		return false
 	}
-	g, which := j.pol.remembered(func(g *Always) bool { return coversTool(g, j, t) })
+	g, which := j.pol.rememberedTool(func(g *Always) bool { return coversTool(g, j, t) })
 	if g == nil {
 		return false
 	}

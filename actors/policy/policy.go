@@ -77,7 +77,7 @@ type Remembered struct{ List, Index int }
 type Policy struct {
 	level   level
 	layers  []layer
-	grants  [][]Always // remembered answers, as With was given them
+	grants  []*Answers // remembered answers, as With was given them
 	specs   map[string]*spec
 	git     map[string]*spec
 	secrets *names

@@ -67,15 +67,18 @@ type pendingCmd struct {
 
 // Run lists what is undecided.
 func (c *pendingCmd) Run(e *env) error {
-	ctx, d, done, err := e.desk()
+	_, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
 	defer done()
-	prompts, err := d.Pending(ctx, schemas.Query{SessionID: c.Session})
+	d.PageTimeout = patience // each page is one thing that is asked
+	prompts, err := d.Pending(e.ctx, schemas.Query{SessionID: c.Session})
 	if err != nil {
 		return err
 	}
+	ctx, cancel := e.soon()
+	defer cancel()
 	if state, err := d.Settings(ctx); err == nil { // a list without it is still a list
 		e.warnFrozen(state.Freezes)
 	}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+)
+
+func foundAt(revisions ...uint64) (found []bus.Found) {
+	for _, r := range revisions {
+		found = append(found, bus.Found{Revision: r})
+	}
+	return found
+}
+
+// What a scan has found ahead makes the pages behind it, each from the cursor that a
+// client names, for this listing alone and for a while. Where it ends says nothing of
+// what the store has more.
+func TestPagesAreMadeOfWhatWasFoundAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a foundAhead
+		all := listing{}
+		a.keep(all, 10, foundAt(11, 13, 17, 19))
+		page := func(after uint64, limit int, wantMore bool, want ...uint64) {
+			t.Helper()
+			got, more := a.page(all, after, limit)
+			require.Equal(t, wantMore, more)
+			require.ElementsMatch(t, foundAt(want...), got)
+		}
+		page(10, 2, true, 11, 13)
+		page(13, 1, true, 17)
+		page(12, 2, true, 13, 17) // fill has left one for the next page
+		page(13, 2, false, 17, 19)
+		page(19, 2, false)
+		page(20, 2, false) // behind all that was found
+		page(9, 2, false)  // before it
+		for _, other := range []listing{{session: "S"}, {decided: true}} {
+			got, more := a.page(other, 10, 2)
+			require.Empty(t, got)
+			require.False(t, more)
+		}
+		time.Sleep(aheadFor)
+		page(10, 2, false)
+		a.keep(listing{session: "S"}, 1, foundAt(2))
+		require.Len(t, a.by, 1)
+		for i := range 2 * maxAhead {
+			a.keep(listing{session: string(rune('a' + i))}, 1, foundAt(2))
+			require.LessOrEqual(t, len(a.by), maxAhead)
+		}
+	})
+}

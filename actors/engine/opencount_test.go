@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// countedSession is a session's questions as a test has them, and how often they were counted.
+type countedSession struct {
+	openCounts
+	open, counts, dispersals int
+	err                      error
+	watches                  sync.WaitGroup
+}
+
+func newCountedSession(t *testing.T, open, limit int) *countedSession {
+	c := &countedSession{open: open}
+	ctx, cancel := context.WithCancel(t.Context())
+	c.count = func(context.Context, string) (int, error) { c.counts++; return c.open, c.err }
+	c.limit = func() int { return limit }
+	c.dispersed = func(context.Context, string) { c.dispersals++ }
+	c.start = func(f func(context.Context)) { c.watches.Go(func() { f(ctx) }) }
+	t.Cleanup(func() { cancel(); c.watches.Wait() })
+	return c
+}
+
+func (c *countedSession) asks(t *testing.T) int {
+	n, err := c.of(t.Context(), "S")
+	require.NoError(t, err)
+	c.add("S")
+	c.open++
+	return n
+}
+
+// Each ask of a small session counts; those of a crowded one share a count a second,
+// which includes what they add, and which is right again a second later.
+func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCountedSession(t, crowd-2, 10)
+		for want := crowd - 2; want < crowd+1000; want++ {
+			require.Equal(t, want, c.asks(t))
+		}
+		require.Equal(t, 3, c.counts) // two of a small one, and one of the crowd
+		c.open += 5000                // on another engine
+		time.Sleep(countedFor)
+		synctest.Wait()
+		require.Equal(t, crowd+6000, c.asks(t))
+		require.Equal(t, 4, c.counts)
+		time.Sleep(2 * countedFor)
+		synctest.Wait()
+		require.Empty(t, c.by) // nobody asks: it is forgotten
+		require.Zero(t, c.dispersals)
+		require.Equal(t, 5, c.counts)
+	})
+}
+
+// A session that has become small, or cannot be counted, is looked after within a
+// second if an ask was judged by its remembered count.
+func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
+	for name, err := range map[string]error{"small": nil, "not counted": errors.New("no leader")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCountedSession(t, crowd, 10)
+				c.asks(t)
+				c.open = 0 // other engines have seen to that
+				require.Greater(t, c.asks(t), 10)
+				c.err = err
+				time.Sleep(countedFor)
+				synctest.Wait()
+				require.Equal(t, 1, c.dispersals)
+				c.err = nil
+				require.Equal(t, 1, c.asks(t))
+			})
+		})
+	}
+}
+
+// A count that is not far above what phones are shown is not remembered: others may
+// add to it.
+func TestACountNearTheLimitIsTakenEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCountedSession(t, crowd, crowd)
+		c.asks(t)
+		c.asks(t)
+		require.Equal(t, 2, c.counts)
+	})
+}

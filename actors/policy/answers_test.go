@@ -1,0 +1,35 @@
+package policy
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An answer is looked at only if a command begins with its words, or if it is for no
+// command.
+func TestAnswersAreFoundByTheirWords(t *testing.T) {
+	all := []Always{
+		{Tool: "Bash", Argv: []string{"make", "all"}}, {Tool: "Edit", Path: "/w/a.go"}, {Tool: "Bash", Argv: []string{"make"}, Prefix: true},
+		{Tool: "Bash", Argv: []string{"make all"}}, {Tool: "Bash", Argv: []string{"make\x00all"}}, {Tool: "Glob"},
+	}
+	for i := range 1000 {
+		all = append(all, Always{Tool: "Bash", Argv: []string{"make", fmt.Sprint("target", i)}})
+	}
+	a := NewAnswers(all)
+	require.Equal(t, len(all), a.Len())
+	require.Equal(t, []int{1, 5}, a.tools())
+	for _, c := range []struct {
+		argv []string
+		want []int
+	}{
+		{nil, nil}, {[]string{"ls"}, nil}, {[]string{"make"}, []int{2}}, {[]string{"make", "none"}, []int{2}},
+		{[]string{"make", "all"}, []int{2, 0, 4}}, // the last is told apart by comparing words
+		{[]string{"make", "all", "-j"}, []int{2, 0, 4}}, {[]string{"make all"}, []int{3}},
+		{[]string{"make", "target7"}, []int{2, 13}},
+	} {
+		require.Equal(t, c.want, a.commands(c.argv), "%q", c.argv)
+	}
+	require.Nil(t, NewAnswers(nil).commands([]string{"ls"}))
+}
