@@ -139,6 +139,13 @@ func (r *Record) Waiter(pendingID string) *Waiter {
 	return nil
 }
 
+// Waits reports whether the record is open and a call of this id waits for its
+// decision, attended or not.
+func (r *Record) Waits(pendingID string) bool {
+	w := r.Waiter(pendingID)
+	return !r.Terminal() && w != nil && w.Open()
+}
+
 // Verdict is the decision about one of the record's waiters, or nil if it has none
 // here.
 func (r *Record) Verdict(pendingID string) *Decision {

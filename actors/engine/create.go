@@ -139,7 +139,7 @@ func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.
 	case rec.Digest != a.digest && rec.Digest != schemas.AnyDigest: // a withdrawal that came first matches any
 		return reused(a.key())
 	}
-	d, err := e.decisionOf(ctx, entry)
+	question, d, err := e.decisionOf(ctx, entry)
 	if err != nil {
 		return err
 	}
@@ -147,15 +147,17 @@ func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.
 		c.Reply(d)
 		return nil
 	}
-	question, _, err := e.lookUp(ctx, entry)
-	if err != nil {
-		return err
-	}
 	if a.verdict.Effect != policy.Ask {
 		return e.judgeAgain(ctx, c, a, question)
 	}
-	if err := e.wait(ctx, question, a.request.PendingID); err != nil {
+	if question, err = e.wait(ctx, question, a.request.PendingID); err != nil {
 		return err
+	}
+	if !question.Record.Waits(a.request.PendingID) { // it has ended meanwhile
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
+			return err
+		}
+		return e.existing(ctx, c, a, entry)
 	}
 	c.Reply(receipt(entry, &a.request))
 	return nil
@@ -183,16 +185,17 @@ func (e *Engine) judgeAgain(ctx context.Context, c *bus.Call, a *asked, question
 }
 
 // wait sees to it that an open question ends at its deadline, and that the agent of a
-// request that is asked again is known to wait for it.
-func (e *Engine) wait(ctx context.Context, question bus.Entry, pendingID string) error {
+// request that is asked again is known to wait for it. It returns the question as it
+// then is: it may have ended.
+func (e *Engine) wait(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrHeld) {
 		question, err = e.retire(ctx, question)
 	}
-	if err == nil {
-		_, err = e.setDetached(ctx, question, pendingID, false)
+	if err != nil {
+		return question, err
 	}
-	return err
+	return e.setDetached(ctx, question, pendingID, false)
 }
 
 func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {

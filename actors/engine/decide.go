@@ -293,10 +293,17 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 			question, err = e.takeBack(ctx, question, agent, w)
 			break
 		}
-		if question, err = e.setDetached(ctx, question, w.PendingID, true); err == nil && question.Record.Verdict(w.PendingID) == nil {
+		if question, err = e.setDetached(ctx, question, w.PendingID, true); err != nil {
+			return err
+		}
+		if question.Record.Waits(w.PendingID) {
 			c.Reply(receipt(entry, &r))
 			return nil
 		}
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil { // it has ended meanwhile
+			return err
+		}
+		return e.withdrawKnown(ctx, c, agent, w, entry)
 	case d == nil:
 		question, err = e.takeBack(ctx, question, agent, w)
 	}
@@ -406,7 +413,7 @@ func (e *Engine) stands(ctx context.Context, agent string, a schemas.Awaited) sc
 	}
 	var d *schemas.Decision
 	if err == nil {
-		d, err = e.decisionOf(ctx, entry)
+		_, d, err = e.decisionOf(ctx, entry)
 	}
 	var refused *schemas.Error
 	switch {
@@ -420,23 +427,23 @@ func (e *Engine) stands(ctx context.Context, agent string, a schemas.Awaited) sc
 	return out
 }
 
-// decisionOf is the decision about an entry's request, if there is one, once it may be
-// told to its agent.
-func (e *Engine) decisionOf(ctx context.Context, entry bus.Entry) (*schemas.Decision, error) {
+// decisionOf is the record that decides about an entry's request, and its decision, if
+// there is one, once it may be told to its agent.
+func (e *Engine) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	_, id := schemas.SplitKey(entry.Key)
-	question, d, err := e.lookUp(ctx, entry)
+	question, d, err = e.lookUp(ctx, entry)
 	if err != nil || d == nil {
-		return nil, err
+		return question, nil, err
 	}
 	if question.Record.Joined != "" { // whether its agent waits is told by the question
 		if question, err = e.decidedIn(ctx, question); err != nil {
-			return nil, err
+			return question, nil, err
 		}
 	}
 	if err := e.effects(ctx, question); err != nil {
-		return nil, err
+		return question, nil, err
 	}
-	return d, e.useOwn(ctx, question, id)
+	return question, d, e.useOwn(ctx, question, id)
 }
 
 // decidedIn is the question that has decided about a request, or the entry itself if

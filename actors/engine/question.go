@@ -20,6 +20,9 @@ const (
 	// holderPause is the pause between looks for the record of a question whose lock
 	// was taken a moment ago.
 	holderPause = 10 * time.Millisecond
+	// firesSoon: a question whose next event is nearer than this when it is stored may
+	// have lost its timer.
+	firesSoon = 500 * time.Millisecond
 )
 
 // errFull: a question has as many waiters as one may have.
@@ -68,6 +71,9 @@ func (e *Engine) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) 
 		revision, err := e.store.Records.Create(ctx, own)
 		if !errors.Is(err, bus.ErrHeld) {
 			own.Revision = revision
+			if err == nil {
+				err = e.keepArmed(ctx, own)
+			}
 			return own, err
 		}
 		held, err := e.store.Records.Holder(ctx, &own)
@@ -136,7 +142,23 @@ func (e *Engine) takeLock(ctx context.Context, own bus.Entry, held bus.Held) (bu
 	if errors.Is(err, bus.ErrHeld) {
 		return own, false, nil
 	}
+	if err == nil {
+		err = e.keepArmed(ctx, own)
+	}
 	return own, true, err
+}
+
+// keepArmed arms the timer of a question that was just stored again if it may have
+// fired before the record was there: then it found no question, and is gone.
+func (e *Engine) keepArmed(ctx context.Context, question bus.Entry) error {
+	if question.Record.NextEvent.At.Sub(e.clock.now()) > firesSoon {
+		return nil
+	}
+	err := e.store.Records.Arm(ctx, &question)
+	if errors.Is(err, bus.ErrHeld) {
+		_, err = e.retire(ctx, question)
+	}
+	return err
 }
 
 // retire takes the lock from an open question, which goes on without it. The next
