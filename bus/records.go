@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -69,96 +68,6 @@ func decodeEntry(key string, val value) (Entry, error) {
 	return e, nil
 }
 
-// Create stores a pending record and its timer. The timer comes first: it is the
-// lock that makes of identical calls one question. ErrHeld means that another
-// request holds it, and then nothing was stored. ErrMoved means that the record is
-// not at the entry's revision; the timer that may be left behind names a request
-// that it does not belong to, and does no harm.
-func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
-	return r.TakeOver(ctx, e, 0)
-}
-
-// TakeOver is Create for a request that takes the lock from one that is no question
-// any more. The revision is the one that Holder told.
-func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
-	if err != nil {
-		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
-	}
-	fresh, err := r.lock(ctx, &e, revision)
-	if err != nil {
-		return 0, err
-	}
-	seq, err := r.put(ctx, e.Key, data, e.Revision, nil)
-	if err == nil && !fresh { // the timer was armed for something else, perhaps
-		err = r.Arm(ctx, &e)
-	}
-	return seq, err
-}
-
-// lock arms the entry's timer if its subject is at a revision. It is not fresh if
-// this very request holds the lock already: by an earlier try, or another engine.
-func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bool, err error) {
-	msg, err := timerMsg(e)
-	if err != nil {
-		return false, err
-	}
-	_, id := schemas.SplitKey(e.Key)
-	for try := 0; ; try++ {
-		hop, cancel := context.WithTimeout(ctx, hopTimeout)
-		_, err := r.conn.js.PublishMsg(hop, msg, jetstream.WithExpectLastSequenceForSubject(revision, lockFilter+timerToken(e)), jetstream.WithRetryAttempts(0))
-		cancel()
-		if err == nil {
-			return true, nil
-		}
-		if lost(err) {
-			held, err := r.Holder(ctx, e)
-			if err != nil || held.PendingID == id {
-				return false, err
-			}
-			if held.Revision != revision {
-				return false, ErrHeld
-			}
-		} else if final(err) {
-			return false, fmt.Errorf("arm the timer of %s: %w", e.Key, err)
-		}
-		if pause(ctx, try) != nil {
-			return false, fmt.Errorf("arm the timer of %s: %w (%v)", e.Key, ErrUnknown, err)
-		}
-	}
-}
-
-// ErrHeld: another request is the question of these calls.
-var ErrHeld = errors.New("an identical call is the question")
-
-// Held says which request is the question of identical calls.
-type Held struct {
-	PendingID string // empty if none is
-	Revision  uint64 // TakeOver must name it
-	At        time.Time
-}
-
-// Holder reads which request is the question of the entry's calls. It may have been
-// decided, as a timer that has fired is kept for a while; or its record may be about
-// to be stored.
-func (r *Records) Holder(ctx context.Context, e *Entry) (Held, error) {
-	val, err := r.last(ctx, lockFilter+timerToken(e))
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return Held{}, fmt.Errorf("read which request is the question of %s: %w", e.Key, err)
-	}
-	t, _ := timerOf(val.data)
-	return Held{t.PendingID, val.revision, val.at}, nil
-}
-
-// timerToken is the subject of the entry's timer behind its prefix.
-func timerToken(e *Entry) string {
-	session, id := schemas.SplitKey(e.Key)
-	if e.Record.Question != "" {
-		id = e.Record.Question
-	}
-	return schemas.Key(session, id)
-}
-
 // Update writes a change that does not end the request.
 func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
@@ -203,156 +112,6 @@ func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint6
 func (r *Records) CreateDecided(ctx context.Context, e Entry) (uint64, error) {
 	return r.Amend(ctx, e, Retention)
 }
-
-// Arm sees to it that the record's timer fires no later than at its next event. A
-// timer that is armed for that or earlier is left alone: one that fires early is
-// armed again by the engine that handles it. ErrHeld means that the timer is
-// another request's.
-func (r *Records) Arm(ctx context.Context, e *Entry) error {
-	return r.rearm(ctx, e, func(armed timer) bool { return !armed.At.After(e.Record.NextEvent.At) })
-}
-
-// Rearm replaces the timer by one for the next event, whatever it was armed for.
-func (r *Records) Rearm(ctx context.Context, e *Entry) error {
-	return r.rearm(ctx, e, func(timer) bool { return false })
-}
-
-func (r *Records) rearm(ctx context.Context, e *Entry, enough func(timer) bool) error {
-	msg, err := timerMsg(e)
-	if err != nil {
-		return err
-	}
-	timers := *r.keyed
-	timers.prefix = timerPrefix
-	for {
-		val, err := r.last(ctx, timerPrefix+timerToken(e))
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return fmt.Errorf("read the timer of %s: %w", e.Key, err)
-		}
-		if armed, ok := timerOf(val.data); err == nil && ok {
-			if !armed.of(e) {
-				return ErrHeld
-			}
-			if enough(armed) {
-				return nil
-			}
-		}
-		if _, err = timers.put(ctx, timerToken(e), msg.Data, val.revision, msg.Header); !errors.Is(err, ErrMoved) {
-			return err
-		}
-	}
-}
-
-// Armed is what the record's timer is armed for; ErrNotFound if it has none.
-func (r *Records) Armed(ctx context.Context, e *Entry) (schemas.Event, error) {
-	val, err := r.last(ctx, timerPrefix+timerToken(e))
-	if err != nil {
-		return schemas.Event{}, err
-	}
-	t, _ := timerOf(val.data) // none is the zero event
-	if !t.of(e) {
-		return schemas.Event{}, ErrNotFound
-	}
-	return t.Event, nil
-}
-
-// timer is the payload of a timer: the request and the event that it is armed for.
-type timer struct {
-	schemas.Event
-	PendingID string `json:"pending_id,omitempty"`
-}
-
-// of reports whether the timer is this entry's. One without an id was armed before
-// timers had one, under the id itself.
-func (t timer) of(e *Entry) bool {
-	_, id := schemas.SplitKey(e.Key)
-	return t.PendingID == id || t.PendingID == "" && e.Record.Question == ""
-}
-
-// timerMsg is a scheduled message that carries the instant it is armed for.
-// jetstream.WithScheduleAt truncates to seconds, so the header is set here.
-func timerMsg(e *Entry) (*nats.Msg, error) {
-	_, id := schemas.SplitKey(e.Key)
-	data, err := schemas.Encode(timer{*e.Record.NextEvent, id})
-	if err != nil {
-		return nil, fmt.Errorf("encode the timer of %s: %w", e.Key, err)
-	}
-	token := timerToken(e)
-	msg := nats.NewMsg(timerPrefix + token)
-	msg.Data = data
-	msg.Header.Set("Nats-Schedule", "@at "+e.Record.NextEvent.At.UTC().Format(time.RFC3339Nano))
-	msg.Header.Set("Nats-Schedule-Target", duePrefix+token)
-	msg.Header.Set("Nats-Schedule-TTL", firedFor)
-	return msg, nil
-}
-
-func timerOf(data []byte) (timer, bool) {
-	var t timer
-	err := json.Unmarshal(data, &t)
-	return t, err == nil && !t.At.IsZero()
-}
-
-// Pending lists the keys of the questions of a session, or of all sessions if that
-// is empty, that have a timer. A question whose timer has fired, or was lost, is
-// missing until it is armed again: do not decide by it.
-func (r *Records) Pending(ctx context.Context, session string) ([]string, error) {
-	return r.timed(ctx, timerPrefix, session)
-}
-
-// FiredOf lists the keys of the questions of a session whose timers have fired, for as long
-// as these are kept: firedFor. Most have been decided since.
-func (r *Records) FiredOf(ctx context.Context, session string) ([]string, error) {
-	return r.timed(ctx, duePrefix, session)
-}
-
-// timed lists the keys of the questions that have a timer under a prefix.
-func (r *Records) timed(ctx context.Context, prefix, session string) ([]string, error) {
-	tokens, err := r.timers(ctx, prefix, session)
-	if err != nil {
-		return nil, err
-	}
-	keys := make([]string, 0, len(tokens))
-	for _, token := range tokens {
-		session, id := schemas.SplitKey(token)
-		if strings.HasPrefix(id, questionMark) {
-			val, err := r.last(ctx, prefix+token)
-			if errors.Is(err, ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			t, _ := timerOf(val.data)
-			id = t.PendingID
-		}
-		keys = append(keys, schemas.Key(session, id))
-	}
-	return keys, nil
-}
-
-// CountPending is how many questions Pending would list.
-func (r *Records) CountPending(ctx context.Context, session string) (int, error) {
-	tokens, err := r.timers(ctx, timerPrefix, session)
-	return len(tokens), err
-}
-
-// timers lists the tokens of a session's timers under a prefix: those that are armed,
-// or those that have fired.
-func (r *Records) timers(ctx context.Context, prefix, session string) ([]string, error) {
-	if session != "" { // most have none
-		if none, err := r.none(ctx, prefix+sessionFilter(session)); err != nil || none {
-			return nil, err
-		}
-	}
-	return r.keys(ctx, prefix, sessionFilter(session))
-}
-
-// questionMark begins a timer's token that is no pending_id.
-const questionMark = "="
-
-// QuestionToken makes the token of a question's timer of a digest. It is no valid
-// pending_id, so that no agent can name it.
-func QuestionToken(digest string) string { return questionMark + digest }
 
 // ChangedSince are the records of a session that were written at an instant of the
 // broker's clock or later, as they are now.
@@ -414,17 +173,6 @@ func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, er
 	})
 }
 
-// Due delivers every fired timer like Outbox.
-func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error) {
-	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
-		Durable:       "nod-clock",
-		FilterSubject: duePrefix + ">",
-		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       ackWait,
-		MaxAckPending: 512,
-	})
-}
-
 // Entry decodes what the outbox delivered. A deleted key is ErrNotFound.
 func (r *Records) Entry(d *Delivery) (Entry, error) {
 	key := strings.TrimPrefix(d.Subject, recordPrefix)
@@ -433,27 +181,3 @@ func (r *Records) Entry(d *Delivery) (Entry, error) {
 	}
 	return decodeEntry(key, value{data: d.Data, revision: d.Sequence})
 }
-
-// Fired returns the key of the record whose timer has fired, what it was armed for,
-// and whether it is a timer at all.
-func (r *Records) Fired(d *Delivery) (f Fired, ok bool) {
-	t, ok := timerOf(d.Data)
-	f.token = strings.TrimPrefix(d.Subject, duePrefix)
-	session, id := schemas.SplitKey(f.token)
-	if t.PendingID != "" {
-		id = t.PendingID
-	}
-	f.Key, f.Event = schemas.Key(session, id), t.Event
-	return f, ok
-}
-
-// Fired is a timer that has fired.
-type Fired struct {
-	Key   string
-	Event schemas.Event
-	token string
-}
-
-// Of reports whether the timer is the entry's: a request that is the question of
-// its calls no more has another.
-func (f Fired) Of(e *Entry) bool { return f.token == timerToken(e) && e.Record.Joined == "" }

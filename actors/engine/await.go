@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// await tells how up to 500 requests of one agent stand. It creates nothing.
+func (e *Engine) await(ctx context.Context, c *bus.Call) error {
+	var q schemas.Await
+	if err := schemas.Decode(c.Data, &q); err != nil {
+		return err
+	}
+	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
+	each(len(q.Requests), func(i int) { reply.Results[i] = e.stands(ctx, c.Tokens[0], q.Requests[i]) })
+	// What one message cannot carry is told as it was the first time.
+	size := 0
+	for i := range reply.Results {
+		d := reply.Results[i].Decision
+		if d == nil {
+			continue
+		}
+		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // the rest of 500 fits the other half
+			continue
+		}
+		reply.Results[i].Decision = nil
+		if err := e.Edge.Publish(schemas.DecisionSubject(c.Tokens[0], d.SessionID, d.PendingID), d); err != nil {
+			return err
+		}
+	}
+	c.Reply(reply)
+	return nil
+}
+
+func (e *Engine) stands(ctx context.Context, agent string, a schemas.Awaited) schemas.Awaited {
+	out := schemas.Awaited{SessionID: a.SessionID, PendingID: a.PendingID}
+	key := schemas.Key(a.SessionID, a.PendingID)
+	entry, err := e.store.Records.Get(ctx, key)
+	if errors.Is(err, bus.ErrNotFound) || err == nil && entry.Record.Agent != agent {
+		out.Error = schemas.Errorf(schemas.CodeNotFound, "no request %s is known", key)
+		return out
+	}
+	var d *schemas.Decision
+	if err == nil {
+		_, d, err = e.decisionOf(ctx, entry)
+	}
+	var refused *schemas.Error
+	switch {
+	case errors.As(err, &refused):
+		out.Error = refused
+	case err != nil:
+		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not read %s, or do what follows from it, in time; ask again", key)
+	default:
+		out.Revision, out.Decision = entry.Revision, d
+	}
+	return out
+}
+
+// decisionOf is the record that decides about an entry's request, and its decision, if
+// there is one, once it may be told to its agent.
+func (e *Engine) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
+	_, id := schemas.SplitKey(entry.Key)
+	question, d, err = e.lookUp(ctx, entry)
+	if err != nil || d == nil {
+		return question, nil, err
+	}
+	if question.Record.Joined != "" { // whether its agent waits is told by the question
+		if question, err = e.decidedIn(ctx, question); err != nil {
+			return question, nil, err
+		}
+	}
+	if err := e.effects(ctx, question); err != nil {
+		return question, nil, err
+	}
+	return question, d, e.useOwn(ctx, question, id)
+}
+
+// decidedIn is the question that has decided about a request, or the entry itself if
+// the question is kept no longer.
+func (e *Engine) decidedIn(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
+	session, id := schemas.SplitKey(entry.Key)
+	question, err := e.store.Records.Get(ctx, schemas.Key(session, entry.Record.Joined))
+	if noRecord(err) || err == nil && question.Record.Verdict(id) == nil {
+		return entry, nil
+	}
+	return question, err
+}
