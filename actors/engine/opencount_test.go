@@ -14,17 +14,29 @@ import (
 // countedSession is a session's questions as a test has them, and how often they were counted.
 type countedSession struct {
 	openCounts
+	watches sync.WaitGroup
+
+	lock                     sync.Mutex // for all below: watches count as well
 	open, counts, dispersals int
 	err                      error
-	watches                  sync.WaitGroup
+}
+
+// sees calls f while no watch counts.
+func (c *countedSession) sees(f func()) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	f()
 }
 
 func newCountedSession(t *testing.T, open, limit int) *countedSession {
 	c := &countedSession{open: open}
 	ctx, cancel := context.WithCancel(t.Context())
-	c.count = func(context.Context, string) (int, error) { c.counts++; return c.open, c.err }
+	c.count = func(context.Context, string) (n int, err error) {
+		c.sees(func() { c.counts++; n, err = c.open, c.err })
+		return n, err
+	}
 	c.limit = func() int { return limit }
-	c.dispersed = func(context.Context, string) { c.dispersals++ }
+	c.dispersed = func(context.Context, string) { c.sees(func() { c.dispersals++ }) }
 	c.start = func(f func(context.Context)) { c.watches.Go(func() { f(ctx) }) }
 	t.Cleanup(func() { cancel(); c.watches.Wait() })
 	return c
@@ -34,7 +46,7 @@ func (c *countedSession) asks(t *testing.T) int {
 	n, err := c.of(t.Context(), "S")
 	require.NoError(t, err)
 	c.add("S")
-	c.open++
+	c.sees(func() { c.open++ })
 	return n
 }
 
@@ -46,17 +58,23 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 		for want := crowd - 2; want < crowd+1000; want++ {
 			require.Equal(t, want, c.asks(t))
 		}
-		require.Equal(t, 3, c.counts) // two of a small one, and one of the crowd
-		c.open += 5000                // on another engine
+		c.sees(func() {
+			require.Equal(t, 3, c.counts) // two of a small one, and one of the crowd
+			c.open += 5000                // on another engine
+		})
 		time.Sleep(countedFor)
 		synctest.Wait()
 		require.Equal(t, crowd+6000, c.asks(t))
-		require.Equal(t, 4, c.counts)
+		c.sees(func() { require.Equal(t, 4, c.counts) })
 		time.Sleep(2 * countedFor)
 		synctest.Wait()
-		require.Empty(t, c.by) // nobody asks: it is forgotten
-		require.Zero(t, c.dispersals)
-		require.Equal(t, 5, c.counts)
+		c.mu.Lock()
+		require.Empty(t, c.by) // no ask comes: it is forgotten
+		c.mu.Unlock()
+		c.sees(func() {
+			require.Zero(t, c.dispersals)
+			require.Equal(t, 5, c.counts)
+		})
 	})
 }
 
@@ -68,13 +86,15 @@ func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCountedSession(t, crowd, 10)
 				c.asks(t)
-				c.open = 0 // other engines have seen to that
+				c.sees(func() { c.open = 0 }) // other engines have seen to that
 				require.Greater(t, c.asks(t), 10)
-				c.err = err
+				c.sees(func() { c.err = err })
 				time.Sleep(countedFor)
 				synctest.Wait()
-				require.Equal(t, 1, c.dispersals)
-				c.err = nil
+				c.sees(func() {
+					require.Equal(t, 1, c.dispersals)
+					c.err = nil
+				})
 				require.Equal(t, 1, c.asks(t))
 			})
 		})
@@ -88,6 +108,6 @@ func TestACountNearTheLimitIsTakenEachTime(t *testing.T) {
 		c := newCountedSession(t, crowd, crowd)
 		c.asks(t)
 		c.asks(t)
-		require.Equal(t, 2, c.counts)
+		c.sees(func() { require.Equal(t, 2, c.counts) })
 	})
 }
