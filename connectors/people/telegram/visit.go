@@ -93,6 +93,8 @@ func (v *visit) settleHere(ctx context.Context, person int64, m *message, now sc
 	if now.Decision == nil || m == nil || m.Chat.ID != person {
 		return
 	}
+	// The message itself tells that it may be here twice, which its outcome says as well.
+	now.Repeat = now.Repeat || strings.HasPrefix(m.Text, repeated) || strings.HasPrefix(m.Text, repeatEnded)
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()
 	if err := v.settle(ctx, refOf(m.Chat.ID, m.ID), now); err != nil {
