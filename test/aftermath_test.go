@@ -69,6 +69,7 @@ func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 	ada, ann := env.Agent("ada"), env.Ann()
 	q := ada.Asks(hostCall("1", "a"))
 	began := env.asked(q)
+	env.passed(began.Add(time.Second)) // so that a slow word of the host still tells a beginning before the denial
 	ann.Denies(q)
 	denied := q.Ends(schemas.Denied)
 
