@@ -149,8 +149,7 @@ func isOf(rec *schemas.Record, agent string, p *schemas.Passed, same string) (bo
 
 // questionOf is the pending_id of the question that decides about an entry.
 func questionOf(entry *bus.Entry) string {
-	_, id := schemas.SplitKey(entry.Key)
-	return cmp.Or(entry.Record.Joined, id)
+	return cmp.Or(entry.Record.Joined, ownID(entry))
 }
 
 // unheard withdraws the one request whose asker is gone. If it was allowed, the asker

@@ -127,8 +127,7 @@ func ownDecision(entry *bus.Entry) *schemas.Decision {
 
 // ownDeadline is that of the entry's own request, whichever others wait with it.
 func ownDeadline(entry *bus.Entry) time.Time {
-	_, id := schemas.SplitKey(entry.Key)
-	if w := entry.Record.Waiter(id); w != nil {
+	if w := entry.Record.Waiter(ownID(entry)); w != nil {
 		return w.Deadline
 	}
 	return entry.Record.Deadline

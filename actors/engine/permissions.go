@@ -269,33 +269,22 @@ func (e *Engine) holder(ctx context.Context, a *asked) (entitlements, error) {
 
 // failed notes that a prompt could not be shown on one route, and says whether
 // that was the last one.
-func (e *Engine) failed(ctx context.Context, entry bus.Entry, connector, recipient string) (bus.Entry, bool, error) {
-	for !entry.Record.Terminal() {
-		routes, left, changed := slices.Clone(entry.Record.Routes), false, false
-		for i, r := range routes {
+func (e *Engine) failed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
+	left := false
+	entry, err = e.update(ctx, entry, func(rec *schemas.Record) bool {
+		changed := false
+		left = false
+		rec.Routes = slices.Clone(rec.Routes)
+		for i := range rec.Routes {
+			r := &rec.Routes[i]
 			if r.Connector == connector && r.Recipient == recipient && !r.Failed {
-				routes[i].Failed, changed = true, true
+				r.Failed, changed = true, true
 			}
-			left = left || !routes[i].Failed
+			left = left || !r.Failed
 		}
-		if !changed {
-			return entry, !left, nil
-		}
-		next := entry
-		next.Record.Routes = routes
-		revision, err := e.store.Records.Update(ctx, next)
-		if err == nil {
-			next.Revision = revision
-			return next, !left, nil
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return entry, false, err
-		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return entry, false, err
-		}
-	}
-	return entry, false, nil
+		return changed
+	})
+	return entry, err == nil && !left && !entry.Record.Terminal(), err
 }
 
 // unreachable ends a request for permissions that nobody can be shown. Any other

@@ -55,9 +55,8 @@ func (a *asked) questionToken(rec *schemas.Record) (string, error) {
 
 // waiterOf is the entry's own request as the waiter of a question.
 func waiterOf(entry *bus.Entry) schemas.Waiter {
-	_, id := schemas.SplitKey(entry.Key)
 	rec := &entry.Record
-	return schemas.Waiter{PendingID: id, Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}
+	return schemas.Waiter{PendingID: ownID(entry), Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}
 }
 
 // place stores a pending request, at the entry's revision: as a waiter of the
