@@ -90,6 +90,9 @@ func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	}, nil
 }
 
+// AckWait is how long after the last sign of life a delivery goes to another.
+func (q *Queue) AckWait() time.Duration { return q.ackWait }
+
 // pulling is one subscription to a queue, and what went wrong with it first.
 type pulling struct {
 	jetstream.ConsumeContext

@@ -154,8 +154,6 @@ func phones(s *setup) {
 	s.engine.AckWait, s.engines = time.Second, 2
 }
 
-func dying(s *setup) { phones(s); s.engine.Lease = time.Second }
-
 // deployTo is a call like no other.
 func deployTo(session, id string) schemas.Request {
 	r := deploy(session, id)
@@ -202,6 +200,27 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 		env.False(tg.sent(id)[0].Repeat)
 		env.False(tg.about(id)[0].Repeat)
 	}
+	env.Zero(tg.overlaps)
+}
+
+// A channel may take longer than a claim lasts: the worker renews it meanwhile, so that
+// no other sends the question as well.
+func TestAClaimLastsForAsLongAsTheChannelTakes(t *testing.T) {
+	t.Parallel()
+	env, tg := start(t, phones), &chat{}
+	wire, sends := env.wire(), make(chan struct{})
+	wire.loseAll("+WPI") // so that the queue gives the prompt to another as well
+	env.workerOn(wire.url, tg.on(func(schemas.Prompt) {
+		close(sends)
+		env.passed(time.Now().Add(3 * time.Second))
+	}, nil))
+	q := env.Agent("ada").Asks(deployTo("S", "q"))
+	<-sends
+	env.worker(tg.on(nil, nil))
+	env.soon("it is shown", func() bool { return len(tg.sent("q")) > 0 && env.queueIdle() })
+	env.Ann().Denies(q)
+	env.soon("its outcome is shown", tg.settled("q", 1))
+	env.False(tg.about("q")[0].Repeat)
 	env.Zero(tg.overlaps)
 }
 
@@ -259,7 +278,7 @@ func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 	for when, carrier := range deaths {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
-			env, tg := start(t, dying), &chat{}
+			env, tg := start(t, phones), &chat{}
 			q, _ := env.mortal(tg, carrier, func() *question { return env.Agent("ada").Asks(deploy("S", "q")) })
 			before := len(tg.sent("q"))
 			env.worker(tg.on(nil, nil))
@@ -281,7 +300,7 @@ func TestAnOutcomeWhoseQuestionNobodyCanEdit(t *testing.T) {
 	for when, carrier := range deaths {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
-			env, tg := start(t, dying), &chat{}
+			env, tg := start(t, phones), &chat{}
 			q, _ := env.mortal(tg, carrier, func() *question { return env.Agent("ada").Asks(deploy("S", "q")) })
 			before := len(tg.sent("q"))
 			env.Ann().Denies(q)
@@ -317,12 +336,18 @@ func TestAWorkerThatComesBackLate(t *testing.T) {
 	for _, decided := range []string{"afterwards", "before"} {
 		t.Run("decided "+decided, func(t *testing.T) {
 			t.Parallel()
-			env, tg := start(t, dying), &chat{}
+			env, tg := start(t, phones), &chat{}
 			sent, returns := make(chan struct{}), make(chan struct{})
 			var once sync.Once
 			wire := env.wire()
-			wire.loseAll("+WPI") // it gives no sign that it works
-			env.workerOn(wire.url, tg.on(nil, func(p schemas.Prompt) { once.Do(func() { close(sent); <-returns }) }))
+			env.workerOn(wire.url, tg.on(nil, func(schemas.Prompt) {
+				once.Do(func() {
+					wire.loseAll("+WPI", "nod.v1.shown.") // it gives no sign that it works
+					close(sent)
+					<-returns
+					wire.loseAll()
+				})
+			}))
 			var free sync.Once
 			back := func() { free.Do(func() { close(returns) }) }
 			env.wires = slices.Insert(env.wires, 0, back)
@@ -357,7 +382,7 @@ func (e *env) knownMessages(id string) int {
 // what its worker died of as well.
 func TestAWorkerSettlesWhatWasLeftBehind(t *testing.T) {
 	t.Parallel()
-	env, tg := start(t, dying), &chat{}
+	env, tg := start(t, phones), &chat{}
 	ada := env.Agent("ada")
 	q, _ := env.mortal(tg, deaths["after it was sent"], func() *question { return ada.Asks(deploy("S", "dead")) })
 	env.Ann().Denies(q)

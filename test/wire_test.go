@@ -23,9 +23,9 @@ type wire struct {
 	mu     sync.Mutex
 	free   *sync.Cond
 	held   bool
-	marker []byte // holds once the client has said this
-	lost   []byte // what the client says of this is lost
-	once   bool   // and after that nothing more
+	marker []byte   // holds once the client has said this
+	lost   [][]byte // messages of the client that hold one of these are lost
+	once   bool     // and after that nothing more
 	heard  chan struct{}
 	conns  []net.Conn
 }
@@ -84,10 +84,13 @@ func (w *wire) listen(said []byte) {
 		w.held, w.marker = true, nil
 		close(w.heard)
 	}
-	for w.lost != nil && bytes.Contains(said, w.lost) {
-		copy(said[bytes.Index(said, w.lost):], bytes.Repeat([]byte("-"), len(w.lost)))
-		if w.once {
-			w.lost = nil
+	for _, marker := range w.lost {
+		for at := bytes.Index(said, marker); at >= 0; at = bytes.Index(said, marker) {
+			copy(said[at:], bytes.Repeat([]byte("-"), len(marker)))
+			if w.once {
+				w.lost = nil
+				break
+			}
 		}
 	}
 }
@@ -113,14 +116,18 @@ func (w *wire) holdOn(marker string) (heard <-chan struct{}) {
 func (w *wire) lose(marker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lost, w.once = []byte(marker), true
+	w.lost, w.once = [][]byte{[]byte(marker)}, true
 }
 
-// loseAll has every message whose subject holds marker go nowhere.
-func (w *wire) loseAll(marker string) {
+// loseAll has every message whose subject holds one of the markers go nowhere, and
+// none any more if there are no markers.
+func (w *wire) loseAll(markers ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lost, w.once = []byte(marker), false
+	w.lost, w.once = nil, false
+	for _, m := range markers {
+		w.lost = append(w.lost, []byte(m))
+	}
 }
 
 // hasLost reports whether it has.

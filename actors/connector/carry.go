@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// carryTimeout bounds one try to show or settle one prompt. It is shorter than the
-	// queue's AckWait and than a claim, so that no second worker starts meanwhile.
+	// carryTimeout bounds one try to show or settle one prompt. No second worker starts
+	// meanwhile: the claim is renewed until the channel has answered.
 	carryTimeout = 25 * time.Second
 	// channelTimeout is the channel's share of it: the rest is for noting what it did.
 	channelTimeout = 20 * time.Second
@@ -29,8 +29,8 @@ var errClaimed = errors.New("another worker has claimed it")
 // carry is one try to show one prompt, or its outcome.
 //
 // Before anything is sent the worker claims the entry that says where the prompt is
-// shown. A second worker sends nothing while the claim lasts. If a worker does not
-// come back from sending, because it died or was never told how that ended, there may
+// shown, and renews the claim for as long as the channel takes. A second worker sends
+// nothing while the claim lasts. If a worker does not come back from sending, because it died or was never told how that ended, there may
 // be a message that nobody can edit: the next one says so (Repeat), and so does every
 // change of it.
 type carry struct {
@@ -147,7 +147,9 @@ func (c carry) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, er
 	defer cancel()
 	p := c.prompt
 	p.Repeat = shown.Repeat
-	ref, err := c.carrier.Prompt(hop, p)
+	var ref people.Ref
+	var err error
+	c.keepClaim(ctx, func() { ref, err = c.carrier.Prompt(hop, p) })
 	var e *people.Error
 	if errors.As(err, &e) && (e.After > 0 || e.Permanent || e.Unreachable) {
 		c.giveBack(ctx, shown)
@@ -156,17 +158,48 @@ func (c carry) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, er
 	return shown, err
 }
 
+// keepClaim renews the claim until call returns. A claim that another worker has taken
+// over meanwhile stays that worker's: endClaim reports it.
+func (c carry) keepClaim(ctx context.Context, call func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		tick := time.NewTicker(c.renewClaim)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			// Not under ctx: a renewal that arrived after the claim was given back would
+			// take it again.
+			hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.renewClaim)
+			if _, err := c.desk.claim(hop, &c.prompt, c.id, c.try); err != nil {
+				c.log.Info("connector: a claim was not renewed; it is tried again", "key", c.prompt.Key(), "error", err)
+			}
+			cancel()
+		}
+	}()
+	call()
+	cancel()
+	<-renewed
+}
+
 // edit has each known message changed, all of them whatever becomes of the others.
 func (c carry) edit(ctx context.Context, shown schemas.Shown, p schemas.Prompt, change func(context.Context, people.Ref, schemas.Prompt) error) error {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
 	p.Repeat = shown.Repeat || len(shown.Also) > 0
 	var errs []error
-	for _, ref := range append([]string{shown.Ref}, shown.Also...) {
-		if ref != "" { // the channel has a handle
-			errs = append(errs, change(hop, people.Ref(ref), p))
+	c.keepClaim(ctx, func() {
+		for _, ref := range append([]string{shown.Ref}, shown.Also...) {
+			if ref != "" { // the channel has a handle
+				errs = append(errs, change(hop, people.Ref(ref), p))
+			}
 		}
-	}
+	})
 	return errors.Join(errs...)
 }
 
@@ -237,7 +270,22 @@ func (c carry) newest(ctx context.Context) (schemas.Prompt, error) {
 // record writes that the prompt's version is shown, which ends the claim. lost: the
 // claim had ended before, and another worker has taken over.
 func (c carry) record(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
-	shown.Revision, shown.Claim = c.prompt.Revision, nil
+	shown.Revision = c.prompt.Revision
+	return c.endClaim(ctx, shown)
+}
+
+// giveBack ends the claim: nothing was sent. If that cannot be stored, the claim ends
+// by itself.
+func (c carry) giveBack(ctx context.Context, shown schemas.Shown) {
+	if _, err := c.endClaim(ctx, shown); err != nil {
+		c.log.Info("connector: a claim was not given back", "key", c.prompt.Key(), "error", err)
+	}
+}
+
+// endClaim writes the entry without a claim. lost: the claim had ended before, and
+// another worker's entry stands.
+func (c carry) endClaim(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
+	shown.Claim = nil
 	for {
 		_, err := c.desk.setShown(ctx, shown)
 		if !errors.Is(err, &schemas.Error{Code: schemas.CodeConflict}) {
@@ -250,7 +298,7 @@ func (c carry) record(ctx context.Context, shown schemas.Shown) (lost bool, err 
 		if now.Claim == nil || now.Claim.Try != c.try {
 			return true, nil
 		}
-		shown.Entry, shown.Also = now.Entry, now.Also // a late message was added
+		shown.Entry, shown.Also = now.Entry, now.Also // the claim was renewed, or a late message added
 	}
 }
 
@@ -274,14 +322,5 @@ func (c carry) addMessage(ctx context.Context, ref string) error {
 		if !errors.Is(err, &schemas.Error{Code: schemas.CodeConflict}) {
 			return err
 		}
-	}
-}
-
-// giveBack ends the claim: nothing was sent. If that cannot be noted, the claim ends
-// by itself.
-func (c carry) giveBack(ctx context.Context, shown schemas.Shown) {
-	shown.Claim = nil
-	if _, err := c.desk.setShown(ctx, shown); err != nil {
-		c.log.Info("connector: a claim was not given back", "key", c.prompt.Key(), "error", err)
 	}
 }

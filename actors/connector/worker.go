@@ -32,10 +32,12 @@ type Worker struct {
 	carrier people.Carrier
 	log     *slog.Logger
 	id      string
-	lanes   *actors.Lanes
-	turns   turns
-	stops   []func()
-	tasks   sync.WaitGroup
+	// renewClaim is how often the claim of a prompt is renewed while the channel works.
+	renewClaim time.Duration
+	lanes      *actors.Lanes
+	turns      turns
+	stops      []func()
+	tasks      sync.WaitGroup
 }
 
 // Work starts a worker. It returns once the worker is registered and takes
@@ -61,6 +63,7 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 	if err != nil {
 		return err
 	}
+	w.renewClaim = queue.AckWait() / 3
 	stop, err := queue.Consume(w.take)
 	if err != nil {
 		return err

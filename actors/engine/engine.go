@@ -38,11 +38,11 @@ type Options struct {
 	// Projects are the rules of projects on this machine; nil is none.
 	Projects ProjectRules
 	// Lease is how long a client or a worker counts as there after it last said
-	// so, and how long a worker may take to show a prompt that it has claimed; 0 is
-	// 30 s. The broker ends it, whoever is alive.
+	// so; 0 is 30 s. The broker ends it, whoever is alive.
 	Lease time.Duration
 	// AckWait is how long an engine may take over a change or a timer, or a worker over a
-	// prompt, before another gets it; 0 is 10 s. It counts from the last sign of life. It is the queues' own: all engines give the same.
+	// prompt that it has claimed, before another gets it; 0 is 10 s. It counts from the
+	// last sign of life. It is the queues' own: all engines give the same.
 	AckWait time.Duration
 	// Wall is this machine's clock; nil is time.Now. It only tells that a reading of
 	// the broker's clock may hold no more: what is later is told by the monotonic

@@ -315,6 +315,17 @@ func (e *Engine) lookUp(ctx context.Context, entry bus.Entry) (question bus.Entr
 			if d != nil || w != nil && w.Open() {
 				return question, d, nil
 			}
+			if !question.Record.Terminal() {
+				// A server that slept and no longer leads may answer with a version from before
+				// the request joined. It cannot store anything, so a write tells.
+				_, err = e.store.Records.Update(ctx, question)
+				if errors.Is(err, bus.ErrMoved) {
+					continue
+				}
+				if err != nil {
+					return entry, nil, err
+				}
+			}
 		}
 		placed, err := e.place(ctx, entry)
 		if errors.Is(err, bus.ErrMoved) {

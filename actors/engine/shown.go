@@ -77,7 +77,8 @@ func (e *Engine) putShown(ctx context.Context, key string, s schemas.Shown) (sch
 
 // claimShown gives the entry to one try of a worker's, before anything is sent: a prompt
 // that this try sends and does not come back from is known to be perhaps there. The
-// claim of another worker stands until it ends, and its entry is returned. What is
+// same try renews its claim in this way. The claim of another worker stands until it
+// ends, and its entry is returned. What is
 // shown as new already, and what has ended before anything was sent, is given to
 // nobody: the entry that is returned holds no claim.
 func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
@@ -90,8 +91,19 @@ func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (
 			return stored, err
 		}
 		now := e.clock.now()
-		if held := stored.Claim; held != nil && (held.Try == s.Claim.Try || held.Worker != s.Claim.Worker && now.Before(held.Until)) {
-			return stored, nil
+		claim := schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.AckWait)}
+		if held := stored.Claim; held != nil {
+			switch {
+			case held.Try == claim.Try:
+				stored.Op, stored.Claim = schemas.ShownSet, &claim
+				stored, err = e.putShown(ctx, key, stored)
+				if errors.Is(err, bus.ErrMoved) {
+					continue
+				}
+				return stored, err
+			case held.Worker != claim.Worker && now.Before(held.Until):
+				return stored, nil
+			}
 		}
 		mayBeThere := stored.Repeat || stored.Claim != nil && stored.Revision == 0
 		next := stored
@@ -109,7 +121,7 @@ func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (
 		if s.Settled && stored.Revision == 0 && !mayBeThere { // a prompt that is still on its way finds it
 			next.Settled, next.Revision = true, s.Revision
 		} else {
-			next.Claim = &schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.Lease)}
+			next.Claim = &claim
 		}
 		next, err = e.putShown(ctx, key, next)
 		if !errors.Is(err, bus.ErrMoved) {
