@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ var (
 	flagScenario   = flag.String("scenario", "", "this scenario alone")
 	flagRequests   = flag.Int("requests", 0, "end each scenario after so many requests")
 	flagNamespaces = flag.Bool("namespaces", false, "have a network namespace for each server and engine in place of proxies; takes root's rights")
+	flagKeep       = flag.String("keep", "", "a directory that keeps the logs and stores of each scenario; without it they are deleted")
 	flagStories    = flag.Int("stories", 6, "how many strands of load there are at a time")
 )
 
@@ -154,7 +156,12 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), lasts+5*time.Minute)
 	defer cancel()
-	p, err := sc.open(ctx, t.TempDir())
+	dir := t.TempDir()
+	if *flagKeep != "" {
+		dir = filepath.Join(*flagKeep, fmt.Sprint(sc.name, "-", seed))
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+	}
+	p, err := sc.open(ctx, dir)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, p.close()) }()
 	w, err := newWorld(ctx, p, t.Log)

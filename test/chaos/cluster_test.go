@@ -226,15 +226,23 @@ func (c *cluster) engine(n int) *process {
 	name := fmt.Sprint("engine", n)
 	return &process{
 		name: name, dir: c.dir, ready: says("an engine is up"),
-		args: c.args(name, c.nod, "engine", "--replicas", fmt.Sprint(servers), "--creds", c.key("engine"), "--store-creds", c.key("engine-store")),
+		args: c.args(name, append(c.program("engine"), "--replicas", fmt.Sprint(servers), "--creds", c.key("engine"), "--store-creds", c.key("engine-store"))...),
 		env:  []string{"NOD_URL=" + c.urls(name), "NOD_DATA=" + c.dir},
 	}
+}
+
+// program is a command of nod's, which says more if its log is kept.
+func (c *cluster) program(name string) []string {
+	if *flagKeep != "" {
+		return []string{c.nod, name, "--verbose"}
+	}
+	return []string{c.nod, name}
 }
 
 func (c *cluster) worker(n int) *process {
 	return &process{
 		name: fmt.Sprint("worker", n), dir: c.dir, ready: says("the connector telegram is up"),
-		args: []string{c.nod, "connector", "telegram", "--creds", c.key("connector-telegram")},
+		args: append(c.program("connector"), "telegram", "--creds", c.key("connector-telegram")),
 		env:  []string{"NOD_URL=" + c.urls("workers"), "NOD_DATA=" + c.dir},
 	}
 }
