@@ -16,9 +16,23 @@ import (
 // snapshotTimeout bounds one reading of all that is pending.
 const snapshotTimeout = 30 * time.Second
 
-// snapshotEvery is the least time between two readings of what is pending while no
-// connection breaks. Only where there are several servers is it read so.
-const snapshotEvery = 10 * time.Second
+// The list of pending requests is read again every snapshotEvery, and less often if it
+// is long: snapshotEach is added for each request. Only a viewer of several servers
+// reads it again.
+const (
+	snapshotEvery = 8 * time.Second
+	snapshotEach  = 4 * time.Millisecond
+)
+
+// untilSnapshot is the pause after a reading of so many pending requests. The time
+// that the reading took does not count: readings are slow when servers fail, and then
+// the next one is needed soon. One that failed is repeated at once.
+func untilSnapshot(pending int, err error) time.Duration {
+	if err != nil {
+		return 0
+	}
+	return snapshotEvery + time.Duration(pending)*snapshotEach
+}
 
 // Viewer hears of every request: first all that is pending, then each change
 // once, in the order of its revisions. One that was away reads what is pending
@@ -66,16 +80,15 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 		_, err := v.desk.Settings(ctx)
 		return err
 	}))
-	if err := v.read(ctx); err != nil {
+	if _, err := v.read(ctx); err != nil {
 		v.Stop(ctx)
 		return nil, err
 	}
 	return v, nil
 }
 
-// due reports whether it is time to read again what is pending, although no
-// connection broke: of servers that cannot reach one another for a while a view gets
-// lost. It takes a twentieth of the time at most.
+// due reports whether it is time to read the pending requests again although no
+// connection broke: views get lost between servers that cannot reach one another.
 func (v *Viewer) due() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -89,23 +102,21 @@ func (v *Viewer) due() bool {
 func (v *Viewer) snapshot(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
-	began := time.Now()
-	defer func() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		v.next = time.Now().Add(max(snapshotEvery, 20*time.Since(began)))
-	}()
-	if err := v.read(ctx); err != nil && ctx.Err() == nil {
-		v.log.Warn("viewer: what is pending was not read", "error", err)
+	pending, err := v.read(ctx)
+	if err != nil && ctx.Err() == nil {
+		v.log.Warn("viewer: the pending requests were not read; it is tried again", "error", err)
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.next = time.Now().Add(untilSnapshot(pending, err))
 }
 
-// read takes in all that is pending, and the end of what was.
-func (v *Viewer) read(ctx context.Context) error {
+// read takes in all pending requests, and the end of those that are pending no more.
+func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	ended := v.open()
 	prompts, err := v.desk.Pending(ctx, schemas.Query{})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, p := range prompts {
 		v.take(p)
@@ -118,11 +129,11 @@ func (v *Viewer) read(ctx context.Context) error {
 			continue // gone for longer than ends are kept
 		}
 		if err != nil {
-			return err
+			return len(prompts), err
 		}
 		v.take(p)
 	}
-	return nil
+	return len(prompts), nil
 }
 
 // open are the keys of what was pending when it was last shown.
