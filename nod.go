@@ -115,7 +115,7 @@ func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, 
 // Submit hands a request in and returns once it is stored or decided; the
 // result must be awaited or dropped. What Err says of the decision, and nothing
 // else of it, tells whether to act.
-func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.Asked, error) {
+func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.OpenRequest, error) {
 	return c.asker.Submit(ctx, complete(r))
 }
 
@@ -130,10 +130,10 @@ func (c *Client) Detach(ctx context.Context, sessionID, pendingID, reason string
 	return c.asker.Detach(ctx, sessionID, pendingID, reason)
 }
 
-// Passed says that a host has gone on without some answers, and returns the
+// HostResolved says that a host has gone on without some answers, and returns the
 // requests that this withdrew.
-func (c *Client) Passed(ctx context.Context, p schemas.Passed) ([]string, error) {
-	return c.asker.Passed(ctx, p)
+func (c *Client) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
+	return c.asker.HostResolved(ctx, p)
 }
 
 // Share lets another session of the same agent hold permissions that this one

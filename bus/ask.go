@@ -28,14 +28,14 @@ type Asker struct {
 	stop  func()
 
 	mu      sync.Mutex
-	waiting map[*Asked]struct{} // several may wait for one request
+	waiting map[*OpenRequest]struct{} // several may wait for one request
 	wake    chan struct{}
 	done    chan struct{}
 }
 
 // NewAsker asks as agent, which the connection's key must be for.
 func NewAsker(c *Conn, agent string) *Asker {
-	a := &Asker{conn: c, agent: agent, waiting: map[*Asked]struct{}{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	a := &Asker{conn: c, agent: agent, waiting: map[*OpenRequest]struct{}{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	stops := []func(){c.OnReconnect(a.spread), c.Pulse(a.pulse)}
 	a.stop = func() {
 		for _, stop := range stops {
@@ -52,8 +52,8 @@ func (a *Asker) Close() {
 	close(a.done)
 }
 
-// Asked is a request that was handed in.
-type Asked struct {
+// OpenRequest is a request that was handed in.
+type OpenRequest struct {
 	Receipt   schemas.Receipt // zero where the decision came at once
 	PendingID string          // the one it was asked under
 	Key       string
@@ -98,13 +98,13 @@ func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision,
 
 // Submit hands a request in and returns once it is stored or decided. The
 // caller must Await or Drop what it returns.
-func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*Asked, error) {
+func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, named(r))
 }
 
 // SubmitAs is Submit under the id in r, which is fresh unless r says that it
 // rejoins.
-func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*Asked, error) {
+func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, r)
 }
 
@@ -114,8 +114,8 @@ func badIDs() error {
 
 // listen hears the decision of a request from here on: a fast one must find its
 // listener.
-func (a *Asker) listen(sessionID, pendingID string) (q *Asked, err error) {
-	q = &Asked{PendingID: pendingID, Key: schemas.Key(sessionID, pendingID), asker: a, ended: make(chan struct{}), wait: reaskMin}
+func (a *Asker) listen(sessionID, pendingID string) (q *OpenRequest, err error) {
+	q = &OpenRequest{PendingID: pendingID, Key: schemas.Key(sessionID, pendingID), asker: a, ended: make(chan struct{}), wait: reaskMin}
 	q.unsub, err = a.conn.Subscribe(schemas.DecisionSubject(a.agent, sessionID, pendingID), q.hear)
 	return q, err
 }
@@ -129,7 +129,7 @@ func named(r schemas.Request) schemas.Request {
 	return r
 }
 
-func (a *Asker) submit(ctx context.Context, r schemas.Request) (*Asked, error) {
+func (a *Asker) submit(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	r.Type = schemas.TypeRequest
 	if !schemas.ValidID(r.SessionID) || !schemas.ValidID(r.PendingID) {
 		return nil, badIDs()
@@ -158,7 +158,7 @@ func (a *Asker) submit(ctx context.Context, r schemas.Request) (*Asked, error) {
 }
 
 // take reads the reply to an ask: a decision or a receipt, and nothing else.
-func (q *Asked) take(reply Reply) error {
+func (q *OpenRequest) take(reply Reply) error {
 	if reply.Type == schemas.TypeDecision {
 		var d schemas.Decision
 		if err := reply.Into(&d); err != nil {
@@ -171,7 +171,7 @@ func (q *Asked) take(reply Reply) error {
 }
 
 // hear takes a published decision.
-func (q *Asked) hear(m Message) {
+func (q *OpenRequest) hear(m Message) {
 	select {
 	case <-q.ended: // the outbox tells it again
 		return
@@ -186,13 +186,13 @@ func (q *Asked) hear(m Message) {
 }
 
 // decide keeps the first decision that is of this request.
-func (q *Asked) decide(d schemas.Decision) {
+func (q *OpenRequest) decide(d schemas.Decision) {
 	if schemas.Key(d.SessionID, d.PendingID) == q.Key {
 		q.end(d, nil)
 	}
 }
 
-func (q *Asked) end(d schemas.Decision, err error) {
+func (q *OpenRequest) end(d schemas.Decision, err error) {
 	q.once.Do(func() {
 		q.decision, q.err = d, err
 		close(q.ended)
@@ -202,7 +202,7 @@ func (q *Asked) end(d schemas.Decision, err error) {
 // Await blocks until the decision is there or ctx ends, and can be called
 // again after the latter. NOT_FOUND means that nod no longer knows the request,
 // CONFLICT that what was allowed of it was used by the same asked again.
-func (q *Asked) Await(ctx context.Context) (schemas.Decision, error) {
+func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	select {
 	case <-q.ended:
 	default:
@@ -217,7 +217,7 @@ func (q *Asked) Await(ctx context.Context) (schemas.Decision, error) {
 }
 
 // Drop stops listening. The request stays as it is.
-func (q *Asked) Drop() {
+func (q *OpenRequest) Drop() {
 	q.asker.mu.Lock()
 	delete(q.asker.waiting, q)
 	q.asker.mu.Unlock()
@@ -238,7 +238,7 @@ func (a *Asker) Withdraw(ctx context.Context, sessionID, pendingID, reason strin
 }
 
 // keep has a request asked about again for as long as it waits.
-func (a *Asker) keep(q *Asked) {
+func (a *Asker) keep(q *OpenRequest) {
 	if q.Receipt.Revision == 0 {
 		return
 	}
@@ -294,7 +294,7 @@ func (a *Asker) reask() {
 
 // due takes up to MaxAwaited requests whose time has come, and otherwise says
 // when the next one's will.
-func (a *Asker) due() (due []*Asked, next time.Time) {
+func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
@@ -319,7 +319,7 @@ func (a *Asker) due() (due []*Asked, next time.Time) {
 // pulse asks about one of the requests that wait, to try whether anybody answers.
 func (a *Asker) pulse(ctx context.Context) error {
 	a.mu.Lock()
-	var some []*Asked
+	var some []*OpenRequest
 	for q := range a.waiting { // any: the order of a map is random
 		if some = append(some, q); len(some) == pulseOf {
 			break
@@ -333,7 +333,7 @@ func (a *Asker) pulse(ctx context.Context) error {
 }
 
 // ask asks how requests stand; if nobody answers, they are asked about again soon.
-func (a *Asker) ask(due []*Asked) {
+func (a *Asker) ask(due []*OpenRequest) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*hopTimeout)
 	defer cancel()
 	if err := a.askAbout(ctx, due); err != nil {
@@ -346,7 +346,7 @@ func (a *Asker) ask(due []*Asked) {
 	}
 }
 
-func (a *Asker) askAbout(ctx context.Context, due []*Asked) error {
+func (a *Asker) askAbout(ctx context.Context, due []*OpenRequest) error {
 	question := schemas.Await{Type: schemas.TypeAwait}
 	for _, q := range due {
 		question.Requests = append(question.Requests, schemas.Awaited{SessionID: q.Receipt.SessionID, PendingID: q.Receipt.PendingID, Revision: q.Receipt.Revision})

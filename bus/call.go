@@ -58,7 +58,7 @@ func (c *Conn) call(ctx context.Context, subject string, message func(try int) a
 		attempt := c.attempt()
 		reply, err := c.hop(ctx, subject, data)
 		c.tried(attempt, err)
-		if err == nil || !again(err) {
+		if err == nil || !isTransient(err) {
 			return reply, err
 		}
 		if ctx.Err() == nil {
@@ -92,8 +92,8 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	return Reply{}, &e
 }
 
-// again reports whether a failed try says nothing of the call itself.
-func again(err error) bool {
+// isTransient reports whether a failed try says nothing of the call itself.
+func isTransient(err error) bool {
 	var e *schemas.Error
 	if errors.As(err, &e) {
 		return e.Code == schemas.CodeUnavailable
@@ -124,20 +124,20 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
 		err := f(hop)
 		cancel()
-		if err == nil || final(err) || pause(ctx, try) != nil {
+		if err == nil || isPermanent(err) || pause(ctx, try) != nil {
 			return err
 		}
 	}
 }
 
-// settle is Retry, with what failed in its error: ErrUnknown where ctx ended before
+// retry is Retry, with what failed in its error: ErrUnknown where ctx ended before
 // it was settled.
-func settle(ctx context.Context, what string, f func(context.Context) error) error {
+func retry(ctx context.Context, what string, f func(context.Context) error) error {
 	err := Retry(ctx, f)
 	switch {
 	case err == nil:
 		return nil
-	case final(err):
+	case isPermanent(err):
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return fmt.Errorf("%s: %w (%v)", what, ErrUnknown, err)

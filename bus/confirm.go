@@ -48,7 +48,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 		switch {
 		case err == nil:
 			return nil
-		case lost(err): // or another write to the key is on its way
+		case isConflict(err): // or another write to the key is on its way
 			now, rerr := b.get(ctx, key)
 			if rerr != nil && !errors.Is(rerr, ErrNotFound) {
 				return rerr
@@ -56,7 +56,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 			if now.revision != revision {
 				return ErrMoved
 			}
-		case final(err):
+		case isPermanent(err):
 			return fmt.Errorf("confirm %s: %w", key, err)
 		}
 		if pause(ctx, try) != nil {

@@ -20,12 +20,12 @@ func (a *Asker) Detach(ctx context.Context, sessionID, pendingID, reason string)
 	return nil
 }
 
-// Passed says that the host has gone on without some answers, and returns the
+// HostResolved says that the host has gone on without some answers, and returns the
 // requests that this withdrew.
-func (a *Asker) Passed(ctx context.Context, p schemas.Passed) ([]string, error) {
-	p.Type = schemas.TypePassed
-	var reply schemas.PassedReply
-	if err := a.conn.CallInto(ctx, schemas.PassedSubject(a.agent), p, &reply); err != nil {
+func (a *Asker) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
+	p.Type = schemas.TypeHostResolved
+	var reply schemas.HostResolvedReply
+	if err := a.conn.CallInto(ctx, schemas.HostResolvedSubject(a.agent), p, &reply); err != nil {
 		return nil, fmt.Errorf("passed: %w", err)
 	}
 	return reply.PendingIDs, nil

@@ -12,7 +12,7 @@ import (
 )
 
 // Log is the stream permission_log: append only, in the order of its sequence.
-type Log struct{ *keyed }
+type Log struct{ *kvStream }
 
 func logConfig() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
@@ -76,7 +76,7 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 	if session == "" {
 		session = "nod"
 	}
-	err = settle(ctx, "append to the log", func(ctx context.Context) error {
+	err = retry(ctx, "append to the log", func(ctx context.Context) error {
 		ack, err := l.conn.js.PublishMsg(ctx, &nats.Msg{Subject: schemas.LogSubject(session), Data: data}, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
 		if err == nil {
 			sequence, first = ack.Sequence, !ack.Duplicate
@@ -124,7 +124,7 @@ func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) e
 func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, error) {
 	var e schemas.LogEntry
 	var msg *jetstream.RawStreamMsg
-	err := settle(ctx, fmt.Sprintf("read log entry %d", sequence), func(ctx context.Context) (err error) {
+	err := retry(ctx, fmt.Sprintf("read log entry %d", sequence), func(ctx context.Context) (err error) {
 		msg, err = l.stream.GetMsg(ctx, sequence)
 		return err
 	})

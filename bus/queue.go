@@ -57,7 +57,7 @@ func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstr
 	q.open = func(ctx context.Context) (jetstream.Consumer, error) {
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
-	err := settle(ctx, "open the queue "+config.Durable, func(ctx context.Context) (err error) {
+	err := retry(ctx, "open the queue "+config.Durable, func(ctx context.Context) (err error) {
 		q.consumer, err = q.open(ctx)
 		return err
 	})
@@ -160,7 +160,7 @@ func (q *Queue) serve(ctx context.Context, p *pulling, handle func(*Delivery)) {
 		if try > 0 && pause(ctx, try-1) != nil {
 			return
 		}
-		p = q.again(ctx, handle, try)
+		p = q.resubscribe(ctx, handle, try)
 		if p == nil {
 			return
 		}
@@ -169,9 +169,9 @@ func (q *Queue) serve(ctx context.Context, p *pulling, handle func(*Delivery)) {
 
 var errPullEnded = errors.New("the subscription has ended")
 
-// again subscribes once more, making the consumer anew if it seems to be lost. It
+// resubscribe subscribes once more, making the consumer anew if it seems to be lost. It
 // is nil when ctx ends before that succeeds.
-func (q *Queue) again(ctx context.Context, handle func(*Delivery), try int) *pulling {
+func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int) *pulling {
 	for ; ; try++ {
 		if try > 0 { // the first time it is enough to ask whoever leads now
 			q.reopen(ctx)

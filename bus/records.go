@@ -30,7 +30,7 @@ const (
 // Records is the bucket pending_permissions: the record of each request, and
 // in the same stream its timer. There is no TTL on a record that can still be
 // updated: the marker of an expiry wipes acknowledged updates made near it.
-type Records struct{ *keyed }
+type Records struct{ *kvStream }
 
 // Entry is a record and the revision it was read at.
 type Entry struct {

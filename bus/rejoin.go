@@ -10,7 +10,7 @@ import (
 // Find returns a request that was handed in before, perhaps by another process,
 // to be awaited or dropped. NOT_FOUND means that nod does not know it, or that it
 // is another agent's.
-func (a *Asker) Find(ctx context.Context, sessionID, pendingID string) (*Asked, error) {
+func (a *Asker) Find(ctx context.Context, sessionID, pendingID string) (*OpenRequest, error) {
 	if !schemas.ValidID(sessionID) || !schemas.ValidID(pendingID) {
 		return nil, badIDs()
 	}

@@ -56,7 +56,7 @@ func (r *Records) Scan(ctx context.Context, session string, after uint64, f func
 		if err == nil {
 			return nil
 		}
-		if final(err) {
+		if isPermanent(err) {
 			return fmt.Errorf("scan the records: %w", err)
 		}
 		if s.last > before {
@@ -84,7 +84,7 @@ func (s *scan) setBarrier(ctx context.Context) error {
 	if s.records.stream.CachedInfo().Config.Replicas <= 1 {
 		return nil
 	}
-	return settle(ctx, "begin to scan the records", func(ctx context.Context) error {
+	return retry(ctx, "begin to scan the records", func(ctx context.Context) error {
 		ack, err := s.records.conn.js.Publish(ctx, barrierSubject, nil, jetstream.WithRetryAttempts(0))
 		if err == nil {
 			s.barrier = ack.Sequence

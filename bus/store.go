@@ -32,7 +32,7 @@ type Store struct {
 // allows, for JetStream to be ready.
 func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	s := &Store{conn: c}
-	open := func(config jetstream.StreamConfig, prefix string) (*keyed, error) {
+	open := func(config jetstream.StreamConfig, prefix string) (*kvStream, error) {
 		config.Replicas = replicas
 		if replicas > 1 {
 			config.PersistMode = jetstream.DefaultPersistMode // async is for one replica alone
@@ -41,7 +41,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &keyed{conn: c, name: config.Name, stream: stream, prefix: prefix, reads: make(chan struct{}, maxReads)}, nil
+		return &kvStream{conn: c, name: config.Name, stream: stream, prefix: prefix, reads: make(chan struct{}, maxReads)}, nil
 	}
 	records, err := open(recordsConfig(replicas), recordPrefix)
 	if err == nil {
@@ -54,7 +54,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Records, s.Log = &Records{keyed: records}, &Log{keyed: log}
+	s.Records, s.Log = &Records{kvStream: records}, &Log{kvStream: log}
 	for _, b := range []struct {
 		into  **Bucket
 		name  string
@@ -72,7 +72,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		*b.into = &Bucket{keyed: k, confirming: newShared()}
+		*b.into = &Bucket{kvStream: k, confirming: newShared()}
 	}
 	return s, nil
 }
@@ -93,7 +93,7 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig) (jetst
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine was first
 		case apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabled, apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 			return nil, fmt.Errorf("open the store %s: this NATS server has JetStream off for this account: enable it in its configuration", config.Name)
-		case final(err) || apiCode(err) == codeNoReplicas:
+		case isPermanent(err) || apiCode(err) == codeNoReplicas:
 			return nil, fmt.Errorf("open the store %s: %w", config.Name, err)
 		}
 		if pause(ctx, try) != nil {
@@ -124,7 +124,7 @@ func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfi
 
 // Bucket is a KV bucket of nouns.
 type Bucket struct {
-	*keyed
+	*kvStream
 	confirming *shared
 }
 

@@ -55,7 +55,7 @@ func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bo
 		if err == nil {
 			return true, nil
 		}
-		if lost(err) {
+		if isConflict(err) {
 			held, err := r.Holder(ctx, e)
 			if err != nil || held.PendingID == id {
 				return false, err
@@ -63,7 +63,7 @@ func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bo
 			if held.Revision != revision {
 				return false, ErrHeld
 			}
-		} else if final(err) {
+		} else if isPermanent(err) {
 			return false, fmt.Errorf("arm the timer of %s: %w", e.Key, err)
 		}
 		if pause(ctx, try) != nil {
@@ -121,7 +121,7 @@ func (r *Records) rearm(ctx context.Context, e *Entry, enough func(timer) bool) 
 	if err != nil {
 		return err
 	}
-	timers := *r.keyed
+	timers := *r.kvStream
 	timers.prefix = timerPrefix
 	for {
 		val, err := r.last(ctx, timerPrefix+timerToken(e))

@@ -18,7 +18,7 @@ import (
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/schemas"
 )
@@ -50,7 +50,7 @@ type Options struct {
 	EngineAlone bool
 	// Web is where the web inbox listens; nil is nowhere. Its PublicURL is the
 	// settings' to say.
-	Web *door.Listen
+	Web *httpserve.Listen
 	// WebKey is a file with the key that its logins are signed with, for several
 	// inboxes behind one address; the data directory holds one where none is named.
 	WebKey string

@@ -101,7 +101,7 @@ func (n hookNod) Withdraw(ctx context.Context, sessionID, pendingID, reason stri
 	return err
 }
 
-func (n hookNod) Passed(ctx context.Context, p schemas.Passed) error {
-	_, err := n.Asker.Passed(ctx, p)
+func (n hookNod) HostResolved(ctx context.Context, p schemas.HostResolved) error {
+	_, err := n.Asker.HostResolved(ctx, p)
 	return err
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Brake freezes or thaws: everything, one agent or one session. Which of the two
+// FreezeRequest freezes or thaws: everything, one agent or one session. Which of the two
 // is told by the subject.
-type Brake struct {
+type FreezeRequest struct {
 	Type      string `json:"type"`
 	Agent     string `json:"agent,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
@@ -41,8 +41,8 @@ func (f *Freeze) String() string {
 	return "frozen by " + f.By.Name + ": " + f.Reason
 }
 
-// Frozen are the freezes in force, as they are stored and as a Brake is answered.
-type Frozen struct {
+// FreezeState are the freezes in force, as they are stored and as a Brake is answered.
+type FreezeState struct {
 	Type    string   `json:"type"`
 	Freezes []Freeze `json:"freezes"`
 	// Denied are how many open requests a new freeze has ended.
@@ -57,7 +57,7 @@ type Frozen struct {
 }
 
 // Of is the freeze that covers a session of an agent, or nil.
-func (f *Frozen) Of(agent, session string) *Freeze {
+func (f *FreezeState) Of(agent, session string) *Freeze {
 	i := slices.IndexFunc(f.Freezes, func(z Freeze) bool { return z.Covers(agent, session) })
 	if i < 0 {
 		return nil

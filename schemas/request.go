@@ -176,9 +176,9 @@ type Withdraw struct {
 	Detach bool `json:"detach,omitempty"`
 }
 
-// Passed says that a host has gone on without some of the answers that it was
+// HostResolved says that a host has gone on without some of the answers that it was
 // waiting for: what they were about is withdrawn.
-type Passed struct {
+type HostResolved struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
 	// TaskID is the task that went on, empty for the session's own; WholeSession is
@@ -202,9 +202,9 @@ type Passed struct {
 	Reason    string `json:"reason"`
 }
 
-// PassedReply answers a Passed: the requests that it ended, or that it told
+// HostResolvedReply answers a HostResolved: the requests that it ended, or that it told
 // something of that had ended before.
-type PassedReply struct {
+type HostResolvedReply struct {
 	Type       string   `json:"type"`
 	PendingIDs []string `json:"pending_ids"`
 }

@@ -34,12 +34,12 @@ const (
 	TypeShare          = "nod.v1.share"
 	TypeGate           = "nod.v1.gate"
 	TypeGateReply      = "nod.v1.gate_reply"
-	TypeBrake          = "nod.v1.brake"
-	TypeFrozen         = "nod.v1.frozen"
+	TypeFreezeRequest          = "nod.v1.brake"
+	TypeFreezeState         = "nod.v1.frozen"
 	TypePairing        = "nod.v1.pairing"
-	TypePass           = "nod.v1.pass"
-	TypePassed         = "nod.v1.passed"
-	TypePassedReply    = "nod.v1.passed_reply"
+	TypeLoginCode           = "nod.v1.pass"
+	TypeHostResolved         = "nod.v1.passed"
+	TypeHostResolvedReply    = "nod.v1.passed_reply"
 )
 
 const prefix = "nod.v1."
@@ -79,8 +79,8 @@ func GateSubject(agent string) string { return subject("gate", agent) }
 // SessionSubject is where an agent reads what a session of its holds.
 func SessionSubject(agent string) string { return subject("session", agent) }
 
-// PassedSubject is where an agent says that its host has gone on.
-func PassedSubject(agent string) string { return subject("passed", agent) }
+// HostResolvedSubject is where an agent says that its host has gone on.
+func HostResolvedSubject(agent string) string { return subject("passed", agent) }
 
 // PromptSubject is where a carrier takes a prompt from.
 func PromptSubject(connector, session, id string) string {

@@ -24,7 +24,7 @@ func hostCall(id, to string) schemas.Request {
 func (e *env) hasRun(a *agent, to string, took time.Duration) []string {
 	e.t.Helper()
 	ms := int(took.Milliseconds())
-	ids, err := a.asker.Passed(e.ctx, schemas.Passed{SessionID: "S", ToolName: "Deploy", ActionDetails: []byte(`{"to":"` + to + `"}`), RanMillis: &ms, Reason: "the call has run"})
+	ids, err := a.asker.HostResolved(e.ctx, schemas.HostResolved{SessionID: "S", ToolName: "Deploy", ActionDetails: []byte(`{"to":"` + to + `"}`), RanMillis: &ms, Reason: "the call has run"})
 	e.NoError(err)
 	return ids
 }
@@ -124,7 +124,7 @@ func TestACallThatRanWhileItWasOpen(t *testing.T) {
 	_, err := ann.Says(q, "reject_once")
 	env.Equal("the call ran: answered at the terminal", env.refusal(err, schemas.CodeConflict).Message)
 
-	gone, err := ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", Reason: "over"})
+	gone, err := ada.asker.HostResolved(env.ctx, schemas.HostResolved{SessionID: "S", Reason: "over"})
 	env.NoError(err)
 	env.Equal([]string{"2"}, gone)
 	other.Ends(schemas.Withdrawn)
@@ -138,7 +138,7 @@ func TestACallThatNeverRan(t *testing.T) {
 	env := start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
 	gone := func(agent *agent, id string) []string {
-		ids, err := agent.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", PendingID: id, Reason: "the hook was killed"})
+		ids, err := agent.asker.HostResolved(env.ctx, schemas.HostResolved{SessionID: "S", PendingID: id, Reason: "the hook was killed"})
 		env.NoError(err)
 		return ids
 	}
@@ -172,7 +172,7 @@ func TestWhatAnAgentProgramHasPassedIsWithdrawn(t *testing.T) {
 		return ada.Asks(r)
 	}
 	ended, other := ask("1", "Codex"), ask("2", "")
-	gone, err := ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", AgentName: "Codex", Reason: "the turn was interrupted"})
+	gone, err := ada.asker.HostResolved(env.ctx, schemas.HostResolved{SessionID: "S", AgentName: "Codex", Reason: "the turn was interrupted"})
 	env.NoError(err)
 	env.Equal([]string{"1"}, gone)
 	ended.Ends(schemas.Withdrawn)

@@ -104,7 +104,7 @@ func (e *env) open(id string) *question {
 	asked, err := q.agent.asker.Submit(e.ctx, request)
 	e.NoError(err)
 	e.Equal(receipt, asked.Receipt)
-	q.Asked = asked
+	q.OpenRequest = asked
 	return q
 }
 

@@ -169,21 +169,21 @@ func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 	one, two := ask("one", "", "a"), ask("two", "", "a")
 	sub, b := ask("sub", "helper", "b"), ask("b", "", "b")
 
-	gone, err := ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", ToolName: "Deploy", ActionDetails: []byte(`{"to":"a"}`), Reason: "answered at the terminal"})
+	gone, err := ada.asker.HostResolved(env.ctx, schemas.HostResolved{SessionID: "S", ToolName: "Deploy", ActionDetails: []byte(`{"to":"a"}`), Reason: "answered at the terminal"})
 	env.NoError(err)
 	env.Equal([]string{"one"}, gone, "one call ran: the older one")
 	env.Equal("answered at the terminal", one.Ends(schemas.Withdrawn).Message)
 
-	gone, err = env.Agent("ben").asker.Passed(env.ctx, schemas.Passed{SessionID: "S", WholeSession: true, Reason: "not mine"})
+	gone, err = env.Agent("ben").asker.HostResolved(env.ctx, schemas.HostResolved{SessionID: "S", WholeSession: true, Reason: "not mine"})
 	env.NoError(err)
 	env.Empty(gone)
 
-	gone, err = ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", TaskID: "helper", Reason: "over"})
+	gone, err = ada.asker.HostResolved(env.ctx, schemas.HostResolved{SessionID: "S", TaskID: "helper", Reason: "over"})
 	env.NoError(err)
 	env.Equal([]string{"sub"}, gone)
 	sub.Ends(schemas.Withdrawn)
 
-	gone, err = ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", WholeSession: true, Reason: "over"})
+	gone, err = ada.asker.HostResolved(env.ctx, schemas.HostResolved{SessionID: "S", WholeSession: true, Reason: "over"})
 	env.NoError(err)
 	env.ElementsMatch([]string{"two", "b"}, gone)
 	two.Ends(schemas.Withdrawn)

@@ -231,7 +231,7 @@ func TestARecordThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	env.Equal([]string{"held", "other"}, env.listed("S"))
 	ada.Withdraws("S", "other")
 	env.soon("its turn has come", func() bool { return env.stored(held.Key).Record.NextEvent.Kind == schemas.EventDeadline })
-	frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	frozen, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
 	env.Equal(1, frozen.Denied)
 	held.Ends(schemas.Denied)

@@ -36,7 +36,7 @@ func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 	left := ada.detaches(deploy("S", "left"))
 	env.Ann().Allows(left)
 
-	frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{Reason: "too many deletions", From: ann()})
+	frozen, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{Reason: "too many deletions", From: ann()})
 	env.NoError(err)
 	env.Equal(1, frozen.Denied)
 	env.Ann().sure(frozen, ann())
@@ -47,7 +47,7 @@ func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again")).Outcome, "what was allowed once rests")
 	ada.Refused(deploy("S", "left"), schemas.CodeForbidden)
 
-	thawed, err := env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
+	thawed, err := env.Ann().Thaw(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
 	env.heard("frozen_revision", thawed.Revision)
 	env.Equal(schemas.Allowed, ada.Gets(lookup("S", "")).Outcome)
@@ -56,9 +56,9 @@ func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 	env.NotZero(env.loggedOf(schemas.LogFrozen))
 	env.Equal(1, env.loggedOf(schemas.LogThawed))
 
-	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
+	_, err = env.Ann().Thaw(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.refusal(err, schemas.CodeNotFound)
-	_, err = env.Ann().Freeze(env.ctx, schemas.Brake{From: schemas.From{UserID: "mallory"}})
+	_, err = env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: schemas.From{UserID: "mallory"}})
 	env.refusal(err, schemas.CodeForbidden)
 }
 
@@ -67,15 +67,15 @@ func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 func TestAFreezeCoversWhatItNames(t *testing.T) {
 	t.Parallel()
 	env := start(t)
-	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{SessionID: "S", From: ann()})
+	_, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{SessionID: "S", From: ann()})
 	env.NoError(err)
-	_, err = env.Ann().Freeze(env.ctx, schemas.Brake{Agent: "ben", From: ann()})
+	_, err = env.Ann().Freeze(env.ctx, schemas.FreezeRequest{Agent: "ben", From: ann()})
 	env.NoError(err)
 	ada, ben := env.Agent("ada"), env.Agent("ben")
 	env.Equal(schemas.Denied, ada.Gets(lookup("S", "1")).Outcome)
 	env.Equal(schemas.Allowed, ada.Gets(lookup("T", "1")).Outcome)
 	env.Equal(schemas.Denied, ben.Gets(lookup("U", "1")).Outcome)
-	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{Agent: "ben", From: ann()})
+	_, err = env.Ann().Thaw(env.ctx, schemas.FreezeRequest{Agent: "ben", From: ann()})
 	env.NoError(err)
 	env.Equal(schemas.Allowed, ben.Gets(lookup("U", "2")).Outcome)
 	env.Equal(schemas.Denied, ada.Gets(lookup("S", "2")).Outcome)
@@ -85,11 +85,11 @@ func TestAFreezeCoversWhatItNames(t *testing.T) {
 }
 
 // sure freezes again while an engine has not said that it obeys.
-func (p *person) sure(frozen schemas.Frozen, from schemas.From) {
+func (p *person) sure(frozen schemas.FreezeState, from schemas.From) {
 	p.t.Helper()
 	for len(frozen.Laggards) > 0 {
 		var err error
-		frozen, err = p.Freeze(p.ctx, schemas.Brake{From: from})
+		frozen, err = p.Freeze(p.ctx, schemas.FreezeRequest{From: from})
 		p.NoError(err)
 	}
 }
@@ -106,12 +106,12 @@ func TestAFreezeNamesWhoHasNotHeardOfIt(t *testing.T) {
 	w.hold()
 	t.Cleanup(w.release)
 	env.soon("an engine that hears names the one that does not", func() bool {
-		frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+		frozen, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 		return err == nil && len(frozen.Laggards) == 1
 	})
 	w.release()
 	env.soon("all obey", func() bool {
-		frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+		frozen, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 		return err == nil && len(frozen.Laggards) == 0
 	})
 }
@@ -122,13 +122,13 @@ func TestAFreezeNamesWhoDoesNotAnswer(t *testing.T) {
 	env := start(t, func(s *setup) { s.engines = 2 })
 	revision, err := env.store.Presence.Put(env.ctx, "engine.mute", schemas.Registered{Type: schemas.TypeRegistered, LeaseUntil: time.Now()}, 0, time.Hour)
 	env.NoError(err)
-	frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	frozen, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
 	env.Contains(frozen.Laggards, "mute")
 	env.NoError(env.store.Presence.Remove(env.ctx, "engine.mute", revision))
 	env.engines[1].stop() // and one that has stopped is not
 	env.soon("it is over", func() bool {
-		frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+		frozen, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 		return err == nil && len(frozen.Laggards) == 0
 	})
 }
@@ -148,7 +148,7 @@ func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
 	for _, q := range all {
 		answers.Go(func() { _, _ = person.Says(q, "allow_once") })
 	}
-	frozen, err := env.Bob().Freeze(env.ctx, schemas.Brake{From: schemas.From{UserID: "bob"}})
+	frozen, err := env.Bob().Freeze(env.ctx, schemas.FreezeRequest{From: schemas.From{UserID: "bob"}})
 	env.NoError(err)
 	env.Bob().sure(frozen, schemas.From{UserID: "bob"})
 	told, err := env.Ann().Now(env.ctx)
@@ -166,12 +166,12 @@ func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
 func TestAThawComesFromASecondDevice(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = withAPhone })
-	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	_, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
-	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
+	_, err = env.Ann().Thaw(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "send /thaw on tg")
 	env.Equal(schemas.Denied, env.Agent("ada").Gets(lookup("S", "1")).Outcome)
-	_, err = env.person("tg", "7").Thaw(env.ctx, schemas.Brake{From: schemas.From{UserID: "7"}})
+	_, err = env.person("tg", "7").Thaw(env.ctx, schemas.FreezeRequest{From: schemas.From{UserID: "7"}})
 	env.NoError(err)
 	env.Equal(schemas.Allowed, env.Agent("ada").Gets(lookup("S", "2")).Outcome)
 }
@@ -247,7 +247,7 @@ func TestSettingsDoNotThaw(t *testing.T) {
 		return apart(`{"permissions": {"allow": ["Lookup"]}, "approvers": {"people": [{"name": "Ann", "identities": [` + identities + `]}]}}`)
 	}
 	const terminal, phone = `{"connector": "terminal", "user_id": "ann"}`, `{"connector": "tg", "user_id": "7"}`
-	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	_, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
 	for what, identities := range map[string]string{
 		"the last phone is gone": terminal,
@@ -260,11 +260,11 @@ func TestSettingsDoNotThaw(t *testing.T) {
 	limited := strings.Replace(withAPhone, `"name": "Ann"`, `"name": "Ann", "max_risk": "low"`, 1)
 	_, err = env.owner().ApplySettings(env.ctx, apart(limited))
 	env.refusal(err, schemas.CodeForbidden)
-	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
+	_, err = env.Ann().Thaw(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.refusal(err, schemas.CodeForbidden)
 	env.apply(strings.Replace(withAPhone, "Lookup", "Look", 1)) // anything else may change
 
-	_, err = env.person("tg", "7").Thaw(env.ctx, schemas.Brake{From: schemas.From{UserID: "7"}})
+	_, err = env.person("tg", "7").Thaw(env.ctx, schemas.FreezeRequest{From: schemas.From{UserID: "7"}})
 	env.NoError(err)
 	env.apply(string(with(terminal)))
 }
@@ -273,7 +273,7 @@ func TestSettingsDoNotThaw(t *testing.T) {
 func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = withAPhone })
-	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	_, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
 	kv, err := env.raw.KeyValue(env.ctx, "permission_settings")
 	env.NoError(err)
@@ -281,7 +281,7 @@ func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 	env.engines[0].stop()
 	env.engine(engine.Options{})
 	env.Equal(schemas.Allowed, env.Agent("ada").Gets(lookup("S", "1")).Outcome)
-	_, err = env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	_, err = env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
 	env.Equal(schemas.Denied, env.Agent("ada").Gets(lookup("S", "2")).Outcome)
 }
@@ -309,12 +309,12 @@ func TestAThawTakesWhoDecidesAboutEverything(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = someOfIt })
 	bob := schemas.From{UserID: "bob"}
-	_, err := env.Bob().Freeze(env.ctx, schemas.Brake{From: bob})
+	_, err := env.Bob().Freeze(env.ctx, schemas.FreezeRequest{From: bob})
 	env.NoError(err)
-	_, err = env.Bob().Thaw(env.ctx, schemas.Brake{From: bob})
+	_, err = env.Bob().Thaw(env.ctx, schemas.FreezeRequest{From: bob})
 	env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "Bob may freeze and not thaw")
-	_, err = env.person("tg", "8").Thaw(env.ctx, schemas.Brake{From: schemas.From{UserID: "8"}})
+	_, err = env.person("tg", "8").Thaw(env.ctx, schemas.FreezeRequest{From: schemas.From{UserID: "8"}})
 	env.refusal(err, schemas.CodeForbidden)
-	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()}) // the phone is not one that could
+	_, err = env.Ann().Thaw(env.ctx, schemas.FreezeRequest{From: ann()}) // the phone is not one that could
 	env.NoError(err)
 }

@@ -170,7 +170,7 @@ func TestTheGrantIsThereWhenTheDecisionIsTold(t *testing.T) {
 			return *reply.Results[0].Decision
 		},
 		"told by another answer": func(e *env, ada *agent) schemas.Decision {
-			_, err := e.Bob().Says(&question{&bus.Asked{Receipt: schemas.Receipt{SessionID: "S", PendingID: "1", Digest: e.stored("S.1").Record.Digest}}, ada}, "reject_once")
+			_, err := e.Bob().Says(&question{&bus.OpenRequest{Receipt: schemas.Receipt{SessionID: "S", PendingID: "1", Digest: e.stored("S.1").Record.Digest}}, ada}, "reject_once")
 			return *e.refusal(err, schemas.CodeConflict).Decision()
 		},
 	} {

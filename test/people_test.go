@@ -45,7 +45,7 @@ func call(tool, session, id string) schemas.Request {
 
 // question is a request that waits.
 type question struct {
-	*bus.Asked
+	*bus.OpenRequest
 	agent *agent
 }
 

@@ -128,25 +128,25 @@ func TestAskingForPermissionsGrantsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 2 })
 	ada, ann, dir := env.Agent("ada"), env.Ann(), tree(t)
-	hears := func(r schemas.Request, d schemas.Decision) agents.Heard { return agents.Hear(&r, &d) }
+	hears := func(r schemas.Request, d schemas.Decision) agents.AgentReply { return agents.DescribeDecision(&r, &d) }
 
 	r := permission("S", "1", "build", "@write:"+dir+"/in")
 	q := ada.Asks(r)
 	ann.Allows(q)
-	env.Equal(agents.Heard{Allowed: true, Text: "Permission granted for write access to " + dir + "/in."}, hears(r, q.Hears()))
+	env.Equal(agents.AgentReply{Allowed: true, Text: "Permission granted for write access to " + dir + "/in."}, hears(r, q.Hears()))
 	env.Equal(schemas.Allowed, ada.Gets(file("Write", "S", dir+"/in/sub/x")).Outcome)
 	env.Equal(schemas.Allowed, ada.Gets(file("Read", "S", dir+"/out/x")).Outcome, "a grant narrows nothing")
 	ada.Asks(file("Write", "S", dir+"/in/link/x")).Drop()
 	ada.Asks(file("Write", "S2", dir+"/in/x")).Drop()
 
 	r = permission("S", "2", "build", "@read:"+dir+"/in/sub")
-	env.Equal(agents.Heard{Allowed: true, Text: "Permission already granted for read access to " + dir + "/in/sub."}, hears(r, ada.Gets(r)))
+	env.Equal(agents.AgentReply{Allowed: true, Text: "Permission already granted for read access to " + dir + "/in/sub."}, hears(r, ada.Gets(r)))
 
 	q = ada.Asks(permission("S", "3", "fetch", "@read:"+dir+"/in", "@network", "@write:"+dir+"/in/link"))
 	env.Equal([]schemas.Reach{{Permissions: []string{"@network", "@write:" + dir + "/out"}}}, env.stored("S.3").Record.Remember, "the missing ones alone, as they truly are")
 	ann.Denies(q)
 	r = permission("S", "3", "fetch", "@network")
-	env.Equal(agents.Heard{Text: "Permission denied for network access."}, hears(r, q.Hears()))
+	env.Equal(agents.AgentReply{Text: "Permission denied for network access."}, hears(r, q.Hears()))
 	ada.Asks(permission("S", "4", "fetch", "@network")).Drop()
 	env.Equal(1, env.loggedOf(schemas.LogGranted))
 }
@@ -208,7 +208,7 @@ func TestAPermissionThatNobodyAnswersIsAnErrorAfterItsTime(t *testing.T) {
 	r.TimeoutSeconds = 1
 	q := env.Agent("ada").Asks(r)
 	d := q.Ends(schemas.TimedOut)
-	heard := agents.Hear(&r, &d)
+	heard := agents.DescribeDecision(&r, &d)
 	env.True(heard.IsError)
 	env.Equal("Permission request timed out after 1 second", heard.Text)
 	env.Equal(15*time.Minute, schemas.DefaultPermissionTimeout)

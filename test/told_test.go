@@ -15,7 +15,7 @@ func TestAnAnswerThatCountedIsNotRefusedByAFreeze(t *testing.T) {
 	env := start(t)
 	q := env.Agent("ada").Asks(deploy("S", "1"))
 	counted := env.Ann().Allows(q)
-	_, err := env.Bob().Freeze(env.ctx, schemas.Brake{From: schemas.From{UserID: "bob"}})
+	_, err := env.Bob().Freeze(env.ctx, schemas.FreezeRequest{From: schemas.From{UserID: "bob"}})
 	env.NoError(err)
 	told, err := env.Ann().Says(q, "allow_once")
 	env.NoError(err)

@@ -72,7 +72,7 @@ func TestWhatAStoppedEngineHoldsIsPendingAndFrozen(t *testing.T) {
 	env.NoError(err)
 	env.Len(pending, 1)
 	env.Equal(key, pending[0].Key())
-	frozen, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	frozen, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
 	env.Equal(1, frozen.Denied)
 	env.False(frozen.Unfinished)
@@ -89,7 +89,7 @@ func TestWhatAStoppedEngineHoldsEndsWhenTheHostGoesOn(t *testing.T) {
 		r.HostAsks = true
 		return ada.Asks(r)
 	})
-	_, err := ada.asker.Passed(env.ctx, schemas.Passed{SessionID: "S", WholeSession: true, Reason: "over"})
+	_, err := ada.asker.HostResolved(env.ctx, schemas.HostResolved{SessionID: "S", WholeSession: true, Reason: "over"})
 	env.NoError(err)
 	env.NotNil(env.stored(key).Record.Decision, "it is open still")
 }
@@ -100,7 +100,7 @@ func TestAThawComesAfterTheLastDenial(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	q := env.Agent("ada").Asks(deploy("S", "template"))
-	_, err := env.Ann().Freeze(env.ctx, schemas.Brake{From: ann()})
+	_, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
 	late := env.stored(q.Key).Record
 	deadline := schemas.Event{At: late.Deadline, Kind: schemas.EventDeadline}
@@ -109,7 +109,7 @@ func TestAThawComesAfterTheLastDenial(t *testing.T) {
 	_, err = env.store.Records.Create(env.ctx, bus.Entry{Key: "S.late", Record: late})
 	env.NoError(err)
 
-	_, err = env.Ann().Thaw(env.ctx, schemas.Brake{From: ann()})
+	_, err = env.Ann().Thaw(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
 	d := env.stored("S.late").Record.Decision
 	env.NotNil(d, "it is open after the thaw")

@@ -48,8 +48,8 @@ func TestAHookOfAnotherVersionAsksThisEngine(t *testing.T) {
 			env.Len(stands.Results, 1)
 			env.Nil(stands.Results[0].Decision)
 			env.Nil(stands.Results[0].Error)
-			var passed schemas.PassedReply
-			asks(schemas.PassedSubject("ada"), "passed", &passed)
+			var passed schemas.HostResolvedReply
+			asks(schemas.HostResolvedSubject("ada"), "passed", &passed)
 			env.Equal(version == "newer", len(passed.PendingIDs) == 1, "only that one says that its host asks as well")
 
 			if version == "older" {

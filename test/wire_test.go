@@ -174,7 +174,7 @@ func TestAnAnswerBeforeTheReceiptWasReadIsNotLost(t *testing.T) {
 	defer asker.Close()
 
 	heard := wire.holdOn("PUB nod.v1.request.ada.S.1 ")
-	submitted := make(chan *bus.Asked, 1)
+	submitted := make(chan *bus.OpenRequest, 1)
 	go func() {
 		defer close(submitted)
 		q, err := asker.Submit(env.ctx, deploy("S", "1"))

@@ -117,7 +117,7 @@ func (c carry) carry(ctx context.Context) error {
 	case shown.Claim.Try != c.try:
 		return errClaimed
 	case c.prompt.Decision != nil:
-		return c.settle(ctx, shown)
+		return c.showOutcome(ctx, shown)
 	case shown.Revision == 0:
 		return c.show(ctx, shown)
 	}
@@ -203,15 +203,15 @@ func (c carry) edit(ctx context.Context, shown schemas.Shown, p schemas.Prompt, 
 	return errors.Join(errs...)
 }
 
-// settle replaces what is shown by the outcome. What nobody can edit is followed by a
+// showOutcome replaces what is shown by the outcome. What nobody can edit is followed by a
 // message that says how it ended.
-func (c carry) settle(ctx context.Context, shown schemas.Shown) error {
+func (c carry) showOutcome(ctx context.Context, shown schemas.Shown) error {
 	var err error
 	if shown.Revision == 0 && len(shown.Also) == 0 {
 		if shown, err = c.send(ctx, shown); err != nil {
 			return err
 		}
-	} else if err = c.edit(ctx, shown, c.prompt, c.carrier.Settle); err != nil && !final(err) {
+	} else if err = c.edit(ctx, shown, c.prompt, c.carrier.Settle); err != nil && !isPermanent(err) {
 		c.giveBack(ctx, shown)
 		return err
 	}
@@ -220,8 +220,8 @@ func (c carry) settle(ctx context.Context, shown schemas.Shown) error {
 	return errors.Join(err, noted)
 }
 
-// final reports whether the channel has refused a message for good.
-func final(err error) bool {
+// isPermanent reports whether the channel has refused a message for good.
+func isPermanent(err error) bool {
 	var e *people.Error
 	return errors.As(err, &e) && (e.Permanent || e.Unreachable)
 }
@@ -253,7 +253,7 @@ func (c carry) change(ctx context.Context, shown schemas.Shown, p schemas.Prompt
 		return nil
 	}
 	err := c.edit(ctx, shown, p, r.Revise)
-	if final(err) {
+	if isPermanent(err) {
 		c.log.Info("connector: a change was not shown", "key", p.Key(), "error", err)
 		return nil
 	}

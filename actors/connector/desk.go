@@ -242,19 +242,19 @@ func (d *Desk) delivered(ctx context.Context, p *schemas.Prompt, state schemas.D
 
 // Freeze denies what is open and whatever is asked, of everything, an agent or a
 // session, until a thaw. It stops no command that runs already.
-func (d *Desk) Freeze(ctx context.Context, b schemas.Brake) (schemas.Frozen, error) {
-	return d.brake(ctx, schemas.ManageFreeze, b)
+func (d *Desk) Freeze(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
+	return d.changeFreeze(ctx, schemas.ManageFreeze, b)
 }
 
 // Thaw takes such a freeze off, or all of them where the brake names nothing. The
 // error is FORBIDDEN where it has to come from a second device.
-func (d *Desk) Thaw(ctx context.Context, b schemas.Brake) (schemas.Frozen, error) {
-	return d.brake(ctx, schemas.ManageThaw, b)
+func (d *Desk) Thaw(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
+	return d.changeFreeze(ctx, schemas.ManageThaw, b)
 }
 
-func (d *Desk) brake(ctx context.Context, op string, b schemas.Brake) (schemas.Frozen, error) {
-	b.Type = schemas.TypeBrake
-	var frozen schemas.Frozen
+func (d *Desk) changeFreeze(ctx context.Context, op string, b schemas.FreezeRequest) (schemas.FreezeState, error) {
+	b.Type = schemas.TypeFreezeRequest
+	var frozen schemas.FreezeState
 	err := d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, op), b, &frozen)
 	return frozen, err
 }
@@ -266,35 +266,35 @@ func (d *Desk) Pair(ctx context.Context, code string, from schemas.From) error {
 	return d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Code: code, From: &from}, &p)
 }
 
-// Pass asks for a link that lets somebody in on the web whom this connector
+// LoginLink asks for a link that lets somebody in on the web whom this connector
 // vouches for. FORBIDDEN says why there is none.
-func (d *Desk) Pass(ctx context.Context, from schemas.From) (schemas.Pass, error) {
-	return d.pass(ctx, schemas.Pass{From: &from})
+func (d *Desk) LoginLink(ctx context.Context, from schemas.From) (schemas.LoginCode, error) {
+	return d.loginCode(ctx, schemas.LoginCode{From: &from})
 }
 
-// Redeem is the web user whom a pass's code lets in, once; NOT_FOUND where it is
+// RedeemLoginCode is the web user whom a pass's code lets in, once; NOT_FOUND where it is
 // none, or was used.
-func (d *Desk) Redeem(ctx context.Context, code string) (userID string, err error) {
-	p, err := d.pass(ctx, schemas.Pass{Code: code})
+func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string, err error) {
+	p, err := d.loginCode(ctx, schemas.LoginCode{Code: code})
 	return p.UserID, err
 }
 
-// Spend makes a code of the web inbox's own count no more until it would end by
+// SpendLoginCode makes a code of the web inbox's own count no more until it would end by
 // itself. Of all who spend it, one is told that it is the first.
-func (d *Desk) Spend(ctx context.Context, code string, until time.Time) (first bool, err error) {
-	p, err := d.pass(ctx, schemas.Pass{Op: schemas.PassSpend, Code: code, Until: until, Try: bus.NewID()})
+func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
+	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})
 	return err == nil && !p.Spent, err
 }
 
-// Spent reports whether such a code was spent.
-func (d *Desk) Spent(ctx context.Context, code string) (bool, error) {
-	p, err := d.pass(ctx, schemas.Pass{Op: schemas.PassLook, Code: code})
+// LoginCodeSpent reports whether such a code was spent.
+func (d *Desk) LoginCodeSpent(ctx context.Context, code string) (bool, error) {
+	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.CheckLoginCode, Code: code})
 	return p.Spent, err
 }
 
-func (d *Desk) pass(ctx context.Context, p schemas.Pass) (schemas.Pass, error) {
-	p.Type = schemas.TypePass
-	var reply schemas.Pass
+func (d *Desk) loginCode(ctx context.Context, p schemas.LoginCode) (schemas.LoginCode, error) {
+	p.Type = schemas.TypeLoginCode
+	var reply schemas.LoginCode
 	err := d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, schemas.ManagePass), p, &reply)
 	return reply, err
 }

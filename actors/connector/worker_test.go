@@ -116,9 +116,9 @@ func (r *rig) work(c people.Carrier) (stop func()) {
 	return stop
 }
 
-func (r *rig) ask() *bus.Asked { return r.asks("rm -rf build") }
+func (r *rig) ask() *bus.OpenRequest { return r.asks("rm -rf build") }
 
-func (r *rig) asks(command string) *bus.Asked {
+func (r *rig) asks(command string) *bus.OpenRequest {
 	asked, err := r.asker.Submit(r.ctx, schemas.Request{
 		SessionID: "S", Kind: schemas.KindToolCall, Title: "Bash", ToolName: "Bash",
 		ActionType: schemas.ActionCommand, ActionDetails: fmt.Appendf(nil, `{"command":%q}`, command),
@@ -192,7 +192,7 @@ func TestASettledMessageTellsHowTheCallEnded(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.wait(p.ended).Aftermath)
 
-	_, err = r.asker.Passed(r.ctx, schemas.Passed{SessionID: shown.SessionID, PendingID: shown.PendingID, Reason: "gone"})
+	_, err = r.asker.HostResolved(r.ctx, schemas.HostResolved{SessionID: shown.SessionID, PendingID: shown.PendingID, Reason: "gone"})
 	require.NoError(t, err)
 	told := r.wait(p.ended)
 	require.Equal(t, schemas.Allowed, told.Decision.Outcome)

@@ -28,10 +28,10 @@ const (
 
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
-// notes are the foreground sessions that ask, of which it is to be noted in the
+// activityBuffer are the foreground sessions that ask, of which it is to be noted in the
 // store. Whoever asks after another of the same agent's is noted anew: which asked
-// last is then told by the notes, however short the time between them.
-type notes struct {
+// last is then told by the activityBuffer, however short the time between them.
+type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
@@ -41,7 +41,7 @@ type notes struct {
 }
 
 // add takes a session that asks now.
-func (n *notes) add(agent, session, user string, clock *clock) {
+func (n *activityBuffer) add(agent, session, user string, clock *clock) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	key, now := activeKey(agent, session), clock.now()
@@ -59,7 +59,7 @@ func (n *notes) add(agent, session, user string, clock *clock) {
 }
 
 // take returns what is due, for the caller to store.
-func (n *notes) take() []schemas.Session {
+func (n *activityBuffer) take() []schemas.Session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	due := slices.Collect(maps.Values(n.due))
@@ -69,7 +69,7 @@ func (n *notes) take() []schemas.Session {
 
 // heard takes a change of the store: where an engine has noted another session
 // of an agent's, which of them was last is open until the next one asks.
-func (n *notes) heard(key string, _ uint64) {
+func (n *activityBuffer) heard(key string, _ uint64) {
 	name, ok := strings.CutPrefix(key, "active.")
 	if !ok {
 		return
@@ -83,7 +83,7 @@ func (n *notes) heard(key string, _ uint64) {
 }
 
 // missed has everybody be noted again: changes may have gone by.
-func (n *notes) missed() {
+func (n *activityBuffer) missed() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.last)
@@ -93,17 +93,17 @@ func (n *notes) missed() {
 // that is lost is made again.
 func (e *Engine) active(known schemas.Session) {
 	if !known.Background {
-		e.notes.add(known.Agent, known.SessionID, known.User, &e.clock)
+		e.activity.add(known.Agent, known.SessionID, known.User, &e.clock)
 	}
 }
 
 // storeActive stores what is due; when it returns, so has whoever else was at it.
 func (e *Engine) storeActive(ctx context.Context) {
-	e.notes.storing.Lock()
-	defer e.notes.storing.Unlock()
+	e.activity.storing.Lock()
+	defer e.activity.storing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, activeWithin)
 	defer cancel()
-	due := e.notes.take()
+	due := e.activity.take()
 	each(len(due), func(i int) { e.noteActive(ctx, due[i]) })
 }
 

@@ -80,7 +80,7 @@ func (e *Engine) ran(id string) schemas.Aftermath {
 // been denied, had timed out or was withdrawn meanwhile: it had been answered at the
 // terminal before. Only a call that began between the asking and the end of the one
 // request that it can have been about counts.
-func (e *Engine) ranAnyway(ctx context.Context, agent string, p *schemas.Passed, same string) (ids []string, err error) {
+func (e *Engine) ranAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)
 	if err != nil {
@@ -117,7 +117,7 @@ func (e *Engine) ranAnyway(ctx context.Context, agent string, p *schemas.Passed,
 
 // allowedBeside reports whether the same call was allowed under another id since the
 // one of entry was asked about: then that may be the one that ran.
-func (e *Engine) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.Passed, same string) (bool, error) {
+func (e *Engine) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, created(&entry.Record))
 	if err != nil {
 		return false, err
@@ -135,7 +135,7 @@ func (e *Engine) allowedBeside(ctx context.Context, entry bus.Entry, agent strin
 }
 
 // isOf reports whether a record is of the call that a host tells of.
-func isOf(rec *schemas.Record, agent string, p *schemas.Passed, same string) (bool, error) {
+func isOf(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	if rec.Agent != agent {
 		return false, nil
 	}
@@ -143,7 +143,7 @@ func isOf(rec *schemas.Record, agent string, p *schemas.Passed, same string) (bo
 	if err != nil || r.Kind != schemas.KindToolCall || r.TaskID != p.TaskID || r.ToolName != p.ToolName {
 		return false, err
 	}
-	its, err := anywhere(&r)
+	its, err := digestIgnoringCwd(&r)
 	return its == same, err
 }
 
@@ -154,7 +154,7 @@ func questionOf(entry *bus.Entry) string {
 
 // unheard withdraws the one request whose asker is gone. If it was allowed, the asker
 // did not pass that on, and the record says that the call never ran.
-func (e *Engine) unheard(ctx context.Context, agent string, p *schemas.Passed) (ids []string, err error) {
+func (e *Engine) unheard(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	entry, err := e.store.Records.Get(ctx, schemas.Key(p.SessionID, p.PendingID))
 	if noRecord(err) || err == nil && entry.Record.Agent != agent {
 		return nil, nil

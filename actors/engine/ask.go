@@ -22,8 +22,8 @@ type asked struct {
 	rules   *policy.Policy // what judged it; nil where they cannot be told
 	// updated is the input that is allowed instead, where it is not nil.
 	updated json.RawMessage
-	under   applied      // the settings it is judged by
-	held    entitlements // read where policy alone would ask, or the session is managed
+	under   settingsSnapshot // the settings it is judged by
+	held    entitlements     // read where policy alone would ask, or the session is managed
 	// missing is what the session would need to hold; holder is the session that
 	// would get it.
 	missing []policy.Permission
@@ -68,7 +68,7 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	e.active(session)
-	freezes, judged := e.brake.judge()
+	freezes, judged := e.freezes.judge()
 	defer judged()
 	if a.frozen = freezes.Of(a.agent, a.request.SessionID); a.frozen != nil {
 		a.verdict = policy.Verdict{Effect: policy.Deny, Rule: "frozen by " + a.frozen.By.Name, Risk: schemas.RiskMedium}

@@ -80,11 +80,11 @@ type Engine struct {
 
 	settings settings
 	retained retention
-	brake    brake
+	freezes  freezeState
 	clock    clock
-	known    known
+	cache    sessionCache
 	standing standing
-	notes    notes
+	activity activityBuffer
 	lines    promptLines
 	ahead    foundAhead
 	counts   openCounts
@@ -172,19 +172,19 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	for bucket, changed := range map[*bus.Bucket]func(key string, revision uint64){
 		e.store.Settings: func(string, uint64) { e.settingsChanged() },
 		e.store.Sessions: func(key string, revision uint64) {
-			e.known.changed(key, revision)
+			e.cache.changed(key, revision)
 			e.standing.changed(key, revision)
 		},
 		e.store.Presence: func(key string, revision uint64) {
-			e.notes.heard(key, revision)
-			e.known.forget(key)
+			e.activity.heard(key, revision)
+			e.cache.forget(key)
 		},
 	} {
 		if err := bus.Retry(ctx, func(context.Context) error { return bucket.Watch(background, changed) }); err != nil {
 			return err
 		}
 	}
-	e.stop = append(e.stop, e.Store.OnReconnect(e.known.missed), e.Store.OnReconnect(e.standing.missed), e.Store.OnReconnect(e.notes.missed), e.Store.OnReconnect(e.settingsChanged))
+	e.stop = append(e.stop, e.Store.OnReconnect(e.cache.missed), e.Store.OnReconnect(e.standing.missed), e.Store.OnReconnect(e.activity.missed), e.Store.OnReconnect(e.settingsChanged))
 	var newest uint64
 	err := bus.Retry(ctx, func(ctx context.Context) (err error) {
 		newest, err = e.store.Sessions.Newest(ctx)
@@ -193,7 +193,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.known.changed("", newest) // of what came before nothing is known
+	e.cache.changed("", newest) // of what came before nothing is known
 	// What changed before the watch was there.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }
@@ -238,7 +238,7 @@ func (e *Engine) halt(ctx context.Context) error {
 
 // stats are added to the service's statistics.
 func (e *Engine) stats() any {
-	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.brake.obeyed(), "sessions_revision": e.known.newest()}
+	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.cache.newest()}
 }
 
 // endpoints are the subjects that an engine answers.

@@ -17,8 +17,8 @@ import (
 // frozenKey is the key of permission_settings that holds the freezes.
 const frozenKey = "frozen"
 
-// brake is what this engine knows of the freezes.
-type brake struct {
+// freezeState is what this engine knows of the freezes.
+type freezeState struct {
 	current atomic.Pointer[frozen]
 
 	mu     sync.Mutex
@@ -27,14 +27,14 @@ type brake struct {
 
 // frozen is what was read of the freezes, and when.
 type frozen struct {
-	schemas.Frozen
+	schemas.FreezeState
 	read time.Time
 }
 
-func (b *brake) now() *frozen { return b.current.Load() }
+func (b *freezeState) now() *frozen { return b.current.Load() }
 
 // judge is now for an ask, until done is called.
-func (b *brake) judge() (now *frozen, done func()) {
+func (b *freezeState) judge() (now *frozen, done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now = b.now()
@@ -53,7 +53,7 @@ func (b *brake) judge() (now *frozen, done func()) {
 
 // obeyed is the revision by which everything is judged that can still be allowed
 // by itself.
-func (b *brake) obeyed() uint64 {
+func (b *freezeState) obeyed() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	revision := b.now().Revision
@@ -66,7 +66,7 @@ func (b *brake) obeyed() uint64 {
 // readFrozen brings the freezes up to date.
 func (e *Engine) readFrozen(ctx context.Context) error {
 	read := time.Now()
-	var f schemas.Frozen
+	var f schemas.FreezeState
 	revision, err := e.store.Settings.Get(ctx, frozenKey, &f)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return err
@@ -74,11 +74,11 @@ func (e *Engine) readFrozen(ctx context.Context) error {
 	f.Revision = revision
 	for {
 		// A slower reader must not bring back an older one, nor keep a newer one out.
-		old := e.brake.now()
+		old := e.freezes.now()
 		if old != nil && (revision < old.Revision || revision == old.Revision && !old.read.Before(read)) {
 			return nil
 		}
-		if e.brake.current.CompareAndSwap(old, &frozen{f, read}) {
+		if e.freezes.current.CompareAndSwap(old, &frozen{f, read}) {
 			return nil
 		}
 	}
@@ -92,7 +92,7 @@ const obeyWithin = 2 * time.Second
 // requests, and is told when every engine that answers denies whatever is asked. A
 // thaw comes after the last of those denials.
 func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
-	var b schemas.Brake
+	var b schemas.FreezeRequest
 	if err := schemas.Decode(c.Data, &b); err != nil {
 		return err
 	}
@@ -138,15 +138,15 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 }
 
 // storeFreeze adds a freeze, or takes out those that it covers.
-func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.Frozen, error) {
+func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
 	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
 	for {
-		var f schemas.Frozen
+		var f schemas.FreezeState
 		revision, err := e.store.Settings.Get(ctx, frozenKey, &f)
 		if err != nil && !errors.Is(err, bus.ErrNotFound) {
 			return f, err
 		}
-		f.Type = schemas.TypeFrozen
+		f.Type = schemas.TypeFreezeState
 		before := len(f.Freezes)
 		all := thaw && z.Agent == "" && z.SessionID == ""
 		f.Freezes = slices.DeleteFunc(f.Freezes, func(old schemas.Freeze) bool { return all || same(old) })
@@ -189,7 +189,7 @@ func (e *Engine) frozenNow(ctx context.Context) frozenRead {
 		if err := read(); err != nil {
 			return fmt.Errorf("read what is frozen: %w", err)
 		}
-		if z := e.brake.now().Of(agent, session); z != nil {
+		if z := e.freezes.now().Of(agent, session); z != nil {
 			return schemas.Errorf(schemas.CodeForbidden, "%s, %s: nothing is allowed before a thaw", z, cmp.Or(z.SessionID, z.Agent, "everything"))
 		}
 		return nil

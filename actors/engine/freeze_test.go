@@ -11,8 +11,8 @@ import (
 // An engine says that it obeys a freeze when nothing is on its way any more that
 // was judged before it heard.
 func TestAFreezeIsObeyedWhenWhatWasJudgedBeforeIsOver(t *testing.T) {
-	var b brake
-	at := func(revision uint64) { b.current.Store(&frozen{Frozen: schemas.Frozen{Revision: revision}}) }
+	var b freezeState
+	at := func(revision uint64) { b.current.Store(&frozen{FreezeState: schemas.FreezeState{Revision: revision}}) }
 	at(1)
 	_, first := b.judge()
 	_, second := b.judge()

@@ -25,7 +25,7 @@ const (
 // obeys, and denies once more what an engine that had not heard has stored
 // meanwhile. It tells in f what has happened within denyWithin, and goes on after
 // that.
-func (e *Engine) putOn(ctx context.Context, f *schemas.Frozen) {
+func (e *Engine) putOn(ctx context.Context, f *schemas.FreezeState) {
 	var denied atomic.Int64
 	done := make(chan error, 1)
 	heard := make(chan struct{})
@@ -78,7 +78,7 @@ func (e *Engine) denyRest(ctx context.Context) error {
 // fired or is lost. A request that another engine stores later, without having
 // heard of the freeze, cannot be allowed, and the next sweep denies it.
 func (e *Engine) denyFrozen(ctx context.Context, denied *atomic.Int64) error {
-	if len(e.brake.now().Freezes) == 0 {
+	if len(e.freezes.now().Freezes) == 0 {
 		return nil
 	}
 	return e.eachUndecided(ctx, "", func(key string) error {
@@ -103,7 +103,7 @@ func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 		e.Log.Error("engine: a request that is frozen cannot be read and stays open", "key", key, "error", err)
 		return false, nil
 	}
-	z := e.brake.now().Of(entry.Record.Agent, r.SessionID)
+	z := e.freezes.now().Of(entry.Record.Agent, r.SessionID)
 	if z == nil {
 		return false, nil
 	}

@@ -15,7 +15,7 @@ import (
 // never did, otherwise than decided. It ends requests of this agent alone, and none
 // that somebody waits for elsewhere.
 func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
-	var p schemas.Passed
+	var p schemas.HostResolved
 	if err := schemas.Decode(c.Data, &p); err != nil {
 		return err
 	}
@@ -23,18 +23,18 @@ func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Reply(schemas.PassedReply{Type: schemas.TypePassedReply, PendingIDs: append([]string{}, ids...)})
+	c.Reply(schemas.HostResolvedReply{Type: schemas.TypeHostResolvedReply, PendingIDs: append([]string{}, ids...)})
 	return nil
 }
 
 // hostWentOn returns the requests that it ended, or told something of.
-func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.Passed) (ids []string, err error) {
+func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	if p.PendingID != "" {
 		return e.unheard(ctx, agent, p)
 	}
 	same := ""
 	if len(p.ActionDetails) > 0 {
-		if same, err = anywhere(&schemas.Request{Kind: schemas.KindToolCall, ToolName: p.ToolName, ActionDetails: p.ActionDetails}); err != nil {
+		if same, err = digestIgnoringCwd(&schemas.Request{Kind: schemas.KindToolCall, ToolName: p.ToolName, ActionDetails: p.ActionDetails}); err != nil {
 			return nil, schemas.Errorf(schemas.CodeValidation, "action_details: %v", err)
 		}
 	}
@@ -42,7 +42,7 @@ func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.Passed
 	if err != nil {
 		return nil, err
 	}
-	gone, err := e.goneBy(ctx, agent, p, same, keys)
+	gone, err := e.supersededByHost(ctx, agent, p, same, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (e *Engine) timedKeys(ctx context.Context, session string) ([]string, error
 
 // goneWithout withdraws a call that its host has gone on without. If the call ran, the
 // record says so.
-func (e *Engine) goneWithout(ctx context.Context, call openCall, agent string, p *schemas.Passed, callRan bool) (ids []string, err error) {
+func (e *Engine) goneWithout(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
 	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: call.pendingID, Reason: p.Reason}
 	question, err := e.takeBack(ctx, call.question, agent, &w)
 	if err != nil {
@@ -137,8 +137,8 @@ func (e *Engine) openCalls(ctx context.Context, agent string, keys []string) ([]
 	return calls, nil
 }
 
-// goneBy are the calls that a host has gone on without.
-func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, same string, keys []string) ([]openCall, error) {
+// supersededByHost are the calls that a host has gone on without.
+func (e *Engine) supersededByHost(ctx context.Context, agent string, p *schemas.HostResolved, same string, keys []string) ([]openCall, error) {
 	calls, err := e.openCalls(ctx, agent, keys)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, sa
 			gone = append(gone, call)
 			continue
 		}
-		its, err := anywhere(r)
+		its, err := digestIgnoringCwd(r)
 		if err != nil {
 			return nil, err
 		}
@@ -166,9 +166,9 @@ func (e *Engine) goneBy(ctx context.Context, agent string, p *schemas.Passed, sa
 	return gone, nil
 }
 
-// anywhere is the Sameness of a call in whichever directory: one that has run
+// digestIgnoringCwd is the Sameness of a call in whichever directory: one that has run
 // may have changed it.
-func anywhere(r *schemas.Request) (string, error) {
+func digestIgnoringCwd(r *schemas.Request) (string, error) {
 	var details map[string]json.RawMessage
 	if len(r.ActionDetails) > 0 {
 		if err := json.Unmarshal(r.ActionDetails, &details); err != nil {

@@ -33,7 +33,7 @@ func (e *Engine) judge(a *asked) policy.Verdict {
 	v := rules.Check(a.call)
 	switch {
 	case v.Effect == policy.Deny:
-	case time.Since(a.under.read) >= staleAfter, time.Since(e.brake.now().read) >= staleAfter:
+	case time.Since(a.under.read) >= staleAfter, time.Since(e.freezes.now().read) >= staleAfter:
 		v.Effect = policy.Ask
 	case v.Effect != policy.Allow:
 		v.Effect, a.rules = policy.Ask, rules

@@ -86,7 +86,7 @@ func (e *Engine) keep(ctx context.Context, p *schemas.Presence, mine schemas.Loc
 	if err != nil && !free {
 		return mine, err
 	}
-	defer e.known.forget(lockKey(p.SessionID))
+	defer e.cache.forget(lockKey(p.SessionID))
 	ours := !free && held.ClientID == p.ClientID && held.Holder == mine.Holder
 	switch {
 	case ours && (p.Op == schemas.PresenceUnlock || p.Op == schemas.PresenceLeave):

@@ -42,7 +42,7 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 		return e.grants(ctx, c, &q)
 	case schemas.QuerySettings:
 		now := e.settings.now()
-		c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings, Freezes: e.brake.now().Freezes})
+		c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings, Freezes: e.freezes.now().Freezes})
 		return nil
 	}
 	return schemas.Errorf(schemas.CodeUnknownAction, "there is no query %q", c.Tokens[1])

@@ -27,7 +27,7 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 	for {
 		var s schemas.Session
 		now := e.clock.now()
-		keep := e.known.reading(sessionKey(session))
+		keep := e.cache.reading(sessionKey(session))
 		revision, err := e.store.Sessions.Get(ctx, sessionKey(session), &s)
 		switch {
 		case errors.Is(err, bus.ErrNotFound):

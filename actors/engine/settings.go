@@ -16,8 +16,8 @@ import (
 // settingsKey is the key of permission_settings that holds settings.json.
 const settingsKey = "settings"
 
-// applied are settings as they are in force, compiled.
-type applied struct {
+// settingsSnapshot are settings as they are in force, compiled.
+type settingsSnapshot struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
@@ -26,9 +26,11 @@ type applied struct {
 }
 
 // settings hold what is in force on this engine.
-type settings struct{ current atomic.Pointer[applied] }
+type settings struct {
+	current atomic.Pointer[settingsSnapshot]
+}
 
-func (s *settings) now() applied { return *s.current.Load() }
+func (s *settings) now() settingsSnapshot { return *s.current.Load() }
 
 func compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 	s, err := schemas.DecodeSettings(data)
@@ -67,7 +69,7 @@ func (e *Engine) readSettings(ctx context.Context) error {
 	if p, err = p.Guard(e.Own...); err != nil {
 		return err
 	}
-	if !e.settings.current.CompareAndSwap(old, &applied{revision, s, p, needsOf(s), read}) {
+	if !e.settings.current.CompareAndSwap(old, &settingsSnapshot{revision, s, p, needsOf(s), read}) {
 		return e.readSettings(ctx) // another reader was faster, with what may be older
 	}
 	return nil

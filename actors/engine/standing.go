@@ -401,7 +401,7 @@ func (e *Engine) confirmBasis(ctx context.Context, session string, revision uint
 			if owner, _, standing := splitStanding(keys[i]); standing {
 				e.standing.doubt(owner)
 			} else {
-				e.known.forget(keys[i])
+				e.cache.forget(keys[i])
 			}
 			continue
 		}

@@ -54,7 +54,7 @@ func (e *Engine) sweepOne(ctx context.Context, key string) error {
 		_, err = e.store.Records.Armed(ctx, &entry)
 		switch {
 		case errors.Is(err, bus.ErrNotFound):
-			err = e.mend(ctx, entry)
+			err = e.repair(ctx, entry)
 		case err == nil:
 			err = e.carryUnshown(ctx, entry)
 		}
@@ -65,9 +65,9 @@ func (e *Engine) sweepOne(ctx context.Context, key string) error {
 	return wait(ctx, sweepPause)
 }
 
-// mend gives a pending record its timer, or its end if that is past. A
+// repair gives a pending record its timer, or its end if that is past. A
 // timer that fired and is being handled is among the latter, and harmless.
-func (e *Engine) mend(ctx context.Context, entry bus.Entry) error {
+func (e *Engine) repair(ctx context.Context, entry bus.Entry) error {
 	if e.clock.now().Before(entry.Record.NextEvent.At) {
 		err := e.store.Records.Arm(ctx, &entry)
 		if errors.Is(err, bus.ErrHeld) {

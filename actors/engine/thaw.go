@@ -70,7 +70,7 @@ func (e *Engine) keepsThaw(ctx context.Context, next *schemas.Settings) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err
 	}
-	if len(e.brake.now().Freezes) == 0 {
+	if len(e.freezes.now().Freezes) == 0 {
 		return nil
 	}
 	if err := e.readSettings(ctx); err != nil {

@@ -157,12 +157,12 @@ func (a *acpAsker) Withdraw(ctx context.Context, sessionID, pendingID, reason st
 	return asker{a.client}.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
-type waiting struct{ *bus.Asked }
+type waiting struct{ *bus.OpenRequest }
 
 func (w waiting) Open() bool { return w.Receipt.Revision != 0 }
 
 func (w waiting) Await(ctx context.Context) (schemas.Decision, error) {
-	d, err := w.Asked.Await(ctx)
+	d, err := w.OpenRequest.Await(ctx)
 	if err != nil {
 		w.Drop()
 	}

@@ -47,8 +47,8 @@ func (c *freezeCmd) Run(e *env) error {
 	return err
 }
 
-func (c *brakeFlags) brake(user string) schemas.Brake {
-	return schemas.Brake{Agent: c.Agent, SessionID: c.Session, From: schemas.From{UserID: user}}
+func (c *brakeFlags) brake(user string) schemas.FreezeRequest {
+	return schemas.FreezeRequest{Agent: c.Agent, SessionID: c.Session, From: schemas.From{UserID: user}}
 }
 
 type thawCmd struct {
@@ -80,7 +80,7 @@ func (c *thawCmd) Run(e *env) error {
 	}
 	fmt.Fprintf(e.stdout, "Thawed: %s may ask again.\n", people.Whose(&b))
 	for i := range frozen.Freezes {
-		fmt.Fprintf(e.stdout, "Still in force: %s\n", people.Frozen(&frozen.Freezes[i]))
+		fmt.Fprintf(e.stdout, "Still in force: %s\n", people.DescribeFreeze(&frozen.Freezes[i]))
 	}
 	return nil
 }
@@ -100,6 +100,6 @@ func (e *env) meant() error {
 // warnFrozen says what is frozen to somebody who looks at what is open.
 func (e *env) warnFrozen(freezes []schemas.Freeze) {
 	for i := range freezes {
-		fmt.Fprintf(e.stderr, "nod: %s; nod thaw ends it\n", people.Frozen(&freezes[i]))
+		fmt.Fprintf(e.stderr, "nod: %s; nod thaw ends it\n", people.DescribeFreeze(&freezes[i]))
 	}
 }

@@ -114,8 +114,8 @@ func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string
 	return err
 }
 
-// Passed withdraws what the host has gone on without, whichever that is.
-func (a asker) Passed(ctx context.Context, p schemas.Passed) error {
-	_, err := a.Client.Passed(ctx, p)
+// HostResolved withdraws what the host has gone on without, whichever that is.
+func (a asker) HostResolved(ctx context.Context, p schemas.HostResolved) error {
+	_, err := a.Client.HostResolved(ctx, p)
 	return err
 }

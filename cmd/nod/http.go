@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/agents/httpapi"
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/embed"
 )
 
@@ -43,7 +43,7 @@ func (c *httpCmd) Run(e *env) error {
 		return errors.New("--creds is one agent's key: start nod http once for each --agent, or without --creds where the data directory has their keys")
 	}
 	options := httpapi.Options{
-		Listen: door.Listen{Addr: c.Listen, PublicURL: c.PublicURL, TLSCert: c.HTTPCert, TLSKey: c.HTTPKey, BehindProxy: c.BehindProxy},
+		Listen: httpserve.Listen{Addr: c.Listen, PublicURL: c.PublicURL, TLSCert: c.HTTPCert, TLSKey: c.HTTPKey, BehindProxy: c.BehindProxy},
 		Log:    e.log,
 	}
 	options.Host, _ = os.Hostname() // shown, and unknown asks
@@ -87,7 +87,7 @@ func (e *env) httpAgent(place bus.Place, name string) (a httpapi.Agent, done fun
 	if err := id.Check(); err != nil {
 		return a, nil, err
 	}
-	token, err := door.Token(tokenPath(place, name))
+	token, err := httpserve.Token(tokenPath(place, name))
 	if err != nil {
 		return a, nil, err
 	}

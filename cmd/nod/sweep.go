@@ -31,7 +31,7 @@ func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client
 			client = own
 			defer func() { client = nil }()
 		}
-		_, err := client.Passed(ctx, schemas.Passed{SessionID: sessionID, PendingID: pendingID, Reason: "the agent's hook was stopped"})
+		_, err := client.HostResolved(ctx, schemas.HostResolved{SessionID: sessionID, PendingID: pendingID, Reason: "the agent's hook was stopped"})
 		return err
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os/user"
 
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
@@ -25,11 +25,11 @@ type loginKeyFlag struct {
 }
 
 // listen is where that is, or nil for nowhere.
-func (f *webFlags) listen() *door.Listen {
+func (f *webFlags) listen() *httpserve.Listen {
 	if f.HTTP == "off" {
 		return nil
 	}
-	return &door.Listen{Addr: f.HTTP, TLSCert: f.HTTPCert, TLSKey: f.HTTPKey, BehindProxy: f.BehindProxy}
+	return &httpserve.Listen{Addr: f.HTTP, TLSCert: f.HTTPCert, TLSKey: f.HTTPKey, BehindProxy: f.BehindProxy}
 }
 
 // welcomeToWeb says where the inbox is, with a login link for the user who runs

@@ -71,43 +71,43 @@ func TestHear(t *testing.T) {
 	ann := schemas.By{Kind: schemas.ByHuman, Name: "Ann"}
 	rule := schemas.By{Kind: schemas.ByPolicy, Name: "Bash(rm:*)"}
 	for _, c := range []struct {
-		want agents.Heard
+		want agents.AgentReply
 		r    schemas.Request
 		d    schemas.Decision
 	}{
-		{agents.Heard{Allowed: true, Text: "Allowed by Ann."}, tool, schemas.Decision{Outcome: schemas.Allowed, By: ann}},
-		{agents.Heard{Allowed: true, Text: "Allowed by the built-in rules."}, tool, schemas.Decision{Outcome: schemas.Allowed, By: schemas.By{Kind: schemas.ByPolicy, Name: "default"}}},
-		{agents.Heard{Text: "Denied by Ann: use make clean"}, tool, schemas.Decision{Outcome: schemas.Denied, By: ann, Message: "use make clean"}},
-		{agents.Heard{Text: "Denied by Ann."}, tool, schemas.Decision{Outcome: schemas.Denied, By: ann}},
-		{agents.Heard{Text: "Denied by a person."}, tool, schemas.Decision{Outcome: schemas.Denied, By: schemas.By{Kind: schemas.ByHuman}}},
-		{agents.Heard{Text: "Denied by the rule Bash(rm:*)."}, tool, schemas.Decision{Outcome: schemas.Denied, By: rule}},
-		{agents.Heard{Text: "Dismissed without an answer by Ann."}, tool, schemas.Decision{Outcome: schemas.Cancelled, By: ann}},
-		{agents.Heard{Text: "Permission request timed out after 60 seconds."}, tool, schemas.Decision{Outcome: schemas.TimedOut, Message: "Permission request timed out after 60 seconds."}},
-		{agents.Heard{Text: "Permission request timed out."}, tool, schemas.Decision{Outcome: schemas.TimedOut}},
-		{agents.Heard{Text: "Permission request was withdrawn."}, tool, schemas.Decision{Outcome: schemas.Withdrawn}},
-		{agents.Heard{IsError: true, Text: `nod sent no usable decision (outcome ""); treated as denied.`}, tool, schemas.Decision{}},
-		{agents.Heard{Allowed: true, Text: "Permission granted for network access."}, network, schemas.Decision{Outcome: schemas.Allowed, By: ann}},
-		{agents.Heard{Text: "Permission denied for write access to /p."}, write, schemas.Decision{Outcome: schemas.Denied, By: ann}},
-		{agents.Heard{Text: "Permission denied for write access to /p. Denied by Ann: not there"}, write, schemas.Decision{Outcome: schemas.Denied, By: ann, Message: "not there"}},
-		{agents.Heard{Text: "Permission denied for network access. Denied by the rule Bash(rm:*)."}, network, schemas.Decision{Outcome: schemas.Denied, By: rule}},
-		{agents.Heard{Text: "Permission denied for network access."}, network, schemas.Decision{Outcome: schemas.Cancelled, By: ann}},
-		{agents.Heard{IsError: true, Text: "Permission request timed out after 15 minutes"}, network, schemas.Decision{Outcome: schemas.TimedOut, Message: "Permission request timed out after 15 minutes"}},
+		{agents.AgentReply{Allowed: true, Text: "Allowed by Ann."}, tool, schemas.Decision{Outcome: schemas.Allowed, By: ann}},
+		{agents.AgentReply{Allowed: true, Text: "Allowed by the built-in rules."}, tool, schemas.Decision{Outcome: schemas.Allowed, By: schemas.By{Kind: schemas.ByPolicy, Name: "default"}}},
+		{agents.AgentReply{Text: "Denied by Ann: use make clean"}, tool, schemas.Decision{Outcome: schemas.Denied, By: ann, Message: "use make clean"}},
+		{agents.AgentReply{Text: "Denied by Ann."}, tool, schemas.Decision{Outcome: schemas.Denied, By: ann}},
+		{agents.AgentReply{Text: "Denied by a person."}, tool, schemas.Decision{Outcome: schemas.Denied, By: schemas.By{Kind: schemas.ByHuman}}},
+		{agents.AgentReply{Text: "Denied by the rule Bash(rm:*)."}, tool, schemas.Decision{Outcome: schemas.Denied, By: rule}},
+		{agents.AgentReply{Text: "Dismissed without an answer by Ann."}, tool, schemas.Decision{Outcome: schemas.Cancelled, By: ann}},
+		{agents.AgentReply{Text: "Permission request timed out after 60 seconds."}, tool, schemas.Decision{Outcome: schemas.TimedOut, Message: "Permission request timed out after 60 seconds."}},
+		{agents.AgentReply{Text: "Permission request timed out."}, tool, schemas.Decision{Outcome: schemas.TimedOut}},
+		{agents.AgentReply{Text: "Permission request was withdrawn."}, tool, schemas.Decision{Outcome: schemas.Withdrawn}},
+		{agents.AgentReply{IsError: true, Text: `nod sent no usable decision (outcome ""); treated as denied.`}, tool, schemas.Decision{}},
+		{agents.AgentReply{Allowed: true, Text: "Permission granted for network access."}, network, schemas.Decision{Outcome: schemas.Allowed, By: ann}},
+		{agents.AgentReply{Text: "Permission denied for write access to /p."}, write, schemas.Decision{Outcome: schemas.Denied, By: ann}},
+		{agents.AgentReply{Text: "Permission denied for write access to /p. Denied by Ann: not there"}, write, schemas.Decision{Outcome: schemas.Denied, By: ann, Message: "not there"}},
+		{agents.AgentReply{Text: "Permission denied for network access. Denied by the rule Bash(rm:*)."}, network, schemas.Decision{Outcome: schemas.Denied, By: rule}},
+		{agents.AgentReply{Text: "Permission denied for network access."}, network, schemas.Decision{Outcome: schemas.Cancelled, By: ann}},
+		{agents.AgentReply{IsError: true, Text: "Permission request timed out after 15 minutes"}, network, schemas.Decision{Outcome: schemas.TimedOut, Message: "Permission request timed out after 15 minutes"}},
 	} {
-		assert.Equal(t, c.want, agents.Hear(&c.r, &c.d))
+		assert.Equal(t, c.want, agents.DescribeDecision(&c.r, &c.d))
 	}
 }
 
 func TestAnEditIsNoYesToWhatWasAsked(t *testing.T) {
 	r, d := schemas.Request{Kind: schemas.KindToolCall}, schemas.Decision{Outcome: schemas.Allowed, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}}
-	assert.Equal(t, agents.Heard{Allowed: true, Text: "Allowed by Ann."}, agents.HearAsAsked(&r, &d))
+	assert.Equal(t, agents.AgentReply{Allowed: true, Text: "Allowed by Ann."}, agents.DescribeUnedited(&r, &d))
 	d.UpdatedInput = []byte(`{"command":"ls"}`)
-	assert.Equal(t, agents.Heard{Text: `Allowed by Ann. But with this input alone, so what was asked is denied: {"command":"ls"}`}, agents.HearAsAsked(&r, &d))
+	assert.Equal(t, agents.AgentReply{Text: `Allowed by Ann. But with this input alone, so what was asked is denied: {"command":"ls"}`}, agents.DescribeUnedited(&r, &d))
 }
 
 func TestOnlyAllowedIsHeardAsAllowed(t *testing.T) {
 	for _, outcome := range []schemas.Outcome{schemas.Denied, schemas.Cancelled, schemas.TimedOut, schemas.Withdrawn, "", "ALLOWED", "new"} {
 		for _, kind := range []schemas.Kind{schemas.KindToolCall, schemas.KindPermission, schemas.KindQuestion} {
-			heard := agents.Hear(&schemas.Request{Kind: kind, Permissions: []string{"@network"}}, &schemas.Decision{Outcome: outcome, OptionKind: schemas.AllowOnce})
+			heard := agents.DescribeDecision(&schemas.Request{Kind: kind, Permissions: []string{"@network"}}, &schemas.Decision{Outcome: outcome, OptionKind: schemas.AllowOnce})
 			assert.False(t, heard.Allowed)
 			assert.NotContains(t, heard.Text, "granted")
 			assert.NotEmpty(t, heard.Text)
@@ -116,9 +116,9 @@ func TestOnlyAllowedIsHeardAsAllowed(t *testing.T) {
 }
 
 func TestHearErrorNeverAllows(t *testing.T) {
-	assert.Equal(t, agents.Heard{IsError: true, Text: "Nobody could be asked: no approver is set"},
+	assert.Equal(t, agents.AgentReply{IsError: true, Text: "Nobody could be asked: no approver is set"},
 		agents.HearError(schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")))
-	assert.Equal(t, agents.Heard{IsError: true, Text: "Permission request failed"}, agents.HearError(&schemas.Error{}))
+	assert.Equal(t, agents.AgentReply{IsError: true, Text: "Permission request failed"}, agents.HearError(&schemas.Error{}))
 }
 
 func TestAccess(t *testing.T) {

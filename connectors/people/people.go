@@ -80,14 +80,14 @@ type Desk interface {
 	Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error)
 }
 
-// Brakes is a Desk from which agents can be stopped: a channel that has a word
+// Freezer is a Desk from which agents can be stopped: a channel that has a word
 // for it offers it where its Desk is one.
-type Brakes interface {
+type Freezer interface {
 	// Freeze denies what is open and whatever is asked, until a thaw. It stops no
 	// command that runs already.
-	Freeze(ctx context.Context, b schemas.Brake) (schemas.Frozen, error)
+	Freeze(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error)
 	// Thaw takes a freeze off, or all where b names nothing.
-	Thaw(ctx context.Context, b schemas.Brake) (schemas.Frozen, error)
+	Thaw(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error)
 }
 
 // Pairs is a Desk that takes the code by which a person is paired with a channel.
@@ -96,11 +96,11 @@ type Pairs interface {
 	Pair(ctx context.Context, code string, from schemas.From) error
 }
 
-// Doors is a Desk that lets people whom a channel vouches for in on the web.
-type Doors interface {
+// LoginLinker is a Desk that lets people whom a channel vouches for in on the web.
+type LoginLinker interface {
 	// Pass is a code and the address where it counts, once. FORBIDDEN says why there
 	// is none.
-	Pass(ctx context.Context, from schemas.From) (schemas.Pass, error)
+	Pass(ctx context.Context, from schemas.From) (schemas.LoginCode, error)
 }
 
 // Revoker is a Desk from which people undo standing answers.

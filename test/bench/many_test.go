@@ -56,7 +56,7 @@ func BenchmarkMany(b *testing.B) {
 		b.ReportMetric(time.Since(began).Seconds(), "session-s")
 
 		began = time.Now()
-		frozen, err := desk.Freeze(ctx, schemas.Brake{From: schemas.From{UserID: "ann"}})
+		frozen, err := desk.Freeze(ctx, schemas.FreezeRequest{From: schemas.From{UserID: "ann"}})
 		require.NoError(b, err)
 		b.ReportMetric(time.Since(began).Seconds(), "told-s")
 		b.Log("denied when the freeze was told:", frozen.Denied)

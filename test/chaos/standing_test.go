@@ -110,7 +110,7 @@ func (s *story) freeze(ctx context.Context) {
 // brakes freezes or thaws the story's session.
 func (s *story) brakes(ctx context.Context, who *person, what op) error {
 	end := s.begin(event{Op: what, Story: s.name, Session: s.session, Who: who.name, Group: s.name})
-	b := schemas.Brake{SessionID: s.session, Reason: "a look first", From: schemas.From{UserID: who.userID}}
+	b := schemas.FreezeRequest{SessionID: s.session, Reason: "a look first", From: schemas.From{UserID: who.userID}}
 	brake := who.desk.Freeze
 	if what == opThaw {
 		brake = who.desk.Thaw

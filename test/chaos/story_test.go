@@ -73,7 +73,7 @@ func (s *story) ask(ctx context.Context, conn int, group string, r schemas.Reque
 }
 
 // hear waits for the decision until the asker drops it.
-func (s *story) hear(ctx context.Context, who string, a *asked, q *bus.Asked) {
+func (s *story) hear(ctx context.Context, who string, a *asked, q *bus.OpenRequest) {
 	waits, drop := context.WithCancel(ctx)
 	dropped := make(chan struct{})
 	a.drop = func() { drop(); <-dropped }

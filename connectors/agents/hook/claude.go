@@ -74,29 +74,29 @@ func (claude) Read(input []byte) (Call, error) {
 	}
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
 		call.Ignore = "" // a question that was answered
-		call.Passed, err = claudePassed(&call, in.DurationMS)
+		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
 	}
 	return call, err
 }
 
-// claudePassed is what Claude Code tells by going on. The time that a call took has
+// claudeHostResolved is what Claude Code tells by going on. The time that a call took has
 // nothing of its dialog's in it.
-func claudePassed(c *Call, took *int) (schemas.Passed, error) {
+func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	switch c.Event {
 	case postToolUse, postToolUseFailure:
 		if c.ToolName == askUserQuestion {
-			return schemas.Passed{ToolName: c.ToolName, Reason: "the question was answered at the terminal"}, nil
+			return schemas.HostResolved{ToolName: c.ToolName, Reason: "the question was answered at the terminal"}, nil
 		}
 		if !agents.IsObject(c.Input) {
-			return schemas.Passed{}, errors.New("the tool's input is not a JSON object")
+			return schemas.HostResolved{}, errors.New("the tool's input is not a JSON object")
 		}
-		return schemas.Passed{ToolName: c.ToolName, ActionDetails: c.Input, RanMillis: took, Reason: "the call has run: it was answered at the terminal"}, nil
+		return schemas.HostResolved{ToolName: c.ToolName, ActionDetails: c.Input, RanMillis: took, Reason: "the call has run: it was answered at the terminal"}, nil
 	case userPromptSubmit:
-		return schemas.Passed{Reason: "the user went on at the terminal"}, nil
+		return schemas.HostResolved{Reason: "the user went on at the terminal"}, nil
 	case sessionEnd:
-		return schemas.Passed{WholeSession: true, Reason: "the session has ended"}, nil
+		return schemas.HostResolved{WholeSession: true, Reason: "the session has ended"}, nil
 	}
-	return schemas.Passed{Reason: "the agent's turn is over"}, nil
+	return schemas.HostResolved{Reason: "the agent's turn is over"}, nil
 }
 
 // claudeSuggestion is a permission update that Claude Code offers to remember.

@@ -56,7 +56,7 @@ func (copilot) Read(input []byte) (Call, error) {
 	if in.ToolName == "" && in.HookName == "" && in.ToolInput == nil && in.ToolArgs == nil && (in.Reason != nil) != (in.Prompt != nil) {
 		call.Signal, call.SessionID, call.Event = true, in.SessionID, copilotPrompt
 		if in.Reason != nil {
-			call.Event, call.Passed = copilotEnd, schemas.Passed{WholeSession: true, AgentName: Copilot().Agent, Reason: "the session has ended"}
+			call.Event, call.HostResolved = copilotEnd, schemas.HostResolved{WholeSession: true, AgentName: Copilot().Agent, Reason: "the session has ended"}
 		}
 		return call, nil
 	}

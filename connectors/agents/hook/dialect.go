@@ -62,10 +62,10 @@ type Call struct {
 	// agent since the call was made; nil of a host that ends its hook then.
 	Stopped func() bool
 	// Signal says that this is no call at all: the host tells that it has gone on,
-	// which is Passed, and cannot be refused anything. A Passed without a Reason
+	// which is HostResolved, and cannot be refused anything. A HostResolved without a Reason
 	// is not told: the hook runs so that it may see which others have died.
-	Signal bool
-	Passed schemas.Passed
+	Signal       bool
+	HostResolved schemas.HostResolved
 
 	// Questions are what the agent asks its user, where the call is nothing else.
 	Questions []agents.Question

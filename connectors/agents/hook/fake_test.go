@@ -24,7 +24,7 @@ type fakeNod struct {
 	first  *schemas.Request
 	reason string
 	left   string // the reason of detaching
-	passed []schemas.Passed
+	passed []schemas.HostResolved
 }
 
 // asked is the request, nil where nothing was asked.
@@ -98,7 +98,7 @@ func (f *fakeNod) Detach(ctx context.Context, sessionID, pendingID, reason strin
 	return nil
 }
 
-func (f *fakeNod) Passed(_ context.Context, p schemas.Passed) error {
+func (f *fakeNod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.passed = append(f.passed, p)

@@ -48,7 +48,7 @@ func (h *run) goneOn(ctx context.Context) bool {
 // unheard tells nod that the host never heard that r was allowed.
 func (h *run) unheard(ctx context.Context, nod Nod, r schemas.Request) {
 	h.leave(ctx, func(ctx context.Context, sessionID, pendingID, reason string) error {
-		return nod.Passed(ctx, schemas.Passed{SessionID: sessionID, PendingID: pendingID, Reason: reason})
+		return nod.HostResolved(ctx, schemas.HostResolved{SessionID: sessionID, PendingID: pendingID, Reason: reason})
 	}, r, "the agent had gone on")
 }
 
@@ -67,8 +67,8 @@ func (h *run) waits(r schemas.Request) (over func()) {
 
 // passedProgram is what a host's signal says if the host does not ask its own user
 // beside its hook: everything that its hooks wait for is passed.
-func passedProgram(host Host, c *Call) schemas.Passed {
-	p := schemas.Passed{AgentName: host.Agent, Reason: "the agent's turn is over"}
+func passedProgram(host Host, c *Call) schemas.HostResolved {
+	p := schemas.HostResolved{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {
 	case sessionEnd:
 		p.WholeSession, p.Reason = true, "the session has ended"

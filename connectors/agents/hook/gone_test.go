@@ -69,7 +69,7 @@ func TestWhatAStoppedGeminiWasAllowedIsTold(t *testing.T) {
 				return
 			}
 			require.Len(t, nod.passed, 1)
-			assert.Equal(t, schemas.Passed{SessionID: "s1", PendingID: nod.asked().PendingID, Reason: "the agent had gone on"}, nod.passed[0])
+			assert.Equal(t, schemas.HostResolved{SessionID: "s1", PendingID: nod.asked().PendingID, Reason: "the agent had gone on"}, nod.passed[0])
 		})
 	}
 }

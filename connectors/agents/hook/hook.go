@@ -78,8 +78,8 @@ type Nod interface {
 	// Detach leaves a request open that the host waits for no longer: where it is
 	// allowed, the same call is let through once when it is asked again.
 	Detach(ctx context.Context, sessionID, pendingID, reason string) error
-	// Passed withdraws what the host has gone on without.
-	Passed(ctx context.Context, p schemas.Passed) error
+	// HostResolved withdraws what the host has gone on without.
+	HostResolved(ctx context.Context, p schemas.HostResolved) error
 }
 
 // Connect makes the way to nod. Its error is of code UNAVAILABLE where nod is
@@ -119,7 +119,7 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 		return h.reply(Verdict{Effect: Leave})
 	}
 	if h.call.Signal {
-		if h.call.Passed.Reason != "" {
+		if h.call.HostResolved.Reason != "" {
 			h.pass(ctx)
 		}
 		return h.reply(Verdict{Effect: Leave})
@@ -204,10 +204,10 @@ func (h *run) pass(ctx context.Context) {
 	defer cancel()
 	nod, err := h.dial(ctx)
 	if err == nil {
-		p := h.call.Passed
+		p := h.call.HostResolved
 		p.SessionID, p.TaskID = agents.ID(h.call.SessionID), h.call.TaskID
 		_, err = guard(ctx, "telling nod that the host went on", func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, nod.Passed(ctx, p)
+			return struct{}{}, nod.HostResolved(ctx, p)
 		})
 	}
 	if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) {

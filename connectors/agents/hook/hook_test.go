@@ -171,7 +171,7 @@ func (s *stuckNod) Detach(ctx context.Context, session, id, reason string) error
 	return s.Withdraw(ctx, session, id, reason)
 }
 
-func (s *stuckNod) Passed(context.Context, schemas.Passed) error { <-s.release; return nil }
+func (s *stuckNod) HostResolved(context.Context, schemas.HostResolved) error { <-s.release; return nil }
 
 func TestConnectThatHangsIsNodDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -57,7 +57,7 @@ func (n tellingNod) Detach(_ context.Context, session, id, reason string) error 
 	return nil
 }
 
-func (n tellingNod) Passed(context.Context, schemas.Passed) error { return nil }
+func (n tellingNod) HostResolved(context.Context, schemas.HostResolved) error { return nil }
 
 // child is a hook in a process of its own that has asked and waits.
 type child struct {

@@ -83,7 +83,7 @@ func (h *run) probe(ctx context.Context, nod Nod) int {
 	limited, cancel := context.WithTimeoutCause(ctx, passWithin, errLate)
 	defer cancel()
 	_, err := guard(limited, "trying nod", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, nod.Passed(ctx, schemas.Passed{SessionID: agents.ID(h.call.SessionID), PendingID: input.Nonce, Reason: "nod doctor tries the hook"})
+		return struct{}{}, nod.HostResolved(ctx, schemas.HostResolved{SessionID: agents.ID(h.call.SessionID), PendingID: input.Nonce, Reason: "nod doctor tries the hook"})
 	})
 	if err != nil {
 		h.note(err)

@@ -48,7 +48,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 
 // verdict is what the host is told of decision d about r.
 func verdict(call Call, r schemas.Request, d schemas.Decision) Verdict {
-	if heard := agents.Hear(&r, &d); !heard.Allowed {
+	if heard := agents.DescribeDecision(&r, &d); !heard.Allowed {
 		return deny(heard.Text)
 	}
 	v := Verdict{Effect: Allow, Reason: "Allowed through nod.", Input: call.Input}

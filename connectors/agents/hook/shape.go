@@ -63,7 +63,7 @@ func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	signals := slices.Concat(s.Signals, s.Newer)
 	call, _, err := readClaudeShape(input, slices.Concat(s.Events, s.Strict, signals), questions)
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal {
-		call.Passed = passedProgram(host, &call)
+		call.HostResolved = passedProgram(host, &call)
 	}
 	return call, err
 }

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -49,7 +49,7 @@ type Agent struct {
 
 // Options say where to listen and for whom.
 type Options struct {
-	door.Listen
+	httpserve.Listen
 	Agents []Agent
 	// Host and User are those of this process, which askers on this machine need
 	// not name.
@@ -62,7 +62,7 @@ type Options struct {
 // Server is a running API.
 type Server struct {
 	opts   Options
-	addr   door.Address
+	addr   httpserve.Address
 	agents []known
 	doc    []byte // openapi.json
 	http   *http.Server
@@ -96,7 +96,7 @@ func Open(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, addr, err := o.Listen.Open(door.Server{
+	listener, addr, err := o.Listen.Open(httpserve.Server{
 		Name: "nod's HTTP API", Flag: "--listen", Default: "127.0.0.1:4282", PublicURL: "--public-url",
 	})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -114,7 +114,7 @@ func (s *Server) from(r *http.Request) (host string, here bool) {
 	switch {
 	case err != nil || s.opts.BehindProxy:
 		return "elsewhere", false
-	case door.Loopback(ip):
+	case httpserve.Loopback(ip):
 		return s.opts.Host, true
 	}
 	return ip, false

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/agents/httpapi"
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
@@ -64,7 +64,7 @@ func start(t *testing.T) *rig {
 	t.Cleanup(func() { r.down(); cancel() })
 	r.up()
 
-	options := httpapi.Options{Listen: door.Listen{Addr: "127.0.0.1:0"}, Host: "devbox", User: "ann", Log: quiet()}
+	options := httpapi.Options{Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Host: "devbox", User: "ann", Log: quiet()}
 	for name, token := range map[string]string{"local": localToken, "ada": adaToken} {
 		conn, err := bus.Join(ctx, bus.Place{DataDir: r.dir}, roles.AgentID(name), quiet())
 		r.NoError(err)
@@ -95,7 +95,7 @@ func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	r := &rig{Assertions: require.New(t), t: t, ctx: t.Context()}
 	r.calls.Transport = described{}
 	o := httpapi.Options{
-		Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet(),
+		Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Log: quiet(),
 		Agents: []httpapi.Agent{{Name: "local", Token: localToken}},
 	}
 	change(&o)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/httpapi"
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -70,13 +70,13 @@ func TestASlowBody(t *testing.T) {
 
 func TestWhereItMayListen(t *testing.T) {
 	for name, c := range map[string]struct {
-		listen door.Listen
+		listen httpserve.Listen
 		says   string
 	}{
-		"a network, in the clear": {door.Listen{Addr: "0.0.0.0:0"}, "--behind-proxy"},
-		"a proxy without a name":  {door.Listen{Addr: "0.0.0.0:0", BehindProxy: true}, "--public-url"},
-		"half of TLS":             {door.Listen{Addr: "127.0.0.1:0", TLSCert: "x"}, "--http-key"},
-		"no address":              {door.Listen{Addr: "4282"}, "127.0.0.1:4282"},
+		"a network, in the clear": {httpserve.Listen{Addr: "0.0.0.0:0"}, "--behind-proxy"},
+		"a proxy without a name":  {httpserve.Listen{Addr: "0.0.0.0:0", BehindProxy: true}, "--public-url"},
+		"half of TLS":             {httpserve.Listen{Addr: "127.0.0.1:0", TLSCert: "x"}, "--http-key"},
+		"no address":              {httpserve.Listen{Addr: "4282"}, "127.0.0.1:4282"},
 	} {
 		_, err := httpapi.Open(httpapi.Options{Listen: c.listen, Log: quiet()})
 		require.ErrorContains(t, err, c.says, name)
@@ -85,7 +85,7 @@ func TestWhereItMayListen(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	_, err = httpapi.Open(httpapi.Options{Listen: door.Listen{Addr: taken.Addr().String()}, Log: quiet()})
+	_, err = httpapi.Open(httpapi.Options{Listen: httpserve.Listen{Addr: taken.Addr().String()}, Log: quiet()})
 	require.ErrorContains(t, err, "--listen", "another port would not be the one that agents are told")
 }
 

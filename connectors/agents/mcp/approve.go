@@ -81,7 +81,7 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	if err != nil {
 		return deny("Not allowed, because nod could not get a decision: " + words(err))
 	}
-	heard := agents.Hear(&r, &d)
+	heard := agents.DescribeDecision(&r, &d)
 	if !heard.Allowed {
 		return deny(heard.Text)
 	}

@@ -86,7 +86,7 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	if err != nil {
 		return failed(err)
 	}
-	heard := agents.Hear(&r, &d)
+	heard := agents.DescribeDecision(&r, &d)
 	result := text(heard.Text)
 	result.IsError = heard.IsError
 	return result

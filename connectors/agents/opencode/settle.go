@@ -95,7 +95,7 @@ func (f *follower) withdraw(ctx context.Context, r *schemas.Request) {
 // answer is what a decision is in OpenCode's words. Only what allows r as it is
 // becomes anything but a rejection.
 func answer(r *schemas.Request, d schemas.Decision) (reply, string) {
-	heard := agents.Hear(r, &d)
+	heard := agents.DescribeDecision(r, &d)
 	switch {
 	case !heard.Allowed:
 		return reject, heard.Text

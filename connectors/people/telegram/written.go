@@ -74,7 +74,7 @@ func (v *visit) pair(ctx context.Context, m *message, code string, say func(stri
 
 // door sends a link that logs this person in to the web inbox, once.
 func (v *visit) door(ctx context.Context, m *message, say func(string)) error {
-	doors, ok := v.desk.(people.Doors)
+	doors, ok := v.desk.(people.LoginLinker)
 	if !ok {
 		say("Nothing changed: this nod has no web inbox for you.")
 		return nil

@@ -225,7 +225,7 @@ func (c *client) unlockAll() {
 // brake shows what is frozen, freezes everything, an agent or a session with a
 // message as the reason, or thaws it.
 func (c *client) brake(ctx context.Context, m received, a asked) {
-	desk, ok := c.opts.Desk.(people.Brakes)
+	desk, ok := c.opts.Desk.(people.Freezer)
 	if !ok {
 		c.fail(m, failed(schemas.Errorf(schemas.CodeUnknownAction, "this inbox cannot freeze")))
 		return
@@ -234,8 +234,8 @@ func (c *client) brake(ctx context.Context, m received, a asked) {
 		c.fail(m, failed(schemas.Errorf(schemas.CodeValidation, "agent, session_id: name one of them, or neither")))
 		return
 	}
-	b := schemas.Brake{Agent: a.Agent, SessionID: a.SessionID, Reason: a.Message, From: schemas.From{UserID: c.user}}
-	var frozen schemas.Frozen
+	b := schemas.FreezeRequest{Agent: a.Agent, SessionID: a.SessionID, Reason: a.Message, From: schemas.From{UserID: c.user}}
+	var frozen schemas.FreezeState
 	var err error
 	switch m.Action {
 	case "brake.freeze":

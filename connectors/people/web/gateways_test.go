@@ -15,7 +15,7 @@ import (
 
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus/roles"
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed"
 )
@@ -28,8 +28,8 @@ func (r *rig) gateway(keyFile string) *rig {
 	r.t.Helper()
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	s, err := web.Open(web.Options{
-		DataDir: r.t.TempDir(), KeyFile: keyFile, Listen: door.Listen{Addr: "127.0.0.1:0", PublicURL: public}, Check: 50 * time.Millisecond,
-		Desk: desk, Registry: desk, Passes: desk, Ledger: desk, Log: quiet(),
+		DataDir: r.t.TempDir(), KeyFile: keyFile, Listen: httpserve.Listen{Addr: "127.0.0.1:0", PublicURL: public}, Check: 50 * time.Millisecond,
+		Desk: desk, Registry: desk, LoginCodes: desk, Ledger: desk, Log: quiet(),
 	})
 	r.NoError(err)
 	r.t.Cleanup(func() { r.NoError(s.Stop(context.Background())) })
@@ -143,7 +143,7 @@ func TestAKeyThatIsNamedIsThere(t *testing.T) {
 	damaged := filepath.Join(dir, "damaged")
 	require.NoError(t, os.WriteFile(damaged, []byte("no key"), 0o600))
 	for file, says := range map[string]string{filepath.Join(dir, "nothing"): "no such file", damaged: "use a copy of web/key"} {
-		_, err := web.Open(web.Options{DataDir: dir, KeyFile: file, Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet()})
+		_, err := web.Open(web.Options{DataDir: dir, KeyFile: file, Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Log: quiet()})
 		require.ErrorContains(t, err, says)
 		_, err = web.Link(dir, file, "ann")
 		require.ErrorContains(t, err, says)

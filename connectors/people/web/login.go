@@ -45,7 +45,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	elsewhere := !ok && body.Token != "" && !strings.Contains(body.Token, ".")
 	if elsewhere { // another channel's, which nod counts
-		user, err := s.opts.Passes.Redeem(r.Context(), body.Token)
+		user, err := s.opts.LoginCodes.RedeemLoginCode(r.Context(), body.Token)
 		if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
 			refuseErr(w, err)
 			return
@@ -55,7 +55,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	if ok {
 		_, err := s.opts.Registry.Approver(r.Context(), p.User)
 		if err == nil && !elsewhere {
-			ok, err = s.opts.Passes.Spend(r.Context(), p.ID, p.Ends)
+			ok, err = s.opts.LoginCodes.SpendLoginCode(r.Context(), p.ID, p.Ends)
 		}
 		if err != nil {
 			refuseErr(w, err)
@@ -74,7 +74,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 // recorded the session stays, and can be ended later.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if p, ok := s.session(r); ok {
-		if _, err := s.opts.Passes.Spend(r.Context(), p.ID, p.Ends); err != nil {
+		if _, err := s.opts.LoginCodes.SpendLoginCode(r.Context(), p.ID, p.Ends); err != nil {
 			refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "you are logged in still: nod could not be told to end the session; try again"))
 			return
 		}
@@ -102,7 +102,7 @@ var errLoggedOut = schemas.Errorf(schemas.CodeUnauthorized, "you have logged out
 // counts is the name of the approver whose session this is, where the session
 // counts still.
 func (s *Server) counts(ctx context.Context, p pass) (name string, err error) {
-	spent, err := s.opts.Passes.Spent(ctx, p.ID)
+	spent, err := s.opts.LoginCodes.LoginCodeSpent(ctx, p.ID)
 	if err == nil && spent {
 		err = errLoggedOut
 	}

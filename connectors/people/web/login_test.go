@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people/web"
 )
 
@@ -119,18 +119,18 @@ func TestTooMuchIsRefused(t *testing.T) {
 func TestWhereItMayListen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		listen door.Listen
+		listen httpserve.Listen
 		fails  string
 	}{
-		"a network, in the clear":      {door.Listen{Addr: "0.0.0.0:0", PublicURL: public}, "--behind-proxy"},
-		"every address, in the clear":  {door.Listen{Addr: ":0", PublicURL: public}, "--behind-proxy"},
-		"a proxy, without its name":    {door.Listen{Addr: "0.0.0.0:0", BehindProxy: true}, "public_url"},
-		"a public address in clear":    {door.Listen{Addr: "127.0.0.1:0", PublicURL: "http://nod.example.com"}, "https://"},
-		"a public address with a path": {door.Listen{Addr: "127.0.0.1:0", PublicURL: public + "/nod"}, "address alone"},
-		"half of TLS":                  {door.Listen{Addr: "127.0.0.1:0", TLSCert: "x"}, "--http-key"},
-		"no address":                   {door.Listen{Addr: "4280"}, "HOST:PORT"},
-		"a proxy":                      {door.Listen{Addr: "0.0.0.0:0", BehindProxy: true, PublicURL: public}, ""},
-		"this machine":                 {door.Listen{Addr: "127.0.0.1:0"}, ""},
+		"a network, in the clear":      {httpserve.Listen{Addr: "0.0.0.0:0", PublicURL: public}, "--behind-proxy"},
+		"every address, in the clear":  {httpserve.Listen{Addr: ":0", PublicURL: public}, "--behind-proxy"},
+		"a proxy, without its name":    {httpserve.Listen{Addr: "0.0.0.0:0", BehindProxy: true}, "public_url"},
+		"a public address in clear":    {httpserve.Listen{Addr: "127.0.0.1:0", PublicURL: "http://nod.example.com"}, "https://"},
+		"a public address with a path": {httpserve.Listen{Addr: "127.0.0.1:0", PublicURL: public + "/nod"}, "address alone"},
+		"half of TLS":                  {httpserve.Listen{Addr: "127.0.0.1:0", TLSCert: "x"}, "--http-key"},
+		"no address":                   {httpserve.Listen{Addr: "4280"}, "HOST:PORT"},
+		"a proxy":                      {httpserve.Listen{Addr: "0.0.0.0:0", BehindProxy: true, PublicURL: public}, ""},
+		"this machine":                 {httpserve.Listen{Addr: "127.0.0.1:0"}, ""},
 	} {
 		s, err := web.Open(web.Options{DataDir: t.TempDir(), Listen: c.listen, Log: quiet()})
 		if c.fails != "" {
@@ -148,7 +148,7 @@ func TestATakenPortIsSaid(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	s, err := web.Open(web.Options{DataDir: t.TempDir(), Listen: door.Listen{Addr: taken.Addr().String()}, Log: quiet()})
+	s, err := web.Open(web.Options{DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: taken.Addr().String()}, Log: quiet()})
 	require.NoError(t, err)
 	require.Equal(t, taken.Addr().String(), s.Taken())
 	require.NotContains(t, s.URL(), taken.Addr().String())
@@ -160,7 +160,7 @@ func TestTheKeyIsTheOwnersAlone(t *testing.T) {
 	dir := t.TempDir()
 	_, err := web.Link(dir, "", "ann")
 	require.ErrorContains(t, err, "nod up")
-	s, err := web.Open(web.Options{DataDir: dir, Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet()})
+	s, err := web.Open(web.Options{DataDir: dir, Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Log: quiet()})
 	require.NoError(t, err)
 	require.NoError(t, s.Stop(t.Context()))
 	info, err := os.Stat(filepath.Join(dir, "web", "key"))

@@ -17,7 +17,7 @@ import (
 
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus/roles"
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people/web"
 )
 
@@ -31,11 +31,11 @@ func freePort(t *testing.T) string {
 
 // proxied is the inbox behind a proxy that speaks TLS: how to reach it under any
 // name.
-func (r *rig) proxied(listen door.Listen, keepsHost bool) (*web.Server, *http.Client) {
+func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *http.Client) {
 	port := freePort(r.t)
 	listen.Addr = net.JoinHostPort(listen.Addr, port)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
-	inbox, err := web.Open(web.Options{DataDir: r.t.TempDir(), Listen: listen, Desk: desk, Registry: desk, Passes: desk, Ledger: desk, Log: quiet()})
+	inbox, err := web.Open(web.Options{DataDir: r.t.TempDir(), Listen: listen, Desk: desk, Registry: desk, LoginCodes: desk, Ledger: desk, Log: quiet()})
 	r.NoError(err)
 	r.t.Cleanup(func() { r.NoError(inbox.Stop(context.Background())) })
 	to := &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", port)}
@@ -58,10 +58,10 @@ func (r *rig) proxied(listen door.Listen, keepsHost bool) (*web.Server, *http.Cl
 // has it, the inbox logs in and is live; under other names it answers nobody.
 func TestBehindAProxy(t *testing.T) {
 	const public = "https://nod.example.com"
-	here := door.Listen{Addr: "127.0.0.1", PublicURL: public}
-	everywhere := door.Listen{Addr: "0.0.0.0", PublicURL: public, BehindProxy: true}
+	here := httpserve.Listen{Addr: "127.0.0.1", PublicURL: public}
+	everywhere := httpserve.Listen{Addr: "0.0.0.0", PublicURL: public, BehindProxy: true}
 	for name, c := range map[string]struct {
-		listen    door.Listen
+		listen    httpserve.Listen
 		keepsHost bool
 		asked     string
 		status    int

@@ -15,7 +15,7 @@ import (
 	webpush "github.com/SherClockHolmes/webpush-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -225,10 +225,10 @@ func TestWhatIsNoSubscription(t *testing.T) {
 func TestADamagedListOfDevicesIsSaid(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := Open(Options{DataDir: dir, Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: slog.New(slog.DiscardHandler)})
+	s, err := Open(Options{DataDir: dir, Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, s.Stop(t.Context()))
 	require.NoError(t, os.WriteFile(dir+"/web/push.json", []byte("{"), 0o600))
-	_, err = Open(Options{DataDir: dir, Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: slog.New(slog.DiscardHandler)})
+	_, err = Open(Options{DataDir: dir, Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Log: slog.New(slog.DiscardHandler)})
 	require.ErrorContains(t, err, "remove "+dir)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
@@ -64,9 +64,9 @@ func start(t *testing.T) *rig {
 // up starts nod, with an inbox where an address is named.
 func (r *rig) up(addr string) {
 	r.t.Helper()
-	var listen *door.Listen
+	var listen *httpserve.Listen
 	if addr != "" {
-		listen = &door.Listen{Addr: addr}
+		listen = &httpserve.Listen{Addr: addr}
 	}
 	var err error
 	r.nod, err = embed.Start(r.ctx, embed.Options{
@@ -107,12 +107,12 @@ func quiet() *slog.Logger {
 }
 
 // asks has an agent ask for what no rule settles.
-func (r *rig) asks(session, id, input string) *bus.Asked {
+func (r *rig) asks(session, id, input string) *bus.OpenRequest {
 	r.t.Helper()
 	return r.submits(deploy(session, id, input))
 }
 
-func (r *rig) submits(request schemas.Request) *bus.Asked {
+func (r *rig) submits(request schemas.Request) *bus.OpenRequest {
 	r.t.Helper()
 	asked, err := r.asker.Submit(r.ctx, request)
 	r.NoError(err)
@@ -165,7 +165,7 @@ func (r *rig) pours(n int, input string) (wait func()) {
 func (r *rig) another(change ...func(*web.Options)) *rig {
 	r.t.Helper()
 	system := actors.NewSystem(quiet())
-	o := web.Options{DataDir: r.t.TempDir(), Listen: door.Listen{Addr: "127.0.0.1:0"}, Log: quiet()}
+	o := web.Options{DataDir: r.t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Log: quiet()}
 	for _, c := range change {
 		c(&o)
 	}

@@ -225,7 +225,7 @@ type brake struct {
 func brakes(all []schemas.Freeze) []brake {
 	told := make([]brake, len(all))
 	for i := range all {
-		told[i] = brake{people.Frozen(&all[i]), all[i].Agent, all[i].SessionID}
+		told[i] = brake{people.DescribeFreeze(&all[i]), all[i].Agent, all[i].SessionID}
 	}
 	return told
 }

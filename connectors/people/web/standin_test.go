@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
@@ -32,7 +32,7 @@ func startStandIn(t *testing.T) (*rig, *standIn) {
 	s := &standIn{prompts: map[string]schemas.Prompt{}}
 	var err error
 	s.web, err = web.Open(web.Options{
-		DataDir: t.TempDir(), Listen: door.Listen{Addr: "127.0.0.1:0"}, Desk: s, Registry: s, Passes: s, Ledger: s, Log: quiet(),
+		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: s, Registry: s, LoginCodes: s, Ledger: s, Log: quiet(),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.web.Stop(context.Background())); cancel() })
@@ -128,13 +128,13 @@ func (s *standIn) Now(context.Context) (time.Time, error) { return time.Now().UT
 
 func (s *standIn) NotifyAfter(context.Context) (time.Duration, error) { return time.Minute, nil }
 
-func (s *standIn) Redeem(context.Context, string) (string, error) {
+func (s *standIn) RedeemLoginCode(context.Context, string) (string, error) {
 	return "", schemas.Errorf(schemas.CodeNotFound, "unknown")
 }
 
-func (s *standIn) Spend(context.Context, string, time.Time) (bool, error) { return true, nil }
+func (s *standIn) SpendLoginCode(context.Context, string, time.Time) (bool, error) { return true, nil }
 
-func (s *standIn) Spent(context.Context, string) (bool, error) { return false, nil }
+func (s *standIn) LoginCodeSpent(context.Context, string) (bool, error) { return false, nil }
 
 func (s *standIn) History(_ context.Context, session string) (all []schemas.Prompt, err error) {
 	s.mu.Lock()

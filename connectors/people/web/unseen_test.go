@@ -20,7 +20,7 @@ import (
 const pressables = `(() => {
 	const all = [], mark = (e, label, value) => { if (e.checkVisibility()) all.push({e, label, value}); };
 	for (const b of document.querySelectorAll("dialog .actions button")) if (b.getAttribute("aria-disabled") === "false" && b.innerText !== "Deny") mark(b, b.innerText);
-	for (const s of document.querySelectorAll("dialog .wish summary")) if (s.innerText.startsWith("Allow from")) mark(s, "- " + s.innerText);
+	for (const s of document.querySelectorAll("dialog .answer-options summary")) if (s.innerText.startsWith("Allow from")) mark(s, "- " + s.innerText);
 	for (const r of document.querySelectorAll("dialog .rule input:not(:checked)")) mark(r, "- " + r.parentElement.innerText);
 	for (const o of document.querySelectorAll("dialog .choices option:last-child:not(:checked)")) mark(o.parentElement, "- " + o.text, o.value);
 	globalThis.pressable = all;

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
@@ -39,17 +39,17 @@ type Registry interface {
 	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
-// Passes says which login links and sessions count still, for all gateways of one
+// LoginCodes says which login links and sessions count still, for all gateways of one
 // nod alike. An error is no yes.
-type Passes interface {
-	// Redeem is the user whom a pass from another channel lets in, once; NOT_FOUND
+type LoginCodes interface {
+	// RedeemLoginCode is the user whom a pass from another channel lets in, once; NOT_FOUND
 	// where it is none.
-	Redeem(ctx context.Context, code string) (userID string, err error)
-	// Spend makes a link or a session count no more until it would end by itself.
+	RedeemLoginCode(ctx context.Context, code string) (userID string, err error)
+	// SpendLoginCode makes a link or a session count no more until it would end by itself.
 	// Of all who spend it, one is told that it is the first.
-	Spend(ctx context.Context, id string, until time.Time) (first bool, err error)
-	// Spent reports whether it was spent.
-	Spent(ctx context.Context, id string) (bool, error)
+	SpendLoginCode(ctx context.Context, id string, until time.Time) (first bool, err error)
+	// LoginCodeSpent reports whether it was spent.
+	LoginCodeSpent(ctx context.Context, id string) (bool, error)
 }
 
 // Ledger is what was decided, and what was allowed beyond one call.
@@ -71,11 +71,11 @@ type Options struct {
 	// KeyFile is what logins are signed with: one for all gateways that are reached
 	// at one address. Where it is not named DataDir holds it.
 	KeyFile string
-	door.Listen
-	Desk     people.Desk
-	Registry Registry
-	Passes   Passes
-	Ledger   Ledger
+	httpserve.Listen
+	Desk       people.Desk
+	Registry   Registry
+	LoginCodes LoginCodes
+	Ledger     Ledger
 	// Check is how often clients are told the time and are looked at anew: may
 	// they still answer? 0 is every 15 s.
 	Check time.Duration
@@ -87,7 +87,7 @@ type Options struct {
 // Server is a running inbox. It shows what Show is given.
 type Server struct {
 	opts  Options
-	addr  door.Address
+	addr  httpserve.Address
 	taken string // the address that was asked for, where another port is used
 	seals seals
 
@@ -104,11 +104,11 @@ type Server struct {
 
 // open listens. On this machine's own addresses another free port is used where
 // the one that was asked for is taken.
-func open(l door.Listen) (listener net.Listener, a door.Address, taken string, err error) {
-	inbox := door.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
+func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken string, err error) {
+	inbox := httpserve.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)
 	host, _, _ := net.SplitHostPort(l.Addr) // Open has said what is wrong with it
-	if errors.Is(err, syscall.EADDRINUSE) && door.Loopback(host) && l.PublicURL == "" {
+	if errors.Is(err, syscall.EADDRINUSE) && httpserve.Loopback(host) && l.PublicURL == "" {
 		taken, l.Addr = l.Addr, net.JoinHostPort(host, "0")
 		listener, a, err = l.Open(inbox)
 	}

@@ -121,8 +121,8 @@ func (n *Nod) Detach(context.Context, string, string, string) error {
 	return schemas.Errorf(schemas.CodeInternal, "nobody detaches here")
 }
 
-// Passed tells the transcript.
-func (n *Nod) Passed(_ context.Context, p schemas.Passed) error {
+// HostResolved tells the transcript.
+func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	data, err := schemas.Encode(p)
 	n.passed <- string(data)
 	return err

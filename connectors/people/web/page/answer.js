@@ -2,7 +2,7 @@
 
 import { remembers } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
-import { Wish } from "./wish.js";
+import { AnswerOptions } from "./answer-options.js";
 
 const settle = 400; // ms in which a click or a key was meant for what stood there before
 
@@ -20,7 +20,7 @@ export class Answer extends HTMLElement {
   #timer = 0;
   #observer = null;
   #buttons = [];
-  #wish = null;
+  #options = null;
   #words = false; // a question that may be answered in one's own
 
   #message = el("textarea");
@@ -45,12 +45,12 @@ export class Answer extends HTMLElement {
     this.#message.disabled = false;
     this.#status.setAttribute("role", "status");
     this.#status.textContent = "";
-    this.#wish?.close();
-    this.#wish = new Wish(request, others, () => this.arm(), () => this.#show());
+    this.#options?.close();
+    this.#options = new AnswerOptions(request, others, () => this.arm(), () => this.#show());
     this.#words = request.kind === "question" && request.options.some((o) => o.text);
     this.replaceChildren(
       el("label", "message", this.#words ? "Your answer, in your own words" : "Tell the agent (optional)", this.#message),
-      this.#wish.element, this.#hint, this.#actions, this.#status);
+      this.#options.element, this.#hint, this.#actions, this.#status);
     this.#offer(request);
     this.#watch(ends, root);
     this.arm();
@@ -63,7 +63,7 @@ export class Answer extends HTMLElement {
     if (keyOf(request) === keyOf(this.#request)) {
       this.#request = request;
       this.arm();
-    } else this.#wish.counts(request);
+    } else this.#options.counts(request);
   }
 
   disconnectedCallback() {
@@ -75,7 +75,7 @@ export class Answer extends HTMLElement {
     this.#request = null;
     this.#buttons = [];
     this.#observer?.disconnect();
-    this.#wish?.close();
+    this.#options?.close();
     clearTimeout(this.#timer);
   }
 
@@ -136,12 +136,12 @@ export class Answer extends HTMLElement {
   #ready({ allows, option }) {
     if (!this.#request || !this.#settled || !this.#online || this.#busy) return false;
     if (!this.#worded(option, allows)) return false;
-    return !allows || this.#unseen.size === 0 && !this.#fault && (this.#wish.plain || option.kind === "allow_once");
+    return !allows || this.#unseen.size === 0 && !this.#fault && (this.#options.plain || option.kind === "allow_once");
   }
 
   // Why nothing can be allowed as things are, or "".
   get #fault() {
-    if (!this.#wish.plain || !this.#buttons.some((b) => b.option.unsaid)) return this.#wish.fault;
+    if (!this.#options.plain || !this.#buttons.some((b) => b.option.unsaid)) return this.#options.fault;
     return "The agent offers no yes for this call alone: choose above what is to last, or deny.";
   }
 
@@ -178,10 +178,10 @@ export class Answer extends HTMLElement {
 
   #label({ option, sure }) {
     const once = option.kind === "allow_once";
-    const said = once && this.#wish.label || option.label;
+    const said = once && this.#options.label || option.label;
     const words = said[0].toUpperCase() + said.slice(1) + (this.#request.times ? ` ${this.#request.times}` : "");
     if (option.remembered && sure) return `Sure? ${words}`;
-    return this.#wish.count(words);
+    return this.#options.count(words);
   }
 
   #click(offered) {
@@ -197,8 +197,8 @@ export class Answer extends HTMLElement {
     this.dispatchEvent(new CustomEvent("answer", {
       bubbles: true,
       detail: {
-        request: this.#request, option: offered.allows && this.#wish.option || offered.option, message: this.#message.value.trim(),
-        extra: offered.allows ? this.#wish.extra : {}, others: this.#wish.others,
+        request: this.#request, option: offered.allows && this.#options.option || offered.option, message: this.#message.value.trim(),
+        extra: offered.allows ? this.#options.extra : {}, others: this.#options.others,
       },
     }));
   }
@@ -213,7 +213,7 @@ export class Answer extends HTMLElement {
 
   /** forget takes a request out of those that are answered alike. */
   forget(key) {
-    if (this.#wish?.forget(key)) this.arm();
+    if (this.#options?.forget(key)) this.arm();
   }
 
   /** ended puts how it ended in the place of the buttons. It returns whether
@@ -226,7 +226,7 @@ export class Answer extends HTMLElement {
     this.#observer?.disconnect();
     this.#actions.replaceChildren(el("p", "outcome", text));
     this.#message.disabled = true;
-    this.#wish.element.remove();
+    this.#options.element.remove();
     this.#status.textContent = "";
     this.#show();
     return focused;

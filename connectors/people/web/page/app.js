@@ -1,6 +1,6 @@
 // The page: who is logged in, whether nod is there, what waits, what is open.
 
-import "./brake.js";
+import "./freeze.js";
 import { sync } from "./clock.js";
 import "./dialog.js";
 import "./grants.js";

@@ -4,10 +4,10 @@
 import { Lasting } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 
-/** Wish is the part of an answer that says so. It calls changed whenever the
+/** AnswerOptions is the part of an answer that says so. It calls changed whenever the
  * buttons mean something else than before. */
-export class Wish {
-  element = el("div", "wish");
+export class AnswerOptions {
+  element = el("div", "answer-options");
   #request;
   #others; // by key
   #changed;
@@ -32,7 +32,7 @@ export class Wish {
   }
 
   #add(details) {
-    details.name = `wish-${keyOf(this.#request)}`; // one of them is open
+    details.name = `answer-options-${keyOf(this.#request)}`; // one of them is open
     this.element.append(details);
     return details;
   }

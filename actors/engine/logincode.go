@@ -23,7 +23,7 @@ func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 // pass makes a code for somebody whom a carrier vouches for, tells the web inbox
 // whose a code is, once, or remembers which of the inbox's own count no more.
 func (e *Engine) pass(ctx context.Context, c *bus.Call) error {
-	var p schemas.Pass
+	var p schemas.LoginCode
 	if err := schemas.Decode(c.Data, &p); err != nil {
 		return err
 	}
@@ -31,9 +31,9 @@ func (e *Engine) pass(ctx context.Context, c *bus.Call) error {
 	switch {
 	case c.Tokens[0] == schemas.ConnectorWeb && p.Code != "":
 		switch p.Op {
-		case schemas.PassSpend:
+		case schemas.SpendLoginCode:
 			p, err = e.spend(ctx, &p)
-		case schemas.PassLook:
+		case schemas.CheckLoginCode:
 			p, err = e.look(ctx, p.Code)
 		default:
 			p, err = e.redeem(ctx, p.Code)
@@ -50,21 +50,21 @@ func (e *Engine) pass(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.Pass, error) {
+func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.LoginCode, error) {
 	who, err := e.approver(ctx, connector, userID)
 	if err != nil {
-		return schemas.Pass{}, err
+		return schemas.LoginCode{}, err
 	}
 	i := slices.IndexFunc(who.Identities, func(id schemas.Identity) bool { return id.Connector == schemas.ConnectorWeb })
 	web := e.settings.now().settings.Connectors.Web
 	switch {
 	case i < 0:
-		return schemas.Pass{}, schemas.Errorf(schemas.CodeForbidden, `%s has no identity on the web: add {"connector": "web", "user_id": "…"} to theirs in settings.json`, who.Name)
+		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, `%s has no identity on the web: add {"connector": "web", "user_id": "…"} to theirs in settings.json`, who.Name)
 	case web == nil || web.PublicURL == "":
-		return schemas.Pass{}, schemas.Errorf(schemas.CodeForbidden, "the web inbox is reached on its own machine alone: set connectors.web.public_url in settings.json")
+		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, "the web inbox is reached on its own machine alone: set connectors.web.public_url in settings.json")
 	}
 	code := bus.NewID() + bus.NewID()
-	p := schemas.Pass{Type: schemas.TypePass, UserID: who.Identities[i].UserID, Until: e.clock.now().Add(pairingKept)}
+	p := schemas.LoginCode{Type: schemas.TypeLoginCode, UserID: who.Identities[i].UserID, Until: e.clock.now().Add(pairingKept)}
 	if _, err := e.store.Settings.Put(ctx, passKey(code), p, 0, pairingKept); err != nil {
 		return p, err
 	}
@@ -73,9 +73,9 @@ func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.P
 }
 
 // redeem is whose a code is. Removing it is what makes it count once.
-func (e *Engine) redeem(ctx context.Context, code string) (schemas.Pass, error) {
+func (e *Engine) redeem(ctx context.Context, code string) (schemas.LoginCode, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "that link was used, or is too old: ask for another")
-	var p schemas.Pass
+	var p schemas.LoginCode
 	revision, err := e.store.Settings.Get(ctx, passKey(code), &p)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !e.clock.now().Before(p.Until) {
 		return p, none
@@ -91,12 +91,12 @@ func (e *Engine) redeem(ctx context.Context, code string) (schemas.Pass, error) 
 
 // spend makes a code of the inbox's own count no more: of all who spend it one is
 // told that it had counted until then.
-func (e *Engine) spend(ctx context.Context, p *schemas.Pass) (schemas.Pass, error) {
+func (e *Engine) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {
-		return schemas.Pass{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a try, for at most %s", schemas.Words(maxSpent))
+		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a try, for at most %s", schemas.Words(maxSpent))
 	}
-	spent := schemas.Pass{Type: schemas.TypePass, Try: p.Try, Until: p.Until}
+	spent := schemas.LoginCode{Type: schemas.TypeLoginCode, Try: p.Try, Until: p.Until}
 	if left+spentSlack <= 0 { // nobody remembers it so long
 		spent.Spent = true
 		return spent, nil
@@ -109,11 +109,11 @@ func (e *Engine) spend(ctx context.Context, p *schemas.Pass) (schemas.Pass, erro
 }
 
 // look tells whether a code of the inbox's own was spent.
-func (e *Engine) look(ctx context.Context, code string) (schemas.Pass, error) {
-	var p schemas.Pass
+func (e *Engine) look(ctx context.Context, code string) (schemas.LoginCode, error) {
+	var p schemas.LoginCode
 	_, err := e.store.Settings.Get(ctx, spentKey(code), &p)
 	if errors.Is(err, bus.ErrNotFound) {
-		return schemas.Pass{Type: schemas.TypePass}, nil
+		return schemas.LoginCode{Type: schemas.TypeLoginCode}, nil
 	}
 	p.Spent = true
 	return p, err

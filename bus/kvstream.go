@@ -38,10 +38,10 @@ const operationHeader = "KV-Operation"
 // JetStream queue, bystanders' calls included, when that overflows.
 const maxReads = 256
 
-// keyed is a stream that holds the last value of each key: a KV bucket made by
+// kvStream is a stream that holds the last value of each key: a KV bucket made by
 // hand, because of several replicas none but the leader may be read (see direct)
 // and scheduled messages need DiscardOld.
-type keyed struct {
+type kvStream struct {
 	conn   *Conn
 	name   string
 	stream jetstream.Stream
@@ -52,7 +52,7 @@ type keyed struct {
 // direct has a bucket of one replica alone answer reads by itself, which takes
 // half as long as by way of the JetStream API. Of several replicas a follower
 // would answer too, with what is old: there every read goes to the leader.
-func (k *keyed) direct(ctx context.Context) error {
+func (k *kvStream) direct(ctx context.Context) error {
 	config := k.stream.CachedInfo().Config
 	alone := config.Replicas == 1
 	if config.AllowDirect == alone {
@@ -79,11 +79,11 @@ type value struct {
 // get reads the last value of a key, trying again while ctx allows. With
 // ErrNotFound the revision is what a create must name, 0 but for a key that
 // somebody deleted by hand.
-func (k *keyed) get(ctx context.Context, key string) (value, error) {
+func (k *kvStream) get(ctx context.Context, key string) (value, error) {
 	return k.last(ctx, k.prefix+key)
 }
 
-func (k *keyed) last(ctx context.Context, subject string) (value, error) {
+func (k *kvStream) last(ctx context.Context, subject string) (value, error) {
 	return k.read(ctx, subject, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return k.stream.GetLastMsgForSubject(ctx, subject)
 	})
@@ -91,7 +91,7 @@ func (k *keyed) last(ctx context.Context, subject string) (value, error) {
 
 // none reports whether there is nothing on any subject that matches a filter. It
 // takes a third of the time of listing what there is.
-func (k *keyed) none(ctx context.Context, filter string) (bool, error) {
+func (k *kvStream) none(ctx context.Context, filter string) (bool, error) {
 	_, err := k.read(ctx, filter, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return k.stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(filter))
 	})
@@ -102,7 +102,7 @@ func (k *keyed) none(ctx context.Context, filter string) (bool, error) {
 }
 
 // read gets one message, of which subject says what it is about.
-func (k *keyed) read(ctx context.Context, subject string, get func(context.Context) (*jetstream.RawStreamMsg, error)) (value, error) {
+func (k *kvStream) read(ctx context.Context, subject string, get func(context.Context) (*jetstream.RawStreamMsg, error)) (value, error) {
 	select {
 	case k.reads <- struct{}{}:
 		defer func() { <-k.reads }()
@@ -122,7 +122,7 @@ func (k *keyed) read(ctx context.Context, subject string, get func(context.Conte
 			return value{revision: msg.Sequence, at: msg.Time}, ErrNotFound
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			return value{}, ErrNotFound
-		case final(err):
+		case isPermanent(err):
 			return value{}, fmt.Errorf("read %s: %w", subject, err)
 		case errors.Is(err, nats.ErrNoResponders): // it may have got more replicas
 			hop, cancel := context.WithTimeout(ctx, hopTimeout)
@@ -139,7 +139,7 @@ func (k *keyed) read(ctx context.Context, subject string, get func(context.Conte
 // new revision. Where the outcome of a try is unknown the same write is tried
 // again: it is won, too, when the key is found to hold just this data. ErrMoved
 // means that another write came first.
-func (k *keyed) put(ctx context.Context, key string, data []byte, revision uint64, header nats.Header) (uint64, error) {
+func (k *kvStream) put(ctx context.Context, key string, data []byte, revision uint64, header nats.Header) (uint64, error) {
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: k.prefix + key, Data: data, Header: header}
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
@@ -153,10 +153,10 @@ func (k *keyed) put(ctx context.Context, key string, data []byte, revision uint6
 		if errors.Is(err, nats.ErrMaxPayload) {
 			return 0, fmt.Errorf("write %s: %w: %d bytes", key, ErrTooLarge, len(data))
 		}
-		if !lost(err) && final(err) {
+		if !isConflict(err) && isPermanent(err) {
 			return 0, fmt.Errorf("write %s: %w", key, err)
 		}
-		if lost(err) {
+		if isConflict(err) {
 			seq, moved, rerr := k.compare(ctx, key, data, revision)
 			if rerr != nil {
 				return 0, rerr
@@ -182,7 +182,7 @@ func won(revision uint64) error {
 // compare looks after a lost write whether the key really moved (it may not
 // have: another write can be in flight that fails), and whether it was this
 // very write that moved it, in which case it returns the revision.
-func (k *keyed) compare(ctx context.Context, key string, data []byte, revision uint64) (seq uint64, moved bool, err error) {
+func (k *kvStream) compare(ctx context.Context, key string, data []byte, revision uint64) (seq uint64, moved bool, err error) {
 	now, err := k.get(ctx, key)
 	switch {
 	case err != nil && !errors.Is(err, ErrNotFound):
@@ -197,7 +197,7 @@ func (k *keyed) compare(ctx context.Context, key string, data []byte, revision u
 
 // remove deletes key if it is still at revision. The marker goes after a
 // minute, by when every reader has seen it.
-func (k *keyed) remove(ctx context.Context, key string, revision uint64) error {
+func (k *kvStream) remove(ctx context.Context, key string, revision uint64) error {
 	header := nats.Header{}
 	header.Set(operationHeader, "DEL")
 	ttl(header, time.Minute)
@@ -206,9 +206,9 @@ func (k *keyed) remove(ctx context.Context, key string, revision uint64) error {
 }
 
 // keys lists the keys that match a filter such as "S.*", in no order.
-func (k *keyed) keys(ctx context.Context, prefix, filter string) ([]string, error) {
+func (k *kvStream) keys(ctx context.Context, prefix, filter string) ([]string, error) {
 	var info *jetstream.StreamInfo
-	err := settle(ctx, "list "+k.name, func(ctx context.Context) (err error) {
+	err := retry(ctx, "list "+k.name, func(ctx context.Context) (err error) {
 		info, err = k.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+filter))
 		return err
 	})
@@ -242,16 +242,16 @@ func apiUnavailable(err error) bool {
 	return errors.As(err, &api) && api.Code == 503 || errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// lost reports whether a write lost its compare-and-set. Replicated streams
+// isConflict reports whether a write lost its compare-and-set. Replicated streams
 // answer with another code than single ones.
-func lost(err error) bool {
+func isConflict(err error) bool {
 	code := apiCode(err)
 	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// final reports whether trying again cannot help: the server understood and
+// isPermanent reports whether trying again cannot help: the server understood and
 // refused, or the connection is gone for good.
-func final(err error) bool {
+func isPermanent(err error) bool {
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) {
 		return true
 	}

@@ -7,17 +7,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Heard is what an agent hears of how its request ended.
-type Heard struct {
+// AgentReply is what an agent hears of how its request ended.
+type AgentReply struct {
 	Allowed bool   // only where the decision allowed this request; everything else is a no
 	IsError bool   // the asking failed, rather than the answer being no
 	Text    string // never empty
 }
 
-// Hear puts d into words for the agent that asked r. A tool call that timed
+// DescribeDecision puts d into words for the agent that asked r. A tool call that timed
 // out is denied; a permission that timed out is an error.
-func Hear(r *schemas.Request, d *schemas.Decision) Heard {
-	heard := Heard{Allowed: Allows(*r, *d)}
+func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
+	heard := AgentReply{Allowed: Allows(*r, *d)}
 	permission := r.Kind == schemas.KindPermission
 	switch {
 	case heard.Allowed && permission && d.By.Kind == schemas.ByPolicy:
@@ -48,24 +48,24 @@ func Hear(r *schemas.Request, d *schemas.Decision) Heard {
 	return heard
 }
 
-// HearAsAsked is Hear for an agent that runs what it asked about and nothing else:
+// DescribeUnedited is Hear for an agent that runs what it asked about and nothing else:
 // an allow with other input is a no, which says that input.
-func HearAsAsked(r *schemas.Request, d *schemas.Decision) Heard {
-	heard := Hear(r, d)
+func DescribeUnedited(r *schemas.Request, d *schemas.Decision) AgentReply {
+	heard := DescribeDecision(r, d)
 	if heard.Allowed && d.UpdatedInput != nil {
-		return Heard{Text: heard.Text + " But with this input alone, so what was asked is denied: " + string(d.UpdatedInput)}
+		return AgentReply{Text: heard.Text + " But with this input alone, so what was asked is denied: " + string(d.UpdatedInput)}
 	}
 	return heard
 }
 
 // HearError puts into words, for the agent, why there is no decision. It never
 // allows.
-func HearError(err *schemas.Error) Heard {
+func HearError(err *schemas.Error) AgentReply {
 	text := err.Message
 	if err.Code == schemas.CodeUndeliverable {
 		text = "Nobody could be asked: " + text
 	}
-	return Heard{IsError: true, Text: orElse(text, "Permission request failed")}
+	return AgentReply{IsError: true, Text: orElse(text, "Permission request failed")}
 }
 
 // AlreadyGranted is what an agent hears that asks for what it holds.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus/roles"
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
@@ -16,11 +16,11 @@ import (
 
 // codes are those that another channel has given out.
 type codes struct {
-	web.Passes
+	web.LoginCodes
 	users map[string]string
 }
 
-func (c codes) Redeem(_ context.Context, code string) (string, error) {
+func (c codes) RedeemLoginCode(_ context.Context, code string) (string, error) {
 	user, ok := c.users[code]
 	delete(c.users, code)
 	if !ok {
@@ -36,8 +36,8 @@ func TestALinkFromAPhoneLogsIn(t *testing.T) {
 	r := start(t)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	s, err := web.Open(web.Options{
-		DataDir: t.TempDir(), Listen: door.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, Ledger: desk, Log: quiet(),
-		Passes: codes{desk, map[string]string{"good": "ann", "eves": "eve"}},
+		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, Ledger: desk, Log: quiet(),
+		LoginCodes: codes{desk, map[string]string{"good": "ann", "eves": "eve"}},
 	})
 	r.NoError(err)
 	t.Cleanup(func() { r.NoError(s.Stop(context.Background())) })

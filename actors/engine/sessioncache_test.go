@@ -12,13 +12,13 @@ import (
 
 // What changed while it was read is not kept, whoever changed it.
 func TestWhatChangesWhileItIsReadIsNotKept(t *testing.T) {
-	for name, change := range map[string]func(*known){
-		"by this engine":    func(k *known) { k.forget("session.S") },
-		"by another":        func(k *known) { k.changed("session.S", 7) },
-		"nobody could tell": func(k *known) { k.missed() },
+	for name, change := range map[string]func(*sessionCache){
+		"by this engine":    func(k *sessionCache) { k.forget("session.S") },
+		"by another":        func(k *sessionCache) { k.changed("session.S", 7) },
+		"nobody could tell": func(k *sessionCache) { k.missed() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var k known
+			var k sessionCache
 			keep := k.reading("session.S")
 			change(&k)
 			keep(schemas.Session{Agent: "old"})
@@ -26,7 +26,7 @@ func TestWhatChangesWhileItIsReadIsNotKept(t *testing.T) {
 			require.False(t, ok)
 		})
 	}
-	var k known
+	var k sessionCache
 	first, second := k.reading("session.S"), k.reading("session.S")
 	second(schemas.Session{Agent: "newer"})
 	first(schemas.Session{Agent: "older"})
@@ -46,7 +46,7 @@ func TestWhatChangesWhileItIsReadIsNotKept(t *testing.T) {
 // from when its reading began.
 func TestWhatIsKnownIsReadAgainWhateverTheWatchSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var k known
+		var k sessionCache
 		knows := func(key string) bool {
 			_, ok := k.session(key)
 			return ok

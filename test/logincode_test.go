@@ -19,24 +19,24 @@ func TestAPassFromThePhoneLetsInOnce(t *testing.T) {
 			{"name": "Bob", "identities": [{"connector": "tg", "user_id": "8"}]}]}}`
 	})
 	tg, web := env.person("tg", "7"), env.person("web", "ann")
-	p, err := tg.Pass(env.ctx, schemas.From{UserID: "7"})
+	p, err := tg.LoginLink(env.ctx, schemas.From{UserID: "7"})
 	env.NoError(err)
 	env.Equal("https://nod.example.com", p.URL)
-	_, err = tg.Redeem(env.ctx, p.Code)
+	_, err = tg.RedeemLoginCode(env.ctx, p.Code)
 	env.refusal(err, schemas.CodeValidation) // the web alone exchanges it
-	user, err := web.Redeem(env.ctx, p.Code)
+	user, err := web.RedeemLoginCode(env.ctx, p.Code)
 	env.NoError(err)
 	env.Equal("ann", user)
-	_, err = web.Redeem(env.ctx, p.Code)
+	_, err = web.RedeemLoginCode(env.ctx, p.Code)
 	env.refusal(err, schemas.CodeNotFound)
-	_, err = web.Redeem(env.ctx, "made-up")
+	_, err = web.RedeemLoginCode(env.ctx, "made-up")
 	env.refusal(err, schemas.CodeNotFound)
 
-	_, err = tg.Pass(env.ctx, schemas.From{UserID: "8"})
+	_, err = tg.LoginLink(env.ctx, schemas.From{UserID: "8"})
 	env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "Bob has no identity on the web")
-	_, err = tg.Pass(env.ctx, schemas.From{UserID: "9"})
+	_, err = tg.LoginLink(env.ctx, schemas.From{UserID: "9"})
 	env.refusal(err, schemas.CodeForbidden)
-	_, err = web.Pass(env.ctx, schemas.From{UserID: "ann"})
+	_, err = web.LoginLink(env.ctx, schemas.From{UserID: "ann"})
 	env.refusal(err, schemas.CodeValidation)
 }
 
@@ -46,14 +46,14 @@ func TestACodeIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	web, tg, until := env.Bob(), env.person("tg", "7"), time.Now().Add(time.Hour)
-	spent, err := web.Spent(env.ctx, "code")
+	spent, err := web.LoginCodeSpent(env.ctx, "code")
 	env.NoError(err)
 	env.False(spent)
 	var first atomic.Int32
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			won, err := web.Spend(env.ctx, "code", until)
+			won, err := web.SpendLoginCode(env.ctx, "code", until)
 			env.NoError(err)
 			if won {
 				first.Add(1)
@@ -62,18 +62,18 @@ func TestACodeIsSpentOnce(t *testing.T) {
 	}
 	all.Wait()
 	env.EqualValues(1, first.Load())
-	spent, err = web.Spent(env.ctx, "code")
+	spent, err = web.LoginCodeSpent(env.ctx, "code")
 	env.NoError(err)
 	env.True(spent)
-	spent, err = web.Spent(env.ctx, "another")
+	spent, err = web.LoginCodeSpent(env.ctx, "another")
 	env.NoError(err)
 	env.False(spent)
 
-	won, err := web.Spend(env.ctx, "late", time.Now().Add(-time.Hour))
+	won, err := web.SpendLoginCode(env.ctx, "late", time.Now().Add(-time.Hour))
 	env.NoError(err)
 	env.False(won, "what has ended counts no more")
-	_, err = web.Spend(env.ctx, "for ever", time.Now().Add(1000*time.Hour))
+	_, err = web.SpendLoginCode(env.ctx, "for ever", time.Now().Add(1000*time.Hour))
 	env.refusal(err, schemas.CodeValidation)
-	_, err = tg.Spend(env.ctx, "code", until)
+	_, err = tg.SpendLoginCode(env.ctx, "code", until)
 	env.refusal(err, schemas.CodeValidation) // the web's alone
 }

@@ -1,4 +1,4 @@
-package door_test
+package httpserve_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nodbus/nod/connectors/door"
+	"github.com/nodbus/nod/connectors/httpserve"
 )
 
 func TestATokenIsMadeOnceForItsOwnerAlone(t *testing.T) {
@@ -18,7 +18,7 @@ func TestATokenIsMadeOnceForItsOwnerAlone(t *testing.T) {
 	errs := make([]error, 8)
 	var wg sync.WaitGroup
 	for i := range tokens {
-		wg.Go(func() { tokens[i], errs[i] = door.Token(path) })
+		wg.Go(func() { tokens[i], errs[i] = httpserve.Token(path) })
 	}
 	wg.Wait()
 	for i := range tokens {
@@ -49,7 +49,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "token")
 		require.NoError(t, os.WriteFile(path, []byte(c.text), c.mode))
-		_, err := door.Token(path)
+		_, err := httpserve.Token(path)
 		if runtime.GOOS == "windows" && c.mode != 0o600 {
 			continue // it has no such modes
 		}
@@ -59,12 +59,12 @@ func TestTokensThatAreRefused(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(dir, nil, 0o600))
-	_, err := door.Token(filepath.Join(dir, "token"))
+	_, err := httpserve.Token(filepath.Join(dir, "token"))
 	require.ErrorContains(t, err, "token")
 }
 
 func TestWhichHostsItAnswersTo(t *testing.T) {
-	l, at, err := door.Listen{Addr: "127.0.0.1:0", PublicURL: "https://nod.example.com"}.Open(door.Server{})
+	l, at, err := httpserve.Listen{Addr: "127.0.0.1:0", PublicURL: "https://nod.example.com"}.Open(httpserve.Server{})
 	require.NoError(t, err)
 	defer l.Close()
 	require.Equal(t, "https://nod.example.com", at.URL)

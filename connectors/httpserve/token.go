@@ -1,4 +1,4 @@
-package door
+package httpserve
 
 import (
 	"crypto/rand"

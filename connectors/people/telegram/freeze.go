@@ -14,7 +14,7 @@ import (
 // brake freezes everything, an agent or a session, with what was written behind it
 // as the reason, or thaws it.
 func (v *visit) brake(ctx context.Context, m *message, command, rest string, say func(string)) error {
-	brakes, ok := v.desk.(people.Brakes)
+	brakes, ok := v.desk.(people.Freezer)
 	if !ok {
 		say("Nothing changed: this nod cannot be frozen from here.")
 		return nil
@@ -44,14 +44,14 @@ func (v *visit) brake(ctx context.Context, m *message, command, rest string, say
 	}
 	lines := []string{"Thawed: " + people.Whose(&b) + " may ask again."}
 	for i := range now.Freezes {
-		lines = append(lines, "Still in force: "+people.Frozen(&now.Freezes[i]))
+		lines = append(lines, "Still in force: "+people.DescribeFreeze(&now.Freezes[i]))
 	}
 	say(strings.Join(lines, "\n"))
 	return nil
 }
 
 // froze says what was frozen, and what was not.
-func froze(b *schemas.Brake, now *schemas.Frozen) string {
+func froze(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
 	text := fmt.Sprintf("Frozen: whatever %s asks is denied until you send %s. %s. Commands that run already are not stopped.",
 		people.Whose(b), strings.TrimSpace("/thaw "+people.Named(b)), people.Denials(now))
 	if people.Named(b) != "" {
@@ -66,17 +66,17 @@ func froze(b *schemas.Brake, now *schemas.Frozen) string {
 // braked reads what is to be frozen or thawed: "agent NAME why", "session ID why",
 // or everything. Whatever names neither whole is a reason, so that a brake that is
 // pulled in haste brakes.
-func braked(rest string) schemas.Brake {
+func braked(rest string) schemas.FreezeRequest {
 	what, more := word(rest)
 	id, why := word(more)
 	switch {
 	case !schemas.ValidID(id):
 	case strings.EqualFold(what, "agent"):
-		return schemas.Brake{Agent: id, Reason: shortened(why)}
+		return schemas.FreezeRequest{Agent: id, Reason: shortened(why)}
 	case strings.EqualFold(what, "session"):
-		return schemas.Brake{SessionID: id, Reason: shortened(why)}
+		return schemas.FreezeRequest{SessionID: id, Reason: shortened(why)}
 	}
-	return schemas.Brake{Reason: shortened(rest)}
+	return schemas.FreezeRequest{Reason: shortened(rest)}
 }
 
 // word is the first word of a text, and what follows it.

@@ -2,23 +2,23 @@ package schemas
 
 import "time"
 
-// PassOp is what the web inbox asks of a code that it made itself, a login link's
+// LoginCodeOp is what the web inbox asks of a code that it made itself, a login link's
 // or a session's.
-type PassOp string
+type LoginCodeOp string
 
 // The operations on such codes.
 const (
-	PassSpend PassOp = "spend" // it counts no more, until it would end by itself
-	PassLook  PassOp = "look"  // does it count still?
+	SpendLoginCode LoginCodeOp = "spend" // it counts no more, until it would end by itself
+	CheckLoginCode  LoginCodeOp = "look"  // does it count still?
 )
 
-// Pass lets somebody in on the web whom another channel vouches for: a carrier
+// LoginCode lets somebody in on the web whom another channel vouches for: a carrier
 // asks for one for who wrote to it, and the web inbox exchanges its code, once, for
 // that person's user there. The inbox's own codes are signed by it; nod remembers
 // which of them count no more, for all gateways alike.
-type Pass struct {
+type LoginCode struct {
 	Type string `json:"type"`
-	Op   PassOp `json:"op,omitempty"`
+	Op   LoginCodeOp `json:"op,omitempty"`
 	// Try tells apart those who spend a code: whoever asks again is answered as
 	// before.
 	Try string `json:"try,omitempty"`

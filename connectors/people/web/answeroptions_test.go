@@ -112,7 +112,7 @@ func TestIdenticalRequestsAreAnsweredAlike(t *testing.T) {
 	p.ready("deny")
 	p.does(chromedp.Click(".actions .deny"))
 	p.ends("Denied · Ann")
-	for _, asked := range []*bus.Asked{two, three} {
+	for _, asked := range []*bus.OpenRequest{two, three} {
 		d, err := asked.Await(r.ctx)
 		r.NoError(err)
 		r.Equal(schemas.Denied, d.Outcome)
@@ -134,11 +134,11 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 	p.ready("deny")
 	p.Contains(p.text("dialog .takes"), "the code word")
 	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"))
-	p.sets("dialog .wish input[type=password]", "sesame")
+	p.sets("dialog .answer-options input[type=password]", "sesame")
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))
 	p.sees("document.querySelector('dialog .status').innerText.includes('that was not it')")
-	p.sets("dialog .wish input[type=password]", "open sesame")
+	p.sets("dialog .answer-options input[type=password]", "open sesame")
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))
 	p.ends("Allowed once · Ann")

@@ -18,12 +18,12 @@ const (
 	knownFor  = 15 * time.Second
 )
 
-// known remembers sessions as they were read, and which locks are free, for a while,
+// sessionCache remembers sessions as they were read, and which locks are free, for a while,
 // until this engine changes them or the broker says that another has. It may be a
 // moment old: nothing is allowed by what a session holds before that was confirmed.
 // Whoever changes what the owner may change of a session waits until every engine
 // has heard of it.
-type known struct {
+type sessionCache struct {
 	mu       sync.Mutex
 	sessions map[string]read   // by key; of a lock's key, that no client holds it
 	readings map[string]uint64 // those on their way, by key: the last begun
@@ -39,7 +39,7 @@ type read struct {
 }
 
 // session is what is known under a key, and whether anything is.
-func (k *known) session(key string) (schemas.Session, bool) {
+func (k *sessionCache) session(key string) (schemas.Session, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r, ok := k.sessions[key]
@@ -51,7 +51,7 @@ func (k *known) session(key string) (schemas.Session, bool) {
 
 // reading says that a key is about to be read. What was read is to be kept, and is
 // where the key has not changed meanwhile.
-func (k *known) reading(key string) (keep func(schemas.Session)) {
+func (k *sessionCache) reading(key string) (keep func(schemas.Session)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.readings == nil || len(k.readings) >= knownKept { // some have failed and keep nothing
@@ -63,7 +63,7 @@ func (k *known) reading(key string) (keep func(schemas.Session)) {
 	return func(s schemas.Session) { k.remember(key, read{s, until}, begun) }
 }
 
-func (k *known) remember(key string, r read, begun uint64) {
+func (k *sessionCache) remember(key string, r read, begun uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.readings[key] != begun || time.Now().Before(k.unsure) {
@@ -77,7 +77,7 @@ func (k *known) remember(key string, r read, begun uint64) {
 }
 
 // changed forgets a key of which the broker says that it has changed.
-func (k *known) changed(key string, revision uint64) {
+func (k *sessionCache) changed(key string, revision uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.revision = max(k.revision, revision)
@@ -85,25 +85,25 @@ func (k *known) changed(key string, revision uint64) {
 }
 
 // forget forgets a key that this engine changes: it need not wait to hear of that.
-func (k *known) forget(key string) {
+func (k *sessionCache) forget(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.drop(key)
 }
 
-func (k *known) drop(key string) {
+func (k *sessionCache) drop(key string) {
 	delete(k.sessions, key)
 	delete(k.readings, key)
 }
 
 // missed forgets everything: changes may have gone by, and may still.
-func (k *known) missed() {
+func (k *sessionCache) missed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.sessions, k.readings, k.unsure = nil, nil, time.Now().Add(staleAfter)
 }
 
-func (k *known) newest() uint64 {
+func (k *sessionCache) newest() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.revision
@@ -112,7 +112,7 @@ func (k *known) newest() uint64 {
 // own makes sure that the session is the agent's, and returns what is known of
 // it: it belongs to whoever first asks in it, and to others it does not exist.
 func (e *Engine) own(ctx context.Context, agent, session, user string) (schemas.Session, error) {
-	s, ok := e.known.session(sessionKey(session))
+	s, ok := e.cache.session(sessionKey(session))
 	if !ok || s.Agent == "" || s.Agent == agent && lacksUser(&s, user) {
 		var err error
 		if s, err = e.claimSession(ctx, agent, session, user); err != nil {
@@ -128,7 +128,7 @@ func (e *Engine) own(ctx context.Context, agent, session, user string) (schemas.
 // putSession writes what is under a session's or an agent's key, if that is still
 // at revision.
 func (e *Engine) putSession(ctx context.Context, key string, v any, revision uint64, kept time.Duration) (uint64, error) {
-	defer e.known.forget(key)
+	defer e.cache.forget(key)
 	return e.store.Sessions.Put(ctx, key, v, revision, kept)
 }
 
@@ -158,8 +158,8 @@ func (e *Engine) heldBy(ctx context.Context, agent, session string) (entitlement
 		agents = begin(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
 	}
 	var known bool
-	if h.session, known = e.known.session(sessionKey(session)); !known {
-		keep := e.known.reading(sessionKey(session))
+	if h.session, known = e.cache.session(sessionKey(session)); !known {
+		keep := e.cache.reading(sessionKey(session))
 		revision, err := e.store.Sessions.Get(ctx, sessionKey(session), &h.session)
 		h.session.Revision = revision
 		if err == nil {
@@ -214,11 +214,11 @@ func (e *Engine) heldNow(ctx context.Context, a *asked) (wait func() (entitlemen
 // lockOf is who holds a session's lock, or nil.
 func (e *Engine) lockOf(ctx context.Context, session string) (*schemas.Lock, error) {
 	key := lockKey(session)
-	if _, nobody := e.known.session(key); nobody {
+	if _, nobody := e.cache.session(key); nobody {
 		return nil, nil
 	}
 	var lock schemas.Lock
-	keep := e.known.reading(key)
+	keep := e.cache.reading(key)
 	_, err := e.store.Presence.Get(ctx, key, &lock)
 	if errors.Is(err, bus.ErrNotFound) {
 		keep(schemas.Session{})

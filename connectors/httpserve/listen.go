@@ -1,6 +1,6 @@
-// Package door is how nod's HTTP servers are opened: where they may listen,
+// Package httpserve is how nod's HTTP servers are opened: where they may listen,
 // under which names they answer, and the token that their callers show.
-package door
+package httpserve
 
 import (
 	"crypto/tls"
