@@ -129,6 +129,7 @@ func (c carry) show(ctx context.Context, shown schemas.Shown) error {
 	if err != nil {
 		return err
 	}
+	ctx = c.background // a message whose Ref is not stored can be edited by no worker
 	lost, err := c.record(ctx, shown)
 	if err == nil && lost {
 		err = c.addMessage(ctx, shown.Ref)
@@ -233,6 +234,9 @@ func (c carry) revise(ctx context.Context, shown schemas.Shown) error {
 		c.giveBack(ctx, shown)
 		return err
 	}
+	// Another worker may have shown the outcome before this change arrived. Only this
+	// worker can tell, so it tries until it stops.
+	ctx = c.background
 	lost, err := c.record(ctx, shown)
 	if err != nil || !lost {
 		return err

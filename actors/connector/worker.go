@@ -34,6 +34,8 @@ type Worker struct {
 	id      string
 	// renewClaim is how often the claim of a prompt is renewed while the channel works.
 	renewClaim time.Duration
+	// background ends as the worker stops.
+	background context.Context
 	lanes      *actors.Lanes
 	turns      turns
 	stops      []func()
@@ -58,7 +60,7 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 		return fmt.Errorf("register the connector %s: %w", w.desk.connector, err)
 	}
 	background, cancel := context.WithCancel(context.Background())
-	w.stops = append(w.stops, cancel)
+	w.background, w.stops = background, append(w.stops, cancel)
 	queue, err := conn.PromptQueue(ctx, w.desk.connector)
 	if err != nil {
 		return err
