@@ -129,7 +129,7 @@ func (c carry) show(ctx context.Context, shown schemas.Shown) error {
 	if err != nil {
 		return err
 	}
-	ctx = c.background // a message whose Ref is not stored can be edited by no worker
+	ctx = c.recording // a message whose Ref is not stored can be edited by no worker
 	lost, err := c.record(ctx, shown)
 	if err == nil && lost {
 		err = c.addMessage(ctx, shown.Ref)
@@ -236,7 +236,7 @@ func (c carry) revise(ctx context.Context, shown schemas.Shown) error {
 	}
 	// Another worker may have shown the outcome before this change arrived. Only this
 	// worker can tell, so it tries until it stops.
-	ctx = c.background
+	ctx = c.recording
 	lost, err := c.record(ctx, shown)
 	if err != nil || !lost {
 		return err

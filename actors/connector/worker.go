@@ -34,12 +34,14 @@ type Worker struct {
 	id      string
 	// renewClaim is how often the claim of a prompt is renewed while the channel works.
 	renewClaim time.Duration
-	// background ends as the worker stops.
-	background context.Context
-	lanes      *actors.Lanes
-	turns      turns
-	stops      []func()
-	tasks      sync.WaitGroup
+	// recording is of writes about messages that were sent. It ends carryTimeout after
+	// the worker was told to stop.
+	recording    context.Context
+	endRecording context.CancelFunc
+	lanes        *actors.Lanes
+	turns        turns
+	stops        []func()
+	tasks        sync.WaitGroup
 }
 
 // Work starts a worker. It returns once the worker is registered and takes
@@ -49,6 +51,7 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 		desk: NewDesk(conn, connector), carrier: carrier, log: log.With("connector", connector), id: bus.NewID(),
 		lanes: sys.Lanes("connector-" + connector),
 	}
+	w.recording, w.endRecording = context.WithCancel(context.Background())
 	if err := w.start(ctx, conn); err != nil {
 		return nil, errors.Join(err, w.Stop(ctx))
 	}
@@ -60,7 +63,7 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 		return fmt.Errorf("register the connector %s: %w", w.desk.connector, err)
 	}
 	background, cancel := context.WithCancel(context.Background())
-	w.background, w.stops = background, append(w.stops, cancel)
+	w.stops = append(w.stops, cancel)
 	queue, err := conn.PromptQueue(ctx, w.desk.connector)
 	if err != nil {
 		return err
@@ -162,6 +165,8 @@ func (w *Worker) Stop(ctx context.Context) error {
 	for _, stop := range w.stops {
 		stop()
 	}
+	defer w.endRecording()
+	defer time.AfterFunc(carryTimeout, w.endRecording).Stop()
 	w.tasks.Wait()
 	err := w.lanes.Stop(ctx)
 	if leave := w.desk.register(ctx, w.id, true); leave != nil {
