@@ -203,25 +203,58 @@ func headings(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// Every nod command in the README exists, with the flags that stand there.
+// Every nod command in a block of shell exists, with the flags that stand there.
 func TestReadmeNamesRealCommands(t *testing.T) {
 	m := newMachine(t)
-	text := strings.ReplaceAll(document(t, "README.md"), "\\\n", " ")
-	commands := 0
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
-		for _, line := range regexp.MustCompile(`(?m)^(?:nod|go run \./cmd/nod) (.+)$`).FindAllStringSubmatch(block[1], -1) {
-			words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line[1], -1)
-			for i, word := range words {
-				if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // the rest is for another program
-					words = words[:i]
-					break
+	checked := map[string]int{}
+	for _, page := range pages(t) {
+		text := strings.ReplaceAll(document(t, page), "\\\n", " ")
+		for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+			for _, line := range regexp.MustCompile(`(?m)^(?:(?:\./)?nod|go run \./cmd/nod) (.+)$`).FindAllStringSubmatch(block[1], -1) {
+				words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line[1], -1)
+				for i, word := range words {
+					if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // the rest is for another program
+						words = words[:i]
+						break
+					}
+					words[i] = strings.Trim(word, `'"`)
 				}
-				words[i] = strings.Trim(word, `'"`)
+				_, stderr, code := m.run(append(words, "--help")...)
+				require.Zero(t, code, "%s: nod %s: %s", page, line[1], stderr)
+				checked[page]++
 			}
-			_, stderr, code := m.run(append(words, "--help")...)
-			require.Zero(t, code, "nod %s: %s", line[1], stderr)
-			commands++
 		}
 	}
-	require.Greater(t, commands, 10)
+	require.Greater(t, checked["README.md"], 10)
+	require.Greater(t, len(checked), 5)
+}
+
+// Every example of settings.json is one that nod takes.
+func TestDocsSettingsAreValid(t *testing.T) {
+	parts := regexp.MustCompile(`^\{\s*"(permissions|policies|approvers|connectors|log)"`)
+	checked := 0
+	for _, page := range pages(t) {
+		for _, block := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(document(t, page), -1) {
+			if parts.MatchString(block[1]) {
+				_, err := schemas.DecodeSettings([]byte(block[1]))
+				require.NoError(t, err, "%s: %s", page, block[1])
+				checked++
+			}
+		}
+	}
+	require.Greater(t, checked, 4)
+}
+
+// Every folder on the map of CONTRIBUTING.md exists.
+func TestDocsMapNamesRealFolders(t *testing.T) {
+	_, section, _ := strings.Cut(document(t, "CONTRIBUTING.md"), "\n## The map\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := regexp.MustCompile("(?m)^\\| (`.+?) \\|").FindAllStringSubmatch(section, -1)
+	require.Greater(t, len(rows), 10)
+	for _, row := range rows {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			_, err := os.Stat(filepath.Join("..", name[1]))
+			require.NoError(t, err)
+		}
+	}
 }
