@@ -30,7 +30,7 @@ func document(t *testing.T, name string) string {
 // subjectsTable is the table of docs/reference/messages.md.
 func subjectsTable() string {
 	var b strings.Builder
-	b.WriteString("| Subject | Message | From → to | How | What |\n|---|---|---|---|---|\n")
+	b.WriteString("| Subject | Message | From → to | How | Meaning |\n|---|---|---|---|---|\n")
 	for _, m := range schemas.Messages() {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s → %s | %s | %s |\n", m.Subject, m.Type, m.From, m.To, m.How, m.What)
 	}
@@ -56,7 +56,7 @@ func TestActorsTellsTheTimeouts(t *testing.T) {
 	page := document(t, "docs/reference/timeouts.md")
 	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| ([^|]+) \\| `([a-z/_]+\\.go)`: `([A-Za-z]+)` \\|$").FindAllStringSubmatch(page, -1)
 	require.Greater(t, len(rows), 60)
-	tables := strings.Count(page, "\n| What | Value | In the code |\n|---|---|---|\n")
+	tables := strings.Count(page, "\n| Wait | Value | In the code |\n|---|---|---|\n")
 	require.Len(t, rows, strings.Count(page, "\n|")-2*tables, "a row is not of the form that this test reads")
 	for _, row := range rows {
 		said, file, name := row[1], row[2], row[3]
