@@ -1,6 +1,7 @@
 package test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -136,6 +137,29 @@ func TestActorsNamesRealTests(t *testing.T) {
 	}
 	require.Greater(t, shown, 140)
 	require.Equal(t, len(rows)-tables, shown, "a failure names no test")
+}
+
+// The order of checks in ACTORS.md is the engine's list of stages.
+func TestActorsShowsTheOrderOfChecks(t *testing.T) {
+	source, err := os.ReadFile("../actors/engine/pipeline.go")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the engine has no list of stages yet")
+	}
+	require.NoError(t, err)
+	_, list, ok := strings.Cut(string(source), "\nvar stages = []stage{\n")
+	require.True(t, ok)
+	list, _, _ = strings.Cut(list, "\n}\n")
+	_, section, _ := strings.Cut(document(t, "ACTORS.md"), "\n## The order of checks\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var engine, page []string
+	for _, m := range regexp.MustCompile(`(?m)^\t\{"([a-z]+)"`).FindAllStringSubmatch(list, -1) {
+		engine = append(engine, m[1])
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\| ([a-z]+) \|`).FindAllStringSubmatch(section, -1) {
+		page = append(page, m[1])
+	}
+	require.NotEmpty(t, engine)
+	require.Equal(t, engine, page)
 }
 
 // ACTORS.md stays a page that is read at one sitting.
