@@ -1,6 +1,7 @@
 package test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -27,10 +28,10 @@ func document(t *testing.T, name string) string {
 	return string(data)
 }
 
-// subjectsTable is the table of ACTORS.md.
+// subjectsTable is the table of docs/reference/messages.md.
 func subjectsTable() string {
 	var b strings.Builder
-	b.WriteString("| Subject | Message | From → to | How | What |\n|---|---|---|---|---|\n")
+	b.WriteString("| Subject | Message | From → to | How | Meaning |\n|---|---|---|---|---|\n")
 	for _, m := range schemas.Messages() {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s → %s | %s | %s |\n", m.Subject, m.Type, m.From, m.To, m.How, m.What)
 	}
@@ -39,33 +40,34 @@ func subjectsTable() string {
 
 func TestActorsNamesEverySubject(t *testing.T) {
 	const from, to = "<!-- subjects -->\n", "<!-- /subjects -->"
-	head, rest, ok := strings.Cut(document(t, "ACTORS.md"), from)
+	const page = "docs/reference/messages.md"
+	head, rest, ok := strings.Cut(document(t, page), from)
 	require.True(t, ok)
 	table, tail, ok := strings.Cut(rest, to)
 	require.True(t, ok)
 	if *update {
-		require.NoError(t, os.WriteFile("../ACTORS.md", []byte(head+from+subjectsTable()+to+tail), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join("..", page), []byte(head+from+subjectsTable()+to+tail), 0o644))
 		return
 	}
 	require.Equal(t, subjectsTable(), table, "run go test ./test -run Actors -update")
 }
 
-// Every row of the timeouts table says what its constant in the code says.
+// Every row of docs/reference/timeouts.md has the value of its constant in the code.
 func TestActorsTellsTheTimeouts(t *testing.T) {
-	_, section, _ := strings.Cut(document(t, "ACTORS.md"), "\n## Timeouts\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| ([^|]+) \\| `([a-z/_]+\\.go)`: `([A-Za-z]+)` \\|$").FindAllStringSubmatch(section, -1)
-	require.Greater(t, len(rows), 10)
-	require.Len(t, rows, strings.Count(section, "\n|")-2, "a row is not of the form that this test reads")
+	page := document(t, "docs/reference/timeouts.md")
+	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| ([^|]+) \\| `([a-z/_]+\\.go)`: `([A-Za-z]+)` \\|$").FindAllStringSubmatch(page, -1)
+	require.Greater(t, len(rows), 60)
+	tables := strings.Count(page, "\n| Wait | Value | In the code |\n|---|---|---|\n")
+	require.Len(t, rows, strings.Count(page, "\n|")-2*tables, "a row is not of the form that this test reads")
 	for _, row := range rows {
 		said, file, name := row[1], row[2], row[3]
 		constant := regexp.MustCompile(`(?m)^\t?(?:const )?` + name + `\s+= (.+?)(?:\s*//.*)?$`).FindStringSubmatch(document(t, file))
 		require.Len(t, constant, 2, "%s has no constant %s", file, name)
-		require.Contains(t, durations(t, said), inCode(t, constant[1]), "%s: %s says %q, ACTORS.md %q", file, name, constant[1], said)
+		require.Contains(t, durations(t, said), inCode(t, constant[1]), "%s: %s says %q, the page %q", file, name, constant[1], said)
 	}
 }
 
-// durations are those in a text such as "50 ms, doubling to 2 s".
+// durations are the durations in a text such as "50 ms, doubling to 2 s".
 func durations(t *testing.T, text string) (all []time.Duration) {
 	units := map[string]time.Duration{
 		"ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "days": 24 * time.Hour,
@@ -78,8 +80,8 @@ func durations(t *testing.T, text string) (all []time.Duration) {
 	return all
 }
 
-// inCode is what a constant says: a product such as 7 * 24 * time.Hour, or a
-// text such as "1h".
+// inCode is the duration of a constant's expression: a product such as
+// 7 * 24 * time.Hour, or a text such as "1h".
 func inCode(t *testing.T, expr string) time.Duration {
 	if text, err := strconv.Unquote(expr); err == nil {
 		d, err := time.ParseDuration(text)
@@ -103,7 +105,7 @@ func inCode(t *testing.T, expr string) time.Duration {
 	return d
 }
 
-// Every test that ACTORS.md names exists.
+// Every test that a page names exists, and every failure names its tests.
 func TestActorsNamesRealTests(t *testing.T) {
 	there := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
@@ -117,22 +119,72 @@ func TestActorsNamesRealTests(t *testing.T) {
 		}
 		return err
 	}))
-	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(document(t, "ACTORS.md"), -1)
-	require.Greater(t, len(named), 30)
-	for _, name := range named {
-		require.True(t, there[name[1]], "ACTORS.md names %s, which is not there", name[1])
+	test := regexp.MustCompile("`(Test[A-Z]\\w+)`")
+	for _, page := range pages(t) {
+		for _, name := range test.FindAllStringSubmatch(document(t, page), -1) {
+			require.True(t, there[name[1]], "%s names %s, which is not there", page, name[1])
+		}
 	}
+	require.Greater(t, len(test.FindAllString(document(t, "ACTORS.md"), -1)), 2)
+	failures := document(t, "docs/reference/failures.md")
+	rows := regexp.MustCompile(`(?m)^\| .+ \|$`).FindAllString(failures, -1)
+	tables := strings.Count(failures, "\n| Failure | Guarantee | Shown by |\n|---|---|---|\n")
+	shown := 0
+	for _, row := range rows {
+		if test.MatchString(row) {
+			shown++
+		}
+	}
+	require.Greater(t, shown, 140)
+	require.Equal(t, len(rows)-tables, shown, "a failure names no test")
 }
 
-// Every link to a file leads to one, and to a heading of it where that is named.
-func TestLinksLeadSomewhere(t *testing.T) {
-	docs, err := filepath.Glob("../docs/*.md")
+// The order of checks in ACTORS.md is the engine's list of stages.
+func TestActorsShowsTheOrderOfChecks(t *testing.T) {
+	source, err := os.ReadFile("../actors/engine/pipeline.go")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the engine has no list of stages yet")
+	}
 	require.NoError(t, err)
-	require.NotEmpty(t, docs)
-	for _, name := range append(docs, "../README.md", "../ACTORS.md", "../CHANGELOG.md") {
-		text, err := os.ReadFile(name)
+	_, list, ok := strings.Cut(string(source), "\nvar stages = []stage{\n")
+	require.True(t, ok)
+	list, _, _ = strings.Cut(list, "\n}\n")
+	_, section, _ := strings.Cut(document(t, "ACTORS.md"), "\n## The order of checks\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var engine, page []string
+	for _, m := range regexp.MustCompile(`(?m)^\t\{"([a-z]+)"`).FindAllStringSubmatch(list, -1) {
+		engine = append(engine, m[1])
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\| ([a-z]+) \|`).FindAllStringSubmatch(section, -1) {
+		page = append(page, m[1])
+	}
+	require.NotEmpty(t, engine)
+	require.Equal(t, engine, page)
+}
+
+// ACTORS.md stays a page that is read at one sitting.
+func TestActorsIsShort(t *testing.T) {
+	require.LessOrEqual(t, len(document(t, "ACTORS.md")), 14_000)
+}
+
+// pages are all documents for people, by their paths from the root.
+func pages(t *testing.T) (all []string) {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/reference/*.md"} {
+		found, err := filepath.Glob("../" + pattern)
 		require.NoError(t, err)
-		for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
+		require.NotEmpty(t, found, pattern)
+		for _, name := range found {
+			all = append(all, strings.TrimPrefix(filepath.ToSlash(name), "../"))
+		}
+	}
+	return all
+}
+
+// Every link to a file leads to one, and to a heading of it if the link names one.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, page := range pages(t) {
+		name := filepath.Join("..", page)
+		for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(document(t, page), -1) {
 			to, heading, _ := strings.Cut(link[1], "#")
 			if strings.Contains(to, "://") {
 				continue
@@ -141,7 +193,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			if to != "" {
 				target = filepath.Join(filepath.Dir(name), to)
 			}
-			require.FileExists(t, target, "%s links to it", name)
+			_, err := os.Stat(target)
+			require.NoError(t, err, "%s links to it", name)
 			if heading != "" {
 				require.Contains(t, headings(t, target), heading, "%s links to it in %s", name, target)
 			}
@@ -149,7 +202,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// The README's Go is a function's whole body, and compiles.
+// Each block of Go in the README is a whole function body that compiles.
 func TestTheReadmesGoCompiles(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(document(t, "README.md"), -1)
 	require.NotEmpty(t, blocks)
@@ -163,7 +216,7 @@ func TestTheReadmesGoCompiles(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// headings are those of a document, as links name them.
+// headings are the headings of a document in the form that links use.
 func headings(t *testing.T, name string) (all []string) {
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
@@ -174,25 +227,58 @@ func headings(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// Every command of nod's in the README is one that nod has, with these flags.
+// Every nod command in a block of shell exists, with the flags that stand there.
 func TestReadmeNamesRealCommands(t *testing.T) {
 	m := newMachine(t)
-	text := strings.ReplaceAll(document(t, "README.md"), "\\\n", " ")
-	commands := 0
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
-		for _, line := range regexp.MustCompile(`(?m)^(?:nod|go run \./cmd/nod) (.+)$`).FindAllStringSubmatch(block[1], -1) {
-			words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line[1], -1)
-			for i, word := range words {
-				if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // what follows is another's
-					words = words[:i]
-					break
+	checked := map[string]int{}
+	for _, page := range pages(t) {
+		text := strings.ReplaceAll(document(t, page), "\\\n", " ")
+		for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+			for _, line := range regexp.MustCompile(`(?m)^(?:(?:\./)?nod|go run \./cmd/nod) (.+)$`).FindAllStringSubmatch(block[1], -1) {
+				words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line[1], -1)
+				for i, word := range words {
+					if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // the rest is for another program
+						words = words[:i]
+						break
+					}
+					words[i] = strings.Trim(word, `'"`)
 				}
-				words[i] = strings.Trim(word, `'"`)
+				_, stderr, code := m.run(append(words, "--help")...)
+				require.Zero(t, code, "%s: nod %s: %s", page, line[1], stderr)
+				checked[page]++
 			}
-			_, stderr, code := m.run(append(words, "--help")...)
-			require.Zero(t, code, "nod %s: %s", line[1], stderr)
-			commands++
 		}
 	}
-	require.Greater(t, commands, 10)
+	require.Greater(t, checked["README.md"], 10)
+	require.Greater(t, len(checked), 5)
+}
+
+// Every example of settings.json is one that nod takes.
+func TestDocsSettingsAreValid(t *testing.T) {
+	parts := regexp.MustCompile(`^\{\s*"(permissions|policies|approvers|connectors|log)"`)
+	checked := 0
+	for _, page := range pages(t) {
+		for _, block := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(document(t, page), -1) {
+			if parts.MatchString(block[1]) {
+				_, err := schemas.DecodeSettings([]byte(block[1]))
+				require.NoError(t, err, "%s: %s", page, block[1])
+				checked++
+			}
+		}
+	}
+	require.Greater(t, checked, 4)
+}
+
+// Every folder on the map of CONTRIBUTING.md exists.
+func TestDocsMapNamesRealFolders(t *testing.T) {
+	_, section, _ := strings.Cut(document(t, "CONTRIBUTING.md"), "\n## The map\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := regexp.MustCompile("(?m)^\\| (`.+?) \\|").FindAllStringSubmatch(section, -1)
+	require.Greater(t, len(rows), 10)
+	for _, row := range rows {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			_, err := os.Stat(filepath.Join("..", name[1]))
+			require.NoError(t, err)
+		}
+	}
 }
