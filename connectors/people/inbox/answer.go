@@ -12,7 +12,7 @@ import (
 )
 
 // answerWithin is how long an answer is tried to be brought to nod.
-const answerWithin = 15 * time.Second
+const answerTimeout = 15 * time.Second
 
 // The smallest terminal on which anything may be allowed; people.Layout lays
 // nothing out for a narrower one.
@@ -37,27 +37,27 @@ type answeredMsg struct {
 }
 
 // barred says why nothing may be allowed now; empty where it may.
-func (m *model) barred() string {
+func (m *model) allowBarrier() string {
 	v := m.top()
-	items := pending(m.about(v))
+	items := pending(m.itemsOf(v))
 	switch {
 	case len(items) == 0:
 		return "nothing here waits for an answer"
-	case m.away || !m.timed:
+	case m.away || !m.skewKnown:
 		return "nod cannot be reached"
 	case m.width < minWidth || m.height < minHeight || m.frame().body < 1:
 		return "this terminal is too small"
 	}
 	for _, i := range items {
-		if why := m.barredBy(i); why != "" {
+		if why := m.itemBarrier(i); why != "" {
 			return why
 		}
 	}
 	for n := len(m.views) - 1; n >= 0; n-- {
-		if why := m.views[n].unread(); why != "" {
+		if why := m.views[n].readBarrier(); why != "" {
 			return why
 		}
-		if m.views[n].reads() { // this was read; what is open below it does not matter
+		if m.views[n].showsRequests() { // this was read; what is open below it does not matter
 			break
 		}
 	}
@@ -65,9 +65,9 @@ func (m *model) barred() string {
 }
 
 // barredBy is what keeps one request from being allowed here.
-func (m *model) barredBy(i *item) string {
+func (m *model) itemBarrier(i *item) string {
 	switch _, once := i.Request.OptionOfKind(schemas.AllowOnce); {
-	case !once && m.reading().kind != choose:
+	case !once && m.textView().kind != choose:
 		return "it offers none for once"
 	case i.TakesMore(schemas.TakesSecondDevice):
 		return "it takes a second device"
@@ -78,24 +78,24 @@ func (m *model) barredBy(i *item) string {
 }
 
 // unread says that a view's text has not been seen whole.
-func (v *view) unread() string {
+func (v *view) readBarrier() string {
 	switch {
-	case v.entry():
+	case v.takesText():
 		return ""
 	case !v.page.draws:
 		return "this terminal cannot draw it"
 	case v.kind == browse && !v.page.fits:
 		return "v shows it in full"
-	case !v.page.whole():
+	case !v.page.allSeen():
 		return "read it to its end"
 	}
 	return ""
 }
 
 // say answers what the view on top is about, or asks for the code word first.
-func (m *model) say(a answer) tea.Cmd {
-	items := pending(m.about(m.top()))
-	if a.allows && m.barred() != "" {
+func (m *model) sendAnswers(a answer) tea.Cmd {
+	items := pending(m.itemsOf(m.top()))
+	if a.allows && m.allowBarrier() != "" {
 		return nil
 	}
 	for _, i := range items {
@@ -105,14 +105,14 @@ func (m *model) say(a answer) tea.Cmd {
 			return nil
 		}
 	}
-	for !m.top().reads() {
+	for !m.top().showsRequests() {
 		m.back()
 	}
 	var cmds []tea.Cmd
 	for _, i := range items {
-		if said, ok := a.to(&i.Prompt, schemas.From{UserID: m.o.UserID}); ok {
+		if said, ok := a.answerTo(&i.Prompt, schemas.From{UserID: m.o.UserID}); ok {
 			i.sending, i.said = true, ""
-			cmds = append(cmds, m.bring(i.Key(), said))
+			cmds = append(cmds, m.send(i.Key(), said))
 		}
 	}
 	return tea.Batch(cmds...)
@@ -126,7 +126,7 @@ func keysOf(items []*item) (keys []string) {
 }
 
 // to is the answer to one request; ok is false where that offers no such thing.
-func (a answer) to(p *schemas.Prompt, from schemas.From) (said schemas.Answer, ok bool) {
+func (a answer) answerTo(p *schemas.Prompt, from schemas.From) (said schemas.Answer, ok bool) {
 	if a.choice == 0 {
 		said, ok = a.said.Answer(p, from)
 	} else if all := choices(p); a.choice <= len(all) {
@@ -141,8 +141,8 @@ func (a answer) to(p *schemas.Prompt, from schemas.From) (said schemas.Answer, o
 }
 
 // bring brings one answer to nod.
-func (m *model) bring(key string, a schemas.Answer) tea.Cmd {
-	return m.call(answerWithin, func(ctx context.Context) tea.Msg {
+func (m *model) send(key string, a schemas.Answer) tea.Cmd {
+	return m.call(answerTimeout, func(ctx context.Context) tea.Msg {
 		d, err := m.o.Desk.Answer(ctx, a)
 		return answeredMsg{key, d, err}
 	})
@@ -150,7 +150,7 @@ func (m *model) bring(key string, a schemas.Answer) tea.Cmd {
 
 // answered shows what became of an answer: success only where nod said so.
 func (m *model) answered(msg answeredMsg) tea.Cmd {
-	if i := m.book.items[msg.key]; i != nil {
+	if i := m.requests.items[msg.key]; i != nil {
 		i.sending = false
 		decision := &msg.decision
 		if msg.err != nil {

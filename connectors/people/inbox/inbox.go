@@ -19,11 +19,11 @@ import (
 
 // Options say whose screen it is and where its answers go.
 type Options struct {
-	Desk     people.Desk
-	Ledger   Ledger // nil where standing answers cannot be listed
-	UserID   string // who answers, as the channel vouches for
-	ClientID string // of this screen, where it holds a session's input lock
-	Note     string // said on the screen at all times; may be empty
+	Desk            people.Desk
+	StandingAnswers StandingAnswers // nil where standing answers cannot be listed
+	UserID          string          // who answers, as the channel vouches for
+	ClientID        string          // of this screen, where it holds a session's input lock
+	Note            string          // said on the screen at all times; may be empty
 }
 
 // Screen is one terminal's inbox.
@@ -50,7 +50,7 @@ func (s *Screen) Show(p schemas.Prompt) { s.program.Send(shownMsg{p}) }
 // the error then says that they are not confirmed.
 func (s *Screen) Run() error {
 	_, err := s.program.Run()
-	s.model.letGo()
+	s.model.releaseLock()
 	switch {
 	case s.model.sending() > 0:
 		return errors.New("an answer is not confirmed: look at its request with nod show before you answer anew")

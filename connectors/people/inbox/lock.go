@@ -13,13 +13,13 @@ import (
 // The lock is kept for as long as its user is at the keyboard: it is renewed
 // every few seconds, with real input in the last minute and in no other window.
 const (
-	renewEvery = 5 * time.Second
-	thereFor   = 60 * time.Second
-	lockWithin = 4 * time.Second
+	renewEvery  = 5 * time.Second
+	thereFor    = 60 * time.Second
+	lockTimeout = 4 * time.Second
 )
 
 // lock is the input lock of one session, held because its user asked for it.
-type lock struct {
+type inputLock struct {
 	session string // empty where none is wanted
 	held    string // the session whose lock nod has granted, or may have
 	calling bool
@@ -30,7 +30,7 @@ type lock struct {
 }
 
 // heldMsg answers an operation on the lock.
-type heldMsg struct {
+type lockReplyMsg struct {
 	session string
 	op      schemas.PresenceOp
 	lock    schemas.Lock
@@ -44,13 +44,13 @@ func (m *model) toggleLock() {
 		m.lock.session = ""
 		return
 	}
-	if i := m.book.now(); i != nil {
+	if i := m.requests.current(); i != nil {
 		m.lock.session = i.SessionID
 	}
 }
 
 // keepLock takes, or lets go of, what is not as it should be.
-func (m *model) keepLock() tea.Cmd {
+func (m *model) syncLock() tea.Cmd {
 	want := m.lock.session
 	if !m.lock.focused || m.clock().Sub(m.lock.typed) > thereFor {
 		want = ""
@@ -59,27 +59,27 @@ func (m *model) keepLock() tea.Cmd {
 	case m.lock.calling || want == m.lock.held:
 		return nil
 	case m.lock.held != "":
-		return m.hold(schemas.PresenceLeave, m.lock.held)
+		return m.changeLock(schemas.PresenceLeave, m.lock.held)
 	}
-	return m.hold(schemas.PresenceLock, want)
+	return m.changeLock(schemas.PresenceLock, want)
 }
 
 // renewLock is keepLock that renews what is held as well, when it is time.
 func (m *model) renewLock() tea.Cmd {
-	if cmd := m.keepLock(); cmd != nil {
+	if cmd := m.syncLock(); cmd != nil {
 		return cmd
 	}
 	if m.lock.calling || m.lock.held == "" || m.clock().Sub(m.lock.renewed) < renewEvery {
 		return nil
 	}
-	return m.hold(schemas.PresenceLock, m.lock.held) // which takes a lost one again
+	return m.changeLock(schemas.PresenceLock, m.lock.held) // which takes a lost one again
 }
 
-func (m *model) hold(op schemas.PresenceOp, session string) tea.Cmd {
+func (m *model) changeLock(op schemas.PresenceOp, session string) tea.Cmd {
 	m.lock.calling, m.lock.renewed = true, m.clock()
-	return m.call(lockWithin, func(ctx context.Context) tea.Msg {
+	return m.call(lockTimeout, func(ctx context.Context) tea.Msg {
 		l, err := m.o.Desk.Hold(ctx, m.presence(op, session))
-		return heldMsg{session, op, l, err}
+		return lockReplyMsg{session, op, l, err}
 	})
 }
 
@@ -90,14 +90,14 @@ func (m *model) presence(op schemas.PresenceOp, session string) schemas.Presence
 	}
 }
 
-func (m *model) held(msg heldMsg) tea.Cmd {
+func (m *model) applyLockReply(msg lockReplyMsg) tea.Cmd {
 	m.lock.calling = false
 	switch {
-	case msg.op == schemas.PresenceLeave && !lost(msg.err):
+	case msg.op == schemas.PresenceLeave && !unreachable(msg.err):
 		m.lock.held = ""
 	case msg.op == schemas.PresenceLeave: // tried again at the next tick; the lease ends by itself
 		return nil
-	case lost(msg.err):
+	case unreachable(msg.err):
 		m.lock.held = ""
 		return nil
 	case msg.err != nil:
@@ -109,12 +109,12 @@ func (m *model) held(msg heldMsg) tea.Cmd {
 	default:
 		m.lock.held = msg.session
 	}
-	return m.keepLock()
+	return m.syncLock()
 }
 
 // letGo gives back what is held, after the program has ended: closing the
 // screen is leaving the session.
-func (m *model) letGo() {
+func (m *model) releaseLock() {
 	held := m.lock.held
 	if held == "" && m.lock.calling {
 		held = m.lock.session
@@ -122,7 +122,7 @@ func (m *model) letGo() {
 	if held == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), lockWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), lockTimeout)
 	defer cancel()
 	_, _ = m.o.Desk.Hold(ctx, m.presence(schemas.PresenceLeave, held)) // where it fails, the lease ends by itself
 }

@@ -20,7 +20,7 @@ type page struct {
 
 // set gives the page its rows. Where they differ from what it had, all is
 // unseen.
-func (p *page) set(rows []string, width int) {
+func (p *page) setRows(rows []string, width int) {
 	if p.width == width && slices.Equal(p.rows, rows) {
 		return
 	}
@@ -28,7 +28,7 @@ func (p *page) set(rows []string, width int) {
 }
 
 // look notes what a body of height rows shows.
-func (p *page) look(height int) {
+func (p *page) markSeen(height int) {
 	p.fits = len(p.rows) <= height
 	p.top = max(0, min(p.top, len(p.rows)-height))
 	if p.top <= p.seen {
@@ -37,13 +37,13 @@ func (p *page) look(height int) {
 }
 
 // view is what a body of height rows shows.
-func (p *page) view(height int) []string {
+func (p *page) visibleRows(height int) []string {
 	top := max(0, min(p.top, len(p.rows)))
 	return p.rows[top:min(len(p.rows), top+max(0, height))]
 }
 
 // whole reports whether every row has been in view, with nothing cut off.
-func (p *page) whole() bool { return p.draws && p.seen == len(p.rows) }
+func (p *page) allSeen() bool { return p.draws && p.seen == len(p.rows) }
 
 // drawable reports whether a screen of width columns shows all of rows: what
 // is wider than its row is cut off, and characters that melt into one of more

@@ -15,17 +15,17 @@ import (
 // frame is how the rows of the screen are shared out: a title, the list, a
 // body and a foot.
 type frame struct {
-	list       []string
-	body, foot int // rows
+	list         []string
+	body, footer int // rows
 }
 
 // frame shares out the rows. It does not depend on what may be allowed, which
 // depends on what is in view.
 func (m *model) frame() frame {
-	f := frame{foot: len(m.foot(""))}
-	room := m.height - 2 - f.foot // the title, and the line above the body
+	f := frame{footer: len(m.footer(""))}
+	room := m.height - 2 - f.footer // the title, and the line above the body
 	if m.top().kind == browse {
-		f.list = m.list(room)
+		f.list = m.listRows(room)
 	}
 	f.body = room - len(f.list)
 	return f
@@ -36,33 +36,33 @@ func (m *model) View() tea.View {
 	view := tea.NewView(m.draw())
 	view.AltScreen, view.ReportFocus = true, true
 	view.KeyboardEnhancements.ReportEventTypes = true // keys that are held down are told apart
-	view.WindowTitle = fmt.Sprintf("nod inbox (%d)", m.book.waiting())
+	view.WindowTitle = fmt.Sprintf("nod inbox (%d)", m.requests.countOpen())
 	return view
 }
 
 func (m *model) draw() string {
 	f := m.frame()
 	if m.width < minWidth || m.height < minHeight || f.body < 1 {
-		return ansi.Truncate(fmt.Sprintf("nod inbox: %d waiting", m.book.waiting()), m.width, "") + "\n" +
+		return ansi.Truncate(fmt.Sprintf("nod inbox: %d waiting", m.requests.countOpen()), m.width, "") + "\n" +
 			ansi.Truncate(fmt.Sprintf("This needs %d columns and %d rows.", minWidth, max(minHeight, m.height+1-f.body)), m.width, "")
 	}
 	rows := append([]string{m.title()}, f.list...)
 	rows = append(rows, dim(strings.Repeat("─", m.width)))
-	body := m.reading().page.view(f.body)
-	if m.book.now() == nil && len(m.views) == 1 {
+	body := m.textView().page.visibleRows(f.body)
+	if m.requests.current() == nil && len(m.views) == 1 {
 		body = []string{"", m.idle()}
 	}
 	rows = append(rows, body...)
-	for len(rows) < m.height-f.foot {
+	for len(rows) < m.height-f.footer {
 		rows = append(rows, "")
 	}
-	foot := m.foot(m.barred())
-	foot[0] = ruler(&m.reading().page, f.body, m.width)
+	foot := m.footer(m.allowBarrier())
+	foot[0] = ruler(&m.textView().page, f.body, m.width)
 	return strings.Join(append(rows, foot...), "\n")
 }
 
 func (m *model) idle() string {
-	if !m.heard {
+	if !m.reached {
 		return "Asking nod what waits for an answer …"
 	}
 	return "Nothing waits for an answer."
@@ -73,12 +73,12 @@ func dim(s string) string  { return ansi.NewStyle().Faint().Styled(s) }
 
 // title says what is open.
 func (m *model) title() string {
-	left := fmt.Sprintf(" nod inbox · %d waiting", m.book.waiting())
-	v := m.reading()
-	items := m.about(v)
+	left := fmt.Sprintf(" nod inbox · %d waiting", m.requests.countOpen())
+	v := m.textView()
+	items := m.itemsOf(v)
 	switch {
-	case v.kind == lasting:
-		left = m.lastTitle()
+	case v.kind == standingView:
+		left = m.standingTitle()
 	case len(items) == 0:
 	case v.kind == full:
 		left = " In full: " + people.Line(items[0].PendingID)
@@ -95,28 +95,28 @@ func (m *model) title() string {
 
 // list is the part of the list around the selection, in what rows the selected
 // request leaves of room; it has at least one.
-func (m *model) list(room int) []string {
-	if len(m.book.order) == 0 {
+func (m *model) listRows(room int) []string {
+	if len(m.requests.order) == 0 {
 		return nil
 	}
 	rows := room - len(m.views[0].page.rows)
-	if rows < 1 || !m.book.now().open() {
+	if rows < 1 || !m.requests.current().open() {
 		rows = room / 4
 	}
-	rows = max(1, min(rows, len(m.book.order)+1))
-	head := rows > 2 || rows > len(m.book.order)
+	rows = max(1, min(rows, len(m.requests.order)+1))
+	head := rows > 2 || rows > len(m.requests.order)
 	if head {
 		rows--
 	}
-	at := slices.Index(m.book.order, m.book.selected)
-	first := max(0, min(at-rows/2, len(m.book.order)-rows))
+	at := slices.Index(m.requests.order, m.requests.selected)
+	first := max(0, min(at-rows/2, len(m.requests.order)-rows))
 	var prompts []schemas.Prompt
-	for _, key := range m.book.order[first : first+rows] {
-		prompts = append(prompts, m.book.items[key].Prompt)
+	for _, key := range m.requests.order[first : first+rows] {
+		prompts = append(prompts, m.requests.items[key].Prompt)
 	}
 	table := strings.Split(strings.TrimSuffix(people.Table(prompts, m.now(), m.width-2), "\n"), "\n")
 	for n, row := range table {
-		row = steady(row)
+		row = fixedWidth(row)
 		switch {
 		case n == 0:
 			table[n] = dim(ansi.Truncate("  "+row, m.width, ""))

@@ -27,7 +27,7 @@ func TestNothingLastsUnseen(t *testing.T) {
 
 // Sees is what the terminal shows, without what tells one question from another.
 func (w walker) Sees() string {
-	id := w.m.book.order[0]
+	id := w.m.requests.order[0]
 	_, pending, _ := strings.Cut(id, ".")
 	return strings.ReplaceAll(w.screen(), pending, "")
 }

@@ -14,13 +14,13 @@ import (
 type kind int
 
 const (
-	browse  kind = iota // the list and the selected request
-	full                // one request, to be read to its end
-	batch               // several that want the same
-	choose              // the answers beyond once, one at a time
-	reason              // why it is denied
-	word                // the code word that an allow takes
-	lasting             // the standing answers
+	browse       kind = iota // the list and the selected request
+	full                     // one request, to be read to its end
+	batch                    // several that want the same
+	choose                   // the answers beyond once, one at a time
+	reason                   // why it is denied
+	word                     // the code word that an allow takes
+	standingView             // the standing answers
 )
 
 // view is one thing that is open on the screen.
@@ -40,15 +40,15 @@ const maxTyped = 2000
 func (m *model) top() *view { return m.views[len(m.views)-1] }
 
 // entry reports whether a view takes text.
-func (v *view) entry() bool { return v.kind == reason || v.kind == word }
+func (v *view) takesText() bool { return v.kind == reason || v.kind == word }
 
 // reads reports whether a view shows requests whole.
-func (v *view) reads() bool { return v.kind == browse || v.kind == full || v.kind == batch }
+func (v *view) showsRequests() bool { return v.kind == browse || v.kind == full || v.kind == batch }
 
 // reading is the view whose text is on the screen.
-func (m *model) reading() *view {
+func (m *model) textView() *view {
 	n := len(m.views) - 1
-	for m.views[n].entry() {
+	for m.views[n].takesText() {
 		n--
 	}
 	return m.views[n]
@@ -60,15 +60,15 @@ func (m *model) open(k kind, keys []string) { m.views = append(m.views, &view{ki
 func (m *model) back() { m.views = m.views[:max(1, len(m.views)-1)] }
 
 // about are the requests that a view is about, as far as they are known.
-func (m *model) about(v *view) (items []*item) {
+func (m *model) itemsOf(v *view) (items []*item) {
 	if v.kind == browse {
-		if i := m.book.now(); i != nil {
+		if i := m.requests.current(); i != nil {
 			return []*item{i}
 		}
 		return nil
 	}
 	for _, key := range v.keys {
-		if i := m.book.items[key]; i != nil {
+		if i := m.requests.items[key]; i != nil {
 			items = append(items, i)
 		}
 	}
@@ -84,14 +84,14 @@ func pending(items []*item) []*item {
 func (m *model) closeEnded() {
 	for len(m.views) > 1 {
 		v := m.top()
-		items := m.about(v)
-		if v.kind == lasting {
+		items := m.itemsOf(v)
+		if v.kind == standingView {
 			return
 		}
 		if v.kind == choose && len(items) > 0 && len(choices(&items[0].Prompt)) == 0 {
 			items = nil
 		}
-		if len(items) > 0 && (v.reads() || len(pending(items)) > 0) {
+		if len(items) > 0 && (v.showsRequests() || len(pending(items)) > 0) {
 			return
 		}
 		m.back()
@@ -100,19 +100,19 @@ func (m *model) closeEnded() {
 
 // layOut gives a view its text.
 func (m *model) layOut(v *view) {
-	if v.kind == lasting && m.width > 0 {
-		m.layOutLasts(v)
+	if v.kind == standingView && m.width > 0 {
+		m.layOutStanding(v)
 		return
 	}
-	items := m.about(v)
-	if v.entry() || len(items) == 0 || m.width == 0 {
+	items := m.itemsOf(v)
+	if v.takesText() || len(items) == 0 || m.width == 0 {
 		v.page = page{}
 		return
 	}
-	if id := m.identity(v, items); id != v.page.id {
+	if id := m.layoutID(v, items); id != v.page.id {
 		top := v.page.top
-		text := people.Layout(steadyParts(m.text(v, items)), m.width)
-		v.page.set(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), m.width)
+		text := people.Layout(fixedWidthParts(m.text(v, items)), m.width)
+		v.page.setRows(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), m.width)
 		if v.page.id = id; len(pending(items)) == 0 { // nothing is left to be read to its end
 			v.page.top, v.page.seen = top, len(v.page.rows)
 		}
@@ -120,7 +120,7 @@ func (m *model) layOut(v *view) {
 }
 
 // identity is equal for as long as a view's text is.
-func (m *model) identity(v *view, items []*item) string {
+func (m *model) layoutID(v *view, items []*item) string {
 	id := fmt.Sprint(m.width, " ", v.choice)
 	for _, i := range items {
 		id += fmt.Sprint(" ", i.Key(), i.Revision, i.open())
@@ -144,7 +144,7 @@ func (m *model) text(v *view, items []*item) []people.Part {
 				all[n] = append(all[n], people.Part{Label: "Until", Lines: []string{i.Deadline.UTC().Format(time.DateTime + " UTC")}})
 			}
 		}
-		return together(all)
+		return combineParts(all)
 	}
 	return partsOf(p)
 }
@@ -201,7 +201,7 @@ func (c choice) text(p *schemas.Prompt) []people.Part {
 
 // paste adds text to what is typed; elsewhere it does nothing.
 func (v *view) paste(text string) {
-	if v.entry() {
+	if v.takesText() {
 		v.typed = append(v.typed, []rune(text)...)
 		v.typed = v.typed[:min(len(v.typed), maxTyped)]
 	}

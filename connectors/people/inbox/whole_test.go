@@ -51,7 +51,7 @@ func (w witness) look(r *rig) {
 
 // rowsOfAll are the rows of a request's text.
 func rowsOfAll(p *schemas.Prompt, width int) (rows []string) {
-	for row := range strings.SplitSeq(people.Layout(steadyParts(partsOf(p)), width), "\n") {
+	for row := range strings.SplitSeq(people.Layout(fixedWidthParts(partsOf(p)), width), "\n") {
 		rows = append(rows, strings.TrimRight(row, " "))
 	}
 	return rows
@@ -158,7 +158,7 @@ func TestRowsAreDrawnAsTheyAre(t *testing.T) {
 		for range 1 + random.IntN(30) {
 			text += string(printable[(near+random.IntN(60))%len(printable)])
 		}
-		text = steady(people.Line(text))
+		text = fixedWidth(people.Line(text))
 		if strings.Contains(text, "⟦") {
 			marked++
 		}
@@ -174,7 +174,7 @@ func TestRowsAreDrawnAsTheyAre(t *testing.T) {
 		}
 	}
 	require.NotZero(t, marked)
-	require.Equal(t, "👍⟦U+1F44D⟧⟦U+1F3FD⟧ कण ⟦U+0915⟧⟦U+093F⟧", steady("👍👍🏽 कण कि"))
+	require.Equal(t, "👍⟦U+1F44D⟧⟦U+1F3FD⟧ कण ⟦U+0915⟧⟦U+093F⟧", fixedWidth("👍👍🏽 कण कि"))
 	require.False(t, drawable([]string{strings.Repeat("x", 41)}, 40))
 	require.False(t, drawable([]string{"a" + strings.Repeat("\u0915\u094d", 40) + "\u200b"}, 20))
 }

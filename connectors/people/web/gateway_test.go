@@ -417,7 +417,7 @@ func TestWhoMayAnswerNoMoreIsLetGo(t *testing.T) {
 	r := start(t)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	s, err := web.Open(web.Options{
-		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, LoginCodes: desk, Ledger: desk, Check: 20 * time.Millisecond, Log: quiet(),
+		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, LoginCodes: desk, Records: desk, Check: 20 * time.Millisecond, Log: quiet(),
 	})
 	r.NoError(err)
 	t.Cleanup(func() { r.NoError(s.Stop(context.Background())) })

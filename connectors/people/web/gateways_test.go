@@ -29,7 +29,7 @@ func (r *rig) gateway(keyFile string) *rig {
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	s, err := web.Open(web.Options{
 		DataDir: r.t.TempDir(), KeyFile: keyFile, Listen: httpserve.Listen{Addr: "127.0.0.1:0", PublicURL: public}, Check: 50 * time.Millisecond,
-		Desk: desk, Registry: desk, LoginCodes: desk, Ledger: desk, Log: quiet(),
+		Desk: desk, Registry: desk, LoginCodes: desk, Records: desk, Log: quiet(),
 	})
 	r.NoError(err)
 	r.t.Cleanup(func() { r.NoError(s.Stop(context.Background())) })

@@ -36,7 +36,7 @@ func TestALinkFromAPhoneLogsIn(t *testing.T) {
 	r := start(t)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	s, err := web.Open(web.Options{
-		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, Ledger: desk, Log: quiet(),
+		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, Records: desk, Log: quiet(),
 		LoginCodes: codes{desk, map[string]string{"good": "ann", "eves": "eve"}},
 	})
 	r.NoError(err)

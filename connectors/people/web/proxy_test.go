@@ -35,7 +35,7 @@ func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *ht
 	port := freePort(r.t)
 	listen.Addr = net.JoinHostPort(listen.Addr, port)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
-	inbox, err := web.Open(web.Options{DataDir: r.t.TempDir(), Listen: listen, Desk: desk, Registry: desk, LoginCodes: desk, Ledger: desk, Log: quiet()})
+	inbox, err := web.Open(web.Options{DataDir: r.t.TempDir(), Listen: listen, Desk: desk, Registry: desk, LoginCodes: desk, Records: desk, Log: quiet()})
 	r.NoError(err)
 	r.t.Cleanup(func() { r.NoError(inbox.Stop(context.Background())) })
 	to := &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", port)}

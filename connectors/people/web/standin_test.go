@@ -32,7 +32,7 @@ func startStandIn(t *testing.T) (*rig, *standIn) {
 	s := &standIn{prompts: map[string]schemas.Prompt{}}
 	var err error
 	s.web, err = web.Open(web.Options{
-		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: s, Registry: s, LoginCodes: s, Ledger: s, Log: quiet(),
+		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: s, Registry: s, LoginCodes: s, Records: s, Log: quiet(),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.web.Stop(context.Background())); cancel() })

@@ -12,22 +12,22 @@ import (
 
 // foot is how things stand, and the keys. It has as many rows whether or not
 // something bars allowing.
-func (m *model) foot(barred string) []string {
+func (m *model) footer(barred string) []string {
 	rows := []string{""} // the line above, which says what is in view
-	items := m.about(m.top())
-	for _, text := range append(m.notices(), said(items)...) {
+	items := m.itemsOf(m.top())
+	for _, text := range append(m.notices(), answerNotices(items)...) {
 		if text != "" {
 			rows = append(rows, rowsOf(text, m.width)...)
 		}
 	}
 	open := pending(items)
-	standing := m.standing(items)
+	standing := m.requestStatus(items)
 	if len(open) > 0 && m.top().kind != reason {
-		standing = beside(standing, verdict(m.top(), barred), m.width)
+		standing = appendVerdict(standing, verdict(m.top(), barred), m.width)
 	}
 	rows = append(rows, standing...)
-	if m.top().entry() {
-		return append(rows, m.entry()...)
+	if m.top().takesText() {
+		return append(rows, m.entryRows()...)
 	}
 	all, now := m.keys(open, ""), m.keys(open, barred)
 	for range len(all) - len(now) {
@@ -50,9 +50,9 @@ func ruler(p *page, body, width int) string {
 
 // notices are what is said whatever is selected.
 func (m *model) notices() []string {
-	all := []string{m.o.Note, m.news, m.holding()}
-	if m.top().kind == lasting {
-		all = append(all, m.lasts.said)
+	all := []string{m.o.Note, m.news, m.lockStatus()}
+	if m.top().kind == standingView {
+		all = append(all, m.standing.said)
 	}
 	if m.away {
 		all = append(all, "nod is away: nothing can be allowed until it is back.")
@@ -64,21 +64,21 @@ func (m *model) notices() []string {
 }
 
 // said is what became of the last answers to these.
-func said(items []*item) (all []string) {
+func answerNotices(items []*item) (all []string) {
 	for _, i := range items {
 		all = append(all, i.said)
 	}
-	return few(all)
+	return firstThree(all)
 }
 
 // few are the first of rows that would say the same or fill the screen.
-func few(rows []string) []string {
+func firstThree(rows []string) []string {
 	rows = slices.Compact(rows)
 	return rows[:min(3, len(rows))]
 }
 
 // holding is how the input lock stands, where one is wanted.
-func (m *model) holding() string {
+func (m *model) lockStatus() string {
 	session := people.Line(m.lock.session)
 	switch {
 	case session == "":
@@ -90,7 +90,7 @@ func (m *model) holding() string {
 }
 
 // standing is how what is on the screen stands: its outcome, or its time.
-func (m *model) standing(items []*item) []string {
+func (m *model) requestStatus(items []*item) []string {
 	open := pending(items)
 	switch {
 	case len(items) == 0:
@@ -105,7 +105,7 @@ func (m *model) standing(items []*item) []string {
 	for _, i := range items {
 		rows = append(rows, rowsOf(people.Outcome(i.Decision, &i.Prompt), m.width)...)
 	}
-	return few(rows)
+	return firstThree(rows)
 }
 
 // countdown is what is left of a request's time, and what happens then.
@@ -119,16 +119,16 @@ func (m *model) countdown(p *schemas.Prompt) string {
 	}
 	left := p.Deadline.Sub(m.now())
 	switch {
-	case !m.timed:
+	case !m.skewKnown:
 		return "Until " + p.Deadline.UTC().Format(time.DateTime+" UTC") + ", " + then
 	case left <= 0:
 		return "Its time has passed."
 	}
-	return clock(left) + " left, " + then
+	return formatCountdown(left) + " left, " + then
 }
 
 // clock counts down: 6d 23h, 3h 04m, 14:59.
-func clock(left time.Duration) string {
+func formatCountdown(left time.Duration) string {
 	seconds := int(left / time.Second)
 	switch {
 	case left >= 24*time.Hour:
@@ -140,7 +140,7 @@ func clock(left time.Duration) string {
 }
 
 // beside puts a verdict where there is room for the longest one.
-func beside(rows []string, verdict string, width int) []string {
+func appendVerdict(rows []string, verdict string, width int) []string {
 	if last := len(rows) - 1; last >= 0 && people.Cells(rows[last])+3+maxVerdict <= width {
 		rows[last] += " · " + verdict
 		return rows
@@ -172,33 +172,33 @@ func (m *model) keys(open []*item, barred string) []string {
 	v := m.top()
 	var all []key
 	if len(open) > 0 {
-		all = m.answers(v, open, barred)
+		all = m.answerKeys(v, open, barred)
 	}
-	if v.kind == lasting {
-		return setKeys(m.lastKeys(), m.width)
+	if v.kind == standingView {
+		return wrapKeys(m.standingKeys(), m.width)
 	}
 	if v.kind == browse {
-		if len(m.book.order) > 0 {
+		if len(m.requests.order) > 0 {
 			all = append(all, key{"v", "full"})
 		}
-		if len(m.book.order) > 1 {
+		if len(m.requests.order) > 1 {
 			all = append(all, key{"↑↓", "next"})
 		}
 		if m.lock.session != "" {
 			all = append(all, key{"l", "let go"})
-		} else if len(m.book.order) > 0 {
+		} else if len(m.requests.order) > 0 {
 			all = append(all, key{"l", "hold"})
 		}
-		if m.o.Ledger != nil {
+		if m.o.StandingAnswers != nil {
 			all = append(all, key{"g", "what stands"})
 		}
-		return setKeys(append(all, key{"esc", "close"}), m.width)
+		return wrapKeys(append(all, key{"esc", "close"}), m.width)
 	}
-	return setKeys(append(all, key{"space ↑↓", "read on"}, key{"esc", "back"}), m.width)
+	return wrapKeys(append(all, key{"space ↑↓", "read on"}, key{"esc", "back"}), m.width)
 }
 
 // answers are the keys that answer, or lead there.
-func (m *model) answers(v *view, open []*item, barred string) (all []key) {
+func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 	yes := "once"
 	more := choices(&open[0].Prompt)
 	switch {
@@ -225,7 +225,7 @@ func (m *model) answers(v *view, open []*item, barred string) (all []key) {
 	}
 	all = append(all, key{"n", "deny"}, key{"r", "deny, say why"})
 	if v.kind == browse {
-		if n := len(m.book.alike(open[0])); n > 1 {
+		if n := len(m.requests.alike(open[0])); n > 1 {
 			all = append(all, key{"b", fmt.Sprintf("%d alike", n)})
 		}
 	}
@@ -233,7 +233,7 @@ func (m *model) answers(v *view, open []*item, barred string) (all []key) {
 }
 
 // setKeys sets keys in rows of at most width columns, none broken.
-func setKeys(keys []key, width int) []string {
+func wrapKeys(keys []key, width int) []string {
 	var rows []string
 	used := width
 	for _, k := range keys {
@@ -249,7 +249,7 @@ func setKeys(keys []key, width int) []string {
 
 // entry is where text is typed: what is asked for, the end of what is there,
 // and the keys.
-func (m *model) entry() []string {
+func (m *model) entryRows() []string {
 	v := m.top()
 	ask, text := "Deny, and tell the agent why:", people.Line(string(v.typed))
 	if v.kind == word {
@@ -257,5 +257,5 @@ func (m *model) entry() []string {
 	}
 	rows := rowsOf("› "+text+"█", m.width)
 	rows = append([]string{ask}, rows[max(0, len(rows)-3):]...)
-	return append(rows, setKeys([]key{{"enter", "send"}, {"esc", "back"}}, m.width)...)
+	return append(rows, wrapKeys([]key{{"enter", "send"}, {"esc", "back"}}, m.width)...)
 }

@@ -14,23 +14,23 @@ import (
 // item is a request as far as this screen knows it.
 type item struct {
 	schemas.Prompt
-	sending bool   // an answer is on its way
-	said    string // what became of the last answer from here
-	same    string // equal for requests that want the same
+	sending    bool   // an answer is on its way
+	said       string // what became of the last answer from here
+	contentKey string // equal for requests that want the same
 }
 
 func (i *item) open() bool { return i.Decision == nil }
 
 // book holds what is pending, oldest first, and what has ended for as long as
 // it is looked at.
-type book struct {
+type requestList struct {
 	items    map[string]*item
 	order    []string
 	selected string
 }
 
 // place is where a new item belongs in the order.
-func (b *book) place(i *item) int {
+func (b *requestList) position(i *item) int {
 	at, _ := slices.BinarySearchFunc(b.order, i, func(key string, i *item) int {
 		if c := b.items[key].Request.CreatedAt.Compare(i.Request.CreatedAt); c != 0 {
 			return c
@@ -43,14 +43,14 @@ func (b *book) place(i *item) int {
 // take takes in a version of a request. An older one than is known changes
 // nothing, and what is decided stays so. It returns the item where the request
 // has just ended, kept or not.
-func (b *book) take(p schemas.Prompt) (ended *item) {
+func (b *requestList) apply(p schemas.Prompt) (ended *item) {
 	i := b.items[p.Key()]
 	switch {
 	case i == nil && p.Decision != nil:
 		return nil
 	case i == nil:
-		i = &item{Prompt: p, same: sameness(&p.Request)}
-		b.order = slices.Insert(b.order, b.place(i), p.Key())
+		i = &item{Prompt: p, contentKey: contentKeyOf(&p.Request)}
+		b.order = slices.Insert(b.order, b.position(i), p.Key())
 		b.items[p.Key()] = i
 		if b.selected == "" {
 			b.selected = p.Key()
@@ -68,7 +68,7 @@ func (b *book) take(p schemas.Prompt) (ended *item) {
 }
 
 // drop forgets a request.
-func (b *book) drop(key string) {
+func (b *requestList) remove(key string) {
 	b.order = slices.DeleteFunc(b.order, func(k string) bool { return k == key })
 	delete(b.items, key)
 	if b.selected == key {
@@ -77,7 +77,7 @@ func (b *book) drop(key string) {
 }
 
 // move selects the request by places further on.
-func (b *book) move(by int) {
+func (b *requestList) move(by int) {
 	if len(b.order) > 0 {
 		at := slices.Index(b.order, b.selected) + by
 		b.selected = b.order[max(0, min(at, len(b.order)-1))]
@@ -85,19 +85,19 @@ func (b *book) move(by int) {
 }
 
 // prune forgets what has ended and is not looked at.
-func (b *book) prune(looked func(*item) bool) {
+func (b *requestList) prune(looked func(*item) bool) {
 	for key, i := range b.items {
 		if !i.open() && !i.sending && !looked(i) {
-			b.drop(key)
+			b.remove(key)
 		}
 	}
 }
 
 // now is the selected request, or nil.
-func (b *book) now() *item { return b.items[b.selected] }
+func (b *requestList) current() *item { return b.items[b.selected] }
 
 // waiting is how many are pending.
-func (b *book) waiting() int {
+func (b *requestList) countOpen() int {
 	n := 0
 	for _, i := range b.items {
 		if i.open() {
@@ -112,9 +112,9 @@ const maxBatch = 50
 
 // alike are the keys of the pending requests that want the same as i, the
 // oldest first and no more than can be answered together.
-func (b *book) alike(i *item) (keys []string) {
+func (b *requestList) alike(i *item) (keys []string) {
 	for _, key := range b.order {
-		if other := b.items[key]; other.open() && other.same == i.same {
+		if other := b.items[key]; other.open() && other.contentKey == i.contentKey {
 			if keys = append(keys, key); len(keys) == maxBatch {
 				break
 			}
@@ -125,7 +125,7 @@ func (b *book) alike(i *item) (keys []string) {
 
 // sameness is equal for two requests that want the same tool with the same
 // input, or the same permissions.
-func sameness(r *schemas.Request) string {
+func contentKeyOf(r *schemas.Request) string {
 	var input bytes.Buffer
 	if json.Compact(&input, r.ActionDetails) != nil {
 		input.Write(r.ActionDetails)
@@ -149,10 +149,10 @@ func partsOf(p *schemas.Prompt) []people.Part {
 
 // together is the text of several requests: what is the same of all of them
 // once, then what is each one's own. Nothing of any is left out.
-func together(all [][]people.Part) []people.Part {
+func combineParts(all [][]people.Part) []people.Part {
 	var shared, text []people.Part
 	for _, part := range all[0] {
-		if !slices.ContainsFunc(all[1:], func(parts []people.Part) bool { return !has(parts, part) }) {
+		if !slices.ContainsFunc(all[1:], func(parts []people.Part) bool { return !containsPart(parts, part) }) {
 			shared = append(shared, part)
 		}
 	}
@@ -160,7 +160,7 @@ func together(all [][]people.Part) []people.Part {
 	for n, parts := range all {
 		text = append(text, people.Part{Label: heading(n, len(all))})
 		for _, part := range parts {
-			if !has(shared, part) {
+			if !containsPart(shared, part) {
 				text = append(text, part)
 			}
 		}
@@ -168,7 +168,7 @@ func together(all [][]people.Part) []people.Part {
 	return text
 }
 
-func has(parts []people.Part, part people.Part) bool {
+func containsPart(parts []people.Part, part people.Part) bool {
 	return slices.ContainsFunc(parts, func(p people.Part) bool {
 		return p.Label == part.Label && p.Field == part.Field && p.Quote == part.Quote && slices.Equal(p.Lines, part.Lines)
 	})

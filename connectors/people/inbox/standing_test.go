@@ -9,17 +9,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ledger is what stands, as the screen's nod has it.
-type ledger struct {
+// standingStub is what stands, as the screen's nod has it.
+type standingStub struct {
 	all []schemas.StandingAnswer
 	err error
 }
 
-func (l *ledger) Grants(context.Context, string) ([]schemas.StandingAnswer, error) {
+func (l *standingStub) Grants(context.Context, string) ([]schemas.StandingAnswer, error) {
 	return slices.Clone(l.all), l.err
 }
 
-func (l *ledger) Revoke(_ context.Context, g *schemas.StandingAnswer, user string) error {
+func (l *standingStub) Revoke(_ context.Context, g *schemas.StandingAnswer, user string) error {
 	for i := range l.all {
 		if l.all[i].GrantID == g.GrantID && l.err == nil {
 			l.all[i].RevokedAt, l.all[i].RevokedBy = start, user
@@ -29,10 +29,10 @@ func (l *ledger) Revoke(_ context.Context, g *schemas.StandingAnswer, user strin
 }
 
 // standing has the screen list an allowed rule and, newer, a denial.
-func standing(t *testing.T, width, height int) (*rig, *ledger) {
+func standing(t *testing.T, width, height int) (*rig, *standingStub) {
 	r := newRig(t, width, height)
 	by := schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}
-	l := &ledger{all: []schemas.StandingAnswer{
+	l := &standingStub{all: []schemas.StandingAnswer{
 		{GrantID: "rule-12345", Scope: schemas.ScopeAgent, Agent: "local", Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}}}, By: by, CreatedAt: start.Add(-time.Hour)},
 		{
 			GrantID: "denial-12345", Effect: schemas.EffectDeny, Scope: schemas.ScopeSession, SessionID: "S", Agent: "local", By: by, Question: "q-1", Message: "not \u202enow",
@@ -40,7 +40,7 @@ func standing(t *testing.T, width, height int) (*rig, *ledger) {
 		},
 		{GrantID: "ended-12345", Scope: schemas.ScopeAgent, Agent: "local", Permissions: []string{"@network"}, By: by, CreatedAt: start, RevokedAt: start},
 	}}
-	r.m.o.Ledger = l
+	r.m.o.StandingAnswers = l
 	r.hears(tickMsg{})
 	return r, l
 }

@@ -15,7 +15,7 @@ import (
 // that terminals disagree about (clusters that some draw as one and others side
 // by side) are marked by their numbers: where the screen is redrawn in part, a
 // character could otherwise be left standing over another.
-func steady(s string) string {
+func fixedWidth(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return s
 	}
@@ -36,17 +36,17 @@ func steady(s string) string {
 }
 
 // steadyParts are parts whose texts are steady.
-func steadyParts(parts []people.Part) []people.Part {
+func fixedWidthParts(parts []people.Part) []people.Part {
 	parts = slices.Clone(parts)
 	for n, part := range parts {
-		parts[n].Label = steady(part.Label)
+		parts[n].Label = fixedWidth(part.Label)
 		parts[n].Lines = slices.Clone(part.Lines)
 		for i, line := range part.Lines {
-			parts[n].Lines[i] = steady(line)
+			parts[n].Lines[i] = fixedWidth(line)
 		}
 	}
 	return parts
 }
 
 // rowsOf breaks nod's words, and what of an agent's is in them, into rows.
-func rowsOf(text string, width int) []string { return people.Wrap(steady(text), width) }
+func rowsOf(text string, width int) []string { return people.Wrap(fixedWidth(text), width) }

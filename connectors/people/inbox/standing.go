@@ -13,7 +13,7 @@ import (
 )
 
 // Ledger is what stands beyond the call that it was said of.
-type Ledger interface {
+type StandingAnswers interface {
 	// Grants lists the standing answers, ended ones too for a while; those of one
 	// session where that is named.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
@@ -22,7 +22,7 @@ type Ledger interface {
 }
 
 // lasts is the list of standing answers, as it was read last.
-type lasts struct {
+type standingList struct {
 	all  []schemas.StandingAnswer // that hold, the newest first
 	read bool
 	busy bool   // one is being ended
@@ -30,101 +30,101 @@ type lasts struct {
 }
 
 // lastsMsg is a list of standing answers, and what became of one that was ended.
-type lastsMsg struct {
+type standingMsg struct {
 	all  []schemas.StandingAnswer
 	said string
 	err  error
 }
 
 // listLasts opens the list, and has it read.
-func (m *model) listLasts() tea.Cmd {
-	m.open(lasting, nil)
-	m.lasts = lasts{}
-	return m.readLasts("")
+func (m *model) openStanding() tea.Cmd {
+	m.open(standingView, nil)
+	m.standing = standingList{}
+	return m.readStanding("")
 }
 
-func (m *model) readLasts(said string) tea.Cmd {
-	return m.call(answerWithin, func(ctx context.Context) tea.Msg {
-		all, err := m.o.Ledger.Grants(ctx, "")
-		return lastsMsg{all, said, err}
+func (m *model) readStanding(said string) tea.Cmd {
+	return m.call(answerTimeout, func(ctx context.Context) tea.Msg {
+		all, err := m.o.StandingAnswers.Grants(ctx, "")
+		return standingMsg{all, said, err}
 	})
 }
 
 // endLast ends the selected standing answer, and reads the list anew.
-func (m *model) endLast() tea.Cmd {
-	g := m.selectedLast()
-	if g == nil || m.lasts.busy {
+func (m *model) revokeSelected() tea.Cmd {
+	g := m.selectedStanding()
+	if g == nil || m.standing.busy {
 		return nil
 	}
-	m.lasts.busy = true
+	m.standing.busy = true
 	ended, words := *g, people.StandingOf(g, m.now())
-	return m.call(answerWithin, func(ctx context.Context) tea.Msg {
-		err := m.o.Ledger.Revoke(ctx, &ended, m.o.UserID)
+	return m.call(answerTimeout, func(ctx context.Context) tea.Msg {
+		err := m.o.StandingAnswers.Revoke(ctx, &ended, m.o.UserID)
 		if err != nil {
-			return lastsMsg{err: err}
+			return standingMsg{err: err}
 		}
 		said := "Revoked: " + words.Covers
 		if words.Undo == "forget" {
 			said = "Forgotten: the denial of " + words.Covers
 		}
-		return m.readLasts(said)()
+		return m.readStanding(said)()
 	})
 }
 
 // heardLasts takes in a list, or why there is none.
-func (m *model) heardLasts(msg lastsMsg) {
-	m.lasts.busy = false
-	if m.lasts.said = msg.said; msg.err != nil {
-		m.lasts.said, _ = m.refusal(msg.err)
+func (m *model) applyStanding(msg standingMsg) {
+	m.standing.busy = false
+	if m.standing.said = msg.said; msg.err != nil {
+		m.standing.said, _ = m.refusal(msg.err)
 		return
 	}
-	m.lasts.read, m.lasts.all = true, nil
+	m.standing.read, m.standing.all = true, nil
 	for _, g := range msg.all {
 		if g.Live(m.now()) {
-			m.lasts.all = append(m.lasts.all, g)
+			m.standing.all = append(m.standing.all, g)
 		}
 	}
-	people.Newest(m.lasts.all)
+	people.Newest(m.standing.all)
 }
 
 // selectedLast is the standing answer that a key would end; nil where there is none.
-func (m *model) selectedLast() *schemas.StandingAnswer {
-	if v := m.top(); v.kind == lasting && len(m.lasts.all) > 0 {
-		return &m.lasts.all[min(v.choice, len(m.lasts.all)-1)]
+func (m *model) selectedStanding() *schemas.StandingAnswer {
+	if v := m.top(); v.kind == standingView && len(m.standing.all) > 0 {
+		return &m.standing.all[min(v.choice, len(m.standing.all)-1)]
 	}
 	return nil
 }
 
 // layOutLasts gives the list its text, with the selected one in view.
-func (m *model) layOutLasts(v *view) {
-	v.choice = max(0, min(v.choice, len(m.lasts.all)-1))
+func (m *model) layOutStanding(v *view) {
+	v.choice = max(0, min(v.choice, len(m.standing.all)-1))
 	var rows []string
 	first, last := 0, 0
-	for n := range m.lasts.all {
+	for n := range m.standing.all {
 		if n == v.choice {
 			first = len(rows)
 		}
-		rows = append(rows, m.lastRows(&m.lasts.all[n], n == v.choice)...)
+		rows = append(rows, m.standingRows(&m.standing.all[n], n == v.choice)...)
 		if n == v.choice {
 			last = len(rows)
 		}
 	}
 	switch {
 	case len(rows) > 0:
-	case m.lasts.read:
+	case m.standing.read:
 		rows = []string{"", "Nothing is allowed or denied beyond one call."}
 	default:
 		rows = []string{"", "Asking nod what stands …"}
 	}
 	top := v.page.top
-	v.page.set(rows, m.width)
+	v.page.setRows(rows, m.width)
 	if body := m.frame().body; body > 0 {
 		v.page.top = max(min(top, first), last-body)
 	}
 }
 
 // lastRows are the rows of one standing answer.
-func (m *model) lastRows(g *schemas.StandingAnswer, selected bool) []string {
+func (m *model) standingRows(g *schemas.StandingAnswer, selected bool) []string {
 	s := people.StandingOf(g, m.now())
 	mark := "  "
 	if selected {
@@ -150,10 +150,10 @@ func (m *model) lastRows(g *schemas.StandingAnswer, selected bool) []string {
 }
 
 // lastKeys are the keys of the list.
-func (m *model) lastKeys() (all []key) {
-	if g := m.selectedLast(); g != nil {
+func (m *model) standingKeys() (all []key) {
+	if g := m.selectedStanding(); g != nil {
 		all = append(all, key{"x", people.StandingOf(g, m.now()).Undo})
-		if len(m.lasts.all) > 1 {
+		if len(m.standing.all) > 1 {
 			all = append(all, key{"↑↓", "next"})
 		}
 	}
@@ -161,25 +161,25 @@ func (m *model) lastKeys() (all []key) {
 }
 
 // lastStake is what the keys would end.
-func (m *model) lastStake() string {
-	if g := m.selectedLast(); g != nil {
-		return fmt.Sprint(g.GrantID, m.lasts.busy)
+func (m *model) standingEffect() string {
+	if g := m.selectedStanding(); g != nil {
+		return fmt.Sprint(g.GrantID, m.standing.busy)
 	}
 	return ""
 }
 
 // lastTitle heads the list.
-func (m *model) lastTitle() string {
-	return fmt.Sprintf(" Standing answers · %d", len(m.lasts.all))
+func (m *model) standingTitle() string {
+	return fmt.Sprintf(" Standing answers · %d", len(m.standing.all))
 }
 
 // expireLasts drops those whose time has passed.
-func (m *model) expireLasts(now time.Time) {
-	kept := m.lasts.all[:0]
-	for _, g := range m.lasts.all {
+func (m *model) expireStanding(now time.Time) {
+	kept := m.standing.all[:0]
+	for _, g := range m.standing.all {
 		if g.Live(now) {
 			kept = append(kept, g)
 		}
 	}
-	m.lasts.all = kept
+	m.standing.all = kept
 }

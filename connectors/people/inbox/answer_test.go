@@ -191,7 +191,7 @@ func TestTheInputLock(t *testing.T) {
 	r.Len(r.desk.holds, 18)
 	r.presses("l")
 	r.Equal("lock session-2", r.desk.held()[18], "the selected one's")
-	r.m.letGo()
+	r.m.releaseLock()
 	r.Equal("leave session-2", r.desk.held()[19])
 	r.Empty(r.said())
 }
@@ -204,7 +204,7 @@ func TestTheInputLockOfAnother(t *testing.T) {
 	r.says("Not held: Bob holds it")
 	r.ticks(60)
 	r.Len(r.desk.holds, 1)
-	r.m.letGo()
+	r.m.releaseLock()
 	r.Len(r.desk.holds, 1)
 }
 
