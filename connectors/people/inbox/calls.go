@@ -10,29 +10,31 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pulseWithin is how long nod may take to say how the selected request stands
-// before it counts as away, and readWithin for all that was missed meanwhile.
+// refreshTimeout limits the query for the selected request, after which nod
+// counts as away. catchUpTimeout limits the queries for all requests after an
+// outage.
 const (
 	refreshTimeout = 3 * time.Second
 	catchUpTimeout = 30 * time.Second
 )
 
-// pulseMsg is how the selected request stands, with the broker's time, or that
-// nod did not say.
+// refreshMsg is the state of the selected request with the broker's time, or an
+// error.
 type refreshMsg struct {
-	key    string // empty where none was selected
+	key    string // empty if no request was selected
 	prompt schemas.Prompt
 	now    time.Time
 	err    error
 }
 
-// readMsg is what has become of requests that are no longer pending.
+// missedMsg holds requests that ended unnoticed, and the keys of those that nod
+// no longer knows.
 type missedMsg struct {
 	prompts []schemas.Prompt
 	gone    []string
 }
 
-// call calls nod beside the program, for no longer than its patience.
+// call runs f, which calls nod, outside the program's loop, with a timeout.
 func (m *model) call(patience time.Duration, f func(context.Context) tea.Msg) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, patience)
@@ -41,8 +43,8 @@ func (m *model) call(patience time.Duration, f func(context.Context) tea.Msg) te
 	}
 }
 
-// pulse asks nod how the selected request stands: so it is told from one that
-// went unheard, the clocks are compared, and a nod that is away is noticed.
+// refresh queries the selected request. That finds updates that were missed,
+// compares the clocks and detects that nod is away.
 func (m *model) refresh() tea.Cmd {
 	if m.refreshing {
 		return nil
@@ -65,11 +67,11 @@ func (m *model) refresh() tea.Cmd {
 func (m *model) refreshed(msg refreshMsg) tea.Cmd {
 	m.refreshing = false
 	if unreachable(msg.err) {
-		m.away = true
+		m.offline = true
 		return nil
 	}
-	back := m.away
-	m.away, m.reached = false, true
+	back := m.offline
+	m.offline, m.reached = false, true
 	switch {
 	case msg.key == "":
 	case msg.err == nil:
@@ -84,21 +86,21 @@ func (m *model) refreshed(msg refreshMsg) tea.Cmd {
 	return nil
 }
 
-// lost reports whether an error says that nod was not heard.
+// unreachable reports whether an error means that nod was not reached.
 func unreachable(err error) bool {
 	var se *schemas.Error
 	return err != nil && (!errors.As(err, &se) || se.Code == schemas.CodeUnavailable || se.Code == schemas.CodeInternal)
 }
 
-// know takes in how a request stands that nod was asked about. It adds nothing
-// to the list: that it is pending may be older than what was heard since.
+// applyKnown takes in a queried request, but only if it is in the list. A
+// queried request that is not there may have ended since.
 func (m *model) applyKnown(p schemas.Prompt) {
 	if m.requests.items[p.Key()] != nil {
 		m.applyVersion(p)
 	}
 }
 
-// catchUp asks what has become of all that was pending before nod was away.
+// catchUp queries every request that was pending before nod was away.
 func (m *model) catchUp() tea.Cmd {
 	var open []*item
 	for _, i := range m.requests.items {

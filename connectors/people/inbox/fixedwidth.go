@@ -11,10 +11,10 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// steady is text in which each character is as wide on every terminal. Those
-// that terminals disagree about (clusters that some draw as one and others side
-// by side) are marked by their numbers: where the screen is redrawn in part, a
-// character could otherwise be left standing over another.
+// fixedWidth replaces characters whose width differs between terminals
+// (clusters that some draw as one cell and others side by side) by their code
+// points. Otherwise a partial redraw could leave a character standing over
+// another.
 func fixedWidth(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return s
@@ -35,7 +35,7 @@ func fixedWidth(s string) string {
 	return b.String()
 }
 
-// steadyParts are parts whose texts are steady.
+// fixedWidthParts applies fixedWidth to all texts of parts.
 func fixedWidthParts(parts []people.Part) []people.Part {
 	parts = slices.Clone(parts)
 	for n, part := range parts {
@@ -48,5 +48,5 @@ func fixedWidthParts(parts []people.Part) []people.Part {
 	return parts
 }
 
-// rowsOf breaks nod's words, and what of an agent's is in them, into rows.
+// rowsOf breaks a text of nod, which may quote an agent, into rows.
 func rowsOf(text string, width int) []string { return people.Wrap(fixedWidth(text), width) }

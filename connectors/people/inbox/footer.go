@@ -10,10 +10,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// foot is how things stand, and the keys. It has as many rows whether or not
-// something bars allowing.
+// footer is the status and the keys. Its number of rows does not depend on
+// whether an allow is barred.
 func (m *model) footer(barred string) []string {
-	rows := []string{""} // the line above, which says what is in view
+	rows := []string{""} // for the ruler
 	items := m.itemsOf(m.top())
 	for _, text := range append(m.notices(), answerNotices(items)...) {
 		if text != "" {
@@ -36,7 +36,7 @@ func (m *model) footer(barred string) []string {
 	return append(rows, now...)
 }
 
-// ruler is the line under the body: which rows of how many are in view.
+// ruler is the line under the body; it shows which rows are in view.
 func ruler(p *page, body, width int) string {
 	text := ""
 	if len(p.rows) > body && body > 0 {
@@ -48,13 +48,13 @@ func ruler(p *page, body, width int) string {
 	return dim(text + strings.Repeat("─", max(0, width-people.Cells(text))))
 }
 
-// notices are what is said whatever is selected.
+// notices are the messages that do not depend on the selection.
 func (m *model) notices() []string {
 	all := []string{m.o.Note, m.news, m.lockStatus()}
 	if m.top().kind == standingView {
-		all = append(all, m.standing.said)
+		all = append(all, m.standing.notice)
 	}
-	if m.away {
+	if m.offline {
 		all = append(all, "nod is away: nothing can be allowed until it is back.")
 	}
 	if m.closing {
@@ -63,33 +63,34 @@ func (m *model) notices() []string {
 	return all
 }
 
-// said is what became of the last answers to these.
+// answerNotices are the results of the last answers to these requests.
 func answerNotices(items []*item) (all []string) {
 	for _, i := range items {
-		all = append(all, i.said)
+		all = append(all, i.notice)
 	}
 	return firstThree(all)
 }
 
-// few are the first of rows that would say the same or fill the screen.
+// firstThree returns the first three rows, without repetitions.
 func firstThree(rows []string) []string {
 	rows = slices.Compact(rows)
 	return rows[:min(3, len(rows))]
 }
 
-// holding is how the input lock stands, where one is wanted.
+// lockStatus describes the input lock, if the user wants it.
 func (m *model) lockStatus() string {
-	session := people.Line(m.lock.session)
+	session := people.Line(m.lock.wanted)
 	switch {
 	case session == "":
-		return m.lock.said
-	case m.lock.held == m.lock.session:
+		return m.lock.notice
+	case m.lock.held == m.lock.wanted:
 		return "You hold session " + session + ": what it asks from now on waits only as long as for somebody who is there."
 	}
 	return "Session " + session + " is not held now: not while you are away from here."
 }
 
-// standing is how what is on the screen stands: its outcome, or its time.
+// requestStatus is the outcome of the requests on the screen, or their
+// remaining time.
 func (m *model) requestStatus(items []*item) []string {
 	open := pending(items)
 	switch {
@@ -108,7 +109,7 @@ func (m *model) requestStatus(items []*item) []string {
 	return firstThree(rows)
 }
 
-// countdown is what is left of a request's time, and what happens then.
+// countdown is a request's remaining time, and its outcome at the end.
 func (m *model) countdown(p *schemas.Prompt) string {
 	then := "then it is denied"
 	switch p.Request.Kind {
@@ -127,7 +128,7 @@ func (m *model) countdown(p *schemas.Prompt) string {
 	return formatCountdown(left) + " left, " + then
 }
 
-// clock counts down: 6d 23h, 3h 04m, 14:59.
+// formatCountdown formats a duration: 6d 23h, 3h 04m, 14:59.
 func formatCountdown(left time.Duration) string {
 	seconds := int(left / time.Second)
 	switch {
@@ -139,7 +140,8 @@ func formatCountdown(left time.Duration) string {
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }
 
-// beside puts a verdict where there is room for the longest one.
+// appendVerdict puts the verdict on the last row if the longest verdict would
+// fit there; otherwise on a row of its own.
 func appendVerdict(rows []string, verdict string, width int) []string {
 	if last := len(rows) - 1; last >= 0 && people.Cells(rows[last])+3+maxVerdict <= width {
 		rows[last] += " · " + verdict
@@ -151,7 +153,7 @@ func appendVerdict(rows []string, verdict string, width int) []string {
 // maxVerdict is the width of the longest verdict.
 const maxVerdict = 40
 
-// verdict is on whether the y key allows.
+// verdict says whether the y key allows.
 func verdict(v *view, barred string) string {
 	switch {
 	case barred != "":
@@ -164,10 +166,10 @@ func verdict(v *view, barred string) string {
 	return "Shown whole: y allows exactly this"
 }
 
-// key is a key and what it does.
+// key is a key with its label.
 type key struct{ name, does string }
 
-// keys are the rows that name the keys that do something now.
+// keys are the rows that list the active keys.
 func (m *model) keys(open []*item, barred string) []string {
 	v := m.top()
 	var all []key
@@ -184,7 +186,7 @@ func (m *model) keys(open []*item, barred string) []string {
 		if len(m.requests.order) > 1 {
 			all = append(all, key{"↑↓", "next"})
 		}
-		if m.lock.session != "" {
+		if m.lock.wanted != "" {
 			all = append(all, key{"l", "let go"})
 		} else if len(m.requests.order) > 0 {
 			all = append(all, key{"l", "hold"})
@@ -197,7 +199,7 @@ func (m *model) keys(open []*item, barred string) []string {
 	return wrapKeys(append(all, key{"space ↑↓", "read on"}, key{"esc", "back"}), m.width)
 }
 
-// answers are the keys that answer, or lead there.
+// answerKeys are the keys that answer, or that open a view for it.
 func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 	yes := "once"
 	more := choices(&open[0].Prompt)
@@ -232,7 +234,8 @@ func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 	return all
 }
 
-// setKeys sets keys in rows of at most width columns, none broken.
+// wrapKeys sets keys in rows of at most width columns and breaks no key's
+// label.
 func wrapKeys(keys []key, width int) []string {
 	var rows []string
 	used := width
@@ -247,8 +250,7 @@ func wrapKeys(keys []key, width int) []string {
 	return rows
 }
 
-// entry is where text is typed: what is asked for, the end of what is there,
-// and the keys.
+// entryRows are the prompt, the end of the typed text, and the keys.
 func (m *model) entryRows() []string {
 	v := m.top()
 	ask, text := "Deny, and tell the agent why:", people.Line(string(v.typed))

@@ -6,34 +6,35 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// inert is how long keys decide nothing after what they would do has changed,
-// and after a key that came too early: what was typed ahead is dropped, and so
-// is a key that is held down.
+// inert is the time for which keys decide nothing after their effect has
+// changed, or after a key that came too early. So keys typed ahead or held down
+// are dropped.
 const inert = 400 * time.Millisecond
 
-// guard keeps keys from deciding what its user has not had the time to see.
+// keyGuard keeps keys from deciding anything that the user has had no time to
+// see.
 type keyGuard struct {
 	after  scheduler
-	effect string // what the keys would do
+	effect string // what the keys would do now
 	armed  bool
-	count  int // of the waits; only the last one arms
+	count  int // number of delays; only the last one arms the keys
 	since  time.Time
 }
 
-// after has a message come after a while.
+// scheduler delivers a message after a delay.
 type scheduler func(time.Duration, tea.Msg) tea.Cmd
 
-// armMsg ends a wait.
+// armMsg ends a delay.
 type armMsg struct{ count int }
 
-// wait disarms the keys for a while from now on.
+// disarm makes the keys inert, from now on for one delay.
 func (g *keyGuard) disarm(now time.Time) tea.Cmd {
 	g.armed, g.since = false, now
 	g.count++
 	return g.after(inert, armMsg{g.count})
 }
 
-// watch disarms the keys where what they would do has changed.
+// disarmOnChange disarms the keys if their effect has changed.
 func (g *keyGuard) disarmOnChange(stake string, now time.Time) tea.Cmd {
 	if stake == g.effect {
 		return nil
@@ -42,8 +43,8 @@ func (g *keyGuard) disarmOnChange(stake string, now time.Time) tea.Cmd {
 	return g.disarm(now)
 }
 
-// arm ends the wait that it was made for. One that took much longer than it
-// should have had the screen stand still: it begins anew.
+// arm ends a delay, if it is the last one. A delay that took more than twice as
+// long means that the screen stood still; then it starts anew.
 func (g *keyGuard) arm(m armMsg, now time.Time) tea.Cmd {
 	switch {
 	case m.count != g.count:

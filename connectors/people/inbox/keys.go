@@ -8,9 +8,8 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// press takes one key. Moving about, reading and closing are always possible;
-// what decides something, or is on the way to it, is dropped while the keys are
-// inert.
+// press handles one key. Moving, reading and closing always work; keys that
+// decide, or that lead to a decision, are dropped while the keys are inert.
 func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	name := key.String()
 	m.news = ""
@@ -42,11 +41,12 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	return m.runKey(name)
 }
 
-// ready reports whether a key may decide: it was pressed, not held down, after
-// what it is about has been there for a while.
+// ready reports whether a key may decide: it was pressed, not held down, and
+// its request has been on the screen for a while.
 func (m *model) ready(key tea.KeyPressMsg) bool { return m.guard.armed && !key.IsRepeat }
 
-// move moves about, and reports whether the key was for that.
+// move moves the selection or the text, and reports whether the key was for
+// that.
 func (m *model) move(name string) bool {
 	v := m.top()
 	switch name {
@@ -55,7 +55,7 @@ func (m *model) move(name string) bool {
 	case "right", "tab":
 		return m.changeChoice(1)
 	}
-	leap := max(1, m.frame().body-1) // a row of the last page stays in view
+	leap := max(1, m.frame().body-1) // keeps one row of the last page in view
 	by, ok := map[string]int{
 		"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -leap, "pgdown": leap, "space": leap,
 		"home": -len(v.page.rows) - len(m.requests.order), "end": len(v.page.rows) + len(m.requests.order),
@@ -67,12 +67,12 @@ func (m *model) move(name string) bool {
 	case v.kind == standingView:
 		v.choice = max(0, min(v.choice+by, len(m.standing.all)-1))
 	default:
-		v.page.top += by // look keeps it within the page
+		v.page.top += by // markSeen limits it to the page
 	}
 	return ok
 }
 
-// turn goes to another of the choices.
+// changeChoice selects another choice.
 func (m *model) changeChoice(by int) bool {
 	v := m.top()
 	if items := m.itemsOf(v); v.kind == choose && len(items) > 0 {
@@ -81,7 +81,7 @@ func (m *model) changeChoice(by int) bool {
 	return v.kind == choose
 }
 
-// decide does what a key that was not dropped stands for.
+// runKey runs the action of a key.
 func (m *model) runKey(name string) tea.Cmd {
 	v := m.top()
 	items := pending(m.itemsOf(v))
@@ -114,7 +114,7 @@ func (m *model) runKey(name string) tea.Cmd {
 	return nil
 }
 
-// write takes a key where text is typed.
+// typeKey handles a key in a view that takes text.
 func (m *model) typeKey(key tea.KeyPressMsg) tea.Cmd {
 	v := m.top()
 	switch name := key.String(); name {
@@ -135,7 +135,8 @@ func (m *model) typeKey(key tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// written says what was typed. Nothing is no reason and no word.
+// submitText sends the typed text as a reason or a code word. Empty text does
+// nothing.
 func (m *model) submitText(v *view) tea.Cmd {
 	text := strings.TrimSpace(string(v.typed))
 	switch {

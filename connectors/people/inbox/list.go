@@ -11,25 +11,25 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// item is a request as far as this screen knows it.
+// item is a request on this screen.
 type item struct {
 	schemas.Prompt
-	sending    bool   // an answer is on its way
-	said       string // what became of the last answer from here
-	contentKey string // equal for requests that want the same
+	sending    bool   // an answer is being sent
+	notice     string // result of the last answer from here
+	contentKey string // equal for identical requests
 }
 
 func (i *item) open() bool { return i.Decision == nil }
 
-// book holds what is pending, oldest first, and what has ended for as long as
-// it is looked at.
+// requestList holds the pending requests, oldest first, and ended ones for as
+// long as they are on the screen.
 type requestList struct {
 	items    map[string]*item
 	order    []string
 	selected string
 }
 
-// place is where a new item belongs in the order.
+// position is the index of a new item in the order.
 func (b *requestList) position(i *item) int {
 	at, _ := slices.BinarySearchFunc(b.order, i, func(key string, i *item) int {
 		if c := b.items[key].Request.CreatedAt.Compare(i.Request.CreatedAt); c != 0 {
@@ -40,9 +40,9 @@ func (b *requestList) position(i *item) int {
 	return at
 }
 
-// take takes in a version of a request. An older one than is known changes
-// nothing, and what is decided stays so. It returns the item where the request
-// has just ended, kept or not.
+// apply takes in a version of a request. An older version changes nothing, and
+// a decided request stays decided. It returns the item if the request has just
+// ended.
 func (b *requestList) apply(p schemas.Prompt) (ended *item) {
 	i := b.items[p.Key()]
 	switch {
@@ -67,7 +67,7 @@ func (b *requestList) apply(p schemas.Prompt) (ended *item) {
 	return i
 }
 
-// drop forgets a request.
+// remove removes a request.
 func (b *requestList) remove(key string) {
 	b.order = slices.DeleteFunc(b.order, func(k string) bool { return k == key })
 	delete(b.items, key)
@@ -76,7 +76,7 @@ func (b *requestList) remove(key string) {
 	}
 }
 
-// move selects the request by places further on.
+// move moves the selection by a number of places.
 func (b *requestList) move(by int) {
 	if len(b.order) > 0 {
 		at := slices.Index(b.order, b.selected) + by
@@ -84,7 +84,7 @@ func (b *requestList) move(by int) {
 	}
 }
 
-// prune forgets what has ended and is not looked at.
+// prune removes ended requests that are not on the screen.
 func (b *requestList) prune(looked func(*item) bool) {
 	for key, i := range b.items {
 		if !i.open() && !i.sending && !looked(i) {
@@ -93,10 +93,10 @@ func (b *requestList) prune(looked func(*item) bool) {
 	}
 }
 
-// now is the selected request, or nil.
+// current is the selected request, or nil.
 func (b *requestList) current() *item { return b.items[b.selected] }
 
-// waiting is how many are pending.
+// countOpen is the number of pending requests.
 func (b *requestList) countOpen() int {
 	n := 0
 	for _, i := range b.items {
@@ -107,11 +107,11 @@ func (b *requestList) countOpen() int {
 	return n
 }
 
-// maxBatch is how many requests are answered together.
+// maxBatch is the maximum number of requests in one batch.
 const maxBatch = 50
 
-// alike are the keys of the pending requests that want the same as i, the
-// oldest first and no more than can be answered together.
+// alike returns the keys of the pending requests identical to i, oldest first,
+// at most maxBatch.
 func (b *requestList) alike(i *item) (keys []string) {
 	for _, key := range b.order {
 		if other := b.items[key]; other.open() && other.contentKey == i.contentKey {
@@ -123,8 +123,8 @@ func (b *requestList) alike(i *item) (keys []string) {
 	return keys
 }
 
-// sameness is equal for two requests that want the same tool with the same
-// input, or the same permissions.
+// contentKeyOf hashes a request's tool, input and permissions; identical
+// requests have the same key.
 func contentKeyOf(r *schemas.Request) string {
 	var input bytes.Buffer
 	if json.Compact(&input, r.ActionDetails) != nil {
@@ -139,16 +139,16 @@ func contentKeyOf(r *schemas.Request) string {
 	return string(sum.Sum(nil))
 }
 
-// partsOf is the text of a request but for its deadline, which the screen
-// counts down.
+// partsOf is the text of a request without its deadline, for which the screen
+// shows a countdown.
 func partsOf(p *schemas.Prompt) []people.Part {
 	return slices.DeleteFunc(people.Parts(p, p.Request.CreatedAt), func(part people.Part) bool {
 		return part.Label == "Expires" && !part.Field
 	})
 }
 
-// together is the text of several requests: what is the same of all of them
-// once, then what is each one's own. Nothing of any is left out.
+// combineParts is the text of several requests: first the parts that all share,
+// then the other parts of each. No part is left out.
 func combineParts(all [][]people.Part) []people.Part {
 	var shared, text []people.Part
 	for _, part := range all[0] {

@@ -13,34 +13,34 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What the model hears of besides the terminal.
+// Messages to the model that do not come from the terminal.
 type (
 	shownMsg struct{ prompt schemas.Prompt } // a version of a request
 	tickMsg  struct{}                        // a second has passed
 )
 
-// model is the screen's state. Update alone changes it.
+// model is the screen's state. Only Update changes it.
 type model struct {
 	ctx   context.Context
 	o     Options
-	clock func() time.Time // this machine's
+	clock func() time.Time // this machine's clock
 	after scheduler
 
 	width, height int
 	requests      requestList
-	views         []*view // the list, and what is open above it
+	views         []*view // the list, and the views above it
 	guard         keyGuard
 	standing      standingList
 	lock          inputLock
-	news          string // what happened elsewhere last
+	news          string // the last event off the screen
 
 	skew       time.Duration // how far the broker's clock is ahead
-	skewKnown  bool          // the skew is known
-	refreshing bool          // nod is being asked how things stand
-	away       bool          // and did not answer the last time
-	reached    bool          // it has answered once
+	skewKnown  bool
+	refreshing bool // a refresh is under way
+	offline    bool // the last refresh failed to reach nod
+	reached    bool // nod has answered once
 	closing    bool
-	touched    bool // a key was pressed: the selection is its user's
+	touched    bool // a key was pressed, so the selection is the user's
 }
 
 func newModel(ctx context.Context, o Options, clock func() time.Time, after scheduler) *model {
@@ -58,7 +58,7 @@ func (m *model) Init() tea.Cmd { return tea.Batch(m.tick(), m.refresh(), m.relay
 
 func (m *model) tick() tea.Cmd { return m.after(time.Second, tickMsg{}) }
 
-// Update takes one message in.
+// Update handles one message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := m.handle(msg)
 	return m, tea.Batch(cmd, m.relayout())
@@ -101,9 +101,8 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// settle makes what is on the screen follow what is known: it lays out what is
-// open, notes what of it is in view, and disarms the keys where they would now
-// do something else.
+// relayout updates the screen after a change: it lays out the views, records
+// which rows are in view, and disarms the keys if their effect has changed.
 func (m *model) relayout() tea.Cmd {
 	if len(m.requests.order) > 0 && (m.requests.current() == nil || !m.touched) {
 		m.requests.selected = m.requests.order[0]
@@ -123,18 +122,20 @@ func (m *model) relayout() tea.Cmd {
 	return tea.Batch(first, m.guard.disarmOnChange(m.keyEffect(), m.clock()))
 }
 
-// stake is what the keys would do: they rest for a moment where it changes.
+// keyEffect identifies what the keys would do; when it changes, the keys rest
+// for a moment.
 func (m *model) keyEffect() string {
 	var b strings.Builder
 	top := m.top()
-	fmt.Fprint(&b, len(m.views), top.kind, m.width, m.height, top.choice, m.allowBarrier(), m.lock.session, m.standingEffect())
+	fmt.Fprint(&b, len(m.views), top.kind, m.width, m.height, top.choice, m.allowBarrier(), m.lock.wanted, m.standingEffect())
 	for _, i := range m.itemsOf(top) {
 		fmt.Fprint(&b, " ", i.Key(), i.Digest, i.Revision, i.open(), i.sending)
 	}
 	return b.String()
 }
 
-// hear takes in a version of a request, and says what ended out of sight.
+// applyVersion takes in a version of a request, and reports an end off the
+// screen.
 func (m *model) applyVersion(p schemas.Prompt) {
 	ended := m.requests.apply(p)
 	if ended == nil {
@@ -145,12 +146,12 @@ func (m *model) applyVersion(p schemas.Prompt) {
 	}
 }
 
-// looked reports whether a request is in what is open on the screen.
+// onScreen reports whether a view on the screen shows a request.
 func (m *model) onScreen(i *item) bool {
 	return slices.ContainsFunc(m.views, func(v *view) bool { return slices.Contains(m.itemsOf(v), i) })
 }
 
-// close ends the program, once the answers on their way have arrived or its
+// close ends the program, after the answers under way have arrived or if its
 // user insists.
 func (m *model) close() tea.Cmd {
 	if m.sending() == 0 || m.closing {
@@ -160,7 +161,7 @@ func (m *model) close() tea.Cmd {
 	return nil
 }
 
-// sending is how many answers are on their way.
+// sending is the number of answers under way.
 func (m *model) sending() int {
 	n := 0
 	for _, i := range m.requests.items {

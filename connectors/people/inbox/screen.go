@@ -12,18 +12,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// frame is how the rows of the screen are shared out: a title, the list, a
-// body and a foot.
+// frame divides the rows of the screen between the title, the list, the body
+// and the footer.
 type frame struct {
 	list         []string
 	body, footer int // rows
 }
 
-// frame shares out the rows. It does not depend on what may be allowed, which
-// depends on what is in view.
+// frame computes the division. It must not depend on whether an allow is
+// barred, because that depends on the rows in view.
 func (m *model) frame() frame {
 	f := frame{footer: len(m.footer(""))}
-	room := m.height - 2 - f.footer // the title, and the line above the body
+	room := m.height - 2 - f.footer // 2: the title and the line above the body
 	if m.top().kind == browse {
 		f.list = m.listRows(room)
 	}
@@ -35,7 +35,7 @@ func (m *model) frame() frame {
 func (m *model) View() tea.View {
 	view := tea.NewView(m.draw())
 	view.AltScreen, view.ReportFocus = true, true
-	view.KeyboardEnhancements.ReportEventTypes = true // keys that are held down are told apart
+	view.KeyboardEnhancements.ReportEventTypes = true // to recognise held-down keys
 	view.WindowTitle = fmt.Sprintf("nod inbox (%d)", m.requests.countOpen())
 	return view
 }
@@ -71,7 +71,7 @@ func (m *model) idle() string {
 func bold(s string) string { return ansi.NewStyle().Bold().Styled(s) }
 func dim(s string) string  { return ansi.NewStyle().Faint().Styled(s) }
 
-// title says what is open.
+// title names the open view.
 func (m *model) title() string {
 	left := fmt.Sprintf(" nod inbox · %d waiting", m.requests.countOpen())
 	v := m.textView()
@@ -93,8 +93,8 @@ func (m *model) title() string {
 	return ansi.NewStyle().Bold().Reverse(true).Styled(ansi.Truncate(left, m.width, ""))
 }
 
-// list is the part of the list around the selection, in what rows the selected
-// request leaves of room; it has at least one.
+// listRows are the rows of the list around the selection. They fill the room
+// that the selected request leaves, and are at least one.
 func (m *model) listRows(room int) []string {
 	if len(m.requests.order) == 0 {
 		return nil
@@ -104,8 +104,8 @@ func (m *model) listRows(room int) []string {
 		rows = room / 4
 	}
 	rows = max(1, min(rows, len(m.requests.order)+1))
-	head := rows > 2 || rows > len(m.requests.order)
-	if head {
+	hasHeader := rows > 2 || rows > len(m.requests.order)
+	if hasHeader {
 		rows--
 	}
 	at := slices.Index(m.requests.order, m.requests.selected)
@@ -126,7 +126,7 @@ func (m *model) listRows(room int) []string {
 			table[n] = ansi.Truncate("  "+row, m.width, "")
 		}
 	}
-	if !head {
+	if !hasHeader {
 		table = table[1:]
 	}
 	return table

@@ -12,31 +12,32 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Ledger is what stands beyond the call that it was said of.
+// StandingAnswers lists and revokes standing answers.
 type StandingAnswers interface {
-	// Grants lists the standing answers, ended ones too for a while; those of one
-	// session where that is named.
+	// Grants lists the standing answers of one session or, if session is empty, of
+	// all. Ended ones are included for a while.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
-	// Revoke ends a standing answer for an approver; FORBIDDEN for anybody else.
+	// Revoke ends a standing answer for an approver. FORBIDDEN: the user may not.
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
-// lasts is the list of standing answers, as it was read last.
+// standingList is the list of standing answers, as last read.
 type standingList struct {
-	all  []schemas.StandingAnswer // that hold, the newest first
-	read bool
-	busy bool   // one is being ended
-	said string // what became of the last that was ended, or why there is no list
+	all    []schemas.StandingAnswer // in force, the newest first
+	read   bool
+	busy   bool   // one is being ended
+	notice string // result of the last revocation, or why there is no list
 }
 
-// lastsMsg is a list of standing answers, and what became of one that was ended.
+// standingMsg is a list of standing answers, with the result of a revocation if
+// one was made.
 type standingMsg struct {
 	all  []schemas.StandingAnswer
 	said string
 	err  error
 }
 
-// listLasts opens the list, and has it read.
+// openStanding opens the list and starts reading it.
 func (m *model) openStanding() tea.Cmd {
 	m.open(standingView, nil)
 	m.standing = standingList{}
@@ -50,7 +51,7 @@ func (m *model) readStanding(said string) tea.Cmd {
 	})
 }
 
-// endLast ends the selected standing answer, and reads the list anew.
+// revokeSelected ends the selected standing answer and reads the list again.
 func (m *model) revokeSelected() tea.Cmd {
 	g := m.selectedStanding()
 	if g == nil || m.standing.busy {
@@ -71,11 +72,11 @@ func (m *model) revokeSelected() tea.Cmd {
 	})
 }
 
-// heardLasts takes in a list, or why there is none.
+// applyStanding takes in a list, or the error in its place.
 func (m *model) applyStanding(msg standingMsg) {
 	m.standing.busy = false
-	if m.standing.said = msg.said; msg.err != nil {
-		m.standing.said, _ = m.refusal(msg.err)
+	if m.standing.notice = msg.said; msg.err != nil {
+		m.standing.notice, _ = m.refusal(msg.err)
 		return
 	}
 	m.standing.read, m.standing.all = true, nil
@@ -87,7 +88,7 @@ func (m *model) applyStanding(msg standingMsg) {
 	people.Newest(m.standing.all)
 }
 
-// selectedLast is the standing answer that a key would end; nil where there is none.
+// selectedStanding is the selected standing answer, or nil.
 func (m *model) selectedStanding() *schemas.StandingAnswer {
 	if v := m.top(); v.kind == standingView && len(m.standing.all) > 0 {
 		return &m.standing.all[min(v.choice, len(m.standing.all)-1)]
@@ -95,7 +96,7 @@ func (m *model) selectedStanding() *schemas.StandingAnswer {
 	return nil
 }
 
-// layOutLasts gives the list its text, with the selected one in view.
+// layOutStanding gives the list its text and scrolls to the selection.
 func (m *model) layOutStanding(v *view) {
 	v.choice = max(0, min(v.choice, len(m.standing.all)-1))
 	var rows []string
@@ -123,7 +124,7 @@ func (m *model) layOutStanding(v *view) {
 	}
 }
 
-// lastRows are the rows of one standing answer.
+// standingRows are the rows of one standing answer.
 func (m *model) standingRows(g *schemas.StandingAnswer, selected bool) []string {
 	s := people.StandingOf(g, m.now())
 	mark := "  "
@@ -149,7 +150,7 @@ func (m *model) standingRows(g *schemas.StandingAnswer, selected bool) []string 
 	return rows
 }
 
-// lastKeys are the keys of the list.
+// standingKeys are the keys of the list.
 func (m *model) standingKeys() (all []key) {
 	if g := m.selectedStanding(); g != nil {
 		all = append(all, key{"x", people.StandingOf(g, m.now()).Undo})
@@ -160,7 +161,7 @@ func (m *model) standingKeys() (all []key) {
 	return append(all, key{"esc", "back"})
 }
 
-// lastStake is what the keys would end.
+// standingEffect identifies the standing answer that the keys would end.
 func (m *model) standingEffect() string {
 	if g := m.selectedStanding(); g != nil {
 		return fmt.Sprint(g.GrantID, m.standing.busy)
@@ -168,12 +169,12 @@ func (m *model) standingEffect() string {
 	return ""
 }
 
-// lastTitle heads the list.
+// standingTitle is the list's title.
 func (m *model) standingTitle() string {
 	return fmt.Sprintf(" Standing answers · %d", len(m.standing.all))
 }
 
-// expireLasts drops those whose time has passed.
+// expireStanding removes expired standing answers.
 func (m *model) expireStanding(now time.Time) {
 	kept := m.standing.all[:0]
 	for _, g := range m.standing.all {

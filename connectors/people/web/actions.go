@@ -81,18 +81,18 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 		c.reply(m, c.hub.list(a.SessionID, a.After, a.Limit, c.clock.now()))
 		return nil
 	case "permissions.history":
-		return c.call(ctx, func(ctx context.Context) { c.history(ctx, m, a) })
+		return c.call(ctx, func(ctx context.Context) { c.listHistory(ctx, m, a) })
 	case "grants.list":
-		return c.call(ctx, func(ctx context.Context) { c.grants(ctx, m, a) })
+		return c.call(ctx, func(ctx context.Context) { c.listGrants(ctx, m, a) })
 	case "grants.revoke":
 		if a.GrantID == "" {
 			return required("grant_id is required")
 		}
-		return c.call(ctx, func(ctx context.Context) { c.revoke(ctx, m, a) })
+		return c.call(ctx, func(ctx context.Context) { c.revokeGrant(ctx, m, a) })
 	case "brake.show", "brake.freeze", "brake.thaw":
 		return c.call(ctx, func(ctx context.Context) { c.freeze(ctx, m, a) })
 	case "push.show", "push.subscribe", "push.unsubscribe":
-		return c.call(ctx, func(context.Context) { c.device(m, a) })
+		return c.call(ctx, func(context.Context) { c.handlePush(m, a) })
 	case "session.subscribe", "session.unsubscribe", "session.lock.acquire", "session.lock.release", "permission.respond":
 	default:
 		return schemas.Errorf(schemas.CodeUnknownAction, "unknown action: %s", people.Line(m.Action))
@@ -190,9 +190,9 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 func (c *client) changeLock(ctx context.Context, m clientMessage, session string, op schemas.PresenceOp) {
 	c.mu.Lock()
 	c.locked[session] = true
-	over := len(c.locked) > maxSessions
+	tooMany := len(c.locked) > maxSessions
 	c.mu.Unlock()
-	if over {
+	if tooMany {
 		c.fail(m, failureOf(schemas.Errorf(schemas.CodeValidation, "session_id: too many sessions for one connection")))
 		return
 	}

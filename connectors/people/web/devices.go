@@ -198,7 +198,7 @@ func host(endpoint string) string {
 }
 
 // device handles the push actions, for the device that the page runs on.
-func (c *client) device(m clientMessage, a actionPayload) {
+func (c *client) handlePush(m clientMessage, a actionPayload) {
 	var err error
 	switch m.Action {
 	case "push.subscribe":

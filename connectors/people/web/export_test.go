@@ -7,7 +7,7 @@ func (s *Server) Port() int { return s.addr.Port }
 func (s *Server) Pace(burst int) {
 	for _, l := range []*limits{s.sessionLimits, s.addressLimits, s.loginLimits} {
 		l.mu.Lock()
-		l.each, l.burst = 1e-6, burst
+		l.perSecond, l.burst = 1e-6, burst
 		clear(l.callers)
 		l.mu.Unlock()
 	}

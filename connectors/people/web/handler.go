@@ -16,8 +16,8 @@ import (
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 200
-	guessesPerSecond  = 1 // login attempts with an unsigned code
-	guessesAtOnce     = 10
+	loginsPerSecond   = 1 // login attempts with an unsigned code
+	loginsAtOnce      = 10
 	maxBody           = 16 << 10 // bytes
 )
 
@@ -53,7 +53,7 @@ func (s *Server) protect(next http.Handler) http.Handler {
 	}
 	guarded := http.MaxBytesHandler(cross.Handler(next), maxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		headers(w.Header())
+		setHeaders(w.Header())
 		switch origin := r.Header.Get("Origin"); {
 		case !s.addr.Answers(r.Host):
 			refuse(w, http.StatusMisdirectedRequest, schemas.Errorf(schemas.CodeForbidden, "this is not the inbox of %q: open %s", r.Host, s.addr.URL))
@@ -67,7 +67,7 @@ func (s *Server) protect(next http.Handler) http.Handler {
 	})
 }
 
-func headers(h http.Header) {
+func setHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -77,7 +77,7 @@ func headers(h http.Header) {
 }
 
 // counted is the page's icon with a number over it.
-const counted = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="8" fill="#a11d1d"/>` +
+const countIcon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="8" fill="#a11d1d"/>` +
 	`<text x="8" y="11.5" text-anchor="middle" font-family="sans-serif" font-weight="bold" font-size="%d" fill="#fff">%s</text></svg>`
 
 // icon serves the icon with the number of pending requests, up to "99+".
@@ -92,5 +92,5 @@ func (s *Server) icon(w http.ResponseWriter, r *http.Request) {
 		text, size = "99+", 7
 	}
 	w.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = fmt.Fprintf(w, counted, size, text) // the client may have gone
+	_, _ = fmt.Fprintf(w, countIcon, size, text) // the client may have gone
 }

@@ -14,7 +14,7 @@ import (
 const historyLimit = 200
 
 // history lists past decisions, the newest first.
-func (c *client) history(ctx context.Context, m clientMessage, a actionPayload) {
+func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPayload) {
 	prompts, err := c.opts.Records.History(ctx, a.SessionID)
 	if err != nil {
 		c.fail(m, failureOf(err))
@@ -39,7 +39,7 @@ func (c *client) history(ctx context.Context, m clientMessage, a actionPayload) 
 }
 
 // grants lists the standing answers, the newest first.
-func (c *client) grants(ctx context.Context, m clientMessage, a actionPayload) {
+func (c *client) listGrants(ctx context.Context, m clientMessage, a actionPayload) {
 	all, err := c.opts.Records.Grants(ctx, a.SessionID)
 	if err != nil {
 		c.fail(m, failureOf(err))
@@ -65,7 +65,7 @@ func newGrantView(g *schemas.StandingAnswer, now time.Time) grantView {
 }
 
 // revoke ends a standing answer, which it finds by its id alone.
-func (c *client) revoke(ctx context.Context, m clientMessage, a actionPayload) {
+func (c *client) revokeGrant(ctx context.Context, m clientMessage, a actionPayload) {
 	all, err := c.opts.Records.Grants(ctx, "")
 	i := slices.IndexFunc(all, func(g schemas.StandingAnswer) bool { return g.GrantID == a.GrantID })
 	if err == nil && i < 0 {

@@ -18,8 +18,8 @@ const maxCallers = 4096
 // limits gives each caller its own rate, so that a flood from one does not
 // block another.
 type limits struct {
-	each  rate.Limit
-	burst int
+	perSecond rate.Limit
+	burst     int
 
 	mu      sync.Mutex
 	callers map[string]*rate.Limiter
@@ -27,7 +27,7 @@ type limits struct {
 }
 
 func newLimits(each rate.Limit, burst int) *limits {
-	return &limits{each: each, burst: burst, callers: map[string]*rate.Limiter{}, rest: rate.NewLimiter(each, burst)}
+	return &limits{perSecond: each, burst: burst, callers: map[string]*rate.Limiter{}, rest: rate.NewLimiter(each, burst)}
 }
 
 // allow reports whether a caller may make one more request now.
@@ -43,7 +43,7 @@ func (l *limits) allow(caller string) bool {
 	case len(l.callers) >= maxCallers:
 		r = l.rest
 	default:
-		r = rate.NewLimiter(l.each, l.burst)
+		r = rate.NewLimiter(l.perSecond, l.burst)
 		l.callers[caller] = r
 	}
 	return r.Allow()

@@ -43,8 +43,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many logins: try again in a minute"))
 		return
 	}
-	elsewhere := !ok && body.Token != "" && !strings.Contains(body.Token, ".")
-	if elsewhere { // a code from another channel, which the engine checks
+	otherChannel := !ok && body.Token != "" && !strings.Contains(body.Token, ".")
+	if otherChannel { // a code from another channel, which the engine checks
 		user, err := s.opts.LoginCodes.RedeemLoginCode(r.Context(), body.Token)
 		if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
 			refuseErr(w, err)
@@ -54,7 +54,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	if ok {
 		_, err := s.opts.Registry.Approver(r.Context(), p.User)
-		if err == nil && !elsewhere {
+		if err == nil && !otherChannel {
 			ok, err = s.opts.LoginCodes.SpendLoginCode(r.Context(), p.ID, p.Ends)
 		}
 		if err != nil {

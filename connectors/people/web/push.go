@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	pushed      = "something waits" // the only text of a push
-	pushEvery   = time.Minute       // minimum interval between two pushes to one device
-	pushAgain   = 5 * time.Second   // first retry of a failed push; the interval doubles each time
-	pushAtLast  = 10 * time.Minute
-	pushWithin  = 15 * time.Second
-	pushesAsked = 24 * time.Hour // how long a push service keeps a push for an offline device
-	idle        = time.Hour
+	pushText      = "something waits" // the only text of a push
+	pushEvery     = time.Minute       // minimum interval between two pushes to one device
+	pushRetry     = 5 * time.Second   // first retry of a failed push; the interval doubles each time
+	maxPushRetry  = 10 * time.Minute
+	pushWithin    = 15 * time.Second
+	pushTTL       = 24 * time.Hour // how long a push service keeps a push for an offline device
+	maxRoundPause = time.Hour
 )
 
 // pendingRequest is a request that was not yet decided.
@@ -45,7 +45,7 @@ type pusher struct {
 	url          string
 	client       *http.Client
 	log          *slog.Logger
-	again        time.Duration
+	retryAfter   time.Duration
 	checkSession func(context.Context, token) (name string, err error)
 	notifyAfter  func(context.Context) (time.Duration, error)
 	wake         chan struct{}
@@ -85,7 +85,7 @@ func newPusher(o *Options, s tokenSigner) (*pusher, error) {
 		client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
 	return &pusher{
-		list: list, key: key, client: client, log: o.Log, again: pushAgain,
+		list: list, key: key, client: client, log: o.Log, retryAfter: pushRetry,
 		notifyAfter: func(ctx context.Context) (time.Duration, error) { return o.Registry.NotifyAfter(ctx) }, wake: make(chan struct{}, 1), pending: map[string]pendingRequest{},
 	}, nil
 }
@@ -138,7 +138,7 @@ func (p *pusher) run(ctx context.Context) {
 // round.
 func (p *pusher) round(ctx context.Context) (next time.Time) {
 	now := time.Now()
-	next = now.Add(idle)
+	next = now.Add(maxRoundPause)
 	devices := p.list.all()
 	if len(devices) == 0 {
 		return next
@@ -155,7 +155,7 @@ func (p *pusher) round(ctx context.Context) (next time.Time) {
 			}
 		default:
 			all.Go(func() { p.notify(ctx, d, now) })
-			if again := now.Add(p.again); again.Before(next) { // in case a push fails
+			if again := now.Add(p.retryAfter); again.Before(next) { // in case a push fails
 				next = again
 			}
 		}
@@ -212,7 +212,7 @@ func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 		p.list.update(d.Endpoint, func(o *device) { o.notified, o.notBefore, o.failures = now, now.Add(pushEvery), 0 })
 	default:
 		p.list.update(d.Endpoint, func(o *device) {
-			o.notBefore = time.Now().Add(min(p.again<<min(o.failures, 20), pushAtLast))
+			o.notBefore = time.Now().Add(min(p.retryAfter<<min(o.failures, 20), maxPushRetry))
 			o.failures++
 		})
 	}
@@ -223,8 +223,8 @@ func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 
 // push sends one push. It returns gone == true if the device has unsubscribed.
 func (p *pusher) push(ctx context.Context, d device) (gone bool, err error) {
-	resp, err := webpush.SendNotificationWithContext(ctx, []byte(pushed), &d.Subscription, &webpush.Options{
-		HTTPClient: p.client, Subscriber: p.subscriber(), TTL: int(pushesAsked / time.Second), Urgency: webpush.UrgencyHigh, Topic: "nod",
+	resp, err := webpush.SendNotificationWithContext(ctx, []byte(pushText), &d.Subscription, &webpush.Options{
+		HTTPClient: p.client, Subscriber: p.subscriber(), TTL: int(pushTTL / time.Second), Urgency: webpush.UrgencyHigh, Topic: "nod",
 		VAPIDPublicKey: p.key.public, VAPIDPrivateKey: p.key.private,
 	})
 	if err != nil {

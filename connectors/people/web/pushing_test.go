@@ -40,7 +40,7 @@ func aPusher(t *testing.T, s *service) *pusher {
 	list, err := openDevices(t.TempDir())
 	require.NoError(t, err)
 	p := &pusher{
-		list: list, key: key, client: &http.Client{Transport: s}, log: slog.New(slog.DiscardHandler), again: pushAgain, wake: make(chan struct{}, 1),
+		list: list, key: key, client: &http.Client{Transport: s}, log: slog.New(slog.DiscardHandler), retryAfter: pushRetry, wake: make(chan struct{}, 1),
 		pending:      map[string]pendingRequest{},
 		checkSession: func(context.Context, token) (string, error) { return "Ann", nil },
 		notifyAfter:  func(context.Context) (time.Duration, error) { return 40 * time.Second, nil },

@@ -142,7 +142,7 @@ func Open(o Options) (*Server, error) {
 		done:          make(chan struct{}),
 		proxied:       o.BehindProxy || addr.Secure && o.TLSCert == "",
 		sessionLimits: newLimits(requestsPerSecond, requestsAtOnce), addressLimits: newLimits(requestsPerSecond, requestsAtOnce),
-		loginLimits: newLimits(guessesPerSecond, guessesAtOnce),
+		loginLimits: newLimits(loginsPerSecond, loginsAtOnce),
 	}
 	s.http = &http.Server{
 		Handler: s.handler(), ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
