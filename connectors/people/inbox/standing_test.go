@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// standingStub is what stands, as the screen's nod has it.
+// standingStub holds standing answers in memory.
 type standingStub struct {
 	all []schemas.StandingAnswer
 	err error
@@ -28,7 +28,7 @@ func (l *standingStub) Revoke(_ context.Context, g *schemas.StandingAnswer, user
 	return l.err
 }
 
-// standing has the screen list an allowed rule and, newer, a denial.
+// standing shows the list with a grant and a newer denial.
 func standing(t *testing.T, width, height int) (*rig, *standingStub) {
 	r := newRig(t, width, height)
 	by := schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}
@@ -45,8 +45,7 @@ func standing(t *testing.T, width, height int) (*rig, *standingStub) {
 	return r, l
 }
 
-// What is allowed and what is denied stand in one list, the newest first, and a key
-// ends each.
+// Grants and denials are in one list, the newest first, and a key ends each.
 func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	r, l := standing(t, 120, 30)
 	r.says("g what stands")
@@ -56,7 +55,7 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	r.saysNot("@network")
 	r.presses("x")
 	r.says("Forgotten: the denial of the same Bash call again: rm -rf build", "Standing answers · 1", "▸ allow Bash(make)", "x revoke")
-	r.types("x") // what the key ends has just changed
+	r.types("x") // too soon: the key's effect has just changed
 	r.Zero(l.all[0].RevokedAt)
 	r.presses("x")
 	r.says("Revoked: Bash(make)", "Nothing is allowed or denied beyond one call.")

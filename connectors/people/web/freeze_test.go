@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The brake takes two clicks, denies what is open, shows on every page, and is
-// taken off there too where nobody has a second device.
+// A freeze takes two clicks, denies the pending requests and shows on every
+// page. Without a second device it can be thawed on any page.
 func TestTheBrakeOnThePage(t *testing.T) {
 	r := start(t)
 	asked := r.asks("S", "one", `{"to":"production"}`)
@@ -22,7 +22,7 @@ func TestTheBrakeOnThePage(t *testing.T) {
 	p.sees(row("one"))
 	p.brakeSays("Freeze")
 	p.brakes("Sure? Deny everything")
-	p.does(script("document.querySelector('nod-brake button').click()")) // too soon to be meant
+	p.does(script("document.querySelector('nod-brake button').click()")) // too soon after the first click
 	p.brakeSays("Sure? Deny everything")
 	p.brakes("Thaw")
 	p.Contains(p.text("nod-brake"), "every agent is frozen by Ann")
@@ -37,7 +37,7 @@ func TestTheBrakeOnThePage(t *testing.T) {
 	p.Empty(p.text("nod-brake .frozen"))
 }
 
-// On a session's page the brake can be about that session or its agent alone.
+// A session's page can freeze that session or its agent alone.
 func TestTheBrakeOfOneSession(t *testing.T) {
 	r := start(t)
 	mine, other := r.asks("S", "one", `{}`), r.asks("T", "two", `{}`)
@@ -66,12 +66,12 @@ func TestTheBrakeOfOneSession(t *testing.T) {
 	p.brakes("Freeze")
 	p.sees("document.querySelector('nod-brake .frozen').innerText.startsWith('agent local is frozen')")
 	p.goes("#/")
-	p.brakeSays("Thaw") // everything
+	p.brakeSays("Thaw") // for everything
 	p.brakes("Freeze")
 	p.Empty(p.text("nod-brake .frozen"))
 }
 
-// Where the settings name a code word, a thaw on the page takes it.
+// If the settings name a code word, a thaw on the page takes it.
 func TestAThawOnThePageTakesTheCodeWord(t *testing.T) {
 	r := start(t)
 	file := filepath.Join(r.dir, "word")
@@ -108,8 +108,8 @@ func (p *page) brakeSays(label string) {
 	p.sees(fmt.Sprintf("document.querySelector('nod-brake button').textContent === %q", label))
 }
 
-// brakes clicks the brake until it says what follows: it does nothing for a
-// moment.
+// brakes clicks the button until it has this label; clicks do nothing for a
+// moment after a change.
 func (p *page) brakes(label string) {
 	p.t.Helper()
 	for until := time.Now().Add(30 * time.Second); ; {

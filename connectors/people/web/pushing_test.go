@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// service is a push service that answers with a status.
+// service is a push service that answers with a fixed status.
 type service struct {
 	status int
 	posts  atomic.Int32
@@ -32,7 +32,7 @@ func (s *service) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: s.status, Status: http.StatusText(s.status), Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
-// aPusher has one device, which has been told of nothing yet.
+// aPusher has one device, which has not been notified yet.
 func aPusher(t *testing.T, s *service) *pusher {
 	t.Helper()
 	key, err := newPushKey([]byte("key"))
@@ -97,7 +97,7 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	require.EqualValues(t, 2, s.posts.Load(), "what was answered meanwhile is told nobody")
 }
 
-// Where somebody is there, phones are told no sooner than carriers are.
+// If a person is present, devices are notified no sooner than carriers are.
 func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	t.Parallel()
 	s := &service{status: http.StatusCreated}
@@ -110,9 +110,9 @@ func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	two := aDevice("two")
 	<-p.wake // for the request
 	require.NoError(t, p.add(two.Subscription, two.Session))
-	<-p.wake // whoever comes meanwhile is told then as well
+	<-p.wake // a device that subscribes meanwhile is notified then too
 	require.Equal(t, next, p.round(t.Context()))
-	p.pending["S.one"] = pendingRequest{at: time.Now()} // so much later
+	p.pending["S.one"] = pendingRequest{at: time.Now()} // the delay has passed
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 }
@@ -196,7 +196,8 @@ func TestDevicesAreKeptAndNotTooMany(t *testing.T) {
 	require.Equal(t, all[0].Subscription, again.all()[0].Subscription)
 }
 
-// What no browser would send is refused: nod posts to push services alone.
+// Subscriptions that no browser would send are refused, because nod posts to
+// push services only.
 func TestWhatIsNoSubscription(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*webpush.Subscription){
