@@ -68,7 +68,7 @@ func (m *model) allowBarrier() string {
 func (m *model) itemBarrier(i *item) string {
 	switch _, once := i.Request.OptionOfKind(schemas.AllowOnce); {
 	case !once && m.textView().kind != choose:
-		return "it offers none for once"
+		return "it cannot be allowed once"
 	case i.TakesMore(schemas.TakesSecondDevice):
 		return "it takes a second device"
 	case !m.now().Before(i.Deadline):

@@ -84,9 +84,9 @@ func (m *model) lockStatus() string {
 	case session == "":
 		return m.lock.notice
 	case m.lock.held == m.lock.wanted:
-		return "You hold session " + session + ": what it asks from now on waits only as long as for somebody who is there."
+		return "You hold session " + session + ": its new requests go to you first, for a short time."
 	}
-	return "Session " + session + " is not held now: not while you are away from here."
+	return "Session " + session + " is not held now, because you are away."
 }
 
 // requestStatus is the outcome of the requests on the screen, or their
@@ -116,7 +116,7 @@ func (m *model) countdown(p *schemas.Prompt) string {
 	case schemas.KindPermission:
 		then = "then nothing is granted"
 	case schemas.KindQuestion:
-		then = "then nobody has answered"
+		then = "then it ends unanswered"
 	}
 	left := p.Deadline.Sub(m.now())
 	switch {
@@ -192,7 +192,7 @@ func (m *model) keys(open []*item, barred string) []string {
 			all = append(all, key{"l", "hold"})
 		}
 		if m.o.StandingAnswers != nil {
-			all = append(all, key{"g", "what stands"})
+			all = append(all, key{"g", "standing answers"})
 		}
 		return wrapKeys(append(all, key{"esc", "close"}), m.width)
 	}

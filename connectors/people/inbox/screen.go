@@ -63,7 +63,7 @@ func (m *model) draw() string {
 
 func (m *model) idle() string {
 	if !m.reached {
-		return "Asking nod what waits for an answer …"
+		return "Loading the pending requests …"
 	}
 	return "Nothing waits for an answer."
 }
@@ -85,7 +85,7 @@ func (m *model) title() string {
 	case v.kind == batch:
 		left = fmt.Sprintf(" %d that want the same", len(items))
 	case v.kind == choose:
-		left = fmt.Sprintf(" Beyond this once · %d of %d", v.choice+1, len(choices(&items[0].Prompt)))
+		left = fmt.Sprintf(" Beyond this call · %d of %d", v.choice+1, len(choices(&items[0].Prompt)))
 	}
 	if n := m.width - ansi.StringWidth(left); n > 0 {
 		left += strings.Repeat(" ", n)

@@ -115,7 +115,7 @@ func (m *model) layOutStanding(v *view) {
 	case m.standing.read:
 		rows = []string{"", "Nothing is allowed or denied beyond one call."}
 	default:
-		rows = []string{"", "Asking nod what stands …"}
+		rows = []string{"", "Loading the standing answers …"}
 	}
 	top := v.page.top
 	v.page.setRows(rows, m.width)

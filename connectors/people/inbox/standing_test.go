@@ -48,7 +48,7 @@ func standing(t *testing.T, width, height int) (*rig, *standingStub) {
 // Grants and denials are in one list, the newest first, and a key ends each.
 func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	r, l := standing(t, 120, 30)
-	r.says("g what stands")
+	r.says("g standing answers")
 	r.presses("g")
 	r.says("Standing answers · 2", "▸ deny the same Bash call again: rm -rf build", "in session S · for another 9 minutes · by Ann", "question q-1", `"not ⟦U+202E⟧now"`,
 		"  allow Bash(make)", "for agent local, in any session · until it is revoked", "x forget")

@@ -195,7 +195,7 @@ func (c choice) text(p *schemas.Prompt) []people.Part {
 	return []people.Part{
 		{Label: "Besides this call, nod will allow from now on", Quote: true, Lines: people.Lines(g.Reach())},
 		{Label: "Where", Lines: []string{strings.TrimPrefix(people.Lasting(&g), ", ")}},
-		{Label: "To end it", Lines: []string{"g lists what stands, and ends it; so does nod revoke"}},
+		{Label: "To end it", Lines: []string{"g lists the standing answers and ends them; nod revoke does too"}},
 	}
 }
 

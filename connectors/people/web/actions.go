@@ -219,7 +219,7 @@ func (c *client) leaveSessions() {
 	defer cancel()
 	for session := range c.locked {
 		if _, err := c.opts.Desk.Hold(ctx, c.presence(session, schemas.PresenceLeave)); err != nil {
-			c.log.Info("web: a lock was not given back; its lease ends by itself", "error", err)
+			c.log.Info("web: a lock was not released; its lease ends by itself", "error", err)
 		}
 	}
 }

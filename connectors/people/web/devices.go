@@ -66,7 +66,7 @@ func (d *devices) read() (known []device, err error) {
 		err = json.Unmarshal(data, &known)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read which devices are told that something waits: %w: remove %s, and they ask again when they are used", err, d.path)
+		return nil, fmt.Errorf("read the devices that get notifications: %w: remove %s, and each device subscribes again when it is used", err, d.path)
 	}
 	for i := range known {
 		if j := slices.IndexFunc(d.known, func(o device) bool { return o.Endpoint == known[i].Endpoint }); j >= 0 {
@@ -103,7 +103,7 @@ func (d *devices) add(n device) error {
 		known = slices.Delete(known, i, i+1)
 	}
 	if len(known) >= maxDevices {
-		return schemas.Errorf(schemas.CodeUnavailable, "too many devices are told that something waits: stop it on one")
+		return schemas.Errorf(schemas.CodeUnavailable, "too many devices get notifications: stop them on one")
 	}
 	return d.save(append(known, n))
 }
@@ -152,7 +152,7 @@ func (d *devices) save(known []device) error {
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(d.path), ".push-*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("keep which devices are told that something waits: %w", err)
+		return fmt.Errorf("store the devices that get notifications: %w", err)
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(data)
@@ -160,7 +160,7 @@ func (d *devices) save(known []device) error {
 		err = os.Rename(tmp.Name(), d.path)
 	}
 	if err != nil {
-		return fmt.Errorf("keep which devices are told that something waits: %w", err)
+		return fmt.Errorf("store the devices that get notifications: %w", err)
 	}
 	d.known = known
 	return nil
@@ -170,7 +170,7 @@ func (d *devices) save(known []device) error {
 func checkDevice(s *webpush.Subscription) error {
 	u, err := url.Parse(s.Endpoint)
 	if err != nil || u.Scheme != "https" || u.User != nil || len(s.Endpoint) > 2048 || !isService(u.Host) {
-		return schemas.Errorf(schemas.CodeValidation, "subscription.endpoint: is not at a push service that nod knows of")
+		return schemas.Errorf(schemas.CodeValidation, "subscription.endpoint: is not at a push service that nod knows")
 	}
 	key, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(s.Keys.P256dh, "="))
 	if err == nil {

@@ -75,12 +75,12 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if p, ok := s.session(r); ok {
 		if _, err := s.opts.LoginCodes.SpendLoginCode(r.Context(), p.ID, p.Ends); err != nil {
-			refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "you are logged in still: nod could not be told to end the session; try again"))
+			refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "you are still logged in: nod could not end the session; try again"))
 			return
 		}
 		s.hub.disconnect(p.ID)
 		if err := s.pushes.list.remove(func(d *device) bool { return d.Session.ID == p.ID }); err != nil {
-			s.opts.Log.Warn("web: a device that has logged out is told that something waits once more", "error", err)
+			s.opts.Log.Warn("web: a device that has logged out may get one more notification", "error", err)
 		}
 	}
 	http.SetCookie(w, s.cookie("", -time.Second))
@@ -149,7 +149,7 @@ func refuseErr(w http.ResponseWriter, err error) {
 	var e *schemas.Error
 	switch {
 	case !errors.As(err, &e):
-		refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "nod could not be asked who you are; try again"))
+		refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "nod could not check who you are; try again"))
 	case errors.Is(err, errLoggedOut):
 		refuse(w, http.StatusUnauthorized, e)
 	case e.Code == schemas.CodeForbidden:

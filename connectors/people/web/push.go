@@ -217,7 +217,7 @@ func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 		})
 	}
 	if err != nil {
-		p.log.Warn("web: a device could not be told that something waits; it is tried again", "service", host(d.Endpoint), "error", err)
+		p.log.Warn("web: a device could not be notified; it is tried again", "service", host(d.Endpoint), "error", err)
 	}
 }
 

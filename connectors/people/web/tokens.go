@@ -82,7 +82,7 @@ func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 	// A link makes the file appear whole, and keeps a key that another process
 	// wrote first.
 	if err := os.Link(tmp.Name(), filepath.Join(s.dir, keyName)); err != nil && !errors.Is(err, fs.ErrExist) {
-		return s, fmt.Errorf("keep the web inbox's key: %w", err)
+		return s, fmt.Errorf("store the web inbox's key: %w", err)
 	}
 	return readSigner(dataDir, keyFile)
 }
@@ -102,7 +102,7 @@ func readSigner(dataDir, keyFile string) (tokenSigner, error) {
 	case damaged && keyFile != "":
 		return s, fmt.Errorf("%s is no key for logins: use a copy of web/key in the data directory of a nod that has opened its inbox", path)
 	case damaged:
-		return s, fmt.Errorf("%s is damaged: remove it, and nod up makes another; everybody logs in again then", path)
+		return s, fmt.Errorf("%s is damaged: remove it, and nod up makes another; all users then log in again", path)
 	}
 	return s, nil
 }

@@ -91,7 +91,7 @@ func TestWhatIsToLastIsReadFirst(t *testing.T) {
 	p.readsAll("unseen-0")
 	p.unfolds("Allow from now on")
 	p.does(script("document.querySelector('dialog .actions').scrollIntoView({block: 'end'})"))
-	p.sees("document.querySelector('dialog .hint').innerText === 'Read what is to last to its end to allow.'")
+	p.sees("document.querySelector('dialog .hint').innerText === 'Read the lasting rule to its end to allow.'")
 	p.ready("deny")
 	p.does(script(button("allow") + ".click()"))
 	r.Empty(nod.said())
