@@ -74,7 +74,7 @@ func (m *model) renewLock() tea.Cmd {
 	if m.lock.calling || m.lock.held == "" || m.clock().Sub(m.lock.renewed) < renewEvery {
 		return nil
 	}
-	return m.changeLock(schemas.PresenceLock, m.lock.held) // also acquires a lock that was lost
+	return m.changeLock(schemas.PresenceLock, m.lock.held) // this also takes back a lock that was lost
 }
 
 func (m *model) changeLock(op schemas.PresenceOp, session string) tea.Cmd {

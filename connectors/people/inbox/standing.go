@@ -17,7 +17,8 @@ type StandingAnswers interface {
 	// Grants lists the standing answers of one session or, if session is empty, of
 	// all. Ended ones are included for a while.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
-	// Revoke ends a standing answer for an approver. FORBIDDEN: the user may not.
+	// Revoke ends a standing answer for an approver. It fails with FORBIDDEN if the
+	// user may not end it.
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 

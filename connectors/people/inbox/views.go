@@ -17,7 +17,7 @@ const (
 	browse       kind = iota // the list and the selected request
 	full                     // one request, to be read to its end
 	batch                    // identical requests
-	choose                   // answers that outlast the call, one at a time
+	choose                   // the further answers, one at a time
 	reason                   // entry of the reason for a denial
 	word                     // entry of the code word for an allow
 	standingView             // the standing answers

@@ -201,7 +201,7 @@ func (c *client) changeLock(ctx context.Context, m clientMessage, session string
 		c.fail(m, failureOf(err))
 		return
 	}
-	if op == schemas.PresenceUnlock { // a lock that failed to be released ends with its lease
+	if op == schemas.PresenceUnlock { // the lock is free; the presence behind it ends with its lease
 		c.mu.Lock()
 		delete(c.locked, session)
 		c.mu.Unlock()

@@ -22,9 +22,9 @@ const (
 	maxBacklog     = 256 // queued live messages, beside those pending at the subscription
 	maxCalls       = 16  // concurrent calls to nod
 	messagesAtOnce = 200
-	messagesEach   = 100                                 // a second
+	messagesEach   = 100                                 // per second
 	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // bytes
-	pageBytes      = 4 << 20                             // of payloads in one list
+	pageBytes      = 4 << 20                             // payload bytes in one page of a list
 	writeWithin    = 30 * time.Second
 	callWithin     = 15 * time.Second
 	checkEvery     = 15 * time.Second

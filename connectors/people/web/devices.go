@@ -197,7 +197,7 @@ func host(endpoint string) string {
 	return ""
 }
 
-// device handles the push actions, for the device that the page runs on.
+// handlePush handles the push actions, for the device that the page runs on.
 func (c *client) handlePush(m clientMessage, a actionPayload) {
 	var err error
 	switch m.Action {

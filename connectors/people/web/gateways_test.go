@@ -132,7 +132,7 @@ func TestLoggingOutWithoutNodIsSaidToFail(t *testing.T) {
 	}
 	out := g.does("POST", "/logout", "", with(session))
 	r.Equal(http.StatusServiceUnavailable, out.status)
-	r.Contains(out.body, "logged in still")
+	r.Contains(out.body, "still logged in")
 	r.Empty(out.cookies)
 	r.Equal(http.StatusServiceUnavailable, g.does("GET", "/whoami", "", with(session)).status)
 }

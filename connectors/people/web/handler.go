@@ -76,7 +76,7 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// counted is the page's icon with a number over it.
+// countIcon is the page's icon with a number over it.
 const countIcon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="8" fill="#a11d1d"/>` +
 	`<text x="8" y="11.5" text-anchor="middle" font-family="sans-serif" font-weight="bold" font-size="%d" fill="#fff">%s</text></svg>`
 

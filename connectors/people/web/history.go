@@ -13,7 +13,7 @@ import (
 // permissions.history.
 const historyLimit = 200
 
-// history lists past decisions, the newest first.
+// listHistory lists past decisions, the newest first.
 func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPayload) {
 	prompts, err := c.opts.Records.History(ctx, a.SessionID)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPaylo
 	c.reply(m, reply)
 }
 
-// grants lists the standing answers, the newest first.
+// listGrants lists the standing answers, the newest first.
 func (c *client) listGrants(ctx context.Context, m clientMessage, a actionPayload) {
 	all, err := c.opts.Records.Grants(ctx, a.SessionID)
 	if err != nil {
@@ -64,7 +64,7 @@ func newGrantView(g *schemas.StandingAnswer, now time.Time) grantView {
 	}
 }
 
-// revoke ends a standing answer, which it finds by its id alone.
+// revokeGrant ends a standing answer, which it finds by its id.
 func (c *client) revokeGrant(ctx context.Context, m clientMessage, a actionPayload) {
 	all, err := c.opts.Records.Grants(ctx, "")
 	i := slices.IndexFunc(all, func(g schemas.StandingAnswer) bool { return g.GrantID == a.GrantID })

@@ -35,7 +35,7 @@ func (l *limits) allow(caller string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, known := l.callers[caller]
-	if !known && len(l.callers) >= maxCallers { // a full bucket equals a new one
+	if !known && len(l.callers) >= maxCallers { // callers with a full bucket can be forgotten
 		maps.DeleteFunc(l.callers, func(_ string, r *rate.Limiter) bool { return r.Tokens() >= float64(l.burst) })
 	}
 	switch {

@@ -31,10 +31,10 @@ const (
 	maxRoundPause = time.Hour
 )
 
-// pendingRequest is a request that was not yet decided.
+// pendingRequest is a request without a decision.
 type pendingRequest struct {
 	at      time.Time // when devices are notified of it
-	present bool      // a person is present, who may answer first; notifyAfter is still to be added to at
+	present bool      // a person is present, who may answer first: notifyAfter is still to be added to at
 }
 
 // pusher notifies subscribed devices that a request is pending. A push says
@@ -104,8 +104,8 @@ func (p *pusher) show(q *schemas.Prompt) {
 	}
 }
 
-// add stores a device. It counts as notified of the requests that are pending
-// now, except those whose notification is still delayed.
+// add stores a device. The device counts as notified of the requests that are
+// pending now, except those whose notification is still delayed.
 func (p *pusher) add(s webpush.Subscription, session token) error {
 	if err := p.list.add(device{Subscription: s, Key: p.key.public, Session: session, notified: time.Now()}); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (p *pusher) round(ctx context.Context) (next time.Time) {
 			}
 		default:
 			all.Go(func() { p.notify(ctx, d, now) })
-			if again := now.Add(p.retryAfter); again.Before(next) { // in case a push fails
+			if again := now.Add(p.retryAfter); again.Before(next) { // retry time, if a push fails
 				next = again
 			}
 		}
@@ -199,7 +199,7 @@ func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	defer cancel()
 	_, err := p.checkSession(ctx, d.Session)
 	over := errors.Is(err, errLoggedOut) || errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) ||
-		!now.Before(d.Session.Ends) || d.Key != p.key.public // another login key had signed its session
+		!now.Before(d.Session.Ends) || d.Key != p.key.public // its session was signed with another login key
 	if err == nil && !over {
 		over, err = p.push(ctx, d)
 	}
@@ -228,7 +228,7 @@ func (p *pusher) push(ctx context.Context, d device) (gone bool, err error) {
 		VAPIDPublicKey: p.key.public, VAPIDPrivateKey: p.key.private,
 	})
 	if err != nil {
-		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret: its owner may push
+		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because it allows pushes
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // to reuse the connection

@@ -3,8 +3,8 @@
 // gateway's messages are defined in shapes.go.
 //
 // A user who has opened a login link has the identity {"web", user}. The
-// approvers in the settings map it to a person; a user who is no approver sees
-// nothing. The address it listens on grants no access: requests for another
+// approvers in the settings map it to a person; a user who is not an approver
+// sees nothing. The address it listens on grants no access: requests for another
 // host, from another origin or without a session are refused on every address.
 package web
 
@@ -29,8 +29,8 @@ const Name = schemas.ConnectorWeb
 
 // Registry resolves approvers, and reads the freezes and the broker's clock.
 type Registry interface {
-	// Approver returns the approver whom a user logs in as. FORBIDDEN: the user is
-	// no approver.
+	// Approver returns the approver behind a user id. It fails with FORBIDDEN if
+	// the user is not an approver.
 	Approver(ctx context.Context, userID string) (schemas.Approver, error)
 	// Freezes lists the freezes in force.
 	Freezes(ctx context.Context) ([]schemas.Freeze, error)
@@ -64,7 +64,8 @@ type Records interface {
 	// Grants lists the standing answers of one session or, if session is empty, of
 	// all. Ended ones are included for a while.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
-	// Revoke ends a standing answer for an approver. FORBIDDEN: the user may not.
+	// Revoke ends a standing answer for an approver. It fails with FORBIDDEN if the
+	// user may not end it.
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
@@ -176,7 +177,7 @@ func (s *Server) Link(userID string) string {
 	return s.signer.loginLink(s.addr.URL, userID, time.Now())
 }
 
-// Link returns a login link to the inbox that was started last on a data
+// Link returns a login link to the inbox that was last started on a data
 // directory. It is signed with the key in keyFile or, if keyFile is empty, with
 // the directory's own key. See Server.Link.
 func Link(dataDir, keyFile, userID string) (string, error) {

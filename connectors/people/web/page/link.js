@@ -125,6 +125,6 @@ export async function logout() {
     const reply = await fetch("logout", { method: "POST" });
     return reply.ok ? "" : (await reply.json()).message;
   } catch {
-    return "You are logged in still: nod cannot be reached. Try again.";
+    return "You are still logged in: nod cannot be reached. Try again.";
   }
 }
