@@ -30,7 +30,7 @@ func (p *page) sets(selector, value string) {
 // A lasting allow takes a second step, which shows the rule and its end.
 func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	r := start(t)
-	asked := r.submits(shell("S", "one", "go test ./bus"))
+	request := r.submits(shell("S", "one", "go test ./bus"))
 	p := r.visits("ann", 1024, 768)
 	p.opens("one")
 	p.reads()
@@ -46,7 +46,7 @@ func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))
 	p.ends("from now on Bash(go test:*) in /app, in this session")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal("Bash(go test:*) in /app", d.Grant.Reach())
 	r.True(d.Grant.ExpiresAt.IsZero())
@@ -66,7 +66,7 @@ func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 
 func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 	r := start(t)
-	asked := r.submits(shell("S", "one", "rm -rf build \u202e"))
+	request := r.submits(shell("S", "one", "rm -rf build \u202e"))
 	p := r.visits("ann", 1024, 768)
 	p.opens("one")
 	p.reads()
@@ -85,7 +85,7 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 	p.Equal("Allow as edited", p.text(".actions .allow"))
 	p.does(chromedp.Click(".actions .allow"))
 	p.ends("Allowed once, with changes · Ann")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.JSONEq(`{"command":"make clean","cwd":"/app"}`, string(d.UpdatedInput))
 }
@@ -112,8 +112,8 @@ func TestIdenticalRequestsAreAnsweredAlike(t *testing.T) {
 	p.ready("deny")
 	p.does(chromedp.Click(".actions .deny"))
 	p.ends("Denied · Ann")
-	for _, asked := range []*bus.OpenRequest{two, three} {
-		d, err := asked.Await(r.ctx)
+	for _, request := range []*bus.OpenRequest{two, three} {
+		d, err := request.Await(r.ctx)
 		r.NoError(err)
 		r.Equal(schemas.Denied, d.Outcome)
 	}
@@ -166,7 +166,7 @@ func TestExpiryWhileLooking(t *testing.T) {
 // A permission is granted for as long as the answer says.
 func TestAPermissionIsGrantedForAWhile(t *testing.T) {
 	r := start(t)
-	asked := r.submits(schemas.Request{
+	request := r.submits(schemas.Request{
 		SessionID: "S", PendingID: "one", Kind: schemas.KindPermission, Title: "Reach the network", ActionType: schemas.ActionOther,
 		ActionDetails: []byte(`{}`), Permissions: []string{"@network"}, Reason: "to fetch", Options: schemas.DefaultOptions(),
 	})
@@ -179,7 +179,7 @@ func TestAPermissionIsGrantedForAWhile(t *testing.T) {
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))
 	p.ends("Allowed, and from now on @network, in this session, for 60 minutes")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.WithinDuration(d.DecidedAt.Add(time.Hour), d.Grant.ExpiresAt, time.Minute)
 }

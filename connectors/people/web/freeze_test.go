@@ -17,7 +17,7 @@ import (
 // page. Without a second device it can be thawed on any page.
 func TestTheBrakeOnThePage(t *testing.T) {
 	r := start(t)
-	asked := r.asks("S", "one", `{"to":"production"}`)
+	request := r.asks("S", "one", `{"to":"production"}`)
 	p := r.visits("ann", 1024, 768)
 	p.sees(row("one"))
 	p.freezeSays("Freeze")
@@ -27,7 +27,7 @@ func TestTheBrakeOnThePage(t *testing.T) {
 	p.clicksUntil("Thaw")
 	p.Contains(p.text("nod-freeze"), "every agent is frozen by Ann")
 	p.sees("document.querySelector('nod-freeze').textContent.includes('Open requests denied: 1')")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Denied, d.Outcome)
 

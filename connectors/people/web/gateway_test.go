@@ -70,7 +70,7 @@ func TestAnAnswerCountsAndEverybodyHearsIt(t *testing.T) {
 	for _, s := range []*socket{ann, bob} {
 		s.gets("inbox.subscribe", nil)
 	}
-	asked := r.asks("S", "one", `{}`)
+	request := r.asks("S", "one", `{}`)
 	shown := ann.until("session.permission.requested", "one")
 	bob.until("session.permission.requested", "one")
 
@@ -79,7 +79,7 @@ func TestAnAnswerCountsAndEverybodyHearsIt(t *testing.T) {
 	})
 	r.Equal("response", answer.Type, answer.Payload.Message)
 	r.True(answer.Payload.Success)
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Denied, d.Outcome)
 	r.Equal("use make clean", d.Message)

@@ -83,7 +83,7 @@ func TestAnAnswerMayChangeTheInput(t *testing.T) {
 	r := start(t)
 	s := r.opens("ann")
 	s.gets("inbox.subscribe", nil)
-	asked := r.submits(shell("S", "one", "rm -rf build"))
+	request := r.submits(shell("S", "one", "rm -rf build"))
 	s.until("session.permission.requested", "one")
 	edit := fields{"session_id": "S", "pending_id": "one", "option_id": "reject_once", "updated_input": fields{"command": "make clean", "cwd": "/app"}}
 	s.refused(schemas.CodeValidation, "permission.respond", edit)
@@ -92,7 +92,7 @@ func TestAnAnswerMayChangeTheInput(t *testing.T) {
 	edit["scope"] = ""
 	answer, _ := s.gets("permission.respond", edit)
 	r.True(answer.Payload.Success, answer.Payload.Message)
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.JSONEq(`{"command":"make clean","cwd":"/app"}`, string(d.UpdatedInput))
 }

@@ -15,7 +15,7 @@ func (r *rig) floods(method, path, body string, change ...func(*http.Request)) {
 			return
 		}
 	}
-	r.Fail("nobody was turned away", "%s %s", method, path)
+	r.Fail("no request was refused", "%s %s", method, path)
 }
 
 // pace is the number of requests that a caller may send in these tests.

@@ -17,7 +17,7 @@ import (
 
 func TestAllowOnThePage(t *testing.T) {
 	r := start(t)
-	asked := r.asks("S", "one", `{"to":"production"}`)
+	request := r.asks("S", "one", `{"to":"production"}`)
 	p := r.visits("ann", 1024, 768)
 	p.Equal("(1) nod", value[string](p, "document.title"))
 	p.NotContains(value[string](p, "location.href"), "login", "the link's pass is gone from the address")
@@ -28,7 +28,7 @@ func TestAllowOnThePage(t *testing.T) {
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))
 	p.ends("Allowed once · Ann")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Allowed, d.Outcome)
 	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "web"}, d.By)
@@ -42,7 +42,7 @@ func TestAllowOnThePage(t *testing.T) {
 func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
-	asked := r.asks("S", "one", `{}`)
+	request := r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{"to":"production"}`)
 	p.sees(row("two"))
 	p.does(script(row("one")+".querySelector('button').focus()"), chromedp.KeyEvent(kb.ArrowDown))
@@ -64,7 +64,7 @@ func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {
 	p.ready("deny")
 	p.does(chromedp.KeyEvent(kb.Enter))
 	p.ends("Denied · Ann")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Denied, d.Outcome)
 	r.Equal("use make clean", d.Message)
@@ -265,7 +265,7 @@ func (p *page) keeps(name string) {
 // some, and the other answers are inactive while there is some.
 func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	r := start(t)
-	asked := r.submits(schemas.Request{
+	request := r.submits(schemas.Request{
 		SessionID: "S", PendingID: "one", Kind: schemas.KindQuestion, Title: "Question", ActionType: schemas.ActionOther,
 		ActionDetails: []byte(`{"question":"Which database?"}`),
 		Options: []schemas.Option{
@@ -288,7 +288,7 @@ func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	states(true, false, true)
 	p.does(chromedp.Click(".actions button:nth-of-type(3)"))
 	p.ends("MariaDB, please")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Allowed, d.Outcome)
 	r.Equal("own_words", d.OptionID)

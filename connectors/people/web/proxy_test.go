@@ -64,7 +64,7 @@ func TestBehindAProxy(t *testing.T) {
 	for name, c := range map[string]struct {
 		listen    httpserve.Listen
 		keepsHost bool
-		asked     string
+		url       string
 		status    int
 	}{
 		"on this machine":     {here, true, public, http.StatusNoContent},
@@ -77,9 +77,9 @@ func TestBehindAProxy(t *testing.T) {
 			inbox, client := r.proxied(c.listen, c.keepsHost)
 			_, token, ok := strings.Cut(inbox.Link("ann"), public+"/#login=")
 			r.True(ok, "a link is to the address that people use")
-			req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, c.asked+"/login", strings.NewReader(`{"token":"`+token+`"}`))
+			req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, c.url+"/login", strings.NewReader(`{"token":"`+token+`"}`))
 			r.NoError(err)
-			req.Header.Set("Origin", c.asked)
+			req.Header.Set("Origin", c.url)
 			reply, err := client.Do(req)
 			r.NoError(err)
 			defer reply.Body.Close()

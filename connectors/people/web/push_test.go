@@ -86,7 +86,7 @@ func TestAPushSaysNothingOfWhatWaits(t *testing.T) {
 
 	ann.refused(schemas.CodeValidation, "push.subscribe", fields{"subscription": fields{"endpoint": "https://evil.example/x"}})
 	bob.gets("push.unsubscribe", fields{"subscription": service.subscription("phone")})
-	r.Equal([]string{"phone"}, r.devices(dir), "nobody stops another's")
+	r.Equal([]string{"phone"}, r.devices(dir), "a user cannot stop another's")
 	ann.gets("push.unsubscribe", fields{"subscription": service.subscription("phone")})
 	r.Empty(r.devices(dir))
 }

@@ -94,7 +94,7 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	p.show(decided)
 	p.list.update(d.Endpoint, func(o *device) { o.notBefore = time.Now() })
 	p.round(t.Context())
-	require.EqualValues(t, 2, s.posts.Load(), "what was answered meanwhile is told nobody")
+	require.EqualValues(t, 2, s.posts.Load(), "no push for a request that was answered meanwhile")
 }
 
 // If a person is present, devices are notified no sooner than carriers are.

@@ -115,10 +115,10 @@ func (r *rig) asks(session, id, input string) *bus.OpenRequest {
 
 func (r *rig) submits(request schemas.Request) *bus.OpenRequest {
 	r.t.Helper()
-	asked, err := r.asker.Submit(r.ctx, request)
+	open, err := r.asker.Submit(r.ctx, request)
 	r.NoError(err)
-	r.NotZero(asked.Receipt.Revision, "%s was decided at once", asked.Key)
-	return asked
+	r.NotZero(open.Receipt.Revision, "%s was decided at once", open.Key)
+	return open
 }
 
 // shell is a command for which a rule can be remembered.
