@@ -14,8 +14,8 @@ import (
 // answerTimeout limits the delivery of an answer to nod.
 const answerTimeout = 15 * time.Second
 
-// The smallest terminal on which a request can be allowed. people.Layout lays
-// out no text for a narrower one.
+// The smallest terminal on which a request can be allowed. people.Layout lays out no
+// text for a narrower one.
 const (
 	minHeight = 10
 	minWidth  = 40
@@ -92,8 +92,7 @@ func (v *view) readBarrier() string {
 	return ""
 }
 
-// sendAnswers answers the requests of the top view, or asks for the code word
-// first.
+// sendAnswers answers the requests of the top view, or asks for the code word first.
 func (m *model) sendAnswers(a answer) tea.Cmd {
 	items := pending(m.itemsOf(m.top()))
 	if a.allows && m.allowBarrier() != "" {
@@ -126,8 +125,8 @@ func keysOf(items []*item) (keys []string) {
 	return keys
 }
 
-// answerTo makes the answer to one request; ok is false if the request does not
-// offer it.
+// answerTo makes the answer to one request; ok is false if the request does not offer
+// it.
 func (a answer) answerTo(p *schemas.Prompt, from schemas.From) (said schemas.Answer, ok bool) {
 	if a.choice == 0 {
 		said, ok = a.said.Answer(p, from)
@@ -150,8 +149,7 @@ func (m *model) send(key string, a schemas.Answer) tea.Cmd {
 	})
 }
 
-// answered shows the result of an answer; it shows success only if nod
-// confirmed it.
+// answered shows the result of an answer; it shows success only if nod confirmed it.
 func (m *model) answered(msg answeredMsg) tea.Cmd {
 	if i := m.requests.items[msg.key]; i != nil {
 		i.sending = false
@@ -169,8 +167,8 @@ func (m *model) answered(msg answeredMsg) tea.Cmd {
 	return nil
 }
 
-// refusal explains why an answer did not count, and returns the decision that
-// stands instead, if nod sent it.
+// refusal explains why an answer did not count, and returns the decision that stands
+// instead, if nod sent it.
 func (m *model) refusal(err error) (string, *schemas.Decision) {
 	var se *schemas.Error
 	switch {

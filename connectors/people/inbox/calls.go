@@ -10,9 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// refreshTimeout limits the query for the selected request, after which nod
-// counts as away. catchUpTimeout limits the queries for all requests after an
-// outage.
+// refreshTimeout limits the query for the selected request, after which nod counts as
+// away. catchUpTimeout limits the queries for all requests after an outage.
 const (
 	refreshTimeout = 3 * time.Second
 	catchUpTimeout = 30 * time.Second
@@ -27,8 +26,8 @@ type refreshMsg struct {
 	err    error
 }
 
-// missedMsg holds requests that ended unnoticed, and the keys of those that nod
-// no longer knows.
+// missedMsg holds requests that ended unnoticed, and the keys of those that nod no
+// longer knows.
 type missedMsg struct {
 	prompts []schemas.Prompt
 	gone    []string
@@ -43,8 +42,8 @@ func (m *model) call(patience time.Duration, f func(context.Context) tea.Msg) te
 	}
 }
 
-// refresh queries the selected request. That finds updates that were missed,
-// compares the clocks and detects that nod is away.
+// refresh queries the selected request. That finds updates that were missed, compares
+// the clocks and detects that nod is away.
 func (m *model) refresh() tea.Cmd {
 	if m.refreshing {
 		return nil
@@ -92,8 +91,8 @@ func unreachable(err error) bool {
 	return err != nil && (!errors.As(err, &se) || se.Code == schemas.CodeUnavailable || se.Code == schemas.CodeInternal)
 }
 
-// applyKnown takes in a queried request, but only if it is in the list. A
-// queried request that is not there may have ended since.
+// applyKnown takes in a queried request, but only if it is in the list. A queried
+// request that is not there may have ended since.
 func (m *model) applyKnown(p schemas.Prompt) {
 	if m.requests.items[p.Key()] != nil {
 		m.applyVersion(p)

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// footer is the status and the keys. Its number of rows does not depend on
-// whether an allow is barred.
+// footer is the status and the keys. Its number of rows does not depend on whether an
+// allow is barred.
 func (m *model) footer(barred string) []string {
 	rows := []string{""} // for the ruler
 	items := m.itemsOf(m.top())
@@ -89,8 +89,8 @@ func (m *model) lockStatus() string {
 	return "Session " + session + " is not held now, because you are away."
 }
 
-// requestStatus is the outcome of the requests on the screen, or their
-// remaining time.
+// requestStatus is the outcome of the requests on the screen, or their remaining
+// time.
 func (m *model) requestStatus(items []*item) []string {
 	open := pending(items)
 	switch {
@@ -140,8 +140,8 @@ func formatCountdown(left time.Duration) string {
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }
 
-// appendVerdict puts the verdict on the last row if the longest verdict would
-// fit there; otherwise on a row of its own.
+// appendVerdict puts the verdict on the last row if the longest verdict would fit
+// there; otherwise on a row of its own.
 func appendVerdict(rows []string, verdict string, width int) []string {
 	if last := len(rows) - 1; last >= 0 && people.Cells(rows[last])+3+maxVerdict <= width {
 		rows[last] += " · " + verdict
@@ -234,8 +234,7 @@ func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 	return all
 }
 
-// wrapKeys sets keys in rows of at most width columns and breaks no key's
-// label.
+// wrapKeys sets keys in rows of at most width columns and breaks no key's label.
 func wrapKeys(keys []key, width int) []string {
 	var rows []string
 	used := width

@@ -1,7 +1,7 @@
-// Package inbox is the terminal's screen for pending requests: a list, the full
-// text of the selected request, and keys that answer it. A key decides only if
-// its request has been on the screen for a moment. Nothing can be allowed until
-// every row of it has been in view, nor while nod cannot be reached.
+// Package inbox is the terminal's screen for pending requests: a list, the full text
+// of the selected request, and keys that answer it. A key decides only if its request
+// has been on the screen for a moment. Nothing can be allowed until every row of it
+// has been in view, nor while nod cannot be reached.
 package inbox
 
 import (
@@ -40,13 +40,13 @@ func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
 	return &Screen{m, tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())}
 }
 
-// Show sends a version of a request to the screen, from any goroutine. Before
-// Run it blocks until Run starts; after Run it does nothing.
+// Show sends a version of a request to the screen, from any goroutine. Before Run it
+// blocks until Run starts; after Run it does nothing.
 func (s *Screen) Show(p schemas.Prompt) { s.program.Send(shownMsg{p}) }
 
-// Run shows the inbox until its user closes it or the context ends, then
-// releases the input lock. It waits for unconfirmed answers unless the user
-// insists on closing; then the error says that they are not confirmed.
+// Run shows the inbox until its user closes it or the context ends, then releases the
+// input lock. It waits for unconfirmed answers unless the user insists on closing;
+// then the error says that they are not confirmed.
 func (s *Screen) Run() error {
 	_, err := s.program.Run()
 	s.model.releaseLock()

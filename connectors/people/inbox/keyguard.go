@@ -6,13 +6,11 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// inert is the time for which keys decide nothing after their effect has
-// changed, or after a key that came too early. So keys typed ahead or held down
-// are dropped.
+// inert is the time for which keys decide nothing after their effect has changed, or
+// after a key that came too early. So keys typed ahead or held down are dropped.
 const inert = 400 * time.Millisecond
 
-// keyGuard keeps keys from deciding anything that the user has had no time to
-// see.
+// keyGuard keeps keys from deciding anything that the user has had no time to see.
 type keyGuard struct {
 	after  scheduler
 	effect string // what the keys would do now
@@ -43,8 +41,8 @@ func (g *keyGuard) disarmOnChange(stake string, now time.Time) tea.Cmd {
 	return g.disarm(now)
 }
 
-// arm ends a delay, if it is the last one. A delay that took more than twice as
-// long means that the screen stood still; then it starts anew.
+// arm ends a delay, if it is the last one. A delay that took more than twice as long
+// means that the screen stood still; then it starts anew.
 func (g *keyGuard) arm(m armMsg, now time.Time) tea.Cmd {
 	switch {
 	case m.count != g.count:

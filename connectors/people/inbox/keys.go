@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// press handles one key. Moving, reading and closing always work; keys that
-// decide, or that lead to a decision, are dropped while the keys are inert.
+// press handles one key. Moving, reading and closing always work; keys that decide,
+// or that lead to a decision, are dropped while the keys are inert.
 func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	name := key.String()
 	m.news = ""
@@ -41,12 +41,11 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	return m.runKey(name)
 }
 
-// ready reports whether a key may decide: it was pressed, not held down, and
-// its request has been on the screen for a while.
+// ready reports whether a key may decide: it was pressed, not held down, and its
+// request has been on the screen for a while.
 func (m *model) ready(key tea.KeyPressMsg) bool { return m.guard.armed && !key.IsRepeat }
 
-// move moves the selection or the text, and reports whether the key was for
-// that.
+// move moves the selection or the text, and reports whether the key was for that.
 func (m *model) move(name string) bool {
 	v := m.top()
 	switch name {

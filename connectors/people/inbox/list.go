@@ -21,8 +21,8 @@ type item struct {
 
 func (i *item) open() bool { return i.Decision == nil }
 
-// requestList holds the pending requests, oldest first, and ended ones for as
-// long as they are on the screen.
+// requestList holds the pending requests, oldest first, and ended ones for as long as
+// they are on the screen.
 type requestList struct {
 	items    map[string]*item
 	order    []string
@@ -40,9 +40,8 @@ func (b *requestList) position(i *item) int {
 	return at
 }
 
-// apply takes in a version of a request. An older version changes nothing, and
-// a decided request stays decided. It returns the item if the request has just
-// ended.
+// apply takes in a version of a request. An older version changes nothing, and a
+// decided request stays decided. It returns the item if the request has just ended.
 func (b *requestList) apply(p schemas.Prompt) (ended *item) {
 	i := b.items[p.Key()]
 	switch {
@@ -110,8 +109,8 @@ func (b *requestList) countOpen() int {
 // maxBatch is the maximum number of requests in one batch.
 const maxBatch = 50
 
-// alike returns the keys of the pending requests identical to i, oldest first,
-// at most maxBatch.
+// alike returns the keys of the pending requests identical to i, oldest first, at
+// most maxBatch.
 func (b *requestList) alike(i *item) (keys []string) {
 	for _, key := range b.order {
 		if other := b.items[key]; other.open() && other.contentKey == i.contentKey {
@@ -123,8 +122,8 @@ func (b *requestList) alike(i *item) (keys []string) {
 	return keys
 }
 
-// contentKeyOf hashes a request's tool, input and permissions; identical
-// requests have the same key.
+// contentKeyOf hashes a request's tool, input and permissions; identical requests
+// have the same key.
 func contentKeyOf(r *schemas.Request) string {
 	var input bytes.Buffer
 	if json.Compact(&input, r.ActionDetails) != nil {
@@ -139,16 +138,16 @@ func contentKeyOf(r *schemas.Request) string {
 	return string(sum.Sum(nil))
 }
 
-// partsOf is the text of a request without its deadline, for which the screen
-// shows a countdown.
+// partsOf is the text of a request without its deadline, for which the screen shows a
+// countdown.
 func partsOf(p *schemas.Prompt) []people.Part {
 	return slices.DeleteFunc(people.Parts(p, p.Request.CreatedAt), func(part people.Part) bool {
 		return part.Label == "Expires" && !part.Field
 	})
 }
 
-// combineParts is the text of several requests: first the parts that all share,
-// then the other parts of each. No part is left out.
+// combineParts is the text of several requests: first the parts that all share, then
+// the other parts of each. No part is left out.
 func combineParts(all [][]people.Part) []people.Part {
 	var shared, text []people.Part
 	for _, part := range all[0] {

@@ -37,8 +37,8 @@ type lockReplyMsg struct {
 	err     error
 }
 
-// toggleLock asks for the lock of the selected request's session, or gives the
-// lock up.
+// toggleLock asks for the lock of the selected request's session, or gives the lock
+// up.
 func (m *model) toggleLock() {
 	m.lock.notice = ""
 	if m.lock.wanted != "" {
@@ -50,8 +50,7 @@ func (m *model) toggleLock() {
 	}
 }
 
-// syncLock acquires or releases the lock, if its state differs from the wanted
-// one.
+// syncLock acquires or releases the lock, if its state differs from the wanted one.
 func (m *model) syncLock() tea.Cmd {
 	want := m.lock.wanted
 	if !m.lock.focused || m.clock().Sub(m.lock.typed) > thereFor {
@@ -114,8 +113,8 @@ func (m *model) applyLockReply(msg lockReplyMsg) tea.Cmd {
 	return m.syncLock()
 }
 
-// releaseLock releases the lock after the program has ended, because closing
-// the screen means leaving the session.
+// releaseLock releases the lock after the program has ended, because closing the
+// screen means leaving the session.
 func (m *model) releaseLock() {
 	held := m.lock.held
 	if held == "" && m.lock.calling {

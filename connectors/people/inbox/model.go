@@ -101,8 +101,8 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// relayout updates the screen after a change: it lays out the views, records
-// which rows are in view, and disarms the keys if their effect has changed.
+// relayout updates the screen after a change: it lays out the views, records which
+// rows are in view, and disarms the keys if their effect has changed.
 func (m *model) relayout() tea.Cmd {
 	if len(m.requests.order) > 0 && (m.requests.current() == nil || !m.touched) {
 		m.requests.selected = m.requests.order[0]
@@ -122,8 +122,8 @@ func (m *model) relayout() tea.Cmd {
 	return tea.Batch(first, m.guard.disarmOnChange(m.keyEffect(), m.clock()))
 }
 
-// keyEffect identifies what the keys would do; when it changes, the keys rest
-// for a moment.
+// keyEffect identifies what the keys would do; when it changes, the keys rest for a
+// moment.
 func (m *model) keyEffect() string {
 	var b strings.Builder
 	top := m.top()
@@ -134,8 +134,7 @@ func (m *model) keyEffect() string {
 	return b.String()
 }
 
-// applyVersion takes in a version of a request, and reports an end off the
-// screen.
+// applyVersion takes in a version of a request, and reports an end off the screen.
 func (m *model) applyVersion(p schemas.Prompt) {
 	ended := m.requests.apply(p)
 	if ended == nil {
@@ -151,8 +150,8 @@ func (m *model) onScreen(i *item) bool {
 	return slices.ContainsFunc(m.views, func(v *view) bool { return slices.Contains(m.itemsOf(v), i) })
 }
 
-// close ends the program, after the answers under way have arrived or if its
-// user insists.
+// close ends the program, after the answers under way have arrived or if its user
+// insists.
 func (m *model) close() tea.Cmd {
 	if m.sending() == 0 || m.closing {
 		return tea.Quit

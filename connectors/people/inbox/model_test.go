@@ -80,8 +80,8 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 	r.Equal(schemas.ScopeSession, r.said()[0].Scope)
 }
 
-// Keys are inert for a moment after their effect has changed, and for as long
-// as keys keep coming.
+// Keys are inert for a moment after their effect has changed, and for as long as keys
+// keep coming.
 func TestKeysRestAfterAChange(t *testing.T) {
 	r := newRig(t, 100, 50)
 	for range 20 {
@@ -184,8 +184,7 @@ func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 	})
 }
 
-// Success is shown only if nod confirmed it; otherwise the actual outcome is
-// shown.
+// Success is shown only if nod confirmed it; otherwise the actual outcome is shown.
 func TestWhatBecameOfAnAnswer(t *testing.T) {
 	t.Run("on its way", func(t *testing.T) {
 		r := newRig(t, 100, 50)
@@ -265,8 +264,8 @@ func TestWhatIsGoneLeaves(t *testing.T) {
 	r.Empty(r.said())
 }
 
-// The countdown runs on the broker's clock, and an expired request cannot be
-// allowed even before its end arrives.
+// The countdown runs on the broker's clock, and an expired request cannot be allowed
+// even before its end arrives.
 func TestTheCountdownIsTheBrokers(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.desk.now = func() time.Time { return r.at.Add(58 * time.Minute) } // this machine's clock is behind

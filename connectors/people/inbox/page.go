@@ -6,8 +6,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// page is text that may be longer than the screen. It tracks how many rows from
-// the beginning have been in view without a gap.
+// page is text that may be longer than the screen. It tracks how many rows from the
+// beginning have been in view without a gap.
 type page struct {
 	id    string // changes when the text changes
 	rows  []string
@@ -18,8 +18,8 @@ type page struct {
 	seen  int  // rows[:seen] have been in view
 }
 
-// setRows gives the page its rows. If they differ from the previous rows, all
-// count as unseen.
+// setRows gives the page its rows. If they differ from the previous rows, all count
+// as unseen.
 func (p *page) setRows(rows []string, width int) {
 	if p.width == width && slices.Equal(p.rows, rows) {
 		return
@@ -45,9 +45,9 @@ func (p *page) visibleRows(height int) []string {
 // allSeen reports whether every row has been in view, with nothing cut off.
 func (p *page) allSeen() bool { return p.draws && p.seen == len(p.rows) }
 
-// drawable reports whether a screen of width columns shows rows in full. Rows
-// that are too wide are cut off, and characters that combine into one of more
-// than four cells are lost.
+// drawable reports whether a screen of width columns shows rows in full. Rows that
+// are too wide are cut off, and characters that combine into one of more than four
+// cells are lost.
 func drawable(rows []string, width int) bool {
 	return !slices.ContainsFunc(rows, func(row string) bool {
 		return !drawableBy(ansi.DecodeSequence[string], row, width) || !drawableBy(ansi.DecodeSequenceWc[string], row, width)

@@ -18,8 +18,8 @@ import (
 
 var start = time.Date(2026, 2, 8, 9, 30, 0, 0, time.UTC)
 
-// rig is a screen without a terminal: it takes messages and records the drawn
-// screen and the desk's calls. Its clock moves only if a test moves it.
+// rig is a screen without a terminal: it takes messages and records the drawn screen
+// and the desk's calls. Its clock moves only if a test moves it.
 type rig struct {
 	*require.Assertions
 	t      testing.TB
@@ -112,8 +112,8 @@ func keyPress(name string) tea.KeyPressMsg {
 	return tea.KeyPressMsg{Code: rune(name[0]), Text: name}
 }
 
-// types presses keys in direct succession; presses waits before each one until
-// the keys are armed.
+// types presses keys in direct succession; presses waits before each one until the
+// keys are armed.
 func (r *rig) types(keys ...string) {
 	for _, k := range keys {
 		r.hears(keyPress(k))

@@ -12,15 +12,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// frame divides the rows of the screen between the title, the list, the body
-// and the footer.
+// frame divides the rows of the screen between the title, the list, the body and the
+// footer.
 type frame struct {
 	list         []string
 	body, footer int // rows
 }
 
-// frame computes the division. It must not depend on whether an allow is
-// barred, because that depends on the rows in view.
+// frame computes the division. It must not depend on whether an allow is barred,
+// because that depends on the rows in view.
 func (m *model) frame() frame {
 	f := frame{footer: len(m.footer(""))}
 	room := m.height - 2 - f.footer // 2: the title and the line above the body
@@ -93,8 +93,8 @@ func (m *model) title() string {
 	return ansi.NewStyle().Bold().Reverse(true).Styled(ansi.Truncate(left, m.width, ""))
 }
 
-// listRows are the rows of the list around the selection. They fill the room
-// that the selected request leaves, and are at least one.
+// listRows are the rows of the list around the selection. They fill the room that the
+// selected request leaves, and are at least one.
 func (m *model) listRows(room int) []string {
 	if len(m.requests.order) == 0 {
 		return nil

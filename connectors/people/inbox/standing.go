@@ -14,11 +14,11 @@ import (
 
 // StandingAnswers lists and revokes standing answers.
 type StandingAnswers interface {
-	// Grants lists the standing answers of one session or, if session is empty, of
-	// all. Ended ones are included for a while.
+	// Grants lists the standing answers of one session or, if session is empty, of all.
+	// Ended ones are included for a while.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
-	// Revoke ends a standing answer for an approver. It fails with FORBIDDEN if the
-	// user may not end it.
+	// Revoke ends a standing answer for an approver. It fails with FORBIDDEN if the user
+	// may not end it.
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
@@ -30,8 +30,8 @@ type standingList struct {
 	notice string // result of the last revocation, or why there is no list
 }
 
-// standingMsg is a list of standing answers, with the result of a revocation if
-// one was made.
+// standingMsg is a list of standing answers, with the result of a revocation if one
+// was made.
 type standingMsg struct {
 	all  []schemas.StandingAnswer
 	said string

@@ -158,9 +158,8 @@ type choice struct {
 	option schemas.Option
 }
 
-// choices are the choices of a request: to allow more than this call in its
-// session, one choice for each rule that nod can bound, and the request's other
-// options.
+// choices are the choices of a request: to allow more than this call in its session,
+// one choice for each rule that nod can bound, and the request's other options.
 func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
 	if p.Request.Kind != schemas.KindPermission && may { // a permission lasts for the session anyway
@@ -177,8 +176,8 @@ func choices(p *schemas.Prompt) (all []choice) {
 	return all
 }
 
-// text describes a choice: the exact rule that it leaves behind, or the agent's
-// own name for it.
+// text describes a choice: the exact rule that it leaves behind, or the agent's own
+// name for it.
 func (c choice) text(p *schemas.Prompt) []people.Part {
 	if c.scope == "" {
 		parts := []people.Part{

@@ -60,8 +60,8 @@ func rowsOfAll(p *schemas.Prompt, width int) (rows []string) {
 // unseen reports whether any of rows was never on the terminal.
 func (w witness) unseen(rows []string) bool { return w.seen(rows, 0) < len(rows) }
 
-// seen is the number of rows on the terminal before the first missing one; from
-// are known to have been there.
+// seen is the number of rows on the terminal before the first missing one; from are
+// known to have been there.
 func (w witness) seen(rows []string, from int) int {
 	for from < len(rows) && w[rows[from]] {
 		from++
@@ -69,8 +69,7 @@ func (w witness) seen(rows []string, from int) int {
 	return from
 }
 
-// No sequence of keys allows a request before all its rows have been on the
-// terminal.
+// No sequence of keys allows a request before all its rows have been on the terminal.
 func TestNothingIsAllowedUnseen(t *testing.T) {
 	tries := 4
 	if testing.Short() {
@@ -109,8 +108,8 @@ func TestNothingIsAllowedUnseen(t *testing.T) {
 	}
 }
 
-// A user who reads to the end can allow a request, if the terminal can draw it,
-// and not one row earlier.
+// A user who reads to the end can allow a request, if the terminal can draw it, and
+// not one row earlier.
 func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 	for name, command := range hostile {
 		for _, size := range sizes {
@@ -143,8 +142,8 @@ func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 	}
 }
 
-// Every row is drawn unchanged, in the counted number of cells, on terminals
-// with and without support for grapheme clusters.
+// Every row is drawn unchanged, in the counted number of cells, on terminals with and
+// without support for grapheme clusters.
 func TestRowsAreDrawnAsTheyAre(t *testing.T) {
 	var printable []rune
 	for c := rune(' '); c < 0x20000; c++ {

@@ -37,9 +37,9 @@ type actionPayload struct {
 // listLimit is the maximum number of requests in one page of permissions.list.
 const listLimit = 100
 
-// handle runs the action of one message. Subscriptions take effect in the order
-// of their messages. Actions that call nod run concurrently and do not delay
-// later messages.
+// handle runs the action of one message. Subscriptions take effect in the order of
+// their messages. Actions that call nod run concurrently and do not delay later
+// messages.
 func (c *client) handle(ctx context.Context, data []byte) {
 	var m clientMessage
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -138,8 +138,8 @@ func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	return nil
 }
 
-// respond sends an answer to nod. It reports success only after nod has
-// accepted the answer.
+// respond sends an answer to nod. It reports success only after nod has accepted the
+// answer.
 func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) error {
 	switch {
 	case a.PendingID == "":
@@ -162,9 +162,9 @@ func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) 
 	})
 }
 
-// answerPending answers a pending request. Without a digest the answer is for
-// the content that the client was sent, which is the pending one. Without a
-// count of waiters it is for the first call alone.
+// answerPending answers a pending request. Without a digest the answer is for the
+// content that the client was sent, which is the pending one. Without a count of
+// waiters it is for the first call alone.
 func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.Decision, schemas.Prompt, error) {
 	p, _, err := c.opts.Desk.Show(ctx, a.SessionID, a.PendingID)
 	if err != nil {
@@ -185,8 +185,8 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 	return d, p, err
 }
 
-// changeLock acquires or releases a session's input lock. Acquiring again
-// before the lease ends renews it.
+// changeLock acquires or releases a session's input lock. Acquiring again before the
+// lease ends renews it.
 func (c *client) changeLock(ctx context.Context, m clientMessage, session string, op schemas.PresenceOp) {
 	c.mu.Lock()
 	c.locked[session] = true
@@ -224,8 +224,8 @@ func (c *client) leaveSessions() {
 	}
 }
 
-// freeze lists the freezes, or freezes or thaws all agents, one agent or one
-// session. The message is the reason.
+// freeze lists the freezes, or freezes or thaws all agents, one agent or one session.
+// The message is the reason.
 func (c *client) freeze(ctx context.Context, m clientMessage, a actionPayload) {
 	desk, ok := c.opts.Desk.(people.Freezer)
 	if !ok {

@@ -90,8 +90,8 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 	r.JSONEq(`{"command":"make clean","cwd":"/app"}`, string(d.UpdatedInput))
 }
 
-// The box for identical requests answers those with the same text. Different
-// ones, and ones that arrived later, stay pending.
+// The box for identical requests answers those with the same text. Different ones,
+// and ones that arrived later, stay pending.
 func TestIdenticalRequestsAreAnsweredAlike(t *testing.T) {
 	r := start(t)
 	r.submits(shell("S", "one", "npm test"))

@@ -21,8 +21,8 @@ type page struct {
 	tab context.Context
 }
 
-// browser finds an installed browser. Without one the test is skipped, or fails
-// if all tests are required.
+// browser finds an installed browser. Without one the test is skipped, or fails if
+// all tests are required.
 func browser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -37,8 +37,8 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// chromium is the one browser of these tests. It starts with the first test
-// that needs it and ends with the last.
+// chromium is the one browser of these tests. It starts with the first test that
+// needs it and ends with the last.
 var chromium struct {
 	start sync.Once
 	err   error

@@ -147,8 +147,7 @@ func (c *client) fail(to clientMessage, f failure) {
 	c.enqueue(outgoing{id: to.ID, typ: typeError, action: to.Action, payload: f, live: true})
 }
 
-// enqueue queues a message. A client with too many unread messages is
-// disconnected.
+// enqueue queues a message. A client with too many unread messages is disconnected.
 func (c *client) enqueue(m outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,8 +192,8 @@ func (c *client) signal() {
 	}
 }
 
-// next takes the next message off the queue. ended is set once the client is to
-// be disconnected.
+// next takes the next message off the queue. ended is set once the client is to be
+// disconnected.
 func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,8 +251,8 @@ func (c *client) send(ctx context.Context, m outgoing) error {
 	return c.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// keepCurrent sends the time at intervals. It disconnects a client whose user
-// is no longer an approver or whose session has ended.
+// keepCurrent sends the time at intervals. It disconnects a client whose user is no
+// longer an approver or whose session has ended.
 func (c *client) keepCurrent(ctx context.Context) {
 	tick := time.NewTicker(c.opts.Check)
 	defer tick.Stop()

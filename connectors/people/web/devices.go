@@ -26,8 +26,8 @@ const (
 	maxOwn      = 8 // per user
 )
 
-// services are the push services of browsers; nod sends to no other host,
-// whatever a page names. A leading dot matches all hosts of that domain.
+// services are the push services of browsers; nod sends to no other host, whatever a
+// page names. A leading dot matches all hosts of that domain.
 var services = []string{"fcm.googleapis.com", "updates.push.services.mozilla.com", ".push.apple.com", ".notify.windows.com"}
 
 // device is a browser that receives pushes until its session ends.
@@ -82,8 +82,8 @@ func (d *devices) all() []device {
 	return slices.Clone(d.known)
 }
 
-// add stores a device and replaces an older entry for the same endpoint. If its
-// user has too many devices, the oldest is removed.
+// add stores a device and replaces an older entry for the same endpoint. If its user
+// has too many devices, the oldest is removed.
 func (d *devices) add(n device) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,8 +132,7 @@ func (d *devices) remove(goes func(*device) bool) error {
 	return d.save(known)
 }
 
-// update changes a device's delivery state in memory, if the device still
-// exists.
+// update changes a device's delivery state in memory, if the device still exists.
 func (d *devices) update(endpoint string, note func(*device)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

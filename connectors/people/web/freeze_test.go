@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A freeze takes two clicks, denies the pending requests and shows on every
-// page. Without a second device it can be thawed on any page.
+// A freeze takes two clicks, denies the pending requests and shows on every page.
+// Without a second device it can be thawed on any page.
 func TestTheBrakeOnThePage(t *testing.T) {
 	r := start(t)
 	request := r.asks("S", "one", `{"to":"production"}`)

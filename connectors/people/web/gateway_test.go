@@ -56,8 +56,7 @@ func TestSubscribingAnswersFirstThenSendsWhatIsPendingInOrder(t *testing.T) {
 			r.False(m.Payload.Created.IsZero())
 		}
 	}
-	// The inbox subscription adds the requests that were not sent yet, and repeats
-	// none.
+	// The inbox subscription adds the requests that were not sent yet, and repeats none.
 	inbox, _ := s.gets("inbox.subscribe", nil)
 	r.Equal(1, inbox.Payload.Pending)
 	r.Equal("elsewhere", s.next().Payload.PendingID)
@@ -210,8 +209,8 @@ func TestALockIsOnlyForWhoMayAnswer(t *testing.T) {
 	r.True(lock.Payload.Granted)
 }
 
-// Subscribers of a session get the decisions of rules in it; subscribers of the
-// inbox do not.
+// Subscribers of a session get the decisions of rules in it; subscribers of the inbox
+// do not.
 func TestWhatARuleDecidesIsToldToWhoLooksAtTheSession(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -303,8 +302,8 @@ func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
 	r.Contains(closed.Reason, "too slow")
 }
 
-// Under a flood of requests and decisions, with clients coming and going, each
-// client gets each request once: first pending, then its end.
+// Under a flood of requests and decisions, with clients coming and going, each client
+// gets each request once: first pending, then its end.
 func TestEachOnceUnderLoad(t *testing.T) {
 	t.Parallel()
 	n, clients := 1000, 20
@@ -413,8 +412,8 @@ func TestWhatEndsElsewhereIsToldHere(t *testing.T) {
 	r.Contains(m.Payload.Text, "terminal")
 }
 
-// A client whose user is removed from the settings is disconnected, and gets
-// the time until then.
+// A client whose user is removed from the settings is disconnected, and gets the time
+// until then.
 func TestWhoMayAnswerNoMoreIsLetGo(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -22,8 +22,8 @@ import (
 
 const public = "https://nod.example.com"
 
-// gateway serves the same nod behind another gateway at the public address, as
-// a proxy would reach it. An empty key file means a key of its own.
+// gateway serves the same nod behind another gateway at the public address, as a
+// proxy would reach it. An empty key file means a key of its own.
 func (r *rig) gateway(keyFile string) *rig {
 	r.t.Helper()
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)

@@ -22,8 +22,8 @@ const (
 )
 
 // policy lets the page load its own files, connect to its own server and run no
-// inline script. Text cannot become markup; the one trusted-types policy names
-// the service worker.
+// inline script. Text cannot become markup; the one trusted-types policy names the
+// service worker.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types nod-worker"
@@ -44,8 +44,8 @@ func (s *Server) handler() http.Handler {
 	return s.protect(mux)
 }
 
-// protect refuses requests for another host, from another origin, over the rate
-// limit or over the size limit, before any handler runs.
+// protect refuses requests for another host, from another origin, over the rate limit
+// or over the size limit, before any handler runs.
 func (s *Server) protect(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	for _, origin := range s.addr.Origins {

@@ -9,8 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// historyLimit is the maximum number of decisions in a reply of
-// permissions.history.
+// historyLimit is the maximum number of decisions in a reply of permissions.history.
 const historyLimit = 200
 
 // listHistory lists past decisions, the newest first.

@@ -116,8 +116,8 @@ func TestWhatItTakesToAllowIsSaidAndHeldTo(t *testing.T) {
 	r.True(answer.Payload.Success, answer.Payload.Message)
 }
 
-// Requests with the same text have the same hash, whatever their ids and
-// sessions; any other difference changes it.
+// Requests with the same text have the same hash, whatever their ids and sessions;
+// any other difference changes it.
 func TestWhatReadsTheSameIsTheSame(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -16,8 +16,8 @@ import (
 
 // hub holds the pending requests and the clients. One lock guards both: a new
 // subscription gets the pending requests, and later ones are sent to it as they
-// arrive. So each client gets each request once, and again when its text
-// changes. Sending only queues, so a slow client delays no other.
+// arrive. So each client gets each request once, and again when its text changes.
+// Sending only queues, so a slow client delays no other.
 type hub struct {
 	tasks sync.WaitGroup // one per connected client
 
@@ -31,8 +31,8 @@ func newHub() *hub {
 	return &hub{pending: map[string]*requestView{}, clients: map[*client]bool{}}
 }
 
-// Show takes in the current version of a request. Calls for one request must be
-// in the order of its versions.
+// Show takes in the current version of a request. Calls for one request must be in
+// the order of its versions.
 func (s *Server) Show(p schemas.Prompt) {
 	s.pushes.show(&p)
 	if p.Decision != nil {
@@ -73,8 +73,7 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 	}
 }
 
-// join adds a client. It returns false if there are too many or the hub is
-// closed.
+// join adds a client. It returns false if there are too many or the hub is closed.
 func (b *hub) join(c *client) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,8 +129,8 @@ func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
 	c.reply(to, subscribeReply{Success: true, SessionID: session})
 }
 
-// sortedKeys returns the keys of the pending requests of one session or, if
-// session is empty, of all, oldest first.
+// sortedKeys returns the keys of the pending requests of one session or, if session
+// is empty, of all, oldest first.
 func (b *hub) sortedKeys(session string) []string {
 	var keys []string
 	for k, q := range b.pending {

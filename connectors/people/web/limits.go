@@ -11,12 +11,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxCallers is the number of callers with a rate of their own; all others
-// share one.
+// maxCallers is the number of callers with a rate of their own; all others share one.
 const maxCallers = 4096
 
-// limits gives each caller its own rate, so that a flood from one does not
-// block another.
+// limits gives each caller its own rate, so that a flood from one does not block
+// another.
 type limits struct {
 	perSecond rate.Limit
 	burst     int
@@ -49,8 +48,8 @@ func (l *limits) allow(caller string) bool {
 	return r.Allow()
 }
 
-// allowRequest applies the rate limit of the request's session or, without a
-// session, of its address.
+// allowRequest applies the rate limit of the request's session or, without a session,
+// of its address.
 func (s *Server) allowRequest(r *http.Request) bool {
 	if p, ok := s.session(r); ok {
 		return s.sessionLimits.allow(p.ID)
@@ -59,8 +58,8 @@ func (s *Server) allowRequest(r *http.Request) bool {
 }
 
 // callerAddress is the client's address. Behind a proxy it is the last entry of
-// X-Forwarded-For, which the nearest proxy wrote; the client may have forged
-// earlier entries.
+// X-Forwarded-For, which the nearest proxy wrote; the client may have forged earlier
+// entries.
 func (s *Server) callerAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

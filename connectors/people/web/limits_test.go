@@ -46,8 +46,7 @@ func TestGuessesKeepNoLinkFromLoggingIn(t *testing.T) {
 	r.login("ann")
 }
 
-// Behind a proxy all connections come from its address; a header names the
-// client.
+// Behind a proxy all connections come from its address; a header names the client.
 func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// cookieName differs between the inboxes of one machine, because cookies are
-// shared across ports. Gateways behind one address use the same name.
+// cookieName differs between the inboxes of one machine, because cookies are shared
+// across ports. Gateways behind one address use the same name.
 func (s *Server) cookieName() string {
 	sum := sha256.Sum256([]byte(s.addr.URL))
 	return "nod_session_" + hex.EncodeToString(sum[:6])
@@ -27,8 +27,8 @@ func (s *Server) cookie(value string, age time.Duration) *http.Cookie {
 	}
 }
 
-// login exchanges a login code for a session. Only this POST spends the code,
-// because previews and scanners open links too.
+// login exchanges a login code for a session. Only this POST spends the code, because
+// previews and scanners open links too.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Token string `json:"token"`
@@ -70,8 +70,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// logout ends the session for every copy of its cookie. If that cannot be
-// recorded, the session stays and the user can try again.
+// logout ends the session for every copy of its cookie. If that cannot be recorded,
+// the session stays and the user can try again.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if p, ok := s.session(r); ok {
 		if _, err := s.opts.LoginCodes.SpendLoginCode(r.Context(), p.ID, p.Ends); err != nil {
@@ -99,8 +99,8 @@ func (s *Server) session(r *http.Request) (p token, ok bool) {
 // errLoggedOut: the session was ended by a logout.
 var errLoggedOut = schemas.Errorf(schemas.CodeUnauthorized, "you have logged out: open another link that nod login prints")
 
-// checkSession returns the name of the session's approver. It fails if the
-// session was ended or its user is no longer an approver.
+// checkSession returns the name of the session's approver. It fails if the session
+// was ended or its user is no longer an approver.
 func (s *Server) checkSession(ctx context.Context, p token) (name string, err error) {
 	spent, err := s.opts.LoginCodes.LoginCodeSpent(ctx, p.ID)
 	if err == nil && spent {
@@ -113,8 +113,8 @@ func (s *Server) checkSession(ctx context.Context, p token) (name string, err er
 	return a.Name, err
 }
 
-// authenticate returns the request's session and the approver's name. Otherwise
-// it answers with the error and returns ok == false.
+// authenticate returns the request's session and the approver's name. Otherwise it
+// answers with the error and returns ok == false.
 func (s *Server) authenticate(w http.ResponseWriter, r *http.Request) (p token, name string, ok bool) {
 	if p, ok = s.session(r); !ok {
 		refuse(w, http.StatusUnauthorized, schemas.Errorf(schemas.CodeUnauthorized, "you are not logged in: open the link that nod login prints"))

@@ -29,8 +29,8 @@ func (c codes) RedeemLoginCode(_ context.Context, code string) (string, error) {
 	return user, nil
 }
 
-// A login code of another channel works once. A forged code fails, and a code
-// makes no user an approver.
+// A login code of another channel works once. A forged code fails, and a code makes
+// no user an approver.
 func TestALinkFromAPhoneLogsIn(t *testing.T) {
 	t.Parallel()
 	r := start(t)

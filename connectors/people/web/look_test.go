@@ -87,8 +87,8 @@ func (p *page) pictures(name string) {
 // differs from nod's, so it is downloaded and not kept in the repository.
 const axeVersion = "4.14.1"
 
-// axe is the checker's source. If it cannot be downloaded the test is skipped,
-// or fails if all tests are required.
+// axe is the checker's source. If it cannot be downloaded the test is skipped, or
+// fails if all tests are required.
 func axe(t *testing.T) string {
 	t.Helper()
 	without := func(format string, args ...any) {

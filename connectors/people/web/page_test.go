@@ -35,7 +35,7 @@ func TestAllowOnThePage(t *testing.T) {
 	p.sees("document.title === 'nod'")
 	p.Contains(p.text(".total"), "Nothing waits")
 
-	p.does(script("document.querySelector('.close').click()"), chromedp.Click(".leave"))
+	p.does(script("document.querySelector('.close').click()"), chromedp.Click(".logout"))
 	p.sees("document.querySelector('.state').innerText.includes('nod login')")
 }
 
@@ -83,8 +83,8 @@ func TestWhatWasDecidedElsewhereTakesTheButtonsPlace(t *testing.T) {
 	p.sees("document.activeElement.className === 'close'")
 }
 
-// A click allows nothing for a moment after a change on the page, and until the
-// end of the request was in view.
+// A click allows nothing for a moment after a change on the page, and until the end
+// of the request was in view.
 func TestButtonsAreInertUntilTheyAreMeant(t *testing.T) {
 	r := start(t)
 	long, err := json.Marshal(map[string]string{"text": strings.Repeat("line\n", 300)})
@@ -261,8 +261,8 @@ func (p *page) keeps(name string) {
 	}
 }
 
-// A question is answered with text: its button stays inactive until there is
-// some, and the other answers are inactive while there is some.
+// A question is answered with text: its button stays inactive until there is some,
+// and the other answers are inactive while there is some.
 func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	r := start(t)
 	request := r.submits(schemas.Request{

@@ -29,8 +29,7 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// proxied is the inbox behind a proxy that speaks TLS, reachable under any
-// name.
+// proxied is the inbox behind a proxy that speaks TLS, reachable under any name.
 func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *http.Client) {
 	port := freePort(r.t)
 	listen.Addr = net.JoinHostPort(listen.Addr, port)
@@ -55,8 +54,8 @@ func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *ht
 }
 
 // Behind a proxy that keeps the Host and passes WebSockets on, as docs/phone.md
-// describes it, the inbox logs in and is live. Under other names it refuses
-// every request.
+// describes it, the inbox logs in and is live. Under other names it refuses every
+// request.
 func TestBehindAProxy(t *testing.T) {
 	const public = "https://nod.example.com"
 	here := httpserve.Listen{Addr: "127.0.0.1", PublicURL: public}

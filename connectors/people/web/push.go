@@ -37,8 +37,8 @@ type pendingRequest struct {
 	present bool      // a person is present, who may answer first: notifyAfter is still to be added to at
 }
 
-// pusher notifies subscribed devices that a request is pending. A push says
-// nothing about the request, because push services belong to third parties.
+// pusher notifies subscribed devices that a request is pending. A push says nothing
+// about the request, because push services belong to third parties.
 type pusher struct {
 	list         *devices
 	key          pushKey
@@ -57,9 +57,8 @@ type pusher struct {
 // pushKey is the VAPID key pair that identifies nod to push services.
 type pushKey struct{ private, public string }
 
-// newPushKey derives the key from the key that signs logins. So gateways that
-// share the login key share this one, and replacing the login key ends all
-// subscriptions.
+// newPushKey derives the key from the key that signs logins. So gateways that share
+// the login key share this one, and replacing the login key ends all subscriptions.
 func newPushKey(logins []byte) (pushKey, error) {
 	h := hmac.New(sha256.New, logins)
 	h.Write([]byte("web push"))
@@ -104,8 +103,8 @@ func (p *pusher) show(q *schemas.Prompt) {
 	}
 }
 
-// add stores a device. The device counts as notified of the requests that are
-// pending now, except those whose notification is still delayed.
+// add stores a device. The device counts as notified of the requests that are pending
+// now, except those whose notification is still delayed.
 func (p *pusher) add(s webpush.Subscription, session token) error {
 	if err := p.list.add(device{Subscription: s, Key: p.key.public, Session: session, notified: time.Now()}); err != nil {
 		return err
@@ -134,8 +133,7 @@ func (p *pusher) run(ctx context.Context) {
 	}
 }
 
-// round notifies every device that is due, and returns the time of the next
-// round.
+// round notifies every device that is due, and returns the time of the next round.
 func (p *pusher) round(ctx context.Context) (next time.Time) {
 	now := time.Now()
 	next = now.Add(maxRoundPause)
@@ -192,8 +190,8 @@ func (p *pusher) notifyTimes(ctx context.Context) []time.Time {
 	return all
 }
 
-// notify sends a push to one device. A device whose session is no longer valid
-// is removed.
+// notify sends a push to one device. A device whose session is no longer valid is
+// removed.
 func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	ctx, cancel := context.WithTimeout(stopping, pushWithin)
 	defer cancel()

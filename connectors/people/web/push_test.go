@@ -21,8 +21,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pushes is another inbox that sends pushes to this service, with its data
-// directory.
+// pushes is another inbox that sends pushes to this service, with its data directory.
 func (r *rig) pushes(s *pushService, dataDir string) *rig {
 	r.t.Helper()
 	return r.another(func(o *web.Options) { o.Push, o.DataDir = s.client(), dataDir })
@@ -134,9 +133,8 @@ func TestDevicesOutliveARestartAndNoLogout(t *testing.T) {
 	r.Equal([]string{"tablet"}, r.devices(dir))
 }
 
-// installs makes a page believe that it is installed and may notify. A
-// browser's own push service is out of reach here, so the page subscribes to
-// the test's.
+// installs makes a page believe that it is installed and may notify. A browser's own
+// push service is out of reach here, so the page subscribes to the test's.
 func (p *page) installs(service *pushService) {
 	p.t.Helper()
 	subscription, err := json.Marshal(service.subscription("phone"))

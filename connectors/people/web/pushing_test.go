@@ -196,8 +196,8 @@ func TestDevicesAreKeptAndNotTooMany(t *testing.T) {
 	require.Equal(t, all[0].Subscription, again.all()[0].Subscription)
 }
 
-// Subscriptions that no browser would send are refused, because nod posts to
-// push services only.
+// Subscriptions that no browser would send are refused, because nod posts to push
+// services only.
 func TestWhatIsNoSubscription(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*webpush.Subscription){

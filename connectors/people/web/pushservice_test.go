@@ -30,9 +30,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pushService is a browser's push service, as strict as real ones: it takes a
-// push only if it is signed by the key of the subscription and encrypted for
-// its device (RFC 8030, 8188, 8291 and 8292).
+// pushService is a browser's push service, as strict as real ones: it takes a push
+// only if it is signed by the key of the subscription and encrypted for its device
+// (RFC 8030, 8188, 8291 and 8292).
 type pushService struct {
 	server *httptest.Server
 	key    *ecdh.PrivateKey // the device's

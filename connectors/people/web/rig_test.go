@@ -31,8 +31,8 @@ const everybody = `{` + permissions + `"join_identical": false, "remember_denial
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}
 ]}}`
 
-// permissions opens the rules; joining is off, so that each request is a
-// question of its own.
+// permissions opens the rules; joining is off, so that each request is a question of
+// its own.
 const permissions = `"permissions": {`
 
 // under are the settings with one more rule.
@@ -138,8 +138,8 @@ func deploy(session, id, input string) schemas.Request {
 	}
 }
 
-// pours submits many requests at once, in five sessions; wait returns when all
-// are stored.
+// pours submits many requests at once, in five sessions; wait returns when all are
+// stored.
 func (r *rig) pours(n int, input string) (wait func()) {
 	const askers = 8
 	errs := make(chan error, n)

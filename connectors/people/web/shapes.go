@@ -46,8 +46,8 @@ type clientMessage struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// requestView is a pending request. Texts of the agent are as the agent sent
-// them; summary, parts and labels are sanitised for display.
+// requestView is a pending request. Texts of the agent are as the agent sent them;
+// summary, parts and labels are sanitised for display.
 type requestView struct {
 	PendingID     string             `json:"pending_id"`
 	SessionID     string             `json:"session_id"`
@@ -68,8 +68,8 @@ type requestView struct {
 	ServerTime time.Time    `json:"server_time"` // when this was sent, on the clock of the deadline
 	Summary    string       `json:"summary"`
 	Parts      []part       `json:"parts"`
-	// Remember describes the rules that an answer in a wider scope can leave
-	// behind. An answer names one by its index, as its reach.
+	// Remember describes the rules that an answer in a wider scope can leave behind. An
+	// answer names one by its index, as its reach.
 	Remember []string `json:"remember"`
 	// Takes lists the requirements for allowing this, besides an approver's answer.
 	Takes []string `json:"takes"`
@@ -85,9 +85,9 @@ type requestView struct {
 	version string // changes when the displayed text changes
 }
 
-// option is one possible answer; Label says its effect in nod's words. A
-// remembered option is stored by the agent for later calls. Called is the
-// agent's own name for the option.
+// option is one possible answer; Label says its effect in nod's words. A remembered
+// option is stored by the agent for later calls. Called is the agent's own name for
+// the option.
 type option struct {
 	schemas.Option
 	Label      string `json:"label"`
@@ -146,8 +146,8 @@ func (q *requestView) same() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// optionsOf labels the options. Remembered options, and options of the same
-// kind, also show the agent's own name.
+// optionsOf labels the options. Remembered options, and options of the same kind,
+// also show the agent's own name.
 func optionsOf(r *schemas.Request) []option {
 	offered := r.Offered()
 	kinds := map[schemas.OptionKind]int{}
@@ -215,8 +215,8 @@ type pushReply struct {
 	PublicKey string `json:"public_key"` // for the page's subscription
 }
 
-// freezeView is a freeze in force, with its text. It covers an agent or a
-// session or, if neither is named, everything.
+// freezeView is a freeze in force, with its text. It covers an agent or a session or,
+// if neither is named, everything.
 type freezeView struct {
 	Text      string `json:"text"`
 	Agent     string `json:"agent,omitempty"`
@@ -282,8 +282,8 @@ type grantsReply struct {
 	ServerTime time.Time   `json:"server_time"`
 }
 
-// failure is the payload of an error. Text is set for errors of an answer, and
-// is fit to be shown.
+// failure is the payload of an error. Text is set for errors of an answer, and is fit
+// to be shown.
 type failure struct {
 	Code    schemas.Code    `json:"code"`
 	Message string          `json:"message"`

@@ -140,8 +140,7 @@ func (s *socket) reads() (said, error) {
 	}
 }
 
-// gets sends a request and reads until its reply; it returns earlier messages
-// too.
+// gets sends a request and reads until its reply; it returns earlier messages too.
 func (s *socket) gets(action string, payload map[string]any) (reply said, before []said) {
 	s.t.Helper()
 	s.asksFor(action, payload)

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// standIn is a nod in memory, controlled by the test: every user is an
-// approver, and every answer counts.
+// standIn is a nod in memory, controlled by the test: every user is an approver, and
+// every answer counts.
 type standIn struct {
 	mu      sync.Mutex
 	prompts map[string]schemas.Prompt

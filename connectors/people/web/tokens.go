@@ -24,8 +24,7 @@ const (
 	sessionLasts = 7 * 24 * time.Hour
 )
 
-// tokenUse is the purpose of a token; a token is valid for its own purpose
-// only.
+// tokenUse is the purpose of a token; a token is valid for its own purpose only.
 type tokenUse string
 
 const (
@@ -42,8 +41,8 @@ type token struct {
 	Ends time.Time `json:"ends"`
 }
 
-// tokenSigner signs tokens with a key from a file. So sessions survive
-// restarts, and a process that can read the key can make login links.
+// tokenSigner signs tokens with a key from a file. So sessions survive restarts, and
+// a process that can read the key can make login links.
 type tokenSigner struct {
 	dir string // holds the key and the inbox's URL
 	key []byte
@@ -79,8 +78,8 @@ func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return s, fmt.Errorf("write the web inbox's key: %w", err)
 	}
-	// A link makes the file appear whole, and keeps a key that another process
-	// wrote first.
+	// A link makes the file appear whole, and keeps a key that another process wrote
+	// first.
 	if err := os.Link(tmp.Name(), filepath.Join(s.dir, keyName)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return s, fmt.Errorf("store the web inbox's key: %w", err)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pressables marks the controls of the dialog and returns their labels: the
-// answer buttons, the fold, the rules, the places and the last length. A plain
-// Deny, which leaves nothing with the agent, is tested elsewhere.
+// pressables marks the controls of the dialog and returns their labels: the answer
+// buttons, the fold, the rules, the places and the last length. A plain Deny, which
+// leaves nothing with the agent, is tested elsewhere.
 const pressables = `(() => {
 	const all = [], mark = (e, label, value) => { if (e.checkVisibility()) all.push({e, label, value}); };
 	for (const b of document.querySelectorAll("dialog .actions button")) if (b.getAttribute("aria-disabled") === "false" && b.innerText !== "Deny") mark(b, b.innerText);
@@ -50,8 +50,8 @@ type onPage struct {
 	prompt schemas.Prompt
 }
 
-// Even in the smallest window, nothing lasting can be allowed unless the page
-// shows the rule, the place and the end beside the button.
+// Even in the smallest window, nothing lasting can be allowed unless the page shows
+// the rule, the place and the end beside the button.
 func TestNothingLastsUnseen(t *testing.T) {
 	t.Parallel() // it waits for inert buttons
 	r, nod := startStandIn(t)
@@ -79,8 +79,8 @@ func (p *page) readsAll(id string) {
 	p.sees("!document.querySelector('dialog .hint').innerText.includes('Read to the end')")
 }
 
-// A lasting rule must be read before it is allowed, even if it is outside the
-// visible part of the dialog.
+// A lasting rule must be read before it is allowed, even if it is outside the visible
+// part of the dialog.
 func TestWhatIsToLastIsReadFirst(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -112,8 +112,8 @@ func (w *onPage) rests() {
 	w.ready("deny")
 }
 
-// scrolls passes over the lasting rule to the buttons, with time for the page
-// to notice.
+// scrolls passes over the lasting rule to the buttons, with time for the page to
+// notice.
 func (p *page) scrolls() {
 	p.t.Helper()
 	for _, to := range []string{".reach", ".actions"} {
@@ -173,8 +173,8 @@ func (w *onPage) Press(label string) {
 		if (value === undefined) e.click();
 		else { e.value = value; e.dispatchEvent(new Event("input", {bubbles: true})); } }`, i)))
 	w.frames()
-	// The outcome proves an answer. A button that wants a second press, or a
-	// changed choice, leaves the buttons, inert for a while.
+	// The outcome proves an answer. A button that wants a second press, or a changed
+	// choice, leaves the buttons, inert for a while.
 	w.sees(fmt.Sprintf("document.querySelector('dialog .outcome') || %s?.getAttribute('aria-disabled') === 'false'", button("deny")))
 }
 
@@ -201,8 +201,8 @@ func identical(id string, n int) schemas.Prompt {
 	}
 }
 
-// The page shows the number of identical calls, in the list and in the dialog,
-// and its answer is for the calls that it showed.
+// The page shows the number of identical calls, in the list and in the dialog, and
+// its answer is for the calls that it showed.
 func TestAnAnswerIsAboutTheCallsOnThePage(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)

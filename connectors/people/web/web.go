@@ -1,11 +1,11 @@
-// Package web is the inbox in a browser: a live page of the pending requests,
-// and the WebSocket gateway behind it, which other front ends may use too. The
-// gateway's messages are defined in shapes.go.
+// Package web is the inbox in a browser: a live page of the pending requests, and the
+// WebSocket gateway behind it, which other front ends may use too. The gateway's
+// messages are defined in shapes.go.
 //
-// A user who has opened a login link has the identity {"web", user}. The
-// approvers in the settings map it to a person; a user who is not an approver
-// sees nothing. The address it listens on grants no access: requests for another
-// host, from another origin or without a session are refused on every address.
+// A user who has opened a login link has the identity {"web", user}. The approvers in
+// the settings map it to a person; a user who is not an approver sees nothing. The
+// address it listens on grants no access: requests for another host, from another
+// origin or without a session are refused on every address.
 package web
 
 import (
@@ -29,8 +29,8 @@ const Name = schemas.ConnectorWeb
 
 // Registry resolves approvers, and reads the freezes and the broker's clock.
 type Registry interface {
-	// Approver returns the approver behind a user id. It fails with FORBIDDEN if
-	// the user is not an approver.
+	// Approver returns the approver behind a user id. It fails with FORBIDDEN if the user
+	// is not an approver.
 	Approver(ctx context.Context, userID string) (schemas.Approver, error)
 	// Freezes lists the freezes in force.
 	Freezes(ctx context.Context) ([]schemas.Freeze, error)
@@ -41,16 +41,14 @@ type Registry interface {
 	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
-// LoginCodes tells which login links and sessions are still valid, for all
-// gateways of one nod. An error means that the validity is unknown, so access
-// is refused.
+// LoginCodes tells which login links and sessions are still valid, for all gateways
+// of one nod. An error means that the validity is unknown, so access is refused.
 type LoginCodes interface {
-	// RedeemLoginCode returns the user of a login code from another channel. A code
-	// works once; NOT_FOUND if it is unknown or used.
+	// RedeemLoginCode returns the user of a login code from another channel. A code works
+	// once; NOT_FOUND if it is unknown or used.
 	RedeemLoginCode(ctx context.Context, code string) (userID string, err error)
-	// SpendLoginCode ends a link or a session before its time; the entry is kept
-	// until the link or session would expire. Exactly one caller gets first ==
-	// true.
+	// SpendLoginCode ends a link or a session before its time; the entry is kept until
+	// the link or session would expire. Exactly one caller gets first == true.
 	SpendLoginCode(ctx context.Context, id string, until time.Time) (first bool, err error)
 	// LoginCodeSpent reports whether a link or session was ended.
 	LoginCodeSpent(ctx context.Context, id string) (bool, error)
@@ -58,14 +56,14 @@ type LoginCodes interface {
 
 // Records gives access to past decisions and standing answers.
 type Records interface {
-	// History lists the decisions that are still kept, of one session or, if
-	// session is empty, of all.
+	// History lists the decisions that are still kept, of one session or, if session is
+	// empty, of all.
 	History(ctx context.Context, session string) ([]schemas.Prompt, error)
-	// Grants lists the standing answers of one session or, if session is empty, of
-	// all. Ended ones are included for a while.
+	// Grants lists the standing answers of one session or, if session is empty, of all.
+	// Ended ones are included for a while.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
-	// Revoke ends a standing answer for an approver. It fails with FORBIDDEN if the
-	// user may not end it.
+	// Revoke ends a standing answer for an approver. It fails with FORBIDDEN if the user
+	// may not end it.
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
@@ -73,16 +71,16 @@ type Records interface {
 type Options struct {
 	// DataDir holds the inbox's files, including its address for later links.
 	DataDir string
-	// KeyFile holds the key that signs logins; gateways behind one address share
-	// it. Empty means a file in DataDir.
+	// KeyFile holds the key that signs logins; gateways behind one address share it.
+	// Empty means a file in DataDir.
 	KeyFile string
 	httpserve.Listen
 	Desk       people.Desk
 	Registry   Registry
 	LoginCodes LoginCodes
 	Records    Records
-	// Check is the interval at which each client gets the time and is checked again
-	// for permission to answer. 0 means 15 s.
+	// Check is the interval at which each client gets the time and is checked again for
+	// permission to answer. 0 means 15 s.
 	Check time.Duration
 	// Push is the client for browsers' push services; nil means a default client.
 	Push *http.Client
@@ -107,8 +105,8 @@ type Server struct {
 	end    context.CancelFunc
 }
 
-// open listens. If the requested port of a loopback address is in use, open
-// takes another free port.
+// open listens. If the requested port of a loopback address is in use, open takes
+// another free port.
 func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken string, err error) {
 	inbox := httpserve.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)
@@ -168,8 +166,8 @@ func (s *Server) serve(l net.Listener) {
 // URL is the address at which people open the inbox.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Taken is the requested address, if it was in use and the inbox listens on
-// another port; otherwise empty.
+// Taken is the requested address, if it was in use and the inbox listens on another
+// port; otherwise empty.
 func (s *Server) Taken() string { return s.taken }
 
 // Link returns a login link for one user. It works once, within LinkLasts.
@@ -177,9 +175,9 @@ func (s *Server) Link(userID string) string {
 	return s.signer.loginLink(s.addr.URL, userID, time.Now())
 }
 
-// Link returns a login link to the inbox that was last started on a data
-// directory. It is signed with the key in keyFile or, if keyFile is empty, with
-// the directory's own key. See Server.Link.
+// Link returns a login link to the inbox that was last started on a data directory.
+// It is signed with the key in keyFile or, if keyFile is empty, with the directory's
+// own key. See Server.Link.
 func Link(dataDir, keyFile, userID string) (string, error) {
 	signer, err := readSigner(dataDir, keyFile)
 	if err != nil {

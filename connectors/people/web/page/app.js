@@ -24,7 +24,7 @@ class App extends HTMLElement {
   #dialog = document.createElement("nod-dialog");
   #state = el("p", "state");
   #user = el("span", "user");
-  #logout = el("button", "leave", "Log out");
+  #logout = el("button", "logout", "Log out");
   #push = document.createElement("nod-push");
   #freeze = document.createElement("nod-freeze");
   #awaited = 0; // number of pending requests that have not arrived yet
