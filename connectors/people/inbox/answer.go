@@ -125,8 +125,7 @@ func keysOf(items []*item) (keys []string) {
 	return keys
 }
 
-// answerTo makes the answer to one request; ok is false if the request does not offer
-// it.
+// answerTo makes the answer to one request; ok is false if the request does not offer it.
 func (a answer) answerTo(p *schemas.Prompt, from schemas.From) (said schemas.Answer, ok bool) {
 	if a.choice == 0 {
 		said, ok = a.said.Answer(p, from)
@@ -141,7 +140,6 @@ func (a answer) answerTo(p *schemas.Prompt, from schemas.From) (said schemas.Ans
 	return said, ok
 }
 
-// send sends one answer to nod.
 func (m *model) send(key string, a schemas.Answer) tea.Cmd {
 	return m.call(answerTimeout, func(ctx context.Context) tea.Msg {
 		d, err := m.o.Desk.Answer(ctx, a)

@@ -83,8 +83,7 @@ func TestABatchIsOfTheSameAlone(t *testing.T) {
 	}
 }
 
-// A request that takes the code word is not answered without it, and the word is not
-// shown.
+// A request that takes the code word is not answered without it, and the word is not shown.
 func TestTheCodeWord(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")
@@ -129,8 +128,7 @@ func TestTheCodeWordGoesToAllOfABatchAndToARule(t *testing.T) {
 	r.Equal("w", r.said()[1].CodeWord)
 }
 
-// A request that takes a second device can be denied at the terminal, but not
-// allowed.
+// A request that takes a second device can be denied at the terminal, but not allowed.
 func TestASecondDevice(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")

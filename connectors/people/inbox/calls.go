@@ -17,8 +17,7 @@ const (
 	catchUpTimeout = 30 * time.Second
 )
 
-// refreshMsg is the state of the selected request with the broker's time, or an
-// error.
+// refreshMsg is the state of the selected request with the broker's time, or an error.
 type refreshMsg struct {
 	key    string // empty if no request was selected
 	prompt schemas.Prompt

@@ -89,8 +89,7 @@ func (m *model) lockStatus() string {
 	return "Session " + session + " is not held now, because you are away."
 }
 
-// requestStatus is the outcome of the requests on the screen, or their remaining
-// time.
+// requestStatus is the outcome of the requests on the screen, or their remaining time.
 func (m *model) requestStatus(items []*item) []string {
 	open := pending(items)
 	switch {
@@ -166,7 +165,6 @@ func verdict(v *view, barred string) string {
 	return "Shown whole: y allows exactly this"
 }
 
-// key is a key with its label.
 type key struct{ name, does string }
 
 // keys are the rows that list the active keys.

@@ -71,7 +71,6 @@ func (m *model) move(name string) bool {
 	return ok
 }
 
-// changeChoice selects another choice.
 func (m *model) changeChoice(by int) bool {
 	v := m.top()
 	if items := m.itemsOf(v); v.kind == choose && len(items) > 0 {
@@ -134,8 +133,7 @@ func (m *model) typeKey(key tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// submitText sends the typed text as a reason or a code word. Empty text does
-// nothing.
+// submitText sends the typed text as a reason or a code word. Empty text does nothing.
 func (m *model) submitText(v *view) tea.Cmd {
 	text := strings.TrimSpace(string(v.typed))
 	switch {

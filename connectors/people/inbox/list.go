@@ -66,7 +66,6 @@ func (b *requestList) apply(p schemas.Prompt) (ended *item) {
 	return i
 }
 
-// remove removes a request.
 func (b *requestList) remove(key string) {
 	b.order = slices.DeleteFunc(b.order, func(k string) bool { return k == key })
 	delete(b.items, key)

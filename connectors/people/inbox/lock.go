@@ -37,8 +37,7 @@ type lockReplyMsg struct {
 	err     error
 }
 
-// toggleLock asks for the lock of the selected request's session, or gives the lock
-// up.
+// toggleLock asks for the lock of the selected request's session, or gives the lock up.
 func (m *model) toggleLock() {
 	m.lock.notice = ""
 	if m.lock.wanted != "" {

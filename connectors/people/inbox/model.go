@@ -122,8 +122,7 @@ func (m *model) relayout() tea.Cmd {
 	return tea.Batch(first, m.guard.disarmOnChange(m.keyEffect(), m.clock()))
 }
 
-// keyEffect identifies what the keys would do; when it changes, the keys rest for a
-// moment.
+// keyEffect identifies what the keys would do; when it changes, the keys rest for a moment.
 func (m *model) keyEffect() string {
 	var b strings.Builder
 	top := m.top()
@@ -150,8 +149,7 @@ func (m *model) onScreen(i *item) bool {
 	return slices.ContainsFunc(m.views, func(v *view) bool { return slices.Contains(m.itemsOf(v), i) })
 }
 
-// close ends the program, after the answers under way have arrived or if its user
-// insists.
+// close ends the program, after the answers under way have arrived or if its user insists.
 func (m *model) close() tea.Cmd {
 	if m.sending() == 0 || m.closing {
 		return tea.Quit

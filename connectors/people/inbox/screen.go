@@ -12,8 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// frame divides the rows of the screen between the title, the list, the body and the
-// footer.
+// frame divides the rows of the screen between the title, the list, the body and the footer.
 type frame struct {
 	list         []string
 	body, footer int // rows

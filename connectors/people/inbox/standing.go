@@ -151,7 +151,6 @@ func (m *model) standingRows(g *schemas.StandingAnswer, selected bool) []string 
 	return rows
 }
 
-// standingKeys are the keys of the list.
 func (m *model) standingKeys() (all []key) {
 	if g := m.selectedStanding(); g != nil {
 		all = append(all, key{"x", people.StandingOf(g, m.now()).Undo})
@@ -170,12 +169,10 @@ func (m *model) standingEffect() string {
 	return ""
 }
 
-// standingTitle is the list's title.
 func (m *model) standingTitle() string {
 	return fmt.Sprintf(" Standing answers · %d", len(m.standing.all))
 }
 
-// expireStanding removes expired standing answers.
 func (m *model) expireStanding(now time.Time) {
 	kept := m.standing.all[:0]
 	for _, g := range m.standing.all {

@@ -25,8 +25,7 @@ func TestNothingLastsUnseen(t *testing.T) {
 	}
 }
 
-// Sees is the terminal's text, without the parts that differ between identical
-// requests.
+// Sees is the terminal's text, without the parts that differ between identical requests.
 func (w walker) Sees() string {
 	id := w.m.requests.order[0]
 	_, pending, _ := strings.Cut(id, ".")

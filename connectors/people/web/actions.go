@@ -34,12 +34,10 @@ type actionPayload struct {
 	Subscription webpush.Subscription `json:"subscription"`
 }
 
-// listLimit is the maximum number of requests in one page of permissions.list.
-const listLimit = 100
+const listLimit = 100 // requests in one page of permissions.list
 
 // handle runs the action of one message. Subscriptions take effect in the order of
-// their messages. Actions that call nod run concurrently and do not delay later
-// messages.
+// their messages. Actions that call nod run concurrently and do not delay later messages.
 func (c *client) handle(ctx context.Context, data []byte) {
 	var m clientMessage
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -138,8 +136,7 @@ func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	return nil
 }
 
-// respond sends an answer to nod. It reports success only after nod has accepted the
-// answer.
+// respond sends an answer to nod. It reports success only after nod has accepted the answer.
 func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) error {
 	switch {
 	case a.PendingID == "":

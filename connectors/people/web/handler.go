@@ -12,7 +12,7 @@ import (
 )
 
 // The limits of plain requests, for each session and for each address without a
-// session. They are far above normal use.
+// session. Normal use stays far below.
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 200

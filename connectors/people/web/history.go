@@ -9,8 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// historyLimit is the maximum number of decisions in a reply of permissions.history.
-const historyLimit = 200
+const historyLimit = 200 // decisions in one reply of permissions.history
 
 // listHistory lists past decisions, the newest first.
 func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPayload) {

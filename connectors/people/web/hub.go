@@ -73,7 +73,7 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 	}
 }
 
-// join adds a client. It returns false if there are too many or the hub is closed.
+// join adds a client, unless there are too many or the hub is closed.
 func (b *hub) join(c *client) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 // maxCallers is the number of callers with a rate of their own; all others share one.
 const maxCallers = 4096
 
-// limits gives each caller its own rate, so that a flood from one does not block
-// another.
+// limits gives each caller its own rate, so that a flood from one does not block another.
 type limits struct {
 	perSecond rate.Limit
 	burst     int

@@ -54,8 +54,7 @@ func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *ht
 }
 
 // Behind a proxy that keeps the Host and passes WebSockets on, as docs/phone.md
-// describes it, the inbox logs in and is live. Under other names it refuses every
-// request.
+// describes it, the inbox logs in and is live. Under other names it refuses every request.
 func TestBehindAProxy(t *testing.T) {
 	const public = "https://nod.example.com"
 	here := httpserve.Listen{Addr: "127.0.0.1", PublicURL: public}

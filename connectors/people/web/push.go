@@ -190,8 +190,7 @@ func (p *pusher) notifyTimes(ctx context.Context) []time.Time {
 	return all
 }
 
-// notify sends a push to one device. A device whose session is no longer valid is
-// removed.
+// notify sends a push to one device. A device whose session is no longer valid is removed.
 func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	ctx, cancel := context.WithTimeout(stopping, pushWithin)
 	defer cancel()

@@ -163,8 +163,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// opened decrypts as the device does: salt, record size, the sender's key, one
-// record.
+// opened decrypts as the device does: salt, record size, the sender's key, one record.
 func (s *pushService) opened(body []byte) (string, error) {
 	if len(body) < 86 || body[20] != 65 {
 		return "", errors.New("no header of aes128gcm")

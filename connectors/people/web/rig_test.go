@@ -138,8 +138,7 @@ func deploy(session, id, input string) schemas.Request {
 	}
 }
 
-// pours submits many requests at once, in five sessions; wait returns when all are
-// stored.
+// pours submits many requests at once, in five sessions; wait returns when all are stored.
 func (r *rig) pours(n int, input string) (wait func()) {
 	const askers = 8
 	errs := make(chan error, n)

@@ -69,8 +69,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	p.Equal(int64(5), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "each once")
 }
 
-// A card that comes or goes moves those below it, so no button there works for a
-// moment.
+// A card that comes or goes moves those below it, so no button there works for a moment.
 func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
@@ -79,8 +78,7 @@ func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
 	p.goes("#/session/S")
 	b := card("two") + "?.querySelector('.actions .allow')"
 	p.sees(b + "?.getAttribute('aria-disabled') === 'false'")
-	// In the same turn in which the card above changes, a click was meant for the old
-	// one.
+	// In the same turn in which the card above changes, a click was meant for the old one.
 	p.does(script(`new MutationObserver((_, o) => {
 		if (!` + card("one") + `.querySelector('.outcome')) return;
 		o.disconnect(); ` + b + `.click(); globalThis.clicked = true;

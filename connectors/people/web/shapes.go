@@ -200,7 +200,7 @@ type respondReply struct {
 type timeNotice struct {
 	ServerTime time.Time    `json:"server_time"`
 	Reachable  bool         `json:"reachable"`
-	Frozen     []freezeView `json:"frozen"` // the freezes in force
+	Frozen     []freezeView `json:"frozen"`
 }
 
 // freezeReply answers brake.show, brake.freeze and brake.thaw.

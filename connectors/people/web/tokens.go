@@ -78,8 +78,7 @@ func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return s, fmt.Errorf("write the web inbox's key: %w", err)
 	}
-	// A link makes the file appear whole, and keeps a key that another process wrote
-	// first.
+	// A link makes the file appear whole, and keeps a key that another process wrote first.
 	if err := os.Link(tmp.Name(), filepath.Join(s.dir, keyName)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return s, fmt.Errorf("store the web inbox's key: %w", err)
 	}

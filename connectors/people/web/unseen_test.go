@@ -112,8 +112,7 @@ func (w *onPage) rests() {
 	w.ready("deny")
 }
 
-// scrolls passes over the lasting rule to the buttons, with time for the page to
-// notice.
+// scrolls passes over the lasting rule to the buttons, with time for the page to notice.
 func (p *page) scrolls() {
 	p.t.Helper()
 	for _, to := range []string{".reach", ".actions"} {

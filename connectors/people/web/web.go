@@ -36,8 +36,7 @@ type Registry interface {
 	Freezes(ctx context.Context) ([]schemas.Freeze, error)
 	// Now is the broker's time, by which deadlines run.
 	Now(ctx context.Context) (time.Time, error)
-	// NotifyAfter is the delay before a push, if a person is present who may answer
-	// first.
+	// NotifyAfter is the delay before a push, if a person is present who may answer first.
 	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
