@@ -77,7 +77,7 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 	p.ready("allow")
 	p.Equal("Allow once", p.text(".actions .allow"), "as it was asked")
 	p.sets("dialog .edit", `{"command": "make clean"`)
-	p.sees("document.querySelector('dialog .hint').innerText.includes('no JSON object')")
+	p.sees("document.querySelector('dialog .hint').innerText.includes('not a JSON object')")
 	p.ready("deny")
 	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"))
 	p.sets("dialog .edit", `{"command": "make clean", "cwd": "/app"}`)
