@@ -113,7 +113,7 @@ func TestWhoActsOnASessionsPageHoldsItsLock(t *testing.T) {
 	p.Equal("Ann", holder())
 	// A minute without input, on this page's clock.
 	p.does(script("const real = Date.now; Date.now = () => real() + 61_000; dispatchEvent(new Event('blur'))"))
-	p.sees("document.querySelector('nod-session').innerText.includes('let go of the input lock')")
+	p.sees("document.querySelector('nod-session').innerText.includes('the input lock was released')")
 	p.Equal("Bob", holder())
 
 	p.does(chromedp.Click("nod-session h2"))
