@@ -13,7 +13,7 @@ const inert = 400 * time.Millisecond
 // keyGuard keeps keys from deciding anything that the user has had no time to see.
 type keyGuard struct {
 	after  scheduler
-	effect string // what the keys would do now
+	effect string // identifies the current effect of the keys
 	armed  bool
 	count  int // number of delays; only the last one arms the keys
 	since  time.Time

@@ -122,7 +122,7 @@ func (m *model) relayout() tea.Cmd {
 	return tea.Batch(first, m.guard.disarmOnChange(m.keyEffect(), m.clock()))
 }
 
-// keyEffect identifies what the keys would do; when it changes, the keys rest for a moment.
+// keyEffect identifies the effect of the keys; when it changes, the keys rest for a moment.
 func (m *model) keyEffect() string {
 	var b strings.Builder
 	top := m.top()
