@@ -28,7 +28,7 @@ func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, o web.Opti
 	if w := state.Settings.Connectors.Web; w != nil {
 		o.PublicURL = w.PublicURL
 	}
-	o.Desk, o.Registry, o.LoginCodes, o.Ledger = desk, desk, desk, desk
+	o.Desk, o.Registry, o.LoginCodes, o.Records = desk, desk, desk, desk
 	server, err := web.Open(o)
 	if err != nil {
 		return nil, err

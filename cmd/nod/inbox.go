@@ -45,7 +45,7 @@ func (inboxCmd) Run(e *env) error {
 	leave := func() { system.Stop(); conn.Close() }
 	defer func() { inTime(leave) }()
 	desk := connector.NewDesk(conn, schemas.ConnectorTerminal)
-	o := inbox.Options{Desk: desk, Ledger: desk, UserID: u.Username, ClientID: bus.NewID()}
+	o := inbox.Options{Desk: desk, StandingAnswers: desk, UserID: u.Username, ClientID: bus.NewID()}
 	if conn.Open() {
 		o.Note = "Warning: this NATS server asks for no credentials, so anyone on it can answer."
 	}

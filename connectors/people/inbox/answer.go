@@ -11,64 +11,64 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// answerWithin is how long an answer is tried to be brought to nod.
-const answerWithin = 15 * time.Second
+// answerTimeout limits the delivery of an answer to nod.
+const answerTimeout = 15 * time.Second
 
-// The smallest terminal on which anything may be allowed; people.Layout lays
-// nothing out for a narrower one.
+// The smallest terminal on which a request can be allowed. people.Layout lays out no
+// text for a narrower one.
 const (
 	minHeight = 10
 	minWidth  = 40
 )
 
-// answer is what its user says, before it is said of a request.
+// answer is the user's choice, before it becomes an answer to one request.
 type answer struct {
 	allows bool
-	choice int // which of the choices, from 1; 0 is yes or no, once
+	choice int // index of the choice, from 1; 0 is allow once or deny
 	said   people.Said
 	word   string
 }
 
-// answeredMsg says what became of an answer.
+// answeredMsg is the result of sending an answer.
 type answeredMsg struct {
 	key      string
 	decision schemas.Decision
 	err      error
 }
 
-// barred says why nothing may be allowed now; empty where it may.
-func (m *model) barred() string {
+// allowBarrier is the reason why nothing can be allowed now, or "".
+func (m *model) allowBarrier() string {
 	v := m.top()
-	items := pending(m.about(v))
+	items := pending(m.itemsOf(v))
 	switch {
 	case len(items) == 0:
 		return "nothing here waits for an answer"
-	case m.away || !m.timed:
+	case m.offline || !m.skewKnown:
 		return "nod cannot be reached"
 	case m.width < minWidth || m.height < minHeight || m.frame().body < 1:
 		return "this terminal is too small"
 	}
 	for _, i := range items {
-		if why := m.barredBy(i); why != "" {
+		if why := m.itemBarrier(i); why != "" {
 			return why
 		}
 	}
 	for n := len(m.views) - 1; n >= 0; n-- {
-		if why := m.views[n].unread(); why != "" {
+		if why := m.views[n].readBarrier(); why != "" {
 			return why
 		}
-		if m.views[n].reads() { // this was read; what is open below it does not matter
+		if m.views[n].showsRequests() { // this view was read; views below it do not matter
 			break
 		}
 	}
 	return ""
 }
 
-// barredBy is what keeps one request from being allowed here.
-func (m *model) barredBy(i *item) string {
+// itemBarrier is the reason why one request cannot be allowed here, or "".
+func (m *model) itemBarrier(i *item) string {
 	switch _, once := i.Request.OptionOfKind(schemas.AllowOnce); {
-	case !once && m.reading().kind != choose:
-		return "it offers none for once"
+	case !once && m.textView().kind != choose:
+		return "it cannot be allowed once"
 	case i.TakesMore(schemas.TakesSecondDevice):
 		return "it takes a second device"
 	case !m.now().Before(i.Deadline):
@@ -77,25 +77,25 @@ func (m *model) barredBy(i *item) string {
 	return ""
 }
 
-// unread says that a view's text has not been seen whole.
-func (v *view) unread() string {
+// readBarrier is the reason why a view counts as unread, or "".
+func (v *view) readBarrier() string {
 	switch {
-	case v.entry():
+	case v.takesText():
 		return ""
 	case !v.page.draws:
 		return "this terminal cannot draw it"
 	case v.kind == browse && !v.page.fits:
 		return "v shows it in full"
-	case !v.page.whole():
+	case !v.page.allSeen():
 		return "read it to its end"
 	}
 	return ""
 }
 
-// say answers what the view on top is about, or asks for the code word first.
-func (m *model) say(a answer) tea.Cmd {
-	items := pending(m.about(m.top()))
-	if a.allows && m.barred() != "" {
+// sendAnswers answers the requests of the top view, or asks for the code word first.
+func (m *model) sendAnswers(a answer) tea.Cmd {
+	items := pending(m.itemsOf(m.top()))
+	if a.allows && m.allowBarrier() != "" {
 		return nil
 	}
 	for _, i := range items {
@@ -105,14 +105,14 @@ func (m *model) say(a answer) tea.Cmd {
 			return nil
 		}
 	}
-	for !m.top().reads() {
+	for !m.top().showsRequests() {
 		m.back()
 	}
 	var cmds []tea.Cmd
 	for _, i := range items {
-		if said, ok := a.to(&i.Prompt, schemas.From{UserID: m.o.UserID}); ok {
-			i.sending, i.said = true, ""
-			cmds = append(cmds, m.bring(i.Key(), said))
+		if said, ok := a.answerTo(&i.Prompt, schemas.From{UserID: m.o.UserID}); ok {
+			i.sending, i.notice = true, ""
+			cmds = append(cmds, m.send(i.Key(), said))
 		}
 	}
 	return tea.Batch(cmds...)
@@ -125,8 +125,8 @@ func keysOf(items []*item) (keys []string) {
 	return keys
 }
 
-// to is the answer to one request; ok is false where that offers no such thing.
-func (a answer) to(p *schemas.Prompt, from schemas.From) (said schemas.Answer, ok bool) {
+// answerTo makes the answer to one request; ok is false if the request does not offer it.
+func (a answer) answerTo(p *schemas.Prompt, from schemas.From) (said schemas.Answer, ok bool) {
 	if a.choice == 0 {
 		said, ok = a.said.Answer(p, from)
 	} else if all := choices(p); a.choice <= len(all) {
@@ -140,21 +140,20 @@ func (a answer) to(p *schemas.Prompt, from schemas.From) (said schemas.Answer, o
 	return said, ok
 }
 
-// bring brings one answer to nod.
-func (m *model) bring(key string, a schemas.Answer) tea.Cmd {
-	return m.call(answerWithin, func(ctx context.Context) tea.Msg {
+func (m *model) send(key string, a schemas.Answer) tea.Cmd {
+	return m.call(answerTimeout, func(ctx context.Context) tea.Msg {
 		d, err := m.o.Desk.Answer(ctx, a)
 		return answeredMsg{key, d, err}
 	})
 }
 
-// answered shows what became of an answer: success only where nod said so.
+// answered shows the result of an answer; it shows success only if nod confirmed it.
 func (m *model) answered(msg answeredMsg) tea.Cmd {
-	if i := m.book.items[msg.key]; i != nil {
+	if i := m.requests.items[msg.key]; i != nil {
 		i.sending = false
 		decision := &msg.decision
 		if msg.err != nil {
-			i.said, decision = m.refusal(msg.err)
+			i.notice, decision = m.refusal(msg.err)
 		}
 		if i.open() && decision != nil {
 			i.Decision = decision
@@ -166,8 +165,8 @@ func (m *model) answered(msg answeredMsg) tea.Cmd {
 	return nil
 }
 
-// refusal puts into words why an answer did not count, and what was decided
-// instead where that is known.
+// refusal explains why an answer did not count, and returns the decision that stands
+// instead, if nod sent it.
 func (m *model) refusal(err error) (string, *schemas.Decision) {
 	var se *schemas.Error
 	switch {

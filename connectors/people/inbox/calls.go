@@ -10,29 +10,29 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pulseWithin is how long nod may take to say how the selected request stands
-// before it counts as away, and readWithin for all that was missed meanwhile.
+// refreshTimeout limits the query for the selected request, after which nod counts as
+// away. catchUpTimeout limits the queries for all requests after an outage.
 const (
-	pulseWithin = 3 * time.Second
-	readWithin  = 30 * time.Second
+	refreshTimeout = 3 * time.Second
+	catchUpTimeout = 30 * time.Second
 )
 
-// pulseMsg is how the selected request stands, with the broker's time, or that
-// nod did not say.
-type pulseMsg struct {
-	key    string // empty where none was selected
+// refreshMsg is the state of the selected request with the broker's time, or an error.
+type refreshMsg struct {
+	key    string // empty if no request was selected
 	prompt schemas.Prompt
 	now    time.Time
 	err    error
 }
 
-// readMsg is what has become of requests that are no longer pending.
-type readMsg struct {
+// missedMsg holds requests that ended unnoticed, and the keys of those that nod no
+// longer knows.
+type missedMsg struct {
 	prompts []schemas.Prompt
 	gone    []string
 }
 
-// call calls nod beside the program, for no longer than its patience.
+// call runs f, which calls nod, outside the program's loop, with a timeout.
 func (m *model) call(patience time.Duration, f func(context.Context) tea.Msg) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, patience)
@@ -41,42 +41,42 @@ func (m *model) call(patience time.Duration, f func(context.Context) tea.Msg) te
 	}
 }
 
-// pulse asks nod how the selected request stands: so it is told from one that
-// went unheard, the clocks are compared, and a nod that is away is noticed.
-func (m *model) pulse() tea.Cmd {
-	if m.pulsing {
+// refresh queries the selected request. That finds updates that were missed, compares
+// the clocks and detects that nod is away.
+func (m *model) refresh() tea.Cmd {
+	if m.refreshing {
 		return nil
 	}
-	m.pulsing = true
-	i := m.book.now()
+	m.refreshing = true
+	i := m.requests.current()
 	if i == nil {
-		return m.call(pulseWithin, func(ctx context.Context) tea.Msg {
+		return m.call(refreshTimeout, func(ctx context.Context) tea.Msg {
 			_, err := m.o.Desk.Pending(ctx, schemas.Query{})
-			return pulseMsg{err: err}
+			return refreshMsg{err: err}
 		})
 	}
 	key, session, id := i.Key(), i.SessionID, i.PendingID
-	return m.call(pulseWithin, func(ctx context.Context) tea.Msg {
+	return m.call(refreshTimeout, func(ctx context.Context) tea.Msg {
 		p, page, err := m.o.Desk.Show(ctx, session, id)
-		return pulseMsg{key, p, page.Now, err}
+		return refreshMsg{key, p, page.Now, err}
 	})
 }
 
-func (m *model) pulsed(msg pulseMsg) tea.Cmd {
-	m.pulsing = false
-	if lost(msg.err) {
-		m.away = true
+func (m *model) refreshed(msg refreshMsg) tea.Cmd {
+	m.refreshing = false
+	if unreachable(msg.err) {
+		m.offline = true
 		return nil
 	}
-	back := m.away
-	m.away, m.heard = false, true
+	back := m.offline
+	m.offline, m.reached = false, true
 	switch {
 	case msg.key == "":
 	case msg.err == nil:
-		m.skew, m.timed = msg.now.Sub(m.clock()), true
-		m.know(msg.prompt)
+		m.skew, m.skewKnown = msg.now.Sub(m.clock()), true
+		m.applyKnown(msg.prompt)
 	case errors.Is(msg.err, &schemas.Error{Code: schemas.CodeNotFound}):
-		m.book.drop(msg.key)
+		m.requests.remove(msg.key)
 	}
 	if back {
 		return m.catchUp()
@@ -84,30 +84,30 @@ func (m *model) pulsed(msg pulseMsg) tea.Cmd {
 	return nil
 }
 
-// lost reports whether an error says that nod was not heard.
-func lost(err error) bool {
+// unreachable reports whether an error means that nod was not reached.
+func unreachable(err error) bool {
 	var se *schemas.Error
 	return err != nil && (!errors.As(err, &se) || se.Code == schemas.CodeUnavailable || se.Code == schemas.CodeInternal)
 }
 
-// know takes in how a request stands that nod was asked about. It adds nothing
-// to the list: that it is pending may be older than what was heard since.
-func (m *model) know(p schemas.Prompt) {
-	if m.book.items[p.Key()] != nil {
-		m.hear(p)
+// applyKnown takes in a queried request, but only if it is in the list. A queried
+// request that is not there may have ended since.
+func (m *model) applyKnown(p schemas.Prompt) {
+	if m.requests.items[p.Key()] != nil {
+		m.applyVersion(p)
 	}
 }
 
-// catchUp asks what has become of all that was pending before nod was away.
+// catchUp queries every request that was pending before nod was away.
 func (m *model) catchUp() tea.Cmd {
 	var open []*item
-	for _, i := range m.book.items {
+	for _, i := range m.requests.items {
 		if i.open() {
 			open = append(open, &item{Prompt: schemas.Prompt{SessionID: i.SessionID, PendingID: i.PendingID}})
 		}
 	}
-	return m.call(readWithin, func(ctx context.Context) tea.Msg {
-		var msg readMsg
+	return m.call(catchUpTimeout, func(ctx context.Context) tea.Msg {
+		var msg missedMsg
 		prompts, err := m.o.Desk.Pending(ctx, schemas.Query{})
 		if err != nil {
 			return msg
@@ -124,7 +124,7 @@ func (m *model) catchUp() tea.Cmd {
 			switch {
 			case err == nil:
 				msg.prompts = append(msg.prompts, p)
-			case !lost(err):
+			case !unreachable(err):
 				msg.gone = append(msg.gone, i.Key())
 			}
 		}
@@ -132,11 +132,11 @@ func (m *model) catchUp() tea.Cmd {
 	})
 }
 
-func (m *model) read(msg readMsg) {
+func (m *model) applyMissed(msg missedMsg) {
 	for _, p := range msg.prompts {
-		m.know(p)
+		m.applyKnown(p)
 	}
 	for _, key := range msg.gone {
-		m.book.drop(key)
+		m.requests.remove(key)
 	}
 }

@@ -10,48 +10,48 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The lock is kept for as long as its user is at the keyboard: it is renewed
-// every few seconds, with real input in the last minute and in no other window.
+// The lock is renewed every few seconds, while there was real input in the last
+// minute and the window has the focus.
 const (
-	renewEvery = 5 * time.Second
-	thereFor   = 60 * time.Second
-	lockWithin = 4 * time.Second
+	renewEvery  = 5 * time.Second
+	thereFor    = 60 * time.Second
+	lockTimeout = 4 * time.Second
 )
 
-// lock is the input lock of one session, held because its user asked for it.
-type lock struct {
-	session string // empty where none is wanted
-	held    string // the session whose lock nod has granted, or may have
+// inputLock is the input lock of one session, which the user asked for.
+type inputLock struct {
+	wanted  string // the wanted session; empty: no lock is wanted
+	held    string // the session whose lock nod has granted, or may have granted
 	calling bool
 	renewed time.Time
 	typed   time.Time // the last real input
 	focused bool
-	said    string // why it is not held
+	notice  string // the reason why the lock is not held
 }
 
-// heldMsg answers an operation on the lock.
-type heldMsg struct {
+// lockReplyMsg is the reply to an operation on the lock.
+type lockReplyMsg struct {
 	session string
 	op      schemas.PresenceOp
 	lock    schemas.Lock
 	err     error
 }
 
-// toggleLock asks for the lock of the selected request's session, or lets go.
+// toggleLock asks for the lock of the selected request's session, or gives the lock up.
 func (m *model) toggleLock() {
-	m.lock.said = ""
-	if m.lock.session != "" {
-		m.lock.session = ""
+	m.lock.notice = ""
+	if m.lock.wanted != "" {
+		m.lock.wanted = ""
 		return
 	}
-	if i := m.book.now(); i != nil {
-		m.lock.session = i.SessionID
+	if i := m.requests.current(); i != nil {
+		m.lock.wanted = i.SessionID
 	}
 }
 
-// keepLock takes, or lets go of, what is not as it should be.
-func (m *model) keepLock() tea.Cmd {
-	want := m.lock.session
+// syncLock acquires or releases the lock, if its state differs from the wanted one.
+func (m *model) syncLock() tea.Cmd {
+	want := m.lock.wanted
 	if !m.lock.focused || m.clock().Sub(m.lock.typed) > thereFor {
 		want = ""
 	}
@@ -59,27 +59,27 @@ func (m *model) keepLock() tea.Cmd {
 	case m.lock.calling || want == m.lock.held:
 		return nil
 	case m.lock.held != "":
-		return m.hold(schemas.PresenceLeave, m.lock.held)
+		return m.changeLock(schemas.PresenceLeave, m.lock.held)
 	}
-	return m.hold(schemas.PresenceLock, want)
+	return m.changeLock(schemas.PresenceLock, want)
 }
 
-// renewLock is keepLock that renews what is held as well, when it is time.
+// renewLock is syncLock, and also renews a held lock when that is due.
 func (m *model) renewLock() tea.Cmd {
-	if cmd := m.keepLock(); cmd != nil {
+	if cmd := m.syncLock(); cmd != nil {
 		return cmd
 	}
 	if m.lock.calling || m.lock.held == "" || m.clock().Sub(m.lock.renewed) < renewEvery {
 		return nil
 	}
-	return m.hold(schemas.PresenceLock, m.lock.held) // which takes a lost one again
+	return m.changeLock(schemas.PresenceLock, m.lock.held) // this also takes back a lock that was lost
 }
 
-func (m *model) hold(op schemas.PresenceOp, session string) tea.Cmd {
+func (m *model) changeLock(op schemas.PresenceOp, session string) tea.Cmd {
 	m.lock.calling, m.lock.renewed = true, m.clock()
-	return m.call(lockWithin, func(ctx context.Context) tea.Msg {
+	return m.call(lockTimeout, func(ctx context.Context) tea.Msg {
 		l, err := m.o.Desk.Hold(ctx, m.presence(op, session))
-		return heldMsg{session, op, l, err}
+		return lockReplyMsg{session, op, l, err}
 	})
 }
 
@@ -90,39 +90,39 @@ func (m *model) presence(op schemas.PresenceOp, session string) schemas.Presence
 	}
 }
 
-func (m *model) held(msg heldMsg) tea.Cmd {
+func (m *model) applyLockReply(msg lockReplyMsg) tea.Cmd {
 	m.lock.calling = false
 	switch {
-	case msg.op == schemas.PresenceLeave && !lost(msg.err):
+	case msg.op == schemas.PresenceLeave && !unreachable(msg.err):
 		m.lock.held = ""
-	case msg.op == schemas.PresenceLeave: // tried again at the next tick; the lease ends by itself
+	case msg.op == schemas.PresenceLeave: // the next tick tries again; the lease ends by itself
 		return nil
-	case lost(msg.err):
+	case unreachable(msg.err):
 		m.lock.held = ""
 		return nil
 	case msg.err != nil:
-		m.lock.session, m.lock.held = "", ""
-		m.lock.said = "Not held: " + people.Line(msg.err.Error())
+		m.lock.wanted, m.lock.held = "", ""
+		m.lock.notice = "Not held: " + people.Line(msg.err.Error())
 	case !msg.lock.Granted:
-		m.lock.session, m.lock.held = "", ""
-		m.lock.said = "Not held: " + people.Line(msg.lock.Holder) + " holds it"
+		m.lock.wanted, m.lock.held = "", ""
+		m.lock.notice = "Not held: " + people.Line(msg.lock.Holder) + " holds it"
 	default:
 		m.lock.held = msg.session
 	}
-	return m.keepLock()
+	return m.syncLock()
 }
 
-// letGo gives back what is held, after the program has ended: closing the
-// screen is leaving the session.
-func (m *model) letGo() {
+// releaseLock releases the lock after the program has ended, because closing the
+// screen means leaving the session.
+func (m *model) releaseLock() {
 	held := m.lock.held
 	if held == "" && m.lock.calling {
-		held = m.lock.session
+		held = m.lock.wanted
 	}
 	if held == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), lockWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), lockTimeout)
 	defer cancel()
-	_, _ = m.o.Desk.Hold(ctx, m.presence(schemas.PresenceLeave, held)) // where it fails, the lease ends by itself
+	_, _ = m.o.Desk.Hold(ctx, m.presence(schemas.PresenceLeave, held)) // if it fails, the lease ends by itself
 }

@@ -13,40 +13,40 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What the model hears of besides the terminal.
+// Messages to the model that do not come from the terminal.
 type (
 	shownMsg struct{ prompt schemas.Prompt } // a version of a request
 	tickMsg  struct{}                        // a second has passed
 )
 
-// model is the screen's state. Update alone changes it.
+// model is the screen's state. Only Update changes it.
 type model struct {
 	ctx   context.Context
 	o     Options
-	clock func() time.Time // this machine's
-	after after
+	clock func() time.Time // this machine's clock
+	after scheduler
 
 	width, height int
-	book          book
-	views         []*view // the list, and what is open above it
-	guard         guard
-	lasts         lasts
-	lock          lock
-	news          string // what happened elsewhere last
+	requests      requestList
+	views         []*view // the list, and the views above it
+	guard         keyGuard
+	standing      standingList
+	lock          inputLock
+	news          string // the last event off the screen
 
-	skew    time.Duration // how far the broker's clock is ahead
-	timed   bool          // the skew is known
-	pulsing bool          // nod is being asked how things stand
-	away    bool          // and did not answer the last time
-	heard   bool          // it has answered once
-	closing bool
-	touched bool // a key was pressed: the selection is its user's
+	skew       time.Duration // how far the broker's clock is ahead
+	skewKnown  bool
+	refreshing bool // a refresh is under way
+	offline    bool // the last refresh failed to reach nod
+	reached    bool // nod has answered once
+	closing    bool
+	touched    bool // a key was pressed, so the selection is the user's
 }
 
-func newModel(ctx context.Context, o Options, clock func() time.Time, after after) *model {
+func newModel(ctx context.Context, o Options, clock func() time.Time, after scheduler) *model {
 	return &model{
-		ctx: ctx, o: o, clock: clock, after: after, guard: guard{after: after}, book: book{items: map[string]*item{}},
-		views: []*view{{kind: browse}}, lock: lock{focused: true, typed: clock()},
+		ctx: ctx, o: o, clock: clock, after: after, guard: keyGuard{after: after}, requests: requestList{items: map[string]*item{}},
+		views: []*view{{kind: browse}}, lock: inputLock{focused: true, typed: clock()},
 	}
 }
 
@@ -54,104 +54,102 @@ func newModel(ctx context.Context, o Options, clock func() time.Time, after afte
 func (m *model) now() time.Time { return m.clock().Add(m.skew) }
 
 // Init starts the clock.
-func (m *model) Init() tea.Cmd { return tea.Batch(m.tick(), m.pulse(), m.settle()) }
+func (m *model) Init() tea.Cmd { return tea.Batch(m.tick(), m.refresh(), m.relayout()) }
 
 func (m *model) tick() tea.Cmd { return m.after(time.Second, tickMsg{}) }
 
-// Update takes one message in.
+// Update handles one message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	cmd := m.take(msg)
-	return m, tea.Batch(cmd, m.settle())
+	cmd := m.handle(msg)
+	return m, tea.Batch(cmd, m.relayout())
 }
 
-func (m *model) take(msg tea.Msg) tea.Cmd {
+func (m *model) handle(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.KeyPressMsg:
 		m.lock.typed, m.touched = m.clock(), true
-		return tea.Batch(m.press(msg), m.keepLock())
+		return tea.Batch(m.press(msg), m.syncLock())
 	case tea.PasteMsg:
 		m.lock.typed = m.clock()
 		m.top().paste(msg.Content)
 	case tea.FocusMsg:
 		m.lock.focused = true
-		return m.keepLock()
+		return m.syncLock()
 	case tea.BlurMsg:
 		m.lock.focused = false
-		return m.keepLock()
+		return m.syncLock()
 	case armMsg:
 		return m.guard.arm(msg, m.clock())
-	case lastsMsg:
-		m.heardLasts(msg)
+	case standingMsg:
+		m.applyStanding(msg)
 	case tickMsg:
-		m.expireLasts(m.now())
-		return tea.Batch(m.tick(), m.pulse(), m.renewLock())
+		m.expireStanding(m.now())
+		return tea.Batch(m.tick(), m.refresh(), m.renewLock())
 	case shownMsg:
-		m.hear(msg.prompt)
-	case pulseMsg:
-		return m.pulsed(msg)
-	case readMsg:
-		m.read(msg)
+		m.applyVersion(msg.prompt)
+	case refreshMsg:
+		return m.refreshed(msg)
+	case missedMsg:
+		m.applyMissed(msg)
 	case answeredMsg:
 		return m.answered(msg)
-	case heldMsg:
-		return m.held(msg)
+	case lockReplyMsg:
+		return m.applyLockReply(msg)
 	}
 	return nil
 }
 
-// settle makes what is on the screen follow what is known: it lays out what is
-// open, notes what of it is in view, and disarms the keys where they would now
-// do something else.
-func (m *model) settle() tea.Cmd {
-	if len(m.book.order) > 0 && (m.book.now() == nil || !m.touched) {
-		m.book.selected = m.book.order[0]
+// relayout updates the screen after a change: it lays out the views, records which
+// rows are in view, and disarms the keys if their effect has changed.
+func (m *model) relayout() tea.Cmd {
+	if len(m.requests.order) > 0 && (m.requests.current() == nil || !m.touched) {
+		m.requests.selected = m.requests.order[0]
 	}
 	m.closeEnded()
-	m.book.prune(m.looked)
+	m.requests.prune(m.onScreen)
 	for _, v := range m.views {
 		m.layOut(v)
 	}
-	if top := m.top(); !top.entry() {
-		top.page.look(m.frame().body)
+	if top := m.top(); !top.takesText() {
+		top.page.markSeen(m.frame().body)
 	}
 	var first tea.Cmd
-	if !m.timed && m.book.now() != nil {
-		first = m.pulse()
+	if !m.skewKnown && m.requests.current() != nil {
+		first = m.refresh()
 	}
-	return tea.Batch(first, m.guard.watch(m.stake(), m.clock()))
+	return tea.Batch(first, m.guard.disarmOnChange(m.keyEffect(), m.clock()))
 }
 
-// stake is what the keys would do: they rest for a moment where it changes.
-func (m *model) stake() string {
+// keyEffect identifies the effect of the keys; when it changes, the keys rest for a moment.
+func (m *model) keyEffect() string {
 	var b strings.Builder
 	top := m.top()
-	fmt.Fprint(&b, len(m.views), top.kind, m.width, m.height, top.choice, m.barred(), m.lock.session, m.lastStake())
-	for _, i := range m.about(top) {
+	fmt.Fprint(&b, len(m.views), top.kind, m.width, m.height, top.choice, m.allowBarrier(), m.lock.wanted, m.standingEffect())
+	for _, i := range m.itemsOf(top) {
 		fmt.Fprint(&b, " ", i.Key(), i.Digest, i.Revision, i.open(), i.sending)
 	}
 	return b.String()
 }
 
-// hear takes in a version of a request, and says what ended out of sight.
-func (m *model) hear(p schemas.Prompt) {
-	ended := m.book.take(p)
+// applyVersion takes in a version of a request, and reports an end off the screen.
+func (m *model) applyVersion(p schemas.Prompt) {
+	ended := m.requests.apply(p)
 	if ended == nil {
 		return
 	}
-	if !m.looked(ended) {
+	if !m.onScreen(ended) {
 		m.news = people.Outcome(p.Decision, &p) + "  " + people.Summary(&p, 40)
 	}
 }
 
-// looked reports whether a request is in what is open on the screen.
-func (m *model) looked(i *item) bool {
-	return slices.ContainsFunc(m.views, func(v *view) bool { return slices.Contains(m.about(v), i) })
+// onScreen reports whether a view on the screen shows a request.
+func (m *model) onScreen(i *item) bool {
+	return slices.ContainsFunc(m.views, func(v *view) bool { return slices.Contains(m.itemsOf(v), i) })
 }
 
-// close ends the program, once the answers on their way have arrived or its
-// user insists.
+// close ends the program, after the answers under way have arrived or if its user insists.
 func (m *model) close() tea.Cmd {
 	if m.sending() == 0 || m.closing {
 		return tea.Quit
@@ -160,10 +158,10 @@ func (m *model) close() tea.Cmd {
 	return nil
 }
 
-// sending is how many answers are on their way.
+// sending is the number of answers under way.
 func (m *model) sending() int {
 	n := 0
-	for _, i := range m.book.items {
+	for _, i := range m.requests.items {
 		if i.sending {
 			n++
 		}

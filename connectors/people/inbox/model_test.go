@@ -12,7 +12,7 @@ import (
 
 var bob = schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "web"}
 
-// What each key says of a request that is shown whole.
+// Each key sends its answer to a request that is shown whole.
 func TestKeysAnswer(t *testing.T) {
 	lasting := runs("1", "make clean")
 	lasting.Remember = []schemas.Reach{
@@ -26,7 +26,7 @@ func TestKeysAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		prompt schemas.Prompt
 		keys   []string
-		option string // none where nothing may be said
+		option string // empty: no answer may be sent
 		more   schemas.Answer
 	}{
 		"y allows once":                {runs("1", "ls"), []string{"y"}, "allow_once", schemas.Answer{}},
@@ -68,7 +68,7 @@ func TestKeysAnswer(t *testing.T) {
 	}
 }
 
-// A rule is shown exactly before it can be said.
+// A rule is shown exactly before it can be allowed.
 func TestTheExactRuleIsShownFirst(t *testing.T) {
 	r := newRig(t, 80, 24)
 	p := runs("1", "make clean")
@@ -80,12 +80,12 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 	r.Equal(schemas.ScopeSession, r.said()[0].Scope)
 }
 
-// Keys rest for a moment after what they would do has changed, and for as long
-// as keys keep coming.
+// Keys are inert for a moment after their effect has changed, and for as long as keys
+// keep coming.
 func TestKeysRestAfterAChange(t *testing.T) {
 	r := newRig(t, 100, 50)
 	for range 20 {
-		r.types("y") // ahead of the first request
+		r.types("y") // typed ahead of the first request
 	}
 	r.asks(runs("1", "ls"))
 	r.types("y", "n", "r", "s")
@@ -93,12 +93,12 @@ func TestKeysRestAfterAChange(t *testing.T) {
 	r.says("y once")
 
 	stale := r.m.guard.count
-	r.types("y") // early: the wait begins anew
+	r.types("y") // too soon: the delay starts anew
 	r.hears(armMsg{stale})
 	r.types("y")
 	r.Empty(r.said())
 
-	r.at = r.at.Add(3 * inert) // the screen stood still: what was typed meanwhile is still to come
+	r.at = r.at.Add(3 * inert) // the screen stood still: keys typed meanwhile are still to come
 	r.hears(armMsg{r.m.guard.count})
 	r.types("y")
 	r.Empty(r.said())
@@ -123,7 +123,7 @@ func TestKeysRestAfterAChange(t *testing.T) {
 	r.Equal("2", r.said()[0].PendingID)
 }
 
-// Answering is never followed by another request under the same key.
+// After an answer, the same key does not answer the next request.
 func TestTheNextRequestIsNotUnderTheSameKey(t *testing.T) {
 	r := newRig(t, 100, 60)
 	for n := range 3 {
@@ -137,7 +137,7 @@ func TestTheNextRequestIsNotUnderTheSameKey(t *testing.T) {
 	r.says("1 waiting")
 }
 
-// What is pasted is text, and no key.
+// Pasted text is text, never keys.
 func TestPastingDecidesNothing(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.asks(runs("1", "ls"))
@@ -151,7 +151,7 @@ func TestPastingDecidesNothing(t *testing.T) {
 	r.Equal("as\x1b[2Jsaid", r.said()[0].Message)
 }
 
-// What happens elsewhere replaces the buttons at once, whatever is open.
+// A decision elsewhere replaces the buttons at once, in every view.
 func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 	for name, keys := range map[string][]string{
 		"list": nil, "full": {"v"}, "rule": {"s"}, "full and rule": {"v", "s"}, "reason": {"r", "y"}, "reason over full": {"v", "r", "y"},
@@ -168,7 +168,7 @@ func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 			r.saysNot("y once", "n deny", "allow with this rule", "tell the agent why")
 			r.presses("y", "n", "enter", "y")
 			r.Empty(r.said())
-			p.Revision += 99 // of before it was decided
+			p.Revision += 99 // a version from before the decision
 			r.hears(shownMsg{p})
 			r.says("⛔ Denied")
 			r.saysNot("n deny")
@@ -184,8 +184,7 @@ func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 	})
 }
 
-// Success is shown only where nod said so; anything else is what really
-// happened.
+// Success is shown only if nod confirmed it; otherwise the actual outcome is shown.
 func TestWhatBecameOfAnAnswer(t *testing.T) {
 	t.Run("on its way", func(t *testing.T) {
 		r := newRig(t, 100, 50)
@@ -204,7 +203,7 @@ func TestWhatBecameOfAnAnswer(t *testing.T) {
 		r.rests()
 		denied := p
 		denied.Decision = &schemas.Decision{Outcome: schemas.Denied, By: bob, DecidedAt: start}
-		r.desk.prompts[p.Key()] = &denied // not heard of yet
+		r.desk.prompts[p.Key()] = &denied // the screen has not received it yet
 		r.types("y")
 		r.says("Nothing changed: Bob denied this on the web at 09:30.", "⛔ Denied · Bob · 09:30 UTC · web")
 		r.saysNot("✅")
@@ -228,8 +227,7 @@ func TestWhatBecameOfAnAnswer(t *testing.T) {
 	})
 }
 
-// While nod is away nothing can be allowed; when it is back, what was missed
-// is made up for.
+// While nod is away nothing can be allowed; afterwards the screen catches up.
 func TestNodIsAwayAndBack(t *testing.T) {
 	r := newRig(t, 100, 50)
 	first, second, third := r.asks(runs("1", "ls")), r.asks(runs("2", "ls -l")), r.asks(runs("3", "ls -a"))
@@ -254,7 +252,7 @@ func TestNodIsAwayAndBack(t *testing.T) {
 	r.Equal(first.PendingID, r.said()[0].PendingID)
 }
 
-// What nod no longer knows leaves the list.
+// A request that nod no longer knows leaves the list.
 func TestWhatIsGoneLeaves(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := r.asks(runs("1", "ls"))
@@ -266,8 +264,8 @@ func TestWhatIsGoneLeaves(t *testing.T) {
 	r.Empty(r.said())
 }
 
-// The countdown is in the broker's time, and what has expired is not allowed
-// even before nod says that it ended.
+// The countdown runs on the broker's clock, and an expired request cannot be allowed
+// even before its end arrives.
 func TestTheCountdownIsTheBrokers(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.desk.now = func() time.Time { return r.at.Add(58 * time.Minute) } // this machine's clock is behind

@@ -18,8 +18,8 @@ import (
 
 var start = time.Date(2026, 2, 8, 9, 30, 0, 0, time.UTC)
 
-// rig is a screen without a terminal: messages go in, what is drawn and what
-// reaches the desk come out. Its clock stands still unless it is moved.
+// rig is a screen without a terminal: it takes messages and records the drawn screen
+// and the desk's calls. Its clock moves only if a test moves it.
 type rig struct {
 	*require.Assertions
 	t      testing.TB
@@ -27,7 +27,7 @@ type rig struct {
 	desk   *desk
 	at     time.Time
 	closed bool
-	later  []tea.Cmd // calls that the test lets return when it wants
+	later  []tea.Cmd // calls that the test completes later
 	slow   bool
 }
 
@@ -41,7 +41,7 @@ func newRig(t testing.TB, width, height int) *rig {
 	return r
 }
 
-// hears brings messages to the screen, and what its calls answer.
+// hears sends messages to the screen, and then the results of its calls.
 func (r *rig) hears(msgs ...tea.Msg) {
 	for _, msg := range msgs {
 		_, cmd := r.m.Update(msg)
@@ -70,7 +70,7 @@ func (r *rig) does(cmd tea.Cmd) {
 	}
 }
 
-// returns lets the calls return that are on their way.
+// returns completes the calls under way.
 func (r *rig) returns() {
 	r.slow = false
 	later := r.later
@@ -80,7 +80,7 @@ func (r *rig) returns() {
 	}
 }
 
-// rests lets the keys' wait end.
+// rests ends the keys' delay.
 func (r *rig) rests() {
 	for !r.m.guard.armed {
 		r.at = r.at.Add(inert)
@@ -88,7 +88,7 @@ func (r *rig) rests() {
 	}
 }
 
-// ticks lets some seconds pass.
+// ticks lets a number of seconds pass.
 func (r *rig) ticks(seconds int) {
 	for range seconds {
 		r.at = r.at.Add(time.Second)
@@ -112,8 +112,8 @@ func keyPress(name string) tea.KeyPressMsg {
 	return tea.KeyPressMsg{Code: rune(name[0]), Text: name}
 }
 
-// types presses keys at once, one after the other; presses waits before each
-// until it counts.
+// types presses keys in direct succession; presses waits before each one until the
+// keys are armed.
 func (r *rig) types(keys ...string) {
 	for _, k := range keys {
 		r.hears(keyPress(k))
@@ -127,14 +127,14 @@ func (r *rig) presses(keys ...string) {
 	}
 }
 
-// asks has a request arrive.
+// asks sends a new request.
 func (r *rig) asks(p schemas.Prompt) schemas.Prompt {
 	r.desk.prompts[p.Key()] = &p
 	r.hears(shownMsg{p})
 	return p
 }
 
-// ends has it decided elsewhere.
+// ends sends a decision made elsewhere.
 func (r *rig) ends(p schemas.Prompt, d schemas.Decision) {
 	d.SessionID, d.PendingID, d.DecidedAt = p.SessionID, p.PendingID, r.at
 	p.Revision, p.Decision = p.Revision+10, &d
@@ -142,7 +142,7 @@ func (r *rig) ends(p schemas.Prompt, d schemas.Decision) {
 	r.hears(shownMsg{p})
 }
 
-// screen is what the terminal shows: drawn into cells, as the program does it.
+// screen is the terminal's content: drawn into cells, as the program does it.
 func (r *rig) screen() string {
 	view := r.m.View()
 	buf := uv.NewScreenBuffer(r.m.width, r.m.height)
@@ -175,7 +175,7 @@ func (r *rig) said() []schemas.Answer { return r.desk.answers }
 func runs(id, command string) schemas.Prompt {
 	details, err := json.Marshal(map[string]string{"command": command, "cwd": "/home/ann/app"})
 	if err != nil {
-		panic(err) // the test's own
+		panic(err) // the test itself is broken
 	}
 	return prompt(id, schemas.Request{
 		Kind: schemas.KindToolCall, ToolName: "Bash", Title: "Bash", ActionType: schemas.ActionCommand, ActionDetails: details,
@@ -193,7 +193,7 @@ func prompt(id string, req schemas.Request) schemas.Prompt {
 	}
 }
 
-// desk is nod as the screen sees it: the first answer counts.
+// desk is a nod in memory, for which the first answer counts.
 type desk struct {
 	prompts map[string]*schemas.Prompt
 	now     func() time.Time
@@ -201,7 +201,7 @@ type desk struct {
 	holds   []schemas.Presence
 	away    bool
 	refuses *schemas.Error
-	holder  string // who else holds the lock
+	holder  string // the other holder of the lock
 }
 
 var _ people.Desk = (*desk)(nil)

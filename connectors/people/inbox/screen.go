@@ -12,20 +12,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// frame is how the rows of the screen are shared out: a title, the list, a
-// body and a foot.
+// frame divides the rows of the screen between the title, the list, the body and the footer.
 type frame struct {
-	list       []string
-	body, foot int // rows
+	list         []string
+	body, footer int // rows
 }
 
-// frame shares out the rows. It does not depend on what may be allowed, which
-// depends on what is in view.
+// frame computes the division. It must not depend on whether an allow is barred,
+// because that depends on the rows in view.
 func (m *model) frame() frame {
-	f := frame{foot: len(m.foot(""))}
-	room := m.height - 2 - f.foot // the title, and the line above the body
+	f := frame{footer: len(m.footer(""))}
+	room := m.height - 2 - f.footer // 2: the title and the line above the body
 	if m.top().kind == browse {
-		f.list = m.list(room)
+		f.list = m.listRows(room)
 	}
 	f.body = room - len(f.list)
 	return f
@@ -35,35 +34,35 @@ func (m *model) frame() frame {
 func (m *model) View() tea.View {
 	view := tea.NewView(m.draw())
 	view.AltScreen, view.ReportFocus = true, true
-	view.KeyboardEnhancements.ReportEventTypes = true // keys that are held down are told apart
-	view.WindowTitle = fmt.Sprintf("nod inbox (%d)", m.book.waiting())
+	view.KeyboardEnhancements.ReportEventTypes = true // to recognise held-down keys
+	view.WindowTitle = fmt.Sprintf("nod inbox (%d)", m.requests.countOpen())
 	return view
 }
 
 func (m *model) draw() string {
 	f := m.frame()
 	if m.width < minWidth || m.height < minHeight || f.body < 1 {
-		return ansi.Truncate(fmt.Sprintf("nod inbox: %d waiting", m.book.waiting()), m.width, "") + "\n" +
+		return ansi.Truncate(fmt.Sprintf("nod inbox: %d waiting", m.requests.countOpen()), m.width, "") + "\n" +
 			ansi.Truncate(fmt.Sprintf("This needs %d columns and %d rows.", minWidth, max(minHeight, m.height+1-f.body)), m.width, "")
 	}
 	rows := append([]string{m.title()}, f.list...)
 	rows = append(rows, dim(strings.Repeat("─", m.width)))
-	body := m.reading().page.view(f.body)
-	if m.book.now() == nil && len(m.views) == 1 {
+	body := m.textView().page.visibleRows(f.body)
+	if m.requests.current() == nil && len(m.views) == 1 {
 		body = []string{"", m.idle()}
 	}
 	rows = append(rows, body...)
-	for len(rows) < m.height-f.foot {
+	for len(rows) < m.height-f.footer {
 		rows = append(rows, "")
 	}
-	foot := m.foot(m.barred())
-	foot[0] = ruler(&m.reading().page, f.body, m.width)
+	foot := m.footer(m.allowBarrier())
+	foot[0] = ruler(&m.textView().page, f.body, m.width)
 	return strings.Join(append(rows, foot...), "\n")
 }
 
 func (m *model) idle() string {
-	if !m.heard {
-		return "Asking nod what waits for an answer …"
+	if !m.reached {
+		return "Loading the pending requests …"
 	}
 	return "Nothing waits for an answer."
 }
@@ -71,21 +70,21 @@ func (m *model) idle() string {
 func bold(s string) string { return ansi.NewStyle().Bold().Styled(s) }
 func dim(s string) string  { return ansi.NewStyle().Faint().Styled(s) }
 
-// title says what is open.
+// title names the open view.
 func (m *model) title() string {
-	left := fmt.Sprintf(" nod inbox · %d waiting", m.book.waiting())
-	v := m.reading()
-	items := m.about(v)
+	left := fmt.Sprintf(" nod inbox · %d waiting", m.requests.countOpen())
+	v := m.textView()
+	items := m.itemsOf(v)
 	switch {
-	case v.kind == lasting:
-		left = m.lastTitle()
+	case v.kind == standingView:
+		left = m.standingTitle()
 	case len(items) == 0:
 	case v.kind == full:
 		left = " In full: " + people.Line(items[0].PendingID)
 	case v.kind == batch:
 		left = fmt.Sprintf(" %d that want the same", len(items))
 	case v.kind == choose:
-		left = fmt.Sprintf(" Beyond this once · %d of %d", v.choice+1, len(choices(&items[0].Prompt)))
+		left = fmt.Sprintf(" Beyond this call · %d of %d", v.choice+1, len(choices(&items[0].Prompt)))
 	}
 	if n := m.width - ansi.StringWidth(left); n > 0 {
 		left += strings.Repeat(" ", n)
@@ -93,30 +92,30 @@ func (m *model) title() string {
 	return ansi.NewStyle().Bold().Reverse(true).Styled(ansi.Truncate(left, m.width, ""))
 }
 
-// list is the part of the list around the selection, in what rows the selected
-// request leaves of room; it has at least one.
-func (m *model) list(room int) []string {
-	if len(m.book.order) == 0 {
+// listRows are the rows of the list around the selection. They fill the room that the
+// selected request leaves, and are at least one.
+func (m *model) listRows(room int) []string {
+	if len(m.requests.order) == 0 {
 		return nil
 	}
 	rows := room - len(m.views[0].page.rows)
-	if rows < 1 || !m.book.now().open() {
+	if rows < 1 || !m.requests.current().open() {
 		rows = room / 4
 	}
-	rows = max(1, min(rows, len(m.book.order)+1))
-	head := rows > 2 || rows > len(m.book.order)
-	if head {
+	rows = max(1, min(rows, len(m.requests.order)+1))
+	hasHeader := rows > 2 || rows > len(m.requests.order)
+	if hasHeader {
 		rows--
 	}
-	at := slices.Index(m.book.order, m.book.selected)
-	first := max(0, min(at-rows/2, len(m.book.order)-rows))
+	at := slices.Index(m.requests.order, m.requests.selected)
+	first := max(0, min(at-rows/2, len(m.requests.order)-rows))
 	var prompts []schemas.Prompt
-	for _, key := range m.book.order[first : first+rows] {
-		prompts = append(prompts, m.book.items[key].Prompt)
+	for _, key := range m.requests.order[first : first+rows] {
+		prompts = append(prompts, m.requests.items[key].Prompt)
 	}
 	table := strings.Split(strings.TrimSuffix(people.Table(prompts, m.now(), m.width-2), "\n"), "\n")
 	for n, row := range table {
-		row = steady(row)
+		row = fixedWidth(row)
 		switch {
 		case n == 0:
 			table[n] = dim(ansi.Truncate("  "+row, m.width, ""))
@@ -126,7 +125,7 @@ func (m *model) list(room int) []string {
 			table[n] = ansi.Truncate("  "+row, m.width, "")
 		}
 	}
-	if !head {
+	if !hasHeader {
 		table = table[1:]
 	}
 	return table

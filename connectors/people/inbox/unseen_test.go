@@ -9,10 +9,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// walker is Ann before the screen with one question.
+// walker is Ann at the screen with one request.
 type walker struct{ *rig }
 
-// Nothing is allowed, or remembered, of which the screen did not show the rule.
+// Nothing can be allowed or remembered unless the screen has shown its rule.
 func TestNothingLastsUnseen(t *testing.T) {
 	for _, size := range []struct{ width, height int }{{100, 40}, {60, 24}} {
 		peopletest.NothingLastsUnseen(t, 8, peopletest.Lasts{Rules: true, Agents: true}, func(n int) peopletest.Person {
@@ -25,9 +25,9 @@ func TestNothingLastsUnseen(t *testing.T) {
 	}
 }
 
-// Sees is what the terminal shows, without what tells one question from another.
+// Sees is the terminal's text, without the parts that differ between identical requests.
 func (w walker) Sees() string {
-	id := w.m.book.order[0]
+	id := w.m.requests.order[0]
 	_, pending, _ := strings.Cut(id, ".")
 	return strings.ReplaceAll(w.screen(), pending, "")
 }
@@ -48,7 +48,7 @@ func (w walker) Said() *schemas.Answer {
 	return &w.said()[0]
 }
 
-// An answer is about the calls that the screen counted when its key was pressed.
+// An answer is for the calls that the screen counted when the key was pressed.
 func TestAnAnswerIsAboutTheCallsOnTheScreen(t *testing.T) {
 	for _, keys := range [][]string{{"y"}, {"n"}, {"r", "x", "enter"}, {"v", "y"}, {"s", "y"}} {
 		r := newRig(t, 100, 50)
@@ -58,7 +58,7 @@ func TestAnAnswerIsAboutTheCallsOnTheScreen(t *testing.T) {
 		r.asks(p)
 		r.says("×3 · 3 identical calls wait: allow once lets these 3 run", "CALLS", "y once ×3")
 		p.Waiters, p.Waiting, p.Revision = 4, 4, 2
-		r.desk.prompts[p.Key()] = &p // nod counts another, and has not told
+		r.desk.prompts[p.Key()] = &p // nod counts one more, and has not sent it
 		r.presses(keys...)
 		r.Equal(3, r.said()[0].Waiters, keys)
 

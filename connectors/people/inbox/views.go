@@ -10,45 +10,45 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// kind is what a view is for.
+// kind is the purpose of a view.
 type kind int
 
 const (
-	browse  kind = iota // the list and the selected request
-	full                // one request, to be read to its end
-	batch               // several that want the same
-	choose              // the answers beyond once, one at a time
-	reason              // why it is denied
-	word                // the code word that an allow takes
-	lasting             // the standing answers
+	browse       kind = iota // the list and the selected request
+	full                     // one request, to be read to its end
+	batch                    // identical requests
+	choose                   // the further answers, one at a time
+	reason                   // entry of the reason for a denial
+	word                     // entry of the code word for an allow
+	standingView             // the standing answers
 )
 
-// view is one thing that is open on the screen.
+// view is a layer of the screen.
 type view struct {
 	kind   kind
-	keys   []string // the requests that it is about; the list's is the selection
+	keys   []string // its requests; browse uses the selection instead
 	page   page
-	choice int    // which of the choices, or of the standing answers
-	typed  []rune // in reason and word
-	answer answer // that a code word completes
+	choice int    // index in the choices or the standing answers
+	typed  []rune // for reason and word
+	answer answer // for word: the answer to send with the code word
 }
 
-// maxTyped is how much may be typed as a reason.
+// maxTyped is the maximum length of typed text, in characters.
 const maxTyped = 2000
 
-// top is the view that keys go to.
+// top is the view that receives the keys.
 func (m *model) top() *view { return m.views[len(m.views)-1] }
 
-// entry reports whether a view takes text.
-func (v *view) entry() bool { return v.kind == reason || v.kind == word }
+// takesText reports whether a view takes text.
+func (v *view) takesText() bool { return v.kind == reason || v.kind == word }
 
-// reads reports whether a view shows requests whole.
-func (v *view) reads() bool { return v.kind == browse || v.kind == full || v.kind == batch }
+// showsRequests reports whether a view shows requests in full.
+func (v *view) showsRequests() bool { return v.kind == browse || v.kind == full || v.kind == batch }
 
-// reading is the view whose text is on the screen.
-func (m *model) reading() *view {
+// textView is the view whose text is on the screen.
+func (m *model) textView() *view {
 	n := len(m.views) - 1
-	for m.views[n].entry() {
+	for m.views[n].takesText() {
 		n--
 	}
 	return m.views[n]
@@ -56,42 +56,42 @@ func (m *model) reading() *view {
 
 func (m *model) open(k kind, keys []string) { m.views = append(m.views, &view{kind: k, keys: keys}) }
 
-// back closes the view on top, but for the list.
+// back closes the top view, unless it is the list.
 func (m *model) back() { m.views = m.views[:max(1, len(m.views)-1)] }
 
-// about are the requests that a view is about, as far as they are known.
-func (m *model) about(v *view) (items []*item) {
+// itemsOf are the known requests of a view.
+func (m *model) itemsOf(v *view) (items []*item) {
 	if v.kind == browse {
-		if i := m.book.now(); i != nil {
+		if i := m.requests.current(); i != nil {
 			return []*item{i}
 		}
 		return nil
 	}
 	for _, key := range v.keys {
-		if i := m.book.items[key]; i != nil {
+		if i := m.requests.items[key]; i != nil {
 			items = append(items, i)
 		}
 	}
 	return items
 }
 
-// pending are those that can still be answered.
+// pending are the items that can still be answered.
 func pending(items []*item) []*item {
 	return slices.DeleteFunc(slices.Clone(items), func(i *item) bool { return !i.open() || i.sending })
 }
 
-// closeEnded closes what there is nothing to answer in any more.
+// closeEnded closes the views that have nothing left to answer.
 func (m *model) closeEnded() {
 	for len(m.views) > 1 {
 		v := m.top()
-		items := m.about(v)
-		if v.kind == lasting {
+		items := m.itemsOf(v)
+		if v.kind == standingView {
 			return
 		}
 		if v.kind == choose && len(items) > 0 && len(choices(&items[0].Prompt)) == 0 {
 			items = nil
 		}
-		if len(items) > 0 && (v.reads() || len(pending(items)) > 0) {
+		if len(items) > 0 && (v.showsRequests() || len(pending(items)) > 0) {
 			return
 		}
 		m.back()
@@ -100,27 +100,27 @@ func (m *model) closeEnded() {
 
 // layOut gives a view its text.
 func (m *model) layOut(v *view) {
-	if v.kind == lasting && m.width > 0 {
-		m.layOutLasts(v)
+	if v.kind == standingView && m.width > 0 {
+		m.layOutStanding(v)
 		return
 	}
-	items := m.about(v)
-	if v.entry() || len(items) == 0 || m.width == 0 {
+	items := m.itemsOf(v)
+	if v.takesText() || len(items) == 0 || m.width == 0 {
 		v.page = page{}
 		return
 	}
-	if id := m.identity(v, items); id != v.page.id {
+	if id := m.layoutID(v, items); id != v.page.id {
 		top := v.page.top
-		text := people.Layout(steadyParts(m.text(v, items)), m.width)
-		v.page.set(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), m.width)
-		if v.page.id = id; len(pending(items)) == 0 { // nothing is left to be read to its end
+		text := people.Layout(fixedWidthParts(m.text(v, items)), m.width)
+		v.page.setRows(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), m.width)
+		if v.page.id = id; len(pending(items)) == 0 { // the request has ended: reading on is not required
 			v.page.top, v.page.seen = top, len(v.page.rows)
 		}
 	}
 }
 
-// identity is equal for as long as a view's text is.
-func (m *model) identity(v *view, items []*item) string {
+// layoutID identifies a view's text: it changes when the text changes.
+func (m *model) layoutID(v *view, items []*item) string {
 	id := fmt.Sprint(m.width, " ", v.choice)
 	for _, i := range items {
 		id += fmt.Sprint(" ", i.Key(), i.Revision, i.open())
@@ -128,7 +128,7 @@ func (m *model) identity(v *view, items []*item) string {
 	return id
 }
 
-// text is what a view has to show, whole.
+// text is the full text of a view.
 func (m *model) text(v *view, items []*item) []people.Part {
 	p := &items[0].Prompt
 	switch v.kind {
@@ -144,26 +144,25 @@ func (m *model) text(v *view, items []*item) []people.Part {
 				all[n] = append(all[n], people.Part{Label: "Until", Lines: []string{i.Deadline.UTC().Format(time.DateTime + " UTC")}})
 			}
 		}
-		return together(all)
+		return combineParts(all)
 	}
 	return partsOf(p)
 }
 
 func heading(n, of int) string { return fmt.Sprintf("%d of %d", n+1, of) }
 
-// choice is an answer beyond yes and no, once.
+// choice is an answer beyond allow once and deny.
 type choice struct {
 	scope  schemas.Scope
 	reach  int
 	option schemas.Option
 }
 
-// choices are those that a request offers: to allow more than this call in its
-// session, by each of the rules that nod can bound, and what options it has
-// besides.
+// choices are the choices of a request: to allow more than this call in its session,
+// one choice for each rule that nod can bound, and the request's other options.
 func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
-	if p.Request.Kind != schemas.KindPermission && may { // a permission is for the session as it is
+	if p.Request.Kind != schemas.KindPermission && may { // a permission lasts for the session anyway
 		for n := range p.Remember {
 			all = append(all, choice{schemas.ScopeSession, n, once})
 		}
@@ -177,8 +176,8 @@ func choices(p *schemas.Prompt) (all []choice) {
 	return all
 }
 
-// text is what a choice does: the exact rule that it leaves behind, or what the
-// agent calls it.
+// text describes a choice: the exact rule that it leaves behind, or the agent's own
+// name for it.
 func (c choice) text(p *schemas.Prompt) []people.Part {
 	if c.scope == "" {
 		parts := []people.Part{
@@ -195,13 +194,13 @@ func (c choice) text(p *schemas.Prompt) []people.Part {
 	return []people.Part{
 		{Label: "Besides this call, nod will allow from now on", Quote: true, Lines: people.Lines(g.Reach())},
 		{Label: "Where", Lines: []string{strings.TrimPrefix(people.Lasting(&g), ", ")}},
-		{Label: "To end it", Lines: []string{"g lists what stands, and ends it; so does nod revoke"}},
+		{Label: "To end it", Lines: []string{"g lists the standing answers and ends them; nod revoke does too"}},
 	}
 }
 
-// paste adds text to what is typed; elsewhere it does nothing.
+// paste adds text to the typed text, in a view that takes text.
 func (v *view) paste(text string) {
-	if v.entry() {
+	if v.takesText() {
 		v.typed = append(v.typed, []rune(text)...)
 		v.typed = v.typed[:min(len(v.typed), maxTyped)]
 	}

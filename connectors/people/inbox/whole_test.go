@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostile are commands that would hide a part of themselves.
+// hostile are commands that try to hide a part of themselves.
 var hostile = map[string]string{
 	"plain":                "ls",
 	"bidi":                 "rm -rf \u202e/ #\u2066 sl\u2069",
@@ -40,7 +40,7 @@ var hostile = map[string]string{
 
 var sizes = []struct{ width, height int }{{40, 20}, {80, 24}, {120, 40}}
 
-// witness notes what a terminal has shown.
+// witness records every row that a terminal has shown.
 type witness map[string]bool
 
 func (w witness) look(r *rig) {
@@ -51,17 +51,17 @@ func (w witness) look(r *rig) {
 
 // rowsOfAll are the rows of a request's text.
 func rowsOfAll(p *schemas.Prompt, width int) (rows []string) {
-	for row := range strings.SplitSeq(people.Layout(steadyParts(partsOf(p)), width), "\n") {
+	for row := range strings.SplitSeq(people.Layout(fixedWidthParts(partsOf(p)), width), "\n") {
 		rows = append(rows, strings.TrimRight(row, " "))
 	}
 	return rows
 }
 
-// unseen reports whether one of rows was never on the terminal.
+// unseen reports whether any of rows was never on the terminal.
 func (w witness) unseen(rows []string) bool { return w.seen(rows, 0) < len(rows) }
 
-// seen is how many of rows were on the terminal before the first that was not;
-// that many as from are known to have been.
+// seen is the number of rows on the terminal before the first missing one; from are
+// known to have been there.
 func (w witness) seen(rows []string, from int) int {
 	for from < len(rows) && w[rows[from]] {
 		from++
@@ -69,8 +69,7 @@ func (w witness) seen(rows []string, from int) int {
 	return from
 }
 
-// Whatever keys are pressed, nothing is allowed of which a row has not been on
-// the terminal.
+// No sequence of keys allows a request before all its rows have been on the terminal.
 func TestNothingIsAllowedUnseen(t *testing.T) {
 	tries := 4
 	if testing.Short() {
@@ -85,7 +84,7 @@ func TestNothingIsAllowedUnseen(t *testing.T) {
 				p.Request.Reason, p.Request.AgentName = command[:min(len(command), 300)], "\x1b[31magent\n\n\n\n\n\nyes"
 				p.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{command[:min(len(command), 3000)]}}}}}
 				rows, tries := rowsOfAll(&p, size.width), tries
-				if len(command) > 10_000 { // and slow: 30 keys cannot show it whole, whichever they are
+				if len(command) > 10_000 { // slow, and 30 keys cannot show it whole
 					tries = 1
 				}
 				for seed := range tries {
@@ -109,8 +108,8 @@ func TestNothingIsAllowedUnseen(t *testing.T) {
 	}
 }
 
-// Whoever reads on to the end can allow it, where the terminal can draw it, and
-// not one row before.
+// A user who reads to the end can allow a request, if the terminal can draw it, and
+// not one row earlier.
 func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 	for name, command := range hostile {
 		for _, size := range sizes {
@@ -128,7 +127,7 @@ func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 					r.presses("y")
 					r.Empty(r.said())
 					r.presses("space")
-					if len(command) > 10_000 { // looking at each page of these is slow
+					if len(command) > 10_000 { // checking each page of these is slow
 						for range 40 {
 							r.types("space")
 							shown.look(r)
@@ -143,8 +142,8 @@ func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 	}
 }
 
-// Every row that is laid out is drawn as it is, in as many cells as it was
-// counted for, on terminals that know clusters of characters and on others.
+// Every row is drawn unchanged, in the counted number of cells, on terminals with and
+// without support for grapheme clusters.
 func TestRowsAreDrawnAsTheyAre(t *testing.T) {
 	var printable []rune
 	for c := rune(' '); c < 0x20000; c++ {
@@ -158,7 +157,7 @@ func TestRowsAreDrawnAsTheyAre(t *testing.T) {
 		for range 1 + random.IntN(30) {
 			text += string(printable[(near+random.IntN(60))%len(printable)])
 		}
-		text = steady(people.Line(text))
+		text = fixedWidth(people.Line(text))
 		if strings.Contains(text, "⟦") {
 			marked++
 		}
@@ -174,12 +173,12 @@ func TestRowsAreDrawnAsTheyAre(t *testing.T) {
 		}
 	}
 	require.NotZero(t, marked)
-	require.Equal(t, "👍⟦U+1F44D⟧⟦U+1F3FD⟧ कण ⟦U+0915⟧⟦U+093F⟧", steady("👍👍🏽 कण कि"))
+	require.Equal(t, "👍⟦U+1F44D⟧⟦U+1F3FD⟧ कण ⟦U+0915⟧⟦U+093F⟧", fixedWidth("👍👍🏽 कण कि"))
 	require.False(t, drawable([]string{strings.Repeat("x", 41)}, 40))
 	require.False(t, drawable([]string{"a" + strings.Repeat("\u0915\u094d", 40) + "\u200b"}, 20))
 }
 
-// To jump to the end is not to read.
+// A jump to the end does not count as reading.
 func TestJumpingIsNotReading(t *testing.T) {
 	r := newRig(t, 80, 24)
 	r.asks(runs("1", hostile["many lines"]))
@@ -196,7 +195,7 @@ func TestJumpingIsNotReading(t *testing.T) {
 	r.Len(r.said(), 1)
 }
 
-// A change of size, or of the request, makes what was read unread.
+// A change of the size or of the request makes its text unread again.
 func TestWhatChangesIsReadAnew(t *testing.T) {
 	r := newRig(t, 80, 24)
 	p := r.asks(runs("1", hostile["many lines"]))
@@ -222,12 +221,12 @@ func TestWhatChangesIsReadAnew(t *testing.T) {
 	r.presses("home")
 	read()
 
-	p.Revision = 3 // and nothing else
+	p.Revision = 3 // and no other change
 	r.asks(p)
 	r.says("y once")
 }
 
-// On a terminal that is too small nothing is allowed, and nothing breaks.
+// On a terminal that is too small nothing can be allowed, and nothing breaks.
 func TestSmallTerminals(t *testing.T) {
 	for _, width := range []int{0, 1, 2, 20, 38, 39, 40, 41, 60} {
 		for _, height := range []int{0, 1, 2, 5, 8, 9, 10, 11, 12, 16, 23} {
@@ -246,7 +245,7 @@ func TestSmallTerminals(t *testing.T) {
 	}
 }
 
-// No text of an agent's reaches the terminal but through the sanitiser.
+// No text of an agent reaches the terminal unsanitised.
 func FuzzTheScreen(f *testing.F) {
 	for _, command := range hostile {
 		f.Add(command[:min(len(command), 2000)], command[:min(len(command), 200)])
@@ -267,7 +266,7 @@ func FuzzTheScreen(f *testing.F) {
 					t.Fatalf("%U is drawn", c)
 				}
 			}
-			// The only escapes are those that draw bold, faint and reversed.
+			// The only escapes are bold, faint and reversed.
 			for _, rest := range strings.Split(r.m.draw(), "\x1b")[1:] {
 				if !strings.HasPrefix(rest, "[") || strings.Trim(rest[1:strings.IndexByte(rest, 'm')], "0127;") != "" {
 					t.Fatalf("an escape is drawn: %.20q", rest)

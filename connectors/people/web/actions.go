@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// asked is the payload of every request; each action reads its own part.
-type asked struct {
+// actionPayload holds the fields of all actions; each action reads its own.
+type actionPayload struct {
 	SessionID string `json:"session_id"`
 	Agent     string `json:"agent"`
 	PendingID string `json:"pending_id"`
@@ -24,7 +24,7 @@ type asked struct {
 	Limit     int    `json:"limit"`
 	GrantID   string `json:"grant_id"`
 
-	// An answer beyond a plain yes or no; see schemas.Answer.
+	// Fields of an answer beyond a plain allow or deny; see schemas.Answer.
 	UpdatedInput json.RawMessage `json:"updated_input"`
 	Scope        schemas.Scope   `json:"scope"`
 	Reach        int             `json:"reach"`
@@ -34,35 +34,34 @@ type asked struct {
 	Subscription webpush.Subscription `json:"subscription"`
 }
 
-// listLimit is how many requests a page of permissions.list holds at most.
-const listLimit = 100
+const listLimit = 100 // requests in one page of permissions.list
 
-// handle does what one message asks. Subscriptions happen in the order of
-// their messages; what has to ask nod does not keep others waiting.
+// handle runs the action of one message. Subscriptions take effect in the order of
+// their messages. Actions that call nod run concurrently and do not delay later messages.
 func (c *client) handle(ctx context.Context, data []byte) {
-	var m received
+	var m clientMessage
 	if err := json.Unmarshal(data, &m); err != nil {
-		c.fail(received{}, failed(schemas.Errorf(schemas.CodeBadRequest, "the message is not JSON, or not of the form {id, type, action, payload}")))
+		c.fail(clientMessage{}, failureOf(schemas.Errorf(schemas.CodeBadRequest, "the message is not JSON, or not of the form {id, type, action, payload}")))
 		return
 	}
 	if m.Type != typeRequest {
-		c.fail(m, failed(schemas.Errorf(schemas.CodeBadRequest, "type is %q: clients send %q", m.Type, typeRequest)))
+		c.fail(m, failureOf(schemas.Errorf(schemas.CodeBadRequest, "type is %q: clients send %q", m.Type, typeRequest)))
 		return
 	}
-	var a asked
+	var a actionPayload
 	if len(m.Payload) > 0 {
 		if err := json.Unmarshal(m.Payload, &a); err != nil {
-			c.fail(m, failed(schemas.Errorf(schemas.CodeBadRequest, "the payload is not of the form that %q takes", m.Action)))
+			c.fail(m, failureOf(schemas.Errorf(schemas.CodeBadRequest, "the payload is not of the form that %q takes", m.Action)))
 			return
 		}
 	}
-	if err := c.do(ctx, m, a); err != nil {
-		c.fail(m, failed(err))
+	if err := c.dispatch(ctx, m, a); err != nil {
+		c.fail(m, failureOf(err))
 	}
 }
 
-// do starts one action. Its error is what keeps it from starting.
-func (c *client) do(ctx context.Context, m received, a asked) error {
+// dispatch starts one action. It returns an error if the action cannot start.
+func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload) error {
 	if a.SessionID != "" && !schemas.ValidID(a.SessionID) {
 		return noID("session_id")
 	}
@@ -71,27 +70,27 @@ func (c *client) do(ctx context.Context, m received, a asked) error {
 	}
 	switch m.Action {
 	case "inbox.subscribe":
-		c.board.subscribe(c, m, "")
+		c.hub.subscribe(c, m, "")
 		return nil
 	case "permissions.list":
 		if a.Limit <= 0 || a.Limit > listLimit {
 			a.Limit = listLimit
 		}
-		c.answer(m, c.board.list(a.SessionID, a.After, a.Limit, c.clock.now()))
+		c.reply(m, c.hub.list(a.SessionID, a.After, a.Limit, c.clock.now()))
 		return nil
 	case "permissions.history":
-		return c.call(ctx, func(ctx context.Context) { c.history(ctx, m, a) })
+		return c.call(ctx, func(ctx context.Context) { c.listHistory(ctx, m, a) })
 	case "grants.list":
-		return c.call(ctx, func(ctx context.Context) { c.grants(ctx, m, a) })
+		return c.call(ctx, func(ctx context.Context) { c.listGrants(ctx, m, a) })
 	case "grants.revoke":
 		if a.GrantID == "" {
 			return required("grant_id is required")
 		}
-		return c.call(ctx, func(ctx context.Context) { c.revoke(ctx, m, a) })
+		return c.call(ctx, func(ctx context.Context) { c.revokeGrant(ctx, m, a) })
 	case "brake.show", "brake.freeze", "brake.thaw":
-		return c.call(ctx, func(ctx context.Context) { c.brake(ctx, m, a) })
+		return c.call(ctx, func(ctx context.Context) { c.freeze(ctx, m, a) })
 	case "push.show", "push.subscribe", "push.unsubscribe":
-		return c.call(ctx, func(context.Context) { c.device(m, a) })
+		return c.call(ctx, func(context.Context) { c.handlePush(m, a) })
 	case "session.subscribe", "session.unsubscribe", "session.lock.acquire", "session.lock.release", "permission.respond":
 	default:
 		return schemas.Errorf(schemas.CodeUnknownAction, "unknown action: %s", people.Line(m.Action))
@@ -101,13 +100,13 @@ func (c *client) do(ctx context.Context, m received, a asked) error {
 	}
 	switch m.Action {
 	case "session.subscribe":
-		c.board.subscribe(c, m, a.SessionID)
+		c.hub.subscribe(c, m, a.SessionID)
 	case "session.unsubscribe":
-		c.board.unsubscribe(c, m, a.SessionID)
+		c.hub.unsubscribe(c, m, a.SessionID)
 	case "session.lock.acquire":
-		return c.call(ctx, func(ctx context.Context) { c.hold(ctx, m, a.SessionID, schemas.PresenceLock) })
+		return c.call(ctx, func(ctx context.Context) { c.changeLock(ctx, m, a.SessionID, schemas.PresenceLock) })
 	case "session.lock.release":
-		return c.call(ctx, func(ctx context.Context) { c.hold(ctx, m, a.SessionID, schemas.PresenceUnlock) })
+		return c.call(ctx, func(ctx context.Context) { c.changeLock(ctx, m, a.SessionID, schemas.PresenceUnlock) })
 	case "permission.respond":
 		return c.respond(ctx, m, a)
 	}
@@ -120,7 +119,7 @@ func noID(field string) error {
 	return schemas.Errorf(schemas.CodeValidation, "%s is no id: expected 1 to 128 letters, digits, _ or -", field)
 }
 
-// call runs what asks nod, a few at a time.
+// call runs f, which calls nod, in a goroutine; at most maxCalls run at once.
 func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	select {
 	case c.calls <- struct{}{}:
@@ -129,7 +128,7 @@ func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	}
 	go func() {
 		defer func() { <-c.calls }()
-		// What a person has said is recorded though they close the page.
+		// An answer is recorded even if its user closes the page.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWithin)
 		defer cancel()
 		f(ctx)
@@ -137,8 +136,8 @@ func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	return nil
 }
 
-// respond brings what a person said. Success is said only when it counts.
-func (c *client) respond(ctx context.Context, m received, a asked) error {
+// respond sends an answer to nod. It reports success only after nod has accepted the answer.
+func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) error {
 	switch {
 	case a.PendingID == "":
 		return required("pending_id is required")
@@ -151,24 +150,24 @@ func (c *client) respond(ctx context.Context, m received, a asked) error {
 		a.OptionID = ""
 	}
 	return c.call(ctx, func(ctx context.Context) {
-		d, prompt, err := c.say(ctx, a)
+		d, prompt, err := c.answerPending(ctx, a)
 		if err != nil {
-			c.fail(m, refused(err, c.clock.now()))
+			c.fail(m, answerFailureOf(err, c.clock.now()))
 			return
 		}
-		c.answer(m, responded{Success: true, Decision: d, Text: people.Recorded(&d, &prompt)})
+		c.reply(m, respondReply{Success: true, Decision: d, Text: people.Recorded(&d, &prompt)})
 	})
 }
 
-// say answers what is pending. A client that names no digest means what it was
-// sent, which is what is pending under the id; one that counts no calls means the
-// one that asked first.
-func (c *client) say(ctx context.Context, a asked) (schemas.Decision, schemas.Prompt, error) {
+// answerPending answers a pending request. Without a digest the answer is for the
+// content that the client was sent, which is the pending one. Without a count of
+// waiters it is for the first call alone.
+func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.Decision, schemas.Prompt, error) {
 	p, _, err := c.opts.Desk.Show(ctx, a.SessionID, a.PendingID)
 	if err != nil {
 		return schemas.Decision{}, p, err
 	}
-	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // a prefix of another's id names nothing
+	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // Show resolves prefixes, which are not valid here
 		return schemas.Decision{}, p, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", a.PendingID)
 	}
 	if a.Digest == "" {
@@ -183,55 +182,55 @@ func (c *client) say(ctx context.Context, a asked) (schemas.Decision, schemas.Pr
 	return d, p, err
 }
 
-// hold asks for a session's input lock, or gives it back. Who asks again in
-// time keeps it.
-func (c *client) hold(ctx context.Context, m received, session string, op schemas.PresenceOp) {
+// changeLock acquires or releases a session's input lock. Acquiring again before the
+// lease ends renews it.
+func (c *client) changeLock(ctx context.Context, m clientMessage, session string, op schemas.PresenceOp) {
 	c.mu.Lock()
 	c.locked[session] = true
-	over := len(c.locked) > maxSessions
+	tooMany := len(c.locked) > maxSessions
 	c.mu.Unlock()
-	if over {
-		c.fail(m, failed(schemas.Errorf(schemas.CodeValidation, "session_id: too many sessions for one connection")))
+	if tooMany {
+		c.fail(m, failureOf(schemas.Errorf(schemas.CodeValidation, "session_id: too many sessions for one connection")))
 		return
 	}
 	lock, err := c.opts.Desk.Hold(ctx, c.presence(session, op))
 	if err != nil {
-		c.fail(m, failed(err))
+		c.fail(m, failureOf(err))
 		return
 	}
-	if op == schemas.PresenceUnlock { // its lease ends by itself
+	if op == schemas.PresenceUnlock { // the lock is free; the presence behind it ends with its lease
 		c.mu.Lock()
 		delete(c.locked, session)
 		c.mu.Unlock()
 	}
-	c.answer(m, lock)
+	c.reply(m, lock)
 }
 
 func (c *client) presence(session string, op schemas.PresenceOp) schemas.Presence {
 	return schemas.Presence{Op: op, SessionID: session, ClientID: c.id, Kind: Name, From: schemas.From{UserID: c.user}}
 }
 
-// unlockAll lets go of every session that the client held.
-func (c *client) unlockAll() {
+// leaveSessions releases every lock of the client.
+func (c *client) leaveSessions() {
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 	defer cancel()
 	for session := range c.locked {
 		if _, err := c.opts.Desk.Hold(ctx, c.presence(session, schemas.PresenceLeave)); err != nil {
-			c.log.Info("web: a lock was not given back; its lease ends by itself", "error", err)
+			c.log.Info("web: a lock was not released; its lease ends by itself", "error", err)
 		}
 	}
 }
 
-// brake shows what is frozen, freezes everything, an agent or a session with a
-// message as the reason, or thaws it.
-func (c *client) brake(ctx context.Context, m received, a asked) {
+// freeze lists the freezes, or freezes or thaws all agents, one agent or one session.
+// The message is the reason.
+func (c *client) freeze(ctx context.Context, m clientMessage, a actionPayload) {
 	desk, ok := c.opts.Desk.(people.Freezer)
 	if !ok {
-		c.fail(m, failed(schemas.Errorf(schemas.CodeUnknownAction, "this inbox cannot freeze")))
+		c.fail(m, failureOf(schemas.Errorf(schemas.CodeUnknownAction, "this inbox cannot freeze")))
 		return
 	}
 	if a.Agent != "" && a.SessionID != "" {
-		c.fail(m, failed(schemas.Errorf(schemas.CodeValidation, "agent, session_id: name one of them, or neither")))
+		c.fail(m, failureOf(schemas.Errorf(schemas.CodeValidation, "agent, session_id: name one of them, or neither")))
 		return
 	}
 	b := schemas.FreezeRequest{Agent: a.Agent, SessionID: a.SessionID, Reason: a.Message, From: schemas.From{UserID: c.user}}
@@ -247,8 +246,8 @@ func (c *client) brake(ctx context.Context, m received, a asked) {
 		frozen.Freezes, err = c.opts.Registry.Freezes(ctx)
 	}
 	if err != nil {
-		c.fail(m, failed(err))
+		c.fail(m, failureOf(err))
 		return
 	}
-	c.answer(m, braked{brakes(frozen.Freezes), frozen.Denied, people.Laggards(&frozen)})
+	c.reply(m, freezeReply{freezeViews(frozen.Freezes), frozen.Denied, people.Laggards(&frozen)})
 }

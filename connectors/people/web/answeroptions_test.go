@@ -15,22 +15,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// unfolds opens what stands under a line that begins so in the dialog.
+// unfolds opens a fold of the dialog by the beginning of its summary.
 func (p *page) unfolds(line string) {
 	p.t.Helper()
 	p.does(script("[...document.querySelectorAll('dialog summary')].find((s) => s.innerText.startsWith('" + line + "')).click()"))
 }
 
-// sets gives a field a value, as a person would.
+// sets enters a value into a field, with the events of real input.
 func (p *page) sets(selector, value string) {
 	p.t.Helper()
 	p.does(script(fmt.Sprintf(`{ const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); }`, selector, value)))
 }
 
-// What lasts takes a second step, which shows the rule and its end.
+// A lasting allow takes a second step, which shows the rule and its end.
 func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	r := start(t)
-	asked := r.submits(shell("S", "one", "go test ./bus"))
+	request := r.submits(shell("S", "one", "go test ./bus"))
 	p := r.visits("ann", 1024, 768)
 	p.opens("one")
 	p.reads()
@@ -46,12 +46,12 @@ func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))
 	p.ends("from now on Bash(go test:*) in /app, in this session")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal("Bash(go test:*) in /app", d.Grant.Reach())
 	r.True(d.Grant.ExpiresAt.IsZero())
 
-	// It is listed, and ends with a click.
+	// The standing answer is listed, and a click ends it.
 	p.does(script("document.querySelector('.close').click()"))
 	p.goes("#/grants")
 	p.sees("document.querySelector('.grant')?.innerText.includes('Bash(go test:*) in /app')")
@@ -59,14 +59,14 @@ func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	p.does(chromedp.Click(".grant button"))
 	p.sees("document.querySelector('nod-grants .total').innerText.startsWith('Revoked')")
 	p.sees("!document.querySelector('.grant button')")
-	r.submits(shell("S", "two", "go test ./bus")) // of a person again
+	r.submits(shell("S", "two", "go test ./bus")) // a person is asked again
 	p.goes("#/")
 	p.sees(row("two"))
 }
 
 func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 	r := start(t)
-	asked := r.submits(shell("S", "one", "rm -rf build \u202e"))
+	request := r.submits(shell("S", "one", "rm -rf build \u202e"))
 	p := r.visits("ann", 1024, 768)
 	p.opens("one")
 	p.reads()
@@ -77,7 +77,7 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 	p.ready("allow")
 	p.Equal("Allow once", p.text(".actions .allow"), "as it was asked")
 	p.sets("dialog .edit", `{"command": "make clean"`)
-	p.sees("document.querySelector('dialog .hint').innerText.includes('no JSON object')")
+	p.sees("document.querySelector('dialog .hint').innerText.includes('not a JSON object')")
 	p.ready("deny")
 	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"))
 	p.sets("dialog .edit", `{"command": "make clean", "cwd": "/app"}`)
@@ -85,13 +85,13 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 	p.Equal("Allow as edited", p.text(".actions .allow"))
 	p.does(chromedp.Click(".actions .allow"))
 	p.ends("Allowed once, with changes · Ann")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.JSONEq(`{"command":"make clean","cwd":"/app"}`, string(d.UpdatedInput))
 }
 
-// Those that read the same are answered alike where that is asked for, those
-// that differ and those that came later are not.
+// The box for identical requests answers those with the same text. Different ones,
+// and ones that arrived later, stay pending.
 func TestIdenticalRequestsAreAnsweredAlike(t *testing.T) {
 	r := start(t)
 	r.submits(shell("S", "one", "npm test"))
@@ -112,8 +112,8 @@ func TestIdenticalRequestsAreAnsweredAlike(t *testing.T) {
 	p.ready("deny")
 	p.does(chromedp.Click(".actions .deny"))
 	p.ends("Denied · Ann")
-	for _, asked := range []*bus.OpenRequest{two, three} {
-		d, err := asked.Await(r.ctx)
+	for _, request := range []*bus.OpenRequest{two, three} {
+		d, err := request.Await(r.ctx)
 		r.NoError(err)
 		r.Equal(schemas.Denied, d.Outcome)
 	}
@@ -144,9 +144,9 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 	p.ends("Allowed once · Ann")
 }
 
-// What expires under the eyes of somebody says so, and its buttons go.
+// A request that expires in view says so, and loses its buttons.
 func TestExpiryWhileLooking(t *testing.T) {
-	t.Parallel() // it waits, beside those without a page
+	t.Parallel() // it waits for a deadline, beside the tests without a page
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
 	request := schemas.Request{
@@ -163,10 +163,10 @@ func TestExpiryWhileLooking(t *testing.T) {
 	p.sees("!" + row("one"))
 }
 
-// What asks for permissions grants them for as long as the answer says.
+// A permission is granted for as long as the answer says.
 func TestAPermissionIsGrantedForAWhile(t *testing.T) {
 	r := start(t)
-	asked := r.submits(schemas.Request{
+	request := r.submits(schemas.Request{
 		SessionID: "S", PendingID: "one", Kind: schemas.KindPermission, Title: "Reach the network", ActionType: schemas.ActionOther,
 		ActionDetails: []byte(`{}`), Permissions: []string{"@network"}, Reason: "to fetch", Options: schemas.DefaultOptions(),
 	})
@@ -179,7 +179,7 @@ func TestAPermissionIsGrantedForAWhile(t *testing.T) {
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))
 	p.ends("Allowed, and from now on @network, in this session, for 60 minutes")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.WithinDuration(d.DecidedAt.Add(time.Hour), d.Grant.ExpiresAt, time.Minute)
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// page is the inbox as one person sees it, in a real browser.
+// page is one user's inbox in a real browser.
 type page struct {
 	*rig
 	tab context.Context
 }
 
-// browser names one that is installed. Where none is, the test is skipped, but
-// not where everything has to run.
+// browser finds an installed browser. Without one the test is skipped, or fails if
+// all tests are required.
 func browser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -37,8 +37,8 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// chromium is the one browser of these tests. It starts with the first that needs
-// it, and ends with the last.
+// chromium is the one browser of these tests. It starts with the first test that
+// needs it and ends with the last.
 var chromium struct {
 	start sync.Once
 	err   error
@@ -54,13 +54,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is the browser, started.
+// shared returns the browser, started.
 func shared(t *testing.T) context.Context {
 	t.Helper()
 	path := browser(t)
 	chromium.start.Do(func() {
 		alloc, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(path), chromedp.NoSandbox, // the tests may run as root, and visit themselves alone
+			chromedp.ExecPath(path), chromedp.NoSandbox, // tests may run as root, and the browser only visits them
 			chromedp.WSURLReadTimeout(time.Minute))...)
 		ctx, cancel := chromedp.NewContext(alloc)
 		chromium.ctx, chromium.close = ctx, func() { cancel(); end() }
@@ -70,8 +70,7 @@ func shared(t *testing.T) context.Context {
 	return chromium.ctx
 }
 
-// visits opens a login link in a window of this size, which shares no cookies with
-// another.
+// visits opens a login link in a window of this size with its own cookies.
 func (r *rig) visits(user string, width, height int64) *page {
 	r.t.Helper()
 	tab, cancel := chromedp.NewContext(shared(r.t), chromedp.WithNewBrowserContext())
@@ -88,31 +87,31 @@ func (r *rig) visits(user string, width, height int64) *page {
 	return p
 }
 
-// focused has a page believe that nobody looks at another.
+// focused makes a page believe that it has the focus.
 var focused = chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 	_, err := cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	return err
 })
 
-// does does something to the page, and must be able to.
+// does runs actions on the page, which must succeed.
 func (p *page) does(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	p.NoError(chromedp.Do(p.tab, actions...))
 }
 
-// sees waits until a JavaScript expression holds.
+// sees waits until a JavaScript expression is true.
 func (p *page) sees(expr string) {
 	p.t.Helper()
 	holds := func() bool {
 		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool]("Boolean("+expr+")"))
-		return err == nil && yes // what is not there yet is an error
+		return err == nil && yes // an element that is not there yet is an error
 	}
 	for until := time.Now().Add(time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
 		p.True(time.Now().Before(until), "%s never held; the page says: %s", expr, p.text("body"))
 	}
 }
 
-// value is what an expression is now.
+// value is the current value of an expression.
 func value[T any](p *page, expr string) T {
 	p.t.Helper()
 	v, err := chromedp.Run(p.tab, chromedp.Evaluate[T](expr))
@@ -120,7 +119,7 @@ func value[T any](p *page, expr string) T {
 	return v
 }
 
-// text is what an element shows.
+// text is an element's text.
 func (p *page) text(selector string) string {
 	p.t.Helper()
 	return value[string](p, "document.querySelector('"+selector+"')?.innerText ?? ''")
@@ -134,29 +133,29 @@ func (p *page) opens(id string) {
 	p.sees("document.querySelector('dialog').open")
 }
 
-// reads scrolls to the end of what is open.
+// reads scrolls to the end of the open request.
 func (p *page) reads() {
 	p.t.Helper()
 	p.does(script("document.querySelector('.text').scrollTo(0, 1e6)"))
 }
 
-// script runs a script for what it does.
+// script runs a script for its effect.
 func script(text string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](text)
 }
 
 func row(id string) string { return "document.querySelector('li[data-id=" + id + "]')" }
 
-// button is Allow or Deny.
+// button is the selector of Allow or Deny.
 func button(class string) string { return "document.querySelector('.actions ." + class + "')" }
 
-// ready waits until a button would do something.
+// ready waits until a button is active.
 func (p *page) ready(class string) {
 	p.t.Helper()
 	p.sees(button(class) + "?.getAttribute('aria-disabled') === 'false'")
 }
 
-// ends waits until the outcome stands where the buttons were.
+// ends waits until the outcome has replaced the buttons.
 func (p *page) ends(text string) {
 	p.t.Helper()
 	p.sees("document.querySelector('.outcome')?.innerText.includes('" + text + "')")

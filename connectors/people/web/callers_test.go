@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However many callers there are, so many are remembered: the others share one
-// pace, and whoever has been still makes place.
+// The number of remembered callers is bounded: further callers share one rate, and
+// idle callers are dropped first.
 func TestNoCrowdOfCallersIsRemembered(t *testing.T) {
 	t.Parallel()
 	l := newLimits(1e-6, 1)

@@ -15,60 +15,60 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of one client, and how many there may be.
+// The limits of one client, and the number of clients.
 const (
 	maxClients     = 64
 	maxSessions    = 256
-	maxBehind      = 256 // messages that wait, beside what was pending when it subscribed
-	maxCalls       = 16  // requests to nod at once
+	maxBacklog     = 256 // queued live messages, beside those pending at the subscription
+	maxCalls       = 16  // concurrent calls to nod
 	messagesAtOnce = 200
-	messagesEach   = 100                                 // a second
+	messagesEach   = 100                                 // per second
 	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // bytes
-	pageBytes      = 4 << 20                             // of payloads in one list
+	pageBytes      = 4 << 20                             // payload bytes in one page of a list
 	writeWithin    = 30 * time.Second
 	callWithin     = 15 * time.Second
 	checkEvery     = 15 * time.Second
 )
 
-// tooSlow is why a client that does not read is let go.
+// tooSlow is the close reason for a client that does not read its messages.
 const tooSlow = "too slow: messages were waiting; connect again for what is pending now"
 
-// loggedOut is why a client of a session that was ended is.
+// loggedOut is the close reason for a client whose session was ended.
 const loggedOut = "you have logged out"
 
-// message is one envelope that waits to be sent. The time in it is set then.
-type message struct {
+// outgoing is a queued envelope. Its timestamp is set when it is sent.
+type outgoing struct {
 	id, typ, action string
 	payload         any
-	live            bool // counts against maxBehind
+	live            bool // counts towards maxBacklog
 }
 
-// client is one WebSocket of one person.
+// client is one WebSocket of one user.
 type client struct {
 	*Server
-	session        pass
+	session        token
 	user, name, id string
 	conn           *websocket.Conn
 	log            *slog.Logger
 	calls          chan struct{}
 	rate           *rate.Limiter
 
-	// Under the board's lock.
+	// Guarded by the hub's lock.
 	inbox    bool
 	sessions map[string]bool
-	told     map[string]string // the versions it was told of, by key, of what has not ended
+	sent     map[string]string // the version sent last of each pending request, by key
 
 	mu     sync.Mutex
-	queue  []message
-	live   int // of them
+	queue  []outgoing
+	live   int // live messages in queue
 	ended  *websocket.CloseError
 	wake   chan struct{}
-	locked map[string]bool // sessions whose lock it has asked for
+	locked map[string]bool // sessions whose lock it has requested
 }
 
-// gateway serves one client for as long as it stays.
+// gateway serves one client until it disconnects.
 func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
-	p, name, ok := s.who(w, r)
+	p, name, ok := s.authenticate(w, r)
 	if !ok {
 		return
 	}
@@ -79,38 +79,38 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	c := &client{
 		Server: s, session: p, user: p.User, name: name, id: rand.Text(), log: s.opts.Log,
 		calls: make(chan struct{}, maxCalls), rate: rate.NewLimiter(messagesEach, messagesAtOnce),
-		sessions: map[string]bool{}, told: map[string]string{}, locked: map[string]bool{}, wake: make(chan struct{}, 1),
+		sessions: map[string]bool{}, sent: map[string]string{}, locked: map[string]bool{}, wake: make(chan struct{}, 1),
 	}
-	if !s.board.join(c) {
+	if !s.hub.join(c) {
 		refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "too many clients: close one"))
 		return
 	}
-	defer s.board.leave(c)
+	defer s.hub.leave(c)
 	var err error
-	// The guard has looked at the origin; the library looks again.
+	// protect has checked the origin; the library checks it again.
 	if c.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: s.addr.Origins}); err != nil {
-		return // it has answered
+		return // Accept has answered
 	}
 	c.conn.SetReadLimit(maxMessage)
 	c.run()
 }
 
-// run serves until the client goes, or is let go.
+// run serves until the client disconnects or is disconnected.
 func (c *client) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var tasks sync.WaitGroup
 	tasks.Go(func() { defer cancel(); c.write(ctx) })
-	tasks.Go(func() { c.check(ctx) })
+	tasks.Go(func() { c.keepCurrent(ctx) })
 	c.read(ctx)
 	c.end(websocket.StatusNormalClosure, "")
 	tasks.Wait()
-	for range cap(c.calls) { // every call has ended
+	for range cap(c.calls) { // wait for all calls to end
 		c.calls <- struct{}{}
 	}
-	c.unlockAll()
+	c.leaveSessions()
 }
 
-// read handles what the client sends, as fast as it may.
+// read handles the client's messages, within its rate limit.
 func (c *client) read(ctx context.Context) {
 	for {
 		typ, data, err := c.conn.Read(ctx)
@@ -128,34 +128,34 @@ func (c *client) read(ctx context.Context) {
 	}
 }
 
-// wants reports whether the client looks at a session.
-func (c *client) wants(session string) bool { return c.inbox || c.sessions[session] }
+// subscribedTo reports whether the client receives a session's requests.
+func (c *client) subscribedTo(session string) bool { return c.inbox || c.sessions[session] }
 
-// tell queues a request that the client was not told of as it is now.
-func (c *client) tell(key string, q *requested, live bool) {
-	if c.told[key] != q.version {
-		c.told[key] = q.version
-		c.push(message{action: noteRequested, payload: q, live: live})
+// sendRequest queues a request, unless the client already has this version.
+func (c *client) sendRequest(key string, q *requestView, live bool) {
+	if c.sent[key] != q.version {
+		c.sent[key] = q.version
+		c.enqueue(outgoing{action: notifyRequested, payload: q, live: live})
 	}
 }
 
-func (c *client) answer(to received, payload any) {
-	c.push(message{id: to.ID, typ: typeResponse, action: to.Action, payload: payload, live: true})
+func (c *client) reply(to clientMessage, payload any) {
+	c.enqueue(outgoing{id: to.ID, typ: typeResponse, action: to.Action, payload: payload, live: true})
 }
 
-func (c *client) fail(to received, f failure) {
-	c.push(message{id: to.ID, typ: typeError, action: to.Action, payload: f, live: true})
+func (c *client) fail(to clientMessage, f failure) {
+	c.enqueue(outgoing{id: to.ID, typ: typeError, action: to.Action, payload: f, live: true})
 }
 
-// push queues a message, or lets a client go that does not read.
-func (c *client) push(m message) {
+// enqueue queues a message. A client with too many unread messages is disconnected.
+func (c *client) enqueue(m outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended != nil {
 		return
 	}
 	if m.live {
-		if c.live++; c.live > maxBehind {
+		if c.live++; c.live > maxBacklog {
 			c.endLocked(websocket.StatusPolicyViolation, tooSlow)
 			return
 		}
@@ -164,14 +164,14 @@ func (c *client) push(m message) {
 	c.signal()
 }
 
-// behind is how much waits to be sent.
-func (c *client) behind() int {
+// backlog is the number of queued messages.
+func (c *client) backlog() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.queue)
 }
 
-// end lets the client go with a reason, in place of what it has not read.
+// end disconnects the client with a reason and drops its queue.
 func (c *client) end(code websocket.StatusCode, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,15 +192,16 @@ func (c *client) signal() {
 	}
 }
 
-// take is what to send next, or how it ended.
-func (c *client) take() (m message, ok bool, ended *websocket.CloseError) {
+// next takes the next message off the queue. ended is set once the client is to be
+// disconnected.
+func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.queue) == 0 {
 		return m, false, c.ended
 	}
 	m = c.queue[0]
-	c.queue[0] = message{}
+	c.queue[0] = outgoing{}
 	c.queue = c.queue[1:]
 	if m.live {
 		c.live--
@@ -208,17 +209,17 @@ func (c *client) take() (m message, ok bool, ended *websocket.CloseError) {
 	return m, true, nil
 }
 
-// write sends what is queued, then the reason why it ended.
+// write sends the queued messages, then the close reason.
 func (c *client) write(ctx context.Context) {
 	for {
-		m, ok, ended := c.take()
+		m, ok, ended := c.next()
 		switch {
 		case ended != nil:
-			_ = c.conn.Close(ended.Code, ended.Reason) // one that is gone needs no reason
+			_ = c.conn.Close(ended.Code, ended.Reason) // the client may have gone already
 			return
 		case ok:
 			if c.send(ctx, m) != nil {
-				_ = c.conn.CloseNow() // it is closed already
+				_ = c.conn.CloseNow() // it may be closed already
 				return
 			}
 		default:
@@ -227,14 +228,14 @@ func (c *client) write(ctx context.Context) {
 	}
 }
 
-func (c *client) send(ctx context.Context, m message) error {
+func (c *client) send(ctx context.Context, m outgoing) error {
 	now := c.clock.now()
 	switch p := m.payload.(type) {
-	case *requested: // shared by all clients
+	case *requestView: // shared by all clients, so copied
 		q := *p
 		q.ServerTime = now
 		m.payload = q
-	case resolved:
+	case resolvedNotice:
 		p.ServerTime = now
 		m.payload = p
 	}
@@ -250,9 +251,9 @@ func (c *client) send(ctx context.Context, m message) error {
 	return c.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// check says now and then what time it is, and lets go whom the settings or
-// the session's end let in no longer.
-func (c *client) check(ctx context.Context) {
+// keepCurrent sends the time at intervals. It disconnects a client whose user is no
+// longer an approver or whose session has ended.
+func (c *client) keepCurrent(ctx context.Context) {
 	tick := time.NewTicker(c.opts.Check)
 	defer tick.Stop()
 	for {
@@ -261,7 +262,7 @@ func (c *client) check(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		err := c.stillIn(ctx)
+		err := c.revalidate(ctx)
 		switch {
 		case errors.Is(err, errLoggedOut):
 			c.end(websocket.StatusPolicyViolation, loggedOut)
@@ -271,17 +272,17 @@ func (c *client) check(ctx context.Context) {
 			return
 		}
 		frozen, ferr := c.opts.Registry.Freezes(ctx)
-		c.push(message{action: noteTime, payload: ticked{c.clock.now(), errors.Join(err, ferr) == nil, brakes(frozen)}, live: true})
+		c.enqueue(outgoing{action: notifyTime, payload: timeNotice{c.clock.now(), errors.Join(err, ferr) == nil, freezeViews(frozen)}, live: true})
 	}
 }
 
-func (c *client) stillIn(ctx context.Context) error {
+func (c *client) revalidate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	if !time.Now().Before(c.session.Ends) {
 		return schemas.Errorf(schemas.CodeForbidden, "the session has ended")
 	}
-	if _, err := c.counts(ctx, c.session); err != nil {
+	if _, err := c.checkSession(ctx, c.session); err != nil {
 		return err
 	}
 	return c.clock.read(ctx, c.opts.Registry)

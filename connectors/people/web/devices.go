@@ -23,26 +23,25 @@ import (
 const (
 	devicesName = "push.json"
 	maxDevices  = 256
-	maxOwn      = 8 // of one person
+	maxOwn      = 8 // per user
 )
 
-// services are the push services of browsers: nod sends to no other host that a
-// page may name. A name that begins with a dot is that of all hosts below it.
+// services are the push services of browsers; nod sends to no other host, whatever a
+// page names. A leading dot matches all hosts of that domain.
 var services = []string{"fcm.googleapis.com", "updates.push.services.mozilla.com", ".push.apple.com", ".notify.windows.com"}
 
-// device is a browser that asked to be told that something waits, for as long as
-// its session lasts.
+// device is a browser that receives pushes until its session ends.
 type device struct {
 	webpush.Subscription
-	Key     string `json:"key"` // of nod's, that it subscribed with
-	Session pass   `json:"session"`
+	Key     string `json:"key"` // nod's public key at the time of the subscription
+	Session token  `json:"session"`
 
-	told  time.Time // it knows of what was waiting then
-	rest  time.Time // it is let alone until then
-	tries int
+	notified  time.Time // it has been notified of every request before this time
+	notBefore time.Time // no push before this time
+	failures  int
 }
 
-// devices keeps them in a file.
+// devices stores the devices in a file.
 type devices struct {
 	path string
 
@@ -57,7 +56,7 @@ func openDevices(dir string) (*devices, error) {
 	return d, err
 }
 
-// read is what is in the file, to which another gateway may write as well.
+// read reads the file, which another gateway may have written too.
 func (d *devices) read() (known []device, err error) {
 	data, err := os.ReadFile(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,11 +66,11 @@ func (d *devices) read() (known []device, err error) {
 		err = json.Unmarshal(data, &known)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read which devices are told that something waits: %w: remove %s, and they ask again when they are used", err, d.path)
+		return nil, fmt.Errorf("read the devices that get notifications: %w: remove %s, and each device subscribes again when it is used", err, d.path)
 	}
 	for i := range known {
 		if j := slices.IndexFunc(d.known, func(o device) bool { return o.Endpoint == known[i].Endpoint }); j >= 0 {
-			known[i].told, known[i].rest, known[i].tries = d.known[j].told, d.known[j].rest, d.known[j].tries
+			known[i].notified, known[i].notBefore, known[i].failures = d.known[j].notified, d.known[j].notBefore, d.known[j].failures
 		}
 	}
 	return known, nil
@@ -83,8 +82,8 @@ func (d *devices) all() []device {
 	return slices.Clone(d.known)
 }
 
-// add takes a device in, in the place of what was known of it. Of too many of one
-// person's the oldest goes.
+// add stores a device and replaces an older entry for the same endpoint. If its user
+// has too many devices, the oldest is removed.
 func (d *devices) add(n device) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +93,7 @@ func (d *devices) add(n device) error {
 	}
 	known = slices.DeleteFunc(known, func(o device) bool {
 		if o.Endpoint == n.Endpoint {
-			n.rest = o.rest
+			n.notBefore = o.notBefore
 		}
 		return o.Endpoint == n.Endpoint
 	})
@@ -104,9 +103,9 @@ func (d *devices) add(n device) error {
 		known = slices.Delete(known, i, i+1)
 	}
 	if len(known) >= maxDevices {
-		return schemas.Errorf(schemas.CodeUnavailable, "too many devices are told that something waits: stop it on one")
+		return schemas.Errorf(schemas.CodeUnavailable, "too many devices get notifications: stop them on one")
 	}
-	return d.keep(append(known, n))
+	return d.save(append(known, n))
 }
 
 func count(all []device, is func(device) bool) (n int) {
@@ -118,8 +117,8 @@ func count(all []device, is func(device) bool) (n int) {
 	return n
 }
 
-// drop forgets those who are to go.
-func (d *devices) drop(goes func(*device) bool) error {
+// remove removes the devices for which goes returns true.
+func (d *devices) remove(goes func(*device) bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before, err := d.read()
@@ -130,11 +129,11 @@ func (d *devices) drop(goes func(*device) bool) error {
 	if d.known = known; len(known) == len(before) {
 		return nil
 	}
-	return d.keep(known)
+	return d.save(known)
 }
 
-// mark notes how a device fared, where it is still there.
-func (d *devices) mark(endpoint string, note func(*device)) {
+// update changes a device's delivery state in memory, if the device still exists.
+func (d *devices) update(endpoint string, note func(*device)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range d.known {
@@ -144,15 +143,15 @@ func (d *devices) mark(endpoint string, note func(*device)) {
 	}
 }
 
-// keep writes the file whole or not at all.
-func (d *devices) keep(known []device) error {
+// save writes the file atomically.
+func (d *devices) save(known []device) error {
 	data, err := json.Marshal(known)
 	if err != nil {
 		return fmt.Errorf("encode the devices: %w", err)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(d.path), ".push-*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("keep which devices are told that something waits: %w", err)
+		return fmt.Errorf("store the devices that get notifications: %w", err)
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(data)
@@ -160,17 +159,17 @@ func (d *devices) keep(known []device) error {
 		err = os.Rename(tmp.Name(), d.path)
 	}
 	if err != nil {
-		return fmt.Errorf("keep which devices are told that something waits: %w", err)
+		return fmt.Errorf("store the devices that get notifications: %w", err)
 	}
 	d.known = known
 	return nil
 }
 
-// checkDevice refuses what no browser would send.
+// checkDevice refuses subscriptions that no browser would send.
 func checkDevice(s *webpush.Subscription) error {
 	u, err := url.Parse(s.Endpoint)
 	if err != nil || u.Scheme != "https" || u.User != nil || len(s.Endpoint) > 2048 || !isService(u.Host) {
-		return schemas.Errorf(schemas.CodeValidation, "subscription.endpoint: is not at a push service that nod knows of")
+		return schemas.Errorf(schemas.CodeValidation, "subscription.endpoint: is not at a push service that nod knows")
 	}
 	key, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(s.Keys.P256dh, "="))
 	if err == nil {
@@ -189,7 +188,7 @@ func isService(host string) bool {
 	})
 }
 
-// host is all of an endpoint that may be told.
+// host is the loggable part of an endpoint: the rest of the URL is a secret.
 func host(endpoint string) string {
 	if u, err := url.Parse(endpoint); err == nil {
 		return u.Host
@@ -197,8 +196,8 @@ func host(endpoint string) string {
 	return ""
 }
 
-// device answers what a page asks about the device that it is on.
-func (c *client) device(m received, a asked) {
+// handlePush handles the push actions, for the device that the page runs on.
+func (c *client) handlePush(m clientMessage, a actionPayload) {
 	var err error
 	switch m.Action {
 	case "push.subscribe":
@@ -206,11 +205,11 @@ func (c *client) device(m received, a asked) {
 			err = c.pushes.add(a.Subscription, c.session)
 		}
 	case "push.unsubscribe":
-		err = c.pushes.list.drop(func(d *device) bool { return d.Endpoint == a.Subscription.Endpoint && d.Session.User == c.user })
+		err = c.pushes.list.remove(func(d *device) bool { return d.Endpoint == a.Subscription.Endpoint && d.Session.User == c.user })
 	}
 	if err != nil {
-		c.fail(m, failed(err))
+		c.fail(m, failureOf(err))
 		return
 	}
-	c.answer(m, pushing{PublicKey: c.pushes.key.public})
+	c.reply(m, pushReply{PublicKey: c.pushes.key.public})
 }

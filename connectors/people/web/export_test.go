@@ -1,13 +1,13 @@
 package web
 
-// Port is where the inbox listens, however people reach it.
+// Port is the inbox's local port, whatever its public address is.
 func (s *Server) Port() int { return s.addr.Port }
 
-// Pace lets every caller ask so often and, for the time of a test, never again.
+// Pace sets every caller's burst, without a refill for the time of a test.
 func (s *Server) Pace(burst int) {
-	for _, l := range []*limits{s.sessions, s.strangers, s.guesses} {
+	for _, l := range []*limits{s.sessionLimits, s.addressLimits, s.loginLimits} {
 		l.mu.Lock()
-		l.each, l.burst = 1e-6, burst
+		l.perSecond, l.burst = 1e-6, burst
 		clear(l.callers)
 		l.mu.Unlock()
 	}

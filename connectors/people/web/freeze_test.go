@@ -13,65 +13,65 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The brake takes two clicks, denies what is open, shows on every page, and is
-// taken off there too where nobody has a second device.
+// A freeze takes two clicks, denies the pending requests and shows on every page.
+// Without a second device it can be thawed on any page.
 func TestTheBrakeOnThePage(t *testing.T) {
 	r := start(t)
-	asked := r.asks("S", "one", `{"to":"production"}`)
+	request := r.asks("S", "one", `{"to":"production"}`)
 	p := r.visits("ann", 1024, 768)
 	p.sees(row("one"))
-	p.brakeSays("Freeze")
-	p.brakes("Sure? Deny everything")
-	p.does(script("document.querySelector('nod-brake button').click()")) // too soon to be meant
-	p.brakeSays("Sure? Deny everything")
-	p.brakes("Thaw")
-	p.Contains(p.text("nod-brake"), "every agent is frozen by Ann")
-	p.sees("document.querySelector('nod-brake').textContent.includes('Open requests denied: 1')")
-	d, err := asked.Await(r.ctx)
+	p.freezeSays("Freeze")
+	p.clicksUntil("Sure? Deny everything")
+	p.does(script("document.querySelector('nod-freeze button').click()")) // too soon after the first click
+	p.freezeSays("Sure? Deny everything")
+	p.clicksUntil("Thaw")
+	p.Contains(p.text("nod-freeze"), "every agent is frozen by Ann")
+	p.sees("document.querySelector('nod-freeze').textContent.includes('Open requests denied: 1')")
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Denied, d.Outcome)
 
 	other := r.visits("bob", 360, 640)
-	other.sees("document.querySelector('nod-brake').textContent.includes('frozen by Ann')")
-	p.brakes("Freeze")
-	p.Empty(p.text("nod-brake .frozen"))
+	other.sees("document.querySelector('nod-freeze').textContent.includes('frozen by Ann')")
+	p.clicksUntil("Freeze")
+	p.Empty(p.text("nod-freeze .frozen"))
 }
 
-// On a session's page the brake can be about that session or its agent alone.
+// A session's page can freeze that session or its agent alone.
 func TestTheBrakeOfOneSession(t *testing.T) {
 	r := start(t)
 	mine, other := r.asks("S", "one", `{}`), r.asks("T", "two", `{}`)
 	p := r.visits("ann", 1024, 768)
 	p.sees(row("one"))
-	p.True(value[bool](p, "document.querySelector('nod-brake select').hidden"), "the inbox is of all")
+	p.True(value[bool](p, "document.querySelector('nod-freeze select').hidden"), "the inbox is of all")
 	p.goes("#/session/S")
-	p.sees("[...document.querySelector('nod-brake select').options].map((o) => o.text).join() === 'Everything,Session S,Agent local'")
+	p.sees("[...document.querySelector('nod-freeze select').options].map((o) => o.text).join() === 'Everything,Session S,Agent local'")
 	p.chooses("session")
-	p.brakes("Sure? Deny this session")
-	p.brakes("Thaw")
-	p.Contains(p.text("nod-brake .frozen"), "session S is frozen by Ann")
+	p.clicksUntil("Sure? Deny this session")
+	p.clicksUntil("Thaw")
+	p.Contains(p.text("nod-freeze .frozen"), "session S is frozen by Ann")
 	d, err := mine.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Denied, d.Outcome)
 	r.listed(r.opens("bob"), "two")
 
 	p.chooses("agent")
-	p.brakeSays("Freeze") // the agent is not frozen
-	p.brakes("Sure? Deny this agent")
-	p.brakes("Thaw")
+	p.freezeSays("Freeze") // the agent is not frozen
+	p.clicksUntil("Sure? Deny this agent")
+	p.clicksUntil("Thaw")
 	d, err = other.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Denied, d.Outcome)
 	p.chooses("session")
-	p.brakes("Freeze")
-	p.sees("document.querySelector('nod-brake .frozen').innerText.startsWith('agent local is frozen')")
+	p.clicksUntil("Freeze")
+	p.sees("document.querySelector('nod-freeze .frozen').innerText.startsWith('agent local is frozen')")
 	p.goes("#/")
-	p.brakeSays("Thaw") // everything
-	p.brakes("Freeze")
-	p.Empty(p.text("nod-brake .frozen"))
+	p.freezeSays("Thaw") // for everything
+	p.clicksUntil("Freeze")
+	p.Empty(p.text("nod-freeze .frozen"))
 }
 
-// Where the settings name a code word, a thaw on the page takes it.
+// If the settings name a code word, a thaw on the page takes it.
 func TestAThawOnThePageTakesTheCodeWord(t *testing.T) {
 	r := start(t)
 	file := filepath.Join(r.dir, "word")
@@ -80,44 +80,44 @@ func TestAThawOnThePageTakesTheCodeWord(t *testing.T) {
 	_, err := owner.ApplySettings(r.ctx, under(`"confirm": [{"risk": "high", "code_word_file": "`+file+`"}]`))
 	r.NoError(err)
 	p := r.visits("ann", 1024, 768)
-	p.brakeSays("Freeze")
-	p.brakes("Sure? Deny everything")
-	p.brakes("Thaw")
-	const input = "document.querySelector('nod-brake input')"
+	p.freezeSays("Freeze")
+	p.clicksUntil("Sure? Deny everything")
+	p.clicksUntil("Thaw")
+	const input = "document.querySelector('nod-freeze input')"
 	p.True(value[bool](p, input+".hidden"))
 	for value[bool](p, input+".hidden") { // a click that comes too soon does nothing
-		p.does(script("document.querySelector('nod-brake button').click()"))
+		p.does(script("document.querySelector('nod-freeze button').click()"))
 	}
-	p.Contains(p.text("nod-brake .said"), "takes the code word")
-	p.brakeSays("Thaw")
-	for until := time.Now().Add(30 * time.Second); p.text("nod-brake .frozen") != ""; {
-		p.True(time.Now().Before(until), p.text("nod-brake .said"))
-		p.sets("nod-brake input", "open sesame")
-		p.does(script("document.querySelector('nod-brake button').click()"))
+	p.Contains(p.text("nod-freeze .notice"), "takes the code word")
+	p.freezeSays("Thaw")
+	for until := time.Now().Add(30 * time.Second); p.text("nod-freeze .frozen") != ""; {
+		p.True(time.Now().Before(until), p.text("nod-freeze .notice"))
+		p.sets("nod-freeze input", "open sesame")
+		p.does(script("document.querySelector('nod-freeze button').click()"))
 	}
 	p.True(value[bool](p, input+".hidden"))
 }
 
 func (p *page) chooses(what string) {
 	p.t.Helper()
-	p.does(script(`{ const s = document.querySelector("nod-brake select"); s.value = "` + what + `"; s.dispatchEvent(new Event("change")); }`))
+	p.does(script(`{ const s = document.querySelector("nod-freeze select"); s.value = "` + what + `"; s.dispatchEvent(new Event("change")); }`))
 }
 
-func (p *page) brakeSays(label string) {
+func (p *page) freezeSays(label string) {
 	p.t.Helper()
-	p.sees(fmt.Sprintf("document.querySelector('nod-brake button').textContent === %q", label))
+	p.sees(fmt.Sprintf("document.querySelector('nod-freeze button').textContent === %q", label))
 }
 
-// brakes clicks the brake until it says what follows: it does nothing for a
-// moment.
-func (p *page) brakes(label string) {
+// clicksUntil clicks the button until it has this label; clicks do nothing for a
+// moment after a change.
+func (p *page) clicksUntil(label string) {
 	p.t.Helper()
 	for until := time.Now().Add(30 * time.Second); ; {
-		said := value[string](p, "document.querySelector('nod-brake button').textContent")
+		said := value[string](p, "document.querySelector('nod-freeze button').textContent")
 		if said == label {
 			return
 		}
-		p.True(time.Now().Before(until), "the brake never said %q but %q", label, said)
-		p.does(script("document.querySelector('nod-brake button').click()"))
+		p.True(time.Now().Before(until), "the button never said %q but %q", label, said)
+		p.does(script("document.querySelector('nod-freeze button').click()"))
 	}
 }

@@ -56,7 +56,7 @@ func TestSubscribingAnswersFirstThenSendsWhatIsPendingInOrder(t *testing.T) {
 			r.False(m.Payload.Created.IsZero())
 		}
 	}
-	// The inbox adds what this client was not told of, and nothing twice.
+	// The inbox subscription adds the requests that were not sent yet, and repeats none.
 	inbox, _ := s.gets("inbox.subscribe", nil)
 	r.Equal(1, inbox.Payload.Pending)
 	r.Equal("elsewhere", s.next().Payload.PendingID)
@@ -69,7 +69,7 @@ func TestAnAnswerCountsAndEverybodyHearsIt(t *testing.T) {
 	for _, s := range []*socket{ann, bob} {
 		s.gets("inbox.subscribe", nil)
 	}
-	asked := r.asks("S", "one", `{}`)
+	request := r.asks("S", "one", `{}`)
 	shown := ann.until("session.permission.requested", "one")
 	bob.until("session.permission.requested", "one")
 
@@ -78,7 +78,7 @@ func TestAnAnswerCountsAndEverybodyHearsIt(t *testing.T) {
 	})
 	r.Equal("response", answer.Type, answer.Payload.Message)
 	r.True(answer.Payload.Success)
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Denied, d.Outcome)
 	r.Equal("use make clean", d.Message)
@@ -137,7 +137,7 @@ func TestBadFrames(t *testing.T) {
 		m := s.next()
 		r.Equal("error", m.Type, text)
 		r.Equal(schemas.CodeBadRequest, m.Payload.Code, text)
-		answer, _ := s.gets("inbox.subscribe", nil) // it goes on
+		answer, _ := s.gets("inbox.subscribe", nil) // the connection goes on
 		r.True(answer.Payload.Success)
 	}
 	binary := r.opens("bob")
@@ -145,7 +145,7 @@ func TestBadFrames(t *testing.T) {
 	_, err := binary.reads()
 	r.Equal(websocket.StatusUnsupportedData, websocket.CloseStatus(err), err)
 	long := r.opens("bob")
-	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // it may be cut off
+	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // the server may close it first
 	_, err = long.reads()
 	r.Error(err)
 }
@@ -183,18 +183,18 @@ func TestALockIsOnePersons(t *testing.T) {
 	other, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 	r.Equal("Ann", other.Payload.Holder)
-	bob.gets("session.lock.release", fields{"session_id": "S"}) // gives nothing of Ann's away
+	bob.gets("session.lock.release", fields{"session_id": "S"}) // must not release Ann's lock
 	other, _ = bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 
-	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // closing lets go
+	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // closing releases the lock
 	r.Eventually(func() bool {
 		lock, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 		return lock.Payload.Granted
 	}, 20*time.Second, 20*time.Millisecond)
 }
 
-// A page that is looked at by somebody who may not answer there takes nobody's lock.
+// A page whose user may not answer cannot take a lock.
 func TestALockIsOnlyForWhoMayAnswer(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
@@ -209,7 +209,8 @@ func TestALockIsOnlyForWhoMayAnswer(t *testing.T) {
 	r.True(lock.Payload.Granted)
 }
 
-// Who looks at a session is told what rules decide in it; the inbox is not.
+// Subscribers of a session get the decisions of rules in it; subscribers of the inbox
+// do not.
 func TestWhatARuleDecidesIsToldToWhoLooksAtTheSession(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -278,11 +279,11 @@ func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
 	}
 	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
-	for range 240 { // more than the way to it holds, and nearly as much as may wait
+	for range 240 { // more than the socket buffers, and nearly the maximum backlog
 		slow.asksFor("permissions.list", nil)
 	}
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // not for long: whoever cannot be written to for 30 s is told no reason
+	const n = 60 // stays below 30 s, after which a client that cannot be written to gets no reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {
@@ -301,8 +302,8 @@ func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
 	r.Contains(closed.Reason, "too slow")
 }
 
-// Requests pour in and are decided while clients come and go: each client is
-// told of each request once, first that it waits and then how it ended.
+// Under a flood of requests and decisions, with clients coming and going, each client
+// gets each request once: first pending, then its end.
 func TestEachOnceUnderLoad(t *testing.T) {
 	t.Parallel()
 	n, clients := 1000, 20
@@ -326,7 +327,7 @@ func TestEachOnceUnderLoad(t *testing.T) {
 	all := r.opens("bob")
 	all.gets("inbox.subscribe", nil)
 	answers := make(chan fields, n)
-	for range 4 { // one alone may not say so much in so short a time
+	for range 4 { // one client's rate limit is too low for this
 		s := r.opens("bob")
 		watchers.Go(func() {
 			for a := range answers {
@@ -349,7 +350,7 @@ func TestEachOnceUnderLoad(t *testing.T) {
 			r.True(requested[id], "%s ended before it began", id)
 			r.False(resolved[id], "%s ended twice", id)
 			resolved[id] = true
-			select { // whoever has dropped comes again
+			select { // a dropped client connects again
 			case turns <- struct{}{}:
 			default:
 			}
@@ -363,7 +364,7 @@ func TestEachOnceUnderLoad(t *testing.T) {
 	watchers.Wait()
 }
 
-// watches subscribes, looks at so many messages, and drops the connection.
+// watches subscribes, reads a number of messages, and drops the connection.
 func (r *rig) watches(ctx context.Context, session *http.Cookie, messages int) {
 	s, resp, err := r.dials(with(session))
 	if err != nil {
@@ -411,13 +412,14 @@ func TestWhatEndsElsewhereIsToldHere(t *testing.T) {
 	r.Contains(m.Payload.Text, "terminal")
 }
 
-// Whom the settings let in no longer is let go, and is told the time till then.
+// A client whose user is removed from the settings is disconnected, and gets the time
+// until then.
 func TestWhoMayAnswerNoMoreIsLetGo(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	s, err := web.Open(web.Options{
-		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, LoginCodes: desk, Ledger: desk, Check: 20 * time.Millisecond, Log: quiet(),
+		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, LoginCodes: desk, Records: desk, Check: 20 * time.Millisecond, Log: quiet(),
 	})
 	r.NoError(err)
 	t.Cleanup(func() { r.NoError(s.Stop(context.Background())) })

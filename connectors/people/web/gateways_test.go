@@ -22,14 +22,14 @@ import (
 
 const public = "https://nod.example.com"
 
-// gateway is the same nod behind a gateway of its own at the public address, as
-// a proxy in front of it reaches it, with a key of its own where none is named.
+// gateway serves the same nod behind another gateway at the public address, as a
+// proxy would reach it. An empty key file means a key of its own.
 func (r *rig) gateway(keyFile string) *rig {
 	r.t.Helper()
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	s, err := web.Open(web.Options{
 		DataDir: r.t.TempDir(), KeyFile: keyFile, Listen: httpserve.Listen{Addr: "127.0.0.1:0", PublicURL: public}, Check: 50 * time.Millisecond,
-		Desk: desk, Registry: desk, LoginCodes: desk, Ledger: desk, Log: quiet(),
+		Desk: desk, Registry: desk, LoginCodes: desk, Records: desk, Log: quiet(),
 	})
 	r.NoError(err)
 	r.t.Cleanup(func() { r.NoError(s.Stop(context.Background())) })
@@ -38,16 +38,16 @@ func (r *rig) gateway(keyFile string) *rig {
 	return &other
 }
 
-// key is one that gateways share.
+// key is a login key for several gateways.
 func (r *rig) key() string { return filepath.Join(r.dir, "web", "key") }
 
-// A session counts at every gateway of one address.
+// A session is valid at every gateway of one address.
 func TestGatewaysShareTheirSessions(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	first, second, stranger := r.gateway(r.key()), r.gateway(r.key()), r.gateway("")
 	session := first.login("ann")
-	for range 2 { // as a proxy would spread them
+	for range 2 { // as a proxy would spread requests
 		for _, g := range []*rig{first, second} {
 			r.JSONEq(`{"user_id":"ann","name":"Ann"}`, g.does("GET", "/whoami", "", with(session)).body)
 		}
@@ -82,8 +82,8 @@ func TestALinkLogsInAtOneGatewayOnce(t *testing.T) {
 	r.Equal(1, in)
 }
 
-// Who logs out is out, wherever the cookie is and at whichever gateway, and so is
-// whoever is connected with it.
+// A logout ends the session for every copy of the cookie, at every gateway, and
+// disconnects its clients.
 func TestLoggingOutEndsTheSession(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -121,7 +121,7 @@ func TestLoggingOutEndsTheSession(t *testing.T) {
 	_ = stays.conn.CloseNow()
 }
 
-// A session that cannot be ended is not said to be.
+// A failed logout is not reported as done.
 func TestLoggingOutWithoutNodIsSaidToFail(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -132,7 +132,7 @@ func TestLoggingOutWithoutNodIsSaidToFail(t *testing.T) {
 	}
 	out := g.does("POST", "/logout", "", with(session))
 	r.Equal(http.StatusServiceUnavailable, out.status)
-	r.Contains(out.body, "logged in still")
+	r.Contains(out.body, "still logged in")
 	r.Empty(out.cookies)
 	r.Equal(http.StatusServiceUnavailable, g.does("GET", "/whoami", "", with(session)).status)
 }

@@ -9,14 +9,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// historyLimit is how many decisions a reply of permissions.history holds.
-const historyLimit = 200
+const historyLimit = 200 // decisions in one reply of permissions.history
 
-// history says who decided what, when and where.
-func (c *client) history(ctx context.Context, m received, a asked) {
-	prompts, err := c.opts.Ledger.History(ctx, a.SessionID)
+// listHistory lists past decisions, the newest first.
+func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPayload) {
+	prompts, err := c.opts.Records.History(ctx, a.SessionID)
 	if err != nil {
-		c.fail(m, failed(err))
+		c.fail(m, failureOf(err))
 		return
 	}
 	slices.SortStableFunc(prompts, func(x, y schemas.Prompt) int { return y.Decision.DecidedAt.Compare(x.Decision.DecidedAt) })
@@ -24,7 +23,7 @@ func (c *client) history(ctx context.Context, m received, a asked) {
 		a.Limit = historyLimit
 	}
 	now := c.clock.now()
-	reply := history{Permissions: []decided{}, ServerTime: now}
+	reply := historyReply{Permissions: []decidedView{}, ServerTime: now}
 	size := 0
 	for i := range prompts {
 		if len(reply.Permissions) == a.Limit || size > pageBytes {
@@ -32,30 +31,30 @@ func (c *client) history(ctx context.Context, m received, a asked) {
 			break
 		}
 		size += len(prompts[i].Request.ActionDetails)
-		reply.Permissions = append(reply.Permissions, newDecided(&prompts[i], now))
+		reply.Permissions = append(reply.Permissions, newDecidedView(&prompts[i], now))
 	}
-	c.answer(m, reply)
+	c.reply(m, reply)
 }
 
-// grants lists the standing answers, the newest first.
-func (c *client) grants(ctx context.Context, m received, a asked) {
-	all, err := c.opts.Ledger.Grants(ctx, a.SessionID)
+// listGrants lists the standing answers, the newest first.
+func (c *client) listGrants(ctx context.Context, m clientMessage, a actionPayload) {
+	all, err := c.opts.Records.Grants(ctx, a.SessionID)
 	if err != nil {
-		c.fail(m, failed(err))
+		c.fail(m, failureOf(err))
 		return
 	}
 	people.Newest(all)
 	now := c.clock.now()
-	reply := grants{Grants: []granted{}, ServerTime: now}
+	reply := grantsReply{Grants: []grantView{}, ServerTime: now}
 	for i := range all {
-		reply.Grants = append(reply.Grants, grantOf(&all[i], now))
+		reply.Grants = append(reply.Grants, newGrantView(&all[i], now))
 	}
-	c.answer(m, reply)
+	c.reply(m, reply)
 }
 
-func grantOf(g *schemas.StandingAnswer, now time.Time) granted {
+func newGrantView(g *schemas.StandingAnswer, now time.Time) grantView {
 	s := people.StandingOf(g, now)
-	return granted{
+	return grantView{
 		GrantID: g.GrantID, Scope: g.Scope, SessionID: g.SessionID, Agent: g.Agent,
 		Text: s.Covers, Lasts: people.Lasting(g), By: s.By,
 		CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt, RevokedAt: g.RevokedAt, RevokedBy: people.Line(g.RevokedBy), Live: g.Live(now),
@@ -63,19 +62,19 @@ func grantOf(g *schemas.StandingAnswer, now time.Time) granted {
 	}
 }
 
-// revoke ends a standing answer. It is known by its id alone; where it is kept is read.
-func (c *client) revoke(ctx context.Context, m received, a asked) {
-	all, err := c.opts.Ledger.Grants(ctx, "")
+// revokeGrant ends a standing answer, which it finds by its id.
+func (c *client) revokeGrant(ctx context.Context, m clientMessage, a actionPayload) {
+	all, err := c.opts.Records.Grants(ctx, "")
 	i := slices.IndexFunc(all, func(g schemas.StandingAnswer) bool { return g.GrantID == a.GrantID })
 	if err == nil && i < 0 {
 		err = schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", people.Line(a.GrantID))
 	}
 	if err == nil {
-		err = c.opts.Ledger.Revoke(ctx, &all[i], c.user)
+		err = c.opts.Records.Revoke(ctx, &all[i], c.user)
 	}
 	if err != nil {
-		c.fail(m, refused(err, c.clock.now()))
+		c.fail(m, answerFailureOf(err, c.clock.now()))
 		return
 	}
-	c.answer(m, map[string]bool{"success": true})
+	c.reply(m, map[string]bool{"success": true})
 }

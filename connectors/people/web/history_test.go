@@ -30,7 +30,7 @@ func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
 	r.Regexp(`Denied · Ann · .* · web · "not on Fridays"`, newest.Text)
 	r.Equal("two", all.Payload.Permissions[1].PendingID)
 	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"}, all.Payload.Permissions[1].Decision.By)
-	// What a rule decides of a call with an id is there too.
+	// The history includes a rule's decision of a call with an id.
 	ruled, err := r.asker.Submit(r.ctx, shell("ruled", "four", "ls -l"))
 	r.NoError(err)
 	r.Zero(ruled.Receipt.Revision)
@@ -83,16 +83,16 @@ func TestAnAnswerMayChangeTheInput(t *testing.T) {
 	r := start(t)
 	s := r.opens("ann")
 	s.gets("inbox.subscribe", nil)
-	asked := r.submits(shell("S", "one", "rm -rf build"))
+	request := r.submits(shell("S", "one", "rm -rf build"))
 	s.until("session.permission.requested", "one")
 	edit := fields{"session_id": "S", "pending_id": "one", "option_id": "reject_once", "updated_input": fields{"command": "make clean", "cwd": "/app"}}
 	s.refused(schemas.CodeValidation, "permission.respond", edit)
 	edit["option_id"], edit["scope"] = "allow_once", "session"
-	s.refused(schemas.CodeValidation, "permission.respond", edit) // an edit is allowed once
+	s.refused(schemas.CodeValidation, "permission.respond", edit) // an edit is allowed once only
 	edit["scope"] = ""
 	answer, _ := s.gets("permission.respond", edit)
 	r.True(answer.Payload.Success, answer.Payload.Message)
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.JSONEq(`{"command":"make clean","cwd":"/app"}`, string(d.UpdatedInput))
 }
@@ -116,8 +116,8 @@ func TestWhatItTakesToAllowIsSaidAndHeldTo(t *testing.T) {
 	r.True(answer.Payload.Success, answer.Payload.Message)
 }
 
-// What reads the same is known as the same, whatever its id and session; what
-// differs in anything else is not.
+// Requests with the same text have the same hash, whatever their ids and sessions;
+// any other difference changes it.
 func TestWhatReadsTheSameIsTheSame(t *testing.T) {
 	t.Parallel()
 	r := start(t)

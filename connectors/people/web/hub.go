@@ -14,48 +14,48 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// board is what is pending now and who looks at it. Under its one lock a
-// client's subscription takes what is there, and everything later is sent to
-// it as it comes: so each client is told of each request once, and again when it
-// reads otherwise. Telling a client only queues, so nobody waits for anybody.
-type board struct {
-	tasks sync.WaitGroup // the clients' connections
+// hub holds the pending requests and the clients. One lock guards both: a new
+// subscription gets the pending requests, and later ones are sent to it as they
+// arrive. So each client gets each request once, and again when its text changes.
+// Sending only queues, so a slow client delays no other.
+type hub struct {
+	tasks sync.WaitGroup // one per connected client
 
 	mu      sync.Mutex
-	pending map[string]*requested // by key
+	pending map[string]*requestView // by key
 	clients map[*client]bool
 	closed  bool
 }
 
-func newBoard() *board {
-	return &board{pending: map[string]*requested{}, clients: map[*client]bool{}}
+func newHub() *hub {
+	return &hub{pending: map[string]*requestView{}, clients: map[*client]bool{}}
 }
 
-// Show takes in one request as it stands now. For one request it is called in
+// Show takes in the current version of a request. Calls for one request must be in
 // the order of its versions.
 func (s *Server) Show(p schemas.Prompt) {
 	s.pushes.show(&p)
 	if p.Decision != nil {
-		s.board.resolve(&p, s.clock.now())
+		s.hub.resolve(&p, s.clock.now())
 		return
 	}
-	s.board.add(p.Key(), newRequested(&p, s.clock.now()))
+	s.hub.add(p.Key(), newRequestView(&p, s.clock.now()))
 }
 
-func (b *board) add(key string, q *requested) {
+func (b *hub) add(key string, q *requestView) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pending[key] = q
 	for c := range b.clients {
-		if c.wants(q.SessionID) {
-			c.tell(key, q, true)
+		if c.subscribedTo(q.SessionID) {
+			c.sendRequest(key, q, true)
 		}
 	}
 }
 
-func (b *board) resolve(p *schemas.Prompt, now time.Time) {
+func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 	key := p.Key()
-	r := resolved{
+	r := resolvedNotice{
 		SessionID: p.SessionID, PendingID: p.PendingID, Decision: p.Decision,
 		Text: people.Recorded(p.Decision, p),
 	}
@@ -64,17 +64,17 @@ func (b *board) resolve(p *schemas.Prompt, now time.Time) {
 	delete(b.pending, key)
 	for c := range b.clients {
 		switch {
-		case c.told[key] != "":
-			delete(c.told, key)
-			c.push(message{action: noteResolved, payload: r, live: true})
-		case c.sessions[p.SessionID]: // it ended before anybody was asked
-			c.push(message{action: noteDecided, payload: newDecided(p, now), live: true})
+		case c.sent[key] != "":
+			delete(c.sent, key)
+			c.enqueue(outgoing{action: notifyResolved, payload: r, live: true})
+		case c.sessions[p.SessionID]: // decided before any person was asked
+			c.enqueue(outgoing{action: notifyDecided, payload: newDecidedView(p, now), live: true})
 		}
 	}
 }
 
-// join lets a client look, unless there are too many or the board is closed.
-func (b *board) join(c *client) bool {
+// join adds a client, unless there are too many or the hub is closed.
+func (b *hub) join(c *client) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || len(b.clients) >= maxClients {
@@ -85,19 +85,19 @@ func (b *board) join(c *client) bool {
 	return true
 }
 
-func (b *board) leave(c *client) {
+func (b *hub) leave(c *client) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.clients, c)
 	b.tasks.Done()
 }
 
-// subscribe answers first, then tells of what is pending in a session, or of
-// all where none is named, in the order in which it was asked.
-func (b *board) subscribe(c *client, to received, session string) {
+// subscribe replies first, then sends the pending requests of a session or, if
+// session is empty, of all, oldest first.
+func (b *hub) subscribe(c *client, to clientMessage, session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.behind() > maxBehind {
+	if c.backlog() > maxBacklog {
 		c.end(websocket.StatusPolicyViolation, tooSlow)
 		return
 	}
@@ -107,65 +107,65 @@ func (b *board) subscribe(c *client, to received, session string) {
 		c.end(websocket.StatusPolicyViolation, "too many sessions: subscribe to the inbox")
 		return
 	}
-	keys := b.inOrder(session)
-	keys = slices.DeleteFunc(keys, func(k string) bool { return c.told[k] != "" })
-	c.answer(to, subscribed{Success: true, SessionID: session, Pending: len(keys)})
+	keys := b.sortedKeys(session)
+	keys = slices.DeleteFunc(keys, func(k string) bool { return c.sent[k] != "" })
+	c.reply(to, subscribeReply{Success: true, SessionID: session, Pending: len(keys)})
 	for _, k := range keys {
-		c.tell(k, b.pending[k], false)
+		c.sendRequest(k, b.pending[k], false)
 	}
 }
 
-// unsubscribe ends a client's looking at a session, and forgets what it was
-// told of it, unless it sees all.
-func (b *board) unsubscribe(c *client, to received, session string) {
+// unsubscribe ends a client's subscription to a session. Unless the client also
+// subscribes to the inbox, the session's requests count as not sent.
+func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(c.sessions, session)
-	for key := range c.told {
+	for key := range c.sent {
 		if q := b.pending[key]; !c.inbox && q != nil && q.SessionID == session {
-			delete(c.told, key)
+			delete(c.sent, key)
 		}
 	}
-	c.answer(to, subscribed{Success: true, SessionID: session})
+	c.reply(to, subscribeReply{Success: true, SessionID: session})
 }
 
-// inOrder are the keys of what is pending, of one session where that is named,
-// oldest first.
-func (b *board) inOrder(session string) []string {
+// sortedKeys returns the keys of the pending requests of one session or, if session
+// is empty, of all, oldest first.
+func (b *hub) sortedKeys(session string) []string {
 	var keys []string
 	for k, q := range b.pending {
 		if session == "" || q.SessionID == session {
 			keys = append(keys, k)
 		}
 	}
-	slices.SortFunc(keys, func(x, y string) int { return cmp.Compare(b.pending[x].place, b.pending[y].place) })
+	slices.SortFunc(keys, func(x, y string) int { return cmp.Compare(b.pending[x].sortKey, b.pending[y].sortKey) })
 	return keys
 }
 
-// list is a page of what is pending.
-func (b *board) list(session, after string, limit int, now time.Time) listed {
+// list returns one page of the pending requests.
+func (b *hub) list(session, after string, limit int, now time.Time) listReply {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	page := listed{Permissions: []requested{}, ServerTime: now}
+	page := listReply{Permissions: []requestView{}, ServerTime: now}
 	size, last := 0, ""
-	for _, k := range b.inOrder(session) {
+	for _, k := range b.sortedKeys(session) {
 		q := *b.pending[k]
-		if q.place <= after {
+		if q.sortKey <= after {
 			continue
 		}
 		if len(page.Permissions) == limit || size > pageBytes {
 			page.Next = last
 			break
 		}
-		q.ServerTime, last = now, q.place
+		q.ServerTime, last = now, q.sortKey
 		size += len(q.ActionDetails)
 		page.Permissions = append(page.Permissions, q)
 	}
 	return page
 }
 
-// drop lets go whoever came with a session that was ended.
-func (b *board) drop(session string) {
+// disconnect disconnects the clients of a session that was ended.
+func (b *hub) disconnect(session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c := range b.clients {
@@ -175,8 +175,8 @@ func (b *board) drop(session string) {
 	}
 }
 
-// close tells everybody that the inbox goes, and lets nobody in any more.
-func (b *board) close() {
+// close disconnects every client and admits no more.
+func (b *hub) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
@@ -185,8 +185,8 @@ func (b *board) close() {
 	}
 }
 
-// wait waits until every client is gone, or ctx ends.
-func (b *board) wait(ctx context.Context) error {
+// wait waits until every client has gone, or until ctx ends.
+func (b *hub) wait(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() { b.tasks.Wait(); close(gone) }()
 	select {
@@ -197,7 +197,7 @@ func (b *board) wait(ctx context.Context) error {
 	}
 }
 
-// clock is the broker's, as it was read last.
+// clock is the broker's clock, as an offset from this machine's.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -209,7 +209,7 @@ func (c *clock) now() time.Time {
 	return time.Now().Add(c.ahead).UTC()
 }
 
-// read takes the broker's time anew. Where that fails the last reading stands.
+// read reads the broker's time. If that fails, the last offset stays.
 func (c *clock) read(ctx context.Context, r Registry) error {
 	before := time.Now()
 	now, err := r.Now(ctx)

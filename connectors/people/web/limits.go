@@ -11,15 +11,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxCallers is how many callers are told apart; those beyond them share one
-// pace.
+// maxCallers is the number of callers with a rate of their own; all others share one.
 const maxCallers = 4096
 
-// limits holds each caller to a pace of its own, so that nobody's flood keeps
-// another out.
+// limits gives each caller its own rate, so that a flood from one does not block another.
 type limits struct {
-	each  rate.Limit
-	burst int
+	perSecond rate.Limit
+	burst     int
 
 	mu      sync.Mutex
 	callers map[string]*rate.Limiter
@@ -27,15 +25,15 @@ type limits struct {
 }
 
 func newLimits(each rate.Limit, burst int) *limits {
-	return &limits{each: each, burst: burst, callers: map[string]*rate.Limiter{}, rest: rate.NewLimiter(each, burst)}
+	return &limits{perSecond: each, burst: burst, callers: map[string]*rate.Limiter{}, rest: rate.NewLimiter(each, burst)}
 }
 
-// allow reports whether a caller may do one thing more.
+// allow reports whether a caller may make one more request now.
 func (l *limits) allow(caller string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, known := l.callers[caller]
-	if !known && len(l.callers) >= maxCallers { // whoever has been still for long enough is as good as new
+	if !known && len(l.callers) >= maxCallers { // callers with a full bucket can be forgotten
 		maps.DeleteFunc(l.callers, func(_ string, r *rate.Limiter) bool { return r.Tokens() >= float64(l.burst) })
 	}
 	switch {
@@ -43,24 +41,25 @@ func (l *limits) allow(caller string) bool {
 	case len(l.callers) >= maxCallers:
 		r = l.rest
 	default:
-		r = rate.NewLimiter(l.each, l.burst)
+		r = rate.NewLimiter(l.perSecond, l.burst)
 		l.callers[caller] = r
 	}
 	return r.Allow()
 }
 
-// mayAsk reports whether a request comes in time: one with a session at the
-// session's own pace, any other at that of the address it comes from.
-func (s *Server) mayAsk(r *http.Request) bool {
+// allowRequest applies the rate limit of the request's session or, without a session,
+// of its address.
+func (s *Server) allowRequest(r *http.Request) bool {
 	if p, ok := s.session(r); ok {
-		return s.sessions.allow(p.ID)
+		return s.sessionLimits.allow(p.ID)
 	}
-	return s.strangers.allow(s.from(r))
+	return s.addressLimits.allow(s.callerAddress(r))
 }
 
-// from is the address of whoever asks. Behind a proxy that is what the proxy
-// nearest to nod has added; what stands before it anybody may have written.
-func (s *Server) from(r *http.Request) string {
+// callerAddress is the client's address. Behind a proxy it is the last entry of
+// X-Forwarded-For, which the nearest proxy wrote; the client may have forged earlier
+// entries.
+func (s *Server) callerAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
@@ -76,6 +75,6 @@ func (s *Server) from(r *http.Request) string {
 	case ip.Is4():
 		return ip.String()
 	}
-	net64, _ := ip.WithZone("").Prefix(64) // one caller has as many addresses as it likes in there
+	net64, _ := ip.WithZone("").Prefix(64) // one caller may own all addresses of a /64
 	return net64.String()
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// floods asks until it is turned away for asking too often.
+// floods sends requests until it gets 429.
 func (r *rig) floods(method, path, body string, change ...func(*http.Request)) {
 	r.t.Helper()
 	for range 20 * pace {
@@ -15,14 +15,13 @@ func (r *rig) floods(method, path, body string, change ...func(*http.Request)) {
 			return
 		}
 	}
-	r.Fail("nobody was turned away", "%s %s", method, path)
+	r.Fail("no request was refused", "%s %s", method, path)
 }
 
-// pace is how often a caller may ask in these tests.
+// pace is the number of requests that a caller may send in these tests.
 const pace = 10
 
-// Whoever is nobody may ask as often as they like: they keep nobody out but
-// themselves.
+// A caller without a session can flood, and blocks only itself.
 func TestAStrangersFloodKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -47,7 +46,7 @@ func TestGuessesKeepNoLinkFromLoggingIn(t *testing.T) {
 	r.login("ann")
 }
 
-// Behind a proxy all come from its address: it says from whom.
+// Behind a proxy all connections come from its address; a header names the client.
 func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -55,7 +54,7 @@ func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	r.web.Pace(pace)
 	g.web.Pace(pace)
 	n := 0
-	through := func(format string) func(*http.Request) { // another one each time, where there is a number in it
+	through := func(format string) func(*http.Request) { // another address each time, if the format has a number in it
 		return func(req *http.Request) {
 			n++
 			req.Header.Set("X-Forwarded-For", strings.ReplaceAll(format, "N", fmt.Sprint(n%200+1)))
@@ -63,13 +62,13 @@ func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	}
 	for _, client := range []string{
 		"192.0.2.1", "2001:db8::1", "nobody",
-		"198.51.100.N, 192.0.2.2", // what the caller wrote there counts for nothing
-		"2001:db8:0:1::N",         // nor does another address of the same network
+		"198.51.100.N, 192.0.2.2", // entries that the client wrote are ignored
+		"2001:db8:0:1::N",         // so are other addresses of the same network
 	} {
 		g.floods("GET", "/icon/1", "", through(client))
 	}
 	for _, client := range []string{"192.0.2.3", "192.0.2.2, 192.0.2.4", "2001:db8:0:2::1"} {
 		g.Equal(http.StatusOK, g.does("GET", "/icon/1", "", through(client)).status, client)
 	}
-	r.floods("GET", "/icon/1", "", through("192.0.2.N")) // without a proxy nobody may say where they come from
+	r.floods("GET", "/icon/1", "", through("192.0.2.N")) // without a proxy the header is ignored
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// codes are those that another channel has given out.
+// codes are login codes given out by another channel.
 type codes struct {
 	web.LoginCodes
 	users map[string]string
@@ -29,14 +29,14 @@ func (c codes) RedeemLoginCode(_ context.Context, code string) (string, error) {
 	return user, nil
 }
 
-// A link from another channel logs in once, is nobody's where it is made up, and
-// makes nobody an approver.
+// A login code of another channel works once. A forged code fails, and a code makes
+// no user an approver.
 func TestALinkFromAPhoneLogsIn(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	s, err := web.Open(web.Options{
-		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, Ledger: desk, Log: quiet(),
+		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: desk, Registry: desk, Records: desk, Log: quiet(),
 		LoginCodes: codes{desk, map[string]string{"good": "ann", "eves": "eve"}},
 	})
 	r.NoError(err)

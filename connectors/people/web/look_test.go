@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "take the pictures in docs/ anew")
 
-// scenes has agents want what agents want, and somebody who has answered some.
+// scenes sets up typical requests and a few answers.
 func (r *rig) scenes() {
 	r.t.Helper()
 	for _, s := range []struct{ session, id, command, reason string }{
@@ -42,7 +42,7 @@ func (r *rig) scenes() {
 	r.listed(s, "r-2", "r-4", "r-5")
 }
 
-// darkness sets whether the page is dark.
+// darkness sets the page's colour scheme.
 func (p *page) darkness(dark bool) {
 	p.t.Helper()
 	scheme := map[bool]string{true: "dark", false: "light"}[dark]
@@ -72,7 +72,7 @@ func TestPictures(t *testing.T) {
 	p.keeps("session-dark.png")
 }
 
-// pictures takes one for the documents.
+// pictures takes the screenshots for the documents.
 func (p *page) pictures(name string) {
 	p.t.Helper()
 	png, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
@@ -83,12 +83,12 @@ func (p *page) pictures(name string) {
 	p.keeps(name)
 }
 
-// axeVersion is what judges the page. Its licence (MPL-2.0) is none of nod's, so
-// it is fetched and not kept.
+// axeVersion is the version of the accessibility checker. Its licence (MPL-2.0)
+// differs from nod's, so it is downloaded and not kept in the repository.
 const axeVersion = "4.14.1"
 
-// axe is its source. Where that cannot be had the test is skipped, but not where
-// everything has to run.
+// axe is the checker's source. If it cannot be downloaded the test is skipped, or
+// fails if all tests are required.
 func axe(t *testing.T) string {
 	t.Helper()
 	without := func(format string, args ...any) {
@@ -116,7 +116,7 @@ func axe(t *testing.T) string {
 	return string(source)
 }
 
-// accessible has axe judge what is shown now, in light and in dark.
+// accessible runs axe on the page, in light and in dark.
 func (p *page) accessible(what string) {
 	p.t.Helper()
 	for _, dark := range []bool{false, true} {

@@ -17,7 +17,7 @@ import (
 
 func TestAllowOnThePage(t *testing.T) {
 	r := start(t)
-	asked := r.asks("S", "one", `{"to":"production"}`)
+	request := r.asks("S", "one", `{"to":"production"}`)
 	p := r.visits("ann", 1024, 768)
 	p.Equal("(1) nod", value[string](p, "document.title"))
 	p.NotContains(value[string](p, "location.href"), "login", "the link's pass is gone from the address")
@@ -28,21 +28,21 @@ func TestAllowOnThePage(t *testing.T) {
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))
 	p.ends("Allowed once · Ann")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Allowed, d.Outcome)
 	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "web"}, d.By)
 	p.sees("document.title === 'nod'")
 	p.Contains(p.text(".total"), "Nothing waits")
 
-	p.does(script("document.querySelector('.close').click()"), chromedp.Click(".leave"))
+	p.does(script("document.querySelector('.close').click()"), chromedp.Click(".logout"))
 	p.sees("document.querySelector('.state').innerText.includes('nod login')")
 }
 
 func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
-	asked := r.asks("S", "one", `{}`)
+	request := r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{"to":"production"}`)
 	p.sees(row("two"))
 	p.does(script(row("one")+".querySelector('button').focus()"), chromedp.KeyEvent(kb.ArrowDown))
@@ -64,7 +64,7 @@ func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {
 	p.ready("deny")
 	p.does(chromedp.KeyEvent(kb.Enter))
 	p.ends("Denied · Ann")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Denied, d.Outcome)
 	r.Equal("use make clean", d.Message)
@@ -83,8 +83,8 @@ func TestWhatWasDecidedElsewhereTakesTheButtonsPlace(t *testing.T) {
 	p.sees("document.activeElement.className === 'close'")
 }
 
-// For a moment after something new stands there, and until the end of it was in
-// view, a click allows nothing.
+// A click allows nothing for a moment after a change on the page, and until the end
+// of the request was in view.
 func TestButtonsAreInertUntilTheyAreMeant(t *testing.T) {
 	r := start(t)
 	long, err := json.Marshal(map[string]string{"text": strings.Repeat("line\n", 300)})
@@ -93,7 +93,7 @@ func TestButtonsAreInertUntilTheyAreMeant(t *testing.T) {
 	r.asks("S", "two", `{}`)
 	p := r.visits("ann", 1024, 768)
 
-	// At once, in the same turn of the page as it is opened.
+	// In the same turn of the page's event loop in which it is opened.
 	p.sees(row("two"))
 	p.does(script(row("two") + `.querySelector('button').click();
 		` + button("deny") + `.click(); ` + button("allow") + `.click()`))
@@ -129,7 +129,7 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 	p.sees(button("deny") + ".getAttribute('aria-disabled') === 'true'")
 	p.True(value[bool](p, "document.querySelector('main').inert"))
 
-	r.up("") // no inbox: what happens now the page does not see
+	r.up("") // without an inbox: the page misses the next changes
 	r.terminal("bob", "S", "two", "reject_once")
 	r.asks("S", "four", `{}`)
 	r.down()
@@ -138,12 +138,12 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 	p.sees(row("four"))
 	p.sees("!" + row("two"))
 	p.Equal(int64(3), value[int64](p, "document.querySelectorAll('.rows li').length"), "each once")
-	p.ready("allow") // the open one waits still
+	p.ready("allow") // the open request is still pending
 	r.terminal("bob", "S", "one", "allow_once")
 	p.ends("Allowed once · Bob")
 }
 
-// A session's page comes back as things are now.
+// After an outage a session's page shows the current state.
 func TestASessionsPageComesBackAfterARestart(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
@@ -206,7 +206,7 @@ func TestHostilePayloadsStayText(t *testing.T) {
 	p.True(value[bool](p, "document.querySelector('.text').scrollWidth <= document.querySelector('.text').clientWidth"), "nothing is beside the page")
 	p.does(script("document.querySelector('.close').click()"))
 
-	// Nor on the session's page, where it scrolls with the page itself.
+	// Nor on the session's page, which scrolls as a whole.
 	p.goes("#/session/S")
 	allow := card("one") + "?.querySelector('.actions .allow')"
 	p.sees(card("one") + "?.querySelector('.actions .deny')?.getAttribute('aria-disabled') === 'false'")
@@ -250,7 +250,7 @@ func TestThePageFitsAPhone(t *testing.T) {
 	p.keeps("phone-dialog.png")
 }
 
-// keeps takes a picture, for whoever names a directory for it.
+// keeps saves a screenshot, if a directory is named in the environment.
 func (p *page) keeps(name string) {
 	p.t.Helper()
 	png, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
@@ -261,11 +261,11 @@ func (p *page) keeps(name string) {
 	}
 }
 
-// What an agent asks in words is answered in words: the button for them waits
-// until there are some, and meanwhile no other answer drops them.
+// A question is answered with text: its button stays inactive until there is some,
+// and the other answers are inactive while there is some.
 func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	r := start(t)
-	asked := r.submits(schemas.Request{
+	request := r.submits(schemas.Request{
 		SessionID: "S", PendingID: "one", Kind: schemas.KindQuestion, Title: "Question", ActionType: schemas.ActionOther,
 		ActionDetails: []byte(`{"question":"Which database?"}`),
 		Options: []schemas.Option{
@@ -288,13 +288,13 @@ func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	states(true, false, true)
 	p.does(chromedp.Click(".actions button:nth-of-type(3)"))
 	p.ends("MariaDB, please")
-	d, err := asked.Await(r.ctx)
+	d, err := request.Await(r.ctx)
 	r.NoError(err)
 	r.Equal(schemas.Allowed, d.Outcome)
 	r.Equal("own_words", d.OptionID)
 	r.Equal("MariaDB, please", d.Message)
 
-	// One of the agent's answers takes no words.
+	// This answer takes no text.
 	two := r.submits(schemas.Request{
 		SessionID: "S", PendingID: "two", Kind: schemas.KindQuestion, Title: "Question", ActionType: schemas.ActionOther,
 		ActionDetails: []byte(`{"question":"Which cache?"}`),

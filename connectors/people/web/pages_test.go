@@ -17,10 +17,10 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 	p.True(value[bool](p, "Date.now() - Date.parse(document.querySelector('.decided time').dateTime) < 600_000"))
 	p.does(script("document.querySelector('.decided summary').click()"))
 	p.sees("document.querySelector('.decided dl').innerText.includes('production')")
-	r.terminal("bob", "T", "two", "allow_once") // and live
+	r.terminal("bob", "T", "two", "allow_once") // arrives live
 	p.sees("document.querySelectorAll('.decided').length === 2")
 	p.Contains(p.text(".decided"), "Allowed once · Bob")
-	for _, hash := range []string{"#/constructor", "#/session", "#/session/", "#/nothing/else"} { // an address that somebody made up
+	for _, hash := range []string{"#/constructor", "#/session", "#/session/", "#/nothing/else"} { // made-up addresses
 		p.goes(hash)
 		p.sees("document.querySelector('main nod-inbox')")
 		p.goes("#/history")
@@ -29,7 +29,7 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 	p.Equal("History", value[string](p, "document.querySelector('nav [aria-current=page]').innerText"))
 }
 
-// Many wait, and none of it keeps the page from showing or answering one.
+// The page shows and answers requests even if very many are pending.
 func TestFiveHundredPending(t *testing.T) {
 	n := 500
 	if testing.Short() {
@@ -56,7 +56,7 @@ func TestFiveHundredPending(t *testing.T) {
 	p.ends("Allowed once · Ann")
 	p.sees(fmt.Sprintf("document.title === '(%d) nod'", n-1))
 
-	// A page that is opened by another inbox later sees the same.
+	// A page opened later at another inbox shows the same.
 	other := r.another().visits("bob", 360, 740)
 	other.sees(fmt.Sprintf("document.querySelectorAll('.rows li').length === %d", n-1))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/web"
 )
 
-// freePort is one that nobody listens at.
+// freePort is a port that no process listens at.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -29,13 +29,12 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// proxied is the inbox behind a proxy that speaks TLS: how to reach it under any
-// name.
+// proxied is the inbox behind a proxy that speaks TLS, reachable under any name.
 func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *http.Client) {
 	port := freePort(r.t)
 	listen.Addr = net.JoinHostPort(listen.Addr, port)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
-	inbox, err := web.Open(web.Options{DataDir: r.t.TempDir(), Listen: listen, Desk: desk, Registry: desk, LoginCodes: desk, Ledger: desk, Log: quiet()})
+	inbox, err := web.Open(web.Options{DataDir: r.t.TempDir(), Listen: listen, Desk: desk, Registry: desk, LoginCodes: desk, Records: desk, Log: quiet()})
 	r.NoError(err)
 	r.t.Cleanup(func() { r.NoError(inbox.Stop(context.Background())) })
 	to := &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", port)}
@@ -48,14 +47,14 @@ func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *ht
 	r.t.Cleanup(proxy.Close)
 	return inbox, &http.Client{Transport: &http.Transport{
 		DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the name is what is tested
+			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the test is about the name, not the certificate
 			return dialer.DialContext(ctx, network, proxy.Listener.Addr().String())
 		},
 	}}
 }
 
 // Behind a proxy that keeps the Host and passes WebSockets on, as docs/phone.md
-// has it, the inbox logs in and is live; under other names it answers nobody.
+// describes it, the inbox logs in and is live. Under other names it refuses every request.
 func TestBehindAProxy(t *testing.T) {
 	const public = "https://nod.example.com"
 	here := httpserve.Listen{Addr: "127.0.0.1", PublicURL: public}
@@ -63,7 +62,7 @@ func TestBehindAProxy(t *testing.T) {
 	for name, c := range map[string]struct {
 		listen    httpserve.Listen
 		keepsHost bool
-		asked     string
+		url       string
 		status    int
 	}{
 		"on this machine":     {here, true, public, http.StatusNoContent},
@@ -76,15 +75,15 @@ func TestBehindAProxy(t *testing.T) {
 			inbox, client := r.proxied(c.listen, c.keepsHost)
 			_, token, ok := strings.Cut(inbox.Link("ann"), public+"/#login=")
 			r.True(ok, "a link is to the address that people use")
-			req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, c.asked+"/login", strings.NewReader(`{"token":"`+token+`"}`))
+			req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, c.url+"/login", strings.NewReader(`{"token":"`+token+`"}`))
 			r.NoError(err)
-			req.Header.Set("Origin", c.asked)
+			req.Header.Set("Origin", c.url)
 			reply, err := client.Do(req)
 			r.NoError(err)
 			defer reply.Body.Close()
 			r.Equal(c.status, reply.StatusCode)
 			if c.status != http.StatusNoContent {
-				return // before anything was looked at
+				return // refused before anything else was checked
 			}
 			cookie := reply.Cookies()[0]
 			require.True(t, cookie.Secure)

@@ -22,55 +22,55 @@ import (
 )
 
 const (
-	pushed      = "something waits" // all that a push ever says
-	pushEvery   = time.Minute       // one device is told at most so often
-	pushAgain   = 5 * time.Second   // a push that failed is tried again then, later each time
-	pushAtLast  = 10 * time.Minute
-	pushWithin  = 15 * time.Second
-	pushesAsked = 24 * time.Hour // for how long a push service keeps one for a device that is away
-	idle        = time.Hour
+	pushText      = "something waits" // the only text of a push
+	pushEvery     = time.Minute       // minimum interval between two pushes to one device
+	pushRetry     = 5 * time.Second   // first retry of a failed push; the interval doubles each time
+	maxPushRetry  = 10 * time.Minute
+	pushWithin    = 15 * time.Second
+	pushTTL       = 24 * time.Hour // how long a push service keeps a push for an offline device
+	maxRoundPause = time.Hour
 )
 
-// waiting is a request that nobody has answered.
-type waiting struct {
-	at      time.Time // when phones are told of it
-	present bool      // somebody is there, who may answer first: at is not known yet
+// pendingRequest is a request without a decision.
+type pendingRequest struct {
+	at      time.Time // when devices are notified of it
+	present bool      // a person is present, who may answer first: notifyAfter is still to be added to at
 }
 
-// pusher tells the devices that asked for it that something waits, and nothing of
-// what it is: a push service is not nod's.
+// pusher notifies subscribed devices that a request is pending. A push says nothing
+// about the request, because push services belong to third parties.
 type pusher struct {
-	list    *devices
-	key     pushKey
-	url     string
-	client  *http.Client
-	log     *slog.Logger
-	again   time.Duration
-	counts  func(context.Context, pass) (name string, err error)
-	holdOff func(context.Context) (time.Duration, error)
-	wake    chan struct{}
+	list         *devices
+	key          pushKey
+	url          string
+	client       *http.Client
+	log          *slog.Logger
+	retryAfter   time.Duration
+	checkSession func(context.Context, token) (name string, err error)
+	notifyAfter  func(context.Context) (time.Duration, error)
+	wake         chan struct{}
 
-	mu    sync.Mutex
-	waits map[string]waiting // by key
+	mu      sync.Mutex
+	pending map[string]pendingRequest // by key
 }
 
-// pushKey is what push services know nod by.
+// pushKey is the VAPID key pair that identifies nod to push services.
 type pushKey struct{ private, public string }
 
-// newPushKey derives it from the key of logins, so that gateways that share that
-// one share it, and who logs everybody out ends what they asked for.
+// newPushKey derives the key from the key that signs logins. So gateways that share
+// the login key share this one, and replacing the login key ends all subscriptions.
 func newPushKey(logins []byte) (pushKey, error) {
 	h := hmac.New(sha256.New, logins)
 	h.Write([]byte("web push"))
 	key, err := ecdh.P256().NewPrivateKey(h.Sum(nil))
-	if err != nil { // one in 2^32 is none
+	if err != nil { // happens for one key in 2^32
 		return pushKey{}, fmt.Errorf("derive the key for push services: %w: remove web/key in the data directory", err)
 	}
 	encode := base64.RawURLEncoding.EncodeToString
 	return pushKey{encode(key.Bytes()), encode(key.PublicKey().Bytes())}, nil
 }
 
-func newPusher(o *Options, s seals) (*pusher, error) {
+func newPusher(o *Options, s tokenSigner) (*pusher, error) {
 	key, err := newPushKey(s.key)
 	if err != nil {
 		return nil, err
@@ -84,29 +84,29 @@ func newPusher(o *Options, s seals) (*pusher, error) {
 		client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
 	return &pusher{
-		list: list, key: key, client: client, log: o.Log, again: pushAgain,
-		holdOff: func(ctx context.Context) (time.Duration, error) { return o.Registry.NotifyAfter(ctx) }, wake: make(chan struct{}, 1), waits: map[string]waiting{},
+		list: list, key: key, client: client, log: o.Log, retryAfter: pushRetry,
+		notifyAfter: func(ctx context.Context) (time.Duration, error) { return o.Registry.NotifyAfter(ctx) }, wake: make(chan struct{}, 1), pending: map[string]pendingRequest{},
 	}, nil
 }
 
-// show takes in one request as it stands now.
+// show takes in the current version of a request.
 func (p *pusher) show(q *schemas.Prompt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, known := p.waits[q.Key()]
+	_, known := p.pending[q.Key()]
 	switch {
 	case q.Decision != nil:
-		delete(p.waits, q.Key())
+		delete(p.pending, q.Key())
 	case !known:
-		p.waits[q.Key()] = waiting{at: time.Now(), present: q.Tier == schemas.TierConnected || q.Tier == schemas.TierVoice}
+		p.pending[q.Key()] = pendingRequest{at: time.Now(), present: q.Tier == schemas.TierConnected || q.Tier == schemas.TierVoice}
 		p.signal()
 	}
 }
 
-// add takes a device in, which knows of what waits now, but for what phones are not
-// told of yet.
-func (p *pusher) add(s webpush.Subscription, session pass) error {
-	if err := p.list.add(device{Subscription: s, Key: p.key.public, Session: session, told: time.Now()}); err != nil {
+// add stores a device. The device counts as notified of the requests that are pending
+// now, except those whose notification is still delayed.
+func (p *pusher) add(s webpush.Subscription, session token) error {
+	if err := p.list.add(device{Subscription: s, Key: p.key.public, Session: session, notified: time.Now()}); err != nil {
 		return err
 	}
 	p.signal()
@@ -120,7 +120,7 @@ func (p *pusher) signal() {
 	}
 }
 
-// run tells whoever is to be told, until ctx ends.
+// run notifies devices until ctx ends.
 func (p *pusher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		timer := time.NewTimer(time.Until(p.round(ctx)))
@@ -133,27 +133,27 @@ func (p *pusher) run(ctx context.Context) {
 	}
 }
 
-// round tells every device whose turn it is, and returns when the next one's is.
+// round notifies every device that is due, and returns the time of the next round.
 func (p *pusher) round(ctx context.Context) (next time.Time) {
 	now := time.Now()
-	next = now.Add(idle)
+	next = now.Add(maxRoundPause)
 	devices := p.list.all()
 	if len(devices) == 0 {
 		return next
 	}
-	at := p.times(ctx)
+	at := p.notifyTimes(ctx)
 	var all sync.WaitGroup
 	for _, d := range devices {
-		i := slices.IndexFunc(at, func(t time.Time) bool { return t.After(d.told) })
+		i := slices.IndexFunc(at, func(t time.Time) bool { return t.After(d.notified) })
 		switch {
 		case i < 0:
-		case at[i].After(now) || d.rest.After(now):
-			if turn := later(at[i], d.rest); turn.Before(next) {
+		case at[i].After(now) || d.notBefore.After(now):
+			if turn := later(at[i], d.notBefore); turn.Before(next) {
 				next = turn
 			}
 		default:
-			all.Go(func() { p.tell(ctx, d, now) })
-			if again := now.Add(p.again); again.Before(next) { // for those who could not be told
+			all.Go(func() { p.notify(ctx, d, now) })
+			if again := now.Add(p.retryAfter); again.Before(next) { // retry time, if a push fails
 				next = again
 			}
 		}
@@ -169,19 +169,20 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// times are those at which phones are told of what waits, in order.
-func (p *pusher) times(ctx context.Context) []time.Time {
-	holdOff, err := p.holdOff(ctx)
+// notifyTimes returns the times at which devices are notified of the pending
+// requests, in order.
+func (p *pusher) notifyTimes(ctx context.Context) []time.Time {
+	holdOff, err := p.notifyAfter(ctx)
 	if err != nil {
 		holdOff = schemas.DefaultNotifyAfter
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []time.Time
-	for key, w := range p.waits {
+	for key, w := range p.pending {
 		if w.present {
-			w = waiting{at: w.at.Add(holdOff)}
-			p.waits[key] = w
+			w = pendingRequest{at: w.at.Add(holdOff)}
+			p.pending[key] = w
 		}
 		all = append(all, w.at)
 	}
@@ -189,13 +190,13 @@ func (p *pusher) times(ctx context.Context) []time.Time {
 	return all
 }
 
-// tell pushes to one device, as far as its session counts still.
-func (p *pusher) tell(stopping context.Context, d device, now time.Time) {
+// notify sends a push to one device. A device whose session is no longer valid is removed.
+func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	ctx, cancel := context.WithTimeout(stopping, pushWithin)
 	defer cancel()
-	_, err := p.counts(ctx, d.Session)
+	_, err := p.checkSession(ctx, d.Session)
 	over := errors.Is(err, errLoggedOut) || errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) ||
-		!now.Before(d.Session.Ends) || d.Key != p.key.public // its session was signed by another as well
+		!now.Before(d.Session.Ends) || d.Key != p.key.public // its session was signed with another login key
 	if err == nil && !over {
 		over, err = p.push(ctx, d)
 	}
@@ -203,31 +204,31 @@ func (p *pusher) tell(stopping context.Context, d device, now time.Time) {
 	case stopping.Err() != nil:
 		return
 	case over:
-		err = p.list.drop(func(o *device) bool { return o.Endpoint == d.Endpoint })
+		err = p.list.remove(func(o *device) bool { return o.Endpoint == d.Endpoint })
 	case err == nil:
-		p.list.mark(d.Endpoint, func(o *device) { o.told, o.rest, o.tries = now, now.Add(pushEvery), 0 })
+		p.list.update(d.Endpoint, func(o *device) { o.notified, o.notBefore, o.failures = now, now.Add(pushEvery), 0 })
 	default:
-		p.list.mark(d.Endpoint, func(o *device) {
-			o.rest = time.Now().Add(min(p.again<<min(o.tries, 20), pushAtLast))
-			o.tries++
+		p.list.update(d.Endpoint, func(o *device) {
+			o.notBefore = time.Now().Add(min(p.retryAfter<<min(o.failures, 20), maxPushRetry))
+			o.failures++
 		})
 	}
 	if err != nil {
-		p.log.Warn("web: a device could not be told that something waits; it is tried again", "service", host(d.Endpoint), "error", err)
+		p.log.Warn("web: a device could not be notified; it is tried again", "service", host(d.Endpoint), "error", err)
 	}
 }
 
-// push reports whether the device has gone.
+// push sends one push. It returns gone == true if the device has unsubscribed.
 func (p *pusher) push(ctx context.Context, d device) (gone bool, err error) {
-	resp, err := webpush.SendNotificationWithContext(ctx, []byte(pushed), &d.Subscription, &webpush.Options{
-		HTTPClient: p.client, Subscriber: p.subscriber(), TTL: int(pushesAsked / time.Second), Urgency: webpush.UrgencyHigh, Topic: "nod",
+	resp, err := webpush.SendNotificationWithContext(ctx, []byte(pushText), &d.Subscription, &webpush.Options{
+		HTTPClient: p.client, Subscriber: p.subscriber(), TTL: int(pushTTL / time.Second), Urgency: webpush.UrgencyHigh, Topic: "nod",
 		VAPIDPublicKey: p.key.public, VAPIDPrivateKey: p.key.private,
 	})
 	if err != nil {
-		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // who knows that may push
+		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because it allows pushes
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // so that the connection is used again
+	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // to reuse the connection
 	switch {
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
 		return true, nil
@@ -237,7 +238,7 @@ func (p *pusher) push(ctx context.Context, d device) (gone bool, err error) {
 	return false, nil
 }
 
-// subscriber is whom a push service may turn to.
+// subscriber is the contact address for push services.
 func (p *pusher) subscriber() string {
 	if strings.HasPrefix(p.url, "https:") {
 		return p.url

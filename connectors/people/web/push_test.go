@@ -21,14 +21,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pushes is an inbox of its own that tells devices through this service, and its
-// data directory.
+// pushes is another inbox that sends pushes to this service, with its data directory.
 func (r *rig) pushes(s *pushService, dataDir string) *rig {
 	r.t.Helper()
 	return r.another(func(o *web.Options) { o.Push, o.DataDir = s.client(), dataDir })
 }
 
-// notifies has a device told from now on.
+// notifies subscribes a device.
 func (s *socket) notifies(service *pushService, device string) {
 	s.t.Helper()
 	shown, _ := s.gets("push.show", nil)
@@ -37,7 +36,7 @@ func (s *socket) notifies(service *pushService, device string) {
 	s.Equal("response", reply.Type, reply.Payload.Message)
 }
 
-// told is the next push that came.
+// told is the next push that arrived.
 func (r *rig) told(s *pushService) push {
 	r.t.Helper()
 	select {
@@ -50,7 +49,7 @@ func (r *rig) told(s *pushService) push {
 	}
 }
 
-// devices are those that an inbox would tell, as far as they are kept.
+// devices are the devices stored by an inbox.
 func (r *rig) devices(dataDir string) []string {
 	r.t.Helper()
 	data, err := os.ReadFile(filepath.Join(dataDir, "web", "push.json"))
@@ -67,7 +66,7 @@ func (r *rig) devices(dataDir string) []string {
 	return names
 }
 
-// A push says that something waits, and nothing of what it is.
+// A push says that a request is pending, and nothing about the request.
 func TestAPushSaysNothingOfWhatWaits(t *testing.T) {
 	t.Parallel()
 	r, service, dir := start(t), newPushService(t), t.TempDir()
@@ -86,7 +85,7 @@ func TestAPushSaysNothingOfWhatWaits(t *testing.T) {
 
 	ann.refused(schemas.CodeValidation, "push.subscribe", fields{"subscription": fields{"endpoint": "https://evil.example/x"}})
 	bob.gets("push.unsubscribe", fields{"subscription": service.subscription("phone")})
-	r.Equal([]string{"phone"}, r.devices(dir), "nobody stops another's")
+	r.Equal([]string{"phone"}, r.devices(dir), "a user cannot stop another's")
 	ann.gets("push.unsubscribe", fields{"subscription": service.subscription("phone")})
 	r.Empty(r.devices(dir))
 }
@@ -108,7 +107,7 @@ func TestADeviceIsToldLaterWhereSomebodyIsThere(t *testing.T) {
 	r.GreaterOrEqual(time.Since(before), 2*time.Second)
 }
 
-// Devices are told by an inbox that starts again, until their user logs out.
+// A restarted inbox still notifies its devices, until their user logs out.
 func TestDevicesOutliveARestartAndNoLogout(t *testing.T) {
 	t.Parallel()
 	r, service, dir := start(t), newPushService(t), t.TempDir()
@@ -119,7 +118,7 @@ func TestDevicesOutliveARestartAndNoLogout(t *testing.T) {
 	s.notifies(service, "phone")
 	r.NoError(s.conn.CloseNow())
 	r.NoError(first.web.Server.Stop(context.Background()))
-	r.asks("S", "one", `{}`) // nobody was there to tell of it
+	r.asks("S", "one", `{}`) // no device is notified: no inbox runs
 	again := r.pushes(service, dir)
 	r.Equal("phone", again.told(service).device)
 
@@ -127,16 +126,15 @@ func TestDevicesOutliveARestartAndNoLogout(t *testing.T) {
 	tablet.notifies(service, "tablet")
 	r.Equal([]string{"phone", "tablet"}, r.devices(dir))
 	out := again.does("POST", "/logout", "", func(req *http.Request) {
-		c := again.login("ann") // the cookie is named by the address
+		c := again.login("ann") // the cookie's name depends on the address
 		req.AddCookie(&http.Cookie{Name: c.Name, Value: session.Value})
 	})
 	r.Equal(http.StatusNoContent, out.status)
 	r.Equal([]string{"tablet"}, r.devices(dir))
 }
 
-// installs has a page believe that it runs by itself, and that its user lets it
-// notify. A browser's own push service is out of reach here, so it subscribes to
-// another.
+// installs makes a page believe that it is installed and may notify. A browser's own
+// push service is out of reach here, so the page subscribes to the test's.
 func (p *page) installs(service *pushService) {
 	p.t.Helper()
 	subscription, err := json.Marshal(service.subscription("phone"))
@@ -175,7 +173,7 @@ func TestTheInstalledPageNotifies(t *testing.T) {
 	r.asks("S", "one", `{"to":"production"}`)
 	text := g.told(service).text
 
-	// The browser hands it to the page's worker.
+	// The browser passes it to the page's worker.
 	p.delivers(text)
 	p.sees("globalThis.shown?.length === 1")
 	p.Equal("nod: Something waits for an answer.", value[string](p, "globalThis.shown[0].title + ': ' + globalThis.shown[0].body"))
@@ -185,7 +183,7 @@ func TestTheInstalledPageNotifies(t *testing.T) {
 	r.Empty(r.devices(dir))
 }
 
-// delivers hands a push to the page's worker, and looks for what it shows.
+// delivers passes a push to the page's worker, and checks the notification.
 func (p *page) delivers(text string) {
 	p.t.Helper()
 	ids := make(chan serviceworker.RegistrationID, 100)

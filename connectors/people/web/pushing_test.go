@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// service is a push service that answers with a status.
+// service is a push service that answers with a fixed status.
 type service struct {
 	status int
 	posts  atomic.Int32
@@ -32,7 +32,7 @@ func (s *service) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: s.status, Status: http.StatusText(s.status), Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
-// aPusher has one device, which has been told of nothing yet.
+// aPusher has one device, which has not been notified yet.
 func aPusher(t *testing.T, s *service) *pusher {
 	t.Helper()
 	key, err := newPushKey([]byte("key"))
@@ -40,10 +40,10 @@ func aPusher(t *testing.T, s *service) *pusher {
 	list, err := openDevices(t.TempDir())
 	require.NoError(t, err)
 	p := &pusher{
-		list: list, key: key, client: &http.Client{Transport: s}, log: slog.New(slog.DiscardHandler), again: pushAgain, wake: make(chan struct{}, 1),
-		waits:   map[string]waiting{},
-		counts:  func(context.Context, pass) (string, error) { return "Ann", nil },
-		holdOff: func(context.Context) (time.Duration, error) { return 40 * time.Second, nil },
+		list: list, key: key, client: &http.Client{Transport: s}, log: slog.New(slog.DiscardHandler), retryAfter: pushRetry, wake: make(chan struct{}, 1),
+		pending:      map[string]pendingRequest{},
+		checkSession: func(context.Context, token) (string, error) { return "Ann", nil },
+		notifyAfter:  func(context.Context) (time.Duration, error) { return 40 * time.Second, nil },
 	}
 	d := aDevice("one")
 	d.Key = key.public
@@ -56,7 +56,7 @@ func aDevice(name string) device {
 		Subscription: webpush.Subscription{Endpoint: "https://fcm.googleapis.com/" + name, Keys: webpush.Keys{
 			P256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", Auth: "BTBZMqHH6r4Tts7J_aSIgg",
 		}},
-		Session: pass{User: "ann", ID: "session", Ends: time.Now().Add(time.Hour)},
+		Session: token{User: "ann", ID: "session", Ends: time.Now().Add(time.Hour)},
 	}
 }
 
@@ -82,9 +82,9 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	next := p.round(t.Context())
 	require.EqualValues(t, 1, s.posts.Load(), "not so soon again")
 	d := p.list.all()[0]
-	require.Equal(t, d.rest, next)
-	require.Equal(t, pushEvery, d.rest.Sub(d.told))
-	p.list.mark(d.Endpoint, func(o *device) { o.rest = time.Now() }) // a minute later
+	require.Equal(t, d.notBefore, next)
+	require.Equal(t, pushEvery, d.notBefore.Sub(d.notified))
+	p.list.update(d.Endpoint, func(o *device) { o.notBefore = time.Now() }) // a minute later
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 
@@ -92,12 +92,12 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	p.show(decided)
 	decided.Decision = &schemas.Decision{}
 	p.show(decided)
-	p.list.mark(d.Endpoint, func(o *device) { o.rest = time.Now() })
+	p.list.update(d.Endpoint, func(o *device) { o.notBefore = time.Now() })
 	p.round(t.Context())
-	require.EqualValues(t, 2, s.posts.Load(), "what was answered meanwhile is told nobody")
+	require.EqualValues(t, 2, s.posts.Load(), "no push for a request that was answered meanwhile")
 }
 
-// Where somebody is there, phones are told no sooner than carriers are.
+// If a person is present, devices are notified no sooner than carriers are.
 func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	t.Parallel()
 	s := &service{status: http.StatusCreated}
@@ -110,9 +110,9 @@ func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	two := aDevice("two")
 	<-p.wake // for the request
 	require.NoError(t, p.add(two.Subscription, two.Session))
-	<-p.wake // whoever comes meanwhile is told then as well
+	<-p.wake // a device that subscribes meanwhile is notified then too
 	require.Equal(t, next, p.round(t.Context()))
-	p.waits["S.one"] = waiting{at: time.Now()} // so much later
+	p.pending["S.one"] = pendingRequest{at: time.Now()} // the delay has passed
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 }
@@ -125,27 +125,27 @@ func TestAPushThatFailsIsTriedAgainLaterEachTime(t *testing.T) {
 	var last time.Duration
 	for _, status := range []int{0, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusForbidden} {
 		s.status = status
-		p.list.mark("https://fcm.googleapis.com/one", func(o *device) { o.rest = time.Time{} }) // it is time
+		p.list.update("https://fcm.googleapis.com/one", func(o *device) { o.notBefore = time.Time{} }) // it is time
 		before := time.Now()
 		p.round(t.Context())
 		d := p.list.all()[0]
-		require.True(t, d.told.IsZero(), "status %d", status)
-		wait := d.rest.Sub(before)
+		require.True(t, d.notified.IsZero(), "status %d", status)
+		wait := d.notBefore.Sub(before)
 		require.Greater(t, wait, last)
 		last = wait
 	}
 	require.EqualValues(t, 4, s.posts.Load())
 	s.status = http.StatusCreated
-	p.list.mark("https://fcm.googleapis.com/one", func(o *device) { o.rest, o.tries = time.Time{}, 1000 })
+	p.list.update("https://fcm.googleapis.com/one", func(o *device) { o.notBefore, o.failures = time.Time{}, 1000 })
 	p.round(t.Context())
-	require.False(t, p.list.all()[0].told.IsZero())
-	require.Zero(t, p.list.all()[0].tries)
+	require.False(t, p.list.all()[0].notified.IsZero())
+	require.Zero(t, p.list.all()[0].failures)
 }
 
 func TestADeviceThatHasGoneIsForgotten(t *testing.T) {
 	t.Parallel()
 	refuse := func(err error) func(*pusher) {
-		return func(p *pusher) { p.counts = func(context.Context, pass) (string, error) { return "", err } }
+		return func(p *pusher) { p.checkSession = func(context.Context, token) (string, error) { return "", err } }
 	}
 	for name, c := range map[string]struct {
 		status, posts, left int
@@ -158,7 +158,7 @@ func TestADeviceThatHasGoneIsForgotten(t *testing.T) {
 		"nod is away":          {http.StatusCreated, 0, 1, refuse(schemas.Errorf(schemas.CodeUnavailable, "no"))},
 		"another key":          {http.StatusCreated, 0, 0, func(p *pusher) { p.key, _ = newPushKey([]byte("another")) }},
 		"the session's end": {http.StatusCreated, 0, 0, func(p *pusher) {
-			p.list.mark("https://fcm.googleapis.com/one", func(o *device) { o.Session.Ends = time.Now() })
+			p.list.update("https://fcm.googleapis.com/one", func(o *device) { o.Session.Ends = time.Now() })
 		}},
 	} {
 		s := &service{status: c.status}
@@ -196,7 +196,8 @@ func TestDevicesAreKeptAndNotTooMany(t *testing.T) {
 	require.Equal(t, all[0].Subscription, again.all()[0].Subscription)
 }
 
-// What no browser would send is refused: nod posts to push services alone.
+// Subscriptions that no browser would send are refused, because nod posts to push
+// services only.
 func TestWhatIsNoSubscription(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*webpush.Subscription){

@@ -30,19 +30,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pushService is a browser's, as strict as such are: it takes a push only if it is
-// signed for it by the key that the page subscribed with, and is encrypted for its
-// device (RFC 8030, 8188, 8291 and 8292).
+// pushService is a browser's push service, as strict as real ones: it takes a push
+// only if it is signed by the key of the subscription and encrypted for its device
+// (RFC 8030, 8188, 8291 and 8292).
 type pushService struct {
 	server *httptest.Server
 	key    *ecdh.PrivateKey // the device's
 	auth   []byte
-	signer string          // the public key that was subscribed with
-	gone   map[string]bool // devices that are no more
+	signer string          // the public key of the subscription
+	gone   map[string]bool // devices that have unsubscribed
 	pushes chan push
 }
 
-// push is one that came to a device, or why it was refused.
+// push is one that reached a device, or why it was refused.
 type push struct {
 	device, text string
 	refused      error
@@ -75,7 +75,7 @@ func (s *pushService) client() *http.Client {
 	}}
 }
 
-// subscription is what a browser gives to the page.
+// subscription is a subscription as a browser makes it.
 func (s *pushService) subscription(device string) map[string]any {
 	encode := base64.RawURLEncoding.EncodeToString
 	return map[string]any{"endpoint": "https://" + pushHost + "/" + device, "expirationTime": nil, "keys": map[string]string{
@@ -119,7 +119,7 @@ func (s *pushService) headers(r *http.Request) error {
 	return nil
 }
 
-// signed checks who sends: vapid t=JWT, k=KEY.
+// signed checks the sender: vapid t=JWT, k=KEY.
 func (s *pushService) signed(header string) error {
 	token, key, ok := strings.Cut(strings.TrimPrefix(header, "vapid t="), ", k=")
 	if !ok || key != s.signer {
@@ -163,7 +163,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// opened is what the device reads: salt, record size, the sender's key, one record.
+// opened decrypts as the device does: salt, record size, the sender's key, one record.
 func (s *pushService) opened(body []byte) (string, error) {
 	if len(body) < 86 || body[20] != 65 {
 		return "", errors.New("no header of aes128gcm")

@@ -31,10 +31,11 @@ const everybody = `{` + permissions + `"join_identical": false, "remember_denial
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}
 ]}}`
 
-// permissions begin the rules, under which each question is asked by itself.
+// permissions opens the rules; joining is off, so that each request is a question of
+// its own.
 const permissions = `"permissions": {`
 
-// under is everybody under another rule.
+// under are the settings with one more rule.
 func under(rule string) []byte {
 	return []byte(strings.Replace(everybody, permissions, permissions+rule+", ", 1))
 }
@@ -46,8 +47,8 @@ type rig struct {
 	ctx   context.Context
 	dir   string
 	nod   *embed.Nod
-	web   *embed.Web // the inbox that people use
-	at    string     // where it is, if not at its URL
+	web   *embed.Web // the users' inbox
+	at    string     // its address, if it is not the URL
 	asker *bus.Asker
 	conns []*bus.Conn
 }
@@ -61,7 +62,7 @@ func start(t *testing.T) *rig {
 	return r
 }
 
-// up starts nod, with an inbox where an address is named.
+// up starts nod, with an inbox if an address is given.
 func (r *rig) up(addr string) {
 	r.t.Helper()
 	var listen *httpserve.Listen
@@ -85,7 +86,7 @@ func (r *rig) connect(id roles.ID) *bus.Conn {
 	return conn
 }
 
-// down ends everything; what is stored stays.
+// down stops everything; stored data stays.
 func (r *rig) down() {
 	if r.nod == nil {
 		return
@@ -98,7 +99,7 @@ func (r *rig) down() {
 	r.nod, r.conns = nil, nil
 }
 
-// quiet hides what the tests provoke. NOD_TEST_LOG=1 shows it.
+// quiet drops the logs that tests provoke. NOD_TEST_LOG=1 shows them.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -106,7 +107,7 @@ func quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// asks has an agent ask for what no rule settles.
+// asks submits a request that no rule decides.
 func (r *rig) asks(session, id, input string) *bus.OpenRequest {
 	r.t.Helper()
 	return r.submits(deploy(session, id, input))
@@ -114,13 +115,13 @@ func (r *rig) asks(session, id, input string) *bus.OpenRequest {
 
 func (r *rig) submits(request schemas.Request) *bus.OpenRequest {
 	r.t.Helper()
-	asked, err := r.asker.Submit(r.ctx, request)
+	open, err := r.asker.Submit(r.ctx, request)
 	r.NoError(err)
-	r.NotZero(asked.Receipt.Revision, "%s was decided at once", asked.Key)
-	return asked
+	r.NotZero(open.Receipt.Revision, "%s was decided at once", open.Key)
+	return open
 }
 
-// shell is a command that a person can be asked to remember.
+// shell is a command for which a rule can be remembered.
 func shell(session, id, command string) schemas.Request {
 	r := deploy(session, id, `{}`)
 	r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":"/app"}`, command)
@@ -128,7 +129,7 @@ func shell(session, id, command string) schemas.Request {
 	return r
 }
 
-// deploy is a call like no other: its input names it.
+// deploy is a call with a unique input.
 func deploy(session, id, input string) schemas.Request {
 	input = strings.Replace(fmt.Sprintf(`{"call":%q,`, id)+input[1:], ",}", "}", 1)
 	return schemas.Request{
@@ -137,8 +138,7 @@ func deploy(session, id, input string) schemas.Request {
 	}
 }
 
-// pours has an agent ask for much at once, in five sessions; wait returns when
-// all is asked.
+// pours submits many requests at once, in five sessions; wait returns when all are stored.
 func (r *rig) pours(n int, input string) (wait func()) {
 	const askers = 8
 	errs := make(chan error, n)
@@ -161,7 +161,7 @@ func (r *rig) pours(n int, input string) (wait func()) {
 	}
 }
 
-// another is the same nod, seen through an inbox of its own.
+// another is another inbox of the same nod.
 func (r *rig) another(change ...func(*web.Options)) *rig {
 	r.t.Helper()
 	system := actors.NewSystem(quiet())
@@ -180,7 +180,7 @@ func (r *rig) another(change ...func(*web.Options)) *rig {
 	return &other
 }
 
-// terminal has somebody answer at the terminal.
+// terminal answers at the terminal.
 func (r *rig) terminal(user, session, id, option string) {
 	r.t.Helper()
 	desk := connector.NewDesk(r.connect(roles.ConnectorID("terminal")), "terminal")
@@ -192,7 +192,7 @@ func (r *rig) terminal(user, session, id, option string) {
 	r.NoError(err)
 }
 
-// token is a fresh login link's pass.
+// token is the token of a fresh login link.
 func (r *rig) token(user string) string {
 	r.t.Helper()
 	_, token, ok := strings.Cut(r.web.Link(user), "/#login=")
@@ -200,7 +200,7 @@ func (r *rig) token(user string) string {
 	return token
 }
 
-// answer is what the inbox said to a plain request.
+// answer is the inbox's answer to a plain request.
 type answer struct {
 	status  int
 	body    string
@@ -208,7 +208,7 @@ type answer struct {
 	cookies []*http.Cookie
 }
 
-// does sends a plain request; change may spoil it.
+// does sends a plain request; change may alter it.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.ctx, method, cmp.Or(r.at, r.web.URL())+path, strings.NewReader(body))

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// card is a request on its session's page.
+// card is the selector of a request on its session's page.
 func card(id string) string { return "document.querySelector('nod-session li[data-id=" + id + "]')" }
 
 // goes opens one of the inbox's pages.
@@ -18,7 +18,7 @@ func (p *page) goes(hash string) {
 	p.does(script("location.hash = '" + hash + "'"))
 }
 
-// inline waits until a button in a card would do something, and presses it.
+// inline waits until a button in a card is active, and presses it.
 func (p *page) inline(id, class string) {
 	p.t.Helper()
 	b := card(id) + "?.querySelector('.actions ." + class + "')"
@@ -56,21 +56,20 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	r.NoError(err)
 	r.Equal("not on Fridays", d.Message)
 
-	r.asks("S", "four", `{}`) // live, and decided elsewhere
+	r.asks("S", "four", `{}`) // arrives live, and is decided elsewhere
 	p.sees(card("four") + "?.querySelector('.actions button')")
 	r.terminal("bob", "S", "four", "reject_once")
 	p.sees(card("four") + ".querySelector('.outcome')?.innerText.match(/Denied · Bob · .* · terminal/)")
 	p.sees("!" + card("four") + ".querySelector('.actions button')")
 	p.True(value[bool](p, "!"+card("other")))
 
-	_, err = r.asker.Submit(r.ctx, shell("S", "ruled", "ls -l")) // a rule decides it
+	_, err = r.asker.Submit(r.ctx, shell("S", "ruled", "ls -l")) // decided by a rule
 	r.NoError(err)
 	p.sees(card("ruled") + "?.innerText.includes('the built-in rules')")
 	p.Equal(int64(5), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "each once")
 }
 
-// Whatever comes or goes moves what stands below: for a moment no button there
-// does anything.
+// A card that comes or goes moves those below it, so no button there works for a moment.
 func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
@@ -79,7 +78,7 @@ func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
 	p.goes("#/session/S")
 	b := card("two") + "?.querySelector('.actions .allow')"
 	p.sees(b + "?.getAttribute('aria-disabled') === 'false'")
-	// In the very turn in which the card above changes, a click is for what was there.
+	// In the same turn in which the card above changes, a click was meant for the old one.
 	p.does(script(`new MutationObserver((_, o) => {
 		if (!` + card("one") + `.querySelector('.outcome')) return;
 		o.disconnect(); ` + b + `.click(); globalThis.clicked = true;
@@ -90,7 +89,7 @@ func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 }
 
-// The lock is held by who acts on a session's page, and by nothing else.
+// The lock is held only while its user acts on a session's page.
 func TestWhoActsOnASessionsPageHoldsItsLock(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
@@ -104,7 +103,7 @@ func TestWhoActsOnASessionsPageHoldsItsLock(t *testing.T) {
 		return lock.Payload.Holder
 	}
 	p := r.visits("ann", 1024, 768)
-	p.does(chromedp.Click("h1")) // acting in the inbox holds nothing
+	p.does(chromedp.Click("h1")) // acting in the inbox takes no lock
 	p.goes("#/session/S")
 	p.sees(card("one"))
 	p.Equal("Bob", holder(), "looking alone holds nothing")
@@ -112,14 +111,14 @@ func TestWhoActsOnASessionsPageHoldsItsLock(t *testing.T) {
 	p.does(chromedp.Click("nod-session h2"))
 	p.sees("document.querySelector('nod-session').innerText.includes('You have the input lock')")
 	p.Equal("Ann", holder())
-	// A minute without a touch, on this page's clock.
+	// A minute without input, on this page's clock.
 	p.does(script("const real = Date.now; Date.now = () => real() + 61_000; dispatchEvent(new Event('blur'))"))
-	p.sees("document.querySelector('nod-session').innerText.includes('let go of the input lock')")
+	p.sees("document.querySelector('nod-session').innerText.includes('the input lock was released')")
 	p.Equal("Bob", holder())
 
 	p.does(chromedp.Click("nod-session h2"))
 	p.sees("document.querySelector('nod-session').innerText.includes('You have the input lock')")
 	p.Equal("Ann", holder())
-	p.goes("#/") // leaving lets go
+	p.goes("#/") // leaving releases the lock
 	r.Eventually(func() bool { return holder() == "Bob" }, 20*time.Second, 20*time.Millisecond)
 }

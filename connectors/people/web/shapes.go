@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// envelope is every message of the gateway. A reply echoes id and action.
+// envelope is every message of the gateway. A reply repeats id and action.
 type envelope struct {
 	ID        string    `json:"id,omitempty"`
 	Type      string    `json:"type"`
@@ -32,23 +32,23 @@ const (
 
 // The notifications.
 const (
-	noteRequested = "session.permission.requested"
-	noteResolved  = "session.permission.resolved"
-	noteDecided   = "session.permission.decided" // and nobody was asked; for who looks at the session
-	noteTime      = "server.time"
+	notifyRequested = "session.permission.requested"
+	notifyResolved  = "session.permission.resolved"
+	notifyDecided   = "session.permission.decided" // decided before any person was asked; for subscribers of the session
+	notifyTime      = "server.time"
 )
 
-// received is an envelope as a client sends it.
-type received struct {
+// clientMessage is an envelope as a client sends it.
+type clientMessage struct {
 	ID      string          `json:"id"`
 	Type    string          `json:"type"`
 	Action  string          `json:"action"`
 	Payload json.RawMessage `json:"payload"`
 }
 
-// requested is a request that waits. The texts of the agent's are as it sent
-// them; summary, parts and labels are fit to be shown.
-type requested struct {
+// requestView is a pending request. Texts of the agent are as the agent sent them;
+// summary, parts and labels are sanitised for display.
+type requestView struct {
 	PendingID     string             `json:"pending_id"`
 	SessionID     string             `json:"session_id"`
 	TaskID        string             `json:"task_id,omitempty"`
@@ -68,25 +68,26 @@ type requested struct {
 	ServerTime time.Time    `json:"server_time"` // when this was sent, on the clock of the deadline
 	Summary    string       `json:"summary"`
 	Parts      []part       `json:"parts"`
-	// Remember are the rules that an answer in a wider scope may leave behind,
-	// by their reach, in words.
+	// Remember describes the rules that an answer in a wider scope can leave behind. An
+	// answer names one by its index, as its reach.
 	Remember []string `json:"remember"`
-	// Takes says what it takes to allow this, besides an approver's word.
+	// Takes lists the requirements for allowing this, besides an approver's answer.
 	Takes []string `json:"takes"`
-	// Waiters is how many identical calls have asked this: an answer names it. Waiting
-	// is how many of them still wait, and times says so where they are several: "×3".
+	// Waiters is the number of identical calls that have asked; an answer names it.
+	// Waiting is the number that still wait. Times shows it if several wait: "×3".
 	Waiters int    `json:"waiters"`
 	Waiting int    `json:"waiting"`
 	Times   string `json:"times,omitempty"`
-	// Same is equal where two requests read the same but for ids and deadlines.
+	// Same is equal for two requests that differ only in ids and deadlines.
 	Same string `json:"same"`
 
-	place   string // sorts as the request does among all
-	version string // equal for as long as a person reads the same
+	sortKey string // sorts by creation time, then by key
+	version string // changes when the displayed text changes
 }
 
-// option is an answer on offer; label says in nod's words what it does. One that is
-// remembered the agent keeps for later calls by itself; called is how it calls it.
+// option is one possible answer; Label says its effect in nod's words. A remembered
+// option is stored by the agent for later calls. Called is the agent's own name for
+// the option.
 type option struct {
 	schemas.Option
 	Label      string `json:"label"`
@@ -102,18 +103,18 @@ type part struct {
 	Lines []string `json:"lines"`
 }
 
-// summaryWidth is how many columns of a request a list shows.
+// summaryWidth is the maximum width of a summary, in columns.
 const summaryWidth = 120
 
-func newRequested(p *schemas.Prompt, now time.Time) *requested {
+func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	r := &p.Request
-	q := &requested{
+	q := &requestView{
 		PendingID: p.PendingID, SessionID: p.SessionID, TaskID: r.TaskID, ToolCallID: r.ToolCallID, Title: r.Title,
 		Options: optionsOf(r), ActionType: r.ActionType, ActionDetails: r.ActionDetails, CreatedAt: r.CreatedAt,
 		Kind: r.Kind, ToolName: r.ToolName, Agent: p.Agent, Risk: p.Risk, Digest: p.Digest, Deadline: p.Deadline,
 		Summary: people.Summary(p, summaryWidth), Parts: []part{}, Remember: []string{}, Takes: []string{},
 		Waiters: p.Waiters, Waiting: p.Waiting, Times: people.Times(p),
-		place: fmt.Sprintf("%020d.%s", r.CreatedAt.UnixNano(), p.Key()),
+		sortKey: fmt.Sprintf("%020d.%s", r.CreatedAt.UnixNano(), p.Key()),
 	}
 	for _, pt := range people.Parts(p, now) {
 		q.Parts = append(q.Parts, part{pt.Label, pt.Field, pt.Quote, append([]string{}, pt.Lines...)})
@@ -129,24 +130,24 @@ func newRequested(p *schemas.Prompt, now time.Time) *requested {
 	return q
 }
 
-// ownParts are those in which requests that ask the same differ.
+// ownParts are the labels of the parts in which identical requests may differ.
 var ownParts = []string{"Request", "Session", "Calls", "Expires"}
 
-// same is a hash of all that a person reads, and of the payload as it was sent.
-func (q *requested) same() string {
+// same is a hash of the displayed text and of the payload as sent.
+func (q *requestView) same() string {
 	var rest []part
 	for _, p := range q.Parts {
 		if p.Field || p.Quote || !slices.Contains(ownParts, p.Label) {
 			rest = append(rest, p)
 		}
 	}
-	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // what was decoded encodes
+	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // it was decoded, so it encodes
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// optionsOf labels what is on offer. What the agent remembers, and two that do the
-// same, are told apart by how the agent calls them.
+// optionsOf labels the options. Remembered options, and options of the same kind,
+// also show the agent's own name.
 func optionsOf(r *schemas.Request) []option {
 	offered := r.Offered()
 	kinds := map[schemas.OptionKind]int{}
@@ -165,8 +166,8 @@ func optionsOf(r *schemas.Request) []option {
 	return all
 }
 
-// resolved is how a request ended; text is the one line for people.
-type resolved struct {
+// resolvedNotice is the end of a request; Text is the outcome in one line.
+type resolvedNotice struct {
 	SessionID  string            `json:"session_id"`
 	PendingID  string            `json:"pending_id"`
 	Decision   *schemas.Decision `json:"decision"`
@@ -174,84 +175,84 @@ type resolved struct {
 	ServerTime time.Time         `json:"server_time"`
 }
 
-// listed answers permissions.list.
-type listed struct {
-	Permissions []requested `json:"permissions"`
-	Next        string      `json:"next,omitempty"` // after of the next page
-	ServerTime  time.Time   `json:"server_time"`
+// listReply answers permissions.list.
+type listReply struct {
+	Permissions []requestView `json:"permissions"`
+	Next        string        `json:"next,omitempty"` // pass it as "after" to get the next page
+	ServerTime  time.Time     `json:"server_time"`
 }
 
-// subscribed answers a subscription; as many requests follow as Pending says.
-type subscribed struct {
+// subscribeReply answers a subscription; Pending requests follow it.
+type subscribeReply struct {
 	Success   bool   `json:"success"`
 	SessionID string `json:"session_id,omitempty"`
 	Pending   int    `json:"pending"`
 }
 
-// responded answers permission.respond.
-type responded struct {
+// respondReply answers permission.respond.
+type respondReply struct {
 	Success  bool             `json:"success"`
 	Decision schemas.Decision `json:"decision"`
 	Text     string           `json:"text"`
 }
 
-// ticked says what time it is, and whether nod can be reached from here.
-type ticked struct {
-	ServerTime time.Time `json:"server_time"`
-	Reachable  bool      `json:"reachable"`
-	Frozen     []brake   `json:"frozen"` // the brakes that are on
+// timeNotice is the current time, and whether this gateway can reach nod.
+type timeNotice struct {
+	ServerTime time.Time    `json:"server_time"`
+	Reachable  bool         `json:"reachable"`
+	Frozen     []freezeView `json:"frozen"`
 }
 
-// braked answers what freezes, thaws, or looks.
-type braked struct {
-	Frozen []brake `json:"frozen"`
-	Denied int     `json:"denied"`         // how many open requests a freeze has ended
-	Text   string  `json:"text,omitempty"` // what is to be said besides
+// freezeReply answers brake.show, brake.freeze and brake.thaw.
+type freezeReply struct {
+	Frozen []freezeView `json:"frozen"`
+	Denied int          `json:"denied"`         // number of pending requests that a freeze has denied
+	Text   string       `json:"text,omitempty"` // a warning to show, if any
 }
 
-// pushing answers what a page asks about pushes to its device.
-type pushing struct {
-	PublicKey string `json:"public_key"` // that it subscribes with
+// pushReply answers the push actions.
+type pushReply struct {
+	PublicKey string `json:"public_key"` // for the page's subscription
 }
 
-// brake is one that is on, in words, and what it is about: an agent, a session or,
-// without either, everything.
-type brake struct {
+// freezeView is a freeze in force, with its text. It covers an agent or a session or,
+// if neither is named, everything.
+type freezeView struct {
 	Text      string `json:"text"`
 	Agent     string `json:"agent,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
 }
 
-func brakes(all []schemas.Freeze) []brake {
-	told := make([]brake, len(all))
+func freezeViews(all []schemas.Freeze) []freezeView {
+	told := make([]freezeView, len(all))
 	for i := range all {
-		told[i] = brake{people.DescribeFreeze(&all[i]), all[i].Agent, all[i].SessionID}
+		told[i] = freezeView{people.DescribeFreeze(&all[i]), all[i].Agent, all[i].SessionID}
 	}
 	return told
 }
 
-// decided is a request of the history, with its one decision.
-type decided struct {
-	*requested
+// decidedView is a request of the history, with its decision.
+type decidedView struct {
+	*requestView
 	Decision *schemas.Decision `json:"decision"`
 	Text     string            `json:"text"`
 }
 
-func newDecided(p *schemas.Prompt, now time.Time) decided {
-	q := newRequested(p, now)
+func newDecidedView(p *schemas.Prompt, now time.Time) decidedView {
+	q := newRequestView(p, now)
 	q.ServerTime = now
-	return decided{q, p.Decision, people.Outcome(p.Decision, p)}
+	return decidedView{q, p.Decision, people.Outcome(p.Decision, p)}
 }
 
-// history answers permissions.history: the newest decision first.
-type history struct {
-	Permissions []decided `json:"permissions"`
-	More        bool      `json:"more"` // there are older ones
-	ServerTime  time.Time `json:"server_time"`
+// historyReply answers permissions.history, the newest decision first.
+type historyReply struct {
+	Permissions []decidedView `json:"permissions"`
+	More        bool          `json:"more"` // older ones exist
+	ServerTime  time.Time     `json:"server_time"`
 }
 
-// granted is a standing answer; its texts are fit to be shown.
-type granted struct {
+// grantView is a standing answer; its texts are sanitised for display.
+type grantView struct {
 	GrantID   string        `json:"grant_id"`
 	Scope     schemas.Scope `json:"scope"`
 	SessionID string        `json:"session_id,omitempty"`
@@ -272,16 +273,17 @@ type granted struct {
 	Until    string `json:"until"`
 	Question string `json:"question,omitempty"`
 	Message  string `json:"message,omitempty"`
-	Undo     string `json:"undo,omitempty"` // what ending it is called
+	Undo     string `json:"undo,omitempty"` // the verb for ending it: "revoke" or "forget"
 }
 
-// grants answers grants.list.
-type grants struct {
-	Grants     []granted `json:"grants"`
-	ServerTime time.Time `json:"server_time"`
+// grantsReply answers grants.list.
+type grantsReply struct {
+	Grants     []grantView `json:"grants"`
+	ServerTime time.Time   `json:"server_time"`
 }
 
-// failure is the payload of an error; text is for people, where they answered.
+// failure is the payload of an error. Text is set for errors of an answer, and is fit
+// to be shown.
 type failure struct {
 	Code    schemas.Code    `json:"code"`
 	Message string          `json:"message"`
@@ -289,8 +291,8 @@ type failure struct {
 	Text    string          `json:"text,omitempty"`
 }
 
-// failed is err as a client is told it.
-func failed(err error) failure {
+// failureOf turns an error into a payload.
+func failureOf(err error) failure {
 	var e *schemas.Error
 	if !errors.As(err, &e) {
 		e = schemas.Errorf(schemas.CodeUnavailable, "nod did not answer in time; try again")
@@ -298,10 +300,10 @@ func failed(err error) failure {
 	return failure{Code: e.Code, Message: e.Message, Details: e.Details}
 }
 
-// refused is failed for somebody who answered.
-func refused(err error, now time.Time) failure {
-	f := failed(err)
-	if f.Code == schemas.CodeForbidden { // it says what it would take
+// answerFailureOf is failureOf for an answer, with its text.
+func answerFailureOf(err error, now time.Time) failure {
+	f := failureOf(err)
+	if f.Code == schemas.CodeForbidden { // its message says who may answer, or how
 		f.Text = "Nothing changed: " + people.Line(f.Message)
 		return f
 	}

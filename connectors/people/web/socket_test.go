@@ -22,7 +22,7 @@ type said struct {
 	Action    string    `json:"action"`
 	Timestamp time.Time `json:"timestamp"`
 	Payload   struct {
-		// A notification's.
+		// Fields of a notification.
 		SessionID  string            `json:"session_id"`
 		PendingID  string            `json:"pending_id"`
 		Title      string            `json:"title"`
@@ -36,7 +36,7 @@ type said struct {
 		Same       string            `json:"same"`
 		Created    time.Time         `json:"created_at"`
 		Decision   *schemas.Decision `json:"decision"`
-		// An answer's.
+		// Fields of a reply.
 		Success     bool   `json:"success"`
 		PublicKey   string `json:"public_key"`
 		Pending     int    `json:"pending"`
@@ -57,27 +57,27 @@ type said struct {
 			RevokedBy string `json:"revoked_by"`
 			Live      bool   `json:"live"`
 		} `json:"grants"`
-		// An error's.
+		// Fields of an error.
 		Code    schemas.Code `json:"code"`
 		Message string       `json:"message"`
 		Text    string       `json:"text"`
 	} `json:"payload"`
 }
 
-// socket is a plain WebSocket client of one person.
+// socket is one user's plain WebSocket client.
 type socket struct {
 	*rig
 	conn *websocket.Conn
 }
 
-// dials opens a socket, or returns why not.
+// dials opens a socket, or returns the error.
 func (r *rig) dials(change ...func(*http.Request)) (*socket, *http.Response, error) {
 	req, err := http.NewRequest("GET", r.web.URL(), nil)
 	r.NoError(err)
 	for _, c := range change {
 		c(req)
 	}
-	// A small buffer, so that one who does not read is soon behind.
+	// A small buffer, so that a client that does not read is soon behind.
 	dialer := net.Dialer{}
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, addr)
@@ -96,7 +96,7 @@ func (r *rig) dials(change ...func(*http.Request)) (*socket, *http.Response, err
 	return &socket{r, conn}, resp, nil
 }
 
-// opens is a socket of this person's, which ends with the test.
+// opens opens a user's socket, which ends with the test.
 func (r *rig) opens(user string) *socket {
 	r.t.Helper()
 	s, _, err := r.dials(with(r.login(user)))
@@ -119,7 +119,7 @@ func (s *socket) asksFor(action string, payload map[string]any) {
 	s.sends(string(text))
 }
 
-// next is the next message but the time of day.
+// next is the next message, without the time notifications.
 func (s *socket) next() said {
 	s.t.Helper()
 	m, err := s.reads()
@@ -140,7 +140,7 @@ func (s *socket) reads() (said, error) {
 	}
 }
 
-// gets asks and reads until the reply; what comes before it is returned too.
+// gets sends a request and reads until its reply; it returns earlier messages too.
 func (s *socket) gets(action string, payload map[string]any) (reply said, before []said) {
 	s.t.Helper()
 	s.asksFor(action, payload)
@@ -155,7 +155,7 @@ func (s *socket) gets(action string, payload map[string]any) (reply said, before
 	}
 }
 
-// refused is gets of what must fail with this code.
+// refused expects the request to fail with this code.
 func (s *socket) refused(code schemas.Code, action string, payload map[string]any) said {
 	s.t.Helper()
 	m, _ := s.gets(action, payload)
@@ -164,7 +164,7 @@ func (s *socket) refused(code schemas.Code, action string, payload map[string]an
 	return m
 }
 
-// until reads until a notification of this action about this request.
+// until reads until a notification with this action for this request.
 func (s *socket) until(action, id string) said {
 	s.t.Helper()
 	for {
@@ -174,7 +174,7 @@ func (s *socket) until(action, id string) said {
 	}
 }
 
-// listed waits until nod's inbox has taken in these requests.
+// listed waits until the inbox has exactly these pending requests.
 func (r *rig) listed(s *socket, ids ...string) {
 	r.t.Helper()
 	r.Eventually(func() bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// standIn is a nod in memory, which says what a test has it say: everybody is an
-// approver, and every answer counts.
+// standIn is a nod in memory, controlled by the test: every user is an approver, and
+// every answer counts.
 type standIn struct {
 	mu      sync.Mutex
 	prompts map[string]schemas.Prompt
@@ -25,21 +25,21 @@ type standIn struct {
 	web     *web.Server
 }
 
-// startStandIn starts an inbox of a stand-in. The rig has no nod besides.
+// startStandIn starts an inbox on a stand-in; the rig runs no other nod.
 func startStandIn(t *testing.T) (*rig, *standIn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	s := &standIn{prompts: map[string]schemas.Prompt{}}
 	var err error
 	s.web, err = web.Open(web.Options{
-		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: s, Registry: s, LoginCodes: s, Ledger: s, Log: quiet(),
+		DataDir: t.TempDir(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Desk: s, Registry: s, LoginCodes: s, Records: s, Log: quiet(),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.web.Stop(context.Background())); cancel() })
 	return &rig{Assertions: require.New(t), t: t, ctx: ctx, web: &embed.Web{Server: s.web}}, s
 }
 
-// shows has a request arrive, or change.
+// shows sends a new request, or a new version.
 func (s *standIn) shows(p schemas.Prompt) {
 	s.mu.Lock()
 	s.prompts[p.Key()] = p
@@ -47,14 +47,14 @@ func (s *standIn) shows(p schemas.Prompt) {
 	s.web.Show(p)
 }
 
-// learns has nod know of a request what the inbox has not been told.
+// learns stores a request in nod without telling the inbox.
 func (s *standIn) learns(p schemas.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prompts[p.Key()] = p
 }
 
-// withdraws takes a request back that is open still.
+// withdraws withdraws a pending request.
 func (s *standIn) withdraws(key string) {
 	s.mu.Lock()
 	p := s.prompts[key]
@@ -68,7 +68,7 @@ func (s *standIn) withdraws(key string) {
 	s.web.Show(p)
 }
 
-// said are the answers that came.
+// said are the answers that arrived.
 func (s *standIn) said() []schemas.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *standIn) Answer(_ context.Context, a schemas.Answer) (schemas.Decision,
 		s.grants = append(s.grants, *d.Grant)
 	}
 	s.answers = append(s.answers, a)
-	p.Decision, p.Waiters, p.Waiting = &d, a.Waiters, a.Waiters // what came later is a question of its own
+	p.Decision, p.Waiters, p.Waiting = &d, a.Waiters, a.Waiters // later calls belong to a new question
 	p.Revision++
 	s.prompts[p.Key()] = p
 	s.mu.Unlock()

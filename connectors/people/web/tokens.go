@@ -18,38 +18,38 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// How long a link waits to be opened, and how long a session lasts.
+// The lifetimes of a login link and of a session.
 const (
 	LinkLasts    = 10 * time.Minute
 	sessionLasts = 7 * 24 * time.Hour
 )
 
-// use is what a pass is good for: one never passes for the other.
-type use string
+// tokenUse is the purpose of a token; a token is valid for its own purpose only.
+type tokenUse string
 
 const (
-	forLogin   use = "login"
-	forSession use = "session"
+	forLogin   tokenUse = "login"
+	forSession tokenUse = "session"
 )
 
-// pass says who somebody is, signed.
-type pass struct {
-	Use  use       `json:"use"`
+// token identifies a user. It travels signed.
+type token struct {
+	Use  tokenUse  `json:"use"`
 	User string    `json:"user"`
 	ID   string    `json:"id"`
 	Made time.Time `json:"made"`
 	Ends time.Time `json:"ends"`
 }
 
-// seals signs passes with a key in a file, so that sessions live through restarts
-// and whoever may read the key may make a link.
-type seals struct {
-	dir string // where it is kept where the inbox is
+// tokenSigner signs tokens with a key from a file. So sessions survive restarts, and
+// a process that can read the key can make login links.
+type tokenSigner struct {
+	dir string // holds the key and the inbox's URL
 	key []byte
 }
 
 const (
-	sealDir  = "web"
+	webDir   = "web"
 	keyName  = "key"
 	urlName  = "url"
 	keyBytes = 32
@@ -57,14 +57,14 @@ const (
 
 var errNoInbox = errors.New("there is no web inbox yet: start one with nod up, or name the --login-key that it has")
 
-// openSeals reads the key from the file that is named; where none is, it is the
-// data directory's own, which is made where it is not there.
-func openSeals(dataDir, keyFile string) (seals, error) {
-	s := seals{dir: filepath.Join(dataDir, sealDir)}
+// openSigner reads the key from keyFile. If keyFile is empty, it reads the data
+// directory's own key, and makes that key if it is missing.
+func openSigner(dataDir, keyFile string) (tokenSigner, error) {
+	s := tokenSigner{dir: filepath.Join(dataDir, webDir)}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return s, fmt.Errorf("make the web inbox's directory: %w", err)
 	}
-	if s, err := readSeals(dataDir, keyFile); keyFile != "" || !errors.Is(err, errNoInbox) {
+	if s, err := readSigner(dataDir, keyFile); keyFile != "" || !errors.Is(err, errNoInbox) {
 		return s, err
 	}
 	key := make([]byte, keyBytes)
@@ -78,15 +78,15 @@ func openSeals(dataDir, keyFile string) (seals, error) {
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return s, fmt.Errorf("write the web inbox's key: %w", err)
 	}
-	// A link appears whole, and leaves alone a key that came first.
+	// A link makes the file appear whole, and keeps a key that another process wrote first.
 	if err := os.Link(tmp.Name(), filepath.Join(s.dir, keyName)); err != nil && !errors.Is(err, fs.ErrExist) {
-		return s, fmt.Errorf("keep the web inbox's key: %w", err)
+		return s, fmt.Errorf("store the web inbox's key: %w", err)
 	}
-	return readSeals(dataDir, keyFile)
+	return readSigner(dataDir, keyFile)
 }
 
-func readSeals(dataDir, keyFile string) (seals, error) {
-	s := seals{dir: filepath.Join(dataDir, sealDir)}
+func readSigner(dataDir, keyFile string) (tokenSigner, error) {
+	s := tokenSigner{dir: filepath.Join(dataDir, webDir)}
 	path := cmp.Or(keyFile, filepath.Join(s.dir, keyName))
 	text, err := os.ReadFile(path)
 	switch {
@@ -100,20 +100,20 @@ func readSeals(dataDir, keyFile string) (seals, error) {
 	case damaged && keyFile != "":
 		return s, fmt.Errorf("%s is no key for logins: use a copy of web/key in the data directory of a nod that has opened its inbox", path)
 	case damaged:
-		return s, fmt.Errorf("%s is damaged: remove it, and nod up makes another; everybody logs in again then", path)
+		return s, fmt.Errorf("%s is damaged: remove it, and nod up makes another; all users then log in again", path)
 	}
 	return s, nil
 }
 
-// tell writes where the inbox is, for links that are made later.
-func (s seals) tell(url string) error {
+// writeURL stores the inbox's URL, for links that are made later.
+func (s tokenSigner) writeURL(url string) error {
 	if err := os.WriteFile(filepath.Join(s.dir, urlName), []byte(url), 0o600); err != nil {
 		return fmt.Errorf("write where the web inbox is: %w", err)
 	}
 	return nil
 }
 
-func (s seals) where() (string, error) {
+func (s tokenSigner) readURL() (string, error) {
 	url, err := os.ReadFile(filepath.Join(s.dir, urlName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", errNoInbox
@@ -124,30 +124,30 @@ func (s seals) where() (string, error) {
 	return string(url), nil
 }
 
-func (s seals) link(url, user string, now time.Time) string {
+func (s tokenSigner) loginLink(url, user string, now time.Time) string {
 	return people.LoginLink(url, s.sign(forLogin, user, now, LinkLasts))
 }
 
-func (s seals) sign(u use, user string, now time.Time, lasts time.Duration) string {
-	p := pass{Use: u, User: user, ID: rand.Text(), Made: now, Ends: now.Add(lasts)}
+func (s tokenSigner) sign(u tokenUse, user string, now time.Time, lasts time.Duration) string {
+	p := token{Use: u, User: user, ID: rand.Text(), Made: now, Ends: now.Add(lasts)}
 	plain, _ := json.Marshal(p) // strings and times always encode
 	return base64.RawURLEncoding.EncodeToString(plain) + "." + base64.RawURLEncoding.EncodeToString(s.mac(plain))
 }
 
-func (s seals) mac(plain []byte) []byte {
+func (s tokenSigner) mac(plain []byte) []byte {
 	h := hmac.New(sha256.New, s.key)
 	h.Write(plain)
 	return h.Sum(nil)
 }
 
-// open is the pass in a text, which must be for this use and still good.
-func (s seals) open(u use, text string, now time.Time) (pass, bool) {
-	var p pass
+// verify checks a token's signature, purpose and expiry.
+func (s tokenSigner) verify(u tokenUse, text string, now time.Time) (token, bool) {
+	var p token
 	body, sum, _ := strings.Cut(text, ".")
 	plain, err := base64.RawURLEncoding.DecodeString(body)
 	mac, err2 := base64.RawURLEncoding.DecodeString(sum)
 	if err != nil || err2 != nil || !hmac.Equal(mac, s.mac(plain)) || json.Unmarshal(plain, &p) != nil {
-		return pass{}, false
+		return token{}, false
 	}
 	return p, p.Use == u && p.User != "" && now.Before(p.Ends)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pressables marks what can be pressed in the dialog, and returns their labels: the
-// buttons that answer, the fold, the rules, the places and the last of the lengths. A
-// plain Deny, which leaves nothing with the agent, is pressed elsewhere.
+// pressables marks the controls of the dialog and returns their labels: the answer
+// buttons, the fold, the rules, the places and the last length. A plain Deny, which
+// leaves nothing with the agent, is tested elsewhere.
 const pressables = `(() => {
 	const all = [], mark = (e, label, value) => { if (e.checkVisibility()) all.push({e, label, value}); };
 	for (const b of document.querySelectorAll("dialog .actions button")) if (b.getAttribute("aria-disabled") === "false" && b.innerText !== "Deny") mark(b, b.innerText);
@@ -27,7 +27,7 @@ const pressables = `(() => {
 	return all.map((p) => p.label);
 })()`
 
-// inView is the text of the dialog that is within the window, and behind nothing.
+// inView is the dialog's text that is inside the window and not covered.
 const inView = `(() => {
 	const texts = document.createTreeWalker(document.querySelector("dialog"), NodeFilter.SHOW_TEXT), seen = [];
 	const range = document.createRange();
@@ -43,23 +43,23 @@ const inView = `(() => {
 	return seen.join("\n");
 })()`
 
-// onPage is Ann before the dialog.
+// onPage is Ann at the dialog.
 type onPage struct {
 	*page
 	nod    *standIn
 	prompt schemas.Prompt
 }
 
-// In the smallest window, nothing is allowed for longer of which the page does not
-// show the rule, the place and the end beside the button.
+// Even in the smallest window, nothing lasting can be allowed unless the page shows
+// the rule, the place and the end beside the button.
 func TestNothingLastsUnseen(t *testing.T) {
-	t.Parallel() // it waits, for buttons that are inert
+	t.Parallel() // it waits for inert buttons
 	r, nod := startStandIn(t)
 	p := r.visits("ann", 360, 640)
 	peopletest.NothingLastsUnseen(t, 3, peopletest.Lasts{Rules: true, Agents: true}, func(n int) peopletest.Person {
 		prompt := peopletest.UnseenPrompt(n)
 		p.does(script("document.querySelector('dialog .close')?.click()"))
-		if n > 0 { // which nobody waits for any more
+		if n > 0 { // the previous request is over
 			nod.withdraws(schemas.Key(prompt.SessionID, peopletest.UnseenPrompt(n-1).PendingID))
 		}
 		nod.shows(prompt)
@@ -79,8 +79,8 @@ func (p *page) readsAll(id string) {
 	p.sees("!document.querySelector('dialog .hint').innerText.includes('Read to the end')")
 }
 
-// What is to last is read before it is allowed, also where it stands beyond the edge
-// of what is open.
+// A lasting rule must be read before it is allowed, even if it is outside the visible
+// part of the dialog.
 func TestWhatIsToLastIsReadFirst(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -91,7 +91,7 @@ func TestWhatIsToLastIsReadFirst(t *testing.T) {
 	p.readsAll("unseen-0")
 	p.unfolds("Allow from now on")
 	p.does(script("document.querySelector('dialog .actions').scrollIntoView({block: 'end'})"))
-	p.sees("document.querySelector('dialog .hint').innerText === 'Read what is to last to its end to allow.'")
+	p.sees("document.querySelector('dialog .hint').innerText === 'Read the lasting rule to its end to allow.'")
 	p.ready("deny")
 	p.does(script(button("allow") + ".click()"))
 	r.Empty(nod.said())
@@ -105,16 +105,14 @@ func TestWhatIsToLastIsReadFirst(t *testing.T) {
 	r.Equal(schemas.ScopeSession, nod.said()[0].Scope)
 }
 
-// rests has the buttons in view, as whoever presses them has, and waits until they
-// mean what stands there.
+// rests scrolls the buttons into view and waits until they are active.
 func (w *onPage) rests() {
 	w.t.Helper()
 	w.scrolls()
 	w.ready("deny")
 }
 
-// scrolls goes over what is to last, and on to the buttons, and gives the page the
-// time to notice.
+// scrolls passes over the lasting rule to the buttons, with time for the page to notice.
 func (p *page) scrolls() {
 	p.t.Helper()
 	for _, to := range []string{".reach", ".actions"} {
@@ -130,7 +128,7 @@ func (p *page) frames() {
 	p.sees("globalThis.drawn")
 }
 
-// What lasts, as it looks.
+// The lasting rule, on the page.
 func TestPicturesOfWhatLasts(t *testing.T) {
 	if os.Getenv("NOD_TEST_PICTURES") == "" {
 		t.Skip("NOD_TEST_PICTURES names no directory")
@@ -174,8 +172,8 @@ func (w *onPage) Press(label string) {
 		if (value === undefined) e.click();
 		else { e.value = value; e.dispatchEvent(new Event("input", {bubbles: true})); } }`, i)))
 	w.frames()
-	// An answer is there when its outcome is; a button that wants a second press, or
-	// something that was chosen, leaves the buttons there, which are inert for a while.
+	// The outcome proves an answer. A button that wants a second press, or a changed
+	// choice, leaves the buttons, inert for a while.
 	w.sees(fmt.Sprintf("document.querySelector('dialog .outcome') || %s?.getAttribute('aria-disabled') === 'false'", button("deny")))
 }
 
@@ -188,13 +186,13 @@ func (w *onPage) Said() *schemas.Answer {
 	return nil
 }
 
-// identical is a question that n identical calls wait for.
+// identical is a question with n identical calls.
 func identical(id string, n int) schemas.Prompt {
 	r := shell("S", id, "make release")
 	r.CreatedAt = time.Now().UTC()
 	digest, err := schemas.Digest(&r)
 	if err != nil {
-		panic(err) // the test's own
+		panic(err) // the test itself is broken
 	}
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: "S", PendingID: id, Revision: uint64(n), Agent: "local", Request: r, Digest: digest,
@@ -202,8 +200,8 @@ func identical(id string, n int) schemas.Prompt {
 	}
 }
 
-// The page says how many calls wait, in the list and in the dialog, and its answer is
-// about those that stood there.
+// The page shows the number of identical calls, in the list and in the dialog, and
+// its answer is for the calls that it showed.
 func TestAnAnswerIsAboutTheCallsOnThePage(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -217,7 +215,7 @@ func TestAnAnswerIsAboutTheCallsOnThePage(t *testing.T) {
 	p.Equal("Allow once ×3", p.text(".actions .allow"))
 	p.keeps("calls-dialog.png")
 
-	// Another comes, and the page says so: for a moment a click means nothing.
+	// Another call arrives and the page shows it: for a moment clicks do nothing.
 	four := identical("one", 4)
 	four.Request, four.Digest = three.Request, three.Digest
 	nod.shows(four)
@@ -225,7 +223,7 @@ func TestAnAnswerIsAboutTheCallsOnThePage(t *testing.T) {
 	p.Contains(p.text("dialog .text"), "×4 · 4 identical calls wait")
 	p.sees(row("one") + "?.innerText.includes('×4')")
 
-	// And one that the page has not heard of is none of its answer's.
+	// An answer never covers a call that the page was not sent.
 	five := four
 	five.Waiters, five.Waiting = 5, 5
 	nod.learns(five)
@@ -234,7 +232,7 @@ func TestAnAnswerIsAboutTheCallsOnThePage(t *testing.T) {
 	p.ends("Allowed once")
 	r.Equal(4, nod.said()[0].Waiters)
 
-	// On a session's page as well.
+	// The same on a session's page.
 	nod.shows(identical("two", 2))
 	p.does(script("document.querySelector('.close').click()"))
 	p.goes("#/session/S")
@@ -249,7 +247,7 @@ func TestAnAnswerIsAboutTheCallsOnThePage(t *testing.T) {
 	p.Contains(value[string](p, card("two")+".innerText"), "The same call is denied for 10 minutes as well.")
 }
 
-// Allowed or denied, what stands is in one list, and each is ended there.
+// Grants and denials are in one list, and each can be ended there.
 func TestStandingAnswersAreInOneList(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -297,7 +295,7 @@ func TestStandingAnswersAreInOneList(t *testing.T) {
 	p.sees("document.querySelector('nod-grants .total').innerText.startsWith('Revoked: Bash(go test:*)')")
 }
 
-// How a call ended otherwise than decided is in its outcome.
+// The outcome shows how a call really ended if that differs from the decision.
 func TestTheHistoryTellsWhatBecameOfACall(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)

@@ -1,11 +1,11 @@
-// Package web is the inbox in a browser: a page that shows what every agent
-// wants, live, and the WebSocket gateway behind it that other front ends may
-// speak. What each message looks like is in shapes.go.
+// Package web is the inbox in a browser: a live page of the pending requests, and the
+// WebSocket gateway behind it, which other front ends may use too. The gateway's
+// messages are defined in shapes.go.
 //
-// Whoever has opened a login link is the identity {"web", user}; the approvers
-// in the settings say who that is, and without one of them nothing is shown.
-// Listening here opens nothing: other hosts, other origins and requests
-// without a session are turned away, whatever the address.
+// A user who has opened a login link has the identity {"web", user}. The approvers in
+// the settings map it to a person; a user who is not an approver sees nothing. The
+// address it listens on grants no access: requests for another host, from another
+// origin or without a session are refused on every address.
 package web
 
 import (
@@ -24,77 +24,79 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Name is the connector's.
+// Name is the connector's name.
 const Name = schemas.ConnectorWeb
 
-// Registry says who may look, and what time it is where deadlines are kept.
+// Registry resolves approvers, and reads the freezes and the broker's clock.
 type Registry interface {
-	// Approver is whom a login belongs to; FORBIDDEN where that is nobody.
+	// Approver returns the approver behind a user id. It fails with FORBIDDEN if the user
+	// is not an approver.
 	Approver(ctx context.Context, userID string) (schemas.Approver, error)
-	// Freezes are the brakes that are on.
+	// Freezes lists the freezes in force.
 	Freezes(ctx context.Context) ([]schemas.Freeze, error)
-	// Now is the broker's time.
+	// Now is the broker's time, by which deadlines run.
 	Now(ctx context.Context) (time.Time, error)
-	// NotifyAfter is how long phones are not told where somebody is there.
+	// NotifyAfter is the delay before a push, if a person is present who may answer first.
 	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
-// LoginCodes says which login links and sessions count still, for all gateways of one
-// nod alike. An error is no yes.
+// LoginCodes tells which login links and sessions are still valid, for all gateways
+// of one nod. An error means that the validity is unknown, so access is refused.
 type LoginCodes interface {
-	// RedeemLoginCode is the user whom a pass from another channel lets in, once; NOT_FOUND
-	// where it is none.
+	// RedeemLoginCode returns the user of a login code from another channel. A code works
+	// once; NOT_FOUND if it is unknown or used.
 	RedeemLoginCode(ctx context.Context, code string) (userID string, err error)
-	// SpendLoginCode makes a link or a session count no more until it would end by itself.
-	// Of all who spend it, one is told that it is the first.
+	// SpendLoginCode ends a link or a session before its time; the entry is kept until
+	// the link or session would expire. Exactly one caller gets first == true.
 	SpendLoginCode(ctx context.Context, id string, until time.Time) (first bool, err error)
-	// LoginCodeSpent reports whether it was spent.
+	// LoginCodeSpent reports whether a link or session was ended.
 	LoginCodeSpent(ctx context.Context, id string) (bool, error)
 }
 
-// Ledger is what was decided, and what was allowed beyond one call.
-type Ledger interface {
-	// History lists what was decided, of one session where that is named, as
-	// far as it is kept.
+// Records gives access to past decisions and standing answers.
+type Records interface {
+	// History lists the decisions that are still kept, of one session or, if session is
+	// empty, of all.
 	History(ctx context.Context, session string) ([]schemas.Prompt, error)
-	// Grants lists the standing answers, ended ones too for a while; those of one
-	// session where that is named.
+	// Grants lists the standing answers of one session or, if session is empty, of all.
+	// Ended ones are included for a while.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
-	// Revoke ends a standing answer for an approver; FORBIDDEN for anybody else.
+	// Revoke ends a standing answer for an approver. It fails with FORBIDDEN if the user
+	// may not end it.
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
-// Options say where to listen and what to work with.
+// Options configure a Server.
 type Options struct {
-	// DataDir tells where the inbox is.
+	// DataDir holds the inbox's files, including its address for later links.
 	DataDir string
-	// KeyFile is what logins are signed with: one for all gateways that are reached
-	// at one address. Where it is not named DataDir holds it.
+	// KeyFile holds the key that signs logins; gateways behind one address share it.
+	// Empty means a file in DataDir.
 	KeyFile string
 	httpserve.Listen
 	Desk       people.Desk
 	Registry   Registry
 	LoginCodes LoginCodes
-	Ledger     Ledger
-	// Check is how often clients are told the time and are looked at anew: may
-	// they still answer? 0 is every 15 s.
+	Records    Records
+	// Check is the interval at which each client gets the time and is checked again for
+	// permission to answer. 0 means 15 s.
 	Check time.Duration
-	// Push reaches browsers' push services; nil is a client of its own.
+	// Push is the client for browsers' push services; nil means a default client.
 	Push *http.Client
 	Log  *slog.Logger
 }
 
-// Server is a running inbox. It shows what Show is given.
+// Server is a running inbox. Show feeds it requests.
 type Server struct {
-	opts  Options
-	addr  httpserve.Address
-	taken string // the address that was asked for, where another port is used
-	seals seals
+	opts   Options
+	addr   httpserve.Address
+	taken  string // the requested address, if it was in use and another port was taken
+	signer tokenSigner
 
-	proxied                      bool    // something in front of it speaks TLS
-	sessions, strangers, guesses *limits // of plain requests; see guard
+	proxied                                   bool    // a proxy in front speaks TLS
+	sessionLimits, addressLimits, loginLimits *limits // for plain requests; see protect
 
-	board  *board
+	hub    *hub
 	pushes *pusher
 	clock  clock
 	http   *http.Server
@@ -102,12 +104,12 @@ type Server struct {
 	end    context.CancelFunc
 }
 
-// open listens. On this machine's own addresses another free port is used where
-// the one that was asked for is taken.
+// open listens. If the requested port of a loopback address is in use, open takes
+// another free port.
 func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken string, err error) {
 	inbox := httpserve.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)
-	host, _, _ := net.SplitHostPort(l.Addr) // Open has said what is wrong with it
+	host, _, _ := net.SplitHostPort(l.Addr) // Open has reported any error in it
 	if errors.Is(err, syscall.EADDRINUSE) && httpserve.Loopback(host) && l.PublicURL == "" {
 		taken, l.Addr = l.Addr, net.JoinHostPort(host, "0")
 		listener, a, err = l.Open(inbox)
@@ -115,14 +117,13 @@ func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken
 	return listener, a, taken, err
 }
 
-// Open starts to listen, and returns when it does. What keeps it from that is
-// one line.
+// Open starts listening and returns once it does. An error is one line of text.
 func Open(o Options) (*Server, error) {
-	seals, err := openSeals(o.DataDir, o.KeyFile)
+	signer, err := openSigner(o.DataDir, o.KeyFile)
 	if err != nil {
 		return nil, err
 	}
-	pushes, err := newPusher(&o, seals)
+	pushes, err := newPusher(&o, signer)
 	if err != nil {
 		return nil, err
 	}
@@ -130,26 +131,26 @@ func Open(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := seals.tell(addr.URL); err != nil {
+	if err := signer.writeURL(addr.URL); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	o.Check = cmp.Or(o.Check, checkEvery)
 	s := &Server{
-		opts: o, addr: addr, taken: taken, seals: seals, board: newBoard(), pushes: pushes,
-		done:     make(chan struct{}),
-		proxied:  o.BehindProxy || addr.Secure && o.TLSCert == "",
-		sessions: newLimits(requestsPerSecond, requestsAtOnce), strangers: newLimits(requestsPerSecond, requestsAtOnce),
-		guesses: newLimits(guessesPerSecond, guessesAtOnce),
+		opts: o, addr: addr, taken: taken, signer: signer, hub: newHub(), pushes: pushes,
+		done:          make(chan struct{}),
+		proxied:       o.BehindProxy || addr.Secure && o.TLSCert == "",
+		sessionLimits: newLimits(requestsPerSecond, requestsAtOnce), addressLimits: newLimits(requestsPerSecond, requestsAtOnce),
+		loginLimits: newLimits(loginsPerSecond, loginsAtOnce),
 	}
 	s.http = &http.Server{
 		Handler: s.handler(), ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
-	pushes.counts, pushes.url = s.counts, addr.URL
+	pushes.checkSession, pushes.url = s.checkSession, addr.URL
 	ctx, cancel := context.WithCancel(context.Background())
 	s.end = cancel
-	s.board.tasks.Go(func() { pushes.run(ctx) })
+	s.hub.tasks.Go(func() { pushes.run(ctx) })
 	go s.serve(listener)
 	return s, nil
 }
@@ -161,39 +162,41 @@ func (s *Server) serve(l net.Listener) {
 	}
 }
 
-// URL is where people open the inbox.
+// URL is the address at which people open the inbox.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Taken is the address that was asked for where it was taken, so that another
-// port is used; empty where it was free.
+// Taken is the requested address, if it was in use and the inbox listens on another
+// port; otherwise empty.
 func (s *Server) Taken() string { return s.taken }
 
-// Link is a login link for one user. It works once, for LinkLasts.
-func (s *Server) Link(userID string) string { return s.seals.link(s.addr.URL, userID, time.Now()) }
-
-// Link is a login link to the inbox that was started last on a data directory,
-// signed with the key in a file, or with the directory's own where none is named;
-// see Server.Link.
-func Link(dataDir, keyFile, userID string) (string, error) {
-	seals, err := readSeals(dataDir, keyFile)
-	if err != nil {
-		return "", err
-	}
-	url, err := seals.where()
-	if err != nil {
-		return "", err
-	}
-	return seals.link(url, userID, time.Now()), nil
+// Link returns a login link for one user. It works once, within LinkLasts.
+func (s *Server) Link(userID string) string {
+	return s.signer.loginLink(s.addr.URL, userID, time.Now())
 }
 
-// Stop tells every client that the inbox goes, and stops listening.
+// Link returns a login link to the inbox that was last started on a data directory.
+// It is signed with the key in keyFile or, if keyFile is empty, with the directory's
+// own key. See Server.Link.
+func Link(dataDir, keyFile, userID string) (string, error) {
+	signer, err := readSigner(dataDir, keyFile)
+	if err != nil {
+		return "", err
+	}
+	url, err := signer.readURL()
+	if err != nil {
+		return "", err
+	}
+	return signer.loginLink(url, userID, time.Now()), nil
+}
+
+// Stop disconnects every client and stops listening.
 func (s *Server) Stop(ctx context.Context) error {
-	s.board.close()
+	s.hub.close()
 	s.end()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = fmt.Errorf("stop the web inbox: %w", errors.Join(err, s.http.Close()))
 	}
 	<-s.done
-	return errors.Join(err, s.board.wait(ctx))
+	return errors.Join(err, s.hub.wait(ctx))
 }

@@ -1,19 +1,19 @@
-// What a person may want beyond a plain yes or no: an edited input, a rule for
-// the time to come, the code word, the same answer to others that ask the same.
+// The options of an answer beyond allow and deny: an edited input, a lasting rule, the
+// code word, the same answer for identical requests.
 
 import { Lasting } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 
-/** AnswerOptions is the part of an answer that says so. It calls changed whenever the
- * buttons mean something else than before. */
+/** AnswerOptions is that part of an answer panel. It calls changed whenever the
+ * effect of the buttons has changed. */
 export class AnswerOptions {
   element = el("div", "answer-options");
   #request;
   #others; // by key
   #changed;
   #edit = null; // {details, text, was}
-  #last;
-  #word = null;
+  #lasting;
+  #codeWord = null;
   #alike = null;
 
   constructor(request, others, changed, seen) {
@@ -21,18 +21,18 @@ export class AnswerOptions {
     this.#others = new Map(others.map((o) => [keyOf(o), o]));
     this.#changed = changed;
     if (request.kind === "tool_call") this.#addEdit();
-    this.#last = new Lasting(request, seen);
-    if (this.#last.details) this.#add(this.#last.details);
+    this.#lasting = new Lasting(request, seen);
+    if (this.#lasting.details) this.#add(this.#lasting.details);
     if (request.takes.length) this.#addTakes();
     if (others.length) this.#addOthers();
-    this.element.append(this.#last.line);
+    this.element.append(this.#lasting.line);
     this.element.addEventListener("input", () => this.#update());
     for (const d of this.element.querySelectorAll("details")) d.addEventListener("toggle", () => this.#update());
     this.#update();
   }
 
   #add(details) {
-    details.name = `answer-options-${keyOf(this.#request)}`; // one of them is open
+    details.name = `answer-options-${keyOf(this.#request)}`; // the browser keeps one of them open
     this.element.append(details);
     return details;
   }
@@ -41,7 +41,7 @@ export class AnswerOptions {
     const text = el("textarea", "edit");
     text.rows = 6;
     text.spellcheck = false;
-    text.value = spelled(this.#request.action_details);
+    text.value = escapedJSON(this.#request.action_details);
     this.#edit = {
       text, was: text.value,
       details: this.#add(el("details", "", el("summary", "", "Edit the input…"), el("label", "", "The agent's tool gets this instead (JSON)", text))),
@@ -51,9 +51,9 @@ export class AnswerOptions {
   #addTakes() {
     this.element.append(el("p", "takes", `To allow this takes ${this.#request.takes.join("; ")}.`));
     if (!this.#request.takes.some((t) => t.includes("code word"))) return;
-    this.#word = el("input");
-    Object.assign(this.#word, { type: "password", autocomplete: "off", maxLength: 256 });
-    this.element.append(el("label", "message", "Code word", this.#word));
+    this.#codeWord = el("input");
+    Object.assign(this.#codeWord, { type: "password", autocomplete: "off", maxLength: 256 });
+    this.element.append(el("label", "message", "Code word", this.#codeWord));
   }
 
   #addOthers() {
@@ -69,54 +69,55 @@ export class AnswerOptions {
     return Boolean(this.#edit?.details.open) && this.#edit.text.value !== this.#edit.was;
   }
 
-  /** option is the agent's own that a yes chooses instead of the plain one. */
+  /** option is the agent's option that Allow sends in place of the plain one, or
+   * null. */
   get option() {
-    return this.#last.option;
+    return this.#lasting.option;
   }
 
-  /** plain: a yes means this call alone, as it was asked. */
+  /** plain: Allow means this call alone, with its input unchanged. */
   get plain() {
-    return !this.#editing && !this.#last.chosen;
+    return !this.#editing && !this.#lasting.chosen;
   }
 
-  /** fault is why nothing can be allowed like this, or "". */
+  /** fault is the reason why nothing can be allowed, or "". */
   get fault() {
-    if (this.#editing && !object(this.#edit.text.value)) return "The edited input is no JSON object.";
-    if (!this.#last.read) return "Read what is to last to its end to allow.";
-    if (this.#word && !this.#word.value) return "To allow, say the code word.";
+    if (this.#editing && !parseObject(this.#edit.text.value)) return "The edited input is not a JSON object.";
+    if (!this.#lasting.read) return "Read the lasting rule to its end to allow.";
+    if (this.#codeWord && !this.#codeWord.value) return "To allow, enter the code word.";
     return "";
   }
 
-  /** label is what Allow does, where that is not what the option says. */
+  /** label is the label of Allow if it differs from the option's own. */
   get label() {
     if (this.#editing) return "allow as edited";
     if (this.#request.kind === "permission") return "allow";
     if (this.option) return "allow, and the agent remembers it";
-    return this.#last.chosen ? "allow, and from now on" : "";
+    return this.#lasting.chosen ? "allow, and from now on" : "";
   }
 
-  /** others are the requests that get the same answer. */
+  /** others are the identical requests that get the same answer. */
   get others() {
     return this.#alike?.check.checked && this.plain ? [...this.#others.values()] : [];
   }
 
-  /** count is a label that says how many are answered. */
-  count(label) {
+  /** withCount adds the number of answered requests to a label. */
+  withCount(label) {
     const n = this.others.length;
     return n ? `${label} (all ${n + 1})` : label;
   }
 
-  /** extra is what goes with an option that allows. */
+  /** extra holds the fields that an allowing option adds to the answer. */
   get extra() {
-    const extra = this.#last.extra;
-    if (this.#editing) extra.updated_input = object(this.#edit.text.value);
-    if (this.#word) extra.code_word = this.#word.value;
+    const extra = this.#lasting.extra;
+    if (this.#editing) extra.updated_input = parseObject(this.#edit.text.value);
+    if (this.#codeWord) extra.code_word = this.#codeWord.value;
     return extra;
   }
 
-  /** counts takes in how many calls one of the others is about now. It returns
-   * whether it is one of them. */
-  counts(request) {
+  /** updateWaiters takes in a new version of one of the others. It returns whether
+   * the request is one of them. */
+  updateWaiters(request) {
     const key = keyOf(request);
     if (!this.#others.has(key)) return false;
     this.#others.set(key, request);
@@ -124,12 +125,12 @@ export class AnswerOptions {
     return true;
   }
 
-  /** close ends what watches the page. */
+  /** close stops watching the page. */
   close() {
-    this.#last.close();
+    this.#lasting.close();
   }
 
-  /** forget drops one of the others; it returns whether that changed anything. */
+  /** forget removes one of the others; it returns whether it was there. */
   forget(key) {
     if (!this.#others.delete(key)) return false;
     this.#update();
@@ -137,7 +138,7 @@ export class AnswerOptions {
   }
 
   #update() {
-    this.#last.update();
+    this.#lasting.update();
     if (this.#alike) {
       const { check, list, words } = this.#alike, n = this.#others.size;
       check.disabled = !n || !this.plain;
@@ -148,13 +149,13 @@ export class AnswerOptions {
   }
 }
 
-// JSON in which no character hides: all but plain ones are spelled out.
-function spelled(value) {
+// JSON with every invisible or unusual character escaped.
+function escapedJSON(value) {
   return JSON.stringify(value, null, 2).replace(/[^\n\x20-\x7e\p{L}\p{N}\p{P}\p{S}]|[\u115f\u1160\u3164\uffa0]/gu,
     (s) => [...Array(s.length)].map((_, i) => `\\u${s.charCodeAt(i).toString(16).padStart(4, "0")}`).join(""));
 }
 
-function object(text) {
+function parseObject(text) {
   try {
     const v = JSON.parse(text);
     return v && typeof v === "object" && !Array.isArray(v) ? v : null;

@@ -1,27 +1,27 @@
-// The answer to one request: the buttons, and what may go with them.
+// The answer to one request: the buttons and the fields that go with an answer.
 
 import { remembers } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 import { AnswerOptions } from "./answer-options.js";
 
-const settle = 400; // ms in which a click or a key was meant for what stood there before
+const armDelay = 400; // ms after a change in which a click or a key was meant for the previous content
 
-/** <nod-answer> takes the answer to one request. It fires "answer" with
- * {request, option, message, extra, others}. Its buttons do nothing while what
- * stands there is new, while no answer would arrive and, where they allow,
- * until the request was in view from its beginning to its end. */
+/** <nod-answer> takes the answer to one request. It fires "answer" with {request,
+ * option, message, extra, others}. Its buttons do nothing for a moment after a
+ * change and while the page is offline. Allowing buttons also wait until the request
+ * was in view from its beginning to its end. */
 export class Answer extends HTMLElement {
   #request = null;
-  #unseen = new Set(); // ends of the request that have not been in view
-  #settled = false; // it has stood still for long enough
+  #unseen = new Set(); // ends of the request that have not been in view yet
+  #armed = false; // nothing has changed for armDelay
   #online = true;
   #busy = false;
-  #over = false; // how it ended stands where the buttons were
+  #hasEnded = false; // the outcome has replaced the buttons
   #timer = 0;
   #observer = null;
   #buttons = [];
   #options = null;
-  #words = false; // a question that may be answered in one's own
+  #takesText = false; // the request is a question that takes free text
 
   #message = el("textarea");
   #hint = el("p", "hint");
@@ -30,15 +30,14 @@ export class Answer extends HTMLElement {
 
   constructor() {
     super();
-    this.#message.addEventListener("input", () => { if (this.#words) this.arm(); });
+    this.#message.addEventListener("input", () => { if (this.#takesText) this.arm(); });
   }
 
-  /** open offers the answers to a request. ends are elements at its beginning
-   * and its end, root is what scrolls them, others are requests that ask the
-   * same. */
+  /** open offers the answers to a request. ends are elements at its beginning and
+   * its end, root is their scroll container, others are identical requests. */
   open({ request, ends, root = null, others = [] }) {
     this.#request = request;
-    this.#busy = this.#over = false;
+    this.#busy = this.#hasEnded = false;
     this.#message.rows = 2;
     this.#message.maxLength = 4000;
     this.#message.value = "";
@@ -46,31 +45,31 @@ export class Answer extends HTMLElement {
     this.#status.setAttribute("role", "status");
     this.#status.textContent = "";
     this.#options?.close();
-    this.#options = new AnswerOptions(request, others, () => this.arm(), () => this.#show());
-    this.#words = request.kind === "question" && request.options.some((o) => o.text);
+    this.#options = new AnswerOptions(request, others, () => this.arm(), () => this.#update());
+    this.#takesText = request.kind === "question" && request.options.some((o) => o.text);
     this.replaceChildren(
-      el("label", "message", this.#words ? "Your answer, in your own words" : "Tell the agent (optional)", this.#message),
+      el("label", "message", this.#takesText ? "Your answer, in your own words" : "Tell the agent (optional)", this.#message),
       this.#options.element, this.#hint, this.#actions, this.#status);
-    this.#offer(request);
-    this.#watch(ends, root);
+    this.#addButtons(request);
+    this.#watchEnds(ends, root);
     this.arm();
   }
 
-  /** counts takes in how many calls the request, or one of the others, is about now:
-   * an answer is about those that stand here. */
-  counts(request) {
-    if (!this.#request || this.#over || this.#busy) return;
+  /** updateWaiters takes in a new version of the request or of one of the others: an
+   * answer is for the calls shown here. */
+  updateWaiters(request) {
+    if (!this.#request || this.#hasEnded || this.#busy) return;
     if (keyOf(request) === keyOf(this.#request)) {
       this.#request = request;
       this.arm();
-    } else this.#options.counts(request);
+    } else this.#options.updateWaiters(request);
   }
 
   disconnectedCallback() {
     this.close();
   }
 
-  /** close forgets the request, and decides nothing. */
+  /** close forgets the request and decides nothing. */
   close() {
     this.#request = null;
     this.#buttons = [];
@@ -79,16 +78,16 @@ export class Answer extends HTMLElement {
     clearTimeout(this.#timer);
   }
 
-  /** start puts the focus where nothing is allowed. */
-  start() {
+  /** focusFirst puts the focus on a button that does not allow. */
+  focusFirst() {
     (this.#buttons.find((b) => !b.allows) ?? this.#buttons[0])?.button.focus();
   }
 
-  // The buttons, Deny first. They stay focusable while they do nothing.
-  #offer(request) {
-    const plain = request.options.filter((o) => o.label && !chosenAbove(request, o));
-    const own = request.options.find((o) => chosenAbove(request, o));
-    if (own && !plain.some((o) => o.kind === "allow_once")) plain.push({ kind: "allow_once", label: "allow", unsaid: true });
+  // The buttons, Deny first. They stay focusable while they are inactive.
+  #addButtons(request) {
+    const plain = request.options.filter((o) => o.label && !chosenInLasting(request, o));
+    const own = request.options.find((o) => chosenInLasting(request, o));
+    if (own && !plain.some((o) => o.kind === "allow_once")) plain.push({ kind: "allow_once", label: "allow", missing: true });
     this.#buttons = plain.map((option) => {
       const allows = option.kind.startsWith("allow_");
       const button = el("button", (allows ? "allow" : "deny") + (option.remembered ? " kept" : ""));
@@ -101,29 +100,29 @@ export class Answer extends HTMLElement {
     this.#actions.replaceChildren(...this.#buttons.map((b) => b.button));
   }
 
-  // Allow waits until all that is allowed has been in view.
-  #watch(ends, root) {
+  // Allow waits until the whole request has been in view.
+  #watchEnds(ends, root) {
     this.#unseen = new Set(ends);
     this.#observer?.disconnect();
     this.#observer = new IntersectionObserver((entries) => {
       for (const e of entries) if (e.isIntersecting) this.#unseen.delete(e.target);
       if (this.#unseen.size) return;
       this.#observer.disconnect();
-      this.#show();
+      this.#update();
     }, { root });
     for (const end of ends) this.#observer.observe(end);
   }
 
-  /** arm makes the buttons do nothing for a moment: what stands there is new. */
+  /** arm makes the buttons inactive for a moment, because the content has changed. */
   arm() {
     if (!this.#request) return;
-    this.#settled = false;
+    this.#armed = false;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      this.#settled = true;
-      this.#show();
-    }, settle);
-    this.#show();
+      this.#armed = true;
+      this.#update();
+    }, armDelay);
+    this.#update();
   }
 
   /** online says whether an answer would arrive. */
@@ -134,45 +133,44 @@ export class Answer extends HTMLElement {
   }
 
   #ready({ allows, option }) {
-    if (!this.#request || !this.#settled || !this.#online || this.#busy) return false;
-    if (!this.#worded(option, allows)) return false;
+    if (!this.#request || !this.#armed || !this.#online || this.#busy) return false;
+    if (!this.#textFits(option, allows)) return false;
     return !allows || this.#unseen.size === 0 && !this.#fault && (this.#options.plain || option.kind === "allow_once");
   }
 
-  // Why nothing can be allowed as things are, or "".
+  // The reason why nothing can be allowed now, or "".
   get #fault() {
-    if (!this.#options.plain || !this.#buttons.some((b) => b.option.unsaid)) return this.#options.fault;
-    return "The agent offers no yes for this call alone: choose above what is to last, or deny.";
+    if (!this.#options.plain || !this.#buttons.some((b) => b.option.missing)) return this.#options.fault;
+    return "The agent offers no way to allow this call alone: choose a lasting rule above, or deny.";
   }
 
-  // What a denial leaves with the agent that only wants its second press, or "".
-  get #remembering() {
+  // The effect on the agent of a denial that waits for its second press, or "".
+  get #memoryHint() {
     const b = this.#buttons.find((b) => b.option.remembered && b.sure);
-    return b ? `Denied so, ${remembers(b.option)}` : "";
+    return b ? `With this denial, ${remembers(b.option)}` : "";
   }
 
-  // Some options take words; with the other answers to a question they would be
-  // lost.
-  #worded({ text }, allows) {
+  // Some options take text; any other answer to a question would lose the text.
+  #textFits({ text }, allows) {
     const said = this.#message.value.trim() !== "";
-    return text ? said : !(this.#words && allows && said);
+    return text ? said : !(this.#takesText && allows && said);
   }
 
-  #show() {
+  #update() {
     for (const b of this.#buttons) {
       b.button.textContent = this.#label(b);
       b.button.setAttribute("aria-disabled", String(!this.#ready(b)));
     }
     if (!this.#buttons.length) this.#hint.textContent = "";
     else if (!this.#online) this.#hint.textContent = "Disconnected: no answer would arrive.";
-    else if (this.#remembering) this.#hint.textContent = this.#remembering;
+    else if (this.#memoryHint) this.#hint.textContent = this.#memoryHint;
     else if (this.#unseen.size) this.#hint.textContent = "Read to the end to allow.";
-    else this.#hint.textContent = this.#fault || this.#wording;
+    else this.#hint.textContent = this.#fault || this.#textHint;
   }
 
-  get #wording() {
-    if (!this.#words) return "";
-    if (this.#message.value.trim()) return "Your words are the answer: they go with the button that takes them.";
+  get #textHint() {
+    if (!this.#takesText) return "";
+    if (this.#message.value.trim()) return "Your text is the answer: press the button that takes it.";
     return "Choose an answer, or write your own.";
   }
 
@@ -181,19 +179,19 @@ export class Answer extends HTMLElement {
     const said = once && this.#options.label || option.label;
     const words = said[0].toUpperCase() + said.slice(1) + (this.#request.times ? ` ${this.#request.times}` : "");
     if (option.remembered && sure) return `Sure? ${words}`;
-    return this.#options.count(words);
+    return this.#options.withCount(words);
   }
 
   #click(offered) {
     if (!this.#ready(offered)) return;
-    if (!offered.sure) { // what lasts takes a second step
+    if (!offered.sure) { // a lasting answer takes a second press
       offered.sure = true;
       this.arm();
       return;
     }
     this.#busy = true;
     this.#status.textContent = "Your answer is being recorded.";
-    this.#show();
+    this.#update();
     this.dispatchEvent(new CustomEvent("answer", {
       bubbles: true,
       detail: {
@@ -203,50 +201,50 @@ export class Answer extends HTMLElement {
     }));
   }
 
-  /** failed says that an answer did not count, and lets another be given. */
+  /** failed shows that an answer did not count, and allows another try. */
   failed(text) {
-    if (this.#over) return;
+    if (this.#hasEnded) return;
     this.#busy = false;
     this.#status.textContent = text;
     this.arm();
   }
 
-  /** forget takes a request out of those that are answered alike. */
+  /** forget removes a request from those that get the same answer. */
   forget(key) {
     if (this.#options?.forget(key)) this.arm();
   }
 
-  /** ended puts how it ended in the place of the buttons. It returns whether
-   * the focus was here. */
+  /** ended replaces the buttons by the outcome. It returns whether the focus was
+   * here. */
   ended(text) {
     if (!this.#request) return false;
     const focused = this.contains(document.activeElement);
-    this.#over = true;
+    this.#hasEnded = true;
     this.#buttons = [];
     this.#observer?.disconnect();
     this.#actions.replaceChildren(el("p", "outcome", text));
     this.#message.disabled = true;
     this.#options.element.remove();
     this.#status.textContent = "";
-    this.#show();
+    this.#update();
     return focused;
   }
 
-  /** late says what happened to somebody whose answer came second. */
+  /** late shows the outcome to a user whose answer came second. */
   late(text) {
-    if (this.#over) this.#status.textContent = text;
+    if (this.#hasEnded) this.#status.textContent = text;
     else this.ended(text);
   }
 
-  /** gone is ended for what ended unseen. */
+  /** gone is ended for a request that ended while the page was offline. */
   gone(text) {
-    return this.#over ? false : this.ended(text);
+    return this.#hasEnded ? false : this.ended(text);
   }
 }
 
-// What the agent remembers is chosen where nod's rules are: there is one way to
-// have a yes last.
-function chosenAbove(request, option) {
+// The agent's lasting options are chosen beside nod's rules, so that there is one place
+// for lasting answers.
+function chosenInLasting(request, option) {
   return request.kind === "tool_call" && option.kind === "allow_always";
 }
 

@@ -1,4 +1,4 @@
-// The page: who is logged in, whether nod is there, what waits, what is open.
+// The page: login, connection, pending requests, and the open view.
 
 import "./freeze.js";
 import { sync } from "./clock.js";
@@ -12,7 +12,7 @@ import { Presence } from "./presence.js";
 import "./push.js";
 import "./session.js";
 
-const lost = "Not confirmed: nod could not be reached. Look at the request again before you answer anew.";
+const notConfirmed = "Not confirmed: nod could not be reached. Look at the request again before you answer anew.";
 
 /** <nod-app> is the whole page. */
 class App extends HTMLElement {
@@ -23,14 +23,14 @@ class App extends HTMLElement {
   #main = el("main");
   #dialog = document.createElement("nod-dialog");
   #state = el("p", "state");
-  #who = el("span", "who");
-  #leave = el("button", "leave", "Log out");
+  #user = el("span", "user");
+  #logout = el("button", "logout", "Log out");
   #push = document.createElement("nod-push");
-  #brake = document.createElement("nod-brake");
-  #missing = 0; // how much of what is pending has not arrived yet
+  #freeze = document.createElement("nod-freeze");
+  #awaited = 0; // number of pending requests that have not arrived yet
   #pending = new Map(); // requests by key
   #presence = null;
-  #watched = ""; // the session that is subscribed to
+  #subscribed = ""; // the subscribed session
   #icon = document.querySelector("link[rel=icon]");
 
   async connectedCallback() {
@@ -46,48 +46,48 @@ class App extends HTMLElement {
       a.href = hash;
       this.#nav.append(a);
     }
-    this.#brake.ask = ask;
-    this.#brake.hidden = true;
+    this.#freeze.ask = ask;
+    this.#freeze.hidden = true;
     this.#push.ask = ask;
-    this.#leave.type = "button";
-    this.#leave.hidden = true;
-    this.#leave.addEventListener("click", async () => {
+    this.#logout.type = "button";
+    this.#logout.hidden = true;
+    this.#logout.addEventListener("click", async () => {
       const why = await logout();
       if (why) {
-        this.#say(why);
+        this.#showState(why);
         return;
       }
       await this.#push.leave();
       location.reload();
     });
-    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#who, this.#push, this.#leave), this.#brake, this.#state, this.#main, this.#dialog);
+    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#user, this.#push, this.#logout), this.#freeze, this.#state, this.#main, this.#dialog);
     this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));
     this.addEventListener("answer", (e) => this.#answer(e.target, e.detail));
-    this.#views.session.addEventListener("whose", (e) => this.#brake.about({ session: location.hash.split("/")[2], agent: e.detail }));
-    this.#dialog.addEventListener("shut", (e) => this.#views.inbox.focusOn(e.detail));
+    this.#views.session.addEventListener("agent", (e) => this.#freeze.setContext({ session: location.hash.split("/")[2], agent: e.detail }));
+    this.#dialog.addEventListener("closed", (e) => this.#views.inbox.focusOn(e.detail));
     this.#presence = new Presence(ask, (lock) => { this.#views.session.lock = lock; });
     this.#link.addEventListener("up", () => this.#up());
     this.#link.addEventListener("down", (e) => this.#down(e.detail));
-    this.#link.addEventListener("out", (e) => this.#out(e.detail));
-    this.#link.addEventListener("note", (e) => this.#note(e.detail));
+    this.#link.addEventListener("loggedout", (e) => this.#loggedOut(e.detail));
+    this.#link.addEventListener("notification", (e) => this.#notified(e.detail));
     addEventListener("hashchange", () => {
       this.#route();
       const title = this.#view.querySelector("h2");
       title.tabIndex = -1;
       title.focus();
     });
-    this.#say("Connecting…");
+    this.#showState("Connecting…");
     const why = await login();
     this.#route();
     const who = await whoami();
     if (who.status === 200) {
-      this.#who.textContent = who.name;
-      this.#leave.hidden = false;
+      this.#user.textContent = who.name;
+      this.#logout.hidden = false;
       this.#link.open();
-    } else this.#out(why || who.message);
+    } else this.#loggedOut(why || who.message);
   }
 
-  // The address says what is looked at.
+  // The address selects the view.
   #route() {
     const [, name, id] = location.hash.split("/");
     const view = Object.hasOwn(this.#views, name ?? "") && (id || name !== "session") ? name : "inbox";
@@ -100,61 +100,61 @@ class App extends HTMLElement {
       else a.removeAttribute("aria-current");
     }
     const session = view === "session" ? id : "";
-    this.#presence.at(session);
-    this.#brake.about({ session });
+    this.#presence.setSession(session);
+    this.#freeze.setContext({ session });
     this.#load();
   }
 
   #load() {
     if (!this.#link.up) return;
     const id = location.hash.split("/")[2];
-    this.#watch(this.#view === this.#views.session ? id : "");
+    this.#subscribe(this.#view === this.#views.session ? id : "");
     if (this.#view === this.#views.session) {
       this.#view.load(id, () => [...this.#pending.values()].filter((r) => r.session_id === id));
     } else this.#view.load?.();
   }
 
-  // Of the session that is looked at, nod tells what rules decide as well.
-  #watch(session) {
-    if (session === this.#watched) return;
-    const ignore = () => {}; // the inbox's own stream tells what matters
-    if (this.#watched) this.#link.ask("session.unsubscribe", { session_id: this.#watched }).catch(ignore);
+  // A session's subscription also brings the decisions of rules in it.
+  #subscribe(session) {
+    if (session === this.#subscribed) return;
+    const ignore = () => {}; // the inbox subscription brings everything else
+    if (this.#subscribed) this.#link.ask("session.unsubscribe", { session_id: this.#subscribed }).catch(ignore);
     if (session) this.#link.ask("session.subscribe", { session_id: session }).catch(ignore);
-    this.#watched = session;
+    this.#subscribed = session;
   }
 
-  #say(text) {
+  #showState(text) {
     this.#state.textContent = text;
     this.#state.hidden = !text;
   }
 
-  // What is pending comes anew: nothing that was there before stands.
+  // All pending requests arrive anew, so the old ones are dropped.
   async #up() {
-    this.#missing = 0;
-    this.#watched = "";
+    this.#awaited = 0;
+    this.#subscribed = "";
     this.#views.inbox.clear();
     this.#views.session.clear();
     this.#pending.clear();
     try {
       const reply = await this.#link.ask("inbox.subscribe");
-      this.#missing = reply.pending;
+      this.#awaited = reply.pending;
       this.#online(true);
-      this.#brake.hidden = false;
-      this.#brake.load();
+      this.#freeze.hidden = false;
+      this.#freeze.load();
       this.#push.load();
       this.#load();
-      this.#whole();
+      this.#checkOpen();
     } catch (failure) {
-      if (failure) this.#say(failure.message);
+      if (failure) this.#showState(failure.message);
     }
   }
 
   #down(reason) {
-    this.#presence.lost();
+    this.#presence.disconnected();
     this.#online(false, `Disconnected${reason ? ` (${reason})` : ""}: what you see may be out of date. Trying again…`);
   }
 
-  #out(message) {
+  #loggedOut(message) {
     this.#online(false, message);
     this.#pending.clear();
     this.#views.inbox.clear();
@@ -163,22 +163,22 @@ class App extends HTMLElement {
   }
 
   #online(yes, text = "") {
-    this.#say(text);
+    this.#showState(text);
     this.#main.classList.toggle("stale", !yes);
     this.#main.inert = !yes;
-    this.#brake.inert = !yes;
+    this.#freeze.inert = !yes;
     this.#dialog.panel.online = yes;
     this.#views.session.online = yes;
     this.#count();
   }
 
-  #note({ action, payload }) {
+  #notified({ action, payload }) {
     sync(payload.server_time);
     const key = keyOf(payload);
     switch (action) {
       case "session.permission.requested":
-        if (this.#pending.has(key)) this.#dialog.counts(payload);
-        else this.#missing--;
+        if (this.#pending.has(key)) this.#dialog.updateWaiters(payload);
+        else this.#awaited--;
         this.#pending.set(key, payload);
         this.#views.inbox.add(payload);
         if (this.#view === this.#views.session) this.#view.add(payload);
@@ -186,16 +186,16 @@ class App extends HTMLElement {
       case "session.permission.resolved":
         this.#resolved(key, payload);
         break;
-      case "session.permission.decided": // by a rule, before anybody was asked
+      case "session.permission.decided": // by a rule, before any person was asked
         this.#views.session.decided(payload);
         break;
       case "server.time":
-        if (payload.reachable) this.#brake.frozen = payload.frozen;
+        if (payload.reachable) this.#freeze.frozen = payload.frozen;
         this.#online(payload.reachable, payload.reachable ? "" : "The inbox cannot reach nod: no answer would arrive.");
         break;
     }
     this.#count();
-    this.#whole();
+    this.#checkOpen();
   }
 
   #resolved(key, { decision, text }) {
@@ -207,10 +207,11 @@ class App extends HTMLElement {
     if (request) this.#view.decided?.({ ...request, decision, text });
   }
 
-  // Once all that is pending is here, what is not among it has ended.
-  #whole() {
+  // Once all pending requests have arrived, an open request that is not among them has
+  // ended.
+  #checkOpen() {
     const open = this.#dialog.shows;
-    if (this.#missing <= 0 && open && !this.#pending.has(open)) {
+    if (this.#awaited <= 0 && open && !this.#pending.has(open)) {
       this.#dialog.gone("This has ended while the page was disconnected. The history tells how.");
     }
   }
@@ -237,7 +238,7 @@ class App extends HTMLElement {
     } catch (failure) {
       if (!mine()) return;
       if (failure?.details?.decision) panel.late(failure.text);
-      else panel.failed(failure?.text ?? lost);
+      else panel.failed(failure?.text ?? notConfirmed);
     }
   }
 

@@ -1,4 +1,4 @@
-// Time as nod has it: a countdown goes by the clock that ends the request.
+// The time on nod's clock, by which deadlines run.
 
 let ahead = 0; // ms that nod's clock is ahead of this browser's
 
@@ -12,14 +12,14 @@ export const now = () => Date.now() + ahead;
 
 const units = [["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1000]];
 
-/** roughly is a span in its largest unit, rounded down: "6 d", "90 s". */
+/** roughly formats a duration in its largest unit, rounded down: "6 d", "90 s". */
 export function roughly(ms) {
   for (const [name, size] of units) {
     if (ms >= 2 * size || name === "s") return `${Math.max(0, Math.floor(ms / size))} ${name}`;
   }
 }
 
-/** <nod-clock> counts down to its attribute until, or up from since. */
+/** <nod-clock> counts down to its attribute until, or up from its attribute since. */
 export class Clock extends HTMLElement {
   static observedAttributes = ["until", "since"];
   #timer = 0;

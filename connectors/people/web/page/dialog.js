@@ -1,10 +1,10 @@
-// One request, whole, in front of everything, and its answer.
+// The dialog that shows one request whole, with its answer.
 
 import "./answer.js";
 import { el, keyOf, parts, risk } from "./parts.js";
 
-/** <nod-dialog> shows one request and takes its answer (see <nod-answer>).
- * Closing it decides nothing. It fires "shut" with the request's key. */
+/** <nod-dialog> shows one request and takes its answer (see <nod-answer>). Closing
+ * it decides nothing. It fires "closed" with the request's key. */
 export class Dialog extends HTMLElement {
   #request = null;
   #title = el("h2");
@@ -16,7 +16,7 @@ export class Dialog extends HTMLElement {
   connectedCallback() {
     this.#title.id = "request";
     this.#dialog.setAttribute("aria-labelledby", "request");
-    this.#text.tabIndex = 0; // so that the keyboard can scroll it
+    this.#text.tabIndex = 0; // for scrolling by keyboard
     this.#text.setAttribute("role", "region");
     this.#text.setAttribute("aria-label", "The request, whole");
     const close = el("button", "close", "Close");
@@ -27,17 +27,17 @@ export class Dialog extends HTMLElement {
     this.replaceChildren(this.#dialog);
   }
 
-  /** shows is the key of what is shown, or "". */
+  /** shows is the key of the shown request, or "". */
   get shows() {
     return this.#request ? keyOf(this.#request) : "";
   }
 
-  /** panel takes the answer. */
+  /** panel is the <nod-answer>. */
   get panel() {
     return this.#answer;
   }
 
-  /** open shows a request to be answered; others ask the same. */
+  /** open shows a request; others are identical requests. */
   open(request, others) {
     const start = el("div", "end"), end = el("div", "end");
     this.#request = request;
@@ -47,34 +47,35 @@ export class Dialog extends HTMLElement {
     if (!this.#dialog.open) this.#dialog.showModal();
     this.#text.scrollTop = 0;
     this.#answer.open({ request, ends: [start, end], root: this.#text, others });
-    this.#answer.start();
+    this.#answer.focusFirst();
   }
 
-  /** counts takes in how many calls what is shown here is about now. */
-  counts(request) {
+  /** updateWaiters takes in a new version of the shown request or of one of the
+   * others. */
+  updateWaiters(request) {
     if (keyOf(request) === this.shows) {
       this.#request = request;
       this.#text.querySelector(".parts").replaceWith(parts(request));
     }
-    this.#answer.counts(request);
+    this.#answer.updateWaiters(request);
   }
 
-  /** ended puts how it ended in the place of the buttons; the request stays. */
+  /** ended replaces the buttons by the outcome; the request stays. */
   ended(text) {
     if (this.#answer.ended(text)) this.#dialog.querySelector(".close").focus();
   }
 
-  /** gone is ended for what ended unseen. */
+  /** gone is ended for a request that ended while the page was offline. */
   gone(text) {
     if (this.#answer.gone(text)) this.#dialog.querySelector(".close").focus();
   }
 
   #closed() {
-    if (this.#dialog.open) return; // another was opened before this was said
+    if (this.#dialog.open) return; // another request was opened before this event
     const key = this.shows;
     this.#request = null;
     this.#answer.close();
-    this.dispatchEvent(new CustomEvent("shut", { detail: key }));
+    this.dispatchEvent(new CustomEvent("closed", { detail: key }));
   }
 }
 

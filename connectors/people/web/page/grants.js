@@ -1,19 +1,20 @@
-// What answers by itself: allowed, or denied, until it ends.
+// The standing answers.
 
 import { clock, el, sessionLink, when } from "./parts.js";
 
-/** <nod-grants> lists standing answers, the newest first, and ends them. ask asks nod. */
+/** <nod-grants> lists standing answers, the newest first, and ends them. ask sends a
+ * request to nod. */
 export class Grants extends HTMLElement {
   #live = el("ul", "rows");
   #ended = el("ul", "rows");
-  #note = el("p", "total");
+  #status = el("p", "total");
   ask = null;
 
   connectedCallback() {
-    this.#note.setAttribute("role", "status");
+    this.#status.setAttribute("role", "status");
     this.replaceChildren(el("h2", "", "Standing answers"),
       el("p", "hint", "What nod answers without asking you again, because a person said so. Revoke what is allowed, or forget a denial, and you are asked again."),
-      this.#note, this.#live, el("details", "fold", el("summary", "", "Ended"), this.#ended));
+      this.#status, this.#live, el("details", "fold", el("summary", "", "Ended"), this.#ended));
   }
 
   async load() {
@@ -22,13 +23,13 @@ export class Grants extends HTMLElement {
       const live = grants.filter((g) => g.live);
       this.#live.replaceChildren(...live.map((g) => this.#item(g)));
       this.#ended.replaceChildren(...grants.filter((g) => !g.live).map((g) => this.#item(g)));
-      this.#note.textContent = live.length ? "" : "Nothing stands: every call is answered by the rules, or asked.";
+      this.#status.textContent = live.length ? "" : "No standing answers: every call is decided by the rules, or asked.";
     } catch (failure) {
-      if (failure) this.#note.textContent = failure.message;
+      if (failure) this.#status.textContent = failure.message;
     }
   }
 
-  /** decided reads anew where a decision has changed what stands here. */
+  /** decided reloads the list if a decision has changed it. */
   decided({ decision }) {
     if (decision.grant) this.load();
   }
@@ -40,8 +41,8 @@ export class Grants extends HTMLElement {
     if (g.live && g.expires_at) meta.append(clock("until", g.expires_at));
     else meta.append(el("span", "", g.until));
     if (g.question) meta.append(el("span", "", g.question));
-    const item = el("li", "grant", el("span", `effect ${denies ? "deny" : "allow"}`, denies ? "denied" : "allowed"), el("span", "what", g.text));
-    if (g.message) item.append(el("p", "line said", g.message));
+    const item = el("li", "grant", el("span", `effect ${denies ? "deny" : "allow"}`, denies ? "denied" : "allowed"), el("span", "covers", g.text));
+    if (g.message) item.append(el("p", "line notice", g.message));
     item.append(meta);
     item.dataset.id = g.grant_id;
     if (!g.live) return item;
@@ -59,15 +60,15 @@ export class Grants extends HTMLElement {
     try {
       await this.ask("grants.revoke", { grant_id: g.grant_id });
       await this.load();
-      this.#note.textContent = `${g.effect === "deny" ? "Forgotten" : "Revoked"}: ${g.text}`;
+      this.#status.textContent = `${g.effect === "deny" ? "Forgotten" : "Revoked"}: ${g.text}`;
     } catch (failure) {
       button.disabled = false;
-      this.#note.textContent = failure?.text ?? "Not confirmed: nod could not be reached.";
+      this.#status.textContent = failure?.text ?? "Not confirmed: nod could not be reached.";
     }
   }
 }
 
-// A session's leads to its page.
+// For a session the text links to its page.
 function where(g) {
   return g.scope === "agent" ? el("span", "", g.where) : el("span", "", "in session ", sessionLink(g.session_id));
 }

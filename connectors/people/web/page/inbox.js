@@ -1,22 +1,22 @@
-// The list of all that waits, oldest first.
+// The list of pending requests, oldest first.
 
 import { clock, el, keyOf, risk, sessionLink, times } from "./parts.js";
 
-/** <nod-inbox> lists requests. A row only opens its request: nothing is decided
- * from a list that moves. It fires "review" with the request. */
+/** <nod-inbox> lists requests. A row only opens its request, because a click in a
+ * list that moves could hit the wrong one. It fires "review" with the request. */
 export class Inbox extends HTMLElement {
   #rows = new Map(); // by key
   #list = el("ul", "rows");
   #total = el("p", "total");
-  #words = el("input");
+  #search = el("input");
   #risk = el("select");
 
   connectedCallback() {
-    if (this.firstChild) return; // it comes back as it was
+    if (this.firstChild) return; // it was attached before
     this.#total.setAttribute("role", "status");
-    Object.assign(this.#words, { type: "search", placeholder: "agent, session or text" });
+    Object.assign(this.#search, { type: "search", placeholder: "agent, session or text" });
     this.#risk.append(new Option("any risk", ""), new Option("high risk", "high"), new Option("medium risk", "medium"), new Option("low risk", "low"));
-    const filters = el("form", "filters", el("label", "", "Show ", this.#words), el("label", "", "of ", this.#risk));
+    const filters = el("form", "filters", el("label", "", "Show ", this.#search), el("label", "", "of ", this.#risk));
     filters.setAttribute("role", "search");
     filters.addEventListener("submit", (e) => e.preventDefault());
     filters.addEventListener("input", () => this.#filter());
@@ -36,18 +36,18 @@ export class Inbox extends HTMLElement {
     const focused = Boolean(old?.contains(document.activeElement));
     old?.remove();
     const open = el("button", "row",
-      el("span", "what", request.summary),
+      el("span", "covers", request.summary),
       el("span", "meta", risk(request), ...times(request), el("span", "", request.agent),
         clock("since", request.created_at), clock("until", request.deadline)));
     open.type = "button";
     open.addEventListener("click", () => this.dispatchEvent(new CustomEvent("review", { detail: request })));
-    const row = el("li", "", open, el("span", "where", "in session ", sessionLink(request.session_id)));
+    const row = el("li", "", open, el("span", "place", "in session ", sessionLink(request.session_id)));
     row.dataset.at = request.created_at;
     row.dataset.id = request.pending_id;
     row.dataset.risk = request.risk;
     row.dataset.words = `${request.summary} ${request.agent} ${request.session_id} ${request.tool_name ?? ""}`.toLowerCase();
     this.#hide(row);
-    // Most come last.
+    // Most requests belong at the end.
     let after = this.#list.lastElementChild;
     while (after && Date.parse(after.dataset.at) > Date.parse(request.created_at)) after = after.previousElementSibling;
     if (after) after.after(row);
@@ -68,14 +68,14 @@ export class Inbox extends HTMLElement {
     if (focused) next?.querySelector("button").focus();
   }
 
-  /** focusOn puts the focus back on a request's row, or on the first. */
+  /** focusOn puts the focus on a request's row or, if it is gone, on the first row. */
   focusOn(key) {
     const row = this.#rows.get(key) ?? this.#list.querySelector("li:not([hidden])");
     row?.querySelector("button").focus();
   }
 
   #hide(row) {
-    const words = this.#words.value.trim().toLowerCase(), risk = this.#risk.value;
+    const words = this.#search.value.trim().toLowerCase(), risk = this.#risk.value;
     row.hidden = !row.dataset.words.includes(words) || Boolean(risk) && row.dataset.risk !== risk;
   }
 
@@ -101,7 +101,7 @@ export class Inbox extends HTMLElement {
   }
 }
 
-// The nearest row that is shown, in a direction.
+// The nearest visible row in a direction.
 function beside(row, step) {
   let next = row[step];
   while (next?.hidden) next = next[step];

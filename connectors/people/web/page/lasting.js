@@ -1,23 +1,23 @@
-// What an answer leaves behind: a rule of nod's, or one that the agent keeps.
+// The lasting part of an answer: a rule of nod, or an option that the agent remembers.
 
 import { el, keyOf } from "./parts.js";
 
 const lengths = [["30 minutes", 1800], ["1 hour", 3600], ["8 hours", 28800], ["until it is revoked", 0]];
 const places = [["in this session", "session"], ["in every session of this agent", "agent"]];
 
-/** Lasting is the one place where an answer is made to last: it chooses a rule, where
- * it holds and for how long, and says all of it in a line. Nothing lasts before that
- * line has been in view from its beginning to its end. It calls changed whenever it
- * means something else, and seen when the line has been read. */
+/** Lasting is the only place to make an answer last: it chooses a rule, its scope
+ * and its duration, and shows all of it in one line. Nothing lasting can be allowed
+ * until that line has been in view from its beginning to its end. It calls changed
+ * when its meaning has changed, and seen when the line has been read. */
 export class Lasting {
-  line = el("div", "reach"); // stands beside the buttons
+  line = el("div", "reach"); // shown beside the buttons
   details = null;
   #request;
   #seen;
-  #rules = []; // {radio, reach} of nod's, {radio, option} of the agent's
-  #ends = el("p", "choices");
-  #place = choice(places);
-  #length = choice(lengths);
+  #rules = []; // nod's: {radio, reach}; the agent's: {radio, option}
+  #scope = el("p", "choices");
+  #place = selectOf(places);
+  #length = selectOf(lengths);
   #text = el("p", "line");
   #unseen = new Set();
   #observer = null;
@@ -27,15 +27,15 @@ export class Lasting {
     this.#seen = seen;
     const own = this.#permission ? [] : request.options.filter((o) => o.remembered && o.kind === "allow_always");
     if (!request.remember.length && !own.length) return;
-    if (this.#permission) this.#length.value = 0; // what is asked for is to hold it
+    if (this.#permission) this.#length.value = 0; // a permission lasts by default
     this.#text.setAttribute("role", "status");
-    this.#ends.append(el("label", "", "Where ", this.#place), el("label", "", "How long ", this.#length));
+    this.#scope.append(el("label", "", "Where ", this.#place), el("label", "", "How long ", this.#length));
     const rules = [
       ...request.remember.map((rule, reach) => this.#rule({ reach }, rule)),
       ...own.map((option) => this.#rule({ option }, `The agent remembers: ${option.called}`)),
     ];
     this.details = el("details", "", el("summary", "", this.#permission ? "Where and for how long…" : "Allow from now on…"),
-      ...this.#permission ? [] : [el("fieldset", "", el("legend", "", "Besides this call"), ...rules)], this.#ends);
+      ...this.#permission ? [] : [el("fieldset", "", el("legend", "", "Besides this call"), ...rules)], this.#scope);
   }
 
   #rule(means, words) {
@@ -53,32 +53,32 @@ export class Lasting {
     return this.#rules.find((r) => r.radio.checked) ?? {};
   }
 
-  /** chosen: something is to last. */
+  /** chosen: the answer is to last. */
   get chosen() {
     return Boolean(this.details?.open);
   }
 
-  /** option is the agent's own that was chosen, if one was. */
+  /** option is the chosen option of the agent, or null. */
   get option() {
     return this.chosen ? this.#picked.option ?? null : null;
   }
 
-  /** read: all that is to last has been in view. */
+  /** read: the whole line has been in view. */
   get read() {
     return !this.#unseen.size;
   }
 
-  /** extra is what goes with the answer. */
+  /** extra holds the fields that go with the answer. */
   get extra() {
     if (!this.chosen || this.option) return {};
     return { scope: this.#place.value, reach: this.#picked.reach ?? 0, for_seconds: Number(this.#length.value) };
   }
 
-  /** update says what is to last as it is chosen now. */
+  /** update shows the current choice in the line. */
   update() {
     if (!this.details) return;
-    this.#ends.hidden = Boolean(this.option);
-    const text = this.#words();
+    this.#scope.hidden = Boolean(this.option);
+    const text = this.#sentence();
     if (this.#text.textContent === text) return;
     this.#text.textContent = text;
     this.#observer?.disconnect();
@@ -92,8 +92,8 @@ export class Lasting {
     for (const e of this.#unseen) this.#observer.observe(e);
   }
 
-  // What would hold from now on, whole: nothing lasts that is not shown.
-  #words() {
+  // The full meaning of the choice: nothing lasting stays unshown.
+  #sentence() {
     if (!this.#permission && !this.chosen) return "";
     if (this.option) {
       return `Besides this call, ${remembers(this.option)}`;
@@ -105,18 +105,18 @@ export class Lasting {
     return `${this.#permission ? "To allow this lets the agent hold" : "Besides this call, nod will allow from now on"}: ${rule}, ${where}, ${long}.`;
   }
 
-  /** close ends the watch. */
+  /** close stops watching the line. */
   close() {
     this.#observer?.disconnect();
   }
 }
 
-/** remembers says what the agent keeps of an option for later calls. */
+/** remembers describes the agent's own memory of an option. */
 export function remembers(option) {
   return `the agent remembers: ${option.called}. What the agent remembers is its own: nod cannot say what it covers, nor revoke it.`;
 }
 
-function choice(all) {
+function selectOf(all) {
   const select = el("select");
   for (const [words, value] of all) select.append(new Option(words, value));
   return select;

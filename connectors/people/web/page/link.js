@@ -1,10 +1,11 @@
-// The connection to nod: it comes back by itself, and says how it is.
+// The connection to nod, which reconnects by itself.
 
 const firstPause = 500, longestPause = 10_000; // ms
-const silence = 40_000; // ms without a word: the server says the time every 15 s
+const silence = 40_000; // ms without a message; the server sends the time every 15 s
 
-/** Link sends requests and hands on what nod says. It fires "note" with each
- * notification, "up" when it is connected and "down" with why it is not. */
+/** Link sends requests and receives messages. It fires "notification" with each
+ * notification, "up" when it is connected, "down" with the reason when it is not,
+ * and "loggedout" when the session is no longer valid. */
 export class Link extends EventTarget {
   #socket = null;
   #waiting = new Map(); // replies by id
@@ -21,12 +22,12 @@ export class Link extends EventTarget {
     this.#socket = socket;
     socket.onopen = () => {
       this.#pause = firstPause;
-      this.#heard();
+      this.#resetWatchdog();
       this.dispatchEvent(new Event("up"));
     };
     socket.onmessage = (e) => {
-      this.#heard();
-      this.#take(JSON.parse(e.data));
+      this.#resetWatchdog();
+      this.#handle(JSON.parse(e.data));
     };
     socket.onclose = (e) => this.#closed(socket, e.reason);
   }
@@ -36,8 +37,8 @@ export class Link extends EventTarget {
     return this.#socket?.readyState === WebSocket.OPEN;
   }
 
-  /** ask resolves with the payload of the reply, and rejects with that of an
-   * error, or with null where the connection ended first. */
+  /** ask resolves with the payload of the reply. It rejects with the payload of an
+   * error, or with null if the connection ended first. */
   ask(action, payload) {
     return new Promise((resolve, reject) => {
       if (this.#socket?.readyState !== WebSocket.OPEN) {
@@ -50,9 +51,9 @@ export class Link extends EventTarget {
     });
   }
 
-  #take(message) {
+  #handle(message) {
     if (message.type === "notification") {
-      this.dispatchEvent(new CustomEvent("note", { detail: message }));
+      this.dispatchEvent(new CustomEvent("notification", { detail: message }));
       return;
     }
     const waiting = this.#waiting.get(message.id);
@@ -61,7 +62,7 @@ export class Link extends EventTarget {
     else waiting?.resolve(message.payload);
   }
 
-  #heard() {
+  #resetWatchdog() {
     this.#last = Date.now();
     clearInterval(this.#watchdog);
     this.#watchdog = setInterval(() => {
@@ -70,7 +71,7 @@ export class Link extends EventTarget {
   }
 
   #closed(socket, reason) {
-    if (socket !== this.#socket) return; // an old one
+    if (socket !== this.#socket) return; // an old socket
     this.#socket = null;
     clearInterval(this.#watchdog);
     socket.onclose = null;
@@ -78,23 +79,23 @@ export class Link extends EventTarget {
     for (const waiting of this.#waiting.values()) waiting.reject(null);
     this.#waiting.clear();
     this.dispatchEvent(new CustomEvent("down", { detail: reason }));
-    setTimeout(() => this.#again(), this.#pause * (0.5 + Math.random() / 2));
+    setTimeout(() => this.#reconnect(), this.#pause * (0.5 + Math.random() / 2));
     this.#pause = Math.min(2 * this.#pause, longestPause);
   }
 
-  // A refused connection does not say why, so ask who we are first.
-  async #again() {
+  // A refused WebSocket gives no reason, so whoami asks for it first.
+  async #reconnect() {
     const who = await whoami();
-    if (who.status === 401 || who.status === 403) this.dispatchEvent(new CustomEvent("out", { detail: who.message }));
+    if (who.status === 401 || who.status === 403) this.dispatchEvent(new CustomEvent("loggedout", { detail: who.message }));
     else if (who.status === 200) this.open();
     else {
-      setTimeout(() => this.#again(), this.#pause);
+      setTimeout(() => this.#reconnect(), this.#pause);
       this.#pause = Math.min(2 * this.#pause, longestPause);
     }
   }
 }
 
-/** whoami is who is logged in, or why nobody is; status 0 is no connection. */
+/** whoami is the logged-in user, or an error message; status 0 means no connection. */
 export async function whoami() {
   try {
     const reply = await fetch("whoami", { cache: "no-store" });
@@ -104,8 +105,8 @@ export async function whoami() {
   }
 }
 
-/** login spends the pass in the page's address, if there is one, and takes it
- * out of there. It returns why that did not work, or "". */
+/** login spends the token in the page's address, if there is one, and removes it
+ * from there. It returns an error message, or "". */
 export async function login() {
   const token = new URLSearchParams(location.hash.slice(1)).get("login");
   if (!token) return "";
@@ -118,13 +119,12 @@ export async function login() {
   }
 }
 
-/** logout ends this session, in every window. It returns why that did not work,
- * or "". */
+/** logout ends this session in every window. It returns an error message, or "". */
 export async function logout() {
   try {
     const reply = await fetch("logout", { method: "POST" });
     return reply.ok ? "" : (await reply.json()).message;
   } catch {
-    return "You are logged in still: nod cannot be reached. Try again.";
+    return "You are still logged in: nod cannot be reached. Try again.";
   }
 }

@@ -1,5 +1,4 @@
-// What a person reads of a request, as nod has laid it out. Everything here is
-// set as text, never as markup.
+// The display of a request, in nod's layout. All of it is set as text, never as markup.
 
 /** el makes an element with a class and children; strings become text. */
 export function el(tag, className, ...children) {
@@ -16,12 +15,12 @@ export function clock(attribute, at) {
   return c;
 }
 
-/** parts is a request whole, part by part, in the order of reading. */
+/** parts shows a whole request, part by part, in nod's order. */
 export function parts(request) {
   const all = el("dl", "parts");
   for (const part of request.parts) {
     const own = !part.field && !part.quote;
-    if (own && part.label === "Answers") continue; // they are the buttons
+    if (own && part.label === "Answers") continue; // the buttons show them
     const lines = own && part.label === "Expires"
       ? [deadline(request), ...part.lines.slice(1)]
       : part.lines;
@@ -32,42 +31,43 @@ export function parts(request) {
   return all;
 }
 
-// The countdown stands where nod's own text says how long is left.
+// The live countdown replaces nod's text for the remaining time.
 function deadline(request) {
   const at = new Date(request.deadline).toISOString().replace("T", " ").slice(0, 19);
   return el("span", "", `${at} UTC, `, clock("until", request.deadline));
 }
 
-/** risk is a mark that does not speak by its colour alone. */
+/** risk is a mark whose text and colour both say the risk. */
 export function risk(request) {
   const word = ["low", "medium", "high"].includes(request.risk) ? request.risk : "unknown";
   return el("span", `risk ${word}`, `${word} risk`);
 }
 
-/** times says how many identical calls wait for the one answer, if several do. */
+/** times is the number of identical calls that wait for the answer, if there are
+ * several. */
 export function times(request) {
   if (!request.times) return [];
   return [el("span", "times", `${request.times} · ${request.waiting} identical calls wait`)];
 }
 
-/** when is an instant, in this browser's words. */
+/** when is a point in time, in the browser's format. */
 export function when(at) {
   const t = el("time", "", new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" }));
   t.dateTime = at;
   return t;
 }
 
-/** sessionLink leads to a session's page. */
+/** sessionLink links to a session's page. */
 export function sessionLink(id) {
   const a = el("a", "session", id);
   a.href = `#/session/${id}`;
   return a;
 }
 
-/** fold is what stands under a line of its own, shown when it is asked for. */
+/** fold is content that opens under a summary line. */
 export function fold(line, ...children) {
   return el("details", "fold", el("summary", "", ...line), ...children);
 }
 
-/** keyOf tells requests apart: ids are unique in a session only. */
+/** keyOf is a request's key: pending ids are unique only within a session. */
 export const keyOf = (r) => `${r.session_id}.${r.pending_id}`;

@@ -1,78 +1,77 @@
-// Being there: a session's input lock is held while somebody really acts on its
-// page, and by nothing else.
+// Presence: a session's input lock is held only while the user acts on its page.
 
-const acting = 60_000; // ms for which an input counts
-const every = 10_000; // ms; the lock's lease is 30 s
+const activeFor = 60_000; // ms for which an input counts
+const renewEvery = 10_000; // ms; the lock's lease is 30 s
 
-/** Presence holds the lock of the session that is looked at. ask asks nod; told
- * is told who holds it: {granted, holder}, or null for not known. */
+/** Presence holds the lock of the open session. ask sends a request to nod. onLock
+ * is called with the lock's state: {granted, holder}, or null if it is not known. */
 export class Presence {
   #ask;
-  #told;
+  #onLock;
   #session = "";
   #held = "";
-  #last = -Infinity;
-  #tried = -Infinity;
+  #lastInput = -Infinity;
+  #lastTry = -Infinity;
   #busy = false;
 
-  constructor(ask, told) {
+  constructor(ask, onLock) {
     this.#ask = ask;
-    this.#told = told;
+    this.#onLock = onLock;
     for (const kind of ["keydown", "pointerdown", "wheel", "touchmove", "input"]) {
-      document.addEventListener(kind, (e) => this.#acted(e), { capture: true, passive: true });
+      document.addEventListener(kind, (e) => this.#onInput(e), { capture: true, passive: true });
     }
     for (const kind of ["visibilitychange", "blur", "pagehide"]) addEventListener(kind, () => this.#check());
-    setInterval(() => this.#check(), every);
+    setInterval(() => this.#check(), renewEvery);
   }
 
-  /** at names the session whose page is open, or none. */
-  at(session) {
+  /** setSession sets the session whose page is open, or "". */
+  setSession(session) {
     if (session === this.#session) return;
     this.#session = session;
-    this.#last = this.#tried = -Infinity; // what was done elsewhere is no input here
-    this.#told(null);
+    this.#lastInput = this.#lastTry = -Infinity; // input on another page does not count
+    this.#onLock(null);
     this.#check();
   }
 
-  /** lost says that the connection ended, and what it held with it. */
-  lost() {
+  /** disconnected drops the lock's state after the connection has ended. */
+  disconnected() {
     this.#held = "";
-    this.#told(null);
+    this.#onLock(null);
   }
 
-  #acted(e) {
+  #onInput(e) {
     if (!e.isTrusted || !this.#session) return;
-    this.#last = Date.now();
-    if (this.#held !== this.#session && Date.now() - this.#tried > every / 2) this.#check();
+    this.#lastInput = Date.now();
+    if (this.#held !== this.#session && Date.now() - this.#lastTry > renewEvery / 2) this.#check();
   }
 
-  get #here() {
-    return this.#session && Date.now() - this.#last < acting && document.visibilityState === "visible" && document.hasFocus();
+  get #active() {
+    return this.#session && Date.now() - this.#lastInput < activeFor && document.visibilityState === "visible" && document.hasFocus();
   }
 
-  // One thing at a time, and the newest wish last.
+  // One call at a time; afterwards the newest state is checked again.
   async #check() {
     if (this.#busy) return;
     this.#busy = true;
-    const here = this.#here, session = this.#session;
+    const active = this.#active, session = this.#session;
     try {
-      if (this.#held && (!here || this.#held !== session)) {
-        const left = this.#held;
+      if (this.#held && (!active || this.#held !== session)) {
+        const released = this.#held;
         this.#held = "";
-        await this.#ask("session.lock.release", { session_id: left });
-        if (left === session) this.#told({ granted: false, holder: "" });
+        await this.#ask("session.lock.release", { session_id: released });
+        if (released === session) this.#onLock({ granted: false, holder: "" });
       }
-      if (here) {
-        this.#tried = Date.now();
+      if (active) {
+        this.#lastTry = Date.now();
         const lock = await this.#ask("session.lock.acquire", { session_id: session });
         this.#held = lock.granted ? session : "";
-        if (session === this.#session) this.#told(lock);
+        if (session === this.#session) this.#onLock(lock);
       }
     } catch {
       this.#held = ""; // its lease ends by itself
-      this.#told(null);
+      this.#onLock(null);
     }
     this.#busy = false;
-    if (session !== this.#session || this.#held && !this.#here) this.#check();
+    if (session !== this.#session || this.#held && !this.#active) this.#check();
   }
 }

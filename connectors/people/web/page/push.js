@@ -1,17 +1,17 @@
-// Being told that something waits, on a device where the page is installed.
+// Push notifications, on a device with the page installed.
 
 import { el } from "./parts.js";
 
-// The one script that may be loaded beside the page's own is its worker.
+// The service worker is the only script that may be loaded by the page's scripts.
 const worker = globalThis.trustedTypes?.createPolicy("nod-worker", { createScriptURL: () => "sw.js" });
 
 const installed = () => matchMedia("(display-mode: standalone)").matches || navigator.standalone === true;
 
-/** <nod-push> is a button that starts and stops it. It is there where the page is
- * installed and the browser can. It is given `ask`, as the other views are. */
+/** <nod-push> is a button that starts and stops notifications. It is visible if the
+ * page is installed and the browser supports push. ask sends a request to nod. */
 export class Push extends HTMLElement {
   #button = el("button", "notify");
-  #said = el("span", "said");
+  #notice = el("span", "notice");
   #key = "";
   #manager = null;
   #subscription = null;
@@ -21,13 +21,13 @@ export class Push extends HTMLElement {
     if (this.firstChild) return;
     this.hidden = true;
     this.#button.type = "button";
-    this.#said.setAttribute("role", "status");
-    this.#button.addEventListener("click", () => this.#turn());
-    this.replaceChildren(this.#said, this.#button);
+    this.#notice.setAttribute("role", "status");
+    this.#button.addEventListener("click", () => this.#toggle());
+    this.replaceChildren(this.#notice, this.#button);
   }
 
-  /** load looks how it stands, and tells nod of this device anew: the gateway
-   * may be another, and the session. */
+  /** load reads the subscription and sends it to nod again, because the gateway or
+   * the session may be new. */
   async load() {
     if (!installed() || !("serviceWorker" in navigator) || !("PushManager" in globalThis)) return;
     try {
@@ -35,53 +35,53 @@ export class Push extends HTMLElement {
       await navigator.serviceWorker.register(worker?.createScriptURL("") ?? "sw.js");
       this.#manager = (await navigator.serviceWorker.ready).pushManager;
       this.#subscription = await this.#manager.getSubscription();
-      if (this.#subscription && encoded(this.#subscription.options.applicationServerKey) !== this.#key) await this.#drop();
-      if (this.#subscription) await this.#tell("push.subscribe");
+      if (this.#subscription && encoded(this.#subscription.options.applicationServerKey) !== this.#key) await this.#unsubscribe();
+      if (this.#subscription) await this.#send("push.subscribe");
       this.#show("");
     } catch (failure) {
-      this.#show(words(failure));
+      this.#show(messageOf(failure));
     }
   }
 
-  /** leave forgets this device before its user logs out. */
+  /** leave unsubscribes this device before its user logs out. */
   async leave() {
-    if (this.#subscription) await this.#drop().catch(() => null);
+    if (this.#subscription) await this.#unsubscribe().catch(() => null);
   }
 
-  #show(said) {
+  #show(notice) {
     this.hidden = false;
-    this.#said.textContent = said;
+    this.#notice.textContent = notice;
     this.#button.textContent = this.#subscription ? "Stop notifications" : "Notify me";
     this.#button.disabled = !this.#manager;
   }
 
-  async #turn() {
+  async #toggle() {
     this.#button.disabled = true;
     try {
       if (this.#subscription) {
-        await this.#tell("push.unsubscribe");
-        await this.#drop();
+        await this.#send("push.unsubscribe");
+        await this.#unsubscribe();
       } else {
         this.#subscription = await this.#manager.subscribe({ userVisibleOnly: true, applicationServerKey: this.#key });
-        await this.#tell("push.subscribe");
+        await this.#send("push.subscribe");
       }
       this.#show("");
     } catch (failure) {
-      this.#show(words(failure));
+      this.#show(messageOf(failure));
     }
   }
 
-  async #drop() {
+  async #unsubscribe() {
     await this.#subscription.unsubscribe();
     this.#subscription = null;
   }
 
-  #tell(action) {
+  #send(action) {
     return this.ask(action, { subscription: this.#subscription.toJSON() });
   }
 }
 
-const words = (failure) => `No notifications: ${failure?.message ?? "nod cannot be reached"}`;
+const messageOf = (failure) => `No notifications: ${failure?.message ?? "nod cannot be reached"}`;
 
 const encoded = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer ?? [])))
   .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");

@@ -1,61 +1,61 @@
-// One session: what it asked, in order, and the answers, in place.
+// One session: its requests in order, with their answers in place.
 
 import "./answer.js";
 import { clock, el, keyOf, parts, risk, times } from "./parts.js";
 import { decided } from "./history.js";
 
-/** <nod-session> is a session's timeline. What waits stands there whole with
- * its buttons, and how it ended takes their place. ask asks nod. */
+/** <nod-session> is a session's timeline. A pending request is shown whole with its
+ * buttons, which its outcome then replaces. ask sends a request to nod. */
 export class Session extends HTMLElement {
-  #cards = new Map(); // what waits, by key: {item, panel}
-  #known = new Set(); // the keys of all that stands here
+  #cards = new Map(); // pending requests, by key: {item, panel}
+  #keys = new Set(); // the keys of all requests shown
   #title = el("h2");
   #lock = el("p", "hint");
-  #note = el("p", "total");
+  #status = el("p", "total");
   #list = el("ol", "rows timeline");
   #online = true;
-  #turn = 0;
+  #loads = 0;
   #loading = false;
-  #late = []; // decided while the history was on its way
+  #queued = []; // decisions that arrive while the history loads
   #id = "";
   #agent = "";
   ask = null;
 
   connectedCallback() {
     this.#lock.setAttribute("role", "status");
-    this.#note.setAttribute("role", "status");
-    this.replaceChildren(this.#title, this.#lock, this.#note, this.#list);
+    this.#status.setAttribute("role", "status");
+    this.replaceChildren(this.#title, this.#lock, this.#status, this.#list);
   }
 
-  /** load shows a session: what was decided, and what waits of the pending. */
+  /** load shows a session: its history, and its requests among the pending. */
   async load(id, pending) {
-    const turn = ++this.#turn;
+    const load = ++this.#loads;
     this.clear();
     this.#id = id;
     this.#agent = "";
     this.#loading = true;
-    this.#late = [];
+    this.#queued = [];
     this.#title.textContent = `Session ${id}`;
     try {
       const reply = await this.ask("permissions.history", { session_id: id });
-      if (turn !== this.#turn) return; // another was asked for meanwhile
+      if (load !== this.#loads) return; // another session was opened meanwhile
       this.clear();
-      this.#append([...reply.permissions.reverse(), ...this.#late]);
+      this.#append([...reply.permissions.reverse(), ...this.#queued]);
       this.#show(pending());
     } catch (failure) {
-      if (!failure || turn !== this.#turn) return; // the connection ended, and comes again
+      if (!failure || load !== this.#loads) return; // the connection ended; load is called again
       this.#show(pending());
-      this.#note.textContent = `${failure.message} What was decided before is not shown.`;
+      this.#status.textContent = `${failure.message} Earlier decisions are not shown.`;
     }
   }
 
-  // append adds decisions that are not there yet.
+  // append adds decisions that are not shown yet.
   #append(all) {
     for (const request of all) {
       const key = keyOf(request);
-      if (this.#known.has(key)) continue;
-      this.#known.add(key);
-      this.#whose(request);
+      if (this.#keys.has(key)) continue;
+      this.#keys.add(key);
+      this.#setAgent(request);
       this.#list.append(decided(request));
     }
   }
@@ -66,23 +66,23 @@ export class Session extends HTMLElement {
     this.#count();
   }
 
-  /** clear takes everything away: none of it is known to stand. */
+  /** clear removes everything, because it may be out of date. */
   clear() {
     this.#cards.clear();
-    this.#known.clear();
+    this.#keys.clear();
     this.#list.replaceChildren();
   }
 
-  /** add shows what waits now. */
+  /** add shows a pending request. */
   add(request) {
     const key = keyOf(request);
     if (request.session_id !== this.#id || this.#loading) return;
-    if (this.#known.has(key)) {
-      this.#counts(key, request);
+    if (this.#keys.has(key)) {
+      this.#updateWaiters(key, request);
       return;
     }
-    this.#known.add(key);
-    this.#whose(request);
+    this.#keys.add(key);
+    this.#setAgent(request);
     const start = el("div", "end"), end = el("div", "end");
     const panel = document.createElement("nod-answer");
     const title = el("h3", "", request.summary);
@@ -96,37 +96,37 @@ export class Session extends HTMLElement {
     panel.open({ request, ends: [start, end] });
     panel.online = this.#online;
     this.#cards.set(key, { item, panel });
-    this.#moved();
+    this.#rearm();
   }
 
-  // How many calls a card is about has changed.
-  #counts(key, request) {
+  // A card's number of calls has changed.
+  #updateWaiters(key, request) {
     const card = this.#cards.get(key);
     if (!card) return; // it has ended
     card.item.querySelector(".parts").replaceWith(parts(request));
-    card.panel.counts(request);
-    this.#moved();
+    card.panel.updateWaiters(request);
+    this.#rearm();
   }
 
-  // The first request says whose session it is, which "whose" tells.
-  #whose({ agent }) {
+  // The first request tells the session's agent, which "agent" passes on.
+  #setAgent({ agent }) {
     if (this.#agent) return;
     this.#agent = agent;
-    this.dispatchEvent(new CustomEvent("whose", { detail: agent }));
+    this.dispatchEvent(new CustomEvent("agent", { detail: agent }));
   }
 
-  /** decided puts how it ended in the place of the buttons, or of what was never
-   * asked of anybody to the end. */
+  /** decided replaces a card's buttons by the outcome, or adds a request that a rule
+   * decided. */
   decided(request) {
     const key = keyOf(request), card = this.#cards.get(key);
     if (request.session_id !== this.#id) return;
     if (this.#loading) {
-      this.#late.push(request);
+      this.#queued.push(request);
       return;
     }
     if (!card) {
       this.#append([request]);
-      this.#moved();
+      this.#rearm();
       return;
     }
     this.#cards.delete(key);
@@ -136,26 +136,26 @@ export class Session extends HTMLElement {
       card.item.tabIndex = -1;
       card.item.focus();
     }
-    this.#moved();
+    this.#rearm();
   }
 
-  // What stands below has moved: nothing there is meant for a moment.
-  #moved() {
+  // The cards below have moved, so no button works for a moment.
+  #rearm() {
     for (const { panel } of this.#cards.values()) panel.arm();
     this.#count();
   }
 
   #count() {
     const n = this.#cards.size;
-    this.#note.textContent = n === 0 ? "Nothing waits for an answer." : n === 1 ? "1 request waits." : `${n} requests wait.`;
+    this.#status.textContent = n === 0 ? "Nothing waits for an answer." : n === 1 ? "1 request waits." : `${n} requests wait.`;
   }
 
-  /** lock says who holds the session's input lock. */
+  /** lock shows the holder of the session's input lock. */
   set lock(lock) {
     let words = "";
-    if (lock?.granted) words = "You have the input lock: what this session asks waits for you first, and not for long.";
+    if (lock?.granted) words = "You have the input lock: this session's requests go to you first, for a short time.";
     else if (lock?.holder) words = `${lock.holder} has the input lock.`;
-    else if (lock) words = "You have been still for a while, and let go of the input lock.";
+    else if (lock) words = "You were inactive for a while, so the input lock was released.";
     if (this.#lock.textContent !== words) this.#lock.textContent = words;
   }
 

@@ -1,5 +1,5 @@
-// The worker of the installed page: it shows that something waits, and leads there.
-// What waits it is never told.
+// The service worker of the installed page: it shows that a request is pending, and
+// opens the page. It never learns anything about the request.
 
 self.addEventListener("push", (e) => e.waitUntil(self.registration.showNotification("nod", {
   body: "Something waits for an answer.", icon: "icon-192.png", tag: "nod", renotify: true,

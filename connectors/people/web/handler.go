@@ -11,18 +11,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of plain requests, of each session and of each address without
-// one: nobody needs more.
+// The limits of plain requests, for each session and for each address without a
+// session. Normal use stays far below.
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 200
-	guessesPerSecond  = 1 // of links that nod did not sign
-	guessesAtOnce     = 10
+	loginsPerSecond   = 1 // login attempts with an unsigned code
+	loginsAtOnce      = 10
 	maxBody           = 16 << 10 // bytes
 )
 
-// policy lets the page load its own files and talk to its own server, run no
-// inline script, and make no markup of text; the one policy names its worker.
+// policy lets the page load its own files, connect to its own server and run no
+// inline script. Text cannot become markup; the one trusted-types policy names the
+// service worker.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types nod-worker"
@@ -30,9 +31,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 //go:embed page
 var page embed.FS
 
-// handler is all that the inbox answers.
+// handler serves all paths of the inbox.
 func (s *Server) handler() http.Handler {
-	files, _ := fs.Sub(page, "page") // it is there: it is embedded
+	files, _ := fs.Sub(page, "page") // the embedded folder exists
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /icon/{n}", s.icon)
@@ -40,25 +41,25 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /ws", s.gateway)
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.logout)
-	return s.guard(mux)
+	return s.protect(mux)
 }
 
-// guard turns away whoever asks for another host, from another origin, too
-// often or for too much, before anything else is looked at.
-func (s *Server) guard(next http.Handler) http.Handler {
+// protect refuses requests for another host, from another origin, over the rate limit
+// or over the size limit, before any handler runs.
+func (s *Server) protect(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	for _, origin := range s.addr.Origins {
-		_ = cross.AddTrustedOrigin(origin) // made of parts that were parsed
+		_ = cross.AddTrustedOrigin(origin) // the origins were parsed, so they are valid
 	}
 	guarded := http.MaxBytesHandler(cross.Handler(next), maxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		headers(w.Header())
+		setHeaders(w.Header())
 		switch origin := r.Header.Get("Origin"); {
 		case !s.addr.Answers(r.Host):
 			refuse(w, http.StatusMisdirectedRequest, schemas.Errorf(schemas.CodeForbidden, "this is not the inbox of %q: open %s", r.Host, s.addr.URL))
 		case origin != "" && !slices.Contains(s.addr.Origins, origin):
 			refuse(w, http.StatusForbidden, schemas.Errorf(schemas.CodeForbidden, "no other site may ask here"))
-		case !s.mayAsk(r):
+		case !s.allowRequest(r):
 			refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many requests: try again in a second"))
 		default:
 			guarded.ServeHTTP(w, r)
@@ -66,7 +67,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-func headers(h http.Header) {
+func setHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -75,11 +76,11 @@ func headers(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// counted is the page's icon with a number over it.
-const counted = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="8" fill="#a11d1d"/>` +
+// countIcon is the page's icon with a number over it.
+const countIcon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="8" fill="#a11d1d"/>` +
 	`<text x="8" y="11.5" text-anchor="middle" font-family="sans-serif" font-weight="bold" font-size="%d" fill="#fff">%s</text></svg>`
 
-// icon says how many wait: beyond 99 that there are more.
+// icon serves the icon with the number of pending requests, up to "99+".
 func (s *Server) icon(w http.ResponseWriter, r *http.Request) {
 	n, err := strconv.Atoi(r.PathValue("n"))
 	text, size := strconv.Itoa(n), 10
@@ -91,5 +92,5 @@ func (s *Server) icon(w http.ResponseWriter, r *http.Request) {
 		text, size = "99+", 7
 	}
 	w.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = fmt.Fprintf(w, counted, size, text) // a reader that is gone needs none
+	_, _ = fmt.Fprintf(w, countIcon, size, text) // the client may have gone
 }

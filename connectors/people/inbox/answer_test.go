@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Requests that want the same are answered together, each with its own digest,
-// after all that is in any of them was shown.
+// Identical requests are answered together, each with its own digest, after the text
+// of all was shown.
 func TestABatchIsShownWholeAndAnsweredTogether(t *testing.T) {
 	for _, c := range []struct{ key, option string }{{"y", "allow_once"}, {"n", "reject_once"}} {
 		r := newRig(t, 80, 24)
@@ -83,7 +83,7 @@ func TestABatchIsOfTheSameAlone(t *testing.T) {
 	}
 }
 
-// What takes the code word is not said without it, and the word is not shown.
+// A request that takes the code word is not answered without it, and the word is not shown.
 func TestTheCodeWord(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")
@@ -128,7 +128,7 @@ func TestTheCodeWordGoesToAllOfABatchAndToARule(t *testing.T) {
 	r.Equal("w", r.said()[1].CodeWord)
 }
 
-// What takes a second device is not allowed at the terminal; denying it is.
+// A request that takes a second device can be denied at the terminal, but not allowed.
 func TestASecondDevice(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")
@@ -139,7 +139,7 @@ func TestASecondDevice(t *testing.T) {
 	r.Equal("reject_once", r.said()[0].OptionID)
 }
 
-// A permission that is granted is for the session, and says so.
+// A permission is granted for the session, and the screen says so.
 func TestAPermission(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := prompt("1", schemas.Request{Kind: schemas.KindPermission, Title: "Permission", ActionType: schemas.ActionOther, Permissions: []string{"@network"}})
@@ -152,8 +152,7 @@ func TestAPermission(t *testing.T) {
 	r.Empty(r.said()[0].Scope)
 }
 
-// The lock is held because its user asks, while its user is there, and no
-// longer.
+// The lock is held only if the user asked for it and is present.
 func TestTheInputLock(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.asks(runs("1", "ls"))
@@ -191,7 +190,7 @@ func TestTheInputLock(t *testing.T) {
 	r.Len(r.desk.holds, 18)
 	r.presses("l")
 	r.Equal("lock session-2", r.desk.held()[18], "the selected one's")
-	r.m.letGo()
+	r.m.releaseLock()
 	r.Equal("leave session-2", r.desk.held()[19])
 	r.Empty(r.said())
 }
@@ -204,7 +203,7 @@ func TestTheInputLockOfAnother(t *testing.T) {
 	r.says("Not held: Bob holds it")
 	r.ticks(60)
 	r.Len(r.desk.holds, 1)
-	r.m.letGo()
+	r.m.releaseLock()
 	r.Len(r.desk.holds, 1)
 }
 
@@ -220,7 +219,7 @@ func TestTheInputLockWhileNodIsAway(t *testing.T) {
 	r.says("You hold session session-1")
 }
 
-// Closing decides nothing, and waits for what is on its way.
+// Closing decides nothing, and waits for answers under way.
 func TestClosing(t *testing.T) {
 	for _, key := range []string{"esc", "q", "ctrl+c"} {
 		r := newRig(t, 100, 50)
@@ -241,7 +240,7 @@ func TestClosing(t *testing.T) {
 	r.Zero(r.m.sending())
 }
 
-// The list shows the oldest first and keeps what is selected in view.
+// The list shows the oldest first and keeps the selection in view.
 func TestTheList(t *testing.T) {
 	r := newRig(t, 80, 24)
 	r.says("Nothing waits for an answer.")
@@ -259,6 +258,6 @@ func TestTheList(t *testing.T) {
 	r.says("▸ 39-reque")
 	r.types("home", "up")
 	r.says("▸ 00-reque")
-	r.asks(runs("00-before", "ls")) // older than those: what is selected stays
+	r.asks(runs("00-before", "ls")) // older than the others: the selection stays
 	r.says("▸ 00-reque", "41 waiting")
 }

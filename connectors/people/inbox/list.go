@@ -11,26 +11,26 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// item is a request as far as this screen knows it.
+// item is a request on this screen.
 type item struct {
 	schemas.Prompt
-	sending bool   // an answer is on its way
-	said    string // what became of the last answer from here
-	same    string // equal for requests that want the same
+	sending    bool   // an answer is being sent
+	notice     string // result of the last answer from here
+	contentKey string // equal for identical requests
 }
 
 func (i *item) open() bool { return i.Decision == nil }
 
-// book holds what is pending, oldest first, and what has ended for as long as
-// it is looked at.
-type book struct {
+// requestList holds the pending requests, oldest first, and ended ones for as long as
+// they are on the screen.
+type requestList struct {
 	items    map[string]*item
 	order    []string
 	selected string
 }
 
-// place is where a new item belongs in the order.
-func (b *book) place(i *item) int {
+// position is the index of a new item in the order.
+func (b *requestList) position(i *item) int {
 	at, _ := slices.BinarySearchFunc(b.order, i, func(key string, i *item) int {
 		if c := b.items[key].Request.CreatedAt.Compare(i.Request.CreatedAt); c != 0 {
 			return c
@@ -40,17 +40,16 @@ func (b *book) place(i *item) int {
 	return at
 }
 
-// take takes in a version of a request. An older one than is known changes
-// nothing, and what is decided stays so. It returns the item where the request
-// has just ended, kept or not.
-func (b *book) take(p schemas.Prompt) (ended *item) {
+// apply takes in a version of a request. An older version changes nothing, and a
+// decided request stays decided. It returns the item if the request has just ended.
+func (b *requestList) apply(p schemas.Prompt) (ended *item) {
 	i := b.items[p.Key()]
 	switch {
 	case i == nil && p.Decision != nil:
 		return nil
 	case i == nil:
-		i = &item{Prompt: p, same: sameness(&p.Request)}
-		b.order = slices.Insert(b.order, b.place(i), p.Key())
+		i = &item{Prompt: p, contentKey: contentKeyOf(&p.Request)}
+		b.order = slices.Insert(b.order, b.position(i), p.Key())
 		b.items[p.Key()] = i
 		if b.selected == "" {
 			b.selected = p.Key()
@@ -67,8 +66,7 @@ func (b *book) take(p schemas.Prompt) (ended *item) {
 	return i
 }
 
-// drop forgets a request.
-func (b *book) drop(key string) {
+func (b *requestList) remove(key string) {
 	b.order = slices.DeleteFunc(b.order, func(k string) bool { return k == key })
 	delete(b.items, key)
 	if b.selected == key {
@@ -76,28 +74,28 @@ func (b *book) drop(key string) {
 	}
 }
 
-// move selects the request by places further on.
-func (b *book) move(by int) {
+// move moves the selection by a number of places.
+func (b *requestList) move(by int) {
 	if len(b.order) > 0 {
 		at := slices.Index(b.order, b.selected) + by
 		b.selected = b.order[max(0, min(at, len(b.order)-1))]
 	}
 }
 
-// prune forgets what has ended and is not looked at.
-func (b *book) prune(looked func(*item) bool) {
+// prune removes ended requests that are not on the screen.
+func (b *requestList) prune(looked func(*item) bool) {
 	for key, i := range b.items {
 		if !i.open() && !i.sending && !looked(i) {
-			b.drop(key)
+			b.remove(key)
 		}
 	}
 }
 
-// now is the selected request, or nil.
-func (b *book) now() *item { return b.items[b.selected] }
+// current is the selected request, or nil.
+func (b *requestList) current() *item { return b.items[b.selected] }
 
-// waiting is how many are pending.
-func (b *book) waiting() int {
+// countOpen is the number of pending requests.
+func (b *requestList) countOpen() int {
 	n := 0
 	for _, i := range b.items {
 		if i.open() {
@@ -107,14 +105,14 @@ func (b *book) waiting() int {
 	return n
 }
 
-// maxBatch is how many requests are answered together.
+// maxBatch is the maximum number of requests in one batch.
 const maxBatch = 50
 
-// alike are the keys of the pending requests that want the same as i, the
-// oldest first and no more than can be answered together.
-func (b *book) alike(i *item) (keys []string) {
+// alike returns the keys of the pending requests identical to i, oldest first, at
+// most maxBatch.
+func (b *requestList) alike(i *item) (keys []string) {
 	for _, key := range b.order {
-		if other := b.items[key]; other.open() && other.same == i.same {
+		if other := b.items[key]; other.open() && other.contentKey == i.contentKey {
 			if keys = append(keys, key); len(keys) == maxBatch {
 				break
 			}
@@ -123,9 +121,9 @@ func (b *book) alike(i *item) (keys []string) {
 	return keys
 }
 
-// sameness is equal for two requests that want the same tool with the same
-// input, or the same permissions.
-func sameness(r *schemas.Request) string {
+// contentKeyOf hashes a request's tool, input and permissions; identical requests
+// have the same key.
+func contentKeyOf(r *schemas.Request) string {
 	var input bytes.Buffer
 	if json.Compact(&input, r.ActionDetails) != nil {
 		input.Write(r.ActionDetails)
@@ -139,20 +137,20 @@ func sameness(r *schemas.Request) string {
 	return string(sum.Sum(nil))
 }
 
-// partsOf is the text of a request but for its deadline, which the screen
-// counts down.
+// partsOf is the text of a request without its deadline, for which the screen shows a
+// countdown.
 func partsOf(p *schemas.Prompt) []people.Part {
 	return slices.DeleteFunc(people.Parts(p, p.Request.CreatedAt), func(part people.Part) bool {
 		return part.Label == "Expires" && !part.Field
 	})
 }
 
-// together is the text of several requests: what is the same of all of them
-// once, then what is each one's own. Nothing of any is left out.
-func together(all [][]people.Part) []people.Part {
+// combineParts is the text of several requests: first the parts that all share, then
+// the other parts of each. No part is left out.
+func combineParts(all [][]people.Part) []people.Part {
 	var shared, text []people.Part
 	for _, part := range all[0] {
-		if !slices.ContainsFunc(all[1:], func(parts []people.Part) bool { return !has(parts, part) }) {
+		if !slices.ContainsFunc(all[1:], func(parts []people.Part) bool { return !containsPart(parts, part) }) {
 			shared = append(shared, part)
 		}
 	}
@@ -160,7 +158,7 @@ func together(all [][]people.Part) []people.Part {
 	for n, parts := range all {
 		text = append(text, people.Part{Label: heading(n, len(all))})
 		for _, part := range parts {
-			if !has(shared, part) {
+			if !containsPart(shared, part) {
 				text = append(text, part)
 			}
 		}
@@ -168,7 +166,7 @@ func together(all [][]people.Part) []people.Part {
 	return text
 }
 
-func has(parts []people.Part, part people.Part) bool {
+func containsPart(parts []people.Part, part people.Part) bool {
 	return slices.ContainsFunc(parts, func(p people.Part) bool {
 		return p.Label == part.Label && p.Field == part.Field && p.Quote == part.Quote && slices.Equal(p.Lines, part.Lines)
 	})

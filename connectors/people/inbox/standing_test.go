@@ -9,17 +9,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ledger is what stands, as the screen's nod has it.
-type ledger struct {
+// standingStub holds standing answers in memory.
+type standingStub struct {
 	all []schemas.StandingAnswer
 	err error
 }
 
-func (l *ledger) Grants(context.Context, string) ([]schemas.StandingAnswer, error) {
+func (l *standingStub) Grants(context.Context, string) ([]schemas.StandingAnswer, error) {
 	return slices.Clone(l.all), l.err
 }
 
-func (l *ledger) Revoke(_ context.Context, g *schemas.StandingAnswer, user string) error {
+func (l *standingStub) Revoke(_ context.Context, g *schemas.StandingAnswer, user string) error {
 	for i := range l.all {
 		if l.all[i].GrantID == g.GrantID && l.err == nil {
 			l.all[i].RevokedAt, l.all[i].RevokedBy = start, user
@@ -28,11 +28,11 @@ func (l *ledger) Revoke(_ context.Context, g *schemas.StandingAnswer, user strin
 	return l.err
 }
 
-// standing has the screen list an allowed rule and, newer, a denial.
-func standing(t *testing.T, width, height int) (*rig, *ledger) {
+// standing shows the list with a grant and a newer denial.
+func standing(t *testing.T, width, height int) (*rig, *standingStub) {
 	r := newRig(t, width, height)
 	by := schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}
-	l := &ledger{all: []schemas.StandingAnswer{
+	l := &standingStub{all: []schemas.StandingAnswer{
 		{GrantID: "rule-12345", Scope: schemas.ScopeAgent, Agent: "local", Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}}}, By: by, CreatedAt: start.Add(-time.Hour)},
 		{
 			GrantID: "denial-12345", Effect: schemas.EffectDeny, Scope: schemas.ScopeSession, SessionID: "S", Agent: "local", By: by, Question: "q-1", Message: "not \u202enow",
@@ -40,23 +40,22 @@ func standing(t *testing.T, width, height int) (*rig, *ledger) {
 		},
 		{GrantID: "ended-12345", Scope: schemas.ScopeAgent, Agent: "local", Permissions: []string{"@network"}, By: by, CreatedAt: start, RevokedAt: start},
 	}}
-	r.m.o.Ledger = l
+	r.m.o.StandingAnswers = l
 	r.hears(tickMsg{})
 	return r, l
 }
 
-// What is allowed and what is denied stand in one list, the newest first, and a key
-// ends each.
+// Grants and denials are in one list, the newest first, and a key ends each.
 func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	r, l := standing(t, 120, 30)
-	r.says("g what stands")
+	r.says("g standing answers")
 	r.presses("g")
 	r.says("Standing answers · 2", "▸ deny the same Bash call again: rm -rf build", "in session S · for another 9 minutes · by Ann", "question q-1", `"not ⟦U+202E⟧now"`,
 		"  allow Bash(make)", "for agent local, in any session · until it is revoked", "x forget")
 	r.saysNot("@network")
 	r.presses("x")
 	r.says("Forgotten: the denial of the same Bash call again: rm -rf build", "Standing answers · 1", "▸ allow Bash(make)", "x revoke")
-	r.types("x") // what the key ends has just changed
+	r.types("x") // too soon: the key's effect has just changed
 	r.Zero(l.all[0].RevokedAt)
 	r.presses("x")
 	r.says("Revoked: Bash(make)", "Nothing is allowed or denied beyond one call.")

@@ -11,11 +11,10 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// steady is text in which each character is as wide on every terminal. Those
-// that terminals disagree about (clusters that some draw as one and others side
-// by side) are marked by their numbers: where the screen is redrawn in part, a
-// character could otherwise be left standing over another.
-func steady(s string) string {
+// fixedWidth replaces characters whose width differs between terminals (clusters that
+// some draw as one cell and others side by side) by their code points. Otherwise a
+// partial redraw could leave a character standing over another.
+func fixedWidth(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return s
 	}
@@ -35,18 +34,18 @@ func steady(s string) string {
 	return b.String()
 }
 
-// steadyParts are parts whose texts are steady.
-func steadyParts(parts []people.Part) []people.Part {
+// fixedWidthParts applies fixedWidth to all texts of parts.
+func fixedWidthParts(parts []people.Part) []people.Part {
 	parts = slices.Clone(parts)
 	for n, part := range parts {
-		parts[n].Label = steady(part.Label)
+		parts[n].Label = fixedWidth(part.Label)
 		parts[n].Lines = slices.Clone(part.Lines)
 		for i, line := range part.Lines {
-			parts[n].Lines[i] = steady(line)
+			parts[n].Lines[i] = fixedWidth(line)
 		}
 	}
 	return parts
 }
 
-// rowsOf breaks nod's words, and what of an agent's is in them, into rows.
-func rowsOf(text string, width int) []string { return people.Wrap(steady(text), width) }
+// rowsOf breaks a text of nod, which may quote an agent, into rows.
+func rowsOf(text string, width int) []string { return people.Wrap(fixedWidth(text), width) }

@@ -10,24 +10,24 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// foot is how things stand, and the keys. It has as many rows whether or not
-// something bars allowing.
-func (m *model) foot(barred string) []string {
-	rows := []string{""} // the line above, which says what is in view
-	items := m.about(m.top())
-	for _, text := range append(m.notices(), said(items)...) {
+// footer is the status and the keys. Its number of rows does not depend on whether an
+// allow is barred.
+func (m *model) footer(barred string) []string {
+	rows := []string{""} // for the ruler
+	items := m.itemsOf(m.top())
+	for _, text := range append(m.notices(), answerNotices(items)...) {
 		if text != "" {
 			rows = append(rows, rowsOf(text, m.width)...)
 		}
 	}
 	open := pending(items)
-	standing := m.standing(items)
+	standing := m.requestStatus(items)
 	if len(open) > 0 && m.top().kind != reason {
-		standing = beside(standing, verdict(m.top(), barred), m.width)
+		standing = appendVerdict(standing, verdict(m.top(), barred), m.width)
 	}
 	rows = append(rows, standing...)
-	if m.top().entry() {
-		return append(rows, m.entry()...)
+	if m.top().takesText() {
+		return append(rows, m.entryRows()...)
 	}
 	all, now := m.keys(open, ""), m.keys(open, barred)
 	for range len(all) - len(now) {
@@ -36,7 +36,7 @@ func (m *model) foot(barred string) []string {
 	return append(rows, now...)
 }
 
-// ruler is the line under the body: which rows of how many are in view.
+// ruler is the line under the body; it shows which rows are in view.
 func ruler(p *page, body, width int) string {
 	text := ""
 	if len(p.rows) > body && body > 0 {
@@ -48,13 +48,13 @@ func ruler(p *page, body, width int) string {
 	return dim(text + strings.Repeat("─", max(0, width-people.Cells(text))))
 }
 
-// notices are what is said whatever is selected.
+// notices are the messages that do not depend on the selection.
 func (m *model) notices() []string {
-	all := []string{m.o.Note, m.news, m.holding()}
-	if m.top().kind == lasting {
-		all = append(all, m.lasts.said)
+	all := []string{m.o.Note, m.news, m.lockStatus()}
+	if m.top().kind == standingView {
+		all = append(all, m.standing.notice)
 	}
-	if m.away {
+	if m.offline {
 		all = append(all, "nod is away: nothing can be allowed until it is back.")
 	}
 	if m.closing {
@@ -63,34 +63,34 @@ func (m *model) notices() []string {
 	return all
 }
 
-// said is what became of the last answers to these.
-func said(items []*item) (all []string) {
+// answerNotices are the results of the last answers to these requests.
+func answerNotices(items []*item) (all []string) {
 	for _, i := range items {
-		all = append(all, i.said)
+		all = append(all, i.notice)
 	}
-	return few(all)
+	return firstThree(all)
 }
 
-// few are the first of rows that would say the same or fill the screen.
-func few(rows []string) []string {
+// firstThree returns the first three rows, without repetitions.
+func firstThree(rows []string) []string {
 	rows = slices.Compact(rows)
 	return rows[:min(3, len(rows))]
 }
 
-// holding is how the input lock stands, where one is wanted.
-func (m *model) holding() string {
-	session := people.Line(m.lock.session)
+// lockStatus describes the input lock, if the user wants it.
+func (m *model) lockStatus() string {
+	session := people.Line(m.lock.wanted)
 	switch {
 	case session == "":
-		return m.lock.said
-	case m.lock.held == m.lock.session:
-		return "You hold session " + session + ": what it asks from now on waits only as long as for somebody who is there."
+		return m.lock.notice
+	case m.lock.held == m.lock.wanted:
+		return "You hold session " + session + ": its new requests go to you first, for a short time."
 	}
-	return "Session " + session + " is not held now: not while you are away from here."
+	return "Session " + session + " is not held now, because you are away."
 }
 
-// standing is how what is on the screen stands: its outcome, or its time.
-func (m *model) standing(items []*item) []string {
+// requestStatus is the outcome of the requests on the screen, or their remaining time.
+func (m *model) requestStatus(items []*item) []string {
 	open := pending(items)
 	switch {
 	case len(items) == 0:
@@ -105,30 +105,30 @@ func (m *model) standing(items []*item) []string {
 	for _, i := range items {
 		rows = append(rows, rowsOf(people.Outcome(i.Decision, &i.Prompt), m.width)...)
 	}
-	return few(rows)
+	return firstThree(rows)
 }
 
-// countdown is what is left of a request's time, and what happens then.
+// countdown is a request's remaining time, and its outcome at the end.
 func (m *model) countdown(p *schemas.Prompt) string {
 	then := "then it is denied"
 	switch p.Request.Kind {
 	case schemas.KindPermission:
 		then = "then nothing is granted"
 	case schemas.KindQuestion:
-		then = "then nobody has answered"
+		then = "then it ends unanswered"
 	}
 	left := p.Deadline.Sub(m.now())
 	switch {
-	case !m.timed:
+	case !m.skewKnown:
 		return "Until " + p.Deadline.UTC().Format(time.DateTime+" UTC") + ", " + then
 	case left <= 0:
 		return "Its time has passed."
 	}
-	return clock(left) + " left, " + then
+	return formatCountdown(left) + " left, " + then
 }
 
-// clock counts down: 6d 23h, 3h 04m, 14:59.
-func clock(left time.Duration) string {
+// formatCountdown formats a duration: 6d 23h, 3h 04m, 14:59.
+func formatCountdown(left time.Duration) string {
 	seconds := int(left / time.Second)
 	switch {
 	case left >= 24*time.Hour:
@@ -139,8 +139,9 @@ func clock(left time.Duration) string {
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }
 
-// beside puts a verdict where there is room for the longest one.
-func beside(rows []string, verdict string, width int) []string {
+// appendVerdict puts the verdict on the last row if the longest verdict would fit
+// there; otherwise on a row of its own.
+func appendVerdict(rows []string, verdict string, width int) []string {
 	if last := len(rows) - 1; last >= 0 && people.Cells(rows[last])+3+maxVerdict <= width {
 		rows[last] += " · " + verdict
 		return rows
@@ -151,7 +152,7 @@ func beside(rows []string, verdict string, width int) []string {
 // maxVerdict is the width of the longest verdict.
 const maxVerdict = 40
 
-// verdict is on whether the y key allows.
+// verdict says whether the y key allows.
 func verdict(v *view, barred string) string {
 	switch {
 	case barred != "":
@@ -164,41 +165,40 @@ func verdict(v *view, barred string) string {
 	return "Shown whole: y allows exactly this"
 }
 
-// key is a key and what it does.
 type key struct{ name, does string }
 
-// keys are the rows that name the keys that do something now.
+// keys are the rows that list the active keys.
 func (m *model) keys(open []*item, barred string) []string {
 	v := m.top()
 	var all []key
 	if len(open) > 0 {
-		all = m.answers(v, open, barred)
+		all = m.answerKeys(v, open, barred)
 	}
-	if v.kind == lasting {
-		return setKeys(m.lastKeys(), m.width)
+	if v.kind == standingView {
+		return wrapKeys(m.standingKeys(), m.width)
 	}
 	if v.kind == browse {
-		if len(m.book.order) > 0 {
+		if len(m.requests.order) > 0 {
 			all = append(all, key{"v", "full"})
 		}
-		if len(m.book.order) > 1 {
+		if len(m.requests.order) > 1 {
 			all = append(all, key{"↑↓", "next"})
 		}
-		if m.lock.session != "" {
+		if m.lock.wanted != "" {
 			all = append(all, key{"l", "let go"})
-		} else if len(m.book.order) > 0 {
+		} else if len(m.requests.order) > 0 {
 			all = append(all, key{"l", "hold"})
 		}
-		if m.o.Ledger != nil {
-			all = append(all, key{"g", "what stands"})
+		if m.o.StandingAnswers != nil {
+			all = append(all, key{"g", "standing answers"})
 		}
-		return setKeys(append(all, key{"esc", "close"}), m.width)
+		return wrapKeys(append(all, key{"esc", "close"}), m.width)
 	}
-	return setKeys(append(all, key{"space ↑↓", "read on"}, key{"esc", "back"}), m.width)
+	return wrapKeys(append(all, key{"space ↑↓", "read on"}, key{"esc", "back"}), m.width)
 }
 
-// answers are the keys that answer, or lead there.
-func (m *model) answers(v *view, open []*item, barred string) (all []key) {
+// answerKeys are the keys that answer, or that open a view for it.
+func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 	yes := "once"
 	more := choices(&open[0].Prompt)
 	switch {
@@ -225,15 +225,15 @@ func (m *model) answers(v *view, open []*item, barred string) (all []key) {
 	}
 	all = append(all, key{"n", "deny"}, key{"r", "deny, say why"})
 	if v.kind == browse {
-		if n := len(m.book.alike(open[0])); n > 1 {
+		if n := len(m.requests.alike(open[0])); n > 1 {
 			all = append(all, key{"b", fmt.Sprintf("%d alike", n)})
 		}
 	}
 	return all
 }
 
-// setKeys sets keys in rows of at most width columns, none broken.
-func setKeys(keys []key, width int) []string {
+// wrapKeys sets keys in rows of at most width columns and breaks no key's label.
+func wrapKeys(keys []key, width int) []string {
 	var rows []string
 	used := width
 	for _, k := range keys {
@@ -247,9 +247,8 @@ func setKeys(keys []key, width int) []string {
 	return rows
 }
 
-// entry is where text is typed: what is asked for, the end of what is there,
-// and the keys.
-func (m *model) entry() []string {
+// entryRows are the prompt, the end of the typed text, and the keys.
+func (m *model) entryRows() []string {
 	v := m.top()
 	ask, text := "Deny, and tell the agent why:", people.Line(string(v.typed))
 	if v.kind == word {
@@ -257,5 +256,5 @@ func (m *model) entry() []string {
 	}
 	rows := rowsOf("› "+text+"█", m.width)
 	rows = append([]string{ask}, rows[max(0, len(rows)-3):]...)
-	return append(rows, setKeys([]key{{"enter", "send"}, {"esc", "back"}}, m.width)...)
+	return append(rows, wrapKeys([]key{{"enter", "send"}, {"esc", "back"}}, m.width)...)
 }
