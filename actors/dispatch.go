@@ -2,12 +2,12 @@ package actors
 
 import "time"
 
-// warmFor is how long a goroutine waits for more work before it ends.
+// idleFor is how long a goroutine waits for more work before it ends.
 const warmFor = 10 * time.Second
 
-// warm runs what actors have to do on goroutines that are kept for a while: a
-// lane lives for one message or two, and on a goroutine of its own each would
-// grow a new stack, which costs a tenth of an engine's time.
+// goroutinePool runs actors on goroutines that are kept for a while. A lane lives for one
+// message or two; a new goroutine for each would have to grow its stack, which costs a
+// tenth of an engine's time.
 type warm struct{ work chan func() }
 
 func newWarm() warm { return warm{make(chan func())} }
@@ -15,7 +15,7 @@ func newWarm() warm { return warm{make(chan func())} }
 // Throughput is how many messages an actor handles before others get a turn.
 func (w warm) Throughput() int { return 300 }
 
-// Schedule never waits: where no goroutine is free, it starts one.
+// Schedule never waits: if no goroutine is free, it starts one.
 func (w warm) Schedule(f func()) {
 	select {
 	case w.work <- f:

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A server is left after several tries over a while that nobody served, and then for
-// longer and longer not again.
+// A connection leaves a server after several unserved tries over some time, and then
+// waits longer and longer before the next change.
 func TestWhenAServerIsLeft(t *testing.T) {
 	var h health
 	now := time.Now()
@@ -51,7 +51,7 @@ func TestWhatAServerDidNotServe(t *testing.T) {
 		{context.Canceled, hopTimeout, false, false},
 		{errors.New("anything else"), 0, false, false},
 	} {
-		require.Equal(t, c.unserved, unserved(c.err, c.took), "%v", c.err)
-		require.Equal(t, c.served, served(c.err), "%v", c.err)
+		require.Equal(t, c.unserved, isUnserved(c.err, c.took), "%v", c.err)
+		require.Equal(t, c.served, isServed(c.err), "%v", c.err)
 	}
 }

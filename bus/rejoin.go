@@ -7,9 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Find returns a request that was handed in before, perhaps by another process,
-// to be awaited or dropped. NOT_FOUND means that nod does not know it, or that it
-// is another agent's.
+// Find returns a request that was sent before, perhaps by another process, to await or
+// drop. NOT_FOUND means that nod does not know it, or that it belongs to another agent.
 func (a *Asker) Find(ctx context.Context, sessionID, pendingID string) (*OpenRequest, error) {
 	if !schemas.ValidID(sessionID) || !schemas.ValidID(pendingID) {
 		return nil, badIDs()
@@ -36,6 +35,6 @@ func (a *Asker) Find(ctx context.Context, sessionID, pendingID string) (*OpenReq
 	if d := reply.Results[0].Decision; d != nil {
 		asked.decide(*d)
 	}
-	a.keep(asked)
+	a.watch(asked)
 	return asked, nil
 }

@@ -13,16 +13,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// statsQuiet is how long after the last reply all are taken to have answered.
+// statsQuiet is the time without a reply after which all instances are taken to have
+// replied.
 const statsQuiet = 300 * time.Millisecond
 
-// ServiceStats are what one instance of a service says of itself.
+// ServiceStats are the statistics of one instance of a service.
 type ServiceStats struct {
 	ID   string
 	data json.RawMessage
 }
 
-// Into decodes what the service added to its statistics.
+// Into decodes the data that the service added to its statistics.
 func (s ServiceStats) Into(v any) error { return json.Unmarshal(s.data, v) }
 
 // ServiceStats asks every instance of a service for its statistics.
@@ -59,10 +60,10 @@ func (c *Conn) ServiceStats(ctx context.Context, service string) ([]ServiceStats
 	}
 }
 
-// Follow waits until every instance of a service has reached a revision in what it
-// says of itself, and returns the ids of those that have not while ctx lasts: of
-// those that answer, and of those that running names, where it is not nil. It fails
-// where none says anything.
+// Follow waits until every instance of a service reports this revision for what, a name
+// in its statistics. It returns the ids of the instances that had not when ctx ended: of
+// those that reply, and of those that running lists, unless running is nil. It fails if
+// no instance replies.
 func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
 	heard := false
 	for try := 0; ; try++ {
@@ -79,17 +80,17 @@ func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, err
-		case err != nil: // cut short, as is seen above
+		case err != nil: // ctx ended; the next round returns
 			continue
 		case len(stats) > 0 && len(late) == 0:
 			return nil, nil
 		}
 		laggards, heard = late, heard || len(stats) > 0
-		_ = pause(ctx, min(try, 2)) // what ends it is seen above
+		_ = pause(ctx, min(try, 2)) // the next round sees the end of ctx
 	}
 }
 
-// behind are the instances that are not at a revision, or do not answer.
+// behind returns the instances that have not reached a revision, or do not reply.
 func behind(ctx context.Context, stats []ServiceStats, what string, revision uint64, running func(context.Context) ([]string, error)) (ids []string, err error) {
 	if running != nil {
 		if ids, err = running(ctx); err != nil {

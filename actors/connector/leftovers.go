@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// leftoversEvery is how often a worker looks for decided requests that are shown as
-	// open.
+	// leftoversEvery is how often a worker looks for decided requests that are still
+	// shown as pending.
 	leftoversEvery = 10 * time.Minute
-	// leftoversPage is how many messages one call looks at; few of them are left over.
+	// leftoversPage is how many messages one call checks; few of them are leftovers.
 	leftoversPage = 1000
 )
 
-// settling settles what was left behind, now and then again: live buttons under a
-// decided request, whose outcome got lost with a queue or was given up amid a long
-// outage, or whose worker died.
+// sweepLeftovers shows missing outcomes at intervals: live buttons under a decided
+// request, whose outcome was lost with a queue or given up in a long outage, or whose
+// worker died.
 func (w *Worker) settling(ctx context.Context) {
 	tick := time.NewTicker(leftoversEvery)
 	defer tick.Stop()
@@ -34,8 +34,8 @@ func (w *Worker) settling(ctx context.Context) {
 	}
 }
 
-// settleLeftovers does a page after the other, each through the lanes of its
-// recipients: people's own prompts come in between.
+// showLeftovers handles one page after another through the lanes of their recipients, so
+// that new prompts get their turn in between.
 func (w *Worker) settleLeftovers(ctx context.Context) error {
 	for after := ""; ; {
 		page, err := w.desk.unsettled(ctx, after)
@@ -54,8 +54,8 @@ func (w *Worker) settleLeftovers(ctx context.Context) error {
 	}
 }
 
-// leftover is an outcome that no queue holds, as a job. It is tried once, and found
-// again by the next look.
+// leftoverJob shows an outcome that is not in the queue. It is tried once, and found
+// again by the next sweep.
 type leftover struct {
 	carry
 	done func()
@@ -72,8 +72,8 @@ func (l leftover) Run(ctx context.Context) {
 
 func (leftover) Failed(any) {}
 
-// unsettled is a page of what workers of the connector may have shown as open and is
-// decided.
+// unsettled returns a page of the decided requests that the connector's workers may still
+// show as pending.
 func (d *Desk) unsettled(ctx context.Context, after string) (schemas.Page, error) {
 	var page schemas.Page
 	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryUnsettled), schemas.Query{Type: schemas.TypeQuery, After: after, Limit: leftoversPage}, &page)

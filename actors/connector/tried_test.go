@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// However often its channel has failed, an outcome is shown for as long as anybody
-// may press its question's buttons; a question is until its deadline.
+// An outcome is tried for as long as its question's buttons may be pressed, however often
+// the channel has failed; a question is tried until its deadline.
 func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	p := schemas.Prompt{Deadline: time.Now().Add(time.Hour)}
 	require.Equal(t, p.Deadline, triedUntil(&p))

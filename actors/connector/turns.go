@@ -7,18 +7,19 @@ import (
 	"github.com/nodbus/nod/actors"
 )
 
-// turns are the jobs that wait for their recipient's lane. A lane does one at a time,
-// as a channel's own limits are by recipient, and takes its sessions in turn: one with
-// thousands of prompts delays another's by one. The jobs of one session stay in order.
+// turnQueue holds the jobs that wait for their recipient's lane. A lane runs one job at a
+// time, because channels have limits for each recipient, and serves its sessions in turn:
+// a session with thousands of prompts delays another session's by one. The jobs of one
+// session stay in order.
 type turns struct {
 	mu sync.Mutex
 	of map[string]*line // by recipient
 }
 
-// line is what waits for one recipient.
+// recipientQueue holds the waiting jobs of one recipient.
 type line struct {
 	jobs     map[string][]actors.Job // by session, in order
-	sessions []string                // those that have some, the next one first
+	sessions []string // the sessions with jobs, the next one first
 }
 
 func (t *turns) put(recipient, session string, j actors.Job) {
@@ -38,7 +39,7 @@ func (t *turns) put(recipient, session string, j actors.Job) {
 	l.jobs[session] = append(l.jobs[session], j)
 }
 
-// next takes out the job whose turn it is. There must be one.
+// next removes and returns the next job. There must be one.
 func (t *turns) next(recipient string) actors.Job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +56,7 @@ func (t *turns) next(recipient string) actors.Job {
 	return jobs[0]
 }
 
-// turn is a recipient's lane doing the next job: one was put for each turn.
+// turnJob runs a recipient's next job; each job in the queue has one turnJob.
 type turn struct {
 	turns     *turns
 	recipient string

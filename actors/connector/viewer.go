@@ -13,20 +13,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// snapshotTimeout bounds one reading of all that is pending.
+// snapshotTimeout is the limit of one reading of all pending requests.
 const snapshotTimeout = 30 * time.Second
 
-// The list of pending requests is read again every snapshotEvery, and less often if it
-// is long: snapshotEach is added for each request. Only a viewer of several servers
+// The list of pending requests is read again every snapshotEvery, and less often if it is
+// long: snapshotEach is added for each request. Only a viewer that knows several servers
 // reads it again.
 const (
 	snapshotEvery = 8 * time.Second
 	snapshotEach  = 4 * time.Millisecond
 )
 
-// untilSnapshot is the pause after a reading of so many pending requests. The time
-// that the reading took does not count: readings are slow when servers fail, and then
-// the next one is needed soon. One that failed is repeated at once.
+// untilSnapshot is the pause after a reading of so many pending requests. The pause does
+// not depend on the time of the reading: readings are slow when servers fail, and then
+// the next one is needed soon. A failed reading is repeated at once.
 func untilSnapshot(pending int, err error) time.Duration {
 	if err != nil {
 		return 0
@@ -34,9 +34,9 @@ func untilSnapshot(pending int, err error) time.Duration {
 	return snapshotEvery + time.Duration(pending)*snapshotEach
 }
 
-// Viewer hears of every request: first all that is pending, then each change
-// once, in the order of its revisions. One that was away reads what is pending
-// again, and how what is not pending any more has ended.
+// Viewer receives every request: first all pending ones, then each change once, in the
+// order of its revisions. After a broken connection it reads the pending requests again,
+// and the outcomes of those that have ended meanwhile.
 type Viewer struct {
 	desk *Desk
 	show func(schemas.Prompt)
@@ -48,23 +48,23 @@ type Viewer struct {
 
 	mu   sync.Mutex
 	seen map[string]seen
-	next time.Time // when to read again what is pending
+	next time.Time // when to read the pending requests again
 }
 
-// seen is the newest version of a request that was shown.
+// shownVersion is the newest version of a request that was shown.
 type seen struct {
 	revision uint64
 	open     bool // it was pending
 }
 
-// View starts a viewer. show is called for one request's changes in order and
-// for different requests in parallel; it must not block for long.
+// View starts a viewer. show is called for the changes of one request in order, and for
+// different requests in parallel; it must not block for long.
 func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, log *slog.Logger, show func(schemas.Prompt)) (*Viewer, error) {
 	v := &Viewer{
 		desk: NewDesk(conn, connector), show: show, log: log,
 		lanes: sys.Lanes("viewer-" + connector), seen: map[string]seen{},
 	}
-	// Listen before reading, so that nothing falls in between.
+	// Subscribe before reading, so that no change is missed in between.
 	stop, err := conn.Subscribe(schemas.ViewSubject("*", "*"), v.hear)
 	if err != nil {
 		return nil, err
@@ -87,15 +87,15 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	return v, nil
 }
 
-// due reports whether it is time to read the pending requests again although no
-// connection broke: views get lost between servers that cannot reach one another.
+// due reports whether to read the pending requests again although no connection broke:
+// views get lost between servers that cannot reach each other.
 func (v *Viewer) due() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if time.Now().Before(v.next) {
 		return false
 	}
-	v.next = time.Now().Add(snapshotTimeout) // until the snapshot says
+	v.next = time.Now().Add(snapshotTimeout) // until the snapshot sets it
 	return true
 }
 
@@ -111,7 +111,8 @@ func (v *Viewer) snapshot(ctx context.Context) {
 	v.next = time.Now().Add(untilSnapshot(pending, err))
 }
 
-// read takes in all pending requests, and the end of those that are pending no more.
+// read enqueues all pending requests, and the outcomes of those that are no longer
+// pending.
 func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	ended := v.open()
 	prompts, err := v.desk.Pending(ctx, schemas.Query{})
@@ -126,7 +127,7 @@ func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 		session, id, _ := strings.Cut(key, ".")
 		p, _, err := v.desk.Show(ctx, session, id)
 		if errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
-			continue // gone for longer than ends are kept
+			continue // ended longer ago than records are kept
 		}
 		if err != nil {
 			return len(prompts), err
@@ -136,7 +137,7 @@ func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	return len(prompts), nil
 }
 
-// open are the keys of what was pending when it was last shown.
+// pendingKeys returns the keys of the requests that were pending when last shown.
 func (v *Viewer) open() map[string]bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -151,7 +152,7 @@ func (v *Viewer) open() map[string]bool {
 
 func (v *Viewer) hear(m bus.Message) {
 	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.has(schemas.Key(key[0], key[1]), m.Revision) {
-		return // most are told twice
+		return // most views arrive twice
 	}
 	var p schemas.Prompt
 	if err := schemas.Load(m.Data, &p); err != nil {
@@ -163,7 +164,7 @@ func (v *Viewer) hear(m bus.Message) {
 
 func (v *Viewer) take(p schemas.Prompt) { v.lanes.Send(p.Key(), view{v, p}) }
 
-// view is one version of a request as a job.
+// viewJob shows one version of a request.
 type view struct {
 	*Viewer
 	prompt schemas.Prompt
@@ -177,15 +178,16 @@ func (j view) Run(context.Context) {
 
 func (view) Failed(any) {}
 
-// has reports whether a version that says which one it is has been seen.
+// isKnown reports whether a newer or equal version was shown. A view without a revision
+// is never known.
 func (v *Viewer) has(key string, revision uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return revision != 0 && revision <= v.seen[key].revision
 }
 
-// newer notes the version, and reports whether it is one. The end of a request
-// is forgotten after a while, when no older version can still be on its way.
+// recordIfNewer stores the version as the newest, and reports whether it was. A decided
+// request is forgotten after an hour, when no older version can still arrive.
 func (j view) newer() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

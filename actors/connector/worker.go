@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// renewEvery is how often a worker says that it is there; its lease is 30 s.
+	// renewEvery is how often a worker renews its lease of 30 s.
 	renewEvery = 5 * time.Second
-	// retryMin and retryMax are the pauses between tries; a channel that asks
-	// for longer gets it.
+	// retryMin and retryMax are the pauses between attempts; if a channel asks for a
+	// longer pause, it gets it.
 	retryMin = 500 * time.Millisecond
 	retryMax = time.Minute
 )
 
-// Worker runs one carrier: it takes the connector's prompts from the queue, those of
-// one recipient one after another and those of different ones in parallel, and is the
-// only retry loop there is. Any number of workers share a connector: each prompt is
-// shown by one of them, and each change of it in order.
+// Worker runs one carrier. It takes the connector's prompts from the queue and shows
+// those of one recipient one after another and those of different ones in parallel. All
+// retries of a carrier are here. Any number of workers share a connector: each prompt is
+// shown by one of them, and its changes in order.
 type Worker struct {
 	desk    *Desk
 	carrier people.Carrier
 	log     *slog.Logger
 	id      string
-	// renewClaim is how often the claim of a prompt is renewed while the channel works.
+	// renewClaim is how often a prompt's claim is renewed while the channel works.
 	renewClaim time.Duration
 	lanes      *actors.Lanes
 	turns      turns
@@ -40,8 +40,7 @@ type Worker struct {
 	tasks      sync.WaitGroup
 }
 
-// Work starts a worker. It returns once the worker is registered and takes
-// prompts.
+// Work starts a worker. It returns once the worker is registered and receives prompts.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, carrier people.Carrier, log *slog.Logger) (*Worker, error) {
 	w := &Worker{
 		desk: NewDesk(conn, connector), carrier: carrier, log: log.With("connector", connector), id: bus.NewID(),
@@ -75,7 +74,7 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 	return nil
 }
 
-// renewing keeps the worker's lease until ctx ends.
+// keepLease renews the worker's lease until ctx ends.
 func (w *Worker) renewing(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
@@ -97,7 +96,7 @@ func (w *Worker) renew(ctx context.Context) {
 	}
 }
 
-// listening has the carrier receive answers, again after each failure.
+// runCarrier runs the carrier, which receives answers, and again after each failure.
 func (w *Worker) listening(ctx context.Context) {
 	for times := uint64(1); ctx.Err() == nil; times++ {
 		began := time.Now()
@@ -127,7 +126,7 @@ func (w *Worker) run(ctx context.Context) (err error) {
 	return w.carrier.Run(ctx, w.desk)
 }
 
-// backoff is how long to wait before the next try.
+// backoff is the pause before the next attempt.
 func backoff(err error, times uint64) time.Duration {
 	var e *people.Error
 	wait := min(retryMin<<min(times-1, 10), retryMax)
@@ -137,7 +136,7 @@ func backoff(err error, times uint64) time.Duration {
 	return wait
 }
 
-// take passes a prompt on to its recipient's lane.
+// accept passes a prompt on to its recipient's lane.
 func (w *Worker) take(d *bus.Delivery) {
 	var p schemas.Prompt
 	err := schemas.Decode(d.Data, &p)
@@ -149,13 +148,13 @@ func (w *Worker) take(d *bus.Delivery) {
 	w.send(&p, queued{w.carry(p), d})
 }
 
-// send has a job of a prompt's wait for its turn.
+// send queues a job for a prompt's recipient and session.
 func (w *Worker) send(p *schemas.Prompt, j actors.Job) {
 	w.turns.put(p.Recipient, p.SessionID, j)
 	w.lanes.Send(p.Recipient, &turn{turns: &w.turns, recipient: p.Recipient})
 }
 
-// Stop ends the worker: what it has begun is finished, its lease is given back.
+// Stop ends the worker: it finishes the started jobs and ends its lease.
 func (w *Worker) Stop(ctx context.Context) error {
 	for _, stop := range w.stops {
 		stop()
