@@ -48,7 +48,7 @@ func (s *System) Lanes(name string) *Lanes {
 	l := &Lanes{sys: s, cancel: cancel, gone: make(chan struct{})}
 	p := &parent{sys: s, ctx: ctx, gone: l.gone, open: map[string]*lane{}}
 	props := actor.PropsFromProducer(func() actor.Actor { return p },
-		actor.WithDispatcher(s.warm), actor.WithSupervisor(resume(s.log)), actor.WithGuardian(resume(s.log)))
+		actor.WithDispatcher(s.pool), actor.WithSupervisor(resume(s.log)), actor.WithGuardian(resume(s.log)))
 	l.pid = s.sys.Root.SpawnPrefix(props, name)
 	return l
 }
@@ -132,7 +132,7 @@ func (p *parent) child(c actor.Context) *actor.PID {
 		return pid
 	}
 	w := &worker{ctx: p.ctx, parent: c.Self()}
-	return c.Spawn(actor.PropsFromProducer(func() actor.Actor { return w }, actor.WithDispatcher(p.sys.warm)))
+	return c.Spawn(actor.PropsFromProducer(func() actor.Actor { return w }, actor.WithDispatcher(p.sys.pool)))
 }
 
 // worker is the actor of one lane.

@@ -337,7 +337,7 @@ func (a *Asker) ask(due []*OpenRequest) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*hopTimeout)
 	defer cancel()
 	if err := a.askAbout(ctx, due); err != nil {
-		a.conn.log.Info("bus: asking again was not answered; it is tried later", "requests", len(due), "error", err)
+		a.conn.log.Info("bus: a question about waiting requests got no reply; it is tried again later", "requests", len(due), "error", err)
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		for _, q := range due {

@@ -80,7 +80,7 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	}
 	typ, err := schemas.TypeOf(msg.Data)
 	if err != nil {
-		return Reply{}, schemas.Errorf(schemas.CodeInternal, "the answer from %s is not a message of nod's: %v", subject, err)
+		return Reply{}, schemas.Errorf(schemas.CodeInternal, "the reply from %s is not a message of nod: %v", subject, err)
 	}
 	if typ != schemas.TypeError {
 		return Reply{Type: typ, data: msg.Data}, nil

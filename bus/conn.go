@@ -77,7 +77,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}
 	if limit := c.nc.MaxPayload(); limit < schemas.MaxPayloadBytes {
 		c.nc.Close()
-		return nil, fmt.Errorf("the NATS server at %s carries messages of at most %d bytes and nod needs %d: raise max_payload in its configuration", c.where(o), limit, schemas.MaxPayloadBytes)
+		return nil, fmt.Errorf("the NATS server at %s accepts messages of at most %d bytes, and nod needs %d: raise max_payload in its configuration", c.where(o), limit, schemas.MaxPayloadBytes)
 	}
 	c.js, err = jetstream.New(c.nc, jetstream.WithPublishAsyncTimeout(hopTimeout))
 	if err != nil {

@@ -26,7 +26,7 @@ func (a *Asker) HostResolved(ctx context.Context, p schemas.HostResolved) ([]str
 	p.Type = schemas.TypeHostResolved
 	var reply schemas.HostResolvedReply
 	if err := a.conn.CallInto(ctx, schemas.HostResolvedSubject(a.agent), p, &reply); err != nil {
-		return nil, fmt.Errorf("passed: %w", err)
+		return nil, fmt.Errorf("report that the host went on: %w", err)
 	}
 	return reply.PendingIDs, nil
 }

@@ -90,7 +90,7 @@ func (c *Conn) recordAttempt(a attempt, err error) {
 	if !c.nc.IsConnected() || !c.alternatives() || c.nc.Stats().Reconnects != a.server || !c.health.unserved(a, time.Now()) {
 		return
 	}
-	c.log.Info("bus: this server does not serve; changing to another", "server", c.URL(), "error", err)
+	c.log.Info("bus: the server does not serve this connection; changing to another server", "server", c.URL(), "error", err)
 	_ = c.nc.ForceReconnect() // it fails only on a closed connection
 }
 

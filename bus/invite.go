@@ -61,7 +61,7 @@ func (i Invitation) String() string {
 func ParseInvitation(word string) (i Invitation, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(word))
 	if err != nil || json.Unmarshal(text, &i) != nil || i.Key == "" || !i.whole() {
-		return Invitation{}, errors.New("this is no invitation: paste the line that nod invite printed, whole")
+		return Invitation{}, errors.New("this is no invitation: paste the whole line that nod invite printed")
 	}
 	return i, nil
 }
@@ -110,7 +110,7 @@ func readInvitation(dataDir string) (*Invitation, error) {
 		return nil, nil // the first function that needs the directory reports its fault
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find out where nod is: %w", err)
+		return nil, fmt.Errorf("read the invitation of this directory: %w", err)
 	}
 	var i Invitation
 	if json.Unmarshal(text, &i) != nil || !i.whole() {

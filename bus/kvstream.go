@@ -63,7 +63,7 @@ func (k *kvStream) allowDirect(ctx context.Context) error {
 	defer cancel()
 	stream, err := k.conn.js.UpdateStream(hop, config)
 	if err != nil {
-		return fmt.Errorf("open the store %s: set how it is read: %w", k.name, err)
+		return fmt.Errorf("open the store %s: set its read mode: %w", k.name, err)
 	}
 	k.stream = stream
 	return nil

@@ -53,7 +53,7 @@ func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) 
 }
 
 // ErrNoRoom: no server has enough room for the size of the log.
-var ErrNoRoom = errors.New("no server has as much room")
+var ErrNoRoom = errors.New("no server has enough room")
 
 // The errors of servers without the room that a stream reserves; nats.go has no names for
 // them.

@@ -104,7 +104,7 @@ func (q *Queue) pull(handle func(*Delivery)) (*subscription, error) {
 	run, err := q.consumer.Consume(func(m jetstream.Msg) {
 		meta, err := m.Metadata()
 		if err != nil {
-			q.conn.log.Error("bus: a queue delivered what is no message of its", "queue", q.name, "error", err)
+			q.conn.log.Error("bus: a queue delivered a message without its metadata", "queue", q.name, "error", err)
 			return
 		}
 		q.one.Lock() // a failed subscription may still deliver beside its successor
@@ -154,7 +154,7 @@ func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Deliver
 		if time.Since(p.began) > servedFor {
 			try = 0
 		}
-		q.conn.log.Info("bus: a queue is not served; it asks again", "queue", q.name, "error", failed)
+		q.conn.log.Info("bus: a queue is not served; it is subscribed to again", "queue", q.name, "error", failed)
 		p.Drain() // messages that have arrived are handled meanwhile
 		if try > 0 && pause(ctx, try-1) != nil {
 			return

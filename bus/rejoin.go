@@ -23,7 +23,7 @@ func (a *Asker) Find(ctx context.Context, sessionID, pendingID string) (*OpenReq
 	switch {
 	case err != nil:
 	case len(reply.Results) != 1:
-		err = schemas.Errorf(schemas.CodeInternal, "nod told of %d requests, not of one", len(reply.Results))
+		err = schemas.Errorf(schemas.CodeInternal, "nod replied about %d requests, not about one", len(reply.Results))
 	case reply.Results[0].Error != nil:
 		err = reply.Results[0].Error
 	}

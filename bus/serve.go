@@ -35,11 +35,11 @@ func (c *Call) Reply(v any) {
 	defer c.done()
 	data, err := schemas.Encode(v)
 	if err != nil {
-		c.log.Error("bus: an answer cannot be encoded", "subject", c.req.Subject(), "error", err)
-		data, _ = schemas.Encode(schemas.Errorf(schemas.CodeInternal, "the answer could not be encoded")) // a plain Error always encodes
+		c.log.Error("bus: a reply cannot be encoded", "subject", c.req.Subject(), "error", err)
+		data, _ = schemas.Encode(schemas.Errorf(schemas.CodeInternal, "the reply could not be encoded")) // a plain Error always encodes
 	}
 	if err := c.req.Respond(data); err != nil {
-		c.log.Warn("bus: an answer was not sent; the asker will ask again", "subject", c.req.Subject(), "error", err)
+		c.log.Warn("bus: a reply was not sent; the asker will ask again", "subject", c.req.Subject(), "error", err)
 	}
 }
 
@@ -61,9 +61,9 @@ func toWireError(err error) *schemas.Error {
 	case errors.As(err, &e):
 		return e
 	case transient(err):
-		return schemas.Errorf(schemas.CodeUnavailable, "nod could not settle this in time; ask again")
+		return schemas.Errorf(schemas.CodeUnavailable, "nod could not complete this in time; ask again")
 	}
-	return schemas.Errorf(schemas.CodeInternal, "nod failed inside; its log says more")
+	return schemas.Errorf(schemas.CodeInternal, "an internal error of nod; its log has the details")
 }
 
 // transient reports whether an error may disappear on a retry.
@@ -141,7 +141,7 @@ func (s *Service) ID() string { return s.svc.Info().ID }
 func (s *Service) accept(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
 	if !s.replies(r) { // first, because not even an error may go there
-		s.log.Warn("bus: a call whose reply goes elsewhere than to its asker's inbox was dropped", "subject", r.Subject())
+		s.log.Warn("bus: a call was dropped, because its reply would not go to an inbox of its asker", "subject", r.Subject())
 		return
 	}
 	tokens, ok := schemas.Tokens(r.Subject(), e.Verb, e.Tokens)

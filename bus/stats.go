@@ -72,7 +72,7 @@ func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64
 		case ctx.Err() != nil && heard: // of the last whole round
 			return laggards, nil
 		case ctx.Err() != nil:
-			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine says what it follows: see that one is running")
+			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine reports its state: check that one is running")
 		case err != nil:
 			return nil, err
 		}

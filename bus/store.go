@@ -92,12 +92,12 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig) (jetst
 			return stream, nil
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine was first
 		case apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabled, apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
-			return nil, fmt.Errorf("open the store %s: this NATS server has JetStream off for this account: enable it in its configuration", config.Name)
+			return nil, fmt.Errorf("open the store %s: JetStream is off for this account on the NATS server: enable it in its configuration", config.Name)
 		case isPermanent(err) || apiCode(err) == codeNoReplicas:
 			return nil, fmt.Errorf("open the store %s: %w", config.Name, err)
 		}
 		if pause(ctx, try) != nil {
-			return nil, fmt.Errorf("open the store %s: JetStream gives no answer (%w): see that a majority of the servers is up and that these credentials are the store's", config.Name, err)
+			return nil, fmt.Errorf("open the store %s: JetStream does not reply (%w): check that a majority of the servers is up and that these credentials are those of the stores", config.Name, err)
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision ui
 			changed(strings.TrimPrefix(m.Subject(), b.prefix), meta.Sequence.Stream)
 		}
 	}, jetstream.PullHeartbeat(idleBeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-		b.conn.log.Info("bus: a watch is not served; it begins again where it was", "bucket", b.name, "error", err)
+		b.conn.log.Info("bus: a watch is not served; it continues from its last position", "bucket", b.name, "error", err)
 	}))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", b.name, err)

@@ -59,7 +59,7 @@ func authority(dataDir string) (tls.Certificate, error) {
 	}
 	ca, err := tls.X509KeyPair(text, text)
 	if err != nil { // not the library's error, which may contain the key
-		return ca, fmt.Errorf("%s is damaged: remove it to have another made, and invite the other machines again", path)
+		return ca, fmt.Errorf("%s is damaged: remove it, so that nod makes another, and invite the other machines again", path)
 	}
 	return ca, nil
 }
@@ -152,11 +152,11 @@ func trustAuthority(authority func() ([]byte, error)) nats.Option {
 		o.RootCAsCB = func() (*x509.CertPool, error) {
 			text, err := authority()
 			if err != nil {
-				return nil, fmt.Errorf("read whom to trust: %w", err)
+				return nil, fmt.Errorf("read the certificate of the server's authority: %w", err)
 			}
 			pool := x509.NewCertPool()
 			if !pool.AppendCertsFromPEM(text) {
-				return nil, errors.New("there is no certificate of whom to trust")
+				return nil, errors.New("there is no certificate of the server's authority")
 			}
 			return pool, nil
 		}

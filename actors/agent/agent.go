@@ -43,10 +43,10 @@ type Session struct {
 
 // The messages of a session's actor.
 type (
-	opened struct{ id string }
-	ended  struct{ id string }
-	noted  struct{ notice schemas.Notice }
-	left   struct{ open chan []string }
+	requestOpened  struct{ id string }
+	requestEnded   struct{ id string }
+	noticeReceived struct{ notice schemas.Notice }
+	listOpen       struct{ open chan []string }
 )
 
 // Join starts a session. notice is called for the session's notices, one after another;
@@ -59,15 +59,15 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	s := &Session{id: id, host: h}
 	s.actor = h.sys.Actor("session", func(message any) {
 		switch m := message.(type) {
-		case opened:
+		case requestOpened:
 			open[m.id] = true
-		case ended:
+		case requestEnded:
 			delete(open, m.id)
-		case noted:
+		case noticeReceived:
 			if notice != nil {
 				notice(m.notice)
 			}
-		case left:
+		case listOpen:
 			ids := make([]string, 0, len(open))
 			for id := range open {
 				ids = append(ids, id)
@@ -76,7 +76,7 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 		}
 	})
 	var err error
-	s.unsub, err = h.conn.Subscribe(schemas.NoticeSubject(h.agent, id), s.hear)
+	s.unsub, err = h.conn.Subscribe(schemas.NoticeSubject(h.agent, id), s.onNotice)
 	if err != nil {
 		s.actor.Stop()
 		return nil, err
@@ -84,13 +84,13 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	return s, nil
 }
 
-func (s *Session) hear(m bus.Message) {
+func (s *Session) onNotice(m bus.Message) {
 	var n schemas.Notice
 	if err := schemas.Load(m.Data, &n); err != nil {
 		s.host.log.Warn("agent: a malformed notice was ignored", "session", s.id, "error", err)
 		return
 	}
-	s.actor.Send(noted{n})
+	s.actor.Send(noticeReceived{n})
 }
 
 // Ask asks in this session and waits for the one decision; see bus.Asker.Ask. When ctx
@@ -101,8 +101,8 @@ func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	if r.PendingID == "" {
 		r.PendingID = bus.NewID()
 	}
-	s.actor.Send(opened{r.PendingID})
-	defer s.actor.Send(ended{r.PendingID})
+	s.actor.Send(requestOpened{r.PendingID})
+	defer s.actor.Send(requestEnded{r.PendingID})
 	return s.host.asker.AskAs(ctx, r)
 }
 
@@ -110,7 +110,7 @@ func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 func (s *Session) Leave(reason string) {
 	s.unsub()
 	open := make(chan []string, 1)
-	s.actor.Send(left{open})
+	s.actor.Send(listOpen{open})
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawWithin)
 	defer cancel()
 	for _, id := range <-open {

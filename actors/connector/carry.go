@@ -33,32 +33,32 @@ var errClaimed = errors.New("another worker has claimed it")
 // claim lasts. A worker may fail to return from sending, because it died or never got the
 // channel's reply. Then there may be a message that no worker can edit: the next message
 // says so (Repeat), and so does every change of it.
-type carry struct {
+type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt
 	try    string
 }
 
-func (w *Worker) carry(p schemas.Prompt) carry { return carry{w, p, bus.NewID()} }
+func (w *Worker) newAttempt(p schemas.Prompt) showAttempt { return showAttempt{w, p, bus.NewID()} }
 
 // promptJob shows a prompt of the queue.
-type queued struct {
-	carry
+type promptJob struct {
+	showAttempt
 	delivery *bus.Delivery
 }
 
-func (q queued) Run(ctx context.Context) {
+func (q promptJob) Run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, carryTimeout)
 	defer cancel()
-	q.finish(ctx, q.carry.carry(ctx))
+	q.finish(ctx, q.deliver(ctx))
 }
 
-func (q queued) Failed(any) { q.delivery.Again(retryMin) }
+func (q promptJob) Failed(any) { q.delivery.Again(retryMin) }
 
 // retryUntil is the end of the attempts to show a prompt: its deadline. An outcome is
 // tried for longer, while its question may still be on a screen with live buttons, which
 // is as long as the queue keeps it.
-func triedUntil(p *schemas.Prompt) time.Time {
+func retryUntil(p *schemas.Prompt) time.Time {
 	if p.Decision != nil {
 		return p.Deadline.Add(bus.PromptGrace)
 	}
@@ -67,7 +67,7 @@ func triedUntil(p *schemas.Prompt) time.Time {
 
 // finish acknowledges the delivery, or has it tried again until retryUntil. If it gives
 // up, it reports the failure.
-func (q queued) finish(ctx context.Context, err error) {
+func (q promptJob) finish(ctx context.Context, err error) {
 	if err == nil {
 		q.delivery.Done()
 		return
@@ -83,7 +83,7 @@ func (q queued) finish(ctx context.Context, err error) {
 	case known && e.Unreachable:
 		state = schemas.DeliveryUnreachable
 	case known && e.Permanent:
-	case time.Now().Add(wait).Before(triedUntil(&q.prompt)):
+	case time.Now().Add(wait).Before(retryUntil(&q.prompt)):
 		if !claimed {
 			q.log.Info("connector: a prompt is tried again", "key", q.prompt.Key(), "times", q.delivery.Times, "after", wait, "error", err)
 		}
@@ -107,7 +107,7 @@ func (q queued) finish(ctx context.Context, err error) {
 }
 
 // deliver shows, changes or ends a message, unless it already shows this version.
-func (c carry) carry(ctx context.Context) error {
+func (c showAttempt) deliver(ctx context.Context) error {
 	shown, err := c.desk.claim(ctx, &c.prompt, c.id, c.try)
 	switch {
 	case err != nil:
@@ -124,7 +124,7 @@ func (c carry) carry(ctx context.Context) error {
 	return c.revise(ctx, shown)
 }
 
-func (c carry) show(ctx context.Context, shown schemas.Shown) error {
+func (c showAttempt) show(ctx context.Context, shown schemas.Shown) error {
 	shown, err := c.send(ctx, shown)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (c carry) show(ctx context.Context, shown schemas.Shown) error {
 // send shows the prompt, or its outcome, in a new message. If the channel says that it
 // made no message, the claim is released. Otherwise the claim stays, and the next message
 // is a repeat.
-func (c carry) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
+func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
 	p := c.prompt
@@ -152,7 +152,7 @@ func (c carry) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, er
 	c.keepClaim(ctx, func() { ref, err = c.carrier.Prompt(hop, p) })
 	var e *people.Error
 	if errors.As(err, &e) && (e.After > 0 || e.Permanent || e.Unreachable) {
-		c.giveBack(ctx, shown)
+		c.releaseClaim(ctx, shown)
 	}
 	shown.Ref = string(ref)
 	return shown, err
@@ -160,7 +160,7 @@ func (c carry) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, er
 
 // keepClaim renews the claim until call returns. A claim that another worker has taken
 // over stays with that worker: endClaim reports it.
-func (c carry) keepClaim(ctx context.Context, call func()) {
+func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})
 	go func() {
@@ -187,7 +187,7 @@ func (c carry) keepClaim(ctx context.Context, call func()) {
 }
 
 // edit changes each known message, even if some changes fail.
-func (c carry) edit(ctx context.Context, shown schemas.Shown, p schemas.Prompt, change func(context.Context, people.Ref, schemas.Prompt) error) error {
+func (c showAttempt) edit(ctx context.Context, shown schemas.Shown, p schemas.Prompt, change func(context.Context, people.Ref, schemas.Prompt) error) error {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
 	p.Repeat = shown.Repeat || len(shown.Also) > 0
@@ -204,14 +204,14 @@ func (c carry) edit(ctx context.Context, shown schemas.Shown, p schemas.Prompt, 
 
 // showOutcome changes the shown messages to the outcome. If no message can be edited, it
 // sends a new one with the outcome.
-func (c carry) showOutcome(ctx context.Context, shown schemas.Shown) error {
+func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error {
 	var err error
 	if shown.Revision == 0 && len(shown.Also) == 0 {
 		if shown, err = c.send(ctx, shown); err != nil {
 			return err
 		}
 	} else if err = c.edit(ctx, shown, c.prompt, c.carrier.Settle); err != nil && !isPermanent(err) {
-		c.giveBack(ctx, shown)
+		c.releaseClaim(ctx, shown)
 		return err
 	}
 	shown.Settled = true
@@ -227,9 +227,9 @@ func isPermanent(err error) bool {
 
 // revise updates the shown messages of a pending request, if the channel can. The
 // question stays visible, so that a refused change is no failure of its delivery.
-func (c carry) revise(ctx context.Context, shown schemas.Shown) error {
+func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 	if err := c.change(ctx, shown, c.prompt); err != nil {
-		c.giveBack(ctx, shown)
+		c.releaseClaim(ctx, shown)
 		return err
 	}
 	lost, err := c.record(ctx, shown)
@@ -246,7 +246,7 @@ func (c carry) revise(ctx context.Context, shown schemas.Shown) error {
 	return c.change(ctx, shown, now)
 }
 
-func (c carry) change(ctx context.Context, shown schemas.Shown, p schemas.Prompt) error {
+func (c showAttempt) change(ctx context.Context, shown schemas.Shown, p schemas.Prompt) error {
 	r, can := c.carrier.(people.Reviser)
 	if !can {
 		return nil
@@ -260,7 +260,7 @@ func (c carry) change(ctx context.Context, shown schemas.Shown, p schemas.Prompt
 }
 
 // newest returns the current state of the request.
-func (c carry) newest(ctx context.Context) (schemas.Prompt, error) {
+func (c showAttempt) newest(ctx context.Context) (schemas.Prompt, error) {
 	now, _, err := c.desk.Show(ctx, c.prompt.SessionID, c.prompt.PendingID)
 	now.Connector, now.Recipient = c.prompt.Connector, c.prompt.Recipient
 	return now, err
@@ -268,22 +268,22 @@ func (c carry) newest(ctx context.Context) (schemas.Prompt, error) {
 
 // record stores that the prompt's version is shown, and ends the claim. lost: the claim
 // had ended before, and another worker has taken over.
-func (c carry) record(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
+func (c showAttempt) record(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Revision = c.prompt.Revision
 	return c.endClaim(ctx, shown)
 }
 
 // releaseClaim ends the claim after nothing was sent. If that cannot be stored, the claim
 // expires.
-func (c carry) giveBack(ctx context.Context, shown schemas.Shown) {
+func (c showAttempt) releaseClaim(ctx context.Context, shown schemas.Shown) {
 	if _, err := c.endClaim(ctx, shown); err != nil {
-		c.log.Info("connector: a claim was not given back", "key", c.prompt.Key(), "error", err)
+		c.log.Info("connector: a claim was not released; it expires", "key", c.prompt.Key(), "error", err)
 	}
 }
 
 // endClaim writes the entry without a claim. lost: the claim had ended before, and
 // another worker's entry stands.
-func (c carry) endClaim(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
+func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Claim = nil
 	for {
 		_, err := c.desk.setShown(ctx, shown)
@@ -304,7 +304,7 @@ func (c carry) endClaim(ctx context.Context, shown schemas.Shown) (lost bool, er
 // addMessage adds a message that was sent after another worker had taken over, so that
 // the outcome reaches it too. If the outcome is already shown, addMessage changes this
 // message to it.
-func (c carry) addMessage(ctx context.Context, ref string) error {
+func (c showAttempt) addMessage(ctx context.Context, ref string) error {
 	for {
 		now, err := c.desk.shownTo(ctx, &c.prompt)
 		if err != nil || ref == "" || now.Ref == ref || slices.Contains(now.Also, ref) {

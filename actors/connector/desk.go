@@ -144,7 +144,7 @@ func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, sc
 		return schemas.Prompt{}, page, err
 	}
 	if len(page.Prompts) != 1 {
-		return schemas.Prompt{}, page, schemas.Errorf(schemas.CodeInternal, "nod showed %d requests for %s", len(page.Prompts), id)
+		return schemas.Prompt{}, page, schemas.Errorf(schemas.CodeInternal, "nod returned %d requests for %s", len(page.Prompts), id)
 	}
 	return page.Prompts[0], page, nil
 }

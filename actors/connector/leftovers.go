@@ -19,12 +19,12 @@ const (
 // sweepLeftovers shows missing outcomes at intervals: live buttons under a decided
 // request, whose outcome was lost with a queue or given up in a long outage, or whose
 // worker died.
-func (w *Worker) settling(ctx context.Context) {
+func (w *Worker) sweepLeftovers(ctx context.Context) {
 	tick := time.NewTicker(leftoversEvery)
 	defer tick.Stop()
 	for {
-		if err := w.settleLeftovers(ctx); err != nil && ctx.Err() == nil {
-			w.log.Info("connector: what is left unsettled was not read to its end; it is read again", "error", err)
+		if err := w.showLeftovers(ctx); err != nil && ctx.Err() == nil {
+			w.log.Info("connector: the decided requests that may be shown as pending were not all read; they are read again later", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -36,7 +36,7 @@ func (w *Worker) settling(ctx context.Context) {
 
 // showLeftovers handles one page after another through the lanes of their recipients, so
 // that new prompts get their turn in between.
-func (w *Worker) settleLeftovers(ctx context.Context) error {
+func (w *Worker) showLeftovers(ctx context.Context) error {
 	for after := ""; ; {
 		page, err := w.desk.unsettled(ctx, after)
 		if err != nil {
@@ -45,7 +45,7 @@ func (w *Worker) settleLeftovers(ctx context.Context) error {
 		var jobs sync.WaitGroup
 		for _, p := range page.Prompts {
 			jobs.Add(1)
-			w.send(&p, leftover{w.carry(p), jobs.Done})
+			w.send(&p, leftoverJob{w.newAttempt(p), jobs.Done})
 		}
 		jobs.Wait()
 		if after = page.Next; after == "" || ctx.Err() != nil {
@@ -56,21 +56,21 @@ func (w *Worker) settleLeftovers(ctx context.Context) error {
 
 // leftoverJob shows an outcome that is not in the queue. It is tried once, and found
 // again by the next sweep.
-type leftover struct {
-	carry
+type leftoverJob struct {
+	showAttempt
 	done func()
 }
 
-func (l leftover) Run(ctx context.Context) {
+func (l leftoverJob) Run(ctx context.Context) {
 	defer l.done()
 	ctx, cancel := context.WithTimeout(ctx, carryTimeout)
 	defer cancel()
-	if err := l.carry.carry(ctx); err != nil {
+	if err := l.deliver(ctx); err != nil {
 		l.log.Info("connector: an outcome is not shown yet", "key", l.prompt.Key(), "error", err)
 	}
 }
 
-func (leftover) Failed(any) {}
+func (leftoverJob) Failed(any) {}
 
 // unsettled returns a page of the decided requests that the connector's workers may still
 // show as pending.

@@ -80,7 +80,7 @@ func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (sch
 	}
 	laggards, err := o.follow(ctx, "sessions_revision", s.Revision)
 	if err == nil && len(laggards) > 0 {
-		err = schemas.Errorf(schemas.CodeUnavailable, "it is stored, but these engines have not heard of it yet: %v; see their logs", laggards)
+		err = schemas.Errorf(schemas.CodeUnavailable, "it is stored, but these engines do not know of it yet: %v; see their logs", laggards)
 	}
 	return s, err
 }

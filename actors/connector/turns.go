@@ -11,26 +11,26 @@ import (
 // time, because channels have limits for each recipient, and serves its sessions in turn:
 // a session with thousands of prompts delays another session's by one. The jobs of one
 // session stay in order.
-type turns struct {
+type turnQueue struct {
 	mu sync.Mutex
-	of map[string]*line // by recipient
+	of map[string]*recipientQueue // by recipient
 }
 
 // recipientQueue holds the waiting jobs of one recipient.
-type line struct {
+type recipientQueue struct {
 	jobs     map[string][]actors.Job // by session, in order
-	sessions []string // the sessions with jobs, the next one first
+	sessions []string                // the sessions with jobs, the next one first
 }
 
-func (t *turns) put(recipient, session string, j actors.Job) {
+func (t *turnQueue) put(recipient, session string, j actors.Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of == nil {
-		t.of = map[string]*line{}
+		t.of = map[string]*recipientQueue{}
 	}
 	l := t.of[recipient]
 	if l == nil {
-		l = &line{jobs: map[string][]actors.Job{}}
+		l = &recipientQueue{jobs: map[string][]actors.Job{}}
 		t.of[recipient] = l
 	}
 	if len(l.jobs[session]) == 0 {
@@ -40,7 +40,7 @@ func (t *turns) put(recipient, session string, j actors.Job) {
 }
 
 // next removes and returns the next job. There must be one.
-func (t *turns) next(recipient string) actors.Job {
+func (t *turnQueue) next(recipient string) actors.Job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.of[recipient]
@@ -57,15 +57,15 @@ func (t *turns) next(recipient string) actors.Job {
 }
 
 // turnJob runs a recipient's next job; each job in the queue has one turnJob.
-type turn struct {
-	turns     *turns
+type turnJob struct {
+	turns     *turnQueue
 	recipient string
 	job       actors.Job
 }
 
-func (t *turn) Run(ctx context.Context) {
+func (t *turnJob) Run(ctx context.Context) {
 	t.job = t.turns.next(t.recipient)
 	t.job.Run(ctx)
 }
 
-func (t *turn) Failed(reason any) { t.job.Failed(reason) }
+func (t *turnJob) Failed(reason any) { t.job.Failed(reason) }

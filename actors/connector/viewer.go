@@ -46,13 +46,13 @@ type Viewer struct {
 	stops []func()
 	tasks sync.WaitGroup
 
-	mu   sync.Mutex
-	seen map[string]seen
-	next time.Time // when to read the pending requests again
+	mu    sync.Mutex
+	shown map[string]shownVersion
+	next  time.Time // when to read the pending requests again
 }
 
 // shownVersion is the newest version of a request that was shown.
-type seen struct {
+type shownVersion struct {
 	revision uint64
 	open     bool // it was pending
 }
@@ -62,10 +62,10 @@ type seen struct {
 func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, log *slog.Logger, show func(schemas.Prompt)) (*Viewer, error) {
 	v := &Viewer{
 		desk: NewDesk(conn, connector), show: show, log: log,
-		lanes: sys.Lanes("viewer-" + connector), seen: map[string]seen{},
+		lanes: sys.Lanes("viewer-" + connector), shown: map[string]shownVersion{},
 	}
 	// Subscribe before reading, so that no change is missed in between.
-	stop, err := conn.Subscribe(schemas.ViewSubject("*", "*"), v.hear)
+	stop, err := conn.Subscribe(schemas.ViewSubject("*", "*"), v.onView)
 	if err != nil {
 		return nil, err
 	}
@@ -114,13 +114,13 @@ func (v *Viewer) snapshot(ctx context.Context) {
 // read enqueues all pending requests, and the outcomes of those that are no longer
 // pending.
 func (v *Viewer) read(ctx context.Context) (pending int, err error) {
-	ended := v.open()
+	ended := v.pendingKeys()
 	prompts, err := v.desk.Pending(ctx, schemas.Query{})
 	if err != nil {
 		return 0, err
 	}
 	for _, p := range prompts {
-		v.take(p)
+		v.enqueue(p)
 		delete(ended, p.Key())
 	}
 	for key := range ended {
@@ -132,17 +132,17 @@ func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 		if err != nil {
 			return len(prompts), err
 		}
-		v.take(p)
+		v.enqueue(p)
 	}
 	return len(prompts), nil
 }
 
 // pendingKeys returns the keys of the requests that were pending when last shown.
-func (v *Viewer) open() map[string]bool {
+func (v *Viewer) pendingKeys() map[string]bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	open := map[string]bool{}
-	for key, s := range v.seen {
+	for key, s := range v.shown {
 		if s.open {
 			open[key] = true
 		}
@@ -150,8 +150,8 @@ func (v *Viewer) open() map[string]bool {
 	return open
 }
 
-func (v *Viewer) hear(m bus.Message) {
-	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.has(schemas.Key(key[0], key[1]), m.Revision) {
+func (v *Viewer) onView(m bus.Message) {
+	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.isKnown(schemas.Key(key[0], key[1]), m.Revision) {
 		return // most views arrive twice
 	}
 	var p schemas.Prompt
@@ -159,48 +159,48 @@ func (v *Viewer) hear(m bus.Message) {
 		v.log.Warn("viewer: a malformed view was ignored", "error", err)
 		return
 	}
-	v.take(p)
+	v.enqueue(p)
 }
 
-func (v *Viewer) take(p schemas.Prompt) { v.lanes.Send(p.Key(), view{v, p}) }
+func (v *Viewer) enqueue(p schemas.Prompt) { v.lanes.Send(p.Key(), viewJob{v, p}) }
 
 // viewJob shows one version of a request.
-type view struct {
+type viewJob struct {
 	*Viewer
 	prompt schemas.Prompt
 }
 
-func (j view) Run(context.Context) {
-	if j.newer() {
+func (j viewJob) Run(context.Context) {
+	if j.recordIfNewer() {
 		j.show(j.prompt)
 	}
 }
 
-func (view) Failed(any) {}
+func (viewJob) Failed(any) {}
 
 // isKnown reports whether a newer or equal version was shown. A view without a revision
 // is never known.
-func (v *Viewer) has(key string, revision uint64) bool {
+func (v *Viewer) isKnown(key string, revision uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return revision != 0 && revision <= v.seen[key].revision
+	return revision != 0 && revision <= v.shown[key].revision
 }
 
 // recordIfNewer stores the version as the newest, and reports whether it was. A decided
 // request is forgotten after an hour, when no older version can still arrive.
-func (j view) newer() bool {
+func (j viewJob) recordIfNewer() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	key := j.prompt.Key()
-	if j.prompt.Revision <= j.seen[key].revision {
+	if j.prompt.Revision <= j.shown[key].revision {
 		return false
 	}
-	j.seen[key] = seen{j.prompt.Revision, j.prompt.Decision == nil}
+	j.shown[key] = shownVersion{j.prompt.Revision, j.prompt.Decision == nil}
 	if j.prompt.Decision != nil {
 		time.AfterFunc(time.Hour, func() {
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			delete(j.seen, key)
+			delete(j.shown, key)
 		})
 	}
 	return true

@@ -35,7 +35,7 @@ type Worker struct {
 	// renewClaim is how often a prompt's claim is renewed while the channel works.
 	renewClaim time.Duration
 	lanes      *actors.Lanes
-	turns      turns
+	turns      turnQueue
 	stops      []func()
 	tasks      sync.WaitGroup
 }
@@ -63,19 +63,19 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 		return err
 	}
 	w.renewClaim = queue.AckWait() / 3
-	stop, err := queue.Consume(w.take)
+	stop, err := queue.Consume(w.accept)
 	if err != nil {
 		return err
 	}
 	w.stops = append(w.stops, stop, conn.OnReconnect(func() { w.renew(background) }))
-	w.tasks.Go(func() { w.renewing(background) })
-	w.tasks.Go(func() { w.listening(background) })
-	w.tasks.Go(func() { w.settling(background) })
+	w.tasks.Go(func() { w.keepLease(background) })
+	w.tasks.Go(func() { w.runCarrier(background) })
+	w.tasks.Go(func() { w.sweepLeftovers(background) })
 	return nil
 }
 
 // keepLease renews the worker's lease until ctx ends.
-func (w *Worker) renewing(ctx context.Context) {
+func (w *Worker) keepLease(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
 	for {
@@ -97,17 +97,17 @@ func (w *Worker) renew(ctx context.Context) {
 }
 
 // runCarrier runs the carrier, which receives answers, and again after each failure.
-func (w *Worker) listening(ctx context.Context) {
+func (w *Worker) runCarrier(ctx context.Context) {
 	for times := uint64(1); ctx.Err() == nil; times++ {
 		began := time.Now()
-		err := w.run(ctx)
+		err := w.runOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if time.Since(began) > retryMax {
 			times = 1
 		}
-		w.log.Warn("connector: the channel is out of order; it is tried again", "error", err)
+		w.log.Warn("connector: the channel failed; it is started again", "error", err)
 		wait := time.NewTimer(backoff(err, times))
 		select {
 		case <-ctx.Done():
@@ -117,7 +117,7 @@ func (w *Worker) listening(ctx context.Context) {
 	}
 }
 
-func (w *Worker) run(ctx context.Context) (err error) {
+func (w *Worker) runOnce(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -137,21 +137,21 @@ func backoff(err error, times uint64) time.Duration {
 }
 
 // accept passes a prompt on to its recipient's lane.
-func (w *Worker) take(d *bus.Delivery) {
+func (w *Worker) accept(d *bus.Delivery) {
 	var p schemas.Prompt
 	err := schemas.Decode(d.Data, &p)
 	if err != nil || d.Subject != schemas.PromptSubject(w.desk.connector, p.SessionID, p.PendingID) || p.Connector != w.desk.connector {
-		w.log.Error("connector: what is no prompt of this connector was dropped", "subject", d.Subject, "error", err)
+		w.log.Error("connector: a message that is no prompt of this connector was dropped", "subject", d.Subject, "error", err)
 		d.Refuse()
 		return
 	}
-	w.send(&p, queued{w.carry(p), d})
+	w.send(&p, promptJob{w.newAttempt(p), d})
 }
 
 // send queues a job for a prompt's recipient and session.
 func (w *Worker) send(p *schemas.Prompt, j actors.Job) {
 	w.turns.put(p.Recipient, p.SessionID, j)
-	w.lanes.Send(p.Recipient, &turn{turns: &w.turns, recipient: p.Recipient})
+	w.lanes.Send(p.Recipient, &turnJob{turns: &w.turns, recipient: p.Recipient})
 }
 
 // Stop ends the worker: it finishes the started jobs and ends its lease.
@@ -162,7 +162,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.tasks.Wait()
 	err := w.lanes.Stop(ctx)
 	if leave := w.desk.register(ctx, w.id, true); leave != nil {
-		w.log.Info("connector: the lease was not given back; it ends by itself", "error", leave)
+		w.log.Info("connector: the lease was not ended; it expires", "error", leave)
 	}
 	return err
 }

@@ -27,10 +27,10 @@ func OpenKeys(dataDir string) (*Keys, error) {
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return nil, fmt.Errorf("look at the key directory: %w", err)
+		return nil, fmt.Errorf("check the key directory: %w", err)
 	}
 	if exposed(info) {
-		return nil, fmt.Errorf("others may look into the key directory %s (mode %04o): chmod 700 it", dir, info.Mode().Perm())
+		return nil, fmt.Errorf("other users may read the key directory %s (mode %04o): chmod 700 it", dir, info.Mode().Perm())
 	}
 	return &Keys{dir: dir}, nil
 }
@@ -115,7 +115,7 @@ func (k *Keys) User(id ID) (User, error) {
 		return User{}, fmt.Errorf("%s has no key: %w", id, err)
 	}
 	if exposed(info) {
-		return User{}, fmt.Errorf("others may read the key %s (mode %04o): chmod 600 it, "+
+		return User{}, fmt.Errorf("other users may read the key %s (mode %04o): chmod 600 it, "+
 			"or remove it to have a new one made if others had access", path, info.Mode().Perm())
 	}
 	seed, err := os.ReadFile(path)
@@ -159,7 +159,7 @@ func (k *Keys) Users() ([]User, error) {
 		}
 		id, err := ParseID(name)
 		if err != nil {
-			return nil, fmt.Errorf("the key %s is nobody's: %w", filepath.Join(k.dir, e.Name()), err)
+			return nil, fmt.Errorf("the key %s belongs to no role: %w", filepath.Join(k.dir, e.Name()), err)
 		}
 		user, err := k.User(id)
 		if err != nil {

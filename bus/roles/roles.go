@@ -107,7 +107,7 @@ func (id ID) Check() error {
 	switch id.Role {
 	case Owner, OwnerStore, Engine, EngineStore, Observer:
 		if id.Name != "" {
-			return fmt.Errorf("the role %s has no names, and so no %q", id.Role, id.Name)
+			return fmt.Errorf("the role %s takes no name, such as %q", id.Role, id.Name)
 		}
 		return nil
 	case Agent, Worker, Inbox:

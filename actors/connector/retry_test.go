@@ -14,12 +14,12 @@ import (
 // the channel has failed; a question is tried until its deadline.
 func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	p := schemas.Prompt{Deadline: time.Now().Add(time.Hour)}
-	require.Equal(t, p.Deadline, triedUntil(&p))
+	require.Equal(t, p.Deadline, retryUntil(&p))
 	p.Decision = &schemas.Decision{Outcome: schemas.Allowed}
-	require.Equal(t, p.Deadline.Add(bus.PromptGrace), triedUntil(&p))
+	require.Equal(t, p.Deadline.Add(bus.PromptGrace), retryUntil(&p))
 	var wait time.Duration
 	for times := range uint64(25) { // a quarter of an hour of failures
 		wait += backoff(nil, times+1)
 	}
-	require.True(t, time.Now().Add(wait).Before(triedUntil(&p)))
+	require.True(t, time.Now().Add(wait).Before(retryUntil(&p)))
 }
