@@ -30,7 +30,7 @@ func NewSystem(log *slog.Logger) *System {
 func (s *System) Stop() { s.stop.Do(s.sys.Shutdown) }
 
 // resume is the supervision of every actor: a panic costs only the message that caused
-// it, and Failed tells its caller. A restart would lose the other messages in the
+// it; a lane's job then gets Failed. A restart would lose the other messages in the
 // mailbox, and a limited number of restarts would end in a stop.
 func resume(log *slog.Logger) actor.SupervisorStrategy {
 	return actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {

@@ -15,8 +15,8 @@ import (
 const (
 	reaskMin = 30 * time.Second
 	reaskMax = 10 * time.Minute
-	// pulseOf is the number of requests in a pulse. While servers cannot reach each
-	// other, decisions can get lost without a broken connection.
+	// pulseOf is the number of requests in a pulse. A pulse also finds decisions that
+	// were lost while servers could not reach each other, which breaks no connection.
 	pulseOf     = 100
 	reaskSpread = 10 * time.Second // after a reconnect
 )

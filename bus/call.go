@@ -132,15 +132,15 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 
 // retry is Retry with the operation's name in its error, which is ErrUnknown if ctx ended
 // before the result was known.
-func retry(ctx context.Context, what string, f func(context.Context) error) error {
+func retry(ctx context.Context, operation string, f func(context.Context) error) error {
 	err := Retry(ctx, f)
 	switch {
 	case err == nil:
 		return nil
 	case isPermanent(err):
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", operation, err)
 	}
-	return fmt.Errorf("%s: %w (%v)", what, ErrUnknown, err)
+	return fmt.Errorf("%s: %w (%v)", operation, ErrUnknown, err)
 }
 
 // pause waits before the next try, longer each time and with jitter. It returns ctx's

@@ -29,11 +29,11 @@ func TestWhenAServerIsLeft(t *testing.T) {
 
 	h.served()
 	later := failedFor + 10*switchMax
-	require.False(t, at(later), "what failed before counts no more")
+	require.False(t, at(later), "an earlier failure counts no more")
 	h.served()
 	require.False(t, at(later+failedFor))
 	another := attempt{began: now, server: 1}
-	require.False(t, h.unserved(another, now.Add(later+2*failedFor)), "what another server did not serve counts no more")
+	require.False(t, h.unserved(another, now.Add(later+2*failedFor)), "a failure on another server counts no more")
 }
 
 func TestWhatAServerDidNotServe(t *testing.T) {

@@ -31,7 +31,7 @@ var (
 // nats.go has no name for it.
 const codeDuplicateInFlight jetstream.ErrorCode = 10158
 
-// operationHeader marks the tombstones of keys that KV tools deleted.
+// operationHeader marks the tombstone of a deleted key, as KV tools write it.
 const operationHeader = "KV-Operation"
 
 // maxReads limits the concurrent reads from the leader: if the server's JetStream queue
@@ -78,7 +78,7 @@ type storedValue struct {
 
 // get reads the last value of a key, with retries while ctx allows. With ErrNotFound it
 // returns the revision that a create must name: 0, or the tombstone's if the key was
-// deleted by hand.
+// deleted.
 func (k *kvStream) get(ctx context.Context, key string) (storedValue, error) {
 	return k.last(ctx, k.prefix+key)
 }

@@ -26,9 +26,9 @@ func logConfig() jetstream.StreamConfig {
 }
 
 // Retain removes entries that are older than maxAge, and the oldest entries beyond
-// maxBytes, from now on and among the existing ones. No key can delete an entry in
-// another way. If the server has no room for maxBytes, Retain sets the age alone and
-// returns ErrNoRoom.
+// maxBytes, from now on and among the existing ones. Entries go in no other way: no
+// credentials can delete them. If the server has no room for maxBytes, Retain sets the
+// age alone and returns ErrNoRoom.
 func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) error {
 	info, err := l.stream.Info(ctx)
 	if err != nil {

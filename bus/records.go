@@ -124,7 +124,7 @@ func (r *Records) ChangedSince(ctx context.Context, session string, since time.T
 		InactiveThreshold: 10 * time.Second,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list what changed in %s: %w", r.name, err)
+		return nil, fmt.Errorf("list the changed records of %s: %w", r.name, err)
 	}
 	var changed []Entry
 	for left := consumer.CachedInfo().NumPending; left > 0; left-- {
@@ -133,7 +133,7 @@ func (r *Records) ChangedSince(ctx context.Context, session string, since time.T
 			break // a record has expired meanwhile
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list what changed in %s: %w", r.name, err)
+			return nil, fmt.Errorf("list the changed records of %s: %w", r.name, err)
 		}
 		entry, err := r.Get(ctx, strings.TrimPrefix(msg.Subject(), r.prefix))
 		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnreadable) {

@@ -60,11 +60,11 @@ func (c *Conn) ServiceStats(ctx context.Context, service string) ([]ServiceStats
 	}
 }
 
-// Follow waits until every instance of a service reports this revision for what, a name
-// in its statistics. It returns the ids of the instances that had not when ctx ended: of
-// those that reply, and of those that running lists, unless running is nil. It fails if
-// no instance replies.
-func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
+// Follow waits until every instance of a service reports this revision under
+// revisionName in its statistics. It returns the ids of the instances that had not when
+// ctx ended: of those that reply, and of those that running lists, unless running is nil.
+// It fails if no instance replies.
+func (c *Conn) Follow(ctx context.Context, service, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
 	heard := false
 	for try := 0; ; try++ {
 		stats, err := c.ServiceStats(ctx, service)
@@ -76,7 +76,7 @@ func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64
 		case err != nil:
 			return nil, err
 		}
-		late, err := behind(ctx, stats, what, revision, running)
+		late, err := behind(ctx, stats, revisionName, revision, running)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, err
@@ -91,7 +91,7 @@ func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64
 }
 
 // behind returns the instances that have not reached a revision, or do not reply.
-func behind(ctx context.Context, stats []ServiceStats, what string, revision uint64, running func(context.Context) ([]string, error)) (ids []string, err error) {
+func behind(ctx context.Context, stats []ServiceStats, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (ids []string, err error) {
 	if running != nil {
 		if ids, err = running(ctx); err != nil {
 			return nil, err
@@ -100,7 +100,7 @@ func behind(ctx context.Context, stats []ServiceStats, what string, revision uin
 	for _, s := range stats {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return id == s.ID })
 		var data map[string]uint64
-		if s.Into(&data) != nil || data[what] < revision {
+		if s.Into(&data) != nil || data[revisionName] < revision {
 			ids = append(ids, s.ID)
 		}
 	}

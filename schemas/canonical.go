@@ -19,9 +19,9 @@ func canon(data []byte) ([]byte, error) {
 	return jcs.Transform(data)
 }
 
-// inOrder returns data in canonical form if at most the order of its members differs, as
+// withSortedMembers returns data in canonical form if at most the order of its members differs, as
 // is usual for agents' input. Otherwise it returns data unchanged.
-func inOrder(data json.RawMessage) json.RawMessage {
+func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if canonical(data) {
 		return data
 	}
@@ -30,14 +30,14 @@ func inOrder(data json.RawMessage) json.RawMessage {
 		return data
 	}
 	// The same length shows that no member was given twice or spelled otherwise.
-	if form, ok := ordered(compact.Bytes()); ok && len(form) == compact.Len() && canonical(form) {
+	if form, ok := sortMembers(compact.Bytes()); ok && len(form) == compact.Len() && canonical(form) {
 		return form
 	}
 	return data
 }
 
-// ordered returns data with the members of its objects in ascending order.
-func ordered(data []byte) ([]byte, bool) {
+// sortMembers returns data with the members of its objects in ascending order.
+func sortMembers(data []byte) ([]byte, bool) {
 	if !utf8.Valid(data) { // the decoder would replace the invalid bytes
 		return nil, false
 	}

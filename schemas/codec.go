@@ -56,7 +56,7 @@ func Load(data []byte, v any) error {
 
 func (n *noun) load(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
-		return invalid(n.what, "is not as expected: %v", err)
+		return invalid(n.label, "is not as expected: %v", err)
 	}
 	if typ := reflect.ValueOf(v).Elem().FieldByName("Type").String(); typ != n.typ {
 		return invalid("type", "is %s, but %s is expected", quote(typ), n.typ)
@@ -80,7 +80,7 @@ type checker interface{ check() error }
 
 func (n *noun) decode(data []byte, v any) error {
 	if n.maxBytes > 0 && len(data) > n.maxBytes {
-		return invalid(n.what, "is %d bytes long; the most is %d", len(data), n.maxBytes)
+		return invalid(n.label, "is %d bytes long; the most is %d", len(data), n.maxBytes)
 	}
 	schema, err := n.schema()
 	if err != nil {
@@ -113,17 +113,17 @@ func (n *noun) decode(data []byte, v any) error {
 // error of json.Unmarshal for data.
 func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	if !utf8.Valid(data) {
-		return Errorf(CodeValidation, "%s is not valid UTF-8", n.what)
+		return Errorf(CodeValidation, "%s is not valid UTF-8", n.label)
 	}
 	var syntax *json.SyntaxError
 	if errors.As(unmarshalled, &syntax) {
 		read := data[:min(int(syntax.Offset), len(data))]
 		line := bytes.Count(read, []byte("\n")) + 1
 		column := len(read) - (bytes.LastIndexByte(read, '\n') + 1)
-		return Errorf(CodeValidation, "%s is not JSON: line %d, column %d: %v", n.what, line, column, syntax)
+		return Errorf(CodeValidation, "%s is not JSON: line %d, column %d: %v", n.label, line, column, syntax)
 	}
 	if bytes.TrimLeft(data, " \t\r\n")[0] != '{' {
-		return Errorf(CodeValidation, "%s is not a JSON object", n.what)
+		return Errorf(CodeValidation, "%s is not a JSON object", n.label)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func Schema(name string) ([]byte, error) { return schemaFiles.ReadFile("v1/" + n
 // noun is how one message type is decoded and limited.
 type noun struct {
 	typ      string // "" for settings.json, which has no envelope
-	what     string // the whole message's name in errors
+	label    string // the whole message's name in errors
 	schema   func() (*jsonschema.Schema, error)
 	maxBytes int // 0: the bus's own limit
 	maxDepth int // 0: encoding/json's own limit
@@ -49,12 +49,12 @@ func loadNouns() map[reflect.Type]*noun {
 	all := make(map[reflect.Type]*noun)
 	for _, m := range Messages() {
 		name := strings.TrimPrefix(m.Type, prefix)
-		all[reflect.TypeOf(m.New())] = &noun{typ: m.Type, what: name, schema: c.lazy(name)}
+		all[reflect.TypeOf(m.New())] = &noun{typ: m.Type, label: name, schema: c.lazy(name)}
 	}
 	request := all[reflect.TypeFor[*Request]()]
 	request.maxBytes, request.maxDepth = MaxRequestBytes, MaxDepth
 	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // its check limits its size
-	all[reflect.TypeFor[*Settings]()] = &noun{what: "settings.json", schema: c.lazy("settings"), maxBytes: MaxSettingsBytes}
+	all[reflect.TypeFor[*Settings]()] = &noun{label: "settings.json", schema: c.lazy("settings"), maxBytes: MaxSettingsBytes}
 	return all
 }
 

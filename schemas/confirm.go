@@ -71,8 +71,8 @@ const (
 )
 
 // TakesMore reports whether allowing p has this condition.
-func (p *Prompt) TakesMore(what string) bool {
-	return slices.ContainsFunc(p.Takes, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), what) })
+func (p *Prompt) TakesMore(condition string) bool {
+	return slices.ContainsFunc(p.Takes, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), condition) })
 }
 
 // String lists the conditions, to follow "to allow this takes".

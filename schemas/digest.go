@@ -88,7 +88,7 @@ func detailsOf(r *Request) json.RawMessage {
 	if len(r.ActionDetails) == 0 || bytes.Equal(r.ActionDetails, []byte("null")) {
 		return json.RawMessage("{}")
 	}
-	return inOrder(r.ActionDetails)
+	return withSortedMembers(r.ActionDetails)
 }
 
 // sumOf returns the digest of a struct whose fields are in RFC 8785 order.

@@ -103,7 +103,7 @@ func ShownSubject(connector string) string { return subject("shown", connector) 
 func DeliverySubject(connector string) string { return subject("delivery", connector) }
 
 // QuerySubject carries a connector's queries.
-func QuerySubject(connector, what string) string { return subject("query", connector, what) }
+func QuerySubject(connector, query string) string { return subject("query", connector, query) }
 
 // ManageSubject carries changes to sessions, settings, grants and freezes.
 func ManageSubject(connector, op string) string { return subject("manage", connector, op) }

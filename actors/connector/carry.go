@@ -202,7 +202,7 @@ func (c showAttempt) edit(ctx context.Context, shown schemas.Shown, p schemas.Pr
 	return errors.Join(errs...)
 }
 
-// showOutcome changes the shown messages to the outcome. If no message can be edited, it
+// showOutcome changes the shown messages to the outcome. If it knows of no message, it
 // sends a new one with the outcome.
 func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error {
 	var err error
@@ -215,8 +215,8 @@ func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error
 		return err
 	}
 	shown.Settled = true
-	_, noted := c.record(ctx, shown) // a worker that has taken over shows the outcome as well
-	return errors.Join(err, noted)
+	_, notStored := c.record(ctx, shown) // a worker that has taken over shows the outcome as well
+	return errors.Join(err, notStored)
 }
 
 // isPermanent reports whether the channel has refused a message permanently.

@@ -52,12 +52,12 @@ func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, e
 	return d.list(ctx, schemas.QueryHistory, schemas.Query{SessionID: session})
 }
 
-func (d *Desk) list(ctx context.Context, what string, q schemas.Query) ([]schemas.Prompt, error) {
+func (d *Desk) list(ctx context.Context, query string, q schemas.Query) ([]schemas.Prompt, error) {
 	q.Type = schemas.TypeQuery
 	var prompts []schemas.Prompt
 	place := map[string]int{} // by key: a request that changes between two pages is in both
 	for {
-		page, err := d.page(ctx, what, q)
+		page, err := d.page(ctx, query, q)
 		if err != nil {
 			return nil, err
 		}
@@ -78,13 +78,13 @@ func (d *Desk) list(ctx context.Context, what string, q schemas.Query) ([]schema
 }
 
 // page reads one page of a list.
-func (d *Desk) page(ctx context.Context, what string, q schemas.Query) (page schemas.Page, err error) {
+func (d *Desk) page(ctx context.Context, query string, q schemas.Query) (page schemas.Page, err error) {
 	if d.PageTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.PageTimeout)
 		defer cancel()
 	}
-	err = d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, what), q, &page)
+	err = d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, query), q, &page)
 	return page, err
 }
 
@@ -279,7 +279,7 @@ func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string,
 }
 
 // SpendLoginCode invalidates a code that the web inbox signed, until it would expire
-// anyway. Of concurrent callers exactly one gets first.
+// anyway. Of concurrent callers only one gets first == true.
 func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})
 	return err == nil && !p.Spent, err

@@ -33,10 +33,10 @@ func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string,
 	return o.follow(ctx, "settings_revision", revision)
 }
 
-func (o *Owner) follow(ctx context.Context, what string, revision uint64) (laggards []string, err error) {
+func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64) (laggards []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, followWithin)
 	defer cancel()
-	return o.conn.Follow(ctx, "nod-engine", what, revision, nil)
+	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
 // Pair with a code expects it on the connector on. Without a code it returns, in From,

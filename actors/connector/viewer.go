@@ -186,8 +186,9 @@ func (v *Viewer) isKnown(key string, revision uint64) bool {
 	return revision != 0 && revision <= v.shown[key].revision
 }
 
-// recordIfNewer stores the version as the newest, and reports whether it was. A decided
-// request is forgotten after an hour, when no older version can still arrive.
+// recordIfNewer stores the version if it is newer than the one shown last, and reports
+// whether it is. A decided request is forgotten after an hour, when no older version can
+// still arrive.
 func (j viewJob) recordIfNewer() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -112,11 +112,11 @@ func writeUser(b *strings.Builder, u User) {
 
 // writeSubjects denies everything if allow is empty, because an absent allow list would
 // allow everything.
-func writeSubjects(b *strings.Builder, what string, allow, deny []string) {
+func writeSubjects(b *strings.Builder, verb string, allow, deny []string) {
 	if len(allow) == 0 {
 		deny = []string{">"}
 	}
-	fmt.Fprintf(b, "        %s: {allow: %s, deny: %s}\n", what, quoteAll(allow), quoteAll(deny))
+	fmt.Fprintf(b, "        %s: {allow: %s, deny: %s}\n", verb, quoteAll(allow), quoteAll(deny))
 }
 
 func quoteAll(subjects []string) string {
