@@ -130,9 +130,9 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// retry is Retry with the operation's name in its error, which is ErrUnknown if ctx ended
-// before the result was known.
-func retry(ctx context.Context, operation string, f func(context.Context) error) error {
+// retryOperation is Retry with the operation's name in its error, which is ErrUnknown if
+// ctx ended before the result was known.
+func retryOperation(ctx context.Context, operation string, f func(context.Context) error) error {
 	err := Retry(ctx, f)
 	switch {
 	case err == nil:

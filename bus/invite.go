@@ -60,14 +60,14 @@ func (i Invitation) String() string {
 // ParseInvitation reads the result of String.
 func ParseInvitation(word string) (i Invitation, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(word))
-	if err != nil || json.Unmarshal(text, &i) != nil || i.Key == "" || !i.whole() {
+	if err != nil || json.Unmarshal(text, &i) != nil || i.Key == "" || !i.isComplete() {
 		return Invitation{}, errors.New("this is no invitation: paste the whole line that nod invite printed")
 	}
 	return i, nil
 }
 
-// whole reports whether the invitation names one server, over TLS only.
-func (i *Invitation) whole() bool {
+// isComplete reports whether the invitation names one server, over TLS only.
+func (i *Invitation) isComplete() bool {
 	at, err := url.Parse(i.URL)
 	return err == nil && at.Scheme == "tls" && at.Host != "" && i.URL == "tls://"+at.Host &&
 		i.CA != "" && roles.AgentID(i.Agent).Check() == nil
@@ -113,7 +113,7 @@ func readInvitation(dataDir string) (*Invitation, error) {
 		return nil, fmt.Errorf("read the invitation of this directory: %w", err)
 	}
 	var i Invitation
-	if json.Unmarshal(text, &i) != nil || !i.whole() {
+	if json.Unmarshal(text, &i) != nil || !i.isComplete() {
 		return nil, fmt.Errorf("%s is damaged: remove it, and join again by another invitation", path)
 	}
 	return &i, nil

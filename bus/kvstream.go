@@ -207,7 +207,7 @@ func (k *kvStream) remove(ctx context.Context, key string, revision uint64) erro
 // keys lists the keys that match a filter such as "S.*", in no order.
 func (k *kvStream) keys(ctx context.Context, prefix, filter string) ([]string, error) {
 	var info *jetstream.StreamInfo
-	err := retry(ctx, "list "+k.name, func(ctx context.Context) (err error) {
+	err := retryOperation(ctx, "list "+k.name, func(ctx context.Context) (err error) {
 		info, err = k.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+filter))
 		return err
 	})

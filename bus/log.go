@@ -75,7 +75,7 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 	if session == "" {
 		session = "nod"
 	}
-	err = retry(ctx, "append to the log", func(ctx context.Context) error {
+	err = retryOperation(ctx, "append to the log", func(ctx context.Context) error {
 		ack, err := l.conn.js.PublishMsg(ctx, &nats.Msg{Subject: schemas.LogSubject(session), Data: data}, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
 		if err == nil {
 			sequence, first = ack.Sequence, !ack.Duplicate
@@ -123,7 +123,7 @@ func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) e
 func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, error) {
 	var e schemas.LogEntry
 	var msg *jetstream.RawStreamMsg
-	err := retry(ctx, fmt.Sprintf("read log entry %d", sequence), func(ctx context.Context) (err error) {
+	err := retryOperation(ctx, fmt.Sprintf("read log entry %d", sequence), func(ctx context.Context) (err error) {
 		msg, err = l.stream.GetMsg(ctx, sequence)
 		return err
 	})

@@ -59,7 +59,7 @@ func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 	msg.Data = data
 	ttl(msg.Header, max(time.Until(prompt.Deadline), 0)+PromptGrace)
 	id := fmt.Sprintf("%s.%s.%s.%d", prompt.Connector, prompt.Recipient, prompt.Key(), prompt.Revision)
-	return retry(ctx, "queue a prompt for "+prompt.Connector, func(ctx context.Context) error {
+	return retryOperation(ctx, "queue a prompt for "+prompt.Connector, func(ctx context.Context) error {
 		_, err := p.conn.js.PublishMsg(ctx, msg, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
 		return err
 	})

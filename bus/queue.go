@@ -56,7 +56,7 @@ func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstr
 	q.open = func(ctx context.Context) (jetstream.Consumer, error) {
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
-	err := retry(ctx, "open the queue "+config.Durable, func(ctx context.Context) (err error) {
+	err := retryOperation(ctx, "open the queue "+config.Durable, func(ctx context.Context) (err error) {
 		q.consumer, err = q.open(ctx)
 		return err
 	})
@@ -110,7 +110,7 @@ func (q *Queue) pull(handle func(*Delivery)) (*subscription, error) {
 		q.one.Lock() // a failed subscription may still deliver beside its successor
 		defer q.one.Unlock()
 		d := &Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m, queue: q}
-		q.begin(d)
+		q.track(d)
 		handle(d)
 	}, jetstream.PullMaxMessages(256), jetstream.PullHeartbeat(idleBeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 		select {
@@ -198,7 +198,7 @@ func (q *Queue) reopen(ctx context.Context) {
 	q.consumer = consumer
 }
 
-func (q *Queue) begin(d *Delivery) {
+func (q *Queue) track(d *Delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.unacked == nil {
@@ -207,7 +207,7 @@ func (q *Queue) begin(d *Delivery) {
 	q.unacked[d] = struct{}{}
 }
 
-func (q *Queue) end(d *Delivery) {
+func (q *Queue) untrack(d *Delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.unacked, d)
@@ -224,18 +224,18 @@ func (q *Queue) extend() {
 
 // Done acknowledges the message. If the acknowledgement is lost, the message comes again.
 func (d *Delivery) Done() {
-	d.queue.end(d)
+	d.queue.untrack(d)
 	_ = d.msg.Ack()
 }
 
 // Again requests another delivery of the message after a delay.
 func (d *Delivery) Again(after time.Duration) {
-	d.queue.end(d)
+	d.queue.untrack(d)
 	_ = d.msg.NakWithDelay(after)
 }
 
 // Refuse discards a message that can never be handled.
 func (d *Delivery) Refuse() {
-	d.queue.end(d)
+	d.queue.untrack(d)
 	_ = d.msg.Term()
 }

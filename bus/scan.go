@@ -80,7 +80,7 @@ func (s *scan) setBarrier(ctx context.Context) error {
 	if s.records.stream.CachedInfo().Config.Replicas <= 1 {
 		return nil
 	}
-	return retry(ctx, "begin to scan the records", func(ctx context.Context) error {
+	return retryOperation(ctx, "begin to scan the records", func(ctx context.Context) error {
 		ack, err := s.records.conn.js.Publish(ctx, barrierSubject, nil, jetstream.WithRetryAttempts(0))
 		if err == nil {
 			s.barrier = ack.Sequence

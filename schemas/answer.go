@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// From identifies the person who answered, by ids that the channel vouches for, never by
+// From identifies a person on a channel, by ids that the channel vouches for, never by
 // display names.
 type From struct {
 	UserID    string `json:"user_id"`

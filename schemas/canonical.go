@@ -19,8 +19,8 @@ func canon(data []byte) ([]byte, error) {
 	return jcs.Transform(data)
 }
 
-// withSortedMembers returns data in canonical form if at most the order of its members differs, as
-// is usual for agents' input. Otherwise it returns data unchanged.
+// withSortedMembers returns data in canonical form if at most the order of its members
+// differs, as is usual for agents' input. Otherwise it returns data unchanged.
 func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if canonical(data) {
 		return data

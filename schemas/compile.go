@@ -81,8 +81,8 @@ func (c *compiler) lazy(name string) func() (*jsonschema.Schema, error) {
 }
 
 // inlineRefs replaces each $ref by its target: nothing beside a $ref validates in our
-// schemas, and following one costs as much as validating it. It writes a
-// node only to change it, because other goroutines may already use shared nodes.
+// schemas, and following one costs as much as validating it. It writes a node only to
+// change it, because other goroutines may already use shared nodes.
 func inlineRefs(s *jsonschema.Schema) {
 	for name, field := range s.Properties {
 		if t := target(field); t != field {

@@ -53,8 +53,8 @@ type Shown struct {
 	Repeat bool `json:"repeat,omitempty"`
 }
 
-// Claim is one worker's attempt to show a prompt. Until, in broker time, no other worker
-// attempts it.
+// Claim is one worker's attempt to show a prompt. No other worker attempts it before
+// Until, a broker time.
 type Claim struct {
 	Worker string    `json:"worker"`
 	Try    string    `json:"try"`

@@ -18,7 +18,7 @@ const (
 
 // Always is a remembered "yes" with its exact reach: a parsed command, whole or as a
 // prefix of whole words, a path, or a tool, in one project. It allows calls about which a
-// person would be asked, but not those that a rule denies or asks about.
+// person is asked because no rule matches, but none that a rule denies or asks about.
 type Always struct {
 	Tool    string   `json:"tool"`
 	Argv    []string `json:"argv,omitempty"`
