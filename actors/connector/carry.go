@@ -129,6 +129,7 @@ func (c showAttempt) show(ctx context.Context, shown schemas.Shown) error {
 	if err != nil {
 		return err
 	}
+	ctx = c.recording // without its stored Ref, no worker could edit the message
 	lost, err := c.record(ctx, shown)
 	if err == nil && lost {
 		err = c.addMessage(ctx, shown.Ref)
@@ -232,6 +233,9 @@ func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 		c.releaseClaim(ctx, shown)
 		return err
 	}
+	// Another worker may have shown the outcome before this change arrived. Only this
+	// worker can find out, so that it tries until it stops.
+	ctx = c.recording
 	lost, err := c.record(ctx, shown)
 	if err != nil || !lost {
 		return err

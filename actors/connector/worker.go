@@ -34,10 +34,14 @@ type Worker struct {
 	id      string
 	// renewClaim is how often a prompt's claim is renewed while the channel works.
 	renewClaim time.Duration
-	lanes      *actors.Lanes
-	turns      turnQueue
-	stops      []func()
-	tasks      sync.WaitGroup
+	// recording is the context of writes about sent messages. It ends carryTimeout after
+	// Stop was called.
+	recording    context.Context
+	endRecording context.CancelFunc
+	lanes        *actors.Lanes
+	turns        turnQueue
+	stops        []func()
+	tasks        sync.WaitGroup
 }
 
 // Work starts a worker. It returns once the worker is registered and receives prompts.
@@ -46,6 +50,7 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 		desk: NewDesk(conn, connector), carrier: carrier, log: log.With("connector", connector), id: bus.NewID(),
 		lanes: sys.Lanes("connector-" + connector),
 	}
+	w.recording, w.endRecording = context.WithCancel(context.Background())
 	if err := w.start(ctx, conn); err != nil {
 		return nil, errors.Join(err, w.Stop(ctx))
 	}
@@ -159,6 +164,8 @@ func (w *Worker) Stop(ctx context.Context) error {
 	for _, stop := range w.stops {
 		stop()
 	}
+	defer w.endRecording()
+	defer time.AfterFunc(carryTimeout, w.endRecording).Stop()
 	w.tasks.Wait()
 	err := w.lanes.Stop(ctx)
 	if leave := w.desk.register(ctx, w.id, true); leave != nil {

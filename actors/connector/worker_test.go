@@ -369,3 +369,28 @@ func TestAPermissionThatNobodyCanBeShownEndsAtOnce(t *testing.T) {
 	require.Len(t, pending, 1)
 	require.Equal(t, tool.PendingID, pending[0].PendingID)
 }
+
+// A message that was sent when the time for the attempt ran out is stored all the same,
+// because only this worker knows its handle.
+func TestAMessageIsRecordedAlthoughTheTimeIsUp(t *testing.T) {
+	r, p := newRig(t), newPager()
+	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
+	require.NoError(t, err)
+	defer conn.Close()
+	w, err := connector.Work(r.ctx, r.sys, conn, "pager", p, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, w.Stop(context.Background())) }()
+	r.ask()
+	other := r.wait(p.sent)
+	other.Recipient = "bob@example.org"
+
+	ctx, timeUp := context.WithCancel(r.ctx)
+	p.mu.Lock()
+	p.fail = func(schemas.Prompt) error { timeUp(); return nil }
+	p.mu.Unlock()
+	delivered := w.Deliver(ctx, other)
+	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // the engine has not asked Bob
+	require.NoError(t, w.Deliver(r.ctx, other))                                 // the queue delivers it again
+	r.wait(p.sent)
+	require.Empty(t, p.sent)
+}

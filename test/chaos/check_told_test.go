@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -154,6 +155,9 @@ func everythingShown(e *evidence) (found []violation) {
 			if crowds[events[0].Group] > 1 && shown != never {
 				late = 0 // it may have waited with another before it was a question of its own
 			}
+			if shown == never && known && decided <= e.settledBy(opened) && e.settledBy(opened) > opened+bound {
+				continue // it was open and decided while a fault kept views from this viewer
+			}
 			if until := e.settledBy(opened); min(late, e.End) > until {
 				found = append(found, violates(key, "%s was not shown it within the bound: open at %.4f, %s", who, opened.Seconds(), untilWhen(shown)))
 			}
@@ -189,7 +193,7 @@ func phoneIsTidy(e *evidence) (found []violation) {
 				return strings.Contains(b.Text, "Allow once") || strings.Contains(b.Text, "Deny")
 			})
 			if decided, known := e.endedAt(key, events[key]); live && known && e.End > e.settledBy(decided) {
-				found = append(found, violates(key, "message %d still has its buttons, and it is decided", m.ID))
+				found = append(found, violates(key, "message %d still has its buttons, and it is decided; on the phone: %s", m.ID, allOf(messages[id])))
 			}
 		}
 		if fresh > 1 {
@@ -197,6 +201,17 @@ func phoneIsTidy(e *evidence) (found []violation) {
 		}
 	}
 	return found
+}
+
+// allOf are messages in short: their numbers, how they began, and their buttons.
+func allOf(messages []telegramtest.Message) string {
+	var all []string
+	for _, m := range messages {
+		first, _, _ := strings.Cut(m.First, "\n")
+		now, _, _ := strings.Cut(m.Text, "\n")
+		all = append(all, fmt.Sprintf("%d %q, now %q with %d buttons", m.ID, first, now, len(m.Buttons)))
+	}
+	return strings.Join(all, "; ")
 }
 
 // rulesHold: what a rule decides is decided as it says.
