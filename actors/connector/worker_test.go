@@ -390,7 +390,7 @@ func TestAMessageIsRecordedAlthoughTheTimeIsUp(t *testing.T) {
 	p.mu.Unlock()
 	delivered := w.Deliver(ctx, other)
 	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // the engine has not asked Bob
-	require.NoError(t, w.Deliver(r.ctx, other))                                 // the queue delivers it again
+	require.NoError(t, w.Deliver(r.ctx, other))                               // the queue delivers it again
 	r.wait(p.sent)
 	require.Empty(t, p.sent)
 }
