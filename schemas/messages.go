@@ -112,13 +112,13 @@ func Messages() []Message {
 		{TypeRevoke, revokeM, "connector", "engine", HowRequest, "end this grant", fresh[Revoke]},
 		{TypeGrants, revokeM, "engine", "connector", HowReply, "the grant, ended", fresh[Grants]},
 
-		{TypeFreezeRequest, freezeM, "connector", "engine", HowRequest, "deny all requests of these until a thaw", fresh[FreezeRequest]},
+		{TypeFreezeRequest, freezeM, "connector", "engine", HowRequest, "deny the requests of all agents, one agent or one session until a thaw", fresh[FreezeRequest]},
 		{TypeFreezeState, freezeM, "engine", "connector", HowReply, "the freezes in force, and how many requests were ended", fresh[FreezeState]},
 		{TypeFreezeRequest, thawM, "connector", "engine", HowRequest, "end the freeze", fresh[FreezeRequest]},
 		{TypeFreezeState, thawM, "engine", "connector", HowReply, "the remaining freezes", fresh[FreezeState]},
 		{TypeFreezeState, "$KV.permission_settings.frozen", "engine", "engine", HowStored, "the freezes in force", fresh[FreezeState]},
 
-		{TypeLoginCode, passM, "connector", "engine", HowRequest, "from a carrier: make a login code for this person; from the web inbox: exchange, invalidate or check a code", fresh[LoginCode]},
+		{TypeLoginCode, passM, "connector", "engine", HowRequest, "make a login code for this person; or, from the web inbox, exchange, invalidate or check a code", fresh[LoginCode]},
 		{TypeLoginCode, passM, "engine", "connector", HowReply, "the code and the inbox's address; the code's user; or whether it was spent", fresh[LoginCode]},
 		{TypeLoginCode, "$KV.permission_settings.pass.<hash>", "engine", "engine", HowStored, "a login code, valid once", fresh[LoginCode]},
 		{TypeLoginCode, "$KV.permission_settings.spent.<hash>", "engine", "engine", HowStored, "a login link that was used, or a session that was ended", fresh[LoginCode]},
