@@ -1,6 +1,6 @@
-// Package actors runs nod's local actors: the system they live in, how they
-// are supervised, and lanes, the keyed one-at-a-time workers that engines and
-// connectors share. Only packages below this one import protoactor-go.
+// Package actors runs nod's local actors: their system, their supervision, and lanes, the
+// keyed workers that engines and connectors share. Only this package imports
+// protoactor-go.
 package actors
 
 import (
@@ -11,28 +11,27 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// System is the one actor system of a process.
+// System is the actor system of a process.
 type System struct {
 	sys  *actor.ActorSystem
 	log  *slog.Logger
 	stop sync.Once
-	warm warm
+	pool goroutinePool
 }
 
-// NewSystem starts an actor system that logs to log. It costs 11 ms and 2.8 MB:
-// a process that only asks starts none.
+// NewSystem starts an actor system that logs to log. It costs 11 ms and 2.8 MB, so that a
+// process that only asks starts none.
 func NewSystem(log *slog.Logger) *System {
 	quiet := func(*actor.ActorSystem) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
-	return &System{sys: actor.NewActorSystem(actor.WithLoggerFactory(quiet)), log: log, warm: newWarm()}
+	return &System{sys: actor.NewActorSystem(actor.WithLoggerFactory(quiet)), log: log, pool: newGoroutinePool()}
 }
 
-// Stop ends the system. Its actors must have been stopped before. It may be
-// called more than once.
+// Stop ends the system. Stop its actors before. It may be called more than once.
 func (s *System) Stop() { s.stop.Do(s.sys.Shutdown) }
 
-// resume is how every actor of nod's is supervised: a panic costs the message
-// that caused it, whose asker is told, and nothing else. Restarting would lose
-// what else is in the mailbox, and stop for good after a number of times.
+// resume is the supervision of every actor: a panic costs only the message that caused
+// it; a lane's job then gets Failed. A restart would lose the other messages in the
+// mailbox, and a limited number of restarts would end in a stop.
 func resume(log *slog.Logger) actor.SupervisorStrategy {
 	return actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {
 		log.Error("actors: a message was lost to a panic", "panic", reason)
@@ -40,22 +39,22 @@ func resume(log *slog.Logger) actor.SupervisorStrategy {
 	})
 }
 
-// atLeastWarn keeps the actor library's chatter out of nod's log.
+// atLeastWarn keeps the actor library's lower levels out of nod's log.
 type atLeastWarn struct{ slog.Handler }
 
 func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
 
-// Actor handles messages one after another. Its state is its receiver's alone.
+// Actor handles messages one after another. Only its receiver may use its state.
 type Actor struct {
 	sys  *System
 	pid  *actor.PID
 	gone chan struct{}
 }
 
-// Actor starts an actor. A message whose handling panics is lost and logged;
-// the next ones are handled.
+// Actor starts an actor. If the handling of a message panics, that message is lost and
+// logged; the next ones are handled.
 func (s *System) Actor(name string, receive func(message any)) *Actor {
 	a := &Actor{sys: s, gone: make(chan struct{})}
 	props := actor.PropsFromFunc(func(c actor.Context) {
@@ -71,10 +70,10 @@ func (s *System) Actor(name string, receive func(message any)) *Actor {
 	return a
 }
 
-// Send queues a message. One that is sent after Stop is lost.
+// Send queues a message. A message after Stop is lost.
 func (a *Actor) Send(message any) { a.sys.sys.Root.Send(a.pid, message) }
 
-// Stop has what was sent before handled, and returns when the actor is gone.
+// Stop lets the actor handle the queued messages, and returns when it has ended.
 func (a *Actor) Stop() {
 	a.sys.sys.Root.Poison(a.pid)
 	<-a.gone

@@ -2,21 +2,21 @@ package actors
 
 import "time"
 
-// warmFor is how long a goroutine waits for more work before it ends.
-const warmFor = 10 * time.Second
+// idleFor is how long a goroutine waits for more work before it ends.
+const idleFor = 10 * time.Second
 
-// warm runs what actors have to do on goroutines that are kept for a while: a
-// lane lives for one message or two, and on a goroutine of its own each would
-// grow a new stack, which costs a tenth of an engine's time.
-type warm struct{ work chan func() }
+// goroutinePool runs actors on goroutines that are kept for a while. A lane lives for one
+// message or two; a new goroutine for each would have to grow its stack, which costs a
+// tenth of an engine's time.
+type goroutinePool struct{ work chan func() }
 
-func newWarm() warm { return warm{make(chan func())} }
+func newGoroutinePool() goroutinePool { return goroutinePool{make(chan func())} }
 
 // Throughput is how many messages an actor handles before others get a turn.
-func (w warm) Throughput() int { return 300 }
+func (w goroutinePool) Throughput() int { return 300 }
 
-// Schedule never waits: where no goroutine is free, it starts one.
-func (w warm) Schedule(f func()) {
+// Schedule never waits: if no goroutine is free, it starts one.
+func (w goroutinePool) Schedule(f func()) {
 	select {
 	case w.work <- f:
 	default:
@@ -24,12 +24,12 @@ func (w warm) Schedule(f func()) {
 	}
 }
 
-func (w warm) run(f func()) {
-	idle := time.NewTimer(warmFor)
+func (w goroutinePool) run(f func()) {
+	idle := time.NewTimer(idleFor)
 	defer idle.Stop()
 	for {
 		f()
-		idle.Reset(warmFor)
+		idle.Reset(idleFor)
 		select {
 		case f = <-w.work:
 		case <-idle.C:

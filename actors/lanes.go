@@ -9,20 +9,19 @@ import (
 
 // Job is one message for a lane.
 type Job interface {
-	// Run does the work. ctx ends when the lanes are stopped the hard way.
+	// Run does the work. ctx ends if Stop runs out of time.
 	Run(ctx context.Context)
-	// Failed is called after Run panicked, to tell whoever waits.
+	// Failed is called after Run panicked, to tell the waiting caller.
 	Failed(reason any)
 }
 
-// Lanes runs jobs: those of one key one after another in the order in which
-// they were sent, those of different keys in parallel.
+// Lanes runs jobs: those of one key one after another in the order in which they were
+// sent, those of different keys in parallel.
 //
-// Each key with open jobs has a child actor. The parent counts each child's open
-// jobs, and at zero has it wait for another key, or stops it where enough wait:
-// making a child costs about as much as handling its few messages. A child that
-// stopped itself when idle would lose, silently, what was sent before the parent
-// heard of it.
+// Each key with open jobs has a child actor. The parent counts each child's open jobs. At
+// zero it keeps the child for another key, or stops it if enough children are kept:
+// making a child costs about as much as handling its few messages. A child must not stop
+// itself when idle: it would silently lose jobs that were sent before the parent knew.
 type Lanes struct {
 	sys    *System
 	pid    *actor.PID
@@ -40,26 +39,26 @@ type (
 	drain    struct{ drained chan struct{} }
 )
 
-// maxIdle is how many children wait for a key.
+// maxIdle is how many idle children are kept.
 const maxIdle = 64
 
-// Lanes starts a set of lanes. The name is the actor's.
+// Lanes starts a set of lanes. name is the name of its parent actor.
 func (s *System) Lanes(name string) *Lanes {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &Lanes{sys: s, cancel: cancel, gone: make(chan struct{})}
 	p := &parent{sys: s, ctx: ctx, gone: l.gone, open: map[string]*lane{}}
 	props := actor.PropsFromProducer(func() actor.Actor { return p },
-		actor.WithDispatcher(s.warm), actor.WithSupervisor(resume(s.log)), actor.WithGuardian(resume(s.log)))
+		actor.WithDispatcher(s.pool), actor.WithSupervisor(resume(s.log)), actor.WithGuardian(resume(s.log)))
 	l.pid = s.sys.Root.SpawnPrefix(props, name)
 	return l
 }
 
-// Send queues a job on its key's lane. It never blocks: intake is bounded
-// before it, where a caller can be told.
+// Send queues a job on its key's lane. It never blocks. Limit the number of jobs before
+// Send, where a caller can still be refused.
 func (l *Lanes) Send(key string, j Job) { l.sys.sys.Root.Send(l.pid, submitted{key, j}) }
 
-// Stop waits until every open job has run, or until ctx ends, which ends the
-// contexts of the jobs that are left. No job may be sent after it.
+// Stop waits until every open job has run, or until ctx ends; then the contexts of the
+// remaining jobs end. Send no job after it.
 func (l *Lanes) Stop(ctx context.Context) error {
 	drained := make(chan struct{})
 	l.sys.sys.Root.Send(l.pid, drain{drained})
@@ -76,7 +75,7 @@ func (l *Lanes) Stop(ctx context.Context) error {
 	}
 }
 
-// parent hands jobs to its lanes and counts them.
+// parent passes jobs to its lanes and counts them.
 type parent struct {
 	sys     *System
 	ctx     context.Context
@@ -125,7 +124,7 @@ func (p *parent) Receive(c actor.Context) {
 	}
 }
 
-// child is one that no key has.
+// child returns an idle child, or a new one.
 func (p *parent) child(c actor.Context) *actor.PID {
 	if last := len(p.idle) - 1; last >= 0 {
 		pid := p.idle[last]
@@ -133,10 +132,10 @@ func (p *parent) child(c actor.Context) *actor.PID {
 		return pid
 	}
 	w := &worker{ctx: p.ctx, parent: c.Self()}
-	return c.Spawn(actor.PropsFromProducer(func() actor.Actor { return w }, actor.WithDispatcher(p.sys.warm)))
+	return c.Spawn(actor.PropsFromProducer(func() actor.Actor { return w }, actor.WithDispatcher(p.sys.pool)))
 }
 
-// worker is one lane.
+// worker is the actor of one lane.
 type worker struct {
 	ctx    context.Context
 	parent *actor.PID
@@ -148,7 +147,7 @@ func (w *worker) Receive(c actor.Context) {
 		return
 	}
 	defer func() {
-		// The count must come right whatever the job did.
+		// Count the job as finished whatever it did.
 		c.Send(w.parent, finished{m.key})
 		if reason := recover(); reason != nil {
 			m.job.Failed(reason)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// count is a job that checks that nobody else runs on its key.
+// count is a job that fails if another job of its key runs at the same time.
 type count struct {
 	n    int
 	busy *atomic.Int32
@@ -41,7 +41,7 @@ func newLanes(t testing.TB) *Lanes {
 	return sys.Lanes("test")
 }
 
-// Hot keys, whose lanes empty and fill all the time, lose nothing.
+// Lanes of busy keys, which often become empty and fill again, lose no job.
 func TestLanesLoseNothing(t *testing.T) {
 	const keys, messages, senders = 50, 200_000, 4
 	l := newLanes(t)
@@ -67,7 +67,7 @@ func TestLanesLoseNothing(t *testing.T) {
 	total := 0
 	for k := range states {
 		total += len(states[k].seen)
-		last := map[int]int{} // of each sender
+		last := map[int]int{} // by sender
 		for _, n := range states[k].seen {
 			s := n % senders
 			if prev, ok := last[s]; ok {
@@ -79,7 +79,7 @@ func TestLanesLoseNothing(t *testing.T) {
 	require.Equal(t, messages, total)
 }
 
-// together is a job that waits until as many run, and then may panic.
+// together is a job that waits until all jobs run, and then may panic.
 type together struct {
 	all  *sync.WaitGroup
 	boom bool
@@ -94,8 +94,8 @@ func (j together) Run(context.Context) {
 }
 func (together) Failed(any) {}
 
-// Of many lanes at once some are kept, whatever became of their jobs, and work
-// again; none outlives Stop.
+// After many lanes at once, some children are kept and work again, whether or not their
+// jobs panicked; Stop ends all.
 func TestLanesKeepSomeChildrenAndEndThemAll(t *testing.T) {
 	l := newLanes(t)
 	actors := func() (n int) {

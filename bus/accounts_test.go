@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A worker finds, takes, prolongs, delays and acknowledges prompts as if its
-// consumer were in its own account, in both forms of acknowledgement.
+// A worker finds, fetches, extends, delays and acknowledges prompts as if its consumer
+// were in its own account, in both forms of acknowledgement.
 func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 	newAcks := func(config string) string { return config + "feature_flags { js_ack_fc_v2: true }\n" }
 	for form, l := range map[string]layout{"$JS.ACK.permission_prompts.tg.": asShipped, "$JS.ACK._.": newAcks} {
@@ -36,7 +36,7 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 			require.Equal(t, first.Subject(), again.Subject())
 			require.NoError(t, again.DoubleAck(t.Context()))
 
-			seen := make(chan string, 600) // more than one pull brings
+			seen := make(chan string, 600) // more than one pull delivers
 			consuming, err := own.Consume(func(m jetstream.Msg) {
 				if m.DoubleAck(context.Background()) == nil {
 					seen <- m.Subject()
@@ -57,8 +57,8 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 	}
 }
 
-// A pull must not outlive its worker: what it would be given were lost until
-// the acknowledgement is overdue.
+// A pull must not outlive its worker: its prompts would be lost until their
+// acknowledgement is overdue.
 func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine := g.jetstream(asEngineStore)
@@ -69,7 +69,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 		return tg.CachedInfo().NumWaiting
 	}
 	emptyPull(t, gone, nats.NewInbox())
-	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // first: a pull that nobody listens for ends
+	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // first, because a pull without a listener ends
 	require.NoError(t, err)
 	require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
 	require.NoError(t, gone.Flush())
@@ -78,7 +78,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 	require.Eventually(t, func() bool { return waiting() == 0 }, 10*time.Second, time.Millisecond)
 }
 
-// The owner sees every service, and engines and connectors answer.
+// The owner sees every service, and engines and connectors reply.
 func TestOwnerFindsTheServices(t *testing.T) {
 	g := startLayout(t, asShipped)
 	g.serveEngine()
@@ -104,8 +104,8 @@ func TestOwnerFindsTheServices(t *testing.T) {
 	}
 }
 
-// An observer follows the log and reads it back, and what it asks with its
-// reply set to the log, a record or a timer changes nothing.
+// An observer follows the log and reads it back. Its requests change nothing if their
+// reply is set to the log, a record or a timer.
 func TestObserverReadsTheLogAndWritesNothing(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine, nc := g.jetstream(asEngineStore), g.as(asObserver)
@@ -138,7 +138,7 @@ func TestObserverReadsTheLogAndWritesNothing(t *testing.T) {
 	require.NoError(t, silent.LastError())
 }
 
-// The imports hold in a cluster, whichever server one is connected to.
+// The imports hold in a cluster, on every server.
 func TestAccountsInACluster(t *testing.T) {
 	keyDir := t.TempDir()
 	keys, users := keysOf(t, keyDir, everybody()...)

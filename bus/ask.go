@@ -10,18 +10,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// When a waiting request asks again whether it is decided: a decision that was
-// published while nobody listened is found that way.
+// The intervals at which a waiting request asks for its state. This finds a decision that
+// was published while no subscription existed.
 const (
 	reaskMin = 30 * time.Second
 	reaskMax = 10 * time.Minute
-	// pulseOf is about how many requests a pulse asks: of servers that cannot reach
-	// one another for a while a decision gets lost, and no connection breaks.
+	// pulseOf is the number of requests in a pulse. A pulse also finds decisions that
+	// were lost while servers could not reach each other, which breaks no connection.
 	pulseOf     = 100
 	reaskSpread = 10 * time.Second // after a reconnect
 )
 
-// Asker asks on behalf of one agent. It is safe for concurrent use.
+// Asker sends the requests of one agent. It is safe for concurrent use.
 type Asker struct {
 	conn  *Conn
 	agent string
@@ -33,10 +33,10 @@ type Asker struct {
 	done    chan struct{}
 }
 
-// NewAsker asks as agent, which the connection's key must be for.
+// NewAsker returns an Asker for agent, whose key the connection must use.
 func NewAsker(c *Conn, agent string) *Asker {
 	a := &Asker{conn: c, agent: agent, waiting: map[*OpenRequest]struct{}{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	stops := []func(){c.OnReconnect(a.spread), c.Pulse(a.pulse)}
+	stops := []func(){c.OnReconnect(a.reaskSoon), c.Pulse(a.pulse)}
 	a.stop = func() {
 		for _, stop := range stops {
 			stop()
@@ -46,16 +46,16 @@ func NewAsker(c *Conn, agent string) *Asker {
 	return a
 }
 
-// Close stops asking again. It withdraws nothing.
+// Close stops the Asker. It withdraws no request.
 func (a *Asker) Close() {
 	a.stop()
 	close(a.done)
 }
 
-// OpenRequest is a request that was handed in.
+// OpenRequest is a request that the engine has stored or decided.
 type OpenRequest struct {
-	Receipt   schemas.Receipt // zero where the decision came at once
-	PendingID string          // the one it was asked under
+	Receipt   schemas.Receipt // zero if the engine decided at once
+	PendingID string          // the id that it was sent with
 	Key       string
 
 	asker *Asker
@@ -65,20 +65,19 @@ type OpenRequest struct {
 
 	once     sync.Once
 	ended    chan struct{}
-	decision schemas.Decision // before ended closes, with err
+	decision schemas.Decision // set before ended closes, as is err
 	err      error
 }
 
-// Ask hands a request in and waits for its one decision. Without a pending_id
-// it makes one; with one it rejoins what was asked under it, or returns its
-// decision. It goes on through restarts of the bus and of nod. When ctx ends
-// the request is withdrawn, and ctx's error returned. Errors of nod are
-// *schemas.Error.
+// Ask sends a request and waits for its one decision. It makes a pending_id if r has
+// none. With a pending_id it rejoins the request that was sent under it, or returns its
+// decision. It survives restarts of the bus and of nod. When ctx ends, Ask withdraws the
+// request and returns ctx's error. Errors of nod are *schemas.Error.
 func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	return a.AskAs(ctx, named(r))
+	return a.AskAs(ctx, withID(r))
 }
 
-// AskAs is Ask under the id in r, which is fresh unless r says that it rejoins.
+// AskAs is Ask with the pending_id in r, which is fresh unless r.Rejoin is set.
 func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	asked, err := a.submit(ctx, r)
 	if err == nil {
@@ -88,22 +87,21 @@ func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision,
 		}
 	}
 	if ctx.Err() != nil {
-		// What was sent may be there all the same: take it back.
+		// The engine may have stored the request in spite of the error: take it back.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // the deadline ends it otherwise
+		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // without success the deadline ends it
 	}
 	return schemas.Decision{}, err
 }
 
-// Submit hands a request in and returns once it is stored or decided. The
-// caller must Await or Drop what it returns.
+// Submit sends a request and returns once it is stored or decided. The caller must call
+// Await or Drop on the result.
 func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
-	return a.submit(ctx, named(r))
+	return a.submit(ctx, withID(r))
 }
 
-// SubmitAs is Submit under the id in r, which is fresh unless r says that it
-// rejoins.
+// SubmitAs is Submit with the pending_id in r, which is fresh unless r.Rejoin is set.
 func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, r)
 }
@@ -112,16 +110,16 @@ func badIDs() error {
 	return schemas.Errorf(schemas.CodeValidation, "session_id and pending_id must be 1 to 128 letters, digits, _ or -")
 }
 
-// listen hears the decision of a request from here on: a fast one must find its
-// listener.
+// listen subscribes to the decision of a request. It comes before the request is sent,
+// because the decision may come at once.
 func (a *Asker) listen(sessionID, pendingID string) (q *OpenRequest, err error) {
 	q = &OpenRequest{PendingID: pendingID, Key: schemas.Key(sessionID, pendingID), asker: a, ended: make(chan struct{}), wait: reaskMin}
-	q.unsub, err = a.conn.Subscribe(schemas.DecisionSubject(a.agent, sessionID, pendingID), q.hear)
+	q.unsub, err = a.conn.Subscribe(schemas.DecisionSubject(a.agent, sessionID, pendingID), q.onDecision)
 	return q, err
 }
 
-// named gives r an id where it has none. Only such an id is fresh.
-func named(r schemas.Request) schemas.Request {
+// withID gives r a pending_id if it has none. Only such an id is fresh.
+func withID(r schemas.Request) schemas.Request {
 	r.Rejoin = r.PendingID != ""
 	if r.PendingID == "" {
 		r.PendingID = NewID()
@@ -147,18 +145,18 @@ func (a *Asker) submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 		return again
 	})
 	if err == nil {
-		err = asked.take(reply)
+		err = asked.readReply(reply)
 	}
 	if err != nil {
 		asked.unsub()
 		return nil, fmt.Errorf("ask: %w", err)
 	}
-	a.keep(asked)
+	a.watch(asked)
 	return asked, nil
 }
 
-// take reads the reply to an ask: a decision or a receipt, and nothing else.
-func (q *OpenRequest) take(reply Reply) error {
+// readReply reads the reply to a request, a decision or a receipt.
+func (q *OpenRequest) readReply(reply Reply) error {
 	if reply.Type == schemas.TypeDecision {
 		var d schemas.Decision
 		if err := reply.Into(&d); err != nil {
@@ -170,10 +168,10 @@ func (q *OpenRequest) take(reply Reply) error {
 	return reply.Into(&q.Receipt)
 }
 
-// hear takes a published decision.
-func (q *OpenRequest) hear(m Message) {
+// onDecision handles a published decision.
+func (q *OpenRequest) onDecision(m Message) {
 	select {
-	case <-q.ended: // the outbox tells it again
+	case <-q.ended: // the outbox may publish a decision twice
 		return
 	default:
 	}
@@ -185,7 +183,7 @@ func (q *OpenRequest) hear(m Message) {
 	q.decide(d)
 }
 
-// decide keeps the first decision that is of this request.
+// decide keeps the first decision with the key of this request.
 func (q *OpenRequest) decide(d schemas.Decision) {
 	if schemas.Key(d.SessionID, d.PendingID) == q.Key {
 		q.end(d, nil)
@@ -199,9 +197,9 @@ func (q *OpenRequest) end(d schemas.Decision, err error) {
 	})
 }
 
-// Await blocks until the decision is there or ctx ends, and can be called
-// again after the latter. NOT_FOUND means that nod no longer knows the request,
-// CONFLICT that what was allowed of it was used by the same asked again.
+// Await blocks until the decision is known or ctx ends, and can be called again after the
+// latter. NOT_FOUND means that nod no longer knows the request. CONFLICT means that an
+// identical call has used its one-time approval.
 func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	select {
 	case <-q.ended:
@@ -216,7 +214,7 @@ func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	return q.decision, q.err
 }
 
-// Drop stops listening. The request stays as it is.
+// Drop stops waiting. The request itself does not change.
 func (q *OpenRequest) Drop() {
 	q.asker.mu.Lock()
 	delete(q.asker.waiting, q)
@@ -224,8 +222,8 @@ func (q *OpenRequest) Drop() {
 	q.unsub()
 }
 
-// Withdraw takes a request back, and returns the decision it then has: the
-// withdrawal, or what was decided before.
+// Withdraw takes a request back. It returns the request's decision: the withdrawal, or
+// the one that came before.
 func (a *Asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
 	var d schemas.Decision
 	err := a.conn.CallInto(ctx, schemas.WithdrawSubject(a.agent, sessionID, pendingID), schemas.Withdraw{
@@ -237,8 +235,8 @@ func (a *Asker) Withdraw(ctx context.Context, sessionID, pendingID, reason strin
 	return d, nil
 }
 
-// keep has a request asked about again for as long as it waits.
-func (a *Asker) keep(q *OpenRequest) {
+// watch asks for the state of q again and again until q ends or is dropped.
+func (a *Asker) watch(q *OpenRequest) {
 	if q.Receipt.Revision == 0 {
 		return
 	}
@@ -249,11 +247,11 @@ func (a *Asker) keep(q *OpenRequest) {
 	a.signal()
 }
 
-// spread asks about everything that waits, within reaskSpread.
-func (a *Asker) spread() {
+// reaskSoon asks for the state of all waiting requests within reaskSpread.
+func (a *Asker) reaskSoon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A few have no need to keep out of each other's way.
+	// A few requests need no long spread.
 	spread := min(reaskSpread, time.Duration(len(a.waiting)+1)*100*time.Millisecond)
 	for q := range a.waiting {
 		q.wait = reaskMin
@@ -269,10 +267,10 @@ func (a *Asker) signal() {
 	}
 }
 
-// jitter is d, give or take a fifth.
+// jitter returns d plus or minus up to a fifth.
 func jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5) }
 
-// reask asks, in one call for all that are due, how waiting requests stand.
+// reask asks for the state of waiting requests, in one call for all that are due.
 func (a *Asker) reask() {
 	timer := time.NewTimer(reaskMax)
 	defer timer.Stop()
@@ -292,8 +290,8 @@ func (a *Asker) reask() {
 	}
 }
 
-// due takes up to MaxAwaited requests whose time has come, and otherwise says
-// when the next one's will.
+// due returns up to MaxAwaited requests whose time has come, or, without any, the time of
+// the next one.
 func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -316,11 +314,12 @@ func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 	return due, next
 }
 
-// pulse asks about one of the requests that wait, to try whether anybody answers.
+// pulse asks for the state of some waiting requests, to test whether the server still
+// serves this connection.
 func (a *Asker) pulse(ctx context.Context) error {
 	a.mu.Lock()
 	var some []*OpenRequest
-	for q := range a.waiting { // any: the order of a map is random
+	for q := range a.waiting { // a random choice, as the order of a map is random
 		if some = append(some, q); len(some) == pulseOf {
 			break
 		}
@@ -332,12 +331,13 @@ func (a *Asker) pulse(ctx context.Context) error {
 	return a.askAbout(ctx, some)
 }
 
-// ask asks how requests stand; if nobody answers, they are asked about again soon.
+// ask asks for the state of requests. If it gets no reply, it schedules them for another
+// try soon.
 func (a *Asker) ask(due []*OpenRequest) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*hopTimeout)
 	defer cancel()
 	if err := a.askAbout(ctx, due); err != nil {
-		a.conn.log.Info("bus: asking again was not answered; it is tried later", "requests", len(due), "error", err)
+		a.conn.log.Info("bus: a question about waiting requests got no reply; it is tried again later", "requests", len(due), "error", err)
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		for _, q := range due {
@@ -363,15 +363,15 @@ func (a *Asker) askAbout(ctx context.Context, due []*OpenRequest) error {
 		switch r := byKey[q.Key]; {
 		case r.Decision != nil:
 			q.decide(*r.Decision)
-		case over(r.Error):
+		case isOver(r.Error):
 			q.end(schemas.Decision{}, r.Error)
 		}
 	}
 	return nil
 }
 
-// over reports that waiting brings no decision: nod knows the request no more, or
-// what was allowed of it was for another that asked the same.
-func over(e *schemas.Error) bool {
+// isOver reports whether a request gets no decision any more: nod no longer knows it, or
+// its one-time approval was used by an identical call.
+func isOver(e *schemas.Error) bool {
 	return e != nil && (e.Code == schemas.CodeNotFound || e.Code == schemas.CodeConflict)
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hopTimeout bounds one NATS hop: a request and its reply, or a publish and
-// its acknowledgement.
+// hopTimeout is the limit of one NATS hop: a request and its reply, or a publish and its
+// acknowledgement.
 const hopTimeout = 5 * time.Second
 
-// backoff are the pauses between tries of one hop.
+// The pauses between the tries of one hop.
 const (
 	backoffMin = 50 * time.Millisecond
 	backoffMax = 2 * time.Second
 )
 
-// Reply is what came back from a call: a message that is no error.
+// Reply is the reply to a call. It is never an error message.
 type Reply struct {
 	Type string
 	data []byte
@@ -30,10 +30,10 @@ type Reply struct {
 // Into decodes the reply, which must be of v's type.
 func (r Reply) Into(v any) error { return schemas.Load(r.data, v) }
 
-// Call sends v to subject and waits for the reply, trying again with backoff
-// for as long as ctx allows while nobody answers or the answer is UNAVAILABLE.
-// An error of the other side is a *schemas.Error. A call may arrive more than
-// once, so only what is safe to repeat may be called.
+// Call sends v to subject and waits for the reply. While there is no reply, or the reply
+// is UNAVAILABLE, it tries again with backoff for as long as ctx allows. An error of the
+// other side is a *schemas.Error. The receiver may get a call more than once, so that
+// only calls that are safe to repeat may be made.
 func (c *Conn) Call(ctx context.Context, subject string, v any) (Reply, error) {
 	return c.call(ctx, subject, func(int) any { return v })
 }
@@ -47,7 +47,7 @@ func (c *Conn) CallInto(ctx context.Context, subject string, v, out any) error {
 	return r.Into(out)
 }
 
-// call is Call with the message of each try told by its number, from 0.
+// call is Call with a message for each try, which is numbered from 0.
 func (c *Conn) call(ctx context.Context, subject string, message func(try int) any) (Reply, error) {
 	var last error
 	for try := 0; ; try++ {
@@ -57,7 +57,7 @@ func (c *Conn) call(ctx context.Context, subject string, message func(try int) a
 		}
 		attempt := c.attempt()
 		reply, err := c.hop(ctx, subject, data)
-		c.tried(attempt, err)
+		c.recordAttempt(attempt, err)
 		if err == nil || !isTransient(err) {
 			return reply, err
 		}
@@ -70,7 +70,7 @@ func (c *Conn) call(ctx context.Context, subject string, message func(try int) a
 	}
 }
 
-// hop is one try.
+// hop is one try of a call.
 func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
@@ -80,7 +80,7 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	}
 	typ, err := schemas.TypeOf(msg.Data)
 	if err != nil {
-		return Reply{}, schemas.Errorf(schemas.CodeInternal, "the answer from %s is not a message of nod's: %v", subject, err)
+		return Reply{}, schemas.Errorf(schemas.CodeInternal, "the reply from %s is not a message of nod: %v", subject, err)
 	}
 	if typ != schemas.TypeError {
 		return Reply{Type: typ, data: msg.Data}, nil
@@ -92,7 +92,7 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	return Reply{}, &e
 }
 
-// isTransient reports whether a failed try says nothing of the call itself.
+// isTransient reports whether err is a failure of the try and not the result of the call.
 func isTransient(err error) bool {
 	var e *schemas.Error
 	if errors.As(err, &e) {
@@ -102,7 +102,7 @@ func isTransient(err error) bool {
 		!errors.Is(err, nats.ErrBadSubject) && !errors.Is(err, context.Canceled)
 }
 
-// unavailable is the error of a call whose caller's patience ended.
+// unavailable is the error of a call whose context ended.
 func unavailable(ctx context.Context, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -117,8 +117,8 @@ func unavailable(ctx context.Context, last error) error {
 	return schemas.Errorf(schemas.CodeUnavailable, "no answer from nod: the bus or its engine is away, or these credentials may not ask it")
 }
 
-// Retry calls f until it succeeds, trying again cannot help, or ctx ends: a stream
-// that was just made, or whose servers just came up, has no leader for a while.
+// Retry calls f until it succeeds, or fails permanently, or ctx ends. A stream that was
+// just made, or whose servers just started, has no leader for a while.
 func Retry(ctx context.Context, f func(context.Context) error) error {
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
@@ -130,21 +130,21 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// retry is Retry, with what failed in its error: ErrUnknown where ctx ended before
-// it was settled.
-func retry(ctx context.Context, what string, f func(context.Context) error) error {
+// retryOperation is Retry with the operation's name in its error, which is ErrUnknown if
+// ctx ended before the result was known.
+func retryOperation(ctx context.Context, operation string, f func(context.Context) error) error {
 	err := Retry(ctx, f)
 	switch {
 	case err == nil:
 		return nil
 	case isPermanent(err):
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", operation, err)
 	}
-	return fmt.Errorf("%s: %w (%v)", what, ErrUnknown, err)
+	return fmt.Errorf("%s: %w (%v)", operation, ErrUnknown, err)
 }
 
-// pause waits before the next try, longer each time and with jitter, and
-// returns ctx's error where that ends first.
+// pause waits before the next try, longer each time and with jitter. It returns ctx's
+// error if ctx ends first.
 func pause(ctx context.Context, try int) error {
 	d := min(backoffMin<<min(try, 10), backoffMax)
 	d = d/2 + rand.N(d)

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Reading is what the broker's clock showed at an instant of this machine.
+// Reading is one reading of the broker's clock.
 type Reading struct {
 	Broker time.Time
-	At     time.Time     // with this machine's monotonic clock
-	Err    time.Duration // how far Broker may be off
+	At     time.Time     // this machine's time, with its monotonic clock
+	Err    time.Duration // greatest possible error of Broker
 }
 
-// ReadClock asks the broker for its clock, once. Deadlines are in broker time.
+// ReadClock reads the broker's clock once. Deadlines are in broker time.
 func (s *Store) ReadClock(ctx context.Context) (Reading, error) {
 	attempt := s.conn.attempt()
 	before := attempt.began
 	info, err := s.Settings.stream.Info(ctx)
-	s.conn.tried(attempt, err)
+	s.conn.recordAttempt(attempt, err)
 	if err != nil {
 		return Reading{}, fmt.Errorf("ask the broker for its clock: %w", err)
 	}
@@ -26,11 +26,11 @@ func (s *Store) ReadClock(ctx context.Context) (Reading, error) {
 	return Reading{Broker: info.TimeStamp, At: before.Add(half), Err: half}, nil
 }
 
-// clockReadings is how often BrokerTime asks the broker for its clock.
+// clockReadings is the number of readings that BrokerTime makes.
 const clockReadings = 5
 
-// BrokerTime returns how far the broker's clock is ahead of this machine's. Of
-// several readings it takes the most precise.
+// BrokerTime returns how far the broker's clock is ahead of this machine's, from the most
+// precise of several readings.
 func (s *Store) BrokerTime(ctx context.Context) (ahead time.Duration, err error) {
 	var best Reading
 	for i := range clockReadings {

@@ -14,13 +14,12 @@ import (
 // confirmedKey prefixes the keys of the writes that confirm readings.
 const confirmedKey = "confirmed."
 
-// Confirm returns nil if key was still at revision at some moment after the call,
-// by the word of a majority of the servers; ErrMoved if it was not. A reading alone
-// is no such word: a server that was the leader, and slept while another was
-// elected, answers readings with what was true before. So this writes to the same
-// stream on the condition that the key has not changed, which only the true leader
-// can store. All that wait for the same key share one write. A bucket of one replica
-// has one server, whose reading is enough.
+// Confirm returns nil if key was still at revision at some moment after the call, as
+// confirmed by a majority of the servers, and ErrMoved if it was not. A read cannot prove
+// this: a server that was the leader, and slept while another was elected, answers reads
+// with outdated values. Confirm therefore writes to the same stream on the condition that
+// the key has not changed, which only the current leader can store. Concurrent calls for
+// the same key share one write. In a bucket of one replica a read is enough.
 func (b *Bucket) Confirm(ctx context.Context, key string, revision uint64) error {
 	if b.stream.CachedInfo().Config.Replicas <= 1 {
 		now, err := b.get(ctx, key)
@@ -32,14 +31,14 @@ func (b *Bucket) Confirm(ctx context.Context, key string, revision uint64) error
 		}
 		return nil
 	}
-	return b.confirming.do(ctx, fmt.Sprintf("%s@%d", key, revision), func(ctx context.Context) error {
+	return b.confirms.do(ctx, fmt.Sprintf("%s@%d", key, revision), func(ctx context.Context) error {
 		return b.writeIf(ctx, key, revision)
 	})
 }
 
-// writeIf stores a message of no meaning if key is at revision.
+// writeIf stores a meaningless message if key is at revision.
 func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error {
-	msg := nats.NewMsg(b.prefix + confirmedKey + b.confirming.id)
+	msg := nats.NewMsg(b.prefix + confirmedKey + b.confirms.id)
 	ttl(msg.Header, time.Hour)
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
@@ -48,7 +47,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 		switch {
 		case err == nil:
 			return nil
-		case isConflict(err): // or another write to the key is on its way
+		case isConflict(err): // or another write to the key is in flight
 			now, rerr := b.get(ctx, key)
 			if rerr != nil && !errors.Is(rerr, ErrNotFound) {
 				return rerr
@@ -65,10 +64,10 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 	}
 }
 
-// shared runs one action for all that wait for it: a caller gets the result of an
-// action that began after its call.
-type shared struct {
-	id string // of this process, among those that write to the same stream
+// actionGroup runs one action for all callers that wait for it. A caller gets the result
+// of an action that began after its call.
+type actionGroup struct {
+	id string // of this process, among the writers to the same stream
 
 	mu            sync.Mutex
 	running, next map[string]*action
@@ -76,14 +75,14 @@ type shared struct {
 
 type action struct {
 	done chan struct{}
-	err  error // before done closes
+	err  error // set before done closes
 }
 
-func newShared() *shared {
-	return &shared{id: NewID(), running: map[string]*action{}, next: map[string]*action{}}
+func newActionGroup() *actionGroup {
+	return &actionGroup{id: NewID(), running: map[string]*action{}, next: map[string]*action{}}
 }
 
-func (s *shared) do(ctx context.Context, key string, f func(context.Context) error) error {
+func (s *actionGroup) do(ctx context.Context, key string, f func(context.Context) error) error {
 	s.mu.Lock()
 	a := s.next[key]
 	if a == nil {
@@ -100,9 +99,9 @@ func (s *shared) do(ctx context.Context, key string, f func(context.Context) err
 	}
 }
 
-// run begins once the action before it has ended; those that come from then on are
-// the next one's.
-func (s *shared) run(key string, a, before *action, f func(context.Context) error) {
+// run starts the action once the previous one has ended. Callers that arrive from then on
+// wait for the next action.
+func (s *actionGroup) run(key string, a, before *action, f func(context.Context) error) {
 	if before != nil {
 		<-before.done
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// cluster starts servers of one cluster that end with the test, and opens the
-// stores on the first.
+// cluster starts servers of one cluster that end with the test, and opens the stores on
+// the first.
 func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Store {
 	t.Helper()
 	var first *bus.Server
@@ -41,8 +41,8 @@ func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Stor
 	return store
 }
 
-// A reading is confirmed while the key stays as it was read, and never after it has
-// changed, on one server and on three; readers that wait together share a write.
+// A reading is confirmed while its key is unchanged, and never after a change, on one
+// server and on three. Concurrent readers share a write.
 func TestAReadingIsConfirmedUntilTheKeyChanges(t *testing.T) {
 	for name, servers := range map[string]int{"one server": 1, "three": 3} {
 		t.Run(name, func(t *testing.T) {

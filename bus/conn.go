@@ -1,6 +1,6 @@
-// Package bus is nod's only way to NATS: connecting and embedding, calls and
-// their answers, the stores with their timers, work queues, leases, and asking.
-// Nothing else in nod imports nats.go or nats-server.
+// Package bus is nod's transport over NATS: connections and the embedded server, calls
+// and their replies, the stores with their timers, work queues, leases, and the client
+// that asks. No other package of nod imports nats.go or nats-server.
 package bus
 
 import (
@@ -21,34 +21,35 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Options say how to reach a bus and as whom.
+// Options name a bus and the identity to connect with.
 type Options struct {
 	URL  string // one address or several, comma-separated
 	Name string // shown by the server beside the connection
-	// Creds is a file with an nkey seed or with NATS credentials; empty on an
-	// open server.
+	// Creds is a file with an nkey seed or with NATS credentials; empty on a server
+	// without authentication.
 	Creds string
-	// Inbox is the role's own inbox prefix, which its key may subscribe to.
+	// Inbox is the inbox prefix of the role, the only one that its key may subscribe to.
 	Inbox string
-	// Server connects within the process, without a socket.
+	// Server connects to a server in this process, without a socket.
 	Server *Server
-	// Wait is how long to go on trying to reach the bus; 0 tries once.
+	// Wait is how long Connect keeps trying to reach the bus; 0 tries once.
 	Wait time.Duration
 	Log  *slog.Logger
 
-	// follow is the data directory whose run.json tells the address.
+	// follow is a data directory; its run.json names the current address.
 	follow string
-	// trust is who vouches for the server, in PEM, where that is its own authority.
+	// trust returns the certificates, in PEM, of the server's own authority, if it has
+	// one.
 	trust func() ([]byte, error)
 }
 
-// ErrNoServer is in the error of an address where no NATS server answers.
+// ErrNoServer is in the error of Connect if no NATS server answers at the address.
 var ErrNoServer = errors.New("no NATS server answers")
 
-// Conn is one connection to the bus. It reconnects by itself for as long as it
-// is open; calls made meanwhile wait as long as their contexts allow. A server that
-// says nothing any more, or does not serve what is asked of it, is left within 10 s
-// for another, if the address names several or the server has told of others.
+// Conn is one connection to the bus. It reconnects until it is closed; calls made
+// meanwhile wait as long as their contexts allow. It leaves a server that is silent, or
+// that does not serve its calls, within 10 s for another server, if the address names
+// several or the server has announced others.
 type Conn struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
@@ -60,8 +61,8 @@ type Conn struct {
 	closed      chan struct{}
 }
 
-// Connect opens a connection. An unreachable bus, refused credentials and a
-// server whose message limit is too small are one-line errors.
+// Connect opens a connection. It returns a one-line error for an unreachable bus, refused
+// credentials, or a server whose message limit is too small.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -76,7 +77,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}
 	if limit := c.nc.MaxPayload(); limit < schemas.MaxPayloadBytes {
 		c.nc.Close()
-		return nil, fmt.Errorf("the NATS server at %s carries messages of at most %d bytes and nod needs %d: raise max_payload in its configuration", c.where(o), limit, schemas.MaxPayloadBytes)
+		return nil, fmt.Errorf("the NATS server at %s accepts messages of at most %d bytes, and nod needs %d: raise max_payload in its configuration", c.where(o), limit, schemas.MaxPayloadBytes)
 	}
 	c.js, err = jetstream.New(c.nc, jetstream.WithPublishAsyncTimeout(hopTimeout))
 	if err != nil {
@@ -90,7 +91,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // a server whose configuration is being changed may refuse a key for a while
+		nats.IgnoreAuthErrorAbort(), // a server whose configuration changes may refuse a key for a while
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 300*time.Millisecond),
 		nats.PingInterval(pingEvery),
@@ -119,7 +120,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 		opts = append(opts, nats.SetCustomDialer(runDialer{o.follow}))
 	}
 	if o.trust != nil {
-		opts = append(opts, trusting(o.trust))
+		opts = append(opts, trustAuthority(o.trust))
 	}
 	if o.Creds == "" {
 		return opts, nil
@@ -131,8 +132,8 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	return append(opts, auth), nil
 }
 
-// credentials reads a key file: an nkey seed as nod makes them, or the
-// credentials file of a NATS operator.
+// credentials reads a key file: an nkey seed as nod makes it, or the credentials file of
+// a NATS operator.
 func credentials(path string) (nats.Option, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -150,7 +151,7 @@ func credentials(path string) (nats.Option, error) {
 
 func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	deadline := time.Now().Add(o.Wait)
-	level := slog.LevelWarn // once: whoever started it sees why nothing happens
+	level := slog.LevelWarn // once, so that the user who started it sees the reason of the delay
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		nc, err := nats.Connect(o.URL, opts...)
 		if err == nil {
@@ -173,7 +174,7 @@ func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	}
 }
 
-// where names the server without what a URL may hold of user and password.
+// where names the server, without the user and password of a URL.
 func (c *Conn) where(o Options) string {
 	if o.Server != nil {
 		return "this process"
@@ -189,8 +190,7 @@ func (c *Conn) where(o Options) string {
 	return strings.Join(urls, ",")
 }
 
-// OnReconnect has f called, in a goroutine of its own, after every reconnect,
-// until stop is called.
+// OnReconnect calls f, in its own goroutine, after every reconnect until stop is called.
 func (c *Conn) OnReconnect(f func()) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,18 +214,18 @@ func (c *Conn) onReconnect() {
 	}
 }
 
-// URL is the address of the server that the connection is on.
+// URL is the address of the current server.
 func (c *Conn) URL() string { return c.nc.ConnectedUrlRedacted() }
 
-// Open reports whether the server asks for no credentials, so that anybody who
-// reaches it may answer.
+// Open reports whether the server needs no credentials, so that every client that reaches
+// it may answer.
 func (c *Conn) Open() bool { return !c.nc.AuthRequired() }
 
-// Publish sends v to subject, with no word of who heard it.
+// Publish sends v to subject. It returns no sign of delivery.
 func (c *Conn) Publish(subject string, v any) error { return c.publish(subject, v, nil) }
 
-// PublishVersion is Publish of one version of a record, which says beside the
-// message which one it is: whoever has seen a newer one need not read it.
+// PublishVersion publishes one version of a record. A header names the version, so that a
+// receiver that knows a newer one need not decode it.
 func (c *Conn) PublishVersion(subject string, v any, key string, revision uint64) error {
 	return c.publish(subject, v, nats.Header{nats.MsgIdHdr: {key + "." + strconv.FormatUint(revision, 10)}})
 }
@@ -241,18 +241,18 @@ func (c *Conn) publish(subject string, v any, header nats.Header) error {
 	return nil
 }
 
-// Message is what a subscription hears.
+// Message is a message of a subscription.
 type Message struct {
 	Subject string
 	Data    []byte
-	// Revision is that of the record's version it tells of; 0 where it does
-	// not say.
+	// Revision is that of the record's version in the message; 0 if the sender did not
+	// set it.
 	Revision uint64
 }
 
 func message(m *nats.Msg) Message {
 	id := m.Header.Get(nats.MsgIdHdr)
-	revision, _ := strconv.ParseUint(id[strings.LastIndexByte(id, '.')+1:], 10, 64) // none is 0
+	revision, _ := strconv.ParseUint(id[strings.LastIndexByte(id, '.')+1:], 10, 64) // 0 without a header
 	return Message{Subject: m.Subject, Data: m.Data, Revision: revision}
 }
 
@@ -263,13 +263,13 @@ func (c *Conn) Subscribe(subject string, handle func(Message)) (stop func(), err
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // it fails only on a closed connection, which ended it
+	return func() { _ = sub.Unsubscribe() }, nil // it fails only on a closed connection, which has no subscriptions
 }
 
-// Flush waits until the server has seen all that was sent.
+// Flush waits until the server has received all sent messages.
 func (c *Conn) Flush(ctx context.Context) error { return c.nc.FlushWithContext(ctx) }
 
-// Close sends what is buffered, ends the subscriptions and the connection.
+// Close sends the buffered messages, then ends the subscriptions and the connection.
 func (c *Conn) Close() {
 	if c.nc.Drain() != nil {
 		c.nc.Close()
@@ -277,6 +277,6 @@ func (c *Conn) Close() {
 	<-c.closed
 }
 
-// NewID is a random id of 16 lower-case letters and digits: its first four are
-// usually a unique prefix.
+// NewID returns a random id of 16 lower-case letters and digits. Its first four
+// characters are usually a unique prefix.
 func NewID() string { return strings.ToLower(rand.Text()[:16]) }

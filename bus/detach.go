@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Detach leaves a tool call open that the asker can wait for no longer: where a
-// person allows it, the same call asked again before the deadline is let
-// through, once. Anything else than a tool call is withdrawn.
+// Detach keeps a tool call pending although its agent can no longer wait. If a person
+// allows it, the next identical call before the deadline is let through, once. A request
+// that is not a tool call is withdrawn.
 func (a *Asker) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
 	_, err := a.conn.Call(ctx, schemas.WithdrawSubject(a.agent, sessionID, pendingID), schemas.Withdraw{
 		Type: schemas.TypeWithdraw, SessionID: sessionID, PendingID: pendingID, Reason: reason, Detach: true,
@@ -20,13 +20,13 @@ func (a *Asker) Detach(ctx context.Context, sessionID, pendingID, reason string)
 	return nil
 }
 
-// HostResolved says that the host has gone on without some answers, and returns the
+// HostResolved reports that the host has gone on without some answers. It returns the
 // requests that this withdrew.
 func (a *Asker) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
 	p.Type = schemas.TypeHostResolved
 	var reply schemas.HostResolvedReply
 	if err := a.conn.CallInto(ctx, schemas.HostResolvedSubject(a.agent), p, &reply); err != nil {
-		return nil, fmt.Errorf("passed: %w", err)
+		return nil, fmt.Errorf("report that the host went on: %w", err)
 	}
 	return reply.PendingIDs, nil
 }

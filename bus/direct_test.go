@@ -14,11 +14,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Of the others the broker keeps one replica for good.
+// The broker keeps one replica of every other bucket.
 var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings"}
 
-// One replica answers reads by itself; of several none but the leader does, also
-// where there was one before, and for those who had opened the store then.
+// One replica answers reads directly. Of several only the leader does, even if there was
+// one before, and for clients that had opened the store then.
 func TestWhoAnswersReads(t *testing.T) {
 	var servers []*bus.Server
 	var routes []string
@@ -74,7 +74,7 @@ func TestWhoAnswersReads(t *testing.T) {
 	require.False(t, direct("permission_log"), "observers read it, who may do no more")
 	reads(before, "of one")
 
-	for _, name := range buckets { // as an operator does who outgrows one machine
+	for _, name := range buckets { // as an operator does when one machine is not enough
 		stream, err := js.Stream(ctx, name)
 		require.NoError(t, err)
 		config := stream.CachedInfo().Config

@@ -21,37 +21,36 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// EmbedOptions say how to run a NATS server in this process.
+// EmbedOptions configure a NATS server in this process.
 type EmbedOptions struct {
-	// DataDir holds the streams, the lock and run.json. It is made if absent,
-	// and one server at a time may run on it.
+	// DataDir holds the streams, the lock and run.json. It is made if absent. Only one
+	// server at a time may run on it.
 	DataDir string
-	// Host is where clients connect: this machine alone unless it is given. The
-	// server speaks TLS where others could reach it, or were invited.
+	// Host is the listening address, by default this machine alone. The server speaks TLS
+	// if other machines can reach it or were invited.
 	Host string
-	// Port is tried first, then any free one; 0 is any.
+	// Port is tried first, then any free one; 0 means any free port.
 	Port int
-	// SyncInterval is how long an acknowledged write may wait for the disk;
-	// 0 is not at all.
+	// SyncInterval is how long an acknowledged write may wait for the disk; 0 means that
+	// it never waits.
 	SyncInterval time.Duration
-	// Users may connect, each with its key. With none, whoever reaches the
+	// Users may connect, each with its key. Without users, every client that reaches the
 	// server may do everything.
 	Users []roles.User
-	// Prepare, where it is given, is called once the data directory is this
-	// server's alone, before anything in it is read, and says who the Users are.
-	// Its error keeps the server from starting.
+	// Prepare, if set, returns the Users. It is called while the data directory is locked
+	// for this server, before any of it is read. Its error keeps the server from
+	// starting.
 	Prepare func(context.Context) ([]roles.User, error)
-	// Version is told in run.json.
+	// Version is written to run.json.
 	Version string
-	// Log hears the server's warnings and errors; nil is slog.Default.
+	// Log gets the server's warnings and errors; nil is slog.Default.
 	Log *slog.Logger
 
-	// ServerName is "nod" unless it is given. Members of a cluster differ in it.
+	// ServerName is "nod" by default. Members of a cluster have different names.
 	ServerName string
-	// ClusterName makes the server a member of a cluster whose members listen
-	// on ClusterPort, without authentication and on this machine alone, and
-	// find each other through Routes. It serves tests: a cluster that is meant
-	// to last is made of servers of its own.
+	// ClusterName makes the server a member of a cluster for tests. The members listen on
+	// ClusterPort, without authentication and on this machine alone, and find each other
+	// through Routes. A permanent cluster needs NATS servers of its own.
 	ClusterName string
 	ClusterPort int
 	Routes      []string
@@ -65,13 +64,12 @@ type Server struct {
 	dir  string
 }
 
-// Embed starts a server and returns it ready for connections. A data directory
-// that is in use, or cannot be written, and whatever else keeps the server from
-// starting is one line, and nothing is left running then. ctx ends the start, not
-// the server.
+// Embed starts a server and returns it ready for connections. It returns a one-line error
+// if the data directory is in use or not writable, or the server cannot start; then no
+// process or lock remains. ctx limits the start, not the life of the server.
 func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	o.Host = cmp.Or(o.Host, "127.0.0.1")
-	if i, err := joined(o.DataDir); err != nil {
+	if i, err := readInvitation(o.DataDir); err != nil {
 		return nil, err
 	} else if i != nil {
 		return nil, fmt.Errorf("%s has joined the nod at %s: name another directory with --data or NOD_DATA", o.DataDir, i.URL)
@@ -90,8 +88,8 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 		return nil, errors.Join(err, lock.release())
 	}
 	s := &Server{nats: ns, url: dialURL(ns.Addr().(*net.TCPAddr)), lock: lock, dir: o.DataDir}
-	// A lock that nobody refers to is closed by the garbage collector, and free:
-	// it is held for as long as the server runs, whatever the caller keeps.
+	// The garbage collector closes and frees a lock without references. This goroutine
+	// keeps it for as long as the server runs, even if the caller drops s.
 	go func() {
 		ns.WaitForShutdown()
 		runtime.KeepAlive(lock)
@@ -130,8 +128,8 @@ func startEmbedded(ctx context.Context, o EmbedOptions) (*server.Server, error) 
 	return ns, nil
 }
 
-// listening waits until the server that was started accepts connections. One
-// that cannot listen says so through its log alone.
+// listening waits until a started server accepts connections. A server that cannot listen
+// reports it only in its log.
 func listening(ctx context.Context, ns *server.Server, fatal <-chan error) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -174,16 +172,16 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 		opts.TLSTimeout = tlsWithin.Seconds()
 	}
 	text := roles.Config{Users: o.Users, StoreDir: dir, SyncInterval: o.SyncInterval}.String()
-	if err := opts.ProcessConfigString(text); err != nil { // a line for each fault
+	if err := opts.ProcessConfigString(text); err != nil { // several lines for several faults
 		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 	}
 	return opts, nil
 }
 
-// freePort is port if it is free, else the server's word for "any". That
-// somebody takes it in between makes the start fail with a line that says so.
-// An address that is not this machine's, or a port that is not for this user, is
-// an error: no other port would be what was meant.
+// freePort returns port if it is free, and otherwise the server's value for "any". If
+// another process takes the port in between, the start fails with an error that says so.
+// An address of another machine, or a port that this user may not use, is an error:
+// another port would not be the one that the user meant.
 func freePort(host string, port int) (int, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	l, err := net.Listen("tcp", addr)
@@ -193,7 +191,7 @@ func freePort(host string, port int) (int, error) {
 	if err != nil {
 		var cause syscall.Errno
 		if errors.As(err, &cause) {
-			err = cause // the rest says the address once more
+			err = cause // the rest repeats the address
 		}
 		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}
@@ -204,7 +202,7 @@ func freePort(host string, port int) (int, error) {
 	return port, nil
 }
 
-// URL is where clients on this machine connect.
+// URL is the address for clients on this machine.
 func (s *Server) URL() string { return s.url }
 
 func dialURL(at *net.TCPAddr) string {
@@ -215,8 +213,7 @@ func dialURL(at *net.TCPAddr) string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
 }
 
-// RouteURL is where other members of its cluster find the server; empty where
-// there is none.
+// RouteURL is the address for other members of the cluster; empty without a cluster.
 func (s *Server) RouteURL() string {
 	if at := s.nats.ClusterAddr(); at != nil {
 		return "nats://" + at.String()
@@ -224,12 +221,12 @@ func (s *Server) RouteURL() string {
 	return ""
 }
 
-// InProcess connects to the server without a socket: give it to nats.Connect
-// beside any URL.
+// InProcess connects to the server without a socket. Pass it to nats.Connect with any
+// URL.
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 
-// Close stops the server, waits until it has stopped, and frees the data
-// directory. Clients see a broken connection: close them first.
+// Close stops the server, waits until it has stopped, and releases the data directory.
+// Connections break: close the clients first.
 func (s *Server) Close() error {
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()

@@ -98,7 +98,7 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 	require.NoError(t, preferred.Close())
 }
 
-// A free port on this address would not be what was meant.
+// Another free port on this address would not be the one that the user meant.
 func TestEmbedRefusesAnAddressThatIsNotHere(t *testing.T) {
 	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1", Port: 4222})
 	requireOneLine(t, err, "nothing can listen on 192.0.2.1:4222: ")
@@ -154,7 +154,7 @@ func TestEmbedRefusesWithOneLine(t *testing.T) {
 	})
 }
 
-// The server quotes what it cannot parse, which may be anything.
+// The server quotes input that it cannot parse, which may be a payload.
 func TestServerLogTellsNoPayload(t *testing.T) {
 	log := &syncBuffer{}
 	s := embed(t, bus.EmbedOptions{DataDir: t.TempDir(),
@@ -200,8 +200,8 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 	}
 }
 
-// From nothing but a directory to the first answer of JetStream, keys made and
-// accounts in force.
+// From an empty directory to the first reply of JetStream, with keys made and accounts in
+// force.
 func BenchmarkFirstStart(b *testing.B) {
 	for b.Loop() {
 		dir := b.TempDir()

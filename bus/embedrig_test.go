@@ -22,8 +22,8 @@ var (
 	asWeb         = roles.ConnectorID(roles.Web)
 	asTg          = roles.ConnectorID("tg")
 	asWa          = roles.ConnectorID("wa")
-	asAda         = roles.AgentID("ada") // attacks
-	asBob         = roles.AgentID("bob") // is attacked
+	asAda         = roles.AgentID("ada") // the attacker
+	asBob         = roles.AgentID("bob") // the victim
 )
 
 func everybody() []roles.ID {
@@ -32,7 +32,7 @@ func everybody() []roles.ID {
 	}
 }
 
-// A guarded server is one with accounts, and a key for everybody.
+// guarded is a server with accounts and a key for every role.
 type guarded struct {
 	t    *testing.T
 	url  string
@@ -49,7 +49,7 @@ func startGuarded(t *testing.T) *guarded {
 	return &guarded{t: t, url: server.URL(), keys: keys}
 }
 
-// quiet is for servers that are attacked: each refusal is a warning.
+// quiet is for servers under attack, where each refusal is a warning.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.User) {
@@ -63,7 +63,7 @@ func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.Use
 	return keys, users
 }
 
-// as connects with id's key. Violations are looked up in LastError.
+// as connects with id's key. Violations are in LastError.
 func (g *guarded) as(id roles.ID) *nats.Conn {
 	g.t.Helper()
 	key, err := nats.NkeyOptionFromSeed(g.keys.Path(id))
@@ -82,7 +82,7 @@ func (g *guarded) jetstream(id roles.ID) jetstream.JetStream {
 	return js
 }
 
-// mayPublish tries it. The server refuses before it answers the flush.
+// mayPublish tries to publish. The server refuses before it answers the flush.
 func mayPublish(t *testing.T, nc *nats.Conn, subject string) bool {
 	t.Helper()
 	before := nc.LastError()
@@ -95,7 +95,7 @@ func maySubscribe(t *testing.T, nc *nats.Conn, subject string) bool {
 	before := nc.LastError()
 	sub, err := nc.SubscribeSync(subject)
 	require.NoError(t, err)
-	defer func() { _ = sub.Unsubscribe() }() // an error where it was refused
+	defer func() { _ = sub.Unsubscribe() }() // an error if it was refused
 	return !refusedSince(t, nc, before)
 }
 

@@ -15,15 +15,15 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Place says where the bus is. Empty fields are filled from the environment:
-// NOD_URL, NOD_CREDS and NOD_DATA.
+// Place names a bus. Empty fields are filled from the environment: NOD_URL, NOD_CREDS and
+// NOD_DATA.
 type Place struct {
 	URL     string // addresses of NATS servers, comma-separated
 	Creds   string // a key file
-	DataDir string // of a running nod, whose run.json tells the address
+	DataDir string // of a running nod; its run.json names the address
 }
 
-// WithDefaults is p with what it leaves open filled in.
+// WithDefaults returns p with its empty fields filled in.
 func (p Place) WithDefaults() (Place, error) {
 	if p.URL == "" {
 		p.URL = os.Getenv("NOD_URL")
@@ -42,8 +42,7 @@ func (p Place) WithDefaults() (Place, error) {
 	return p, err
 }
 
-// DataHome is nod's directory among this user's data: where its data directory
-// is, unless it is named otherwise.
+// DataHome is the default data directory: nod's directory in this user's data.
 func DataHome() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "nod"), nil
@@ -58,15 +57,14 @@ func DataHome() (string, error) {
 	return filepath.Join(home, ".local", "share", "nod"), nil
 }
 
-// Join connects to the bus at a place in a role: at its URL if it has one, and
-// otherwise to the nod that runs on its data directory, with the role's key
-// there. In the latter case it follows a nod that comes back at another
-// address.
+// Join connects to the bus at a place in a role: at its URL if it has one, and otherwise
+// to the nod that runs on its data directory, with the role's key there. In the latter
+// case the connection follows nod to a new address after a restart.
 func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, error) {
 	return JoinWait(ctx, p, id, log, 0)
 }
 
-// JoinWait is Join that goes on trying for a while where nobody answers.
+// JoinWait is Join that keeps trying for wait if no server answers.
 func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait time.Duration) (*Conn, error) {
 	p, err := p.WithDefaults()
 	if err != nil {
@@ -76,7 +74,7 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 	if o.URL != "" {
 		return Connect(ctx, o)
 	}
-	invited, err := joined(p.DataDir)
+	invited, err := readInvitation(p.DataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +98,7 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 		o.Creds = keys.Path(id)
 	}
 	conn, err := Connect(ctx, o)
-	if errors.Is(err, ErrNoServer) { // its process was killed, and its number is another's
+	if errors.Is(err, ErrNoServer) { // its process was killed, and another one has its pid
 		err = fmt.Errorf("%w on %s: nothing answers at %s: start it with nod up", ErrNotRunning, p.DataDir, run.URL)
 	}
 	return conn, err
@@ -123,7 +121,7 @@ func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string
 	return Connect(ctx, o)
 }
 
-// runDialer dials whatever address run.json tells at the time.
+// runDialer dials the address that run.json names at that moment.
 type runDialer struct{ dir string }
 
 func (d runDialer) Dial(network, _ string) (net.Conn, error) {

@@ -12,36 +12,35 @@ import (
 )
 
 const (
-	// pingEvery is how often a connection asks its server whether it is there, and
-	// pingsMissed how many answers may be missing: a server that says nothing is
-	// left after 9 s.
+	// pingEvery is the interval of a connection's pings, and pingsMissed the number of
+	// replies that may be missing: a silent server is left after 9 s.
 	pingEvery   = 3 * time.Second
 	pingsMissed = 2
-	// writeWithin bounds a write to a server that takes nothing in.
+	// writeWithin limits a write to a server that does not read.
 	writeWithin = 8 * time.Second
 
-	// A server that answers pings may still be cut off from the others. It is left
-	// after failedTimes tries that it did not serve, over failedFor at least; then
-	// not again for switchMin, which doubles to switchMax while no server is better.
+	// A server that answers pings may still be cut off from the others. The connection
+	// leaves it after failedTimes unserved tries over at least failedFor. It then stays
+	// for at least switchMin, which doubles up to switchMax while no server is better.
 	failedTimes = 2
 	failedFor   = 4 * time.Second
 	switchMin   = 10 * time.Second
 	switchMax   = 2 * time.Minute
 
-	// pulseEvery is how often one who only waits tries whether its server still
-	// serves it, and pulseWithin how long that may take.
+	// pulseEvery is the interval at which a connection that only waits tests its server,
+	// and pulseWithin the limit of one test.
 	pulseEvery  = 3 * time.Second
 	pulseWithin = 3 * time.Second
 )
 
-// health tells by the work on a connection whether its server serves it.
+// health tells from the results of calls whether a server serves its connection.
 type health struct {
 	mu     sync.Mutex
 	server uint64
 	failed int
-	since  time.Time     // when the first try began that failed since one was served
+	since  time.Time     // start of the first failed try since the last served one
 	wait   time.Duration // from the last change of servers to the next
-	next   time.Time     // the earliest time for it
+	next   time.Time     // the earliest time of the next change
 }
 
 func (h *health) served() {
@@ -50,7 +49,7 @@ func (h *health) served() {
 	h.failed, h.wait = 0, 0
 }
 
-// unserved counts a try that failed, and reports whether the server is to be left.
+// unserved counts a failed try, and reports whether to leave the server.
 func (h *health) unserved(a attempt, now time.Time) (leave bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,8 +67,8 @@ func (h *health) unserved(a attempt, now time.Time) (leave bool) {
 	return true
 }
 
-// attempt is one try of something on a connection: when it began, and on which of the
-// connection's servers, counted from its first.
+// attempt is one try on a connection: its start, and the connection's server at that
+// time, counted from its first.
 type attempt struct {
 	began  time.Time
 	server uint64
@@ -77,12 +76,12 @@ type attempt struct {
 
 func (c *Conn) attempt() attempt { return attempt{time.Now(), c.nc.Stats().Reconnects} }
 
-// tried takes in how a try fared. A server that does not serve is left for another if
-// one is known.
-func (c *Conn) tried(a attempt, err error) {
+// recordAttempt evaluates the result of a try. It changes to another server, if one is
+// known, when this one does not serve the connection.
+func (c *Conn) recordAttempt(a attempt, err error) {
 	switch {
-	case unserved(err, time.Since(a.began)):
-	case served(err):
+	case isUnserved(err, time.Since(a.began)):
+	case isServed(err):
 		c.health.served()
 		return
 	default:
@@ -91,22 +90,22 @@ func (c *Conn) tried(a attempt, err error) {
 	if !c.nc.IsConnected() || !c.alternatives() || c.nc.Stats().Reconnects != a.server || !c.health.unserved(a, time.Now()) {
 		return
 	}
-	c.log.Info("bus: this server does not serve; changing to another", "server", c.URL(), "error", err)
-	_ = c.nc.ForceReconnect() // it fails on a closed connection alone
+	c.log.Info("bus: the server does not serve this connection; changing to another server", "server", c.URL(), "error", err)
+	_ = c.nc.ForceReconnect() // it fails only on a closed connection
 }
 
 // alternatives reports whether there is another server to change to.
 func (c *Conn) alternatives() bool { return len(c.nc.Servers()) > 1 }
 
-// served reports whether an error, or none, is an answer to what was tried.
-func served(err error) bool {
+// isServed reports whether err, possibly nil, is the server's answer to a try.
+func isServed(err error) bool {
 	var e *schemas.Error
 	return err == nil || errors.As(err, &e) || apiCode(err) != 0 || errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
-// unserved reports whether an error says that the server, or all that it reaches, did
-// not serve a try which took so long.
-func unserved(err error, took time.Duration) bool {
+// isUnserved reports whether err means that the server, or every server behind it, did
+// not serve a try of this duration.
+func isUnserved(err error, took time.Duration) bool {
 	var e *schemas.Error
 	switch {
 	case err == nil:
@@ -114,16 +113,16 @@ func unserved(err error, took time.Duration) bool {
 	case errors.As(err, &e):
 		return e.Code == schemas.CodeUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return took >= pulseWithin-pulseWithin/10 // less says more of the caller's patience
+		return took >= pulseWithin-pulseWithin/10 // a shorter time is the caller's own limit
 	case errors.Is(err, nats.ErrNoResponders):
 		return true
 	}
 	return apiUnavailable(err)
 }
 
-// Pulse calls try every now and then for as long as there is another server to change
-// to, until stop is called. It is for one who otherwise only waits: a server that was
-// cut off would keep it waiting.
+// Pulse calls try at intervals while there is another server to change to, until stop is
+// called. A client that only waits needs it: a server that is cut off would keep it
+// waiting.
 func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -140,7 +139,7 @@ func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 			}
 			for c.alternatives() && ctx.Err() == nil && !c.nc.IsClosed() {
 				within, done := context.WithTimeout(ctx, pulseWithin)
-				_ = try(within) // how it fared is told by its calls
+				_ = try(within) // its calls record the result
 				late := within.Err() != nil
 				done()
 				if !late {

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A server is left after several tries over a while that nobody served, and then for
-// longer and longer not again.
+// A connection leaves a server after several unserved tries over some time, and then
+// waits longer and longer before the next change.
 func TestWhenAServerIsLeft(t *testing.T) {
 	var h health
 	now := time.Now()
@@ -29,11 +29,11 @@ func TestWhenAServerIsLeft(t *testing.T) {
 
 	h.served()
 	later := failedFor + 10*switchMax
-	require.False(t, at(later), "what failed before counts no more")
+	require.False(t, at(later), "an earlier failure counts no more")
 	h.served()
 	require.False(t, at(later+failedFor))
 	another := attempt{began: now, server: 1}
-	require.False(t, h.unserved(another, now.Add(later+2*failedFor)), "what another server did not serve counts no more")
+	require.False(t, h.unserved(another, now.Add(later+2*failedFor)), "a failure on another server counts no more")
 }
 
 func TestWhatAServerDidNotServe(t *testing.T) {
@@ -51,7 +51,7 @@ func TestWhatAServerDidNotServe(t *testing.T) {
 		{context.Canceled, hopTimeout, false, false},
 		{errors.New("anything else"), 0, false, false},
 	} {
-		require.Equal(t, c.unserved, unserved(c.err, c.took), "%v", c.err)
-		require.Equal(t, c.served, served(c.err), "%v", c.err)
+		require.Equal(t, c.unserved, isUnserved(c.err, c.took), "%v", c.err)
+		require.Equal(t, c.served, isServed(c.err), "%v", c.err)
 	}
 }

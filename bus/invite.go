@@ -16,9 +16,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Invitation lets another machine ask as an agent of its own: where nod is, that
-// agent's key, and the authority that tells the server from others. It is a
-// secret.
+// Invitation lets another machine ask as an agent of its own. It holds nod's address,
+// that agent's key, and the authority that authenticates the server. It is a secret.
 type Invitation struct {
 	URL   string `json:"url"`
 	Agent string `json:"agent"`
@@ -28,9 +27,9 @@ type Invitation struct {
 
 const joinedName = "joined.json"
 
-// Invite makes the key of an agent and what takes it to another machine, where the
-// server is reached at address. The server knows the key, and speaks TLS, from its
-// next start on.
+// Invite makes the key of an agent and its invitation for another machine, which reaches
+// the server at address. The server accepts the key, and speaks TLS, from its next start
+// on.
 func Invite(dataDir, agent, address string) (Invitation, error) {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -52,31 +51,31 @@ func Invite(dataDir, agent, address string) (Invitation, error) {
 	return Invitation{URL: "tls://" + address, Agent: agent, Key: strings.TrimSpace(string(seed)), CA: string(cert)}, nil
 }
 
-// String is the invitation in one word.
+// String returns the invitation as one word.
 func (i Invitation) String() string {
 	text, _ := json.Marshal(i) // texts always encode
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// ParseInvitation reads what String wrote.
+// ParseInvitation reads the result of String.
 func ParseInvitation(word string) (i Invitation, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(word))
-	if err != nil || json.Unmarshal(text, &i) != nil || i.Key == "" || !i.whole() {
-		return Invitation{}, errors.New("this is no invitation: paste the line that nod invite printed, whole")
+	if err != nil || json.Unmarshal(text, &i) != nil || i.Key == "" || !i.isComplete() {
+		return Invitation{}, errors.New("this is no invitation: paste the whole line that nod invite printed")
 	}
 	return i, nil
 }
 
-// whole reports whether it leads to one server, over TLS alone.
-func (i *Invitation) whole() bool {
+// isComplete reports whether the invitation names one server, over TLS only.
+func (i *Invitation) isComplete() bool {
 	at, err := url.Parse(i.URL)
 	return err == nil && at.Scheme == "tls" && at.Host != "" && i.URL == "tls://"+at.Host &&
 		i.CA != "" && roles.AgentID(i.Agent).Check() == nil
 }
 
-// Join keeps the invitation in a data directory, for its owner alone, where Join
-// and those who ask find it. A directory that has a nod of its own, or has joined
-// another, is left as it is.
+// Join stores the invitation in a data directory, readable by its owner alone. The
+// functions that connect by data directory use it from then on. Join changes nothing in a
+// directory that has a nod of its own, or has joined another one.
 func (i Invitation) Join(dataDir string) error {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -92,10 +91,10 @@ func (i Invitation) Join(dataDir string) error {
 	if err := keys.Put(roles.AgentID(i.Agent), i.Key); err != nil {
 		return err
 	}
-	i.Key = "" // it is in a file of its own
+	i.Key = "" // it has a file of its own
 	text, err := json.Marshal(i)
 	if err == nil {
-		err = writeNew(path, append(text, '\n')) // last: what is there is whole
+		err = writeNew(path, append(text, '\n')) // the last write, so that the file implies the rest
 	}
 	if err != nil {
 		return fmt.Errorf("join: %w", err)
@@ -103,31 +102,31 @@ func (i Invitation) Join(dataDir string) error {
 	return nil
 }
 
-// joined is the invitation that a data directory keeps, nil where there is none.
-func joined(dataDir string) (*Invitation, error) {
+// readInvitation returns the invitation in a data directory, or nil if there is none.
+func readInvitation(dataDir string) (*Invitation, error) {
 	path := filepath.Join(dataDir, joinedName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil // what is wrong with the directory is said by whoever needs it
+		return nil, nil // the first function that needs the directory reports its fault
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find out where nod is: %w", err)
+		return nil, fmt.Errorf("read the invitation of this directory: %w", err)
 	}
 	var i Invitation
-	if json.Unmarshal(text, &i) != nil || !i.whole() {
+	if json.Unmarshal(text, &i) != nil || !i.isComplete() {
 		return nil, fmt.Errorf("%s is damaged: remove it, and join again by another invitation", path)
 	}
 	return &i, nil
 }
 
-// Agent is who asks at this place unless it is said: the agent that the data
-// directory was invited as, else "local".
+// Agent is the default agent at this place: the agent that the data directory was invited
+// as, or else "local".
 func (p Place) Agent() (string, error) {
 	p, err := p.WithDefaults()
 	if err != nil {
 		return "", err
 	}
-	i, err := joined(p.DataDir)
+	i, err := readInvitation(p.DataDir)
 	if p.URL != "" || i == nil {
 		return "local", err
 	}

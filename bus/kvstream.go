@@ -12,35 +12,35 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What a store says of a key.
+// The errors of the stores.
 var (
-	// ErrNotFound: there is no value under the key.
+	// ErrNotFound: the key has no value.
 	ErrNotFound = errors.New("not found")
-	// ErrMoved: the key is not at the revision that was named; read it again.
+	// ErrMoved: the key is not at the given revision; read it again.
 	ErrMoved = errors.New("changed meanwhile")
-	// ErrUnknown: the store gave no answer in time, so that the write may or
-	// may not have happened.
+	// ErrUnknown: the store did not answer in time, so that the write may or may not have
+	// happened.
 	ErrUnknown = errors.New("outcome unknown")
-	// ErrTooLarge: the value is longer than a message may be; nothing was written.
+	// ErrTooLarge: the value is longer than a message may be. Nothing was written.
 	ErrTooLarge = errors.New("too large to be stored")
-	// ErrUnreadable: there is a record, and it is none that this version reads.
+	// ErrUnreadable: the stored record has a form that this version cannot read.
 	ErrUnreadable = errors.New("not readable")
 )
 
-// codeDuplicateInFlight answers a message id whose first message is still
-// being stored; nats.go has no name for it.
+// codeDuplicateInFlight answers a message id whose first message is still being stored;
+// nats.go has no name for it.
 const codeDuplicateInFlight jetstream.ErrorCode = 10158
 
-// operationHeader marks what KV tools leave behind when they delete a key.
+// operationHeader marks the tombstone of a deleted key, as KV tools write it.
 const operationHeader = "KV-Operation"
 
-// maxReads bounds the leader reads in flight: the server drops its whole
-// JetStream queue, bystanders' calls included, when that overflows.
+// maxReads limits the concurrent reads from the leader: if the server's JetStream queue
+// overflows, the server drops all of it, including the calls of other clients.
 const maxReads = 256
 
-// kvStream is a stream that holds the last value of each key: a KV bucket made by
-// hand, because of several replicas none but the leader may be read (see direct)
-// and scheduled messages need DiscardOld.
+// kvStream is a stream that holds the last value of each key. It is a KV bucket made by
+// hand for two reasons: only the leader of several replicas may be read (see
+// allowDirect), and scheduled messages need DiscardOld.
 type kvStream struct {
 	conn   *Conn
 	name   string
@@ -49,10 +49,10 @@ type kvStream struct {
 	reads  chan struct{}
 }
 
-// direct has a bucket of one replica alone answer reads by itself, which takes
-// half as long as by way of the JetStream API. Of several replicas a follower
-// would answer too, with what is old: there every read goes to the leader.
-func (k *kvStream) direct(ctx context.Context) error {
+// allowDirect lets a bucket of one replica answer reads directly, which takes half as
+// long as through the JetStream API. With several replicas a follower would also answer,
+// with outdated values; there every read goes to the leader.
+func (k *kvStream) allowDirect(ctx context.Context) error {
 	config := k.stream.CachedInfo().Config
 	alone := config.Replicas == 1
 	if config.AllowDirect == alone {
@@ -63,35 +63,35 @@ func (k *kvStream) direct(ctx context.Context) error {
 	defer cancel()
 	stream, err := k.conn.js.UpdateStream(hop, config)
 	if err != nil {
-		return fmt.Errorf("open the store %s: set how it is read: %w", k.name, err)
+		return fmt.Errorf("open the store %s: set its read mode: %w", k.name, err)
 	}
 	k.stream = stream
 	return nil
 }
 
-// value is what a key holds and the revision it has.
-type value struct {
+// storedValue is the storedValue of a key with its revision.
+type storedValue struct {
 	data     []byte
 	revision uint64
 	at       time.Time // when it was stored, in broker time
 }
 
-// get reads the last value of a key, trying again while ctx allows. With
-// ErrNotFound the revision is what a create must name, 0 but for a key that
-// somebody deleted by hand.
-func (k *kvStream) get(ctx context.Context, key string) (value, error) {
+// get reads the last value of a key, with retries while ctx allows. With ErrNotFound it
+// returns the revision that a create must name: 0, or the tombstone's if the key was
+// deleted.
+func (k *kvStream) get(ctx context.Context, key string) (storedValue, error) {
 	return k.last(ctx, k.prefix+key)
 }
 
-func (k *kvStream) last(ctx context.Context, subject string) (value, error) {
+func (k *kvStream) last(ctx context.Context, subject string) (storedValue, error) {
 	return k.read(ctx, subject, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return k.stream.GetLastMsgForSubject(ctx, subject)
 	})
 }
 
-// none reports whether there is nothing on any subject that matches a filter. It
-// takes a third of the time of listing what there is.
-func (k *kvStream) none(ctx context.Context, filter string) (bool, error) {
+// isEmpty reports whether no message matches a filter of subjects. It takes a third of
+// the time of a listing.
+func (k *kvStream) isEmpty(ctx context.Context, filter string) (bool, error) {
 	_, err := k.read(ctx, filter, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return k.stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(filter))
 	})
@@ -101,44 +101,43 @@ func (k *kvStream) none(ctx context.Context, filter string) (bool, error) {
 	return false, err
 }
 
-// read gets one message, of which subject says what it is about.
-func (k *kvStream) read(ctx context.Context, subject string, get func(context.Context) (*jetstream.RawStreamMsg, error)) (value, error) {
+// read gets one message; subject names it in errors.
+func (k *kvStream) read(ctx context.Context, subject string, get func(context.Context) (*jetstream.RawStreamMsg, error)) (storedValue, error) {
 	select {
 	case k.reads <- struct{}{}:
 		defer func() { <-k.reads }()
 	case <-ctx.Done():
-		return value{}, fmt.Errorf("read %s: %w", subject, ctx.Err())
+		return storedValue{}, fmt.Errorf("read %s: %w", subject, ctx.Err())
 	}
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
 		attempt := k.conn.attempt()
 		msg, err := get(hop)
 		cancel()
-		k.conn.tried(attempt, err)
+		k.conn.recordAttempt(attempt, err)
 		switch {
 		case err == nil && msg.Header.Get(operationHeader) == "":
-			return value{msg.Data, msg.Sequence, msg.Time}, nil
+			return storedValue{msg.Data, msg.Sequence, msg.Time}, nil
 		case err == nil:
-			return value{revision: msg.Sequence, at: msg.Time}, ErrNotFound
+			return storedValue{revision: msg.Sequence, at: msg.Time}, ErrNotFound
 		case errors.Is(err, jetstream.ErrMsgNotFound):
-			return value{}, ErrNotFound
+			return storedValue{}, ErrNotFound
 		case isPermanent(err):
-			return value{}, fmt.Errorf("read %s: %w", subject, err)
-		case errors.Is(err, nats.ErrNoResponders): // it may have got more replicas
+			return storedValue{}, fmt.Errorf("read %s: %w", subject, err)
+		case errors.Is(err, nats.ErrNoResponders): // the bucket may have more replicas now
 			hop, cancel := context.WithTimeout(ctx, hopTimeout)
-			_, _ = k.stream.Info(hop) // how it is to be read; where that fails, so does the next try
+			_, _ = k.stream.Info(hop) // loads the new way to read; if it fails, the next try does too
 			cancel()
 		}
 		if pause(ctx, try) != nil {
-			return value{}, fmt.Errorf("read %s: %w (%v)", subject, ErrUnknown, err)
+			return storedValue{}, fmt.Errorf("read %s: %w (%v)", subject, ErrUnknown, err)
 		}
 	}
 }
 
-// put writes data under key if the key is still at revision, and returns the
-// new revision. Where the outcome of a try is unknown the same write is tried
-// again: it is won, too, when the key is found to hold just this data. ErrMoved
-// means that another write came first.
+// put writes data under key if the key is still at revision, and returns the new
+// revision. A write with an unknown outcome is tried again; it has also succeeded if the
+// key holds exactly this data. ErrMoved means that another write came first.
 func (k *kvStream) put(ctx context.Context, key string, data []byte, revision uint64, header nats.Header) (uint64, error) {
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: k.prefix + key, Data: data, Header: header}
@@ -146,7 +145,7 @@ func (k *kvStream) put(ctx context.Context, key string, data []byte, revision ui
 		attempt := k.conn.attempt()
 		ack, err := k.conn.js.PublishMsg(hop, msg, jetstream.WithExpectLastSequencePerSubject(revision), jetstream.WithRetryAttempts(0))
 		cancel()
-		k.conn.tried(attempt, err)
+		k.conn.recordAttempt(attempt, err)
 		if err == nil {
 			return ack.Sequence, nil
 		}
@@ -162,7 +161,7 @@ func (k *kvStream) put(ctx context.Context, key string, data []byte, revision ui
 				return 0, rerr
 			}
 			if moved {
-				return seq, won(seq)
+				return seq, movedIfZero(seq)
 			}
 		}
 		if pause(ctx, try) != nil {
@@ -171,17 +170,17 @@ func (k *kvStream) put(ctx context.Context, key string, data []byte, revision ui
 	}
 }
 
-// won turns a revision of 0 into ErrMoved.
-func won(revision uint64) error {
+// movedIfZero returns ErrMoved for revision 0, which compare returns for another's write.
+func movedIfZero(revision uint64) error {
 	if revision == 0 {
 		return ErrMoved
 	}
 	return nil
 }
 
-// compare looks after a lost write whether the key really moved (it may not
-// have: another write can be in flight that fails), and whether it was this
-// very write that moved it, in which case it returns the revision.
+// compare tells, after a lost write, whether the key really moved; it may not have, if
+// another write was in flight and failed. If it was this write that moved the key,
+// compare returns its revision.
 func (k *kvStream) compare(ctx context.Context, key string, data []byte, revision uint64) (seq uint64, moved bool, err error) {
 	now, err := k.get(ctx, key)
 	switch {
@@ -195,8 +194,8 @@ func (k *kvStream) compare(ctx context.Context, key string, data []byte, revisio
 	return 0, true, nil
 }
 
-// remove deletes key if it is still at revision. The marker goes after a
-// minute, by when every reader has seen it.
+// remove deletes key if it is still at revision. The tombstone expires after a minute,
+// when every reader has seen it.
 func (k *kvStream) remove(ctx context.Context, key string, revision uint64) error {
 	header := nats.Header{}
 	header.Set(operationHeader, "DEL")
@@ -208,7 +207,7 @@ func (k *kvStream) remove(ctx context.Context, key string, revision uint64) erro
 // keys lists the keys that match a filter such as "S.*", in no order.
 func (k *kvStream) keys(ctx context.Context, prefix, filter string) ([]string, error) {
 	var info *jetstream.StreamInfo
-	err := retry(ctx, "list "+k.name, func(ctx context.Context) (err error) {
+	err := retryOperation(ctx, "list "+k.name, func(ctx context.Context) (err error) {
 		info, err = k.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+filter))
 		return err
 	})
@@ -226,7 +225,7 @@ func ttl(header nats.Header, d time.Duration) {
 	header.Set(jetstream.MsgTTLHeader, d.Truncate(time.Second).String())
 }
 
-// apiCode is the JetStream error code in err, or 0.
+// apiCode returns the JetStream error code in err, or 0.
 func apiCode(err error) jetstream.ErrorCode {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
@@ -235,22 +234,22 @@ func apiCode(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// apiUnavailable reports whether JetStream said that it cannot serve for now, as a
-// server does that has no majority.
+// apiUnavailable reports whether JetStream cannot serve for now, such as a server without
+// a majority.
 func apiUnavailable(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.Code == 503 || errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// isConflict reports whether a write lost its compare-and-set. Replicated streams
-// answer with another code than single ones.
+// isConflict reports whether a write lost its compare-and-set. Replicated streams use
+// another code than single ones.
 func isConflict(err error) bool {
 	code := apiCode(err)
 	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// isPermanent reports whether trying again cannot help: the server understood and
-// refused, or the connection is gone for good.
+// isPermanent reports whether a retry cannot help: the server understood and refused, or
+// the connection is closed.
 func isPermanent(err error) bool {
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) {
 		return true

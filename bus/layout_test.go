@@ -20,15 +20,15 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A layout turns the configuration that ships into another one. Attacks are run
-// on layouts where they must succeed, too: else their failure would say nothing.
+// A layout changes the shipped configuration. Attacks also run on layouts on which they
+// must succeed; otherwise their failure would prove nothing.
 type layout func(config string) string
 
 func asShipped(config string) string { return config }
 
 var usersBlock = regexp.MustCompile(`(?s)users: \[\n(.*?)\n?    \]\n`)
 
-// oneAccount puts everybody, with the same rights, into one account.
+// oneAccount puts all users, with the same rights, into one account.
 func oneAccount(config string) string {
 	var users strings.Builder
 	for _, m := range usersBlock.FindAllStringSubmatch(config, -1) {
@@ -36,12 +36,12 @@ func oneAccount(config string) string {
 	}
 	head, _, _ := strings.Cut(config, "accounts {")
 	text := head + "accounts { ONE { jetstream: enabled, users: [\n" + users.String() + "] } }\n"
-	// Without accounts there is no mapping either.
+	// Without accounts there are no mappings.
 	return strings.ReplaceAll(text, "_NOD.consumer_info.", "$JS.API.CONSUMER.INFO.permission_prompts.")
 }
 
-// looseRights lets agents ask the server and the services whatever they like,
-// and engines answer to any reply subject that is not denied.
+// looseRights lets agents send any request to the server and the services, and engines
+// answer to any reply subject that is not denied.
 func looseRights(config string) string {
 	for _, agent := range []string{"ada", "bob"} {
 		config = strings.ReplaceAll(config, `"nod.v1.await.`+agent+`"`, `"nod.v1.await.`+agent+`", "$JS.API.>", "$SRV.>"`)
@@ -49,15 +49,15 @@ func looseRights(config string) string {
 	return looseEngine(config)
 }
 
-// looseEngine has engines answer by allow_responses, with a deny for what they
-// must not say.
+// looseEngine lets engines answer by allow_responses, with a deny for the subjects that
+// they must not use.
 func looseEngine(config string) string {
 	return regexp.MustCompile(`(?s)(# engine\n.*?)deny: \[\]\}\n(.*?)(      \}\})`).
 		ReplaceAllString(config, `${1}deny: ["nod.v1.answer.>", "nod.v1.request.>"]}`+"\n"+`${2}        allow_responses: true`+"\n"+`${3}`)
 }
 
-// startLayout runs a server of that layout with the stores in it. The keys are
-// those of everybody.
+// startLayout runs a server of that layout with the stores in it, with the keys of all
+// roles.
 func startLayout(t *testing.T, layouts ...layout) *guarded {
 	t.Helper()
 	dir := t.TempDir()
@@ -87,8 +87,8 @@ const (
 	theAnswer   = "nod.v1.answer.terminal.s.1"
 )
 
-// makeStores makes the streams as an engine does, each with something in it,
-// and a prompt for each of the workers tg and wa.
+// makeStores makes the streams as an engine does, each with a message, and a prompt for
+// each of the workers tg and wa.
 func (g *guarded) makeStores() {
 	g.t.Helper()
 	ctx, js := context.Background(), g.jetstream(asEngineStore)
@@ -116,8 +116,8 @@ func (g *guarded) makeStores() {
 	}
 }
 
-// stores tells all that an attack could change: every stream's messages and
-// consumers, but not how far tg has come with its own prompts.
+// stores describes all state that an attack could change: every stream's messages and
+// consumers, except tg's progress with its own prompts.
 func (g *guarded) stores(js jetstream.JetStream) string {
 	ctx := context.Background()
 	told := map[string]any{}
@@ -141,7 +141,7 @@ func (g *guarded) stores(js jetstream.JetStream) string {
 	} else if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		assert.ErrorIs(g.t, err, jetstream.ErrConsumerNotFound)
 	}
-	return fmt.Sprint(told) // maps are printed in order
+	return fmt.Sprint(told) // fmt prints maps in order
 }
 
 // feed queues one more prompt for tg.
@@ -151,8 +151,8 @@ func (g *guarded) feed(js jetstream.JetStream) {
 	require.NoError(g.t, err)
 }
 
-// asked puts later questions of nc to those it has asked before: once they are
-// answered, so were the others.
+// asked sends later questions on nc: their answers prove that the earlier ones are
+// answered.
 func (g *guarded) asked(nc *nats.Conn, questions ...string) {
 	g.t.Helper()
 	for range 3 {

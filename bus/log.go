@@ -25,10 +25,10 @@ func logConfig() jetstream.StreamConfig {
 	}
 }
 
-// Retain has entries go that are older than maxAge, and the oldest ones once there are
-// more than maxBytes, from now on and of those that are there. No key can delete any
-// otherwise. A server that has no room for maxBytes is told the age alone, which is
-// an error all the same: ErrNoRoom.
+// Retain removes entries that are older than maxAge, and the oldest entries beyond
+// maxBytes, from now on and among the existing ones. Entries go in no other way: no
+// credentials can delete them. If the server has no room for maxBytes, Retain sets the
+// age alone and returns ErrNoRoom.
 func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) error {
 	info, err := l.stream.Info(ctx)
 	if err != nil {
@@ -52,21 +52,20 @@ func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) 
 	return nil
 }
 
-// ErrNoRoom: no server has as much room as the log may take.
-var ErrNoRoom = errors.New("no server has as much room")
+// ErrNoRoom: no server has enough room for the size of the log.
+var ErrNoRoom = errors.New("no server has enough room")
 
-// What a server answers that has not the room that a stream reserves; nats.go has no
-// names for them.
+// The errors of servers without the room that a stream reserves; nats.go has no names for
+// them.
 const (
 	codeNoPlacement jetstream.ErrorCode = 10005
 	codeNoResources jetstream.ErrorCode = 10023
 	codeNoStorage   jetstream.ErrorCode = 10047
 )
 
-// Append adds an entry under a message id and returns its sequence. Within an
-// hour a second entry of the same id is not stored: first is then false and
-// the sequence is that of the first. An outcome that is unknown is tried again
-// until it is known or ctx ends.
+// Append adds an entry under a message id and returns its sequence. Within an hour a
+// second entry of the same id is not stored: then first is false and the sequence is that
+// of the first entry. While the outcome is unknown, Append tries again until ctx ends.
 func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequence uint64, first bool, err error) {
 	data, err := schemas.Encode(e)
 	if err != nil {
@@ -76,7 +75,7 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 	if session == "" {
 		session = "nod"
 	}
-	err = retry(ctx, "append to the log", func(ctx context.Context) error {
+	err = retryOperation(ctx, "append to the log", func(ctx context.Context) error {
 		ack, err := l.conn.js.PublishMsg(ctx, &nats.Msg{Subject: schemas.LogSubject(session), Data: data}, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
 		if err == nil {
 			sequence, first = ack.Sequence, !ack.Duplicate
@@ -86,8 +85,8 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 	return sequence, first, err
 }
 
-// EachLogged calls f for every entry of the log that is there now, in its order,
-// until f fails. The connection must be one that may read the stores.
+// EachLogged calls f for every entry that is in the log at the call, in order, until f
+// fails. The connection needs the right to read the stores.
 func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) error {
 	stream, err := c.js.Stream(ctx, "permission_log")
 	if err != nil {
@@ -120,11 +119,11 @@ func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) e
 	}
 }
 
-// Read returns the entry at a sequence.
+// Read returns the entry with this sequence.
 func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, error) {
 	var e schemas.LogEntry
 	var msg *jetstream.RawStreamMsg
-	err := retry(ctx, fmt.Sprintf("read log entry %d", sequence), func(ctx context.Context) (err error) {
+	err := retryOperation(ctx, fmt.Sprintf("read log entry %d", sequence), func(ctx context.Context) (err error) {
 		msg, err = l.stream.GetMsg(ctx, sequence)
 		return err
 	})

@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 )
 
-// natsLog hands the server's log to slog. The server quotes what it cannot
-// parse; natsLog leaves those quotes out, as they may be anybody's payload.
+// natsLog passes the server's log to slog. The server quotes input that it cannot parse;
+// natsLog leaves these quotes out, because they may contain payloads.
 type natsLog struct {
 	log     *slog.Logger
-	fatal   chan error // the first reason not to start
+	fatal   chan error // the first reason for a failed start
 	started atomic.Bool
 }
 
@@ -25,8 +25,8 @@ func (l *natsLog) Noticef(format string, v ...any) {
 	l.write(level, redacted(format, v))
 }
 
-// Warnf is no warning where the server makes anew, after a hard kill, what it keeps
-// beside the messages: that is as it should be.
+// Warnf lowers the messages about indexes that the server rebuilds after a hard kill,
+// which is normal.
 func (l *natsLog) Warnf(format string, v ...any) {
 	level := slog.LevelWarn
 	text := redacted(format, v)
@@ -38,7 +38,7 @@ func (l *natsLog) Warnf(format string, v ...any) {
 	l.write(level, text)
 }
 
-// Errorf is a warning where it is about one client: the server is well.
+// Errorf lowers errors about a single client to warnings: the server is well.
 func (l *natsLog) Errorf(format string, v ...any) {
 	level := slog.LevelError
 	if strings.Contains(format, " - cid:") {
@@ -47,14 +47,14 @@ func (l *natsLog) Errorf(format string, v ...any) {
 	l.write(level, redacted(format, v))
 }
 
-// Fatalf does not end the process: whoever starts the server is told, and the
-// log once it runs.
+// Fatalf does not end the process. Before the start it reports the error to Embed,
+// afterwards to the log.
 func (l *natsLog) Fatalf(format string, v ...any) {
 	if !l.started.Load() {
 		select {
 		case l.fatal <- errors.New(redacted(format, v)):
 			return
-		default: // one reason is enough to give up, the others are logged
+		default: // one reason is enough to give up; the others are logged
 		}
 	}
 	l.write(slog.LevelError, redacted(format, v))
@@ -62,14 +62,14 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 
 func (l *natsLog) Debugf(format string, v ...any) { l.write(slog.LevelDebug, redacted(format, v)) }
 
-// Tracef would tell every message.
+// Tracef drops its text, which would be every message.
 func (l *natsLog) Tracef(string, ...any) {}
 
 func (l *natsLog) write(level slog.Level, text string) {
 	l.log.Log(context.Background(), level, "nats: "+text)
 }
 
-// redacted cuts a line before what it would quote of a message.
+// redacted cuts a line before the part that would quote a message.
 func redacted(format string, v []any) string {
 	for _, quoting := range []string{"Malformed JetStream API Request", "parser ERROR", "bad NAK delay value", "failed to decode"} {
 		if before, _, found := strings.Cut(format, quoting); found {

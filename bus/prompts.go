@@ -12,23 +12,23 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Prompts is the work-queue stream permission_prompts: what carriers are to
-// show and to settle.
+// Prompts is the work-queue stream permission_prompts: the prompts and outcomes for
+// carriers to show.
 type Prompts struct {
-	// AckWait is how long a worker may take over a prompt before another gets it; 0 is
-	// 10 s.
+	// AckWait is how long a worker may handle a prompt before another worker gets it; 0
+	// is 10 s.
 	AckWait time.Duration
 
 	conn   *Conn
 	stream jetstream.Stream
 }
 
-// PromptGrace is how long past its deadline a prompt may still be delivered:
-// its settling matters to whoever has it on the screen.
+// PromptGrace is how long after its deadline a prompt is still delivered, so that a shown
+// prompt also gets its outcome.
 const PromptGrace = time.Hour
 
-// OpenPrompts makes the stream where it is missing and opens it. It lives in
-// the account that connectors are in.
+// OpenPrompts opens the stream, and makes it if it is missing. The stream is in the
+// account of the stores; connectors reach it by an import.
 func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 	config := jetstream.StreamConfig{
 		Name:        "permission_prompts",
@@ -40,7 +40,7 @@ func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 		Duplicates:  2 * time.Minute,
 	}
 	if replicas <= 1 {
-		config.PersistMode = jetstream.AsyncPersistMode // the sweep makes lost ones again
+		config.PersistMode = jetstream.AsyncPersistMode // the sweep sends lost prompts again
 	}
 	stream, err := c.stream(ctx, config)
 	if err != nil {
@@ -59,13 +59,13 @@ func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 	msg.Data = data
 	ttl(msg.Header, max(time.Until(prompt.Deadline), 0)+PromptGrace)
 	id := fmt.Sprintf("%s.%s.%s.%d", prompt.Connector, prompt.Recipient, prompt.Key(), prompt.Revision)
-	return retry(ctx, "queue a prompt for "+prompt.Connector, func(ctx context.Context) error {
+	return retryOperation(ctx, "queue a prompt for "+prompt.Connector, func(ctx context.Context) error {
 		_, err := p.conn.js.PublishMsg(ctx, msg, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
 		return err
 	})
 }
 
-// Serve makes the consumer that a connector's workers share. Only engines may.
+// Serve makes the consumer that a connector's workers share. Only engines may call it.
 func (p *Prompts) Serve(ctx context.Context, connector string) error {
 	config := promptsConsumer(connector)
 	config.AckWait = cmp.Or(p.AckWait, config.AckWait)
@@ -73,7 +73,7 @@ func (p *Prompts) Serve(ctx context.Context, connector string) error {
 	return err
 }
 
-// Keep makes the consumer again if it is lost. It says nothing of what else fails.
+// Keep makes the consumer again if it is lost. It ignores all other failures.
 func (p *Prompts) Keep(ctx context.Context, connector string) error {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	_, err := p.stream.Consumer(hop, connector)
@@ -90,12 +90,11 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 		FilterSubject: "nod.v1.prompt." + connector + ".>",
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       10 * time.Second,
-		MaxAckPending: -1, // parked messages of one dead chat must not stop the others
+		MaxAckPending: -1, // unacknowledged messages of one dead chat must not stop the others
 	}
 }
 
-// PromptQueue opens the queue that an engine made for this connector when its
-// worker registered.
+// PromptQueue opens a connector's queue, which an engine made when the worker registered.
 func (c *Conn) PromptQueue(ctx context.Context, connector string) (*Queue, error) {
 	q := &Queue{conn: c, name: connector}
 	q.open = func(ctx context.Context) (jetstream.Consumer, error) {

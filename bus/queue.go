@@ -10,25 +10,25 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// drainTimeout is how long a queue that stops waits for what was on its way.
-// More would be waiting for a server that is away; what comes later is delivered
-// again to another.
+// drainTimeout is how long a stopping queue waits for messages that are on their way. A
+// longer wait would be for a server that is away. Later messages are delivered to another
+// process.
 const drainTimeout = 2 * time.Second
 
 const (
-	// idleBeat is how often the broker says that it serves a subscription which
-	// has nothing to deliver. Two that are missed mean that it does not.
+	// idleBeat is the interval of the broker's heartbeats on a subscription without
+	// deliveries. Two missing heartbeats mean that it is not served.
 	idleBeat = 2 * time.Second
-	// servedFor is how long a subscription has to last to count as served.
+	// servedFor is how long a subscription must last to count as served.
 	servedFor = 10 * time.Second
 )
 
-// Queue is a durable consumer that engines or workers share: each message goes
-// to one of them, and to another when it is not acknowledged in time.
+// Queue is a durable consumer that engines or workers share. Each message goes to one of
+// them, and to another one if it is not acknowledged in time.
 type Queue struct {
 	conn     *Conn
 	consumer jetstream.Consumer
-	// open takes the consumer anew, which makes it where the role may.
+	// open opens the consumer again; it also makes it, if the role may.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
 	one  sync.Mutex // held while a delivery is handled
@@ -38,26 +38,25 @@ type Queue struct {
 	unacked map[*Delivery]struct{}
 }
 
-// Delivery is one message of a queue, to be acknowledged once its effects are
-// there.
+// Delivery is one message of a queue. Acknowledge it once its effects are stored.
 type Delivery struct {
 	Subject  string
 	Data     []byte
 	Sequence uint64
-	// Times is how often it was delivered, this time included.
+	// Times counts the deliveries of the message, including this one.
 	Times uint64
 
 	msg   jetstream.Msg
 	queue *Queue
 }
 
-// queue opens a durable consumer, making it where it is missing.
+// queue opens a durable consumer, and makes it if it is missing.
 func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig) (*Queue, error) {
 	q := &Queue{conn: c, name: config.Durable, ackWait: config.AckWait}
 	q.open = func(ctx context.Context) (jetstream.Consumer, error) {
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
-	err := retry(ctx, "open the queue "+config.Durable, func(ctx context.Context) (err error) {
+	err := retryOperation(ctx, "open the queue "+config.Durable, func(ctx context.Context) (err error) {
 		q.consumer, err = q.open(ctx)
 		return err
 	})
@@ -67,12 +66,12 @@ func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstr
 	return q, nil
 }
 
-// Consume hands every delivery to handle, one after another, until stop is
-// called. handle must not block for long: it passes the work on. Until a delivery is
-// acknowledged the broker is told that it is being worked on, so that another gets
-// it only if this process stops. A queue that is
-// not served, because its leader is gone or its consumer is lost, notices within
-// 2 × idleBeat and asks again until it is, whatever has happened.
+// Consume passes every delivery to handle, one after another, until stop is called.
+// handle must not block for long: it passes the work on. Until a delivery is
+// acknowledged, Consume tells the broker that it is in progress, so that another process
+// gets it only if this one stops. If the queue is not served, because its leader is gone
+// or its consumer is lost, Consume notices within 2 × idleBeat and subscribes again until
+// it succeeds.
 func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	first, err := q.pull(handle)
 	if err != nil {
@@ -90,28 +89,28 @@ func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	}, nil
 }
 
-// AckWait is how long after the last sign of life a delivery goes to another.
+// AckWait is how long after the last sign of progress a delivery goes to another process.
 func (q *Queue) AckWait() time.Duration { return q.ackWait }
 
-// pulling is one subscription to a queue, and what went wrong with it first.
-type pulling struct {
+// subscription is one subscription to a queue, with its first failure.
+type subscription struct {
 	jetstream.ConsumeContext
 	failed chan error
 	began  time.Time
 }
 
-func (q *Queue) pull(handle func(*Delivery)) (*pulling, error) {
-	p := &pulling{failed: make(chan error, 1), began: time.Now()}
+func (q *Queue) pull(handle func(*Delivery)) (*subscription, error) {
+	p := &subscription{failed: make(chan error, 1), began: time.Now()}
 	run, err := q.consumer.Consume(func(m jetstream.Msg) {
 		meta, err := m.Metadata()
 		if err != nil {
-			q.conn.log.Error("bus: a queue delivered what is no message of its", "queue", q.name, "error", err)
+			q.conn.log.Error("bus: a queue delivered a message without its metadata", "queue", q.name, "error", err)
 			return
 		}
-		q.one.Lock() // what a failed subscription still has, and the next one
+		q.one.Lock() // a failed subscription may still deliver beside its successor
 		defer q.one.Unlock()
 		d := &Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m, queue: q}
-		q.begin(d)
+		q.track(d)
 		handle(d)
 	}, jetstream.PullMaxMessages(256), jetstream.PullHeartbeat(idleBeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 		select {
@@ -123,8 +122,8 @@ func (q *Queue) pull(handle func(*Delivery)) (*pulling, error) {
 	return p, err
 }
 
-// drain has what has arrived handled, and asks for no more.
-func (p *pulling) drain() {
+// drain handles the messages that have arrived, and fetches no more.
+func (p *subscription) drain() {
 	p.Drain()
 	select {
 	case <-p.Closed():
@@ -132,10 +131,10 @@ func (p *pulling) drain() {
 	}
 }
 
-// serve replaces a subscription that fails by another until ctx ends. nats.go asks
-// again by itself after some failures and never after others, such as a consumer
-// that was deleted; and a pull that nobody serves it repeats only by heartbeat.
-func (q *Queue) serve(ctx context.Context, p *pulling, handle func(*Delivery)) {
+// serve replaces a failed subscription by another until ctx ends. nats.go resubscribes
+// after some failures and never after others, such as a deleted consumer; it repeats an
+// unserved pull only after missing heartbeats.
+func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Delivery)) {
 	working := time.NewTicker(q.ackWait / 3)
 	defer working.Stop()
 	for try := 0; ; try++ {
@@ -146,7 +145,7 @@ func (q *Queue) serve(ctx context.Context, p *pulling, handle func(*Delivery)) {
 				p.drain()
 				return
 			case <-working.C:
-				q.work()
+				q.extend()
 			case failed = <-p.failed:
 			case <-p.Closed():
 				failed = errPullEnded
@@ -155,8 +154,8 @@ func (q *Queue) serve(ctx context.Context, p *pulling, handle func(*Delivery)) {
 		if time.Since(p.began) > servedFor {
 			try = 0
 		}
-		q.conn.log.Info("bus: a queue is not served; it asks again", "queue", q.name, "error", failed)
-		p.Drain() // what has arrived is handled meanwhile
+		q.conn.log.Info("bus: a queue is not served; it is subscribed to again", "queue", q.name, "error", failed)
+		p.Drain() // messages that have arrived are handled meanwhile
 		if try > 0 && pause(ctx, try-1) != nil {
 			return
 		}
@@ -169,11 +168,11 @@ func (q *Queue) serve(ctx context.Context, p *pulling, handle func(*Delivery)) {
 
 var errPullEnded = errors.New("the subscription has ended")
 
-// resubscribe subscribes once more, making the consumer anew if it seems to be lost. It
-// is nil when ctx ends before that succeeds.
-func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int) *pulling {
+// resubscribe subscribes again, with a new consumer if the old one seems to be lost. It
+// returns nil if ctx ends first.
+func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int) *subscription {
 	for ; ; try++ {
-		if try > 0 { // the first time it is enough to ask whoever leads now
+		if try > 0 { // at first it is enough to ask the current leader
 			q.reopen(ctx)
 		}
 		p, err := q.pull(handle)
@@ -187,7 +186,7 @@ func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int
 	}
 }
 
-// reopen takes the consumer anew. If that fails the old one may do.
+// reopen opens the consumer again. If that fails, it keeps the old one.
 func (q *Queue) reopen(ctx context.Context) {
 	hop, cancel := context.WithTimeout(ctx, 2*idleBeat)
 	defer cancel()
@@ -199,7 +198,7 @@ func (q *Queue) reopen(ctx context.Context) {
 	q.consumer = consumer
 }
 
-func (q *Queue) begin(d *Delivery) {
+func (q *Queue) track(d *Delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.unacked == nil {
@@ -208,15 +207,14 @@ func (q *Queue) begin(d *Delivery) {
 	q.unacked[d] = struct{}{}
 }
 
-func (q *Queue) end(d *Delivery) {
+func (q *Queue) untrack(d *Delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.unacked, d)
 }
 
-// work tells the broker to wait longer before it delivers to another what this
-// process still has.
-func (q *Queue) work() {
+// extend asks the broker to wait longer for this process's unacknowledged deliveries.
+func (q *Queue) extend() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for d := range q.unacked {
@@ -224,21 +222,20 @@ func (q *Queue) work() {
 	}
 }
 
-// Done acknowledges: the effects are there. A lost acknowledgement brings the
-// message again.
+// Done acknowledges the message. If the acknowledgement is lost, the message comes again.
 func (d *Delivery) Done() {
-	d.queue.end(d)
+	d.queue.untrack(d)
 	_ = d.msg.Ack()
 }
 
-// Again has the message delivered again after a while.
+// Again requests another delivery of the message after a delay.
 func (d *Delivery) Again(after time.Duration) {
-	d.queue.end(d)
+	d.queue.untrack(d)
 	_ = d.msg.NakWithDelay(after)
 }
 
-// Refuse says that the message is none that could ever be handled.
+// Refuse discards a message that can never be handled.
 func (d *Delivery) Refuse() {
-	d.queue.end(d)
+	d.queue.untrack(d)
 	_ = d.msg.Term()
 }

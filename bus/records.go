@@ -20,19 +20,19 @@ const (
 	// lockFilter matches a question's timer before and after it has fired.
 	lockFilter = "nod.v1.*."
 
-	// firedFor is how long a fired timer waits for an engine; the sweep finds
-	// what went by while all were away for longer.
+	// firedFor is how long a fired timer waits for an engine. If all engines are away for
+	// longer, the sweep finds its record.
 	firedFor = "1h"
-	// Retention is how long a terminal record is kept.
+	// Retention is how long a decided record is kept.
 	Retention = 24 * time.Hour
 )
 
-// Records is the bucket pending_permissions: the record of each request, and
-// in the same stream its timer. There is no TTL on a record that can still be
-// updated: the marker of an expiry wipes acknowledged updates made near it.
+// Records is the bucket pending_permissions: the record of each request, and in the same
+// stream its timer. A record that can still change has no TTL: the marker of an expiry
+// removes acknowledged updates made shortly before it.
 type Records struct{ *kvStream }
 
-// Entry is a record and the revision it was read at.
+// Entry is a record with the revision at which it was read.
 type Entry struct {
 	Key      string
 	Record   schemas.Record
@@ -46,7 +46,7 @@ func recordsConfig(replicas int) jetstream.StreamConfig {
 	return config
 }
 
-// Get reads a record. ErrNotFound comes with the revision that Create and
+// Get reads a record. With ErrNotFound it returns the revision that Create and
 // CreateDecided must name.
 func (r *Records) Get(ctx context.Context, key string) (Entry, error) {
 	val, err := r.get(ctx, key)
@@ -56,12 +56,12 @@ func (r *Records) Get(ctx context.Context, key string) (Entry, error) {
 	return decodeEntry(key, val)
 }
 
-func decodeEntry(key string, val value) (Entry, error) {
+func decodeEntry(key string, val storedValue) (Entry, error) {
 	e := Entry{Key: key, Revision: val.revision}
 	if err := schemas.Load(val.data, &e.Record); err != nil {
 		return e, fmt.Errorf("read the record %s: %w: %w", key, ErrUnreadable, err)
 	}
-	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // it waits for itself
+	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // the request is its own only waiter
 		_, id := schemas.SplitKey(key)
 		rec.Waiters = []schemas.Waiter{{PendingID: id, Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}}
 	}
@@ -77,11 +77,10 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, nil)
 }
 
-// Decide writes a record that has its decision, at the revision that was read:
-// of all that try, one wins and the others get ErrMoved. The same publish
-// starts the record's retention and cancels its timer. A decision whose
-// outcome stays unknown is ErrUnknown; repeating it is safe, because the
-// decision's id tells whose write is stored.
+// Decide writes a record with its decision at the revision that was read: of concurrent
+// writers one wins and the others get ErrMoved. The same publish starts the record's
+// retention and cancels its timer. ErrUnknown means that the outcome is unknown. Decide
+// may then be repeated, because the decision's id tells whose write is stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -89,15 +88,15 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	}
 	header := nats.Header{}
 	ttl(header, Retention)
-	if e.Record.Joined == "" { // else it has no timer
+	if e.Record.Joined == "" { // a joined record has no timer
 		header.Set("Nats-Schedule-Next", "purge")
 		header.Set("Nats-Scheduler", timerPrefix+timerToken(&e))
 	}
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// Amend writes more into a record that has its decision, which is kept for as long as
-// said. It leaves the timer alone: an identical call may have armed it since.
+// Amend adds to a record that has its decision, and sets its remaining retention. It
+// leaves the timer alone, which an identical call may have armed since.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -108,16 +107,16 @@ func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint6
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// CreateDecided stores a record that has its decision from the start.
+// CreateDecided stores a record that is decided from the start.
 func (r *Records) CreateDecided(ctx context.Context, e Entry) (uint64, error) {
 	return r.Amend(ctx, e, Retention)
 }
 
-// ChangedSince are the records of a session that were written at an instant of the
-// broker's clock or later, as they are now.
+// ChangedSince returns the current records of a session that were written at or after a
+// time of the broker's clock.
 func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
 	filter := r.prefix + sessionFilter(session)
-	if none, err := r.none(ctx, filter); err != nil || none { // most sessions have none
+	if none, err := r.isEmpty(ctx, filter); err != nil || none { // the case of most sessions
 		return nil, err
 	}
 	consumer, err := r.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
@@ -125,16 +124,16 @@ func (r *Records) ChangedSince(ctx context.Context, session string, since time.T
 		InactiveThreshold: 10 * time.Second,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list what changed in %s: %w", r.name, err)
+		return nil, fmt.Errorf("list the changed records of %s: %w", r.name, err)
 	}
 	var changed []Entry
 	for left := consumer.CachedInfo().NumPending; left > 0; left-- {
 		msg, err := consumer.Next(jetstream.FetchMaxWait(hopTimeout))
 		if errors.Is(err, nats.ErrTimeout) {
-			break // one has gone meanwhile, at the end of its retention
+			break // a record has expired meanwhile
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list what changed in %s: %w", r.name, err)
+			return nil, fmt.Errorf("list the changed records of %s: %w", r.name, err)
 		}
 		entry, err := r.Get(ctx, strings.TrimPrefix(msg.Subject(), r.prefix))
 		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnreadable) {
@@ -160,24 +159,24 @@ func sessionFilter(session string) string {
 	return session + ".*"
 }
 
-// Outbox delivers every record's newest version, at least once, to one of the
-// engines, and to another when it is not done within ackWait. Versions that
-// were overtaken before delivery are skipped.
+// Outbox delivers every record's newest version, at least once, to one of the engines,
+// and to another one if it is not acknowledged within ackWait. Versions that were
+// replaced before their delivery are skipped.
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
-		FilterSubject: recordPrefix + "*.*", // and no barrier of a scan
+		FilterSubject: recordPrefix + "*.*", // excludes the barriers of scans
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxAckPending: 512,
 	})
 }
 
-// Entry decodes what the outbox delivered. A deleted key is ErrNotFound.
+// Entry decodes a delivery of the outbox. A deleted key is ErrNotFound.
 func (r *Records) Entry(d *Delivery) (Entry, error) {
 	key := strings.TrimPrefix(d.Subject, recordPrefix)
 	if d.msg.Headers().Get(operationHeader) != "" {
 		return Entry{Key: key}, ErrNotFound
 	}
-	return decodeEntry(key, value{data: d.Data, revision: d.Sequence})
+	return decodeEntry(key, storedValue{data: d.Data, revision: d.Sequence})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A reflection asks something harmless with its reply set to a subject that
-// the asker has no right to: the answer goes there with the answerer's rights.
+// A reflection is a harmless request with its reply set to a subject on which the asker
+// has no rights: the answer arrives there with the answerer's rights.
 type reflection struct {
 	how   string
 	ask   func(t *testing.T, nc *nats.Conn, reply string)
@@ -33,15 +33,15 @@ const (
 	infoOfTg = "$JS.API.CONSUMER.INFO.permission_prompts.tg"
 )
 
-// acknowledging takes a prompt of tg's and has its acknowledgement confirmed to
-// the reply subject.
+// acknowledging takes a prompt of tg and has its acknowledgement confirmed to the reply
+// subject.
 func acknowledging(t *testing.T, nc *nats.Conn, reply string) {
 	prompt, err := nc.Request(nextOfTg, nil, 5*time.Second)
 	require.NoError(t, err)
 	require.NoError(t, nc.PublishRequest(prompt.Reply, reply, []byte("+ACK")))
 }
 
-// emptyPull empties the queue and asks it for more.
+// emptyPull empties the queue and fetches from it again.
 func emptyPull(t *testing.T, nc *nats.Conn, reply string) {
 	for status := ""; status != "404"; {
 		prompt, err := nc.Request(nextOfTg, []byte(`{"no_wait":true}`), 5*time.Second)
@@ -57,7 +57,7 @@ func deliverTo(t *testing.T, nc *nats.Conn, target string) {
 		`"config":{"name":"x","deliver_subject":%q,"deliver_policy":"all","ack_policy":"none"}}`, target)))
 }
 
-// What a worker may ask, and what it must not reach by it.
+// The requests that a worker may send, and the subjects that it must not reach by them.
 func reflectionsOfAWorker() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -72,8 +72,8 @@ func reflectionsOfAWorker() []reflection {
 	}
 }
 
-// What an agent has no right to ask, to be asked with that limit lifted: the
-// accounts hold by themselves.
+// The requests that an agent has no right to send. They are tried without that limit,
+// because the accounts alone must stop them.
 func reflectionsOfAnAgent() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -92,7 +92,7 @@ func TestNobodyReflectsOntoTheStores(t *testing.T) {
 		by          roles.ID
 		rights      layout
 		reflections []reflection
-		later       []string // questions whose answers come after those of the attack
+		later       []string // questions that are answered after those of the attack
 	}{
 		{asTg, asShipped, reflectionsOfAWorker(), []string{infoOfTg, nextOfTg}},
 		{asAda, looseRights, reflectionsOfAnAgent(), []string{"$JS.API.INFO", "$SRV.INFO.nod-engine", "nod.v1.request.ada.s.8"}},
@@ -123,21 +123,21 @@ func TestNobodyReflectsOntoTheStores(t *testing.T) {
 	}
 }
 
-// serveEngine answers every request with an answer, as no engine would: where
-// that lands on an answer subject, it would be believed.
+// serveEngine answers every request with an answer message, unlike any engine. On an
+// answer subject it would be believed.
 func (g *guarded) serveEngine() *nats.Conn {
 	g.t.Helper()
 	nc := g.as(asEngine)
 	service, err := micro.AddService(nc, micro.Config{Name: "nod-engine", Version: "1.0.0"})
 	require.NoError(g.t, err)
 	require.NoError(g.t, service.AddEndpoint("request", micro.HandlerFunc(func(r micro.Request) {
-		_ = r.Respond([]byte(`{"type":"nod.v1.answer"}`)) // the connection hears of a violation
+		_ = r.Respond([]byte(`{"type":"nod.v1.answer"}`)) // the connection reports a violation
 	}), micro.WithEndpointSubject("nod.v1.request.*.*.*")))
 	require.NoError(g.t, nc.Flush())
 	return nc
 }
 
-// listener hears what arrives on subject.
+// listen subscribes to subject.
 func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscription) {
 	g.t.Helper()
 	nc := g.as(id)
@@ -148,7 +148,7 @@ func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscri
 	return nc, sub
 }
 
-// An engine asked with its reply set to where it has no right to speak.
+// A request makes an engine reply on a subject where it has no rights.
 func TestEngineIsNotMadeToSpeakForOthers(t *testing.T) {
 	for _, target := range []string{theAnswer, "nod.v1.request.bob.s.7", "nod.v1.manage.terminal.settings"} {
 		t.Run(target, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestEngineIsNotMadeToSpeakForOthers(t *testing.T) {
 			require.ErrorIs(t, engine.LastError(), nats.ErrPermissionViolation)
 			requireSilent(t, heard)
 
-			// With allow_responses it is let through, whatever a deny says.
+			// With allow_responses the reply passes, whatever a deny says.
 			_, _, heard = attack(looseEngine)
 			_, err := heard.NextMsg(5 * time.Second)
 			require.NoError(t, err, "with allow_responses this attack must succeed, or its failure proves nothing")
@@ -181,12 +181,12 @@ func requireSilent(t *testing.T, s *nats.Subscription) {
 	require.Zero(t, n)
 }
 
-// Decisions are an engine's to publish, so that its rights let it through where
-// a reply is set to another agent's: engines must look at the reply first.
+// An engine has the right to publish decisions, so that its rights do not stop a reply on
+// another agent's decision subject. Engines must therefore check the reply first.
 func TestOwnReplyStopsWhatRightsCannot(t *testing.T) {
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asBob, theDecision)
-	g.serveEngine() // looks at nothing
+	g.serveEngine() // without the check of the reply
 	ada := g.as(asAda)
 	require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", theDecision, nil))
 	_, err := heard.NextMsg(5 * time.Second)
@@ -194,8 +194,8 @@ func TestOwnReplyStopsWhatRightsCannot(t *testing.T) {
 	require.False(t, roles.OwnReply("nod.v1.request.ada.s.9", theDecision))
 }
 
-// A worker can still have the server's answers and its own prompts delivered
-// where handlers listen. None of that has the type that is expected there.
+// A worker can still have the server's replies and its own prompts delivered on subjects
+// with handlers. None of them has the type that is expected there.
 func TestWhatAWorkerReflectsInEdgeIsNoMessageOfNods(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine, tg := g.jetstream(asEngineStore), g.as(asTg)
@@ -224,7 +224,8 @@ func TestWhatAWorkerReflectsInEdgeIsNoMessageOfNods(t *testing.T) {
 	}
 }
 
-// The server refuses to copy a message's trace to where its sender may not publish.
+// The server does not copy a message's trace to a subject on which its sender may not
+// publish.
 func TestTracesAreNoReflection(t *testing.T) {
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asEngine, "nod.v1.answer.>")

@@ -7,9 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Find returns a request that was handed in before, perhaps by another process,
-// to be awaited or dropped. NOT_FOUND means that nod does not know it, or that it
-// is another agent's.
+// Find returns a request that was sent before, perhaps by another process, to await or
+// drop. NOT_FOUND means that nod does not know it, or that it belongs to another agent.
 func (a *Asker) Find(ctx context.Context, sessionID, pendingID string) (*OpenRequest, error) {
 	if !schemas.ValidID(sessionID) || !schemas.ValidID(pendingID) {
 		return nil, badIDs()
@@ -24,7 +23,7 @@ func (a *Asker) Find(ctx context.Context, sessionID, pendingID string) (*OpenReq
 	switch {
 	case err != nil:
 	case len(reply.Results) != 1:
-		err = schemas.Errorf(schemas.CodeInternal, "nod told of %d requests, not of one", len(reply.Results))
+		err = schemas.Errorf(schemas.CodeInternal, "nod replied about %d requests, not about one", len(reply.Results))
 	case reply.Results[0].Error != nil:
 		err = reply.Results[0].Error
 	}
@@ -36,6 +35,6 @@ func (a *Asker) Find(ctx context.Context, sessionID, pendingID string) (*OpenReq
 	if d := reply.Results[0].Decision; d != nil {
 		asked.decide(*d)
 	}
-	a.keep(asked)
+	a.watch(asked)
 	return asked, nil
 }

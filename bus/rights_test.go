@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// What each role may publish and subscribe, written down a second time. Every
-// role is tried on the subjects of all of them, and on what nobody may.
+// The publish and subscribe rights of each role, written down a second time. Every role
+// is tried on the subjects of all roles, and on forbidden ones.
 var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	asAda: {
 		pub: `nod.v1.request.ada.s.1 nod.v1.withdraw.ada.s.1 nod.v1.await.ada nod.v1.grant.ada nod.v1.gate.ada nod.v1.passed.ada
@@ -101,7 +101,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	},
 }
 
-// What is on nobody's list but that of the owner of the stores.
+// Subjects that only the owner of the stores may use.
 const (
 	nobodyPublishes = `nod.v1.due.s.1 nod.v1.request.ada.s nod.v1.request.ada.s.1.2 nod.v1.answer.mallory.s.1
 		$JS.API.STREAM.DELETE.permission_prompts $JS.API.STREAM.DELETE.KV_pending_permissions

@@ -11,40 +11,37 @@ import (
 )
 
 const (
-	// barrierSubject holds what a scan writes into the stream of the records
-	// to know that it has read everything before. No key of a record is one
-	// token.
+	// barrierSubject holds the messages by which a scan knows that it has read everything
+	// before. It has one token, so that it is no key of a record.
 	barrierSubject = recordPrefix + "barrier"
 
-	// scanBatch is how many records a scan asks for at a time.
+	// scanBatch is how many records a scan fetches at a time.
 	scanBatch = 512
-	// scanWait is how long a scan waits for a batch, and for its consumer to
-	// be made, before it turns to another replica.
+	// scanWait is how long a scan waits for a batch, or for its consumer to be made,
+	// before it turns to another replica.
 	scanWait = 2 * time.Second
-	// scanKept is how long the server keeps the consumer of a scan that was
-	// killed.
+	// scanKept is how long the server keeps the consumer of a killed scan.
 	scanKept = 10 * time.Second
 )
 
-// Found is a record as a scan finds it: its key and where it stands in the
-// stream. Decided is told by the record's retention, which starts with its
-// decision; a record that is not Decided may have been decided since.
+// Found is a record in a scan: its key and its place in the stream. Decided is derived
+// from the record's retention, which starts with its decision; a record that is not
+// Decided may have been decided since.
 type Found struct {
 	Key      string
 	Revision uint64
 	Decided  bool
 }
 
-// Scan calls f for the records of a session, or of all sessions if that is
-// empty, in the order in which they were last written, beginning behind the
-// revision after. It ends when f returns false, or when there are no more.
+// Scan calls f for the records of a session, or of all sessions if session is empty, in
+// the order of their last writes, starting after the revision after. It ends when f
+// returns false, or when there are no more records.
 //
-// It finds every record whose last write was acknowledged before the scan
-// began, whichever replica serves it. A record that is written while the scan
-// runs may be found at both revisions. f hears what a replica says, which may
-// be older than what the leader says: read a record before acting on it. Scan
-// reads no payloads, costs the server no list of subjects, and tries again
-// after every disturbance for as long as ctx allows.
+// It finds every record whose last write was acknowledged before the scan began,
+// whichever replica serves it. A record that is written during the scan may be found at
+// both revisions. A replica may be older than the leader: read a record before acting on
+// it. Scan reads no payloads, costs the server no list of subjects, and tries again after
+// every failure for as long as ctx allows.
 func (r *Records) Scan(ctx context.Context, session string, after uint64, f func(Found) (more bool)) error {
 	s := &scan{records: r, filter: r.prefix + sessionFilter(session), last: after, found: f}
 	if err := s.setBarrier(ctx); err != nil {
@@ -68,23 +65,22 @@ func (r *Records) Scan(ctx context.Context, session string, after uint64, f func
 	}
 }
 
-// scan is one walk through the stream of the records, by one consumer after
-// another.
+// scan is one walk through the stream of the records, with one consumer after another.
 type scan struct {
 	records *Records
 	filter  string
 	found   func(Found) bool
-	barrier uint64 // what must have been read before the end counts as the end
-	last    uint64 // what was read last
+	barrier uint64 // the end of the stream counts only after this sequence
+	last    uint64 // the sequence read last
 }
 
-// setBarrier writes a message into a stream of several replicas. A replica that
-// delivers it has delivered everything that was acknowledged before.
+// setBarrier writes a message into a stream of several replicas. A replica that delivers
+// it has delivered everything that was acknowledged before.
 func (s *scan) setBarrier(ctx context.Context) error {
 	if s.records.stream.CachedInfo().Config.Replicas <= 1 {
 		return nil
 	}
-	return retry(ctx, "begin to scan the records", func(ctx context.Context) error {
+	return retryOperation(ctx, "begin to scan the records", func(ctx context.Context) error {
 		ack, err := s.records.conn.js.Publish(ctx, barrierSubject, nil, jetstream.WithRetryAttempts(0))
 		if err == nil {
 			s.barrier = ack.Sequence
@@ -93,7 +89,7 @@ func (s *scan) setBarrier(ctx context.Context) error {
 	})
 }
 
-// run reads from the last message that was read on, from one replica.
+// run reads from one replica, starting after the last message that was read.
 func (s *scan) run(ctx context.Context) error {
 	hop, cancel := context.WithTimeout(ctx, scanWait)
 	consumer, err := s.records.stream.CreateConsumer(hop, jetstream.ConsumerConfig{
@@ -137,8 +133,8 @@ var (
 	errScanBehind = errors.New("the replica is behind")
 )
 
-// batch takes in the next messages. done means that there are no more, or that
-// the caller has had enough.
+// batch reads the next messages. done means that there are no more, or that f returned
+// false.
 func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered *uint64) (done bool, err error) {
 	batch, err := consumer.Fetch(scanBatch, jetstream.FetchMaxWait(scanWait))
 	if err != nil {
@@ -151,7 +147,7 @@ func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
-		if msg == nil { // a batch that stays short is the replica's last
+		if msg == nil { // a short batch is the replica's last
 			return false, errors.Join(batch.Error(), s.behind())
 		}
 		meta, err := msg.Metadata()
@@ -173,15 +169,15 @@ func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered
 	}
 }
 
-// behind is the error of a replica that has no more and should have.
+// behind is the error of a replica that ended too early.
 func (s *scan) behind() error {
 	if s.last < s.barrier {
 		return errScanBehind
 	}
-	return errScanGap // it said that there was more
+	return errScanGap // the replica had announced more
 }
 
-// take tells of one message, and reports whether more is wanted.
+// take passes one message to f and reports whether to go on.
 func (s *scan) take(msg jetstream.Msg, revision uint64) (more bool) {
 	s.last = revision
 	if msg.Subject() == barrierSubject || msg.Headers().Get(operationHeader) != "" {

@@ -15,10 +15,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Call is one question to answer: exactly once, later if need be, and from any
-// goroutine. A second answer to it is dropped.
+// Call is one request to a service. It gets exactly one reply, at any later time and from
+// any goroutine; a second reply is dropped.
 type Call struct {
-	Tokens []string // of the subject, behind the endpoint's verb; all valid ids
+	Tokens []string // of the subject, after the endpoint's verb; all valid ids
 	Data   []byte
 
 	req      micro.Request
@@ -27,7 +27,7 @@ type Call struct {
 	log      *slog.Logger
 }
 
-// Reply answers with v.
+// Reply replies with v.
 func (c *Call) Reply(v any) {
 	if !c.answered.CompareAndSwap(false, true) {
 		return
@@ -35,19 +35,19 @@ func (c *Call) Reply(v any) {
 	defer c.done()
 	data, err := schemas.Encode(v)
 	if err != nil {
-		c.log.Error("bus: an answer cannot be encoded", "subject", c.req.Subject(), "error", err)
-		data, _ = schemas.Encode(schemas.Errorf(schemas.CodeInternal, "the answer could not be encoded")) // a plain Error always encodes
+		c.log.Error("bus: a reply cannot be encoded", "subject", c.req.Subject(), "error", err)
+		data, _ = schemas.Encode(schemas.Errorf(schemas.CodeInternal, "the reply could not be encoded")) // a plain Error always encodes
 	}
 	if err := c.req.Respond(data); err != nil {
-		c.log.Warn("bus: an answer was not sent; the asker will ask again", "subject", c.req.Subject(), "error", err)
+		c.log.Warn("bus: a reply was not sent; the asker will ask again", "subject", c.req.Subject(), "error", err)
 	}
 }
 
-// Fail answers with an error: a *schemas.Error as it is; one that asking again may
-// find gone, such as of a store whose leader changes, as UNAVAILABLE, which askers
-// repeat; anything else is logged and told as one that keeps the inside to itself.
+// Fail replies with an error. A *schemas.Error is sent as it is. A temporary error, such
+// as of a store whose leader changes, is sent as UNAVAILABLE, which askers repeat. Every
+// other error is logged, and sent as an INTERNAL_ERROR without details.
 func (c *Call) Fail(err error) {
-	e := asTold(err)
+	e := toWireError(err)
 	if e.Code == schemas.CodeInternal {
 		c.log.Error("bus: a call failed", "subject", c.req.Subject(), "error", err)
 	}
@@ -55,18 +55,18 @@ func (c *Call) Fail(err error) {
 	c.Reply(e)
 }
 
-func asTold(err error) *schemas.Error {
+func toWireError(err error) *schemas.Error {
 	var e *schemas.Error
 	switch {
 	case errors.As(err, &e):
 		return e
 	case transient(err):
-		return schemas.Errorf(schemas.CodeUnavailable, "nod could not settle this in time; ask again")
+		return schemas.Errorf(schemas.CodeUnavailable, "nod could not complete this in time; ask again")
 	}
-	return schemas.Errorf(schemas.CodeInternal, "nod failed inside; its log says more")
+	return schemas.Errorf(schemas.CodeInternal, "an internal error of nod; its log has the details")
 }
 
-// transient reports whether an error may be gone when the same is tried again.
+// transient reports whether an error may disappear on a retry.
 func transient(err error) bool {
 	for _, t := range []error{
 		context.DeadlineExceeded, context.Canceled, ErrUnknown, ErrMoved,
@@ -83,8 +83,8 @@ func transient(err error) bool {
 // Endpoint is one subject of a service.
 type Endpoint struct {
 	Name string
-	Verb string // behind "nod.v1."
-	// Tokens is how many ids follow the verb.
+	Verb string // after "nod.v1."
+	// Tokens is the number of ids after the verb.
 	Tokens int
 	Handle func(*Call)
 }
@@ -92,9 +92,9 @@ type Endpoint struct {
 // ServiceOptions describe a service.
 type ServiceOptions struct {
 	Name, Version, Description string
-	// Open bounds how many calls may be open; more are told UNAVAILABLE.
+	// Open is the limit of open calls; further calls get UNAVAILABLE.
 	Open int
-	// Stats is added to the service's statistics.
+	// Stats returns data that is added to the service's statistics.
 	Stats func() any
 }
 
@@ -104,7 +104,7 @@ type Service struct {
 	open sync.WaitGroup
 	room chan struct{}
 	log  *slog.Logger
-	// anybody: the server asks for no credentials.
+	// anybody: the server needs no credentials.
 	anybody bool
 
 	mu       sync.Mutex
@@ -125,23 +125,23 @@ func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) 
 	s.svc = svc
 	for _, e := range endpoints {
 		subject := "nod.v1." + e.Verb + strings.Repeat(".*", e.Tokens)
-		err := svc.AddEndpoint(e.Name, micro.HandlerFunc(func(r micro.Request) { s.take(e, r) }), micro.WithEndpointSubject(subject))
+		err := svc.AddEndpoint(e.Name, micro.HandlerFunc(func(r micro.Request) { s.accept(e, r) }), micro.WithEndpointSubject(subject))
 		if err != nil {
-			_ = svc.Stop() // the first error is the one to tell
+			_ = svc.Stop() // the first error is the one to return
 			return nil, fmt.Errorf("serve %s: %w", subject, err)
 		}
 	}
 	return s, nil
 }
 
-// ID is the instance's, as it is in its statistics.
+// ID is the instance's id, as in its statistics.
 func (s *Service) ID() string { return s.svc.Info().ID }
 
-// take accepts one call or says at once why not.
-func (s *Service) take(e Endpoint, r micro.Request) {
+// accept starts one call or replies at once with the reason why not.
+func (s *Service) accept(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
-	if !s.replies(r) { // before all else: not even an error may go there
-		s.log.Warn("bus: a call whose reply goes elsewhere than to its asker's inbox was dropped", "subject", r.Subject())
+	if !s.replies(r) { // first, because not even an error may go there
+		s.log.Warn("bus: a call was dropped, because its reply would not go to an inbox of its asker", "subject", r.Subject())
 		return
 	}
 	tokens, ok := schemas.Tokens(r.Subject(), e.Verb, e.Tokens)
@@ -165,9 +165,9 @@ func (s *Service) take(e Endpoint, r micro.Request) {
 	e.Handle(call)
 }
 
-// replies reports whether the reply goes to an inbox of the asker's: an answer
-// must never be sent where it would count as something else. On an open server
-// nobody is anybody in particular.
+// replies reports whether the reply goes to an inbox of the asker: elsewhere a reply
+// could count as another message. On an open server, clients have no identities, and any
+// inbox will do.
 func (s *Service) replies(r micro.Request) bool {
 	if s.anybody {
 		return strings.HasPrefix(r.Reply(), "_INBOX.")
@@ -185,8 +185,8 @@ func (s *Service) begin() bool {
 	return true
 }
 
-// Drain takes no new calls and waits, for as long as ctx allows, until the
-// open ones are answered.
+// Drain accepts no new calls and waits, for as long as ctx allows, until the open ones
+// have their replies.
 func (s *Service) Drain(ctx context.Context) error {
 	err := s.svc.Stop()
 	s.mu.Lock()

@@ -13,16 +13,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// statsQuiet is how long after the last reply all are taken to have answered.
+// statsQuiet is the time without a reply after which all instances are taken to have
+// replied.
 const statsQuiet = 300 * time.Millisecond
 
-// ServiceStats are what one instance of a service says of itself.
+// ServiceStats are the statistics of one instance of a service.
 type ServiceStats struct {
 	ID   string
 	data json.RawMessage
 }
 
-// Into decodes what the service added to its statistics.
+// Into decodes the data that the service added to its statistics.
 func (s ServiceStats) Into(v any) error { return json.Unmarshal(s.data, v) }
 
 // ServiceStats asks every instance of a service for its statistics.
@@ -59,11 +60,11 @@ func (c *Conn) ServiceStats(ctx context.Context, service string) ([]ServiceStats
 	}
 }
 
-// Follow waits until every instance of a service has reached a revision in what it
-// says of itself, and returns the ids of those that have not while ctx lasts: of
-// those that answer, and of those that running names, where it is not nil. It fails
-// where none says anything.
-func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
+// Follow waits until every instance of a service reports this revision under
+// revisionName in its statistics. It returns the ids of the instances that had not when
+// ctx ended: of those that reply, and of those that running lists, unless running is nil.
+// It fails if no instance replies.
+func (c *Conn) Follow(ctx context.Context, service, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
 	heard := false
 	for try := 0; ; try++ {
 		stats, err := c.ServiceStats(ctx, service)
@@ -71,26 +72,26 @@ func (c *Conn) Follow(ctx context.Context, service, what string, revision uint64
 		case ctx.Err() != nil && heard: // of the last whole round
 			return laggards, nil
 		case ctx.Err() != nil:
-			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine says what it follows: see that one is running")
+			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine reports its state: check that one is running")
 		case err != nil:
 			return nil, err
 		}
-		late, err := behind(ctx, stats, what, revision, running)
+		late, err := behind(ctx, stats, revisionName, revision, running)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, err
-		case err != nil: // cut short, as is seen above
+		case err != nil: // ctx ended; the next round returns
 			continue
 		case len(stats) > 0 && len(late) == 0:
 			return nil, nil
 		}
 		laggards, heard = late, heard || len(stats) > 0
-		_ = pause(ctx, min(try, 2)) // what ends it is seen above
+		_ = pause(ctx, min(try, 2)) // the next round sees the end of ctx
 	}
 }
 
-// behind are the instances that are not at a revision, or do not answer.
-func behind(ctx context.Context, stats []ServiceStats, what string, revision uint64, running func(context.Context) ([]string, error)) (ids []string, err error) {
+// behind returns the instances that have not reached a revision, or do not reply.
+func behind(ctx context.Context, stats []ServiceStats, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (ids []string, err error) {
 	if running != nil {
 		if ids, err = running(ctx); err != nil {
 			return nil, err
@@ -99,7 +100,7 @@ func behind(ctx context.Context, stats []ServiceStats, what string, revision uin
 	for _, s := range stats {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return id == s.ID })
 		var data map[string]uint64
-		if s.Into(&data) != nil || data[what] < revision {
+		if s.Into(&data) != nil || data[revisionName] < revision {
 			ids = append(ids, s.ID)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Store is all that engines remember: the records with their timers, the
-// sessions, who is there, what was shown, the settings, and the log. Every
-// write is a compare-and-set, and every read finds all that was acknowledged
-// before it.
+// Store is all of the engines' persistent state: the records with their timers, the
+// sessions, the presence of clients and workers, the shown prompts, the settings, and the
+// log. Every write is a compare-and-set, and every read sees all writes that were
+// acknowledged before it.
 type Store struct {
 	Records  *Records
 	Sessions *Bucket // session.<session_id>
@@ -27,15 +27,15 @@ type Store struct {
 	conn *Conn
 }
 
-// OpenStore makes the stores that are missing, with so many replicas, and
-// opens them. Stores that are there stay as they are. It waits, as long as ctx
-// allows, for JetStream to be ready.
+// OpenStore opens the stores, and makes the missing ones with this many replicas.
+// Existing stores are not changed. It waits, as long as ctx allows, for JetStream to be
+// ready.
 func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	s := &Store{conn: c}
 	open := func(config jetstream.StreamConfig, prefix string) (*kvStream, error) {
 		config.Replicas = replicas
 		if replicas > 1 {
-			config.PersistMode = jetstream.DefaultPersistMode // async is for one replica alone
+			config.PersistMode = jetstream.DefaultPersistMode // async is only for one replica
 		}
 		stream, err := c.stream(ctx, config)
 		if err != nil {
@@ -45,7 +45,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	}
 	records, err := open(recordsConfig(replicas), recordPrefix)
 	if err == nil {
-		err = records.direct(ctx)
+		err = records.allowDirect(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -58,27 +58,27 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	for _, b := range []struct {
 		into  **Bucket
 		name  string
-		async bool // what can be rebuilt need not wait for the disk
+		async bool // contents that can be rebuilt need not wait for the disk
 	}{
 		{&s.Sessions, "permission_sessions", false},
 		{&s.Presence, "client_presence", true},
-		{&s.Shown, "shown_prompts", false}, // a claim that is lost would have a prompt shown twice, unmarked
+		{&s.Shown, "shown_prompts", false}, // after a lost claim a prompt would be shown twice, unmarked
 		{&s.Settings, "permission_settings", false},
 	} {
 		k, err := open(bucketConfig(b.name, b.async, replicas), "$KV."+b.name+".")
 		if err == nil {
-			err = k.direct(ctx)
+			err = k.allowDirect(ctx)
 		}
 		if err != nil {
 			return nil, err
 		}
-		*b.into = &Bucket{kvStream: k, confirming: newShared()}
+		*b.into = &Bucket{kvStream: k, confirms: newActionGroup()}
 	}
 	return s, nil
 }
 
-// stream opens a stream, making it where it is missing, however long another
-// engine or an election takes as long as ctx allows.
+// stream opens a stream, and makes it if it is missing. It waits for another engine or an
+// election as long as ctx allows.
 func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
@@ -92,17 +92,17 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig) (jetst
 			return stream, nil
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine was first
 		case apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabled, apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
-			return nil, fmt.Errorf("open the store %s: this NATS server has JetStream off for this account: enable it in its configuration", config.Name)
+			return nil, fmt.Errorf("open the store %s: JetStream is off for this account on the NATS server: enable it in its configuration", config.Name)
 		case isPermanent(err) || apiCode(err) == codeNoReplicas:
 			return nil, fmt.Errorf("open the store %s: %w", config.Name, err)
 		}
 		if pause(ctx, try) != nil {
-			return nil, fmt.Errorf("open the store %s: JetStream gives no answer (%w): see that a majority of the servers is up and that these credentials are the store's", config.Name, err)
+			return nil, fmt.Errorf("open the store %s: JetStream does not reply (%w): check that a majority of the servers is up and that these credentials are those of the stores", config.Name, err)
 		}
 	}
 }
 
-// codeNoReplicas: replicas were asked of a server that is no cluster.
+// codeNoReplicas: a server without a cluster cannot make replicas.
 const codeNoReplicas jetstream.ErrorCode = 10074
 
 func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfig {
@@ -125,11 +125,11 @@ func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfi
 // Bucket is a KV bucket of nouns.
 type Bucket struct {
 	*kvStream
-	confirming *shared
+	confirms *actionGroup
 }
 
-// Get reads the noun under key into v and returns its revision. ErrNotFound
-// comes with the revision that a Put must name to create it.
+// Get reads the noun under key into v and returns its revision. With ErrNotFound it
+// returns the revision that a Put must name to create it.
 func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, err error) {
 	val, err := b.get(ctx, key)
 	if err != nil {
@@ -141,8 +141,8 @@ func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, e
 	return val.revision, nil
 }
 
-// Put writes v under key if that is still at revision. With a lease the broker
-// removes it after that long; ErrMoved means that somebody else wrote first.
+// Put writes v under key if the key is still at revision. With a lease, the broker
+// removes it after that time. ErrMoved means that another write came first.
 func (b *Bucket) Put(ctx context.Context, key string, v any, revision uint64, lease time.Duration) (uint64, error) {
 	data, err := schemas.Encode(v)
 	if err != nil {
@@ -155,31 +155,31 @@ func (b *Bucket) Put(ctx context.Context, key string, v any, revision uint64, le
 	return b.put(ctx, key, data, revision, header)
 }
 
-// Document reads the bytes under key, which need be no noun.
+// Document reads the bytes under key, which need not be a noun.
 func (b *Bucket) Document(ctx context.Context, key string) (data []byte, revision uint64, err error) {
 	val, err := b.get(ctx, key)
 	return val.data, val.revision, err
 }
 
-// PutDocument writes bytes under key if that is still at revision.
+// PutDocument writes bytes under key if the key is still at revision.
 func (b *Bucket) PutDocument(ctx context.Context, key string, data []byte, revision uint64) (uint64, error) {
 	return b.put(ctx, key, data, revision, nil)
 }
 
-// Remove deletes key if that is still at revision.
+// Remove deletes key if it is still at revision.
 func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error {
 	return b.remove(ctx, key, revision)
 }
 
-// Listed lists the keys that match a filter such as "agent.*", in no order. One
-// that was removed may still be among them.
+// Listed lists the keys that match a filter such as "agent.*", in no order. A removed key
+// may still be listed for a while.
 func (b *Bucket) Listed(ctx context.Context, filter string) ([]string, error) {
 	return b.keys(ctx, b.prefix, filter)
 }
 
-// NewestOf is the revision of the newest value of the keys that match a filter such
-// as "standing.session.S.*"; 0 if there is none. It tells at the cost of one reading
-// whether what was read of them before is still all there is.
+// NewestOf is the revision of the newest value of the keys that match a filter such as
+// "standing.session.S.*"; 0 if there is none. With one read it tells whether earlier
+// readings of these keys are still complete.
 func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	val, err := b.last(ctx, b.prefix+filter)
 	if errors.Is(err, ErrNotFound) {
@@ -188,8 +188,8 @@ func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	return val.revision, err
 }
 
-// Keys lists the keys that match a filter such as "worker.tg.*". It reads each,
-// because one that was removed is listed for a while: keep the filter narrow.
+// Keys lists the keys that match a filter such as "worker.tg.*". It reads each key,
+// because a removed key is listed for a while: keep the filter narrow.
 func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
 	listed, err := b.keys(ctx, b.prefix, filter)
 	if err != nil {
@@ -209,11 +209,11 @@ func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
 	return keys, nil
 }
 
-// Watch calls changed whenever something in the bucket may have changed since the
-// store was opened, until ctx ends. It begins at a revision, not with what is new:
-// its consumer is made anew after every disturbance, and would pass over what came
-// before. It is late while the bus is away, and tells nothing of what expires: read
-// now and then.
+// Watch calls changed whenever a key of the bucket may have changed since the store was
+// opened, until ctx ends. It starts at a revision and not at new messages, because its
+// consumer is made anew after every failure and would skip the changes before. It is late
+// while the bus is away, and does not report expired keys: read the bucket at intervals
+// as well.
 func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision uint64)) error {
 	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: b.stream.CachedInfo().State.LastSeq + 1, HeadersOnly: true,
@@ -226,7 +226,7 @@ func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision ui
 			changed(strings.TrimPrefix(m.Subject(), b.prefix), meta.Sequence.Stream)
 		}
 	}, jetstream.PullHeartbeat(idleBeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-		b.conn.log.Info("bus: a watch is not served; it begins again where it was", "bucket", b.name, "error", err)
+		b.conn.log.Info("bus: a watch is not served; it continues from its last position", "bucket", b.name, "error", err)
 	}))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", b.name, err)

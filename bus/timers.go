@@ -13,17 +13,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Create stores a pending record and its timer. The timer comes first: it is the
-// lock that makes of identical calls one question. ErrHeld means that another
-// request holds it, and then nothing was stored. ErrMoved means that the record is
-// not at the entry's revision; the timer that may be left behind names a request
-// that it does not belong to, and does no harm.
+// Create stores a pending record and its timer. The timer comes first: it is the lock
+// that makes one question of identical calls. ErrHeld means that another request holds
+// the lock; then nothing was stored. ErrMoved means that the record is not at the entry's
+// revision. A timer that is left behind then names a request to which it does not belong,
+// and has no effect.
 func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 	return r.TakeOver(ctx, e, 0)
 }
 
-// TakeOver is Create for a request that takes the lock from one that is no question
-// any more. The revision is the one that Holder told.
+// TakeOver is Create for a request that takes the lock from one that is no longer a
+// question. The revision is that of Holder.
 func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -34,14 +34,14 @@ func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint6
 		return 0, err
 	}
 	seq, err := r.put(ctx, e.Key, data, e.Revision, nil)
-	if err == nil && !fresh { // the timer was armed for something else, perhaps
+	if err == nil && !fresh { // the timer may be armed for another event
 		err = r.Arm(ctx, &e)
 	}
 	return seq, err
 }
 
-// lock arms the entry's timer if its subject is at a revision. It is not fresh if
-// this very request holds the lock already: by an earlier try, or another engine.
+// lock arms the entry's timer if its subject is at revision. fresh is false if this
+// request already holds the lock, by an earlier try or through another engine.
 func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bool, err error) {
 	msg, err := timerMsg(e)
 	if err != nil {
@@ -75,16 +75,16 @@ func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bo
 // ErrHeld: another request is the question of these calls.
 var ErrHeld = errors.New("an identical call is the question")
 
-// Held says which request is the question of identical calls.
+// Held is the holder of the lock of identical calls.
 type Held struct {
-	PendingID string // empty if none is
-	Revision  uint64 // TakeOver must name it
+	PendingID string // empty if no request holds the lock
+	Revision  uint64 // for TakeOver
 	At        time.Time
 }
 
-// Holder reads which request is the question of the entry's calls. It may have been
-// decided, as a timer that has fired is kept for a while; or its record may be about
-// to be stored.
+// Holder reads which request is the question of the entry's calls. That request may
+// already be decided, as a fired timer is kept for a while; or its record may be about to
+// be stored.
 func (r *Records) Holder(ctx context.Context, e *Entry) (Held, error) {
 	val, err := r.last(ctx, lockFilter+timerToken(e))
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -94,7 +94,7 @@ func (r *Records) Holder(ctx context.Context, e *Entry) (Held, error) {
 	return Held{t.PendingID, val.revision, val.at}, nil
 }
 
-// timerToken is the subject of the entry's timer behind its prefix.
+// timerToken is the part of the timer's subject after its prefix.
 func timerToken(e *Entry) string {
 	session, id := schemas.SplitKey(e.Key)
 	if e.Record.Question != "" {
@@ -103,15 +103,14 @@ func timerToken(e *Entry) string {
 	return schemas.Key(session, id)
 }
 
-// Arm sees to it that the record's timer fires no later than at its next event. A
-// timer that is armed for that or earlier is left alone: one that fires early is
-// armed again by the engine that handles it. ErrHeld means that the timer is
-// another request's.
+// Arm makes the record's timer fire no later than its next event. A timer for the same
+// time or earlier is left alone: the engine that handles an early firing arms it again.
+// ErrHeld means that the timer belongs to another request.
 func (r *Records) Arm(ctx context.Context, e *Entry) error {
 	return r.rearm(ctx, e, func(armed timer) bool { return !armed.At.After(e.Record.NextEvent.At) })
 }
 
-// Rearm replaces the timer by one for the next event, whatever it was armed for.
+// Rearm replaces the timer by one for the next event.
 func (r *Records) Rearm(ctx context.Context, e *Entry) error {
 	return r.rearm(ctx, e, func(timer) bool { return false })
 }
@@ -142,34 +141,34 @@ func (r *Records) rearm(ctx context.Context, e *Entry, enough func(timer) bool) 
 	}
 }
 
-// Armed is what the record's timer is armed for; ErrNotFound if it has none.
+// Armed returns the event of the record's timer; ErrNotFound if it has no timer.
 func (r *Records) Armed(ctx context.Context, e *Entry) (schemas.Event, error) {
 	val, err := r.last(ctx, timerPrefix+timerToken(e))
 	if err != nil {
 		return schemas.Event{}, err
 	}
-	t, _ := timerOf(val.data) // none is the zero event
+	t, _ := timerOf(val.data) // without a timer it is the zero event
 	if !t.of(e) {
 		return schemas.Event{}, ErrNotFound
 	}
 	return t.Event, nil
 }
 
-// timer is the payload of a timer: the request and the event that it is armed for.
+// timer is the payload of a timer: its request and event.
 type timer struct {
 	schemas.Event
 	PendingID string `json:"pending_id,omitempty"`
 }
 
-// of reports whether the timer is this entry's. One without an id was armed before
-// timers had one, under the id itself.
+// of reports whether the timer is this entry's. A timer without an id is from a version
+// before timers had ids; its subject has the id.
 func (t timer) of(e *Entry) bool {
 	_, id := schemas.SplitKey(e.Key)
 	return t.PendingID == id || t.PendingID == "" && e.Record.Question == ""
 }
 
-// timerMsg is a scheduled message that carries the instant it is armed for.
-// jetstream.WithScheduleAt truncates to seconds, so the header is set here.
+// timerMsg is a scheduled message with the time of the event. jetstream.WithScheduleAt
+// truncates to seconds, so that the header is set here.
 func timerMsg(e *Entry) (*nats.Msg, error) {
 	_, id := schemas.SplitKey(e.Key)
 	data, err := schemas.Encode(timer{*e.Record.NextEvent, id})
@@ -191,15 +190,15 @@ func timerOf(data []byte) (timer, bool) {
 	return t, err == nil && !t.At.IsZero()
 }
 
-// Pending lists the keys of the questions of a session, or of all sessions if that
-// is empty, that have a timer. A question whose timer has fired, or was lost, is
-// missing until it is armed again: do not decide by it.
+// Pending lists the keys of the questions with an armed timer, of a session or, if
+// session is empty, of all. A question whose timer has fired, or was lost, is missing
+// until it is armed again: do not decide by this list.
 func (r *Records) Pending(ctx context.Context, session string) ([]string, error) {
 	return r.timed(ctx, timerPrefix, session)
 }
 
-// FiredOf lists the keys of the questions of a session whose timers have fired, for as long
-// as these are kept: firedFor. Most have been decided since.
+// FiredOf lists the keys of a session's questions whose timers have fired within
+// firedFor. Most of them have been decided since.
 func (r *Records) FiredOf(ctx context.Context, session string) ([]string, error) {
 	return r.timed(ctx, duePrefix, session)
 }
@@ -229,31 +228,31 @@ func (r *Records) timed(ctx context.Context, prefix, session string) ([]string, 
 	return keys, nil
 }
 
-// CountPending is how many questions Pending would list.
+// CountPending is the number of questions that Pending would list.
 func (r *Records) CountPending(ctx context.Context, session string) (int, error) {
 	tokens, err := r.timers(ctx, timerPrefix, session)
 	return len(tokens), err
 }
 
-// timers lists the tokens of a session's timers under a prefix: those that are armed,
-// or those that have fired.
+// timers lists the tokens of a session's timers under a prefix, of armed or of fired
+// ones.
 func (r *Records) timers(ctx context.Context, prefix, session string) ([]string, error) {
-	if session != "" { // most have none
-		if none, err := r.none(ctx, prefix+sessionFilter(session)); err != nil || none {
+	if session != "" { // most sessions have none
+		if none, err := r.isEmpty(ctx, prefix+sessionFilter(session)); err != nil || none {
 			return nil, err
 		}
 	}
 	return r.keys(ctx, prefix, sessionFilter(session))
 }
 
-// questionMark begins a timer's token that is no pending_id.
+// questionMark starts a timer's token that is not a pending_id.
 const questionMark = "="
 
-// QuestionToken makes the token of a question's timer of a digest. It is no valid
+// QuestionToken makes the token of a question's timer from a digest. It is no valid
 // pending_id, so that no agent can name it.
 func QuestionToken(digest string) string { return questionMark + digest }
 
-// Due delivers every fired timer like Outbox.
+// Due delivers every fired timer, in the way of Outbox.
 func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-clock",
@@ -264,8 +263,7 @@ func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error
 	})
 }
 
-// Fired returns the key of the record whose timer has fired, what it was armed for,
-// and whether it is a timer at all.
+// Fired decodes a fired timer. ok is false if the delivery is no timer.
 func (r *Records) Fired(d *Delivery) (f Fired, ok bool) {
 	t, ok := timerOf(d.Data)
 	f.token = strings.TrimPrefix(d.Subject, duePrefix)
@@ -284,6 +282,6 @@ type Fired struct {
 	token string
 }
 
-// Of reports whether the timer is the entry's: a request that is the question of
-// its calls no more has another.
+// Of reports whether the timer is the entry's. A request that is no longer the question
+// of its calls has another timer.
 func (f Fired) Of(e *Entry) bool { return f.token == timerToken(e) && e.Record.Joined == "" }

@@ -22,20 +22,20 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// tlsName is what every embedded server is called in its certificate, whatever
-// address it is reached at: its authority vouches for that one server alone.
+// tlsName is the name in every embedded server's certificate, whatever its address: each
+// authority signs for one server only.
 const tlsName = "nod"
 
-// tlsWithin bounds a handshake.
+// tlsWithin is the limit of a handshake.
 const tlsWithin = 5 * time.Second
 
-// certLasts is longer than a data directory will.
+// certLasts is longer than the life of a data directory.
 const certLasts = 20 * 365 * 24 * time.Hour
 
 func caPath(dataDir string) string { return filepath.Join(dataDir, "tls", "ca.pem") }
 
-// speaksTLS reports whether the server of a data directory does: where other
-// machines were invited, and wherever they could reach it.
+// speaksTLS reports whether the server of a data directory uses TLS: if other machines
+// were invited, or could reach it.
 func speaksTLS(dataDir, host string) bool {
 	_, err := os.Stat(caPath(dataDir))
 	ip, notIP := netip.ParseAddr(host)
@@ -43,8 +43,8 @@ func speaksTLS(dataDir, host string) bool {
 	return !local || !errors.Is(err, fs.ErrNotExist)
 }
 
-// authority is a data directory's own certificate authority: its certificate and
-// key in one file, which is made where it is not there.
+// authority returns a data directory's own certificate authority, its certificate and key
+// in one file. It makes the file if there is none.
 func authority(dataDir string) (tls.Certificate, error) {
 	path := caPath(dataDir)
 	text, err := os.ReadFile(path)
@@ -58,8 +58,8 @@ func authority(dataDir string) (tls.Certificate, error) {
 		return tls.Certificate{}, fmt.Errorf("read the certificate authority: %w", err)
 	}
 	ca, err := tls.X509KeyPair(text, text)
-	if err != nil { // not the library's error: it may tell of the key
-		return ca, fmt.Errorf("%s is damaged: remove it to have another made, and invite the other machines again", path)
+	if err != nil { // not the library's error, which may contain the key
+		return ca, fmt.Errorf("%s is damaged: remove it, so that nod makes another, and invite the other machines again", path)
 	}
 	return ca, nil
 }
@@ -89,8 +89,8 @@ func newAuthority(path string) error {
 	return writeNew(path, text.Bytes())
 }
 
-// certify makes a key and its certificate, which its own authority signs where ca
-// is nil.
+// certify makes a key and its certificate. If ca is nil, the certificate is signed by its
+// own key.
 func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -104,8 +104,7 @@ func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey
 	return key, der, err
 }
 
-// writeNew makes a file for its owner alone, whole or not at all, and leaves alone
-// one that came first.
+// writeNew makes a file for its owner alone, whole or not at all. An existing file stays.
 func writeNew(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -125,14 +124,14 @@ func writeNew(path string, content []byte) error {
 	return nil
 }
 
-// serverTLS is what an embedded server speaks, with a certificate for as long as
-// it runs.
+// serverTLS makes the TLS configuration of an embedded server, with a certificate for
+// this run.
 func serverTLS(dataDir string) (*tls.Config, error) {
 	ca, err := authority(dataDir)
 	if err != nil {
 		return nil, err
 	}
-	// The other names are for tools of NATS's own on this machine.
+	// The other names are for NATS's own tools on this machine.
 	key, der, err := certify(&x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: tlsName},
 		DNSNames: []string{tlsName, "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
@@ -145,19 +144,19 @@ func serverTLS(dataDir string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, nil
 }
 
-// trusting has a client take such a server's word where it speaks TLS. The
-// authority is read anew each time, as the server may be started with another.
-func trusting(authority func() ([]byte, error)) nats.Option {
+// trustAuthority makes a client trust the server's own authority for TLS. The authority
+// is read at each connection, because the server may restart with another one.
+func trustAuthority(authority func() ([]byte, error)) nats.Option {
 	return func(o *nats.Options) error {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, ServerName: tlsName}
 		o.RootCAsCB = func() (*x509.CertPool, error) {
 			text, err := authority()
 			if err != nil {
-				return nil, fmt.Errorf("read whom to trust: %w", err)
+				return nil, fmt.Errorf("read the certificate of the server's authority: %w", err)
 			}
 			pool := x509.NewCertPool()
 			if !pool.AppendCertsFromPEM(text) {
-				return nil, errors.New("there is no certificate of whom to trust")
+				return nil, errors.New("there is no certificate of the server's authority")
 			}
 			return pool, nil
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Where other machines could reach the server, it speaks TLS; whoever works on its
-// data directory trusts it, and nobody else does by itself.
+// If other machines could reach the server, it speaks TLS. Clients on its data directory
+// trust it; no other client does by itself.
 func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)
@@ -23,7 +23,7 @@ func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
 	require.NoError(t, err)
 	ca := filepath.Join(dir, "tls", "ca.pem")
 	var made []byte
-	for _, host := range []string{"0.0.0.0", "127.0.0.1"} { // once it has, it goes on to
+	for _, host := range []string{"0.0.0.0", "127.0.0.1"} { // a server that spoke TLS once goes on to
 		s := embed(t, bus.EmbedOptions{DataDir: dir, Host: host, Users: users})
 		conn, err := bus.Join(t.Context(), bus.Place{DataDir: dir}, roles.AgentID("local"), nil)
 		require.NoError(t, err)

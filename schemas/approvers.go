@@ -2,34 +2,35 @@ package schemas
 
 import "slices"
 
-// Approvers are who may answer, and how.
+// Approvers names the people who may answer, and what their answers need.
 type Approvers struct {
-	// People is who; an empty list lets nobody in.
+	// People is the list of approvers. If it is empty, every answer is refused.
 	People []Approver `json:"people"`
-	// Require, where it is second_device, lets nothing be allowed from the devices
-	// where agents run: their users can read the keys there.
+	// Require set to second_device refuses every allow from the devices on which agents
+	// run, because their users can read the keys there.
 	Require Requirement `json:"require,omitempty"`
 }
 
-// Requirement is what every answer that allows must have.
+// Requirement is a condition on every answer that allows.
 type Requirement string
 
-// RequireSecondDevice asks for an answer through a carrier, such as a phone's.
+// RequireSecondDevice demands an answer through a carrier, such as a phone.
 const RequireSecondDevice Requirement = "second_device"
 
-// Approver is a person, bound to immutable identities on channels.
+// Approver is a person with immutable identities on channels.
 type Approver struct {
 	Name       string     `json:"name"`
 	Identities []Identity `json:"identities"`
-	// For says whose requests the person decides about; empty is everyone's. What is
-	// not known of a request is not matched.
+	// For selects the requests that the person decides about; empty selects all. A
+	// request without an attribute (agent, project, host) does not match a pattern for
+	// it.
 	For PolicyMatch `json:"for,omitzero"`
-	// MaxRisk is the highest risk that the person decides about; empty is any.
+	// MaxRisk is the highest risk that the person decides about; empty means any.
 	MaxRisk Risk `json:"max_risk,omitempty"`
 }
 
-// UpTo reports whether the person decides about requests of this risk. One that
-// is not known is taken for the highest.
+// UpTo reports whether the person decides about requests of this risk. An unknown risk
+// counts as the highest.
 func (a *Approver) UpTo(risk Risk) bool {
 	at := slices.Index(risks, risk)
 	return a.MaxRisk == "" || a.MaxRisk == RiskHigh || at >= 0 && at <= slices.Index(risks, a.MaxRisk)
@@ -40,14 +41,14 @@ func (a *Approver) Everything() bool {
 	return len(a.For.Agents)+len(a.For.Projects)+len(a.For.Hosts) == 0 && (a.MaxRisk == "" || a.MaxRisk == RiskHigh)
 }
 
-// Identity is one person on one connector: a Telegram user id, a login of this
-// machine on the terminal.
+// Identity is one person on one connector, such as a Telegram user id, or a login of this
+// machine for the terminal.
 type Identity struct {
 	Connector string `json:"connector"`
 	UserID    string `json:"user_id"`
 }
 
-// People are the approvers, if there are any.
+// People returns the configured approvers.
 func (s *Settings) People() []Approver {
 	if s.Approvers == nil {
 		return nil
@@ -55,7 +56,7 @@ func (s *Settings) People() []Approver {
 	return s.Approvers.People
 }
 
-// Identities are all those who may answer.
+// Identities returns the identities of all approvers.
 func (s *Settings) Identities() []Identity {
 	var all []Identity
 	for _, a := range s.People() {
@@ -64,7 +65,7 @@ func (s *Settings) Identities() []Identity {
 	return all
 }
 
-// Approver returns who this identity belongs to.
+// Approver returns the approver that an identity belongs to.
 func (s *Settings) Approver(connector, userID string) (Approver, bool) {
 	for _, a := range s.People() {
 		for _, id := range a.Identities {
@@ -76,7 +77,7 @@ func (s *Settings) Approver(connector, userID string) (Approver, bool) {
 	return Approver{}, false
 }
 
-// Confirms are all the rules about what it takes to allow something.
+// Confirms returns all confirmation rules, with that of approvers.require as the last.
 func (s *Settings) Confirms() []Confirm {
 	all := slices.Clone(s.Permissions.Confirm)
 	if s.Approvers != nil && s.Approvers.Require == RequireSecondDevice {

@@ -9,8 +9,8 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// canon is the canonical form of RFC 8785 of data, compact JSON of valid syntax. The
-// library that makes it is what costs, five times as much as all else about a
+// canon returns the RFC 8785 form of data, which is compact JSON of valid syntax. It
+// avoids the library if it can: the library takes five times as long as the rest of a
 // digest.
 func canon(data []byte) ([]byte, error) {
 	if canonical(data) {
@@ -19,9 +19,9 @@ func canon(data []byte) ([]byte, error) {
 	return jcs.Transform(data)
 }
 
-// inOrder is data in canonical form, where it lacks no more than the order of its
-// members, as what agents send mostly does; else as it is.
-func inOrder(data json.RawMessage) json.RawMessage {
+// withSortedMembers returns data in canonical form if at most the order of its members
+// differs, as is usual for agents' input. Otherwise it returns data unchanged.
+func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if canonical(data) {
 		return data
 	}
@@ -29,16 +29,16 @@ func inOrder(data json.RawMessage) json.RawMessage {
 	if json.Compact(&compact, data) != nil {
 		return data
 	}
-	// As long as before: nothing was given twice, or spelled otherwise.
-	if form, ok := ordered(compact.Bytes()); ok && len(form) == compact.Len() && canonical(form) {
+	// The same length shows that no member was given twice or spelled otherwise.
+	if form, ok := sortMembers(compact.Bytes()); ok && len(form) == compact.Len() && canonical(form) {
 		return form
 	}
 	return data
 }
 
-// ordered is data with the members of its objects in ascending order.
-func ordered(data []byte) ([]byte, bool) {
-	if !utf8.Valid(data) { // the decoder would mend it
+// sortMembers returns data with the members of its objects in ascending order.
+func sortMembers(data []byte) ([]byte, bool) {
+	if !utf8.Valid(data) { // the decoder would replace the invalid bytes
 		return nil, false
 	}
 	var tree any
@@ -51,20 +51,20 @@ func ordered(data []byte) ([]byte, bool) {
 	return form, err == nil
 }
 
-// canonical reports whether data, JSON of valid syntax, certainly is in the
-// canonical form of RFC 8785 already. Of some that is it says no.
+// canonical reports whether data, JSON of valid syntax, certainly is in RFC 8785 form. It
+// may return false for data that is.
 func canonical(data []byte) bool {
-	s := scan{data: data}
+	s := canonicalScanner{data: data}
 	return s.value() && s.at == len(data) && utf8.Valid(data)
 }
 
-// scan reads JSON for as long as it is canonical.
-type scan struct {
+// canonicalScanner reads JSON for as long as it is canonical.
+type canonicalScanner struct {
 	data []byte
 	at   int
 }
 
-func (s *scan) next(c byte) bool {
+func (s *canonicalScanner) next(c byte) bool {
 	if s.at < len(s.data) && s.data[s.at] == c {
 		s.at++
 		return true
@@ -72,7 +72,7 @@ func (s *scan) next(c byte) bool {
 	return false
 }
 
-func (s *scan) value() bool {
+func (s *canonicalScanner) value() bool {
 	if s.at >= len(s.data) {
 		return false
 	}
@@ -94,9 +94,9 @@ func (s *scan) value() bool {
 	return s.integer()
 }
 
-// object has its names in ascending order, each once. Names with escapes or
-// beyond ASCII are ordered by what they stand for, which this does not tell.
-func (s *scan) object() bool {
+// object accepts an object whose names are in ascending order, each once. It refuses
+// names with escapes or beyond ASCII, because their order depends on the decoded text.
+func (s *canonicalScanner) object() bool {
 	s.at++
 	if s.next('}') {
 		return true
@@ -116,7 +116,7 @@ func (s *scan) object() bool {
 	}
 }
 
-func (s *scan) array() bool {
+func (s *canonicalScanner) array() bool {
 	s.at++
 	if s.next(']') {
 		return true
@@ -132,8 +132,8 @@ func (s *scan) array() bool {
 	return false
 }
 
-// text is a string with the escapes that RFC 8785 writes and no others.
-func (s *scan) text() (inside []byte, ok bool) {
+// text accepts a string with only the escapes that RFC 8785 writes.
+func (s *canonicalScanner) text() (inside []byte, ok bool) {
 	if !s.next('"') {
 		return nil, false
 	}
@@ -153,8 +153,8 @@ func (s *scan) text() (inside []byte, ok bool) {
 	return nil, false
 }
 
-// integer is a number of at most 15 digits without sign, point or exponent.
-func (s *scan) integer() bool {
+// integer accepts a number of at most 15 digits without sign, point or exponent.
+func (s *canonicalScanner) integer() bool {
 	from := s.at
 	for s.at < len(s.data) && '0' <= s.data[s.at] && s.data[s.at] <= '9' {
 		s.at++

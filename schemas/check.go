@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// tagPattern is what the JSON Schemas say of tags.
+// tagPattern is the pattern of permission tags in the JSON Schemas.
 var tagPattern = regexp.MustCompile(`^@(network|(read|write):[^\x00-\x1f\x7f]+)$`)
 
 const tagWords = "@read:<path>, @write:<path> or @network, without control characters"
 
-// The rules of each noun that its JSON Schema does not say.
+// The rules of each noun that a JSON Schema cannot express.
 
 func (r *Request) check() error {
 	if r.Kind == KindToolCall && r.ToolName == "" {
 		return invalid("tool_name", "is missing; kind tool_call needs it")
 	}
-	if r.Kind != KindPermission { // whose tags are checked in their turn, in words that agents know
+	if r.Kind != KindPermission { // the engine checks the tags of permission requests, with errors that help agents
 		for i, tag := range r.Permissions {
 			if !tagPattern.MatchString(tag) {
 				return invalid(fmt.Sprintf("permissions[%d]", i), "must be %s", tagWords)
@@ -27,7 +27,7 @@ func (r *Request) check() error {
 	seen := make(map[string]bool, len(r.Options))
 	for i, o := range r.Options {
 		if seen[o.OptionID] {
-			return invalid(fmt.Sprintf("options[%d].option_id", i), "is that of an earlier option")
+			return invalid(fmt.Sprintf("options[%d].option_id", i), "repeats the id of an earlier option")
 		}
 		seen[o.OptionID] = true
 	}
@@ -43,9 +43,9 @@ func (a *Answer) check() error {
 	}
 	switch wider := a.Scope != "" && a.Scope != ScopeOnce; {
 	case wider && a.UpdatedInput != nil:
-		return invalid("scope", "an edited input is allowed once")
+		return invalid("scope", "an edited input can only be allowed once")
 	case !wider && a.ForSeconds != 0:
-		return invalid("for_seconds", "goes with a scope beyond once")
+		return invalid("for_seconds", "needs a scope beyond once")
 	}
 	message, err := Encode(a.Message) // as it will be stored
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *Answer) check() error {
 	return nil
 }
 
-// An allowed decision that names a rejecting option is nobody's word.
+// An allowed decision must not name a rejecting option.
 func (d *Decision) check() error {
 	if d.Outcome == Allowed && d.OptionKind != "" && !d.OptionKind.Allows() {
 		return invalid("option_kind", "%s cannot go with outcome allowed", d.OptionKind)
@@ -67,7 +67,7 @@ func (d *Decision) check() error {
 
 func (p *Prompt) check() error {
 	if p.SessionID != p.Request.SessionID || p.PendingID != p.Request.PendingID {
-		return invalid("request", "is another than the prompt's")
+		return invalid("request", "has other ids than the prompt")
 	}
 	if err := within("request", p.Request.check()); err != nil {
 		return err
@@ -103,7 +103,7 @@ func checkOptional(path string, d *Decision) error {
 	return within(path, d.check())
 }
 
-// within puts path before the path that err begins with.
+// within prefixes the field path at the start of err with path.
 func within(path string, err error) error {
 	if err == nil {
 		return nil
@@ -113,8 +113,8 @@ func within(path string, err error) error {
 
 func (s *SettingsState) check() error { return within("settings", s.Settings.check()) }
 
-// reachable refuses rules that nobody could satisfy: what is asked under them
-// would only expire.
+// reachable refuses confirmation rules that no approver can meet: every request under
+// them would time out.
 func (s *Settings) reachable() error {
 	confirms := s.Confirms()
 	for i := range confirms {
@@ -127,7 +127,7 @@ func (s *Settings) reachable() error {
 			return invalid(at, "name code_word_env or code_word_file, not both")
 		}
 		if c.String() == "" {
-			return invalid(at, "asks for nothing: name min_channel, second_device or a code word")
+			return invalid(at, "has no condition: name min_channel, second_device or a code word")
 		}
 		if ids := s.Identities(); len(ids) > 0 && !slices.ContainsFunc(ids, func(id Identity) bool { return c.Takes(id.Connector) }) {
 			return invalid(at, "no approver has an identity that could allow: it takes %s", c.String())
@@ -141,7 +141,7 @@ func (s *Settings) check() error {
 		return err
 	}
 	if t := s.Connectors.Telegram; t != nil && (t.TokenEnv == "") == (t.TokenFile == "") {
-		return invalid("connectors.telegram", "needs token_env or token_file, one of the two: where the bot's token is")
+		return invalid("connectors.telegram", "needs token_env or token_file, one of the two: the place of the bot's token")
 	} else if t != nil && t.Webhook != nil {
 		if err := t.Webhook.check(); err != nil {
 			return err
@@ -151,13 +151,13 @@ func (s *Settings) check() error {
 	owners := make(map[Identity]string)
 	for i, a := range s.People() {
 		if names[a.Name] {
-			return invalid(fmt.Sprintf("approvers.people[%d].name", i), "is that of an earlier approver")
+			return invalid(fmt.Sprintf("approvers.people[%d].name", i), "repeats the name of an earlier approver")
 		}
 		names[a.Name] = true
 		for j, id := range a.Identities {
 			if owner, taken := owners[id]; taken {
 				return invalid(fmt.Sprintf("approvers.people[%d].identities[%d]", i, j),
-					"belongs to %s already; an identity is one person's, once", quote(owner))
+					"already belongs to %s; an identity belongs to one person and is listed once", quote(owner))
 			}
 			owners[id] = a.Name
 		}
@@ -168,7 +168,7 @@ func (s *Settings) check() error {
 func (w *TelegramWebhook) check() error {
 	switch {
 	case (w.SecretEnv == "") == (w.SecretFile == ""):
-		return invalid("connectors.telegram.webhook", "needs secret_env or secret_file, one of the two: where the secret is by which nod knows Telegram")
+		return invalid("connectors.telegram.webhook", "needs secret_env or secret_file, one of the two: the place of the secret that authenticates Telegram")
 	case (w.CertFile == "") != (w.KeyFile == ""):
 		return invalid("connectors.telegram.webhook", "needs both cert_file and key_file, or neither and a reverse proxy")
 	}

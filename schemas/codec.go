@@ -10,13 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// Decode reads one message into v, a pointer to the noun that is expected, and
-// lets nothing through that the noun's JSON Schema or its own rules refuse.
-// Unknown fields are tolerated. What v held before is gone, and after an error
-// v is empty.
+// Decode reads one message into v, a pointer to the expected noun. It refuses messages
+// that break the noun's JSON Schema or its own rules. Unknown fields are ignored. The
+// previous contents of v are cleared, and after an error v is empty.
 //
-// Errors are *Error of code VALIDATION_ERROR and of one line, beginning with the
-// path of the field, as in "options[1].kind: must be one of …".
+// Errors are *Error of code VALIDATION_ERROR and of one line, beginning with the path of
+// the field, as in "options[1].kind: must be one of …".
 func Decode(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -34,10 +33,10 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// Load reads one message that nod wrote itself: into a store, or as an engine's
-// reply or publication, on a subject where only engines may. It was made from
-// valid parts, so its type and the noun's own rules are checked and not its
-// JSON Schema, which takes as long as all the rest of a request's way.
+// Load reads one message that nod wrote itself: a stored one, or an engine's reply or
+// publication on a subject where only engines may publish. Such a message was built from
+// valid parts, so that Load checks its type and the noun's own rules but not its JSON
+// Schema, which takes as long as all other work on a request.
 func Load(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -57,10 +56,10 @@ func Load(data []byte, v any) error {
 
 func (n *noun) load(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
-		return invalid(n.what, "is not as expected: %v", err)
+		return invalid(n.label, "is not as expected: %v", err)
 	}
 	if typ := reflect.ValueOf(v).Elem().FieldByName("Type").String(); typ != n.typ {
-		return invalid("type", "is %s where %s is expected", quote(typ), n.typ)
+		return invalid("type", "is %s, but %s is expected", quote(typ), n.typ)
 	}
 	if c, ok := v.(checker); ok {
 		return c.check()
@@ -68,20 +67,20 @@ func (n *noun) load(data []byte, v any) error {
 	return nil
 }
 
-// DecodeSettings reads a settings.json. Its errors are those of Decode; an
-// unknown property is one, so that a mistyped rule list cannot go unnoticed.
+// DecodeSettings reads a settings.json. Its errors are those of Decode. An unknown
+// property is an error too, so that a mistyped rule list is noticed.
 func DecodeSettings(data []byte) (Settings, error) {
 	var s Settings
 	err := Decode(data, &s)
 	return s, err
 }
 
-// checker is a noun with rules that a JSON Schema cannot say.
+// checker is a noun with rules beyond its JSON Schema.
 type checker interface{ check() error }
 
 func (n *noun) decode(data []byte, v any) error {
 	if n.maxBytes > 0 && len(data) > n.maxBytes {
-		return invalid(n.what, "is %d bytes long; the most is %d", len(data), n.maxBytes)
+		return invalid(n.label, "is %d bytes long; the most is %d", len(data), n.maxBytes)
 	}
 	schema, err := n.schema()
 	if err != nil {
@@ -110,26 +109,26 @@ func (n *noun) decode(data []byte, v any) error {
 	return nil
 }
 
-// checkObject refuses what is not one JSON object in UTF-8, given what
-// json.Unmarshal said of data.
+// checkObject refuses data that is not one JSON object in UTF-8. unmarshalled is the
+// error of json.Unmarshal for data.
 func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	if !utf8.Valid(data) {
-		return Errorf(CodeValidation, "%s is not valid UTF-8", n.what)
+		return Errorf(CodeValidation, "%s is not valid UTF-8", n.label)
 	}
 	var syntax *json.SyntaxError
 	if errors.As(unmarshalled, &syntax) {
 		read := data[:min(int(syntax.Offset), len(data))]
 		line := bytes.Count(read, []byte("\n")) + 1
 		column := len(read) - (bytes.LastIndexByte(read, '\n') + 1)
-		return Errorf(CodeValidation, "%s is not JSON: line %d, column %d: %v", n.what, line, column, syntax)
+		return Errorf(CodeValidation, "%s is not JSON: line %d, column %d: %v", n.label, line, column, syntax)
 	}
 	if bytes.TrimLeft(data, " \t\r\n")[0] != '{' {
-		return Errorf(CodeValidation, "%s is not a JSON object", n.what)
+		return Errorf(CodeValidation, "%s is not a JSON object", n.label)
 	}
 	return nil
 }
 
-// checkType compares the envelope's type; settings.json has none.
+// checkType compares the message's type with the noun's; settings.json has no type.
 func (n *noun) checkType(tree map[string]any) error {
 	if n.typ == "" {
 		return nil
@@ -141,9 +140,9 @@ func (n *noun) checkType(tree map[string]any) error {
 	case got == n.typ:
 		return nil
 	case strings.HasPrefix(got, prefix) || !versioned(got):
-		return Errorf(CodeValidation, "type: is %s where %s is expected", quote(got), n.typ)
+		return Errorf(CodeValidation, "type: is %s, but %s is expected", quote(got), n.typ)
 	default:
-		return invalid("type", "is %s, a version that is not spoken here; send %s", quote(got), n.typ)
+		return invalid("type", "is %s, a version that nod does not know; send %s", quote(got), n.typ)
 	}
 }
 
@@ -153,7 +152,7 @@ func versioned(typ string) bool {
 	return len(tokens) == 3 && tokens[0] == "nod" && strings.HasPrefix(tokens[1], "v")
 }
 
-// invalid is a VALIDATION_ERROR that begins with the path of its field.
+// invalid makes a VALIDATION_ERROR that begins with the path of its field.
 func invalid(path, format string, args ...any) *Error {
 	return Errorf(CodeValidation, "%s: %s", path, fmt.Sprintf(format, args...))
 }

@@ -98,8 +98,8 @@ func TestDecodeSizes(t *testing.T) {
 	}
 }
 
-// A request at its limits must fit into the record, the prompt and the page
-// that carry it, or it could be created and never decided.
+// A request at its limits must fit into the record, the prompt and the page that carry
+// it; otherwise it could be stored and never decided.
 func TestWhatIsAcceptedCanBeCarried(t *testing.T) {
 	const around = len(`{"a":}`)
 	deep := strings.Repeat("[", MaxDepth-2) + strings.Repeat("]", MaxDepth-2)
@@ -169,9 +169,9 @@ func TestValidIDSaysWhatTheSchemasSay(t *testing.T) {
 	}
 }
 
-// Schemas are compiled when first used, and share parts.
+// Schemas are compiled at first use, and share parts.
 func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
-	all := loadNouns() // a set in which nothing is compiled yet
+	all := loadNouns() // a set without compiled schemas
 	var wg sync.WaitGroup
 	for file, data := range goldens(t) {
 		for range 4 {
@@ -182,8 +182,8 @@ func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// Whatever Decode accepts, it accepts again after Encode, as the same message,
-// and a request keeps its digest.
+// A message that Decode accepts is accepted again after Encode, as the same message, and
+// a request keeps its digest.
 func FuzzDecode(f *testing.F) {
 	kinds := Messages()
 	for file, data := range goldens(f) {
@@ -246,7 +246,7 @@ func BenchmarkDecodeDecision(b *testing.B) {
 	}
 }
 
-// What a process pays for its first message.
+// The cost of a process's first message.
 func BenchmarkFirstDecode(b *testing.B) {
 	data := golden(b, "decision")
 	for b.Loop() {

@@ -19,7 +19,7 @@ var schemaFiles embed.FS
 
 const schemaSuffix = ".schema.json"
 
-// SettingsSchema is the JSON Schema of settings.json, whole in itself.
+// SettingsSchema returns the JSON Schema of settings.json, which refers to no other file.
 func SettingsSchema() []byte {
 	data, err := Schema("settings")
 	if err != nil {
@@ -28,21 +28,20 @@ func SettingsSchema() []byte {
 	return data
 }
 
-// Schema is the JSON Schema of a message, such as "request", or "common", what
-// they share. It refers to others as "NAME.schema.json".
+// Schema returns the JSON Schema of a message, such as "request", or "common", the
+// definitions that the messages share. It refers to others as "NAME.schema.json".
 func Schema(name string) ([]byte, error) { return schemaFiles.ReadFile("v1/" + name + schemaSuffix) }
 
-// noun is what Decode knows of a message type.
+// noun is how one message type is decoded and limited.
 type noun struct {
 	typ      string // "" for settings.json, which has no envelope
-	what     string // its name in errors about all of it
+	label    string // the whole message's name in errors
 	schema   func() (*jsonschema.Schema, error)
-	maxBytes int // 0: what the bus carries
-	maxDepth int // 0: what encoding/json reads
+	maxBytes int // 0: the bus's own limit
+	maxDepth int // 0: encoding/json's own limit
 }
 
-// nouns are the messages, and settings.json, by the pointer that they decode
-// into.
+// nouns maps the pointer type of every message, and of settings.json, to its noun.
 var nouns = sync.OnceValue(loadNouns)
 
 func loadNouns() map[reflect.Type]*noun {
@@ -50,25 +49,25 @@ func loadNouns() map[reflect.Type]*noun {
 	all := make(map[reflect.Type]*noun)
 	for _, m := range Messages() {
 		name := strings.TrimPrefix(m.Type, prefix)
-		all[reflect.TypeOf(m.New())] = &noun{typ: m.Type, what: name, schema: c.once(name)}
+		all[reflect.TypeOf(m.New())] = &noun{typ: m.Type, label: name, schema: c.lazy(name)}
 	}
 	request := all[reflect.TypeFor[*Request]()]
 	request.maxBytes, request.maxDepth = MaxRequestBytes, MaxDepth
-	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // its size: see its check
-	all[reflect.TypeFor[*Settings]()] = &noun{what: "settings.json", schema: c.once("settings"), maxBytes: MaxSettingsBytes}
+	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // its check limits its size
+	all[reflect.TypeFor[*Settings]()] = &noun{label: "settings.json", schema: c.lazy("settings"), maxBytes: MaxSettingsBytes}
 	return all
 }
 
-// compiler compiles the embedded schemas. One serves all of them, so that what
-// they share is compiled once.
+// compiler compiles the embedded schemas. All share one compiler, so that common
+// definitions are compiled once.
 type compiler struct {
 	mu         sync.Mutex
 	jsonschema *jsonschema.Compiler
 }
 
-// once returns the schema of this name, compiled on the first call: a hook
-// process needs three of them and has no time for the rest.
-func (c *compiler) once(name string) func() (*jsonschema.Schema, error) {
+// lazy returns a function that compiles the schema of this name at its first call: a hook
+// process needs three schemas and has no time for the rest.
+func (c *compiler) lazy(name string) func() (*jsonschema.Schema, error) {
 	return sync.OnceValues(func() (*jsonschema.Schema, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -76,15 +75,15 @@ func (c *compiler) once(name string) func() (*jsonschema.Schema, error) {
 		if err != nil {
 			return nil, fmt.Errorf("compile the schema of %s: %w", name, err)
 		}
-		shortcut(schema)
+		inlineRefs(schema)
 		return schema, nil
 	})
 }
 
-// shortcut puts what a $ref names in its place: beside a $ref our schemas say
-// nothing that validates, and following one costs as much as validating it. It
-// writes nothing a second time, as others may be using what schemas share.
-func shortcut(s *jsonschema.Schema) {
+// inlineRefs replaces each $ref by its target: nothing beside a $ref validates in our
+// schemas, and following one costs as much as validating it. It writes a node only to
+// change it, because other goroutines may already use shared nodes.
+func inlineRefs(s *jsonschema.Schema) {
 	for name, field := range s.Properties {
 		if t := target(field); t != field {
 			s.Properties[name] = t
@@ -105,23 +104,23 @@ func target(s *jsonschema.Schema) *jsonschema.Schema {
 	for s.Ref != nil {
 		s = s.Ref
 	}
-	shortcut(s)
+	inlineRefs(s)
 	return s
 }
 
 func newCompiler() *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
-	c.UseLoader(embedded{})
+	c.UseLoader(schemaLoader{})
 	c.UseRegexpEngine(compilePattern)
 	c.AssertFormat()
 	c.RegisterFormat(&jsonschema.Format{Name: "date-time", Validate: checkTime})
 	return c
 }
 
-// embedded loads schemas from this package and nothing from elsewhere.
-type embedded struct{}
+// schemaLoader loads schemas from this package only.
+type schemaLoader struct{}
 
-func (embedded) Load(url string) (any, error) {
+func (schemaLoader) Load(url string) (any, error) {
 	file, err := schemaFiles.Open("v1/" + path.Base(url))
 	if err != nil {
 		return nil, err
@@ -130,8 +129,8 @@ func (embedded) Load(url string) (any, error) {
 	return jsonschema.UnmarshalJSON(file)
 }
 
-// compilePattern is regexp.Compile, but for the pattern that every id of every
-// message is held against: a loop does it in a tenth of the time.
+// compilePattern is regexp.Compile, except for the pattern of ids, which every message is
+// checked against: a loop needs a tenth of the time.
 func compilePattern(pattern string) (jsonschema.Regexp, error) {
 	if pattern == idPattern {
 		return idMatcher{}, nil
@@ -144,12 +143,11 @@ type idMatcher struct{}
 func (idMatcher) MatchString(s string) bool { return ValidID(s) }
 func (idMatcher) String() string            { return idPattern }
 
-// checkTime accepts what time.Time will decode, so that the schema and the
-// struct cannot disagree.
+// checkTime accepts the times that time.Time decodes, so that schema and struct agree.
 func checkTime(v any) error {
 	s, ok := v.(string)
 	if !ok {
-		return nil // its type is told elsewhere
+		return nil // another rule refuses it
 	}
 	var t time.Time
 	if err := t.UnmarshalText([]byte(s)); err != nil {

@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// Confirm says what it takes, besides an approver's word, to allow a request of
-// some risk or above. Denying takes nothing.
+// Confirm names the conditions, besides an approver's answer, for allowing a request of
+// this risk or above. A denial has no conditions.
 type Confirm struct {
 	Risk       Risk    `json:"risk"`
 	MinChannel Channel `json:"min_channel,omitempty"`
-	// SecondDevice: allowed from another device than those where agents run.
+	// SecondDevice: the answer comes from a device on which no agents run.
 	SecondDevice bool `json:"second_device,omitempty"`
-	// CodeWordEnv or CodeWordFile name where the engine finds the word that must
-	// be said. Where it cannot be read, nothing of this risk is allowed.
+	// CodeWordEnv or CodeWordFile name the engine's source of the code word that the
+	// answer must contain. While the word cannot be read, no request of this risk is
+	// allowed.
 	CodeWordEnv  string `json:"code_word_env,omitempty"`
 	CodeWordFile string `json:"code_word_file,omitempty"`
 }
@@ -28,7 +29,7 @@ const (
 	ChannelScreen Channel = "screen"
 )
 
-// ChannelOf is what a connector is.
+// ChannelOf returns the channel of a connector.
 func ChannelOf(connector string) Channel {
 	switch {
 	case Inbox(connector):
@@ -39,23 +40,23 @@ func ChannelOf(connector string) Channel {
 	return ChannelChat
 }
 
-// ordered are the risks and the channels, the lowest first.
+// risks and channels are in ascending order.
 var (
 	risks    = []Risk{RiskLow, RiskMedium, RiskHigh}
 	channels = []Channel{ChannelVoice, ChannelChat, ChannelScreen}
 )
 
-// Wants reports whether the rule is about requests of this risk; one that is not
-// known is taken for the highest.
+// Wants reports whether the rule covers requests of this risk. An unknown risk counts as
+// the highest.
 func (c *Confirm) Wants(risk Risk) bool {
 	at := slices.Index(risks, risk)
 	return at < 0 || at >= slices.Index(risks, c.Risk)
 }
 
-// CodeWord reports whether a word must be said.
+// CodeWord reports whether the answer must contain a code word.
 func (c *Confirm) CodeWord() bool { return c.CodeWordEnv != "" || c.CodeWordFile != "" }
 
-// Takes reports whether an answer may come through this connector.
+// Takes reports whether an allow may come through this connector.
 func (c *Confirm) Takes(connector string) bool {
 	if c.SecondDevice && Inbox(connector) {
 		return false
@@ -63,18 +64,18 @@ func (c *Confirm) Takes(connector string) bool {
 	return c.MinChannel == "" || slices.Index(channels, ChannelOf(connector)) >= slices.Index(channels, c.MinChannel)
 }
 
-// What String says of what only some connectors can give.
+// The conditions in the text of String that only some connectors can meet.
 const (
 	TakesSecondDevice = "a second device"
 	TakesCodeWord     = "the code word"
 )
 
-// TakesMore reports whether to allow p takes this, besides an approver's word.
-func (p *Prompt) TakesMore(what string) bool {
-	return slices.ContainsFunc(p.Takes, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), what) })
+// TakesMore reports whether allowing p has this condition.
+func (p *Prompt) TakesMore(condition string) bool {
+	return slices.ContainsFunc(p.Takes, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), condition) })
 }
 
-// String says what it takes, after "to allow this takes".
+// String lists the conditions, to follow "to allow this takes".
 func (c *Confirm) String() string {
 	var takes []string
 	if c.MinChannel != "" && c.MinChannel != ChannelVoice {

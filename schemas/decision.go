@@ -15,13 +15,13 @@ const (
 	Denied    Outcome = "denied"
 	Cancelled Outcome = "cancelled" // a person dismissed the question
 	TimedOut  Outcome = "timed_out"
-	Withdrawn Outcome = "withdrawn" // the agent stopped waiting
+	Withdrawn Outcome = "withdrawn" // by the agent, which stopped waiting
 )
 
 // ByKind is the sort of party that decided.
 type ByKind string
 
-// Who decides.
+// The sorts of party that decide.
 const (
 	ByHuman  ByKind = "human"
 	ByPolicy ByKind = "policy"
@@ -29,11 +29,11 @@ const (
 	ByAgent  ByKind = "agent"
 )
 
-// NobodyReached is the name of what ends a request for permissions that could
-// be shown to nobody.
+// NobodyReached is the By.Name of the cancellation of a permission request that could not
+// be shown to any approver.
 const NobodyReached = "nobody reached"
 
-// By says who decided. Name is the approver's name or the rule.
+// By names the deciding party: Name is the approver's name or the rule.
 type By struct {
 	Kind      ByKind `json:"kind"`
 	Name      string `json:"name,omitempty"`
@@ -45,35 +45,35 @@ type Decision struct {
 	Type       string     `json:"type"`
 	SessionID  string     `json:"session_id"`
 	PendingID  string     `json:"pending_id"`
-	DecisionID string     `json:"decision_id"` // unique: tells whose write won
+	DecisionID string     `json:"decision_id"` // unique; tells which of two concurrent writes won
 	Outcome    Outcome    `json:"outcome"`
 	OptionID   string     `json:"option_id,omitempty"`
 	OptionKind OptionKind `json:"option_kind,omitempty"`
 	Scope      Scope      `json:"scope,omitempty"`
-	// Grant is the standing answer that the decision makes: what is allowed from now
-	// on, or a call that is let through if it is asked again.
+	// Grant is the standing answer that the decision creates: a lasting allow, or a
+	// one-time approval for the agent's next identical call.
 	Grant   *StandingAnswer `json:"grant,omitempty"`
 	By      By              `json:"by"`
 	Message string          `json:"message,omitempty"`
-	// UpdatedInput replaces the tool's input, where a person edited it.
+	// UpdatedInput replaces the tool's input if a person edited it.
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
 	Digest       string          `json:"digest"`
-	// SettingsRevision names the settings the decision was made under.
+	// SettingsRevision is the revision of the settings in force at the decision.
 	SettingsRevision uint64    `json:"settings_revision,omitempty"`
 	DecidedAt        time.Time `json:"decided_at"` // broker time
 }
 
-// Lasts reports whether d allows more than one call: what is allowed from now on.
+// Lasts reports whether d allows more than one call.
 func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Call == nil }
 
-// Same reports whether d says what another decision would have said: the same
-// outcome and option, the same edit of the input, and as lasting. The loser of a race who
-// said the same has succeeded.
+// Same reports whether other has the same effect as d: the same outcome, option and
+// edited input, and both lasting or neither. An answer that loses a race against a
+// decision with the same effect counts as a success.
 func (d *Decision) Same(other *Decision) bool {
 	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && d.Lasts() == other.Lasts() && compact(d.UpdatedInput) == compact(other.UpdatedInput)
 }
 
-// compact is JSON without its white space.
+// compact returns data without white space.
 func compact(data json.RawMessage) string {
 	var buf bytes.Buffer
 	if json.Compact(&buf, data) != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// describe says in plain words, in one line and without the values, which
-// field a schema refused and why. Of several faults it names the one whose
-// path sorts first, so that the same message always gets the same answer.
+// describe says in one line, without quoting values, which field a schema refused and
+// why. Of several faults it picks the one whose path sorts first, so that the same
+// message always gets the same error.
 func describe(err error) error {
 	var violation *jsonschema.ValidationError
 	if !errors.As(err, &violation) {
@@ -26,7 +26,7 @@ func describe(err error) error {
 	return Errorf(CodeValidation, "%s", faults[0])
 }
 
-// collect gathers "path: text" of the innermost violations.
+// collect gathers the innermost violations as "path: text".
 func collect(v *jsonschema.ValidationError, faults *[]string) {
 	for _, cause := range v.Causes {
 		collect(cause, faults)
@@ -113,8 +113,8 @@ func list(values []any) string {
 	return strings.Join(words, ", ")
 }
 
-// describeUnmarshal covers what a schema calls an integer and Go does not: 1.0
-// and 1e2.
+// describeUnmarshal covers values that a schema calls integers and Go does not: 1.0 and
+// 1e2.
 func describeUnmarshal(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

@@ -9,18 +9,19 @@ import (
 	"strings"
 )
 
-// asked is what a digest covers: what is asked and by which id, not when, from
-// where or under which task. An absent field and an empty one are the same: a
-// missing or empty list, text or null is left out, missing action_details are
-// {}. Options are covered as they were named; none are not the default ones.
+// digestInput holds the fields that a digest covers: the content and the id of a request,
+// but not its time, host, project or task. Empty and absent fields are equal: an empty
+// list, text or null is left out, and missing action_details become {}. Options are
+// covered as the request names them: leaving them out differs from sending the default
+// ones.
 //
-// Its fields stand in the order of RFC 8785, so that what Encode makes of it
-// often is the canonical form already.
-type asked struct {
+// The fields are in the order of RFC 8785, so that the output of Encode often is
+// canonical already.
+type digestInput struct {
 	ActionDetails json.RawMessage `json:"action_details"`
 	ActionType    ActionType      `json:"action_type,omitempty"`
 	Kind          Kind            `json:"kind,omitempty"`
-	Options       []askedOption   `json:"options,omitempty"`
+	Options       []digestOption  `json:"options,omitempty"`
 	PendingID     string          `json:"pending_id,omitempty"`
 	Permissions   []string        `json:"permissions,omitempty"`
 	Reason        string          `json:"reason,omitempty"`
@@ -29,28 +30,28 @@ type asked struct {
 	ToolName      string          `json:"tool_name,omitempty"`
 }
 
-// askedOption is an Option in that order.
-type askedOption struct {
+// digestOption is an Option with its fields in RFC 8785 order.
+type digestOption struct {
 	Kind     OptionKind `json:"kind"`
 	Name     string     `json:"name"`
 	OptionID string     `json:"option_id"`
 	Text     bool       `json:"text,omitempty"`
 }
 
-// AnyDigest is the digest of a request that was withdrawn before it was asked:
-// what still arrives under its id is that request, whatever it asks.
+// AnyDigest is the digest of a request that was withdrawn before it arrived. It matches
+// whatever request still arrives under that id.
 var AnyDigest = strings.Repeat("0", 2*sha256.Size)
 
-// Digest is the lower-case hexadecimal SHA-256 of the RFC 8785 form of what r
-// asks. Two requests that Decode accepted have the same digest only where they
-// ask the same; key order, white space and the spelling of numbers and escapes
-// do not matter. It fails on action_details that are no JSON of valid syntax.
+// Digest returns the lower-case hexadecimal SHA-256 of the RFC 8785 form of r's content.
+// Two requests that Decode accepted have the same digest only if their content is the
+// same; key order, white space and the spelling of numbers and escapes do not matter. It
+// fails if action_details is not valid JSON.
 func Digest(r *Request) (string, error) {
-	options := make([]askedOption, len(r.Options))
+	options := make([]digestOption, len(r.Options))
 	for i, o := range r.Options {
-		options[i] = askedOption{o.Kind, o.Name, o.OptionID, o.Text}
+		options[i] = digestOption{o.Kind, o.Name, o.OptionID, o.Text}
 	}
-	sum, err := sumOf(asked{
+	sum, err := sumOf(digestInput{
 		SessionID: r.SessionID, PendingID: r.PendingID, Kind: r.Kind, Title: r.Title, ToolName: r.ToolName,
 		ActionType: r.ActionType, ActionDetails: detailsOf(r), Permissions: r.Permissions, Options: options, Reason: r.Reason,
 	})
@@ -60,8 +61,8 @@ func Digest(r *Request) (string, error) {
 	return sum, nil
 }
 
-// same is what two identical calls have in common, in the order of RFC 8785.
-type same struct {
+// callIdentity holds the fields that identical calls share, in RFC 8785 order.
+type callIdentity struct {
 	ActionDetails json.RawMessage `json:"action_details"`
 	ActionType    ActionType      `json:"action_type,omitempty"`
 	Host          string          `json:"host,omitempty"`
@@ -71,26 +72,26 @@ type same struct {
 	ToolName      string          `json:"tool_name,omitempty"`
 }
 
-// Sameness is the digest of what r would do and where, under whichever id and for
-// whatever reason: two tool calls of one session with the same one are identical.
-// All that rules and approvers are chosen by is in it.
+// Sameness returns a digest of the call's effect and place, without its id and reason.
+// Two tool calls of one session with the same Sameness are identical. It covers every
+// field by which rules and approvers are chosen.
 func Sameness(r *Request) (string, error) {
-	sum, err := sumOf(same{detailsOf(r), r.ActionType, r.Host, r.Kind, r.Permissions, r.Project, r.ToolName})
+	sum, err := sumOf(callIdentity{detailsOf(r), r.ActionType, r.Host, r.Kind, r.Permissions, r.Project, r.ToolName})
 	if err != nil {
 		return "", fmt.Errorf("sameness of request %s: %w", r.Key(), err)
 	}
 	return sum, nil
 }
 
-// detailsOf are a request's action_details; none are {}.
+// detailsOf returns a request's action_details, or {} if it has none.
 func detailsOf(r *Request) json.RawMessage {
 	if len(r.ActionDetails) == 0 || bytes.Equal(r.ActionDetails, []byte("null")) {
 		return json.RawMessage("{}")
 	}
-	return inOrder(r.ActionDetails)
+	return withSortedMembers(r.ActionDetails)
 }
 
-// sumOf is the digest of a struct whose fields stand in the order of RFC 8785.
+// sumOf returns the digest of a struct whose fields are in RFC 8785 order.
 func sumOf(a any) (string, error) {
 	form, err := Encode(a)
 	if err != nil {

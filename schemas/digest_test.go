@@ -20,8 +20,8 @@ func digestOf(t testing.TB, data string) string {
 	return digest
 }
 
-// withDetails is a small request; the digest of its canonical form is written
-// out by hand in the tests.
+// withDetails is a small request. The tests write out the digest of its canonical form by
+// hand.
 func withDetails(details string) string {
 	return `{"type":"nod.v1.request","pending_id":"p","session_id":"s","kind":"question","title":"t",` +
 		`"action_type":"other","action_details":` + details + `,"created_at":"2026-01-18T00:00:00Z"}`
@@ -43,7 +43,7 @@ func TestDigestOfTheDesignsRequest(t *testing.T) {
 		"a digest that is stored must stay what it is")
 }
 
-// RFC 8785: what the canonical form of action_details must be.
+// The canonical form of action_details, from RFC 8785.
 func TestDigestIsOverTheCanonicalForm(t *testing.T) {
 	for name, c := range map[string]struct{ details, canonical string }{
 		"key order":             {`{"b":1,"a":2,"A":3}`, `{"A":3,"a":2,"b":1}`},

@@ -12,18 +12,18 @@ type Code string
 const (
 	CodeBadRequest    Code = "BAD_REQUEST"      // not JSON, or not of a known type
 	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the message names it
-	CodeNotFound      Code = "NOT_FOUND"        // unknown, or somebody else's
-	CodeUnauthorized  Code = "UNAUTHORIZED"     // nobody is named
-	CodeForbidden     Code = "FORBIDDEN"        // this one may not
+	CodeNotFound      Code = "NOT_FOUND"        // unknown, or another's
+	CodeUnauthorized  Code = "UNAUTHORIZED"     // no identity is given
+	CodeForbidden     Code = "FORBIDDEN"        // this identity may not do it
 	CodeConflict      Code = "CONFLICT"         // another answer won, or the id was reused
-	CodeStale         Code = "STALE"            // other digest, or the clock or a withdrawal ended it
-	CodeUndeliverable Code = "UNDELIVERABLE"    // nobody can be shown the question
+	CodeStale         Code = "STALE"            // another digest, or the deadline or a withdrawal ended it
+	CodeUndeliverable Code = "UNDELIVERABLE"    // no approver can be shown the question
 	CodeUnavailable   Code = "UNAVAILABLE"      // not now; try again
 	CodeInternal      Code = "INTERNAL_ERROR"
 	CodeUnknownAction Code = "UNKNOWN_ACTION"
 )
 
-// Error is the one form of error on the bus.
+// Error is the only form of error on the bus.
 type Error struct {
 	Type    string          `json:"type"`
 	Code    Code            `json:"code"`
@@ -36,7 +36,7 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Type: TypeError, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Error is the message alone: the code is for programs.
+// Error returns the message alone; the code is for programs.
 func (e *Error) Error() string { return e.Message }
 
 // Is makes errors.Is(err, &Error{Code: c}) true for every error of that code.
@@ -45,7 +45,7 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && t.Message == ""
 }
 
-// ErrorDetails are the details of CONFLICT and STALE: what was decided.
+// ErrorDetails are the details of CONFLICT and STALE: the stored decision.
 type ErrorDetails struct {
 	Decision *Decision `json:"decision,omitempty"`
 }

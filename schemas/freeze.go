@@ -5,35 +5,34 @@ import (
 	"time"
 )
 
-// FreezeRequest freezes or thaws: everything, one agent or one session. Which of the two
-// is told by the subject.
+// FreezeRequest freezes or thaws everything, one agent or one session. The subject says
+// which of the two operations it is.
 type FreezeRequest struct {
 	Type      string `json:"type"`
 	Agent     string `json:"agent,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	From      From   `json:"from"` // an approver
-	// CodeWord is what a thaw from the agents' machine takes where the settings
-	// name one.
+	// CodeWord is needed for a thaw from the agents' machine if the settings name one.
 	CodeWord string `json:"code_word,omitempty"`
 }
 
-// Freeze is a brake that is on: what it covers is denied, whatever rules and
-// grants say. It stops no command that runs already.
+// Freeze is a stop that is in force: requests under it are denied, whatever rules and
+// grants say. It does not stop commands that already run.
 type Freeze struct {
 	Agent     string    `json:"agent,omitempty"`
-	SessionID string    `json:"session_id,omitempty"` // neither: everything
+	SessionID string    `json:"session_id,omitempty"` // both empty: everything
 	Reason    string    `json:"reason,omitempty"`
 	By        By        `json:"by"`
 	At        time.Time `json:"at"`
 }
 
-// Covers reports whether the freeze is about a session of an agent.
+// Covers reports whether the freeze includes a session of an agent.
 func (f *Freeze) Covers(agent, session string) bool {
 	return (f.Agent == "" || f.Agent == agent) && (f.SessionID == "" || f.SessionID == session)
 }
 
-// String is what agents and people are told: "frozen by Ann: too many deletions".
+// String is the text for agents and people: "frozen by Ann: too many deletions".
 func (f *Freeze) String() string {
 	if f.Reason == "" {
 		return "frozen by " + f.By.Name
@@ -41,22 +40,23 @@ func (f *Freeze) String() string {
 	return "frozen by " + f.By.Name + ": " + f.Reason
 }
 
-// FreezeState are the freezes in force, as they are stored and as a Brake is answered.
+// FreezeState lists the freezes in force. It is both the stored form and the reply to a
+// FreezeRequest.
 type FreezeState struct {
 	Type    string   `json:"type"`
 	Freezes []Freeze `json:"freezes"`
-	// Denied are how many open requests a new freeze has ended.
+	// Denied counts the pending requests that a new freeze has ended.
 	Denied int `json:"denied,omitempty"`
-	// Unfinished: not all of them are denied yet; the engine goes on. None can be
-	// allowed meanwhile, and a thaw comes after the last.
+	// Unfinished: some pending requests are not denied yet, and the engine goes on.
+	// Meanwhile none of them can be allowed, and a thaw waits for the last one.
 	Unfinished bool `json:"unfinished,omitempty"`
-	// Revision is the stored one's, where this answers a Brake.
+	// Revision is that of the stored state, in a reply to a FreezeRequest.
 	Revision uint64 `json:"revision,omitempty"`
-	// Laggards are the engines that did not say in time that they obey.
+	// Laggards are the engines that did not confirm in time that they obey.
 	Laggards []string `json:"laggards,omitempty"`
 }
 
-// Of is the freeze that covers a session of an agent, or nil.
+// Of returns the freeze that covers a session of an agent, or nil.
 func (f *FreezeState) Of(agent, session string) *Freeze {
 	i := slices.IndexFunc(f.Freezes, func(z Freeze) bool { return z.Covers(agent, session) })
 	if i < 0 {

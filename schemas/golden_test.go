@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newNoun makes the noun of a golden file, which is named after it:
-// <name>.json or <name>-<variant>.json.
+// newNoun makes the noun of a golden file, whose name is <name>.json or
+// <name>-<variant>.json.
 func newNoun(t testing.TB, file string) any {
 	t.Helper()
 	name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "-")
@@ -52,7 +52,7 @@ func golden(t testing.TB, name string) []byte {
 }
 
 func TestGoldenRoundTrip(t *testing.T) {
-	// These are written with empty fields, which Go leaves out.
+	// These files contain empty fields, which Go leaves out.
 	leftOut := map[string][]string{"v1/golden/request.json": {"permissions", "timeout_seconds"}}
 	for file, data := range goldens(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

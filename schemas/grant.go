@@ -6,31 +6,32 @@ import (
 	"time"
 )
 
-// Scope is how far an allow reaches beyond the call that was asked about.
+// Scope is how far an allow reaches beyond the call that it answers.
 type Scope string
 
-// The scopes; none is ScopeOnce.
+// The scopes. An empty one is ScopeOnce.
 const (
 	ScopeOnce    Scope = "once"
-	ScopeSession Scope = "session" // calls of the session
-	ScopeAgent   Scope = "agent"   // calls of the agent, in any session
+	ScopeSession Scope = "session" // later calls of the session
+	ScopeAgent   Scope = "agent"   // later calls of the agent, in any session
 )
 
-// Always is a remembered "yes" with its exact reach: a parsed command, whole
-// or as a prefix of whole words, a path, or a tool, in one project. It allows
-// what would be asked and nothing that a rule denies or asks.
+// Always is a remembered "yes" with its exact reach: a parsed command, whole or as a
+// prefix of whole words, a path, or a tool, in one project. It allows calls about which a
+// person is asked because no rule matches, but none that a rule denies or asks about.
 type Always struct {
 	Tool    string   `json:"tool"`
 	Argv    []string `json:"argv,omitempty"`
 	Prefix  bool     `json:"prefix,omitempty"` // more words may follow
-	Path    string   `json:"path,omitempty"`   // one file, or a directory with / at its end
+	Path    string   `json:"path,omitempty"`   // one file, or a directory with a trailing slash
 	Project string   `json:"project,omitempty"`
-	// Dirs are where a command may stand that was shown whole: elsewhere the same
-	// words are about other files. A runner's may stand anywhere in the project.
+	// Dirs are the directories from which the command may run, if it was shown whole:
+	// elsewhere the same words mean other files. A task runner's command may run anywhere
+	// in the project.
 	Dirs []string `json:"dirs,omitempty"`
 }
 
-// String is the reach as a person is shown it.
+// String is the reach as people see it.
 func (a *Always) String() string {
 	var b strings.Builder
 	b.WriteString(a.Tool)
@@ -53,7 +54,7 @@ func (a *Always) String() string {
 	return b.String()
 }
 
-// quoteArgv writes words so that a shell reads them back.
+// quoteArgv joins words as a shell reads them back.
 func quoteArgv(argv []string) string {
 	out := make([]string, len(argv))
 	for i, a := range argv {
@@ -64,17 +65,17 @@ func quoteArgv(argv []string) string {
 	return strings.Join(out, " ")
 }
 
-// plainBytes mean themselves to every shell where they do not begin a word.
+// plainBytes need no quotes in any shell, except "=" at the start of a word.
 const plainBytes = "=abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:@_"
 
-// Reach is what one answer would allow from then on: all its rules together, or
+// Reach is the set of later calls that one answer would allow: all its rules together, or
 // all its permission tags.
 type Reach struct {
 	Rules       []Always `json:"rules,omitempty"`
 	Permissions []string `json:"permissions,omitempty"`
 }
 
-// String is the reach as a person is shown it.
+// String is the reach as people see it.
 func (r *Reach) String() string {
 	all := slices.Clone(r.Permissions)
 	for i := range r.Rules {
@@ -83,7 +84,7 @@ func (r *Reach) String() string {
 	return strings.Join(all, " and ")
 }
 
-// Effect is what a standing answer says of the calls that it covers.
+// Effect is the decision of a standing answer for the calls that it covers.
 type Effect string
 
 // The effects.
@@ -92,47 +93,46 @@ const (
 	EffectDeny  Effect = "deny"
 )
 
-// StandingAnswer is an answer that outlives its question: it allows or denies
-// what it covers until it ends. It covers the calls that its rules match, the
-// permissions that it names, or one call that is asked again. It is revocable; an
-// ended one is kept for as long as the decision that made it could arrive again.
+// StandingAnswer is an answer that outlives its question: it allows or denies the calls
+// that it covers until it ends. These are the calls that its rules match, its
+// permissions, or one exact call that is asked again. It can be revoked. After its end it
+// is kept for as long as the decision that made it could arrive again.
 type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
-	Effect    Effect `json:"effect,omitempty"` // empty is EffectAllow
+	Effect    Effect `json:"effect,omitempty"` // empty means EffectAllow
 	Scope     Scope  `json:"scope"`
-	SessionID string `json:"session_id,omitempty"` // in ScopeSession it holds in this session alone
+	SessionID string `json:"session_id,omitempty"` // set in ScopeSession: the only session that it covers
 	Agent     string `json:"agent"`
 
 	Rules       []Always `json:"rules,omitempty"`
 	Permissions []string `json:"permissions,omitempty"`
-	// Call is the one call that it answers when that is asked again; nil if it
-	// covers rules or permissions.
+	// Call is the one call that it covers; nil if it covers rules or permissions.
 	Call *Call `json:"call,omitempty"`
-	// Uses is how many more calls it allows, if it is Limited: one for each request in
-	// For, less those in UsedBy.
+	// Uses is how many more calls a Limited answer allows: one for each request in For,
+	// minus those in UsedBy.
 	Limited bool     `json:"limited,omitempty"`
 	Uses    int      `json:"uses,omitempty"`
 	For     []string `json:"for,omitempty"`
 	UsedBy  []Use    `json:"used_by,omitempty"`
 
-	// DerivedFrom are the grants that a session shared of: revoking one of them
-	// revokes this one.
+	// DerivedFrom are the grants that a session shared from. Revoking one of them revokes
+	// this one too.
 	DerivedFrom []string `json:"derived_from,omitempty"`
 
 	By        By        `json:"by"`
-	Question  string    `json:"question,omitempty"` // the pending_id of the request that was answered
-	Message   string    `json:"message,omitempty"`  // what the person said with it
+	Question  string    `json:"question,omitempty"` // pending_id of the answered request
+	Message   string    `json:"message,omitempty"`  // the person's message
 	CreatedAt time.Time `json:"created_at"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"` // none: until it is revoked
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: until it is revoked
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	RevokedBy string    `json:"revoked_by,omitempty"`
 }
 
 // Call is one exact call of a session.
 type Call struct {
-	Same     string `json:"same"` // Sameness of the call
+	Same     string `json:"same"` // the call's Sameness
 	ToolName string `json:"tool_name"`
-	Title    string `json:"title,omitempty"` // its payload in short, for a list
+	Title    string `json:"title,omitempty"` // short form of its payload, for lists
 }
 
 // Use is one call that a limited answer has allowed.
@@ -144,12 +144,12 @@ type Use struct {
 // Denies reports whether the answer denies the calls that it covers.
 func (g *StandingAnswer) Denies() bool { return g.Effect == EffectDeny }
 
-// Live reports whether the answer holds at an instant of the broker's time.
+// Live reports whether the answer is in force at a time of the broker's clock.
 func (g *StandingAnswer) Live(now time.Time) bool {
 	return g.RevokedAt.IsZero() && (!g.Limited || g.Uses > 0) && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
 }
 
-// Reach is what the answer covers, for a person.
+// Reach describes the covered calls for people.
 func (g *StandingAnswer) Reach() string {
 	if g.Call != nil {
 		return g.Call.String()
@@ -158,7 +158,7 @@ func (g *StandingAnswer) Reach() string {
 	return r.String()
 }
 
-// String names the call for a person: its tool and its payload in short.
+// String names the call for people: its tool and the short form of its payload.
 func (c *Call) String() string {
 	if c.Title == "" {
 		return c.ToolName
@@ -166,20 +166,19 @@ func (c *Call) String() string {
 	return c.ToolName + "(" + c.Title + ")"
 }
 
-// Grants are a page of standing answers; each is stored as a page of its own.
+// Grants is a page of standing answers. In storage each answer is a page of its own.
 type Grants struct {
 	Type   string           `json:"type"`
 	Grants []StandingAnswer `json:"grants"`
-	Next   string           `json:"next,omitempty"` // After of the next page's query
+	Next   string           `json:"next,omitempty"` // the After of the next page's query
 }
 
-// Revoke ends a grant. Once it is answered, every request asked afterwards is
-// judged without the grant.
+// Revoke ends a grant. After the reply, no engine allows a new request by this grant.
 type Revoke struct {
 	Type      string `json:"type"`
 	GrantID   string `json:"grant_id"`
-	SessionID string `json:"session_id,omitempty"` // of a grant in ScopeSession
-	Agent     string `json:"agent,omitempty"`      // of a grant in ScopeAgent
-	// From is the approver who ends it, where a connector asks and not the owner.
+	SessionID string `json:"session_id,omitempty"` // for a grant in ScopeSession
+	Agent     string `json:"agent,omitempty"`      // for a grant in ScopeAgent
+	// From is the approver who ends it, if the sender is a connector and not the owner.
 	From *From `json:"from,omitempty"`
 }

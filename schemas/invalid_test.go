@@ -11,26 +11,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What Decode says of each file in v1/golden/invalid.
+// refusals are the errors of Decode for the files in v1/golden/invalid.
 var refusals = map[string]string{
-	// No message of this type at all.
-	"ok-type":              `type: is "nod.v1.okay" where nod.v1.ok is expected`,
+	// No message of this type.
+	"ok-type":              `type: is "nod.v1.okay", but nod.v1.ok is expected`,
 	"request-array":        `request is not a JSON object`,
-	"request-foreign_type": `type: is "acme.event" where nod.v1.request is expected`,
+	"request-foreign_type": `type: is "acme.event", but nod.v1.request is expected`,
 	"request-no_type":      `type: is missing or no string; it must be nod.v1.request`,
 	"request-not_json":     `request is not JSON: line 2, column 14: invalid character '}' looking for beginning of value`,
 	"request-null":         `request is not a JSON object`,
-	"request-other_type":   `type: is "nod.v1.answer" where nod.v1.request is expected`,
+	"request-other_type":   `type: is "nod.v1.answer", but nod.v1.request is expected`,
 	"request-trailing":     `request is not JSON: line 1, column 27: invalid character '{' after top-level value`,
 	"request-type_number":  `type: is missing or no string; it must be nod.v1.request`,
 	"settings-not_json":    `settings.json is not JSON: line 4, column 1: invalid character '}' looking for beginning of object key string`,
 
-	// A field of it is wrong.
+	// A field is wrong.
 	"answer-both":                   `cancelled: cannot go with an option_id`,
 	"answer-digest":                 `digest: must be 64 lower-case hexadecimal digits`,
 	"answer-input_array":            `updated_input: must be of type object, not array`,
-	"answer-edited_scope":           `scope: an edited input is allowed once`,
-	"answer-for_once":               `for_seconds: goes with a scope beyond once`,
+	"answer-edited_scope":           `scope: an edited input can only be allowed once`,
+	"answer-for_once":               `for_seconds: needs a scope beyond once`,
 	"answer-integer":                `updated_input.a.n: is an integer beyond 2^53, which not every reader keeps exactly; send it as a string`,
 	"answer-neither":                `option_id: is missing; an answer names an option or is cancelled`,
 	"answer-no_from":                `from: is missing`,
@@ -58,7 +58,7 @@ var refusals = map[string]string{
 	"passed-reason":                 `reason: must not be empty`,
 	"passed_reply-ids":              `pending_ids[0]: must be 1 to 128 letters, digits, - or _`,
 	"presence-op":                   `op: must be one of join, renew, leave, lock, unlock`,
-	"prompt-other_request":          `request: is another than the prompt's`,
+	"prompt-other_request":          `request: has other ids than the prompt`,
 	"prompt-request":                `request.tool_name: is missing; kind tool_call needs it`,
 	"prompt-risk":                   `risk: must be one of low, medium, high`,
 	"query-limit":                   `limit: must be at most 1000`,
@@ -94,7 +94,7 @@ var refusals = map[string]string{
 	"request-odd_name":              `action_details["a\nb"]: is an integer beyond 2^53, which not every reader keeps exactly; send it as a string`,
 	"request-option_kind":           `options[1].kind: must be one of allow_once, allow_always, reject_once, reject_always`,
 	"request-option_no_name":        `options[0].name: is missing`,
-	"request-option_twice":          `options[1].option_id: is that of an earlier option`,
+	"request-option_twice":          `options[1].option_id: repeats the id of an earlier option`,
 	"request-options_17":            `options: has 17 entries; the most is 16`,
 	"request-other_case":            `Title: is not a field; write title`,
 	"request-other_case_inside":     `options[0].KIND: is not a field; write kind`,
@@ -114,7 +114,7 @@ var refusals = map[string]string{
 	"request-title_null":            `title: must be of type string, not null`,
 	"request-twice":                 `kind: is given twice`,
 	"request-twice_inside":          `action_details.env[0].A: is given twice`,
-	"request-wrong_version":         `type: is "nod.v2.request", a version that is not spoken here; send nod.v1.request`,
+	"request-wrong_version":         `type: is "nod.v2.request", a version that nod does not know; send nod.v1.request`,
 	"share-session":                 `session_id: must be 1 to 128 letters, digits, - or _`,
 	"revoke-grant_id":               `grant_id: must be 1 to 128 letters, digits, - or _`,
 	"session-agent":                 `agent: must be 1 to 128 letters, digits, - or _`,
@@ -126,9 +126,9 @@ var refusals = map[string]string{
 	"settings-31_days":              `permissions.disconnected_timeout_seconds: must be at most 2592000`,
 	"settings-case":                 `permissions.Deny: is not a field; write deny`,
 	"settings-connector":            `approvers.people[0].identities[1].connector: must be 1 to 128 letters, digits, - or _`,
-	"settings-identity_twice":       `approvers.people[1].identities[0]: belongs to "ann" already; an identity is one person's, once`,
+	"settings-identity_twice":       `approvers.people[1].identities[0]: already belongs to "ann"; an identity belongs to one person and is listed once`,
 	"settings-log_bytes":            `log.max_bytes: must be at least 67108864`,
-	"settings-name_twice":           `approvers.people[1].name: is that of an earlier approver`,
+	"settings-name_twice":           `approvers.people[1].name: repeats the name of an earlier approver`,
 	"settings-no_people":            `approvers.people: is missing`,
 	"settings-no_identity":          `approvers.people[0].identities: must not be empty`,
 	"settings-rule_number":          `permissions.deny[1]: must be of type string, not number`,

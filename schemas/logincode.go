@@ -2,32 +2,31 @@ package schemas
 
 import "time"
 
-// LoginCodeOp is what the web inbox asks of a code that it made itself, a login link's
-// or a session's.
+// LoginCodeOp is an operation on a code that the web inbox signed itself, that of a login
+// link or of a web session.
 type LoginCodeOp string
 
 // The operations on such codes.
 const (
-	SpendLoginCode LoginCodeOp = "spend" // it counts no more, until it would end by itself
-	CheckLoginCode  LoginCodeOp = "look"  // does it count still?
+	SpendLoginCode LoginCodeOp = "spend" // invalidate the code until it would expire anyway
+	CheckLoginCode LoginCodeOp = "look"  // ask whether the code is still valid
 )
 
-// LoginCode lets somebody in on the web whom another channel vouches for: a carrier
-// asks for one for who wrote to it, and the web inbox exchanges its code, once, for
-// that person's user there. The inbox's own codes are signed by it; nod remembers
-// which of them count no more, for all gateways alike.
+// LoginCode logs an approver in to the web inbox. A carrier requests a code for the
+// person who wrote to it, and the inbox exchanges the code, once, for that person's web
+// identity. Codes that the inbox signs itself are not stored; nod stores which of them
+// were spent, so that all gateways refuse them.
 type LoginCode struct {
-	Type string `json:"type"`
+	Type string      `json:"type"`
 	Op   LoginCodeOp `json:"op,omitempty"`
-	// Try tells apart those who spend a code: whoever asks again is answered as
-	// before.
+	// Try identifies one attempt to spend a code. Repeating it gets the same reply.
 	Try string `json:"try,omitempty"`
-	// Spent answers an Op: the code was spent before, by another Try.
+	// Spent is the reply to an Op: another Try has spent the code before.
 	Spent bool `json:"spent,omitempty"`
-	// From asks for a pass; Code is what it is exchanged by.
+	// From requests a new code for this person; Code is exchanged for an identity.
 	From *From  `json:"from,omitempty"`
 	Code string `json:"code,omitempty"`
-	// UserID is the person's identity on the web, URL where the inbox is reached.
+	// UserID is the person's identity on the web; URL is the address of the inbox.
 	UserID string    `json:"user_id,omitempty"`
 	URL    string    `json:"url,omitempty"`
 	Until  time.Time `json:"until,omitzero"`

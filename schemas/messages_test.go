@@ -44,8 +44,8 @@ func TestEveryQuestionHasItsReply(t *testing.T) {
 	}
 }
 
-// Patterns are made by the functions that make subjects, so they hold; here,
-// that every function has its row and every pattern splits into ids.
+// The functions that make subjects also make the patterns. This test holds that every
+// function has its row and every pattern splits into ids.
 func TestEverySubjectIsListed(t *testing.T) {
 	source := string(mustRead(t, "messages.go"))
 	functions := regexp.MustCompile(`func (\w+Subject)\(`).FindAllStringSubmatch(string(mustRead(t, "subjects.go")), -1)
@@ -58,7 +58,7 @@ func TestEverySubjectIsListed(t *testing.T) {
 	}
 	for _, m := range Messages() {
 		if !strings.HasPrefix(m.Subject, prefix) || strings.HasSuffix(m.Subject, ">") && !strings.Contains(m.Subject, "<") {
-			continue // a bucket's key, and errors, which answer everything
+			continue // a bucket's key, or errors, which may answer everything
 		}
 		subject := strings.NewReplacer("<", "", ">", "").Replace(m.Subject)
 		tokens := strings.Split(strings.TrimPrefix(subject, prefix), ".")

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// number reads a number and refuses one that RFC 8785 would change: an integer
-// beyond ±2^53, or one that is another after reading it as a double.
+// number reads a number. It refuses numbers that RFC 8785 would change: an integer beyond
+// ±2^53, or a number that a double cannot hold exactly.
 func (r *reader) number() (json.Number, *fault) {
 	start := r.at
 	for r.at < len(r.data) && strings.IndexByte("+-.0123456789eE", r.data[r.at]) >= 0 {
@@ -34,8 +34,8 @@ type decimal struct {
 	exponent int
 }
 
-// decimalOf reads a JSON number. An exponent that does not fit an int can only
-// be that of a zero or of a number that no double holds.
+// decimalOf reads a JSON number. An exponent that does not fit an int belongs to zero or
+// to a number beyond every double.
 func decimalOf(literal string) decimal {
 	var d decimal
 	literal, d.negative = strings.CutPrefix(literal, "-")

@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// Pairing finds out who somebody is on a channel: the owner reads a code here and
-// sends it from there. It lets nobody in: that is the owner's to write into the
+// Pairing finds a person's identity on a channel: the owner gets a code here and sends it
+// from there. It gives no access; for that the owner writes the identity into the
 // settings.
 type Pairing struct {
 	Type string `json:"type"`
-	// Connector is where the code is awaited; of a claim the subject says it.
+	// Connector is the channel on which the code is expected. In a claim, the subject
+	// names it.
 	Connector string `json:"connector,omitempty"`
-	// Code opens a pairing, or claims it. It is stored and told nowhere.
+	// Code opens a pairing, or claims it. It is never stored or sent on.
 	Code string `json:"code,omitempty"`
-	// From is who claims; in an answer, who has claimed.
+	// From is the claiming identity; in a reply, the identity that claimed the code.
 	From *From `json:"from,omitempty"`
-	// CodeHash, Tries and Until are the engine's.
+	// The engine sets CodeHash, Tries and Until.
 	CodeHash string    `json:"code_hash,omitempty"`
 	Tries    int       `json:"tries,omitempty"` // wrong codes so far
 	Until    time.Time `json:"until,omitzero"`
 }
 
-// HashCode is a pairing's code as it is stored.
+// HashCode returns the stored form of a pairing code.
 func HashCode(code string) string {
 	sum := sha256.Sum256([]byte(code))
 	return hex.EncodeToString(sum[:])

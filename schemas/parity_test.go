@@ -19,17 +19,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The rules that tie a struct to its schema: the same fields; required is what
-// Go always writes (no omitempty, no omitzero); a list that Go always writes
-// may be null, as Go writes an empty one, and so may a pointer; an enum has
-// the constants of its Go type.
+// A struct and its schema agree if: the fields are the same; required are the fields that
+// Go always writes (no omitempty, no omitzero); a list that Go always writes may be null,
+// because Go writes an empty one so, and a pointer may be null too; an enum has the
+// constants of its Go type.
 func TestSchemasSayWhatTheStructsSay(t *testing.T) {
 	p := parity{T: t, docs: readSchemas(t), constants: readConstants(t)}
 	for _, m := range Messages() {
 		name := strings.TrimPrefix(m.Type, prefix)
-		p.compare(name, reflect.TypeOf(m.New()), place{file: name + schemaSuffix, node: p.docs[name+schemaSuffix]})
+		p.compare(name, reflect.TypeOf(m.New()), schemaNode{file: name + schemaSuffix, node: p.docs[name+schemaSuffix]})
 	}
-	p.compare("settings", reflect.TypeFor[Settings](), place{file: "settings" + schemaSuffix, node: p.docs["settings"+schemaSuffix]})
+	p.compare("settings", reflect.TypeFor[Settings](), schemaNode{file: "settings" + schemaSuffix, node: p.docs["settings"+schemaSuffix]})
 }
 
 func TestEveryTypeHasAllItNeeds(t *testing.T) {
@@ -54,8 +54,8 @@ func TestEveryTypeHasAllItNeeds(t *testing.T) {
 	assert.ElementsMatch(t, expected, slices.Collect(maps.Keys(docs)), "a schema for each type and no other")
 }
 
-// Decode puts what a $ref names in its place, so nothing but words may stand
-// beside one; and settings.json's schema is handed out alone.
+// Decode replaces each $ref by its target, so that only words may stand beside one. The
+// schema of settings.json is handed out alone.
 func TestReferencesStandAlone(t *testing.T) {
 	for file, doc := range readSchemas(t) {
 		walk(doc, func(node map[string]any) {
@@ -110,13 +110,13 @@ type parity struct {
 	constants map[string][]string
 }
 
-// A place is a schema and the file that its references are relative to.
-type place struct {
+// A schemaNode is a schema and the file that its references are relative to.
+type schemaNode struct {
 	file string
 	node map[string]any
 }
 
-func (p parity) follow(at place) place {
+func (p parity) follow(at schemaNode) schemaNode {
 	for {
 		ref, ok := at.node["$ref"].(string)
 		if then, nullable := at.node["then"].(map[string]any); nullable {
@@ -141,7 +141,7 @@ func (p parity) follow(at place) place {
 	}
 }
 
-func (p parity) compare(path string, typ reflect.Type, at place) {
+func (p parity) compare(path string, typ reflect.Type, at schemaNode) {
 	if typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
 	}
@@ -157,7 +157,7 @@ func (p parity) compare(path string, typ reflect.Type, at place) {
 	case typ.Kind() == reflect.Struct:
 		p.compareFields(path, typ, at)
 	case typ.Kind() == reflect.Slice:
-		p.compare(path+"[]", typ.Elem(), place{at.file, at.node["items"].(map[string]any)})
+		p.compare(path+"[]", typ.Elem(), schemaNode{at.file, at.node["items"].(map[string]any)})
 	default:
 		if _, constant := at.node["const"]; !constant {
 			want := map[reflect.Kind]string{reflect.String: "string", reflect.Bool: "boolean", reflect.Int: "integer", reflect.Uint64: "integer"}
@@ -169,7 +169,7 @@ func (p parity) compare(path string, typ reflect.Type, at place) {
 	}
 }
 
-func (p parity) compareFields(path string, typ reflect.Type, at place) {
+func (p parity) compareFields(path string, typ reflect.Type, at schemaNode) {
 	assert.Equal(p, "object", at.node["type"], path)
 	fields := jsonFields(p, reflect.Zero(typ).Interface())
 	properties := at.node["properties"].(map[string]any)
@@ -179,19 +179,19 @@ func (p parity) compareFields(path string, typ reflect.Type, at place) {
 	for name, field := range fields {
 		node, ok := properties[name].(map[string]any)
 		if !ok {
-			continue // told above
+			continue // reported above
 		}
 		if field.always {
 			always = append(always, name)
 		}
 		types, listed := node["type"].([]any)
-		if listed { // the only union there is
+		if listed { // the only union in the schemas
 			assert.Equal(p, "null", types[1], "%s.%s", path, name)
 			assert.True(p, field.always, "%s.%s: Go never writes it as null", path, name)
 		} else if field.always {
 			assert.NotEqual(p, reflect.Pointer, field.typ.Kind(), "%s.%s: Go may write it as null", path, name)
 		}
-		p.compare(path+"."+name, field.typ, place{at.file, node})
+		p.compare(path+"."+name, field.typ, schemaNode{at.file, node})
 	}
 	required, _ := at.node["required"].([]any)
 	assert.ElementsMatch(p, always, required, "%s: required", path)
@@ -199,7 +199,7 @@ func (p parity) compareFields(path string, typ reflect.Type, at place) {
 
 type jsonField struct {
 	typ    reflect.Type
-	always bool // written even when it is empty
+	always bool // written even if it is empty
 }
 
 func jsonFields(t testing.TB, v any) map[string]jsonField {
@@ -227,8 +227,8 @@ func readSchemas(t testing.TB) map[string]map[string]any {
 	return docs
 }
 
-// readConstants reads the string constants of each type from the source:
-// reflection does not know them. The untyped Type… ones are "message types".
+// readConstants reads the string constants of each type from the source, because
+// reflection does not know them. The untyped Type… constants are "message types".
 func readConstants(t testing.TB) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

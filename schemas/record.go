@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Risk is set by policy, never by the agent.
+// Risk is the danger of a request. Policy sets it, never the agent.
 type Risk string
 
 // The risks.
@@ -15,28 +15,28 @@ const (
 	RiskHigh   Risk = "high"
 )
 
-// EventKind is what a record's next event does.
+// EventKind is the effect of a record's next event.
 type EventKind string
 
 // The kinds of event.
 const (
 	EventRelease  EventKind = "release"  // show a prompt that was held back
-	EventEscalate EventKind = "escalate" // tell the next people
+	EventEscalate EventKind = "escalate" // prompt the next people
 	EventDeadline EventKind = "deadline" // end the request
 )
 
-// Event is the one thing that a record's timer is armed for.
+// Event is the next event of a record; the record's timer fires at it.
 type Event struct {
 	At   time.Time `json:"at"`
 	Kind EventKind `json:"kind"`
 }
 
-// Route is one recipient on one connector. Settles go where prompts went, so
-// routes are stored in the record.
+// Route is one recipient on one connector. Routes are stored in the record because the
+// outcome goes to the recipients of the prompt.
 type Route struct {
 	Connector string `json:"connector"`
 	Recipient string `json:"recipient"`
-	// Failed: the prompt could not be shown there, for good.
+	// Failed: the prompt cannot be shown there, and is not tried again.
 	Failed bool `json:"failed,omitempty"`
 }
 
@@ -48,59 +48,60 @@ type Vote struct {
 	At        time.Time `json:"at"`
 }
 
-// Record is a request's one key in pending_permissions: its bytes, routes,
-// votes, and its decision or none. It is the only write that an answer makes.
+// Record is a request as it is stored, under one key of pending_permissions: its bytes,
+// routes, votes, and its decision once there is one. An answer writes only this key.
 type Record struct {
 	Type     string          `json:"type"`
 	Agent    string          `json:"agent"` // from the subject
 	User     string          `json:"user,omitempty"`
-	Request  json.RawMessage `json:"request"` // the bytes as asked
+	Request  json.RawMessage `json:"request"` // the bytes that the agent sent
 	Digest   string          `json:"digest"`
 	Tier     Tier            `json:"tier"`
 	Risk     Risk            `json:"risk"`
 	Reasons  []string        `json:"reasons,omitempty"`
-	Deadline time.Time       `json:"deadline"` // fixed when the request is made
-	// TimeoutSeconds is how long the request could wait, to be told when it has.
+	Deadline time.Time       `json:"deadline"` // fixed when the request is stored
+	// TimeoutSeconds is the full waiting time, for the message of a timeout.
 	TimeoutSeconds int     `json:"timeout_seconds,omitempty"`
 	NextEvent      *Event  `json:"next_event,omitempty"`
 	Routes         []Route `json:"routes"`
 	Votes          []Vote  `json:"votes"`
-	// Question is the token of the record's timer. Identical calls have the same one,
-	// so that one of them at a time is the question that people are asked. Empty: the
-	// record's own pending_id.
+	// Question is the token of the record's timer. Identical calls have the same token,
+	// so that only one of them at a time is the question that people are asked. Empty
+	// means the record's own pending_id.
 	Question string `json:"question,omitempty"`
 	// Waiters are the calls that wait for this record's decision, the record's own
-	// request first. They are only added to.
+	// request first. Entries are added and never removed.
 	Waiters []Waiter `json:"waiters,omitempty"`
-	// Joined is the pending_id of the question among whose Waiters this request is:
-	// that record decides it. Empty in a question.
+	// Joined is the pending_id of the question whose Waiters include this request: that
+	// record decides it. It is empty in a question.
 	Joined     string    `json:"joined,omitempty"`
-	Remember   []Reach   `json:"remember,omitempty"`   // as every prompt shows it
-	Holder     string    `json:"holder,omitempty"`     // the session that gets what is granted
-	Foreground string    `json:"foreground,omitempty"` // the session in whose place a background one asks
+	Remember   []Reach   `json:"remember,omitempty"`   // the Remember of every prompt
+	Holder     string    `json:"holder,omitempty"`     // the session that gets the granted permissions
+	Foreground string    `json:"foreground,omitempty"` // the session that shows the request of a background session
 	Decision   *Decision `json:"decision"`
-	// Aftermath tells of calls that ended otherwise than decided. It is added to a
-	// record that has its decision, and changes nothing of that.
+	// Aftermath lists the calls that ended otherwise than decided. It is added to a
+	// decided record and does not change the decision.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
 }
 
-// AftermathKind is how a call ended otherwise than decided.
+// AftermathKind is the difference between a decision and the host's action.
 type AftermathKind string
 
 // The kinds of aftermath.
 const (
-	// AftermathRan: the call ran although nod had not allowed it: its user allowed it
-	// at the agent's own terminal.
+	// AftermathRan: the call ran without nod's allow, because the user allowed it at the
+	// agent's own terminal.
 	AftermathRan AftermathKind = "ran"
-	// AftermathNeverRan: the call was allowed and did not run: the agent had gone on.
+	// AftermathNeverRan: the call was allowed and never ran, because the agent had gone
+	// on.
 	AftermathNeverRan AftermathKind = "never_ran"
 )
 
-// Aftermath is how one call of a record ended otherwise than decided.
+// Aftermath is the actual end of one call of a record that differs from its decision.
 type Aftermath struct {
 	PendingID string        `json:"pending_id"`
 	Kind      AftermathKind `json:"kind"`
-	Reason    string        `json:"reason"` // "answered at the terminal"
+	Reason    string        `json:"reason"` // such as "answered at the terminal"
 	At        time.Time     `json:"at"`
 }
 
@@ -111,25 +112,27 @@ func (r *Record) Terminal() bool { return r.Decision != nil }
 type Waiter struct {
 	PendingID string `json:"pending_id"`
 	Digest    string `json:"digest"`
-	// Deadline is the call's own; TimeoutSeconds is how long it could wait.
+	// Deadline is this call's own; TimeoutSeconds is its full waiting time.
 	Deadline       time.Time `json:"deadline"`
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
-	// Place is its place in the count that prompts show and answers repeat, from 0. A
-	// call that is asked again after its agent stopped waiting keeps its place.
+	// Place is the call's index in the count that prompts show and answers repeat, from
+	// 0. A call that is asked again after its agent stopped waiting keeps its index.
 	Place int `json:"place,omitempty"`
-	// Detached: the agent waits for it no longer. If the call is allowed once, that
-	// becomes a standing answer.
+	// Detached: the agent no longer waits. An allow of this call once becomes a standing
+	// answer.
 	Detached bool `json:"detached,omitempty"`
-	// Stays: the record's decision is not about it. It becomes a question of its own.
+	// Stays: the record's decision does not cover this call, which becomes a question of
+	// its own.
 	Stays bool `json:"stays,omitempty"`
-	// Decision is how it ended by itself while the question stayed open.
+	// Decision is this call's own end while the question stayed pending.
 	Decision *Decision `json:"decision,omitempty"`
 }
 
-// Open reports whether the waiter has no decision of its own.
+// Open reports whether the waiter depends on the record's decision: it has no decision of
+// its own and does not stay behind.
 func (w *Waiter) Open() bool { return w.Decision == nil && !w.Stays }
 
-// Waiter is the waiter of a pending_id, or nil.
+// Waiter returns the waiter with this pending_id, or nil.
 func (r *Record) Waiter(pendingID string) *Waiter {
 	for i := range r.Waiters {
 		if r.Waiters[i].PendingID == pendingID {
@@ -139,15 +142,15 @@ func (r *Record) Waiter(pendingID string) *Waiter {
 	return nil
 }
 
-// Waits reports whether the record is open and a call of this id waits for its
-// decision, attended or not.
+// Waits reports whether the record is pending and this call depends on its decision,
+// whether its agent waits or has detached.
 func (r *Record) Waits(pendingID string) bool {
 	w := r.Waiter(pendingID)
 	return !r.Terminal() && w != nil && w.Open()
 }
 
-// Verdict is the decision about one of the record's waiters, or nil if it has none
-// here.
+// Verdict returns the decision about one of the record's waiters, or nil if this record
+// has none for it.
 func (r *Record) Verdict(pendingID string) *Decision {
 	w := r.Waiter(pendingID)
 	switch {
@@ -163,7 +166,7 @@ func (r *Record) Verdict(pendingID string) *Decision {
 	return &own
 }
 
-// Places is how many calls have asked, those included that wait no longer.
+// Places returns how many calls have asked, including those that no longer wait.
 func (r *Record) Places() int {
 	n := 0
 	for i := range r.Waiters {
@@ -172,8 +175,8 @@ func (r *Record) Places() int {
 	return n
 }
 
-// Waiting is how many calls wait for the decision. Open are those that it would be
-// about: they wait, or would be let through if they were asked again.
+// Waiting counts the calls whose agents wait for the decision. Open also counts the
+// detached ones, whose next identical call it would let through.
 func (r *Record) Waiting() (waiting, open int) {
 	for i := range r.Waiters {
 		if !r.Waiters[i].Open() {
@@ -186,20 +189,21 @@ func (r *Record) Waiting() (waiting, open int) {
 	return waiting, open
 }
 
-// Unattended reports whether no agent waits for the decision any more.
+// Unattended reports whether the record has open calls and no agent waits for any of
+// them.
 func (r *Record) Unattended() bool {
 	waiting, open := r.Waiting()
 	return open > 0 && waiting == 0
 }
 
-// LogKind is what a log entry tells of.
+// LogKind is the subject of a log entry.
 type LogKind string
 
 // The kinds of log entry.
 const (
 	LogAsked    LogKind = "asked"
 	LogDecided  LogKind = "decided"
-	LogClaim    LogKind = "claim" // this id is decided through its record
+	LogClaim    LogKind = "claim" // the decision for this id is in its record
 	LogSettings LogKind = "settings"
 	LogSession  LogKind = "session"
 	LogGranted  LogKind = "granted"
@@ -210,8 +214,8 @@ const (
 	LogAftermath LogKind = "aftermath"
 )
 
-// LogEntry is one line of permission_log. It carries no payloads. An automatic
-// decision is held whole: the log is the only place it is stored.
+// LogEntry is one line of permission_log. It has no payloads unless settings ask for
+// them. An automatic decision is included whole, because the log is its only storage.
 type LogEntry struct {
 	Type             string    `json:"type"`
 	At               time.Time `json:"at"`
@@ -225,8 +229,8 @@ type LogEntry struct {
 	Outcome          Outcome   `json:"outcome,omitempty"`
 	SettingsRevision uint64    `json:"settings_revision,omitempty"`
 	Decision         *Decision `json:"decision,omitempty"`
-	// Aftermath is what an entry of LogAftermath tells.
+	// Aftermath is set in an entry of kind LogAftermath.
 	Aftermath *Aftermath `json:"aftermath,omitempty"`
-	// Request is what was asked, where the settings have payloads logged.
+	// Request is the request's bytes, if settings have payloads logged.
 	Request json.RawMessage `json:"request,omitempty"`
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Kind is what a Request asks about.
+// Kind is the sort of question that a Request asks.
 type Kind string
 
 // The kinds of request.
 const (
-	KindToolCall   Kind = "tool_call"  // run this tool once
-	KindPermission Kind = "permission" // hold these permission tags
-	KindQuestion   Kind = "question"   // answer a question that grants nothing
+	KindToolCall   Kind = "tool_call"  // may this tool run once?
+	KindPermission Kind = "permission" // may the session have these permission tags?
+	KindQuestion   Kind = "question"   // a question whose answer grants nothing
 )
 
 // ActionType is the sort of effect a tool call has.
@@ -28,8 +28,7 @@ const (
 	ActionOther     ActionType = "other"
 )
 
-// OptionKind is what choosing an Option means. An option's id is opaque; its
-// meaning comes from its kind alone.
+// OptionKind is the meaning of an Option. The option's id is opaque.
 type OptionKind string
 
 // The kinds of option.
@@ -40,12 +39,12 @@ const (
 	RejectAlways OptionKind = "reject_always"
 )
 
-// Allows reports whether choosing an option of this kind lets the agent go on.
-// An unknown kind does not.
+// Allows reports whether choosing an option of this kind lets the agent go on. An unknown
+// kind does not.
 func (k OptionKind) Allows() bool { return k == AllowOnce || k == AllowAlways }
 
-// Remembered reports whether the agent keeps such an answer for later calls by
-// itself. nod does not know which calls those are, and cannot take it back.
+// Remembered reports whether the agent itself keeps an answer of this kind for later
+// calls. nod does not know for which calls, and cannot revoke it.
 func (k OptionKind) Remembered() bool { return k == AllowAlways || k == RejectAlways }
 
 // Option is one answer that a person may choose.
@@ -53,11 +52,11 @@ type Option struct {
 	OptionID string     `json:"option_id"`
 	Name     string     `json:"name"`
 	Kind     OptionKind `json:"kind"`
-	// Text: choosing it takes a message, which is the answer.
+	// Text: choosing this option needs a message, which is the answer.
 	Text bool `json:"text,omitempty"`
 }
 
-// DefaultOptions are offered when a request names none.
+// DefaultOptions are offered if a request names no options.
 func DefaultOptions() []Option {
 	return []Option{
 		{OptionID: "allow_once", Name: "Allow once", Kind: AllowOnce},
@@ -65,8 +64,8 @@ func DefaultOptions() []Option {
 	}
 }
 
-// Request is what an agent asks: an action, a permission or a question, in a
-// session, with options and a deadline.
+// Request is an agent's question in a session: a tool call, a permission or a choice,
+// with options and a deadline.
 type Request struct {
 	Type       string `json:"type"`
 	PendingID  string `json:"pending_id"`
@@ -78,43 +77,41 @@ type Request struct {
 	ToolName   string `json:"tool_name,omitempty"`
 
 	ActionType ActionType `json:"action_type"`
-	// ActionDetails is the tool's input as the agent gave it, an object, with
-	// "cwd" added where the host says it beside the input.
+	// ActionDetails is the tool's input, an object, as the agent gave it. "cwd" is added
+	// if the host sends it beside the input.
 	ActionDetails json.RawMessage `json:"action_details"`
 	// Permissions are tags: @read:<path>, @write:<path>, @network.
 	Permissions []string `json:"permissions,omitempty"`
-	// Reason is in the agent's own words and proves nothing.
+	// Reason is the agent's own text and proves nothing.
 	Reason string `json:"reason,omitempty"`
 
-	// Display only; who asks is told by the subject.
+	// AgentName is for display only; the subject identifies the agent.
 	AgentName    string `json:"agent_name,omitempty"`
 	Host         string `json:"host,omitempty"`
 	User         string `json:"user,omitempty"`
 	Project      string `json:"project,omitempty"`
 	SessionLabel string `json:"session_label,omitempty"`
 
-	// HostAsks says that the host asks its own user the same, so that it may have
-	// been answered there.
+	// HostAsks: the host also asks its own user, who may answer there first.
 	HostAsks bool `json:"host_asks,omitempty"`
 
 	Options []Option `json:"options,omitempty"`
-	// TimeoutSeconds is honoured for kind permission only; 0 leaves it to the
+	// TimeoutSeconds counts for kind permission only. 0 leaves the deadline to the
 	// timeout policy.
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
 
-	// Rejoin is set on every send but the first of a fresh id. Revision, from
-	// the receipt, makes a re-ask that never creates. Neither is part of the
-	// digest or of what is stored.
+	// Rejoin is set on every send except the first one of a fresh id. Revision, taken
+	// from the receipt, marks a repeated send that must not create a record. Neither is
+	// stored or part of the digest.
 	Rejoin   bool   `json:"rejoin,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
 }
 
-// Key is the request's record key.
+// Key is the key of the request's record.
 func (r *Request) Key() string { return Key(r.SessionID, r.PendingID) }
 
-// Offered are the options to choose from: the default ones where the request names
-// none.
+// Offered returns the options to choose from: DefaultOptions if the request names none.
 func (r *Request) Offered() []Option {
 	if len(r.Options) == 0 {
 		return DefaultOptions()
@@ -147,14 +144,14 @@ type Tier string
 
 // The tiers, in the order in which they are tried.
 const (
-	TierRequest      Tier = "request"      // the request's own, kind permission
+	TierRequest      Tier = "request"      // the timeout of the request itself, kind permission only
 	TierSession      Tier = "session"      // the session's override
-	TierVoice        Tier = "voice"        // the lock's holder is a voice client
-	TierConnected    Tier = "connected"    // somebody holds the input lock
-	TierDisconnected Tier = "disconnected" // nobody does
+	TierVoice        Tier = "voice"        // a voice client holds the input lock
+	TierConnected    Tier = "connected"    // another client holds the input lock
+	TierDisconnected Tier = "disconnected" // no client holds the input lock
 )
 
-// Receipt says that a request is stored and waits for a person.
+// Receipt is the engine's reply to a request that is stored and pending.
 type Receipt struct {
 	Type      string    `json:"type"`
 	SessionID string    `json:"session_id"`
@@ -165,59 +162,59 @@ type Receipt struct {
 	Revision  uint64    `json:"revision"`
 }
 
-// Withdraw takes a request back: its asker no longer waits.
+// Withdraw takes a request back: its agent no longer waits.
 type Withdraw struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
 	PendingID string `json:"pending_id"`
 	Reason    string `json:"reason,omitempty"`
-	// Detach leaves a tool call open that its asker cannot wait for any longer:
-	// allowed, it may be asked once more and run until the deadline.
+	// Detach keeps a tool call pending although its agent cannot wait any longer. If the
+	// call is allowed, the agent may ask for it once more and run it until the deadline.
 	Detach bool `json:"detach,omitempty"`
 }
 
-// HostResolved says that a host has gone on without some of the answers that it was
-// waiting for: what they were about is withdrawn.
+// HostResolved says that a host has gone on without some of the answers that it waited
+// for. The engine withdraws those requests.
 type HostResolved struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	// TaskID is the task that went on, empty for the session's own; WholeSession is
-	// all of them.
+	// TaskID is the task that went on, or empty for the session's main task. WholeSession
+	// covers all tasks.
 	TaskID       string `json:"task_id,omitempty"`
 	WholeSession bool   `json:"whole_session,omitempty"`
-	// ToolName narrows it to the requests of one tool, and with its ActionDetails to
-	// the one oldest request about that call, in whichever directory.
+	// ToolName limits it to the requests of one tool. With ActionDetails as well it is
+	// the oldest request about that call, in any directory.
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
-	// RanMillis, with ActionDetails, is how long that call ran, in milliseconds; nil
-	// if the host does not say. It tells when the call began: a call that began while
-	// its request was open, and was denied only then, ran all the same.
+	// RanMillis is how long the call of ActionDetails ran, in milliseconds; nil if the
+	// host does not say. The engine derives the start of the call from it: a call that
+	// started while its request was pending, and was denied only later, did run.
 	RanMillis *int `json:"ran_ms,omitempty"`
-	// AgentName widens it to the requests of this agent program that its host does
-	// not ask its own user about: the program waits for none of them any more.
+	// AgentName adds the requests of this agent program about which its host does not
+	// ask its own user: the program no longer waits for any of them.
 	AgentName string `json:"agent_name,omitempty"`
-	// PendingID is the one request that it is about, and nothing else narrows it:
-	// its asker is gone, and the host will never hear the answer.
+	// PendingID limits it to this one request, whatever the other fields say: its asker
+	// is gone, and the host will never receive the answer.
 	PendingID string `json:"pending_id,omitempty"`
 	Reason    string `json:"reason"`
 }
 
-// HostResolvedReply answers a HostResolved: the requests that it ended, or that it told
-// something of that had ended before.
+// HostResolvedReply answers a HostResolved with the requests that it withdrew, and those
+// already decided that got an aftermath.
 type HostResolvedReply struct {
 	Type       string   `json:"type"`
 	PendingIDs []string `json:"pending_ids"`
 }
 
-// Await asks how up to MaxAwaited requests of one agent stand.
+// Await asks for the state of up to MaxAwaited requests of one agent.
 type Await struct {
 	Type     string    `json:"type"`
 	Requests []Awaited `json:"requests"`
 }
 
-// Awaited is one request in an Await and in its reply. Revision is the
-// receipt's in the question and the record's in the reply; Decision and Error
-// are set in the reply alone, and neither while the request is pending.
+// Awaited is one request in an Await and in its reply. In an Await, Revision is the
+// receipt's; in a reply it is the record's. Decision and Error are set in a reply only,
+// and neither is set while the request is pending.
 type Awaited struct {
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
@@ -226,7 +223,7 @@ type Awaited struct {
 	Error     *Error    `json:"error,omitempty"`
 }
 
-// AwaitReply answers an Await, in its order.
+// AwaitReply answers an Await, in the same order.
 type AwaitReply struct {
 	Type    string    `json:"type"`
 	Results []Awaited `json:"results"`

@@ -1,10 +1,10 @@
-// Package schemas holds every noun and message that crosses the bus, the
-// subjects they travel on, and the rules that make one valid.
+// Package schemas is nod's wire contract: every message that crosses the bus, the
+// subjects they travel on, and the rules that make a message valid.
 //
-// The Go structs are written by hand beside the JSON Schemas in v1/; a parity
-// test ties structs, schemas and golden files together. Messages are JSON with
-// snake_case fields and a leading "type" such as "nod.v1.request". Unknown
-// fields are tolerated, unknown versions are refused.
+// The Go structs are written by hand beside the JSON Schemas in v1/; a parity test ties
+// structs, schemas and golden files together. Messages are JSON with snake_case fields
+// and a leading "type" such as "nod.v1.request". Unknown fields are ignored, unknown
+// versions are refused. "Noun" is the package's word for a message's struct.
 package schemas
 
 import (
@@ -15,32 +15,32 @@ import (
 	"strings"
 )
 
-// Limits of what nod carries. They are checked at intake, so that a record
-// that could be created and never decided cannot exist.
+// Size limits. They are checked when a request arrives, so that every stored request can
+// also be decided: its record always fits into a message.
 const (
-	MaxRequestBytes = 256 << 10 // a request as asked
+	MaxRequestBytes = 256 << 10 // a request, as the agent encoded it
 	MaxAnswerBytes  = 256 << 10 // an answer's message and updated_input together
 	MaxAwaited      = 500       // requests named by one await
 	// MaxSettingsBytes is the longest settings.json.
 	MaxSettingsBytes = 256 << 10
-	// MaxPath is how many characters the path of a permission may have.
+	// MaxPath is the longest path of a permission, in characters.
 	MaxPath = 4096
-	// MaxDirs is how many directories a session may hold of each sort.
+	// MaxDirs is the largest number of directories in each list of a session.
 	MaxDirs = 256
-	// MaxDepth is how deep a request or an answer may nest: what nod wraps
-	// around them must still be readable.
+	// MaxDepth is how deep a request or an answer may nest. It leaves room for the levels
+	// that nod wraps around them.
 	MaxDepth = 100
-	// MaxPayloadBytes is what the bus must be able to carry in one message: a
-	// request, an answer and what nod adds to them, in one record.
+	// MaxPayloadBytes is the message size that the NATS server must accept: a request, an
+	// answer and nod's own fields, together in one record.
 	MaxPayloadBytes = 768 << 10
 )
 
-// idPattern is what the JSON Schemas say of ids; ValidID says the same.
+// idPattern is the pattern of ids in the JSON Schemas; ValidID accepts the same ids.
 const idPattern = `^[A-Za-z0-9_-]{1,128}$`
 
-// ValidID reports whether s can name a session, a request, an agent, a
-// connector or a recipient: such ids are tokens of subjects and keys. It is a
-// loop because every hop of every message asks it several times.
+// ValidID reports whether s is valid as the id of a session, a request, an agent, a
+// connector or a recipient. A valid id is one token of a subject or a key. The check is a
+// loop and no regexp because every message is checked several times on every hop.
 func ValidID(s string) bool {
 	if len(s) < 1 || len(s) > 128 {
 		return false
@@ -56,7 +56,7 @@ func ValidID(s string) bool {
 	return true
 }
 
-// Key is the record's key of a request: "<session_id>.<pending_id>".
+// Key is the key of a request's record: "<session_id>.<pending_id>".
 func Key(sessionID, pendingID string) string { return sessionID + "." + pendingID }
 
 // SplitKey is the reverse of Key.
@@ -77,8 +77,8 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// TypeOf is what a message says it is. Messages that nod writes say it first, so
-// that the rest need not be read.
+// TypeOf returns a message's type. Messages that nod writes begin with it, which saves
+// decoding the rest.
 func TypeOf(data []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
 		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {
@@ -92,8 +92,8 @@ func TypeOf(data []byte) (string, error) {
 	return head.Type, err
 }
 
-// Token is s where that is a valid id, and otherwise "h-" and 32 hex digits of
-// its SHA-256: ids of other systems become tokens of subjects and keys so.
+// Token makes a token of subjects and keys from an id of another system: s itself if it
+// is a valid id, and otherwise "h-" and 32 hex digits of its SHA-256.
 func Token(s string) string {
 	if ValidID(s) {
 		return s

@@ -2,32 +2,32 @@ package schemas
 
 import "time"
 
-// Session is an agent's working context; permissions, grants and overrides are
-// scoped to it. It belongs to the agent that first asks in it; to others it
-// does not exist.
+// Session is one conversation of an agent; permissions, grants and timeout overrides
+// belong to it. It belongs to the agent that first asks in it and does not exist for
+// other agents.
 type Session struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	Agent     string `json:"agent,omitempty"` // empty until one asks in it
+	Agent     string `json:"agent,omitempty"` // empty until the first request
 	User      string `json:"user,omitempty"`
-	// Background sessions have nobody looking at them: their questions go to a
+	// Background: no person watches this session, so that its questions go to a
 	// foreground session of the same user.
 	Background bool `json:"background,omitempty"`
-	// TimeoutSeconds overrides the timeout tiers; 0 leaves them in force.
+	// TimeoutSeconds overrides the timeout tiers; 0 keeps them.
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
-	// Permissions are what a managed session holds; nil is not managed.
+	// Permissions are those of a managed session; nil if it is not managed.
 	Permissions *SessionPermissions `json:"permissions,omitempty"`
-	// Grants are the standing answers that count in it, in a reply: they are stored
-	// under keys of their own.
+	// Grants are the standing answers that count in this session. They are set in replies
+	// only, and stored under keys of their own.
 	Grants    []StandingAnswer `json:"grants,omitempty"`
 	CreatedAt time.Time        `json:"created_at"`
 	ActiveAt  time.Time        `json:"active_at"` // to the day
-	// Revision is the stored session's, where this answers a query or a change.
+	// Revision is that of the stored session, in replies.
 	Revision uint64 `json:"revision,omitempty"`
 }
 
-// SessionPermissions are what a session holds. Paths are absolute and true: no
-// part of one was a symbolic link when it was put here.
+// SessionPermissions is the access of a managed session. Paths are absolute, and no part
+// of them was a symbolic link when they were added.
 type SessionPermissions struct {
 	WorkingDir string   `json:"working_dir,omitempty"` // to read and write
 	ReadDirs   []string `json:"read_dirs,omitempty"`
@@ -35,29 +35,29 @@ type SessionPermissions struct {
 	Network    bool     `json:"network"`
 }
 
-// SessionChange sets what the owner may set of a session. What is absent stays
-// as it is.
+// SessionChange changes the owner's settings of a session. Absent fields stay unchanged.
 type SessionChange struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
 	// TimeoutSeconds replaces the override; 0 removes it.
 	TimeoutSeconds *int  `json:"timeout_seconds,omitempty"`
 	Background     *bool `json:"background,omitempty"`
-	// Permissions makes the session a managed one.
+	// Permissions also makes the session a managed one.
 	Permissions *PermissionsChange `json:"permissions,omitempty"`
-	// Unmanaged takes the whole set away first.
+	// Unmanaged first removes all permissions.
 	Unmanaged bool `json:"unmanaged,omitempty"`
 }
 
-// PermissionsChange replaces parts of a session's set. What is absent stays.
+// PermissionsChange replaces parts of a session's permissions. Absent fields stay
+// unchanged.
 type PermissionsChange struct {
-	WorkingDir *string   `json:"working_dir,omitempty"` // "" is none
+	WorkingDir *string   `json:"working_dir,omitempty"` // "" removes it
 	ReadDirs   *[]string `json:"read_dirs,omitempty"`
 	WriteDirs  *[]string `json:"write_dirs,omitempty"`
 	Network    *bool     `json:"network,omitempty"`
 }
 
-// PresenceOp is what a client says of itself.
+// PresenceOp is the operation of a Presence.
 type PresenceOp string
 
 // The presence operations.
@@ -72,8 +72,8 @@ const (
 // ClientVoice is the kind of a voice client, which has a timeout of its own.
 const ClientVoice = "voice"
 
-// Presence says that a client is connected to a session, or wants its input
-// lock. The lease must be renewed before it ends.
+// Presence says that a client is connected to a session, or wants its input lock. It is
+// a lease: the client must renew it before it ends.
 type Presence struct {
 	Type      string     `json:"type"`
 	Op        PresenceOp `json:"op"`
@@ -83,7 +83,8 @@ type Presence struct {
 	From      From       `json:"from"`
 }
 
-// Lock answers a Presence: who holds the session's input lock, and until when.
+// Lock answers a Presence with the holder of the session's input lock and the end of the
+// lease.
 type Lock struct {
 	Type       string    `json:"type"`
 	Granted    bool      `json:"granted"`
@@ -93,7 +94,7 @@ type Lock struct {
 	LeaseUntil time.Time `json:"lease_until,omitzero"`
 }
 
-// Notice tells an agent's session something that decides nothing.
+// Notice is information for an agent's session. It decides nothing.
 type Notice struct {
 	Type      string     `json:"type"`
 	SessionID string     `json:"session_id"`
@@ -109,7 +110,7 @@ type NoticeKind string
 const (
 	NoticeShown         NoticeKind = "shown"
 	NoticeUndeliverable NoticeKind = "undeliverable"
-	NoticeAsked         NoticeKind = "asked"   // a background session asks, in this one's place
-	NoticeDecided       NoticeKind = "decided" // and was answered
+	NoticeAsked         NoticeKind = "asked"   // a background session asks, and this one shows it
+	NoticeDecided       NoticeKind = "decided" // the request of NoticeAsked was answered
 	NoticeGate          NoticeKind = "gate"    // a scheduled task lacks permissions
 )

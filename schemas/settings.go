@@ -12,64 +12,63 @@ type Settings struct {
 	Permissions Permissions `json:"permissions,omitzero"`
 	// Policies are further layers of rules for some agents, projects or hosts.
 	Policies []PolicyLayer `json:"policies,omitempty"`
-	// Approvers may answer; nil lets nobody in.
+	// Approvers may answer; if nil, every answer is refused.
 	Approvers  *Approvers `json:"approvers,omitempty"`
 	Connectors Connectors `json:"connectors,omitzero"`
 	Log        Log        `json:"log,omitzero"`
 }
 
-// Log is what permission_log holds.
+// Log sets the contents and the size of permission_log.
 type Log struct {
-	// Payloads: of what was asked of people also the request, whole, for as long
-	// as the log is kept. nod policy suggest reads it.
+	// Payloads also logs each request that people were asked about, whole, for as long as
+	// the log is kept. nod policy suggest reads it.
 	Payloads bool `json:"payloads,omitempty"`
-	// MaxDays is for how many days an entry is kept at most; 0 is DefaultLogDays.
+	// MaxDays is the longest that an entry is kept, in days; 0 means DefaultLogDays.
 	MaxDays int `json:"max_days,omitempty"`
-	// MaxBytes is how large the log gets before its oldest entries go; 0 is
+	// MaxBytes is the size at which the oldest log entries are removed; 0 means
 	// DefaultLogBytes.
 	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
-// Permissions are the rules and the timeouts. Deny wins over ask, ask over
-// allow, and all three over the built-in table.
+// Permissions are the rules and the timeouts. Deny wins over ask, ask over allow, and all
+// three over the built-in table.
 type Permissions struct {
 	Allow []string `json:"allow,omitempty"`
 	Ask   []string `json:"ask,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 
-	// Preset is what is allowed where no rule matches: design, readers
+	// Preset is the set of calls that are allowed if no rule matches: design, readers
 	// (default) or project.
 	Preset string `json:"preset,omitempty"`
 
-	// HardenGit has git reads that are allowed by themselves run without the
-	// programs that a repository's configuration names. The agent's host must
-	// be one that takes a changed input.
+	// HardenGit runs automatically allowed git reads without the programs that a
+	// repository's configuration names. It needs a host that accepts a changed input.
 	HardenGit bool `json:"harden_git,omitempty"`
 
-	// Confirm is what it takes to allow what is risky.
+	// Confirm lists the conditions for allowing risky requests.
 	Confirm []Confirm `json:"confirm,omitempty"`
 
-	// Tools say what else tools need of a session that holds permissions.
+	// Tools names the access that further tools need in a managed session.
 	Tools []ToolNeeds `json:"tools,omitempty"`
 
 	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // default 60
 	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // default 7 days
-	// NotifyAfterSeconds is how long a request that somebody is there for waits
-	// before it goes to phones and chats as well.
+	// NotifyAfterSeconds delays prompts to phones and chats while a client is connected
+	// to the session.
 	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // default 15
 
-	// JoinIdentical has a call that is asked while the very same one is open in its
-	// session be decided with it. Default true.
+	// JoinIdentical decides identical calls of a session together while the first one is
+	// pending. Default true.
 	JoinIdentical *bool `json:"join_identical,omitempty"`
-	// RememberDenialsSeconds is how long a person's denial answers the same call of
-	// the session as well. Default 600; 0 is not at all.
+	// RememberDenialsSeconds is how long a person's denial also covers the same call of
+	// the session. Default 600; 0 turns it off.
 	RememberDenialsSeconds *int `json:"remember_denials_seconds,omitempty"`
-	// OpenPrompts is how many questions of a session phones and chats are shown at a
-	// time; more wait for their turn. Default 10; 0 is any number.
+	// OpenPrompts is how many questions of a session are on phones and chats at a time;
+	// the rest wait. Default 10; 0 means no limit.
 	OpenPrompts *int `json:"open_prompts,omitempty"`
 }
 
-// ToolNeeds says what a tool needs of a session that holds permissions.
+// ToolNeeds names the access that a tool needs in a managed session.
 type ToolNeeds struct {
 	Name  string `json:"name"`
 	Needs Need   `json:"needs"`
@@ -83,7 +82,7 @@ const (
 	NeedsRead    Need = "read"
 	NeedsWrite   Need = "write" // and read
 	NeedsNetwork Need = "network"
-	NeedsNothing Need = "nothing" // permissions are not about this tool
+	NeedsNothing Need = "nothing" // the tool needs no permissions
 )
 
 // PolicyLayer is a set of rules for the calls that match. Deny in any layer
@@ -100,8 +99,8 @@ type Rules struct {
 	Deny  []string `json:"deny,omitempty"`
 }
 
-// PolicyMatch says whom a layer is for. An empty list matches everyone; agents
-// and hosts are names or patterns with *, projects full paths or PATH/**.
+// PolicyMatch selects requests by agent, project and host. An empty list matches all.
+// Agents and hosts are names or patterns with *, projects are full paths or PATH/**.
 type PolicyMatch struct {
 	Agents   []string `json:"agents,omitempty"`
 	Projects []string `json:"projects,omitempty"`
@@ -111,45 +110,45 @@ type PolicyMatch struct {
 // Connectors are the settings of each connector.
 type Connectors struct {
 	Voice VoiceSettings `json:"voice,omitzero"`
-	// Telegram is nil where no bot is set up.
+	// Telegram is nil without a bot.
 	Telegram *TelegramSettings `json:"telegram,omitempty"`
 	Web      *WebSettings      `json:"web,omitempty"`
 }
 
-// TelegramSettings name the Telegram bot that prompts go through. Its token is
-// never in the settings: the worker reads it from its environment or a file.
+// TelegramSettings configures the Telegram bot. Its token is never in the settings: the
+// worker reads it from its environment or a file.
 type TelegramSettings struct {
 	BaseURL   string `json:"base_url,omitempty"` // default https://api.telegram.org
 	TokenEnv  string `json:"token_env,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
-	// Webhook is nil where nod polls, which needs no public address.
+	// Webhook is nil if nod polls, which needs no public address.
 	Webhook *TelegramWebhook `json:"webhook,omitempty"`
 }
 
-// TelegramWebhook has Telegram call nod. Its secret, by which nod knows Telegram,
-// is never in the settings either.
+// TelegramWebhook lets Telegram call nod. The secret that authenticates Telegram is never
+// in the settings either.
 type TelegramWebhook struct {
-	Listen     string `json:"listen"`     // HOST:PORT, of this machine alone where there are no TLS files
-	PublicURL  string `json:"public_url"` // https://, where Telegram reaches it
+	Listen     string `json:"listen"`     // HOST:PORT; must be local without TLS files
+	PublicURL  string `json:"public_url"` // https:// address for Telegram
 	SecretEnv  string `json:"secret_env,omitempty"`
 	SecretFile string `json:"secret_file,omitempty"`
 	CertFile   string `json:"cert_file,omitempty"`
 	KeyFile    string `json:"key_file,omitempty"`
 }
 
-// WebSettings are the web inbox's.
+// WebSettings configures the web inbox.
 type WebSettings struct {
-	// PublicURL is how people reach it, where that is not the address that it
-	// listens on: https://, except on this machine.
+	// PublicURL is the address for people if it differs from the listening address:
+	// https://, except on this machine.
 	PublicURL string `json:"public_url,omitempty"`
 }
 
-// VoiceSettings are the voice connector's.
+// VoiceSettings configures the voice connector.
 type VoiceSettings struct {
 	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"` // default 300
 }
 
-// The timeouts in force where settings name none, and the longest allowed.
+// The timeouts that apply without settings, and the longest that settings may name.
 const (
 	DefaultConnectedTimeout    = 60 * time.Second
 	DefaultDisconnectedTimeout = 7 * 24 * time.Hour
@@ -161,8 +160,7 @@ const (
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
 
-// How long and how large the log is kept where settings do not say, and what they
-// may say.
+// The age and size of the log that apply without settings, and their bounds.
 const (
 	DefaultLogDays  = 90
 	DefaultLogBytes = 2 << 30
@@ -178,17 +176,17 @@ func seconds(n int, otherwise time.Duration) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// ConnectedTimeout is in force while somebody holds the input lock.
+// ConnectedTimeout applies while a client holds the input lock.
 func (s *Settings) ConnectedTimeout() time.Duration {
 	return seconds(s.Permissions.ConnectedTimeoutSeconds, DefaultConnectedTimeout)
 }
 
-// DisconnectedTimeout is in force while nobody does.
+// DisconnectedTimeout applies while no client holds the input lock.
 func (s *Settings) DisconnectedTimeout() time.Duration {
 	return seconds(s.Permissions.DisconnectedTimeoutSeconds, DefaultDisconnectedTimeout)
 }
 
-// NotifyAfter is how long carriers wait while somebody is there.
+// NotifyAfter is the delay of carriers' prompts while a client is connected.
 func (s *Settings) NotifyAfter() time.Duration {
 	return seconds(s.Permissions.NotifyAfterSeconds, DefaultNotifyAfter)
 }
@@ -198,7 +196,7 @@ func (s *Settings) JoinsIdentical() bool {
 	return s.Permissions.JoinIdentical == nil || *s.Permissions.JoinIdentical
 }
 
-// RememberDenials is how long a denial answers the same call as well.
+// RememberDenials is how long a denial also covers the same call.
 func (s *Settings) RememberDenials() time.Duration {
 	if n := s.Permissions.RememberDenialsSeconds; n != nil {
 		return time.Duration(*n) * time.Second
@@ -206,8 +204,8 @@ func (s *Settings) RememberDenials() time.Duration {
 	return DefaultRememberDenials
 }
 
-// OpenPrompts is how many questions of a session are shown at a time; 0 is any
-// number.
+// OpenPrompts is how many questions of a session carriers show at a time; 0 means no
+// limit.
 func (s *Settings) OpenPrompts() int {
 	if n := s.Permissions.OpenPrompts; n != nil {
 		return *n
@@ -215,15 +213,15 @@ func (s *Settings) OpenPrompts() int {
 	return DefaultOpenPrompts
 }
 
-// LogAge is for how long an entry of the log is kept at most.
+// LogAge is the longest that a log entry is kept.
 func (s *Settings) LogAge() time.Duration {
 	return time.Duration(cmp.Or(s.Log.MaxDays, DefaultLogDays)) * 24 * time.Hour
 }
 
-// LogBytes is how large the log gets before its oldest entries go.
+// LogBytes is the size at which the oldest log entries are removed.
 func (s *Settings) LogBytes() int64 { return int64(cmp.Or(s.Log.MaxBytes, DefaultLogBytes)) }
 
-// VoiceTimeout is in force while a voice client holds the lock.
+// VoiceTimeout applies while a voice client holds the input lock.
 func (s *Settings) VoiceTimeout() time.Duration {
 	return seconds(s.Connectors.Voice.PermissionTimeoutSeconds, DefaultVoiceTimeout)
 }
@@ -239,6 +237,6 @@ type SettingsState struct {
 	Type     string   `json:"type"`
 	Revision uint64   `json:"revision"`
 	Settings Settings `json:"settings"`
-	// Freezes are the brakes that are on.
+	// Freezes are the freezes in force.
 	Freezes []Freeze `json:"freezes,omitempty"`
 }

@@ -1,17 +1,16 @@
 package schemas
 
-// Share is one session's wish that another session of the same agent hold what
-// it holds itself.
+// Share grants permissions of one session to another session of the same agent.
 type Share struct {
 	Type        string   `json:"type"`
-	SessionID   string   `json:"session_id"` // who shares
-	AgentID     string   `json:"agent_id"`   // the session that gets it
+	SessionID   string   `json:"session_id"` // the sharing session
+	AgentID     string   `json:"agent_id"`   // the receiving session
 	Permissions []string `json:"permissions"`
 	Reason      string   `json:"reason"`
 }
 
-// Gate asks whether a session holds what a scheduled task needs. It asks no
-// person, and the task runs whatever the answer is.
+// Gate asks whether a session has the permissions of a scheduled task. No person is
+// asked, and the task runs whatever the reply is.
 type Gate struct {
 	Type        string   `json:"type"`
 	SessionID   string   `json:"session_id"`
@@ -20,7 +19,7 @@ type Gate struct {
 	Permissions []string `json:"permissions"`
 }
 
-// GateReply answers a Gate: what is missing, as the gate named it.
+// GateReply answers a Gate with the missing permissions, as the gate named them.
 type GateReply struct {
 	Type    string   `json:"type"`
 	Missing []string `json:"missing"`

@@ -4,120 +4,120 @@ import "strings"
 
 // The message types.
 const (
-	TypeRequest        = "nod.v1.request"
-	TypeReceipt        = "nod.v1.receipt"
-	TypeDecision       = "nod.v1.decision"
-	TypeWithdraw       = "nod.v1.withdraw"
-	TypeAwait          = "nod.v1.await"
-	TypeAwaitReply     = "nod.v1.await_reply"
-	TypeAnswer         = "nod.v1.answer"
-	TypePrompt         = "nod.v1.prompt"
-	TypeQuery          = "nod.v1.query"
-	TypePage           = "nod.v1.page"
-	TypeRecord         = "nod.v1.record"
-	TypeLogEntry       = "nod.v1.log"
-	TypeSession        = "nod.v1.session"
-	TypeSessionChange  = "nod.v1.session_change"
-	TypePresence       = "nod.v1.presence"
-	TypeLock           = "nod.v1.lock"
-	TypeNotice         = "nod.v1.notice"
-	TypeRegister       = "nod.v1.register"
-	TypeRegistered     = "nod.v1.registered"
-	TypeShown          = "nod.v1.shown"
-	TypeDelivery       = "nod.v1.delivery"
-	TypeOK             = "nod.v1.ok"
-	TypeError          = "nod.v1.error"
-	TypeSettingsChange = "nod.v1.settings_change"
-	TypeSettingsState  = "nod.v1.settings_state"
-	TypeGrants         = "nod.v1.grants"
-	TypeRevoke         = "nod.v1.revoke"
-	TypeShare          = "nod.v1.share"
-	TypeGate           = "nod.v1.gate"
-	TypeGateReply      = "nod.v1.gate_reply"
-	TypeFreezeRequest          = "nod.v1.brake"
-	TypeFreezeState         = "nod.v1.frozen"
-	TypePairing        = "nod.v1.pairing"
-	TypeLoginCode           = "nod.v1.pass"
-	TypeHostResolved         = "nod.v1.passed"
-	TypeHostResolvedReply    = "nod.v1.passed_reply"
+	TypeRequest           = "nod.v1.request"
+	TypeReceipt           = "nod.v1.receipt"
+	TypeDecision          = "nod.v1.decision"
+	TypeWithdraw          = "nod.v1.withdraw"
+	TypeAwait             = "nod.v1.await"
+	TypeAwaitReply        = "nod.v1.await_reply"
+	TypeAnswer            = "nod.v1.answer"
+	TypePrompt            = "nod.v1.prompt"
+	TypeQuery             = "nod.v1.query"
+	TypePage              = "nod.v1.page"
+	TypeRecord            = "nod.v1.record"
+	TypeLogEntry          = "nod.v1.log"
+	TypeSession           = "nod.v1.session"
+	TypeSessionChange     = "nod.v1.session_change"
+	TypePresence          = "nod.v1.presence"
+	TypeLock              = "nod.v1.lock"
+	TypeNotice            = "nod.v1.notice"
+	TypeRegister          = "nod.v1.register"
+	TypeRegistered        = "nod.v1.registered"
+	TypeShown             = "nod.v1.shown"
+	TypeDelivery          = "nod.v1.delivery"
+	TypeOK                = "nod.v1.ok"
+	TypeError             = "nod.v1.error"
+	TypeSettingsChange    = "nod.v1.settings_change"
+	TypeSettingsState     = "nod.v1.settings_state"
+	TypeGrants            = "nod.v1.grants"
+	TypeRevoke            = "nod.v1.revoke"
+	TypeShare             = "nod.v1.share"
+	TypeGate              = "nod.v1.gate"
+	TypeGateReply         = "nod.v1.gate_reply"
+	TypeFreezeRequest     = "nod.v1.brake"
+	TypeFreezeState       = "nod.v1.frozen"
+	TypePairing           = "nod.v1.pairing"
+	TypeLoginCode         = "nod.v1.pass"
+	TypeHostResolved      = "nod.v1.passed"
+	TypeHostResolvedReply = "nod.v1.passed_reply"
 )
 
 const prefix = "nod.v1."
 
 func subject(tokens ...string) string { return prefix + strings.Join(tokens, ".") }
 
-// RequestSubject is where an agent asks.
+// RequestSubject carries an agent's requests.
 func RequestSubject(agent, session, id string) string { return subject("request", agent, session, id) }
 
-// WithdrawSubject is where an agent takes a request back.
+// WithdrawSubject carries an agent's withdrawals.
 func WithdrawSubject(agent, session, id string) string {
 	return subject("withdraw", agent, session, id)
 }
 
-// AwaitSubject is where an agent asks how its requests stand.
+// AwaitSubject carries an agent's questions about the state of its requests.
 func AwaitSubject(agent string) string { return subject("await", agent) }
 
-// DecisionSubject is where an agent hears a decision.
+// DecisionSubject carries decisions to an agent.
 func DecisionSubject(agent, session, id string) string {
 	return subject("decision", agent, session, id)
 }
 
-// NoticeSubject is where an agent hears what decides nothing.
+// NoticeSubject carries notices to an agent's session.
 func NoticeSubject(agent, session string) string { return subject("notice", agent, session) }
 
-// AnswerSubject is where a connector brings an answer.
+// AnswerSubject carries answers from a connector.
 func AnswerSubject(connector, session, id string) string {
 	return subject("answer", connector, session, id)
 }
 
-// GrantSubject is where an agent shares what a session of its holds.
+// GrantSubject carries shared permissions between an agent's sessions.
 func GrantSubject(agent string) string { return subject("grant", agent) }
 
-// GateSubject is where an agent asks for a scheduled task.
+// GateSubject carries an agent's checks for scheduled tasks.
 func GateSubject(agent string) string { return subject("gate", agent) }
 
-// SessionSubject is where an agent reads what a session of its holds.
+// SessionSubject carries an agent's queries about its own sessions.
 func SessionSubject(agent string) string { return subject("session", agent) }
 
-// HostResolvedSubject is where an agent says that its host has gone on.
+// HostResolvedSubject carries an agent's reports that its host has gone on.
 func HostResolvedSubject(agent string) string { return subject("passed", agent) }
 
-// PromptSubject is where a carrier takes a prompt from.
+// PromptSubject carries prompts to a carrier.
 func PromptSubject(connector, session, id string) string {
 	return subject("prompt", connector, session, id)
 }
 
-// ViewSubject is where every viewer sees a request change.
+// ViewSubject carries every change of a request to all viewers.
 func ViewSubject(session, id string) string { return subject("view", session, id) }
 
-// PresenceSubject is where a connector says who is there.
+// PresenceSubject carries the presence of a connector's clients.
 func PresenceSubject(connector string) string { return subject("presence", connector) }
 
-// RegisterSubject is where a connector's worker announces itself.
+// RegisterSubject carries the registrations of a connector's workers.
 func RegisterSubject(connector string) string { return subject("register", connector) }
 
-// ShownSubject is where a worker reads and writes what was shown.
+// ShownSubject carries reads and writes of shown entries.
 func ShownSubject(connector string) string { return subject("shown", connector) }
 
-// DeliverySubject is where a worker reports how a prompt fared.
+// DeliverySubject carries the delivery reports of a connector's workers.
 func DeliverySubject(connector string) string { return subject("delivery", connector) }
 
-// QuerySubject is where a connector reads what nod holds.
-func QuerySubject(connector, what string) string { return subject("query", connector, what) }
+// QuerySubject carries a connector's queries.
+func QuerySubject(connector, query string) string { return subject("query", connector, query) }
 
-// ManageSubject is where the owner changes things.
+// ManageSubject carries changes to sessions, settings, grants and freezes.
 func ManageSubject(connector, op string) string { return subject("manage", connector, op) }
 
-// LogSubject is where engines append what happened.
+// LogSubject carries log entries.
 func LogSubject(session string) string { return subject("log", session) }
 
-// TimerSubject holds the timer of a record; DueSubject is where it fires.
+// TimerSubject stores the timer of a record; it fires on DueSubject.
 func TimerSubject(key string) string { return subject("timer", key) }
 
-// DueSubject is where the timer of a record fires.
+// DueSubject carries the fired timer of a record.
 func DueSubject(key string) string { return subject("due", key) }
 
-// What may be queried, and what may be managed.
+// The last tokens of QuerySubject and of ManageSubject.
 const (
 	QueryPending  = "pending"
 	QueryShow     = "show"
@@ -125,8 +125,8 @@ const (
 	QuerySettings = "settings"
 	QueryGrants   = "grants"
 	QueryHistory  = "history"
-	// QueryUnsettled lists what workers of a carrier may have shown as open and is
-	// decided.
+	// QueryUnsettled lists the requests that are decided and that a carrier's workers may
+	// still show as pending.
 	QueryUnsettled = "unsettled"
 
 	ManageSettings = "settings"
@@ -138,9 +138,8 @@ const (
 	ManagePass     = "pass"
 )
 
-// Tokens splits a subject of nod's behind the prefix it must have, such as
-// "nod.v1.request."; ok is false where the prefix or the number of tokens is
-// another, or a token is no id.
+// Tokens splits subj, a subject of verb, into the n tokens after "nod.v1.<verb>.". ok is
+// false if the prefix or the number of tokens differs, or a token is no valid id.
 func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	rest, found := strings.CutPrefix(subj, prefix+verb+".")
 	if !found {
@@ -158,15 +157,14 @@ func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	return tokens, true
 }
 
-// The connectors that show everything pending to whoever may look: viewers
-// whose people come to them. All others are carriers, which bring a prompt to
-// one person.
+// The viewers among the connectors: they show every pending request to the people who
+// come to them. All other connectors are carriers, which bring a prompt to one person.
 const (
 	ConnectorTerminal = "terminal"
 	ConnectorWeb      = "web"
 )
 
-// Inbox reports whether a connector is such a viewer.
+// Inbox reports whether a connector is a viewer.
 func Inbox(connector string) bool {
 	return connector == ConnectorTerminal || connector == ConnectorWeb
 }

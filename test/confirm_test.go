@@ -55,7 +55,7 @@ func TestWhatIsRiskyTakesMoreThanAWord(t *testing.T) {
 	env.NoError(says(denied, "terminal", "ann", "reject_once", ""))
 
 	for settings, path := range map[string]string{
-		`{"permissions":{"confirm":[{"risk":"high"}]},` + people + `}`:                                             "permissions.confirm[0]: asks for nothing",
+		`{"permissions":{"confirm":[{"risk":"high"}]},` + people + `}`:                                             "permissions.confirm[0]: has no condition",
 		`{"permissions":{"confirm":[{"risk":"high","code_word_env":"A","code_word_file":"/b"}]},` + people + `}`:   "permissions.confirm[0]: name code_word_env or",
 		`{"permissions":{"confirm":[{"risk":"high","second_device":true,"min_channel":"screen"}]},` + people + `}`: "permissions.confirm[0]: no approver has an identity",
 		`{"permissions":{"confirm":[{"risk":"huge","second_device":true}]},` + people + `}`:                        "permissions.confirm[0].risk: ",

@@ -1,6 +1,6 @@
-// Package agent hosts the sessions of agents in a process that serves several
-// of them: one actor a session, which knows what is open in it and hears its
-// notices. The hop itself runs in the caller's goroutine.
+// Package agent hosts the sessions of an agent in a process with several of them. Each
+// session has an actor, which knows its open requests and receives its notices. The calls
+// themselves run in the caller's goroutine.
 package agent
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdrawWithin bounds the taking back of what nobody waits for any more.
+// withdrawWithin is the limit for withdrawing a closed session's requests.
 const withdrawWithin = 5 * time.Second
 
-// Host asks on behalf of one agent, in any number of sessions.
+// Host asks for one agent, in any number of sessions.
 type Host struct {
 	sys   *actors.System
 	conn  *bus.Conn
@@ -25,15 +25,15 @@ type Host struct {
 	log   *slog.Logger
 }
 
-// NewHost hosts sessions of an agent, which the connection's key must be for.
+// NewHost hosts sessions of agent, whose key the connection must use.
 func NewHost(sys *actors.System, conn *bus.Conn, agent string, log *slog.Logger) *Host {
 	return &Host{sys: sys, conn: conn, asker: bus.NewAsker(conn, agent), agent: agent, log: log}
 }
 
-// Close ends the host. Its sessions must have been left before.
+// Close ends the host. Leave its sessions before.
 func (h *Host) Close() { h.asker.Close() }
 
-// Session is an agent's working context in this process.
+// Session is an agent's session in this process.
 type Session struct {
 	id    string
 	host  *Host
@@ -43,14 +43,14 @@ type Session struct {
 
 // The messages of a session's actor.
 type (
-	opened struct{ id string }
-	ended  struct{ id string }
-	noted  struct{ notice schemas.Notice }
-	left   struct{ open chan []string }
+	requestOpened  struct{ id string }
+	requestEnded   struct{ id string }
+	noticeReceived struct{ notice schemas.Notice }
+	listOpen       struct{ open chan []string }
 )
 
-// Join starts a session. notice hears, one after another, what nod tells the
-// session that decides nothing; it may be nil.
+// Join starts a session. notice is called for the session's notices, one after another;
+// it may be nil.
 func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	if !schemas.ValidID(id) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "session_id: must be 1 to 128 letters, digits, - or _")
@@ -59,15 +59,15 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	s := &Session{id: id, host: h}
 	s.actor = h.sys.Actor("session", func(message any) {
 		switch m := message.(type) {
-		case opened:
+		case requestOpened:
 			open[m.id] = true
-		case ended:
+		case requestEnded:
 			delete(open, m.id)
-		case noted:
+		case noticeReceived:
 			if notice != nil {
 				notice(m.notice)
 			}
-		case left:
+		case listOpen:
 			ids := make([]string, 0, len(open))
 			for id := range open {
 				ids = append(ids, id)
@@ -76,7 +76,7 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 		}
 	})
 	var err error
-	s.unsub, err = h.conn.Subscribe(schemas.NoticeSubject(h.agent, id), s.hear)
+	s.unsub, err = h.conn.Subscribe(schemas.NoticeSubject(h.agent, id), s.onNotice)
 	if err != nil {
 		s.actor.Stop()
 		return nil, err
@@ -84,33 +84,33 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	return s, nil
 }
 
-func (s *Session) hear(m bus.Message) {
+func (s *Session) onNotice(m bus.Message) {
 	var n schemas.Notice
 	if err := schemas.Load(m.Data, &n); err != nil {
 		s.host.log.Warn("agent: a malformed notice was ignored", "session", s.id, "error", err)
 		return
 	}
-	s.actor.Send(noted{n})
+	s.actor.Send(noticeReceived{n})
 }
 
-// Ask asks in this session and waits for the one decision; see bus.Asker.Ask.
-// When ctx ends, because its caller went away, the request is withdrawn.
+// Ask asks in this session and waits for the one decision; see bus.Asker.Ask. When ctx
+// ends, the request is withdrawn.
 func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	r.SessionID = s.id
 	r.Rejoin = r.Rejoin || r.PendingID != "" // only an id made here is fresh
 	if r.PendingID == "" {
 		r.PendingID = bus.NewID()
 	}
-	s.actor.Send(opened{r.PendingID})
-	defer s.actor.Send(ended{r.PendingID})
+	s.actor.Send(requestOpened{r.PendingID})
+	defer s.actor.Send(requestEnded{r.PendingID})
 	return s.host.asker.AskAs(ctx, r)
 }
 
-// Leave ends the session in this process: what is open in it is withdrawn.
+// Leave ends the session in this process and withdraws its open requests.
 func (s *Session) Leave(reason string) {
 	s.unsub()
 	open := make(chan []string, 1)
-	s.actor.Send(left{open})
+	s.actor.Send(listOpen{open})
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawWithin)
 	defer cancel()
 	for _, id := range <-open {

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A session that is left takes back what is open in it, and nothing else.
+// Leaving a session withdraws its open requests, and no others.
 func TestLeavingWithdrawsWhatIsOpen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

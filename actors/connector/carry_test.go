@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stuck is a carrier whose chat with Ann answers nothing.
+// stuck is a carrier whose chat with Ann never replies.
 type stuck struct {
 	*pager
 	entered chan struct{}
@@ -31,7 +31,7 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	r.work(p)
 	defer close(p.freed)
 	r.ask()
-	next(r, p.entered) // and it is left there
+	next(r, p.entered) // and it stays there
 	require.Equal(t, "bob", r.wait(p.sent).Recipient)
 	for range 10 {
 		r.ask()
@@ -58,8 +58,8 @@ func (v reviser) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) err
 	return nil
 }
 
-// What is shown says so when nobody waits for its answer any more, and when
-// somebody does again.
+// A shown prompt says when no agent waits for its answer any more, and when one waits
+// again.
 func TestAShownPromptIsChangedWhenNobodyWaitsAnyMore(t *testing.T) {
 	r := newRig(t)
 	p := reviser{newPager(), make(chan schemas.Prompt, 10), func(schemas.Prompt) error { return nil }}
@@ -76,8 +76,8 @@ func TestAShownPromptIsChangedWhenNobodyWaitsAnyMore(t *testing.T) {
 	require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
 }
 
-// A question that ends while its message is changed loses its buttons all the
-// same, and one that cannot be changed is not called undeliverable.
+// A question that ends while its message is changed still loses its buttons. A question
+// whose message cannot be changed is not reported as undeliverable.
 func TestAChangeThatComesTooLate(t *testing.T) {
 	r := newRig(t)
 	p := reviser{newPager(), make(chan schemas.Prompt, 10), nil}
@@ -102,6 +102,6 @@ func TestAChangeThatCannotBeShownIsNoFailureOfDelivery(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	require.NoError(t, r.asker.Detach(r.ctx, "S", asked.PendingID, "the host waits no longer"))
-	r.asks("make") // handled by the same lane, after it
+	r.asks("make") // runs in the same lane, after it
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }

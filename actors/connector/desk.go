@@ -1,6 +1,6 @@
-// Package connector runs the actors between nod and the code that reaches
-// people: the desk that every connector works at, and the viewer of those that
-// show everything pending.
+// Package connector runs the actors between nod and the code that reaches people: the
+// desk of every connector, the worker of a carrier, and the viewer of a connector that
+// shows all pending requests.
 package connector
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Desk is what a connector may do with nod, over the bus. It implements
-// people.Desk. Every call tries again for as long as its context allows.
+// Desk is a connector's client of nod, over the bus. It implements people.Desk. Every
+// call tries again for as long as its context allows.
 type Desk struct {
-	// PageTimeout bounds each page of a list, however many a list has; 0: the list's
-	// context alone does.
+	// PageTimeout is the limit of each page of a list, however many pages it has. If it
+	// is 0, only the list's context limits it.
 	PageTimeout time.Duration
 
 	conn      *bus.Conn
@@ -29,10 +29,10 @@ var (
 	_ people.Revoker = (*Desk)(nil)
 )
 
-// NewDesk speaks for a connector, which the connection's key must be for.
+// NewDesk makes the desk of a connector, whose key the connection must use.
 func NewDesk(c *bus.Conn, connector string) *Desk { return &Desk{conn: c, connector: connector} }
 
-// Answer records what a person said; see people.Desk.
+// Answer sends a person's answer; see people.Desk.
 func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error) {
 	a.Type = schemas.TypeAnswer
 	var decision schemas.Decision
@@ -40,24 +40,24 @@ func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	return decision, err
 }
 
-// Pending lists all that waits for an answer, oldest first.
+// Pending lists all pending requests, oldest first.
 func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
 	return d.list(ctx, schemas.QueryPending, q)
 }
 
-// History lists what was decided, of one session where that is named, in the
-// order in which it was asked, as far back as records are kept. What a rule
-// decided at once under an id that the asker did not choose is in the log alone.
+// History lists the decided requests, of one session if it is named, in the order of
+// their creation, for as long as records are kept. Requests that a rule decided at once,
+// under an id that nod chose, are only in the log.
 func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, error) {
 	return d.list(ctx, schemas.QueryHistory, schemas.Query{SessionID: session})
 }
 
-func (d *Desk) list(ctx context.Context, what string, q schemas.Query) ([]schemas.Prompt, error) {
+func (d *Desk) list(ctx context.Context, query string, q schemas.Query) ([]schemas.Prompt, error) {
 	q.Type = schemas.TypeQuery
 	var prompts []schemas.Prompt
-	place := map[string]int{} // by key: what changes between two pages is in both
+	place := map[string]int{} // by key: a request that changes between two pages is in both
 	for {
-		page, err := d.page(ctx, what, q)
+		page, err := d.page(ctx, query, q)
 		if err != nil {
 			return nil, err
 		}
@@ -78,23 +78,23 @@ func (d *Desk) list(ctx context.Context, what string, q schemas.Query) ([]schema
 }
 
 // page reads one page of a list.
-func (d *Desk) page(ctx context.Context, what string, q schemas.Query) (page schemas.Page, err error) {
+func (d *Desk) page(ctx context.Context, query string, q schemas.Query) (page schemas.Page, err error) {
 	if d.PageTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.PageTimeout)
 		defer cancel()
 	}
-	err = d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, what), q, &page)
+	err = d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, query), q, &page)
 	return page, err
 }
 
-// Grants are all that have been allowed beyond one call, ended ones too for a
-// while; those of one session where that is named.
+// Grants lists all standing answers, including recently ended ones; of one session if it
+// is named.
 func (d *Desk) Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error) {
 	return d.grants(ctx, schemas.Query{SessionID: session})
 }
 
-// GrantsFor are the standing answers that a person may undo; see people.Revoker.
+// GrantsFor lists the standing answers that a person may revoke; see people.Revoker.
 func (d *Desk) GrantsFor(ctx context.Context, userID string) ([]schemas.StandingAnswer, error) {
 	return d.grants(ctx, schemas.Query{Recipient: userID})
 }
@@ -114,8 +114,7 @@ func (d *Desk) grants(ctx context.Context, q schemas.Query) ([]schemas.StandingA
 	}
 }
 
-// Revoke ends a grant for an approver: what is asked afterwards is judged
-// without it.
+// Revoke ends a grant for an approver: later requests are decided without it.
 func (d *Desk) Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error {
 	return revoke(ctx, d.conn, d.connector, g, &schemas.From{UserID: userID})
 }
@@ -136,8 +135,8 @@ func (d *Desk) Session(ctx context.Context, id string) (schemas.Session, error) 
 	return s, err
 }
 
-// Show returns one request, decided or not, by its id or a unique prefix, and
-// the page it came in, which has the broker's time.
+// Show returns one request, pending or decided, by its id or a unique prefix. The page it
+// came in has the broker's time.
 func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
 	var page schemas.Page
 	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session, PendingID: id}
@@ -145,20 +144,20 @@ func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, sc
 		return schemas.Prompt{}, page, err
 	}
 	if len(page.Prompts) != 1 {
-		return schemas.Prompt{}, page, schemas.Errorf(schemas.CodeInternal, "nod showed %d requests for %s", len(page.Prompts), id)
+		return schemas.Prompt{}, page, schemas.Errorf(schemas.CodeInternal, "nod returned %d requests for %s", len(page.Prompts), id)
 	}
 	return page.Prompts[0], page, nil
 }
 
-// Settings are those in force.
+// Settings returns the settings in force.
 func (d *Desk) Settings(ctx context.Context) (schemas.SettingsState, error) {
 	var state schemas.SettingsState
 	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QuerySettings), schemas.Query{Type: schemas.TypeQuery}, &state)
 	return state, err
 }
 
-// Approver is whom an identity on the connector belongs to. Where that is
-// nobody, the error is FORBIDDEN and says what to do.
+// Approver returns the approver with an identity on this connector. If there is none, the
+// error is FORBIDDEN and names the remedy.
 func (d *Desk) Approver(ctx context.Context, userID string) (schemas.Approver, error) {
 	state, err := d.Settings(ctx)
 	if err != nil {
@@ -171,26 +170,26 @@ func (d *Desk) Approver(ctx context.Context, userID string) (schemas.Approver, e
 	return a, nil
 }
 
-// Freezes are the brakes that are on.
+// Freezes returns the freezes in force.
 func (d *Desk) Freezes(ctx context.Context) ([]schemas.Freeze, error) {
 	state, err := d.Settings(ctx)
 	return state.Freezes, err
 }
 
-// NotifyAfter is how long phones are not told where somebody is there.
+// NotifyAfter is the delay of prompts to phones while a client is connected.
 func (d *Desk) NotifyAfter(ctx context.Context) (time.Duration, error) {
 	state, err := d.Settings(ctx)
 	return state.Settings.NotifyAfter(), err
 }
 
-// Now is the broker's time.
+// Now returns the broker's time.
 func (d *Desk) Now(ctx context.Context) (time.Time, error) {
 	var page schemas.Page
 	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryPending), schemas.Query{Type: schemas.TypeQuery, Limit: 1}, &page)
 	return page.Now, err
 }
 
-// Hold says that a client is there, or wants the lock; see people.Desk.
+// Hold registers a connected client, or asks for the input lock; see people.Desk.
 func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error) {
 	p.Type = schemas.TypePresence
 	var lock schemas.Lock
@@ -198,19 +197,19 @@ func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, erro
 	return lock, err
 }
 
-// register renews, or gives back, the lease of one of the connector's workers.
+// register renews or ends the lease of one of the connector's workers.
 func (d *Desk) register(ctx context.Context, worker string, leave bool) error {
 	var r schemas.Registered
 	return d.conn.CallInto(ctx, schemas.RegisterSubject(d.connector), schemas.Register{Type: schemas.TypeRegister, WorkerID: worker, Leave: leave}, &r)
 }
 
-// shownTo reads where a prompt was shown to its recipient.
+// shownTo reads the entry of a prompt that was shown to its recipient.
 func (d *Desk) shownTo(ctx context.Context, p *schemas.Prompt) (schemas.Shown, error) {
 	return d.askShown(ctx, schemas.Shown{Op: schemas.ShownGet, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID})
 }
 
-// claim takes the entry of a prompt for one try of a worker's. The entry that is
-// returned has that claim, or another worker's, or none if there is nothing to show.
+// claim claims a prompt's entry for one attempt of a worker. The returned entry has this
+// claim, or another worker's, or no claim if there is nothing to show.
 func (d *Desk) claim(ctx context.Context, p *schemas.Prompt, worker, try string) (schemas.Shown, error) {
 	return d.askShown(ctx, schemas.Shown{
 		Op: schemas.ShownClaim, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -225,14 +224,14 @@ func (d *Desk) askShown(ctx context.Context, s schemas.Shown) (schemas.Shown, er
 	return stored, err
 }
 
-// setShown writes it at the entry that was read. CONFLICT means that another worker
-// has written since.
+// setShown writes an entry at the revision that was read. CONFLICT means that another
+// worker has written since.
 func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
 	s.Op = schemas.ShownSet
 	return d.askShown(ctx, s)
 }
 
-// delivered reports how a prompt fared.
+// delivered reports the result of showing a prompt.
 func (d *Desk) delivered(ctx context.Context, p *schemas.Prompt, state schemas.DeliveryState, reason string) error {
 	var ok schemas.OK
 	return d.conn.CallInto(ctx, schemas.DeliverySubject(d.connector), schemas.Delivery{
@@ -240,14 +239,14 @@ func (d *Desk) delivered(ctx context.Context, p *schemas.Prompt, state schemas.D
 	}, &ok)
 }
 
-// Freeze denies what is open and whatever is asked, of everything, an agent or a
-// session, until a thaw. It stops no command that runs already.
+// Freeze denies the pending requests and all new ones, of all agents, one agent or one
+// session, until a thaw. It does not stop commands that already run.
 func (d *Desk) Freeze(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageFreeze, b)
 }
 
-// Thaw takes such a freeze off, or all of them where the brake names nothing. The
-// error is FORBIDDEN where it has to come from a second device.
+// Thaw ends such a freeze, or all freezes if b names no agent and no session. The error
+// is FORBIDDEN if a thaw needs a second device.
 func (d *Desk) Thaw(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageThaw, b)
 }
@@ -259,28 +258,28 @@ func (d *Desk) changeFreeze(ctx context.Context, op string, b schemas.FreezeRequ
 	return frozen, err
 }
 
-// Pair brings a code that somebody sent on this connector. The error is NOT_FOUND
-// where that code is not awaited.
+// Pair claims a pairing code that a person sent on this connector. The error is NOT_FOUND
+// if no such code is expected.
 func (d *Desk) Pair(ctx context.Context, code string, from schemas.From) error {
 	var p schemas.Pairing
 	return d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Code: code, From: &from}, &p)
 }
 
-// LoginLink asks for a link that lets somebody in on the web whom this connector
-// vouches for. FORBIDDEN says why there is none.
+// LoginLink requests a link to the web inbox for a person that this connector vouches
+// for. FORBIDDEN gives the reason of a refusal.
 func (d *Desk) LoginLink(ctx context.Context, from schemas.From) (schemas.LoginCode, error) {
 	return d.loginCode(ctx, schemas.LoginCode{From: &from})
 }
 
-// RedeemLoginCode is the web user whom a pass's code lets in, once; NOT_FOUND where it is
-// none, or was used.
+// RedeemLoginCode exchanges a login code for the web user whom it lets in, once.
+// NOT_FOUND means that the code is unknown or was used.
 func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Code: code})
 	return p.UserID, err
 }
 
-// SpendLoginCode makes a code of the web inbox's own count no more until it would end by
-// itself. Of all who spend it, one is told that it is the first.
+// SpendLoginCode invalidates a code that the web inbox signed, until it would expire
+// anyway. Of concurrent callers only one gets first == true.
 func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})
 	return err == nil && !p.Spent, err

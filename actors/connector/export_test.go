@@ -6,5 +6,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Carry is one try of the worker to show a prompt.
-func (w *Worker) Carry(ctx context.Context, p schemas.Prompt) error { return w.carry(p).carry(ctx) }
+// Deliver makes one attempt of the worker to show a prompt.
+func (w *Worker) Deliver(ctx context.Context, p schemas.Prompt) error {
+	return w.newAttempt(p).deliver(ctx)
+}

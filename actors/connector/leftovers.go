@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// leftoversEvery is how often a worker looks for decided requests that are shown as
-	// open.
+	// leftoversEvery is how often a worker looks for decided requests that are still
+	// shown as pending.
 	leftoversEvery = 10 * time.Minute
-	// leftoversPage is how many messages one call looks at; few of them are left over.
+	// leftoversPage is how many messages one call checks; few of them are leftovers.
 	leftoversPage = 1000
 )
 
-// settling settles what was left behind, now and then again: live buttons under a
-// decided request, whose outcome got lost with a queue or was given up amid a long
-// outage, or whose worker died.
-func (w *Worker) settling(ctx context.Context) {
+// sweepLeftovers shows missing outcomes at intervals: live buttons under a decided
+// request, whose outcome was lost with a queue or given up in a long outage, or whose
+// worker died.
+func (w *Worker) sweepLeftovers(ctx context.Context) {
 	tick := time.NewTicker(leftoversEvery)
 	defer tick.Stop()
 	for {
-		if err := w.settleLeftovers(ctx); err != nil && ctx.Err() == nil {
-			w.log.Info("connector: what is left unsettled was not read to its end; it is read again", "error", err)
+		if err := w.showLeftovers(ctx); err != nil && ctx.Err() == nil {
+			w.log.Info("connector: the decided requests that may be shown as pending were not all read; they are read again later", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -34,9 +34,9 @@ func (w *Worker) settling(ctx context.Context) {
 	}
 }
 
-// settleLeftovers does a page after the other, each through the lanes of its
-// recipients: people's own prompts come in between.
-func (w *Worker) settleLeftovers(ctx context.Context) error {
+// showLeftovers handles one page after another through the lanes of their recipients, so
+// that new prompts get their turn in between.
+func (w *Worker) showLeftovers(ctx context.Context) error {
 	for after := ""; ; {
 		page, err := w.desk.unsettled(ctx, after)
 		if err != nil {
@@ -45,7 +45,7 @@ func (w *Worker) settleLeftovers(ctx context.Context) error {
 		var jobs sync.WaitGroup
 		for _, p := range page.Prompts {
 			jobs.Add(1)
-			w.send(&p, leftover{w.carry(p), jobs.Done})
+			w.send(&p, leftoverJob{w.newAttempt(p), jobs.Done})
 		}
 		jobs.Wait()
 		if after = page.Next; after == "" || ctx.Err() != nil {
@@ -54,26 +54,26 @@ func (w *Worker) settleLeftovers(ctx context.Context) error {
 	}
 }
 
-// leftover is an outcome that no queue holds, as a job. It is tried once, and found
-// again by the next look.
-type leftover struct {
-	carry
+// leftoverJob shows an outcome that is not in the queue. It is tried once, and found
+// again by the next sweep.
+type leftoverJob struct {
+	showAttempt
 	done func()
 }
 
-func (l leftover) Run(ctx context.Context) {
+func (l leftoverJob) Run(ctx context.Context) {
 	defer l.done()
 	ctx, cancel := context.WithTimeout(ctx, carryTimeout)
 	defer cancel()
-	if err := l.carry.carry(ctx); err != nil {
+	if err := l.deliver(ctx); err != nil {
 		l.log.Info("connector: an outcome is not shown yet", "key", l.prompt.Key(), "error", err)
 	}
 }
 
-func (leftover) Failed(any) {}
+func (leftoverJob) Failed(any) {}
 
-// unsettled is a page of what workers of the connector may have shown as open and is
-// decided.
+// unsettled returns a page of the decided requests that the connector's workers may still
+// show as pending.
 func (d *Desk) unsettled(ctx context.Context, after string) (schemas.Page, error) {
 	var page schemas.Page
 	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryUnsettled), schemas.Query{Type: schemas.TypeQuery, After: after, Limit: leftoversPage}, &page)

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Owner changes what is only the owner's to change.
+// Owner makes the changes that only the owner may make.
 type Owner struct {
 	conn      *bus.Conn
 	connector string
@@ -24,54 +24,54 @@ func (o *Owner) ApplySettings(ctx context.Context, data []byte) (schemas.Setting
 	return state, err
 }
 
-// followWithin is how long engines get to take up new settings.
+// followWithin is how long engines get to apply new settings.
 const followWithin = 10 * time.Second
 
-// Follow waits until every live engine reports the settings revision, and
-// returns the ids of those that do not in time.
+// Follow waits until every live engine reports the settings revision, and returns the ids
+// of those that do not in time.
 func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string, err error) {
 	return o.follow(ctx, "settings_revision", revision)
 }
 
-func (o *Owner) follow(ctx context.Context, what string, revision uint64) (laggards []string, err error) {
+func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64) (laggards []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, followWithin)
 	defer cancel()
-	return o.conn.Follow(ctx, "nod-engine", what, revision, nil)
+	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
-// Pair awaits a code on a connector, or without a code tells whether somebody has
-// sent it there: From says who. NOT_FOUND where none is awaited any more.
+// Pair with a code expects it on the connector on. Without a code it returns, in From,
+// the identity that has sent the code, if it has arrived. NOT_FOUND means that no code is
+// expected any more.
 func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
 	var p schemas.Pairing
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)
 	return p, err
 }
 
-// Settings are those in force.
+// Settings returns the settings in force.
 func (o *Owner) Settings(ctx context.Context) (schemas.SettingsState, error) {
 	return NewDesk(o.conn, o.connector).Settings(ctx)
 }
 
-// Grants are those that Desk.Grants lists.
+// Grants is Desk.Grants.
 func (o *Owner) Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error) {
 	return NewDesk(o.conn, o.connector).Grants(ctx, session)
 }
 
-// Revoke ends a grant: what is asked afterwards is judged without it.
+// Revoke ends a grant: later requests are decided without it.
 func (o *Owner) Revoke(ctx context.Context, g *schemas.StandingAnswer) error {
 	return revoke(ctx, o.conn, o.connector, g, nil)
 }
 
-// Session is one session.
+// Session returns one session.
 func (o *Owner) Session(ctx context.Context, id string) (schemas.Session, error) {
 	var s schemas.Session
 	err := o.conn.CallInto(ctx, schemas.QuerySubject(o.connector, schemas.QuerySession), schemas.Query{Type: schemas.TypeQuery, SessionID: id}, &s)
 	return s, err
 }
 
-// ChangeSession changes one session, and returns when every live engine has
-// heard of it. Where some have not in time it is stored all the same, and the
-// error names them.
+// ChangeSession changes one session, and returns when every live engine knows of it. If
+// some do not in time, the change is stored all the same, and the error names them.
 func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (schemas.Session, error) {
 	c.Type = schemas.TypeSessionChange
 	var s schemas.Session
@@ -80,7 +80,7 @@ func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (sch
 	}
 	laggards, err := o.follow(ctx, "sessions_revision", s.Revision)
 	if err == nil && len(laggards) > 0 {
-		err = schemas.Errorf(schemas.CodeUnavailable, "it is stored, but these engines have not heard of it yet: %v; see their logs", laggards)
+		err = schemas.Errorf(schemas.CodeUnavailable, "it is stored, but these engines do not know of it yet: %v; see their logs", laggards)
 	}
 	return s, err
 }

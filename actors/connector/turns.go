@@ -7,29 +7,30 @@ import (
 	"github.com/nodbus/nod/actors"
 )
 
-// turns are the jobs that wait for their recipient's lane. A lane does one at a time,
-// as a channel's own limits are by recipient, and takes its sessions in turn: one with
-// thousands of prompts delays another's by one. The jobs of one session stay in order.
-type turns struct {
+// turnQueue holds the jobs that wait for their recipient's lane. A lane runs one job at a
+// time, because channels have limits for each recipient, and serves its sessions in turn:
+// a session with thousands of prompts delays another session's by one. The jobs of one
+// session stay in order.
+type turnQueue struct {
 	mu sync.Mutex
-	of map[string]*line // by recipient
+	of map[string]*recipientQueue // by recipient
 }
 
-// line is what waits for one recipient.
-type line struct {
+// recipientQueue holds the waiting jobs of one recipient.
+type recipientQueue struct {
 	jobs     map[string][]actors.Job // by session, in order
-	sessions []string                // those that have some, the next one first
+	sessions []string                // the sessions with jobs, the next one first
 }
 
-func (t *turns) put(recipient, session string, j actors.Job) {
+func (t *turnQueue) put(recipient, session string, j actors.Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of == nil {
-		t.of = map[string]*line{}
+		t.of = map[string]*recipientQueue{}
 	}
 	l := t.of[recipient]
 	if l == nil {
-		l = &line{jobs: map[string][]actors.Job{}}
+		l = &recipientQueue{jobs: map[string][]actors.Job{}}
 		t.of[recipient] = l
 	}
 	if len(l.jobs[session]) == 0 {
@@ -38,8 +39,8 @@ func (t *turns) put(recipient, session string, j actors.Job) {
 	l.jobs[session] = append(l.jobs[session], j)
 }
 
-// next takes out the job whose turn it is. There must be one.
-func (t *turns) next(recipient string) actors.Job {
+// next removes and returns the next job. There must be one.
+func (t *turnQueue) next(recipient string) actors.Job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.of[recipient]
@@ -55,16 +56,16 @@ func (t *turns) next(recipient string) actors.Job {
 	return jobs[0]
 }
 
-// turn is a recipient's lane doing the next job: one was put for each turn.
-type turn struct {
-	turns     *turns
+// turnJob runs a recipient's next job; each job in the queue has one turnJob.
+type turnJob struct {
+	turns     *turnQueue
 	recipient string
 	job       actors.Job
 }
 
-func (t *turn) Run(ctx context.Context) {
+func (t *turnJob) Run(ctx context.Context) {
 	t.job = t.turns.next(t.recipient)
 	t.job.Run(ctx)
 }
 
-func (t *turn) Failed(reason any) { t.job.Failed(reason) }
+func (t *turnJob) Failed(reason any) { t.job.Failed(reason) }

@@ -18,12 +18,12 @@ func (named) Failed(any)            {}
 
 // The sessions of a recipient take turns, and each stays in order.
 func TestSessionsTakeTurns(t *testing.T) {
-	var ts turns
+	var ts turnQueue
 	var done []string
 	put := func(recipient, session string, n int) {
 		ts.put(recipient, session, named{fmt.Sprint(recipient, session, n), &done})
 	}
-	run := func(recipient string) { (&turn{turns: &ts, recipient: recipient}).Run(t.Context()) }
+	run := func(recipient string) { (&turnJob{turns: &ts, recipient: recipient}).Run(t.Context()) }
 	for n := range 100 {
 		put("ann", "S", n)
 	}

@@ -13,20 +13,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// snapshotTimeout bounds one reading of all that is pending.
+// snapshotTimeout is the limit of one reading of all pending requests.
 const snapshotTimeout = 30 * time.Second
 
-// The list of pending requests is read again every snapshotEvery, and less often if it
-// is long: snapshotEach is added for each request. Only a viewer of several servers
+// The list of pending requests is read again every snapshotEvery, and less often if it is
+// long: snapshotEach is added for each request. Only a viewer that knows several servers
 // reads it again.
 const (
 	snapshotEvery = 8 * time.Second
 	snapshotEach  = 4 * time.Millisecond
 )
 
-// untilSnapshot is the pause after a reading of so many pending requests. The time
-// that the reading took does not count: readings are slow when servers fail, and then
-// the next one is needed soon. One that failed is repeated at once.
+// untilSnapshot is the pause after a reading of so many pending requests. The pause does
+// not depend on the time of the reading: readings are slow when servers fail, and then
+// the next one is needed soon. A failed reading is repeated at once.
 func untilSnapshot(pending int, err error) time.Duration {
 	if err != nil {
 		return 0
@@ -34,9 +34,9 @@ func untilSnapshot(pending int, err error) time.Duration {
 	return snapshotEvery + time.Duration(pending)*snapshotEach
 }
 
-// Viewer hears of every request: first all that is pending, then each change
-// once, in the order of its revisions. One that was away reads what is pending
-// again, and how what is not pending any more has ended.
+// Viewer receives every request: first all pending ones, then each change once, in the
+// order of its revisions. After a broken connection it reads the pending requests again,
+// and the outcomes of those that have ended meanwhile.
 type Viewer struct {
 	desk *Desk
 	show func(schemas.Prompt)
@@ -46,26 +46,26 @@ type Viewer struct {
 	stops []func()
 	tasks sync.WaitGroup
 
-	mu   sync.Mutex
-	seen map[string]seen
-	next time.Time // when to read again what is pending
+	mu    sync.Mutex
+	shown map[string]shownVersion
+	next  time.Time // when to read the pending requests again
 }
 
-// seen is the newest version of a request that was shown.
-type seen struct {
+// shownVersion is the newest version of a request that was shown.
+type shownVersion struct {
 	revision uint64
 	open     bool // it was pending
 }
 
-// View starts a viewer. show is called for one request's changes in order and
-// for different requests in parallel; it must not block for long.
+// View starts a viewer. show is called for the changes of one request in order, and for
+// different requests in parallel; it must not block for long.
 func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, log *slog.Logger, show func(schemas.Prompt)) (*Viewer, error) {
 	v := &Viewer{
 		desk: NewDesk(conn, connector), show: show, log: log,
-		lanes: sys.Lanes("viewer-" + connector), seen: map[string]seen{},
+		lanes: sys.Lanes("viewer-" + connector), shown: map[string]shownVersion{},
 	}
-	// Listen before reading, so that nothing falls in between.
-	stop, err := conn.Subscribe(schemas.ViewSubject("*", "*"), v.hear)
+	// Subscribe before reading, so that no change is missed in between.
+	stop, err := conn.Subscribe(schemas.ViewSubject("*", "*"), v.onView)
 	if err != nil {
 		return nil, err
 	}
@@ -87,15 +87,15 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	return v, nil
 }
 
-// due reports whether it is time to read the pending requests again although no
-// connection broke: views get lost between servers that cannot reach one another.
+// due reports whether to read the pending requests again although no connection broke:
+// views get lost between servers that cannot reach each other.
 func (v *Viewer) due() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if time.Now().Before(v.next) {
 		return false
 	}
-	v.next = time.Now().Add(snapshotTimeout) // until the snapshot says
+	v.next = time.Now().Add(snapshotTimeout) // until the snapshot sets it
 	return true
 }
 
@@ -111,37 +111,38 @@ func (v *Viewer) snapshot(ctx context.Context) {
 	v.next = time.Now().Add(untilSnapshot(pending, err))
 }
 
-// read takes in all pending requests, and the end of those that are pending no more.
+// read enqueues all pending requests, and the outcomes of those that are no longer
+// pending.
 func (v *Viewer) read(ctx context.Context) (pending int, err error) {
-	ended := v.open()
+	ended := v.pendingKeys()
 	prompts, err := v.desk.Pending(ctx, schemas.Query{})
 	if err != nil {
 		return 0, err
 	}
 	for _, p := range prompts {
-		v.take(p)
+		v.enqueue(p)
 		delete(ended, p.Key())
 	}
 	for key := range ended {
 		session, id, _ := strings.Cut(key, ".")
 		p, _, err := v.desk.Show(ctx, session, id)
 		if errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
-			continue // gone for longer than ends are kept
+			continue // ended longer ago than records are kept
 		}
 		if err != nil {
 			return len(prompts), err
 		}
-		v.take(p)
+		v.enqueue(p)
 	}
 	return len(prompts), nil
 }
 
-// open are the keys of what was pending when it was last shown.
-func (v *Viewer) open() map[string]bool {
+// pendingKeys returns the keys of the requests that were pending when last shown.
+func (v *Viewer) pendingKeys() map[string]bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	open := map[string]bool{}
-	for key, s := range v.seen {
+	for key, s := range v.shown {
 		if s.open {
 			open[key] = true
 		}
@@ -149,56 +150,58 @@ func (v *Viewer) open() map[string]bool {
 	return open
 }
 
-func (v *Viewer) hear(m bus.Message) {
-	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.has(schemas.Key(key[0], key[1]), m.Revision) {
-		return // most are told twice
+func (v *Viewer) onView(m bus.Message) {
+	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.isKnown(schemas.Key(key[0], key[1]), m.Revision) {
+		return // most views arrive twice
 	}
 	var p schemas.Prompt
 	if err := schemas.Load(m.Data, &p); err != nil {
 		v.log.Warn("viewer: a malformed view was ignored", "error", err)
 		return
 	}
-	v.take(p)
+	v.enqueue(p)
 }
 
-func (v *Viewer) take(p schemas.Prompt) { v.lanes.Send(p.Key(), view{v, p}) }
+func (v *Viewer) enqueue(p schemas.Prompt) { v.lanes.Send(p.Key(), viewJob{v, p}) }
 
-// view is one version of a request as a job.
-type view struct {
+// viewJob shows one version of a request.
+type viewJob struct {
 	*Viewer
 	prompt schemas.Prompt
 }
 
-func (j view) Run(context.Context) {
-	if j.newer() {
+func (j viewJob) Run(context.Context) {
+	if j.recordIfNewer() {
 		j.show(j.prompt)
 	}
 }
 
-func (view) Failed(any) {}
+func (viewJob) Failed(any) {}
 
-// has reports whether a version that says which one it is has been seen.
-func (v *Viewer) has(key string, revision uint64) bool {
+// isKnown reports whether a newer or equal version was shown. A view without a revision
+// is never known.
+func (v *Viewer) isKnown(key string, revision uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return revision != 0 && revision <= v.seen[key].revision
+	return revision != 0 && revision <= v.shown[key].revision
 }
 
-// newer notes the version, and reports whether it is one. The end of a request
-// is forgotten after a while, when no older version can still be on its way.
-func (j view) newer() bool {
+// recordIfNewer stores the version if it is newer than the one shown last, and reports
+// whether it is. A decided request is forgotten after an hour, when no older version can
+// still arrive.
+func (j viewJob) recordIfNewer() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	key := j.prompt.Key()
-	if j.prompt.Revision <= j.seen[key].revision {
+	if j.prompt.Revision <= j.shown[key].revision {
 		return false
 	}
-	j.seen[key] = seen{j.prompt.Revision, j.prompt.Decision == nil}
+	j.shown[key] = shownVersion{j.prompt.Revision, j.prompt.Decision == nil}
 	if j.prompt.Decision != nil {
 		time.AfterFunc(time.Hour, func() {
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			delete(j.seen, key)
+			delete(j.shown, key)
 		})
 	}
 	return true

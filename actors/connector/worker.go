@@ -15,37 +15,36 @@ import (
 )
 
 const (
-	// renewEvery is how often a worker says that it is there; its lease is 30 s.
+	// renewEvery is how often a worker renews its lease of 30 s.
 	renewEvery = 5 * time.Second
-	// retryMin and retryMax are the pauses between tries; a channel that asks
-	// for longer gets it.
+	// retryMin and retryMax are the pauses between attempts; if a channel asks for a
+	// longer pause, it gets it.
 	retryMin = 500 * time.Millisecond
 	retryMax = time.Minute
 )
 
-// Worker runs one carrier: it takes the connector's prompts from the queue, those of
-// one recipient one after another and those of different ones in parallel, and is the
-// only retry loop there is. Any number of workers share a connector: each prompt is
-// shown by one of them, and each change of it in order.
+// Worker runs one carrier. It takes the connector's prompts from the queue and shows
+// those of one recipient one after another and those of different ones in parallel. All
+// retries of a carrier are here. Any number of workers share a connector: each prompt is
+// shown by one of them, and its changes in order.
 type Worker struct {
 	desk    *Desk
 	carrier people.Carrier
 	log     *slog.Logger
 	id      string
-	// renewClaim is how often the claim of a prompt is renewed while the channel works.
+	// renewClaim is how often a prompt's claim is renewed while the channel works.
 	renewClaim time.Duration
-	// recording is of writes about messages that were sent. It ends carryTimeout after
-	// the worker was told to stop.
+	// recording is the context of writes about sent messages. It ends carryTimeout after
+	// Stop was called.
 	recording    context.Context
 	endRecording context.CancelFunc
 	lanes        *actors.Lanes
-	turns        turns
+	turns        turnQueue
 	stops        []func()
 	tasks        sync.WaitGroup
 }
 
-// Work starts a worker. It returns once the worker is registered and takes
-// prompts.
+// Work starts a worker. It returns once the worker is registered and receives prompts.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, carrier people.Carrier, log *slog.Logger) (*Worker, error) {
 	w := &Worker{
 		desk: NewDesk(conn, connector), carrier: carrier, log: log.With("connector", connector), id: bus.NewID(),
@@ -69,19 +68,19 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 		return err
 	}
 	w.renewClaim = queue.AckWait() / 3
-	stop, err := queue.Consume(w.take)
+	stop, err := queue.Consume(w.accept)
 	if err != nil {
 		return err
 	}
 	w.stops = append(w.stops, stop, conn.OnReconnect(func() { w.renew(background) }))
-	w.tasks.Go(func() { w.renewing(background) })
-	w.tasks.Go(func() { w.listening(background) })
-	w.tasks.Go(func() { w.settling(background) })
+	w.tasks.Go(func() { w.keepLease(background) })
+	w.tasks.Go(func() { w.runCarrier(background) })
+	w.tasks.Go(func() { w.sweepLeftovers(background) })
 	return nil
 }
 
-// renewing keeps the worker's lease until ctx ends.
-func (w *Worker) renewing(ctx context.Context) {
+// keepLease renews the worker's lease until ctx ends.
+func (w *Worker) keepLease(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
 	for {
@@ -102,18 +101,18 @@ func (w *Worker) renew(ctx context.Context) {
 	}
 }
 
-// listening has the carrier receive answers, again after each failure.
-func (w *Worker) listening(ctx context.Context) {
+// runCarrier runs the carrier, which receives answers, and again after each failure.
+func (w *Worker) runCarrier(ctx context.Context) {
 	for times := uint64(1); ctx.Err() == nil; times++ {
 		began := time.Now()
-		err := w.run(ctx)
+		err := w.runOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if time.Since(began) > retryMax {
 			times = 1
 		}
-		w.log.Warn("connector: the channel is out of order; it is tried again", "error", err)
+		w.log.Warn("connector: the channel failed; it is started again", "error", err)
 		wait := time.NewTimer(backoff(err, times))
 		select {
 		case <-ctx.Done():
@@ -123,7 +122,7 @@ func (w *Worker) listening(ctx context.Context) {
 	}
 }
 
-func (w *Worker) run(ctx context.Context) (err error) {
+func (w *Worker) runOnce(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -132,7 +131,7 @@ func (w *Worker) run(ctx context.Context) (err error) {
 	return w.carrier.Run(ctx, w.desk)
 }
 
-// backoff is how long to wait before the next try.
+// backoff is the pause before the next attempt.
 func backoff(err error, times uint64) time.Duration {
 	var e *people.Error
 	wait := min(retryMin<<min(times-1, 10), retryMax)
@@ -142,25 +141,25 @@ func backoff(err error, times uint64) time.Duration {
 	return wait
 }
 
-// take passes a prompt on to its recipient's lane.
-func (w *Worker) take(d *bus.Delivery) {
+// accept passes a prompt on to its recipient's lane.
+func (w *Worker) accept(d *bus.Delivery) {
 	var p schemas.Prompt
 	err := schemas.Decode(d.Data, &p)
 	if err != nil || d.Subject != schemas.PromptSubject(w.desk.connector, p.SessionID, p.PendingID) || p.Connector != w.desk.connector {
-		w.log.Error("connector: what is no prompt of this connector was dropped", "subject", d.Subject, "error", err)
+		w.log.Error("connector: a message that is no prompt of this connector was dropped", "subject", d.Subject, "error", err)
 		d.Refuse()
 		return
 	}
-	w.send(&p, queued{w.carry(p), d})
+	w.send(&p, promptJob{w.newAttempt(p), d})
 }
 
-// send has a job of a prompt's wait for its turn.
+// send queues a job for a prompt's recipient and session.
 func (w *Worker) send(p *schemas.Prompt, j actors.Job) {
 	w.turns.put(p.Recipient, p.SessionID, j)
-	w.lanes.Send(p.Recipient, &turn{turns: &w.turns, recipient: p.Recipient})
+	w.lanes.Send(p.Recipient, &turnJob{turns: &w.turns, recipient: p.Recipient})
 }
 
-// Stop ends the worker: what it has begun is finished, its lease is given back.
+// Stop ends the worker: it finishes the started jobs and ends its lease.
 func (w *Worker) Stop(ctx context.Context) error {
 	for _, stop := range w.stops {
 		stop()
@@ -170,7 +169,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.tasks.Wait()
 	err := w.lanes.Stop(ctx)
 	if leave := w.desk.register(ctx, w.id, true); leave != nil {
-		w.log.Info("connector: the lease was not given back; it ends by itself", "error", leave)
+		w.log.Info("connector: the lease was not ended; it expires", "error", leave)
 	}
 	return err
 }

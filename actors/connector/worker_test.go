@@ -20,12 +20,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pager is a carrier in memory: what it shows stays for all workers to edit.
+// pager is a carrier in memory: all workers can edit its messages.
 type pager struct {
 	mu    sync.Mutex
 	shown map[people.Ref]schemas.Prompt
-	sent  chan schemas.Prompt // one a Prompt
-	ended chan schemas.Prompt // one a Settle
+	sent  chan schemas.Prompt // one for each Prompt
+	ended chan schemas.Prompt // one for each Settle
 	fail  func(schemas.Prompt) error
 	desks chan people.Desk
 }
@@ -85,7 +85,7 @@ func newRigFor(t *testing.T, people string) *rig {
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
 	require.NoError(t, keys.Ensure(roles.ConnectorID("pager")))
-	settings := `{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":` + people + `}}` // each is shown by itself
+	settings := `{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":` + people + `}}` // each call is a question of its own
 	n, err := embed.Start(ctx, embed.Options{DataDir: dir, Settings: []byte(settings), SyncInterval: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
@@ -99,7 +99,7 @@ func newRigFor(t *testing.T, people string) *rig {
 	return &rig{t, ctx, n, sys, asker}
 }
 
-// work starts a worker and returns what stops it.
+// work starts a worker and returns its stop.
 func (r *rig) work(c people.Carrier) (stop func()) {
 	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
 	require.NoError(r.t, err)
@@ -129,7 +129,7 @@ func (r *rig) asks(command string) *bus.OpenRequest {
 
 func (r *rig) wait(c <-chan schemas.Prompt) schemas.Prompt { return next(r, c) }
 
-// next is what comes next.
+// next returns the next value of c.
 func next[T any](r *rig, c <-chan T) (v T) {
 	select {
 	case v = <-c:
@@ -139,7 +139,7 @@ func next[T any](r *rig, c <-chan T) (v T) {
 	return v
 }
 
-// notices are those that the agent hears from now on.
+// notices returns the agent's notices from now on.
 func (r *rig) notices() <-chan schemas.Notice {
 	conn, err := r.nod.Connect(r.ctx, roles.AgentID("local"))
 	require.NoError(r.t, err)
@@ -180,7 +180,7 @@ func TestAPromptIsCarriedAnsweredAndSettled(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.ended).Decision)
 }
 
-// A message that was settled is changed once more where the call ended otherwise.
+// A message with its outcome is changed again if the call ended otherwise.
 func TestASettledMessageTellsHowTheCallEnded(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -213,8 +213,8 @@ func TestAnotherWorkerSettlesWhatOneHasShown(t *testing.T) {
 	require.Empty(t, p.sent, "shown once")
 }
 
-// An engine that was held up tells an older version after the newest one: nothing
-// is shown again, and nothing that was settled comes back.
+// An engine that was held up sends an older version after the newest one: no message is
+// sent again, and no ended message becomes live again.
 func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -228,7 +228,7 @@ func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	defer conn.Close()
 	prompts, err := bus.OpenPrompts(r.ctx, conn, 1)
 	require.NoError(t, err)
-	late.Revision-- // one that the broker has not seen
+	late.Revision-- // a version that the broker has not seen
 	require.NoError(t, prompts.Send(r.ctx, late))
 	require.NotEqual(t, asked.PendingID, r.ask().PendingID)
 	require.NotEqual(t, late.PendingID, r.wait(p.sent).PendingID, "the same lane has handled it by now")
@@ -236,7 +236,7 @@ func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	require.NotNil(t, p.shown["message-1"].Decision)
 }
 
-// What is added to a decided request later is shown where its outcome is.
+// A later addition to a decided request is shown with its outcome.
 func TestAnOutcomeThatIsAddedToIsShown(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -257,8 +257,8 @@ func TestAnOutcomeThatIsAddedToIsShown(t *testing.T) {
 	require.Empty(t, p.sent)
 }
 
-// The outcome overtakes its prompt: the message settles itself, and no button
-// is left live.
+// The outcome overtakes its prompt: the message is changed to the outcome at once, and no
+// button stays live.
 func TestAPromptWhoseRequestEndsWhileItIsSentIsSettled(t *testing.T) {
 	r, p := newRig(t), newPager()
 	p.fail = func(shown schemas.Prompt) error {
@@ -272,7 +272,7 @@ func TestAPromptWhoseRequestEndsWhileItIsSentIsSettled(t *testing.T) {
 	require.Empty(t, p.sent, "shown once")
 }
 
-// An outcome that cannot be shown is no question that was not delivered.
+// An outcome that cannot be shown is not reported as an undelivered question.
 func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r, p := newRig(t), newPager()
 	notices := r.notices()
@@ -281,12 +281,12 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	p.mu.Lock()
-	clear(p.shown) // its settling fails for good
+	clear(p.shown) // showing its outcome fails permanently
 	p.mu.Unlock()
 	_, err := r.asker.Withdraw(r.ctx, asked.Receipt.SessionID, asked.Receipt.PendingID, "changed its mind")
 	require.NoError(t, err)
 	r.wait(p.ended)
-	r.ask() // handled by the same lane, after it
+	r.ask() // runs in the same lane, after it
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }
@@ -342,8 +342,8 @@ func TestNobodyToShowItToIsRefusedAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, &schemas.Error{Code: schemas.CodeUndeliverable})
 }
 
-// A request for permissions that its last route cannot show ends at once; any
-// other stays open for those who look.
+// A request for permissions that its last route cannot show ends at once. Any other
+// request stays pending for viewers.
 func TestAPermissionThatNobodyCanBeShownEndsAtOnce(t *testing.T) {
 	r, p := newRig(t), newPager()
 	p.fail = func(schemas.Prompt) error {
@@ -370,8 +370,8 @@ func TestAPermissionThatNobodyCanBeShownEndsAtOnce(t *testing.T) {
 	require.Equal(t, tool.PendingID, pending[0].PendingID)
 }
 
-// A message was sent when the time for the try ran out: that it is there is stored all
-// the same, as only this worker knows its handle.
+// A message that was sent when the time for the attempt ran out is stored all the same,
+// because only this worker knows its handle.
 func TestAMessageIsRecordedAlthoughTheTimeIsUp(t *testing.T) {
 	r, p := newRig(t), newPager()
 	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
@@ -388,9 +388,9 @@ func TestAMessageIsRecordedAlthoughTheTimeIsUp(t *testing.T) {
 	p.mu.Lock()
 	p.fail = func(schemas.Prompt) error { timeUp(); return nil }
 	p.mu.Unlock()
-	delivered := w.Carry(ctx, other)
+	delivered := w.Deliver(ctx, other)
 	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // the engine has not asked Bob
-	require.NoError(t, w.Carry(r.ctx, other))                                 // the queue delivers it again
+	require.NoError(t, w.Deliver(r.ctx, other))                               // the queue delivers it again
 	r.wait(p.sent)
 	require.Empty(t, p.sent)
 }

@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// MaxPayload is the largest message the servers must carry, with room above
-// what schemas.MaxPayloadBytes needs.
+// MaxPayload is the largest message of the server, above schemas.MaxPayloadBytes.
 const MaxPayload = 1 << 20
 
-// What an account imports of STORE, and nothing else crosses. An import gives
-// its replies back in the importing account, so whatever reply subject somebody
-// sets, no answer of the server lands on a subject of STORE.
+// The imports of the accounts from STORE; nothing else crosses. The importing account
+// delivers the replies of an import, so that no reply subject makes an answer of the
+// server land on a subject of STORE.
 //
-// The server answers $JS.API in an account without JetStream by itself ("not
-// enabled"), which would overtake the import: the mappings lead around that.
-// They apply before rights do, so that rights name their target.
+// In an account without JetStream, the server itself answers $JS.API ("not enabled")
+// before the import could. The mappings avoid this. They apply before rights do, so that
+// rights name their targets.
 const (
 	storeFields = `    jetstream: enabled
     exports: [
@@ -52,17 +51,17 @@ const (
 `
 )
 
-// Config is a nats-server's configuration: who may connect and say what, and
-// where streams are kept. The embedded server reads the same text.
+// Config is a nats-server configuration: the users with their rights, and the directory
+// of the streams. The embedded server reads the same text.
 type Config struct {
-	// Users may connect, each with its key. With none the server is open: one
+	// Users may connect, each with its key. Without users the server is open: one
 	// account, no keys.
 	Users []User
-	// StoreDir is where streams are kept; empty leaves the jetstream block to
-	// the file that includes this text.
+	// StoreDir is the directory of the streams; if empty, the file that includes this
+	// text configures JetStream.
 	StoreDir string
-	// SyncInterval is how long an acknowledged write may wait for the disk;
-	// 0 is not at all.
+	// SyncInterval is how long an acknowledged write may wait for the disk; 0 means that
+	// it never waits.
 	SyncInterval time.Duration
 }
 
@@ -111,13 +110,13 @@ func writeUser(b *strings.Builder, u User) {
 	b.WriteString("}\n")
 }
 
-// writeSubjects says "deny everything" where nothing is allowed: an absent
-// allow list would allow everything.
-func writeSubjects(b *strings.Builder, what string, allow, deny []string) {
+// writeSubjects denies everything if allow is empty, because an absent allow list would
+// allow everything.
+func writeSubjects(b *strings.Builder, verb string, allow, deny []string) {
 	if len(allow) == 0 {
 		deny = []string{">"}
 	}
-	fmt.Fprintf(b, "        %s: {allow: %s, deny: %s}\n", what, quoteAll(allow), quoteAll(deny))
+	fmt.Fprintf(b, "        %s: {allow: %s, deny: %s}\n", verb, quoteAll(allow), quoteAll(deny))
 }
 
 func quoteAll(subjects []string) string {

@@ -14,12 +14,12 @@ import (
 
 const keySuffix = ".nk"
 
-// Keys is a directory of seeds, one file a key, for its owner's eyes alone. No
+// Keys is a directory of seeds, one file for each key, readable by its owner alone. No
 // file in it is ever overwritten.
 type Keys struct{ dir string }
 
-// OpenKeys opens the keys of a data directory, making their directory if there
-// is none. It refuses one that others may read or write.
+// OpenKeys opens the keys of a data directory, and makes their directory if there is
+// none. It refuses a directory that others may read or write.
 func OpenKeys(dataDir string) (*Keys, error) {
 	dir := filepath.Join(dataDir, "keys")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -27,25 +27,24 @@ func OpenKeys(dataDir string) (*Keys, error) {
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return nil, fmt.Errorf("look at the key directory: %w", err)
+		return nil, fmt.Errorf("check the key directory: %w", err)
 	}
 	if exposed(info) {
-		return nil, fmt.Errorf("others may look into the key directory %s (mode %04o): chmod 700 it", dir, info.Mode().Perm())
+		return nil, fmt.Errorf("other users may read the key directory %s (mode %04o): chmod 700 it", dir, info.Mode().Perm())
 	}
 	return &Keys{dir: dir}, nil
 }
 
-// exposed reports whether others than the owner have rights. Windows has no such
-// bits: there the profile's own rights must do.
+// exposed reports whether users other than the owner have rights. Windows has no such
+// bits; there the rights of the profile must suffice.
 func exposed(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
-// Path is where id's seed is, or would be.
+// Path is the path of id's seed, which need not exist.
 func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+keySuffix) }
 
-// Add makes a key for id. A key that is there stays, and is an error that is
-// fs.ErrExist.
+// Add makes a key for id. If the key exists, it stays, and the error is fs.ErrExist.
 func (k *Keys) Add(id ID) (User, error) {
 	if err := id.Check(); err != nil {
 		return User{}, err
@@ -67,15 +66,15 @@ func (k *Keys) Add(id ID) (User, error) {
 	return k.User(id)
 }
 
-// Put keeps a key that was made on another machine. Another one that is there
-// already is left as it is, and is an error.
+// Put stores a key that was made on another machine. If a different key exists, it stays,
+// and Put returns an error.
 func (k *Keys) Put(id ID, seed string) error {
 	if err := id.Check(); err != nil {
 		return err
 	}
 	public, err := publicKey([]byte(seed))
 	if err != nil {
-		return fmt.Errorf("the key of %s is damaged", id) // not the library's error: it may quote the seed
+		return fmt.Errorf("the key of %s is damaged", id) // not the library's error, which may quote the seed
 	}
 	err = writeNew(k.Path(id), []byte(seed+"\n"))
 	if errors.Is(err, fs.ErrExist) {
@@ -90,14 +89,14 @@ func (k *Keys) Put(id ID, seed string) error {
 	return nil
 }
 
-// Ensure makes those keys that are not there yet and reads all of them back.
+// Ensure makes the missing keys and reads all of them back.
 func (k *Keys) Ensure(ids ...ID) error {
 	for _, id := range ids {
 		_, err := k.User(id)
 		if errors.Is(err, fs.ErrNotExist) {
 			_, err = k.Add(id)
 		}
-		if errors.Is(err, fs.ErrExist) { // made in between, by another first start
+		if errors.Is(err, fs.ErrExist) { // another first start made it in between
 			_, err = k.User(id)
 		}
 		if err != nil {
@@ -107,8 +106,8 @@ func (k *Keys) Ensure(ids ...ID) error {
 	return nil
 }
 
-// User reads id's key back and returns its public half. A file that is absent
-// (fs.ErrNotExist), damaged or readable by others is refused.
+// User reads id's key and returns its public half. It refuses a file that is absent
+// (fs.ErrNotExist), damaged or readable by others.
 func (k *Keys) User(id ID) (User, error) {
 	path := k.Path(id)
 	info, err := os.Stat(path)
@@ -116,7 +115,7 @@ func (k *Keys) User(id ID) (User, error) {
 		return User{}, fmt.Errorf("%s has no key: %w", id, err)
 	}
 	if exposed(info) {
-		return User{}, fmt.Errorf("others may read the key %s (mode %04o): chmod 600 it, "+
+		return User{}, fmt.Errorf("other users may read the key %s (mode %04o): chmod 600 it, "+
 			"or remove it to have a new one made if others had access", path, info.Mode().Perm())
 	}
 	seed, err := os.ReadFile(path)
@@ -126,7 +125,7 @@ func (k *Keys) User(id ID) (User, error) {
 	defer clear(seed)
 	public, err := publicKey(seed)
 	if err != nil {
-		// Not the library's error: it may quote the seed.
+		// Not the library's error, which may quote the seed.
 		return User{}, fmt.Errorf("the key %s is damaged: restore it, or remove it to have a new one made", path)
 	}
 	return User{ID: id, PublicKey: public}, nil
@@ -145,8 +144,8 @@ func publicKey(seed []byte) (string, error) {
 	return public, err
 }
 
-// Users are all keys in the directory, by name. One that cannot be used makes
-// it fail: a server that leaves somebody out would only say so much later.
+// Users returns all keys in the directory, by name. It fails on an unusable key: a server
+// without one of its users would show the fault only much later.
 func (k *Keys) Users() ([]User, error) {
 	entries, err := os.ReadDir(k.dir)
 	if err != nil {
@@ -156,11 +155,11 @@ func (k *Keys) Users() ([]User, error) {
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), keySuffix)
 		if !ok {
-			continue // a write that was interrupted, or somebody's note
+			continue // an interrupted write, or a note of the owner
 		}
 		id, err := ParseID(name)
 		if err != nil {
-			return nil, fmt.Errorf("the key %s is nobody's: %w", filepath.Join(k.dir, e.Name()), err)
+			return nil, fmt.Errorf("the key %s belongs to no role: %w", filepath.Join(k.dir, e.Name()), err)
 		}
 		user, err := k.User(id)
 		if err != nil {
@@ -171,8 +170,8 @@ func (k *Keys) Users() ([]User, error) {
 	return users, nil
 }
 
-// writeNew writes a file that is there whole, on disk, or not at all, and fails
-// with fs.ErrExist where there is one: a link, unlike a rename, never replaces.
+// writeNew writes a file that is on disk whole, or not at all. It fails with fs.ErrExist
+// if there is a file: a link, unlike a rename, never replaces one.
 func writeNew(path string, content []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
@@ -190,7 +189,7 @@ func writeNew(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes new names in dir outlive a power cut.
+// syncDir makes new names in dir survive a power cut.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil // directories cannot be synced there

@@ -93,7 +93,7 @@ func TestAddNeverOverwrites(t *testing.T) {
 	requireOneLine(t, err, "../bob")
 }
 
-// Two first starts at once agree on the keys.
+// Two concurrent first starts agree on the keys.
 func TestEnsureAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// Permissions are the subjects of one user. What is not allowed is refused; an
-// empty Publish or Subscribe refuses all. All lifts every limit.
+// Permissions are the rights of one user as subjects. Subjects outside them are refused;
+// an empty Publish or Subscribe refuses all. All lifts every limit.
 type Permissions struct {
 	All         bool
 	Publish     []string
 	DenyPublish []string // wins over Publish
-	// Subscribe never ends in "*": the server takes the ">" of a subscription
-	// for a token, so that "_INBOX.*" would let "_INBOX.>" through.
+	// Subscribe patterns never end in "*": the server would accept the ">" of a
+	// subscription as a token, so that "_INBOX.*" would allow "_INBOX.>".
 	Subscribe []string
-	// Responses lets the user answer once, within two minutes, whatever reply
-	// subject a message to it names. No deny limits it: it is only for those
-	// whom nobody untrusted can send a message.
+	// Responses lets the user reply once, within two minutes, on any reply subject of a
+	// message to it. No deny limits this, so that it is only for users to whom no
+	// untrusted client can send a message.
 	Responses bool
 }
 
-// Permissions are the exact rights of id.
+// Permissions returns the exact rights of id.
 func (id ID) Permissions() Permissions {
 	p := rights(id)
 	if !p.All {
@@ -52,8 +52,8 @@ func rights(id ID) Permissions {
 	}
 }
 
-// The verbs of each asking party: "nod.v1.<verb>.<name>…". What follows the
-// name is as many tokens as the verb takes.
+// The verbs of each asking role: "nod.v1.<verb>.<name>…". % stands for the name, and each
+// * for one more token.
 var (
 	agentVerbs  = []string{"request.%.*.*", "withdraw.%.*.*", "await.%", "grant.%", "gate.%", "passed.%", "session.%"}
 	inboxVerbs  = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "manage.%.revoke", "manage.%.freeze", "manage.%.thaw", "manage.%.pass"}
@@ -69,7 +69,7 @@ func verbs(patterns []string, name string) []string {
 	return subjects
 }
 
-// An agent asks in its own name and hears its own decisions.
+// An agent asks in its own name and receives its own decisions.
 func agent(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(agentVerbs, name),
@@ -77,8 +77,8 @@ func agent(name string) Permissions {
 	}
 }
 
-// An inbox connector sees every request and answers in its own name. It may end
-// a grant, which makes nobody freer.
+// An inbox connector sees every request and answers in its own name. It may revoke
+// grants, which gives no agent more rights.
 func inbox(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(inboxVerbs, name),
@@ -87,10 +87,10 @@ func inbox(name string) Permissions {
 	}
 }
 
-// A worker takes prompts from its own consumer, which an engine made in STORE,
-// and answers in its own name. It may end a grant for a person who may undo it, as
-// the engine sees to. Acknowledgements are told by their number of
-// tokens: with a looser pattern the longer form could name another's consumer.
+// A worker takes prompts from its own consumer, which an engine made in STORE, and
+// answers in its own name. It may revoke a grant for a person who has the right to; the
+// engine checks that. The patterns of acknowledgements fix the number of tokens: with a
+// looser one, the longer form could name another worker's consumer.
 func worker(name string) Permissions {
 	return Permissions{
 		Publish: append(verbs(workerVerbs, name),
@@ -103,7 +103,7 @@ func worker(name string) Permissions {
 	}
 }
 
-// discovery is what a micro service of that name listens to.
+// discovery returns the subjects that a micro service of this name subscribes to.
 func discovery(service string) []string {
 	var subjects []string
 	for _, verb := range []string{"$SRV.PING", "$SRV.INFO", "$SRV.STATS"} {
@@ -112,9 +112,9 @@ func discovery(service string) []string {
 	return subjects
 }
 
-// An engine hears everyone in EDGE. It has no publish right on what others ask
-// or answer, as it could be made to reply there, and none on JetStream: prompts
-// are queued in STORE. It asks the other engines what they follow.
+// An engine receives all messages in EDGE. It has no publish right on requests and
+// answers, because a reply subject could point there, and none on JetStream: prompts are
+// queued in STORE. It asks the other engines for their statistics.
 func engine() Permissions {
 	heard := discovery("nod-engine")
 	for _, verb := range []string{
@@ -129,8 +129,8 @@ func engine() Permissions {
 	}
 }
 
-// An engine keeps the stores and queues the prompts. It appends to the log and
-// cannot purge it, and only the server fires a timer (nod.v1.due).
+// An engine keeps the stores and queues the prompts. It appends to the log and cannot
+// purge it. Only the server publishes a fired timer (nod.v1.due).
 func engineStore() Permissions {
 	return Permissions{
 		Publish: []string{
@@ -144,8 +144,8 @@ func engineStore() Permissions {
 	}
 }
 
-// The owner's hands in EDGE: manage and query through any connector, answer at
-// the terminal, look at the services, listen to everything.
+// The owner's rights in EDGE: manage and query through any connector, answer at the
+// terminal, query the services, receive everything.
 func owner() Permissions {
 	return Permissions{
 		Publish:   append(append(verbs(ownerVerbs, "*"), verbs(inboxVerbs, Terminal)...), "$SRV.>"),
@@ -153,8 +153,8 @@ func owner() Permissions {
 	}
 }
 
-// An observer follows the log and reads it back, through imports of STORE that
-// carry nothing else; see Config.
+// An observer follows the log and reads it back, through imports of STORE that carry
+// nothing else; see Config.
 func observer() Permissions {
 	return Permissions{
 		Publish:   []string{"_NOD.log_get", "_NOD.log_info"}, // MSG.GET and INFO of permission_log
@@ -162,10 +162,10 @@ func observer() Permissions {
 	}
 }
 
-// OwnReply reports whether reply is an inbox of one who may ask on subject: an
-// engine answers nowhere else. Its rights cannot hold this for it, as it must
-// publish decisions: asked with its reply set to another agent's decision
-// subject, it would publish there.
+// OwnReply reports whether reply is an inbox of a role that may ask on subject. An engine
+// replies nowhere else. Its rights cannot enforce this, because it must publish
+// decisions: a request with another agent's decision subject as its reply would make the
+// engine publish there.
 func OwnReply(subject, reply string) bool {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 4 || tokens[0] != "nod" || tokens[1] != "v1" {
@@ -186,8 +186,8 @@ func OwnReply(subject, reply string) bool {
 		name == Terminal && asker(ID{Role: Owner}, inboxVerbs)
 }
 
-// covers reports whether a verb with its tokens matches a pattern, in which %
-// and * are any token.
+// covers reports whether a verb with its tokens matches a pattern, in which % and * match
+// any token.
 func covers(pattern string, subject []string) bool {
 	if strings.Count(pattern, ".")+1 != len(subject) {
 		return false

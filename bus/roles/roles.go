@@ -1,14 +1,13 @@
-// Package roles says who may say what on the bus: the accounts, the roles with
-// their exact rights, the keys, and the server configuration made of them.
+// Package roles defines who may say what on the bus: the accounts, the roles with their
+// exact rights, the keys, and the server configuration made from them.
 //
-// STORE holds every stream: records, timers, the log, queued prompts. Only
-// engines and the owner have users there. EDGE is where agents, connectors and
-// engines talk, and has no streams; workers reach their queue through an import.
-// The reason for two: a server's own replies, and a micro service's, ignore the
-// asker's publish rights. With one account a harmless request whose reply is
-// set to a record's subject overwrites the record, and an empty pull whose reply
-// is set to $JS.API.STREAM.DELETE.<stream> deletes the stream. OBSERVE is for
-// readers of the log and has nothing that could be written.
+// STORE holds every stream: records, timers, the log, queued prompts. Only engines and
+// the owner have users there. Agents, connectors and engines talk in EDGE, which has no
+// streams; workers reach their queue through an import. There are two accounts because
+// replies of the server, and of a micro service, ignore the asker's publish rights. With
+// one account, a harmless request with a record's subject as its reply would overwrite
+// the record, and an empty pull with $JS.API.STREAM.DELETE.<stream> as its reply would
+// delete the stream. OBSERVE is for readers of the log and contains nothing writable.
 package roles
 
 import (
@@ -18,8 +17,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Account is one of the server's accounts: a subject in one does not exist in
-// the others.
+// Account is one of the server's accounts. A subject in one does not exist in the others.
 type Account string
 
 // The accounts.
@@ -29,11 +27,11 @@ const (
 	Observe Account = "OBSERVE"
 )
 
-// Role is what a key may be used for.
+// Role is the purpose of a key.
 type Role string
 
-// The roles. Inbox connectors (terminal, web) show everything that is pending
-// and ask for it; workers take their prompts from a queue.
+// The roles. Inbox connectors (terminal, web) show all pending requests and query for
+// them; workers take their prompts from a queue.
 const (
 	Owner       Role = "owner"
 	OwnerStore  Role = "owner-store"
@@ -45,20 +43,20 @@ const (
 	Observer    Role = "observer"
 )
 
-// The inbox connectors: connectors of every other name are workers.
+// The inbox connectors. Connectors of every other name are workers.
 const (
 	Terminal = "terminal"
 	Web      = "web"
 )
 
-// ID is whom a key belongs to. Name tells agents and connectors apart and is
-// empty for the other roles.
+// ID is the owner of a key. Name tells agents and connectors apart and is empty for the
+// other roles.
 type ID struct {
 	Role Role
 	Name string
 }
 
-// First are the keys that the first start makes.
+// First returns the keys that the first start makes.
 func First() []ID {
 	return []ID{
 		{Role: Owner}, {Role: OwnerStore}, {Role: Engine}, {Role: EngineStore},
@@ -66,10 +64,11 @@ func First() []ID {
 	}
 }
 
-// AgentID is the agent of that name.
+// AgentID is the ID of the agent with this name.
 func AgentID(name string) ID { return ID{Role: Agent, Name: name} }
 
-// ConnectorID is the connector of that name, in the role that the name implies.
+// ConnectorID is the ID of the connector with this name, in the role that the name
+// implies.
 func ConnectorID(name string) ID {
 	if name == Terminal || name == Web {
 		return ID{Role: Inbox, Name: name}
@@ -77,8 +76,8 @@ func ConnectorID(name string) ID {
 	return ID{Role: Worker, Name: name}
 }
 
-// String is the key's name, as in keys/<name>.nk: "owner", "terminal",
-// "agent-local", "connector-telegram".
+// String is the key's name, as in keys/<name>.nk: "owner", "terminal", "agent-local",
+// "connector-telegram".
 func (id ID) String() string {
 	switch id.Role {
 	case Inbox:
@@ -90,8 +89,7 @@ func (id ID) String() string {
 	}
 }
 
-// ParseID is the reverse of String. It refuses every name that String would
-// not have given.
+// ParseID is the reverse of String. It refuses every name that String cannot return.
 func ParseID(s string) (ID, error) {
 	id := ID{Role: Role(s)}
 	if name, ok := strings.CutPrefix(s, string(Agent)+"-"); ok {
@@ -104,12 +102,12 @@ func ParseID(s string) (ID, error) {
 	return id, id.Check()
 }
 
-// Check reports in one line why id can have no key.
+// Check returns a one-line error if id can have no key.
 func (id ID) Check() error {
 	switch id.Role {
 	case Owner, OwnerStore, Engine, EngineStore, Observer:
 		if id.Name != "" {
-			return fmt.Errorf("the role %s has no names, and so no %q", id.Role, id.Name)
+			return fmt.Errorf("the role %s takes no name, such as %q", id.Role, id.Name)
 		}
 		return nil
 	case Agent, Worker, Inbox:
@@ -126,7 +124,7 @@ func (id ID) Check() error {
 	return nil
 }
 
-// Account is where id's user lives.
+// Account is the account of id's user.
 func (id ID) Account() Account {
 	switch id.Role {
 	case OwnerStore, EngineStore:
@@ -138,9 +136,9 @@ func (id ID) Account() Account {
 	}
 }
 
-// InboxPrefix is the only prefix under which id hears replies: give it to
-// nats.CustomInboxPrefix. All begin with "_INBOX.", so that engines may be
-// allowed to publish there and need no allow_responses, which no deny limits.
+// InboxPrefix is the only prefix under which id receives replies; pass it to
+// nats.CustomInboxPrefix. All prefixes start with "_INBOX.", so that engines can have a
+// right to publish there instead of allow_responses, which no deny limits.
 func (id ID) InboxPrefix() string {
 	switch id.Role {
 	case Inbox, Worker:
@@ -152,7 +150,7 @@ func (id ID) InboxPrefix() string {
 	}
 }
 
-// User is an ID with the public half of its key: all that a server must know.
+// User is an ID with the public half of its key, all that a server needs.
 type User struct {
 	ID
 	PublicKey string

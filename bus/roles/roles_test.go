@@ -54,8 +54,8 @@ func TestNoSubscribeRightEndsInAStar(t *testing.T) {
 	}
 }
 
-// Whatever one may ask an engine is answered to one's own inbox and to nobody
-// else's, and everything an engine listens for has somebody who may ask it.
+// An engine's reply goes to the asker's own inbox and to no other, and every subject of
+// an engine has a role that may ask on it.
 func TestOwnReply(t *testing.T) {
 	asked := map[string]bool{}
 	for _, id := range everybody() {

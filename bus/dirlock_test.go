@@ -54,8 +54,8 @@ func TestEmbedChild(t *testing.T) {
 	}
 }
 
-// A server that is killed while it writes frees its directory with its life,
-// leaves a run.json that is known to be stale, and lost nothing acknowledged.
+// A server that is killed while it writes releases its directory, leaves a run.json that
+// is recognized as stale, and has lost nothing acknowledged.
 func TestKilledServer(t *testing.T) {
 	dir := t.TempDir()
 	child := exec.Command(os.Args[0], "-test.run=^TestEmbedChild$", "-test.v")

@@ -10,11 +10,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A dirLock keeps a second server off a data directory: two would both start,
-// and both win. It ends with the process, however that ends.
+// A dirLock keeps a second server off a data directory: both would start and both would
+// decide. The lock ends with the process, even after a kill.
 type dirLock struct{ file *flock.Flock }
 
-// lockDir makes the data directory if it is absent and takes it.
+// lockDir makes the data directory if it is absent and locks it.
 func lockDir(dir string) (*dirLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, unwritable(dir, err)
@@ -37,8 +37,8 @@ func (l *dirLock) release() error {
 	return nil
 }
 
-// unwritable leaves out the operation and the file that failed: the directory
-// and the reason are what a person can do something about.
+// unwritable leaves out the failed operation and file: a person can act on the directory
+// and the reason.
 func unwritable(dir string, err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		err = path.Err
@@ -46,7 +46,7 @@ func unwritable(dir string, err error) error {
 	return fmt.Errorf("the data directory %s cannot be used: %w: fix its permissions, or name another with --data", dir, err)
 }
 
-// ErrInUse is in the error of a data directory that a running server holds.
+// ErrInUse is in the error of a data directory that a running server has locked.
 var ErrInUse = errors.New("in use by a running nod")
 
 func inUse(dir string) error {

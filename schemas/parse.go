@@ -10,13 +10,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// parse turns data, a JSON object of valid syntax, into the maps and slices
-// that a schema validates, and refuses on the way what readers of JSON do not
-// agree on: names given twice, names that differ from a field's in case alone
-// (encoding/json would take them for the field), halves of surrogate pairs,
-// numbers that RFC 8785 would change, and nesting deeper than maxDepth (0: no
-// matter). What a person was shown, what was hashed and what the agent's host
-// will run are the same only without them.
+// parse turns data, a JSON object of valid syntax, into the maps and slices that a schema
+// validates. It refuses input that JSON readers interpret differently: names given twice,
+// names that differ from a field's in case alone (encoding/json would take them for the
+// field), halves of surrogate pairs, numbers that RFC 8785 would change, and nesting
+// deeper than maxDepth (0: no limit). Without this check the text that a person reads,
+// the hashed text and the host's input could differ.
 func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
 	tree, f := r.object(schema, 1)
@@ -120,8 +119,8 @@ func (r *reader) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
 	return array, nil
 }
 
-// enter steps over the bracket or comma before the next member or item and
-// reports whether there is one; at the end it steps over the closing bracket.
+// enter steps over the bracket or comma before the next member or item and reports
+// whether there is one. At the end it steps over the closing bracket.
 func (r *reader) enter(closing byte) bool {
 	r.at = skipSpace(r.data, r.at)
 	if r.data[r.at] != closing {
@@ -165,9 +164,9 @@ func (r *reader) string() (string, *fault) {
 	return s, nil
 }
 
-// halfSurrogate reports a \u escape of a surrogate without its other half.
-// encoding/json reads each of them as U+FFFD, so that texts which differ for
-// others would look and hash the same here.
+// halfSurrogate reports whether literal has a \u escape of a surrogate without its other
+// half. encoding/json reads each as U+FFFD, so that texts that differ elsewhere would
+// look and hash the same here.
 func halfSurrogate(literal string) bool {
 	for i := 0; i < len(literal); i++ {
 		if literal[i] != '\\' {
@@ -187,8 +186,8 @@ func halfSurrogate(literal string) bool {
 	return false
 }
 
-// escaped is the code unit of the escape "uXXXX" at the start of text, or -1
-// for another escape.
+// escaped returns the code unit of the escape "uXXXX" at the start of text, or -1 for
+// another escape.
 func escaped(text string) rune {
 	if text[0] != 'u' {
 		return -1
@@ -200,8 +199,8 @@ func escaped(text string) rune {
 	return rune(n)
 }
 
-// fieldsOf are the properties that schema knows of an object, none for one
-// that is free. Where null is allowed too, they stand behind "then".
+// fieldsOf returns the properties that schema names for an object, or nil for a free-form
+// object. If the schema also allows null, they are under "then".
 func fieldsOf(schema *jsonschema.Schema) map[string]*jsonschema.Schema {
 	switch {
 	case schema == nil:
@@ -230,7 +229,7 @@ func skipSpace(data string, i int) int {
 	return i
 }
 
-// step is the path's step to a member, quoted where it would be ambiguous.
+// step returns the path's step to a member, quoted if it would be ambiguous.
 func step(name string) string {
 	if ValidID(name) {
 		return "." + name
@@ -238,7 +237,7 @@ func step(name string) string {
 	return "[" + quote(name) + "]"
 }
 
-// quote shows a text that an agent chose: in one line, cut short.
+// quote returns a text that an agent chose, in one line and cut short.
 func quote(s string) string { return strconv.Quote(short(s, 64)) }
 
 func short(s string, most int) string {

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Run is run.json: where the server of a data directory is to be found while it
-// runs.
+// Run is run.json: the address of a data directory's server while it runs.
 type Run struct {
 	URL     string    `json:"url"`
 	PID     int       `json:"pid"`
@@ -23,11 +22,11 @@ type Run struct {
 
 const runName = "run.json"
 
-// ErrNotRunning is in the error of a data directory that no process serves.
+// ErrNotRunning is in the error of a data directory without a running server.
 var ErrNotRunning = errors.New("nod is not running")
 
-// ReadRun reads run.json. Where there is none, or its process is gone, the
-// error is ErrNotRunning.
+// ReadRun reads run.json. If it does not exist, or its process is gone, the error is
+// ErrNotRunning.
 func ReadRun(dir string) (Run, error) {
 	path := filepath.Join(dir, runName)
 	content, err := os.ReadFile(path)
@@ -46,7 +45,7 @@ func ReadRun(dir string) (Run, error) {
 	return r, nil
 }
 
-// write puts run.json there whole or leaves what there was.
+// write replaces run.json whole, or leaves the old one.
 func (r Run) write(dir string) error {
 	content, err := json.Marshal(r)
 	if err != nil {
@@ -74,8 +73,8 @@ func removeRun(dir string) error {
 	return nil
 }
 
-// alive reports whether there is a process pid, of whatever user. A number that
-// was given to another process since cannot be told: who connects will.
+// alive reports whether a process pid exists, of any user. It cannot tell another process
+// with a reused pid; connecting will.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -83,7 +82,7 @@ func alive(pid int) bool {
 	}
 	defer p.Release()
 	if runtime.GOOS == "windows" {
-		return true // FindProcess fails there for one that is gone
+		return true // there FindProcess fails for a process that is gone
 	}
 	err = p.Signal(syscall.Signal(0))
 	return err == nil || errors.Is(err, fs.ErrPermission)

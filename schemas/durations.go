@@ -15,9 +15,9 @@ var units = []struct {
 	{"second", time.Second},
 }
 
-// Words says d exactly to the second, in the largest unit of which it is a
-// whole number and more than one: "7 days", "60 minutes", "60 seconds",
-// "1 second". Less than nothing is "0 seconds".
+// Words writes d exactly to the second, in the largest unit of which it is a whole number
+// above one: "7 days", "60 minutes", "60 seconds", "1 second". A negative d is "0
+// seconds".
 func Words(d time.Duration) string {
 	d = max(0, d.Round(time.Second))
 	for _, u := range units {
@@ -28,8 +28,8 @@ func Words(d time.Duration) string {
 	return count(int(d/time.Second), "second")
 }
 
-// Minutes is Words, but in minutes where they are whole, as permissions are
-// asked for: "120 minutes".
+// Minutes is Words, but in minutes if they are whole, the unit in which permissions are
+// requested: "120 minutes".
 func Minutes(d time.Duration) string {
 	if d = d.Round(time.Second); d >= time.Minute && d%time.Minute == 0 {
 		return count(int(d/time.Minute), "minute")
@@ -37,9 +37,8 @@ func Minutes(d time.Duration) string {
 	return Words(d)
 }
 
-// Roughly says d in the largest unit of which it holds more than one, rounded
-// down, so that it never promises time that is not there: "6 days",
-// "25 hours", "90 seconds".
+// Roughly writes d in the largest unit of which it holds more than one, rounded down, so
+// that it never promises more time than is left: "6 days", "25 hours", "90 seconds".
 func Roughly(d time.Duration) string {
 	for _, u := range units {
 		if d >= 2*u.size {

@@ -13,7 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What may be gone when it is asked again is told as that, so that it is.
+// An error that may disappear on a retry is sent as UNAVAILABLE, so that the caller
+// retries.
 func TestWhatCallersAreTold(t *testing.T) {
 	for err, code := range map[error]schemas.Code{
 		schemas.Errorf(schemas.CodeStale, "look again"):       schemas.CodeStale,
@@ -29,7 +30,7 @@ func TestWhatCallersAreTold(t *testing.T) {
 		errors.Join(errors.New("the inside"), ErrUnreadable):  schemas.CodeInternal,
 		errors.Join(nil, nats.ErrTimeout, errors.New("both")): schemas.CodeUnavailable,
 	} {
-		told := asTold(fmt.Errorf("do something: %w", err))
+		told := toWireError(fmt.Errorf("do something: %w", err))
 		require.Equal(t, code, told.Code, "%v", err)
 		if code == schemas.CodeInternal {
 			require.NotContains(t, told.Message, "do something")

@@ -10,16 +10,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// However often its channel has failed, an outcome is shown for as long as anybody
-// may press its question's buttons; a question is until its deadline.
+// An outcome is tried for as long as its question's buttons may be pressed, however often
+// the channel has failed; a question is tried until its deadline.
 func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	p := schemas.Prompt{Deadline: time.Now().Add(time.Hour)}
-	require.Equal(t, p.Deadline, triedUntil(&p))
+	require.Equal(t, p.Deadline, retryUntil(&p))
 	p.Decision = &schemas.Decision{Outcome: schemas.Allowed}
-	require.Equal(t, p.Deadline.Add(bus.PromptGrace), triedUntil(&p))
+	require.Equal(t, p.Deadline.Add(bus.PromptGrace), retryUntil(&p))
 	var wait time.Duration
 	for times := range uint64(25) { // a quarter of an hour of failures
 		wait += backoff(nil, times+1)
 	}
-	require.True(t, time.Now().Add(wait).Before(triedUntil(&p)))
+	require.True(t, time.Now().Add(wait).Before(retryUntil(&p)))
 }
