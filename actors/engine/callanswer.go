@@ -186,43 +186,50 @@ func (e *Engine) endDenial(ctx context.Context, g *schemas.StandingAnswer) error
 	return err
 }
 
-// matchCall settles a call by the standing answer about the very same one: a denial,
-// or an approval, which is used up.
-func (e *Engine) matchCall(ctx context.Context, a *asked) error {
-	if len(a.held.own.byID) == 0 {
-		return nil
+// readCallAnswer reads the standing answer about the very call of a request. It returns
+// nil if there is none, or if the request has a record, which answers it.
+func (e *Engine) readCallAnswer(ctx context.Context, s *askState) (*standingEntry, error) {
+	if len(s.held.own.byID) == 0 {
+		return nil, nil
 	}
-	same, err := a.sameness()
-	if err != nil {
-		return err
+	same, err := s.sameness()
+	if err != nil || s.held.own.byID[callID(same)] == nil {
+		return nil, err
 	}
-	if a.held.own.byID[callID(same)] == nil {
-		return nil
-	}
-	_, err = e.store.Records.Get(ctx, a.key())
+	_, err = e.store.Records.Get(ctx, s.key())
 	if !errors.Is(err, bus.ErrNotFound) {
-		return err // it has a record, which answers it
+		return nil, err
 	}
-	owner := sessionKey(a.request.SessionID)
-	s, err := e.readAnswer(ctx, owner, callID(same))
-	if err != nil || s == nil || s.Call == nil || s.Call.Same != same || s.Agent != a.agent {
-		return err
+	a, err := e.readAnswer(ctx, sessionKey(s.request.SessionID), callID(same))
+	if err != nil || a == nil || a.Call == nil || a.Call.Same != same || a.Agent != s.agent {
+		return nil, err
 	}
-	if s.Denies() {
-		if s.Live(e.clock.now()) {
-			a.denial = &s.StandingAnswer
-			a.verdict.Effect, a.verdict.Rule = policy.Deny, "denied by "+s.By.Name
-		}
-		return nil
+	return a, nil
+}
+
+// checkDenial denies a call that a person has denied a while ago.
+func (e *Engine) checkDenial(_ context.Context, s *askState) (result, error) {
+	if a := s.callAnswer; a == nil || !a.Denies() || !a.Live(e.clock.now()) {
+		return result{}, nil
 	}
-	if slices.Contains(s.For, a.request.PendingID) {
-		return nil // its own record told it, and is kept no longer
+	v := s.verdict
+	v.Effect, v.Rule = policy.Deny, "denied by "+s.callAnswer.By.Name
+	return decide(v), nil
+}
+
+// checkApproval allows a call by an approval that found no agent waiting, and uses it up.
+func (e *Engine) checkApproval(ctx context.Context, s *askState) (result, error) {
+	a := s.callAnswer
+	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // an id in For got the approval by its own record, which is kept no longer
+		return result{}, nil
 	}
-	used, err := e.use(ctx, &s.StandingAnswer, a.request.PendingID)
-	if err == nil && used {
-		a.verdict.Effect, a.verdict.Rule = policy.Allow, fmt.Sprintf("approval of %s by %s", s.Question, s.By.Name)
+	used, err := e.use(ctx, &a.StandingAnswer, s.request.PendingID)
+	if err != nil || !used {
+		return result{}, err
 	}
-	return err
+	v := s.verdict
+	v.Effect, v.Rule = policy.Allow, fmt.Sprintf("approval of %s by %s", a.Question, a.By.Name)
+	return decide(v), nil
 }
 
 // use lets one request through on an approval of its call, and says whether it did.

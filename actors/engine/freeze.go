@@ -19,22 +19,23 @@ const frozenKey = "frozen"
 
 // freezeState is what this engine knows of the freezes.
 type freezeState struct {
-	current atomic.Pointer[frozen]
+	current atomic.Pointer[freezeSnapshot]
 
 	mu     sync.Mutex
 	judged map[uint64]int // the asks on their way, by the revision they are judged by
 }
 
-// frozen is what was read of the freezes, and when.
-type frozen struct {
+// freezeSnapshot are the freezes as they were read, and when that was.
+type freezeSnapshot struct {
 	schemas.FreezeState
 	read time.Time
 }
 
-func (b *freezeState) now() *frozen { return b.current.Load() }
+func (b *freezeState) now() *freezeSnapshot { return b.current.Load() }
 
-// judge is now for an ask, until done is called.
-func (b *freezeState) judge() (now *frozen, done func()) {
+// enter returns the freezes that a request is checked by. The caller calls leave when
+// the request can no longer be allowed by them.
+func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now = b.now()
@@ -78,7 +79,7 @@ func (e *Engine) readFrozen(ctx context.Context) error {
 		if old != nil && (revision < old.Revision || revision == old.Revision && !old.read.Before(read)) {
 			return nil
 		}
-		if e.freezes.current.CompareAndSwap(old, &frozen{f, read}) {
+		if e.freezes.current.CompareAndSwap(old, &freezeSnapshot{f, read}) {
 			return nil
 		}
 	}

@@ -12,13 +12,15 @@ import (
 // was judged before it heard.
 func TestAFreezeIsObeyedWhenWhatWasJudgedBeforeIsOver(t *testing.T) {
 	var b freezeState
-	at := func(revision uint64) { b.current.Store(&frozen{FreezeState: schemas.FreezeState{Revision: revision}}) }
+	at := func(revision uint64) {
+		b.current.Store(&freezeSnapshot{FreezeState: schemas.FreezeState{Revision: revision}})
+	}
 	at(1)
-	_, first := b.judge()
-	_, second := b.judge()
+	_, first := b.enter()
+	_, second := b.enter()
 	at(2)
 	require.EqualValues(t, 1, b.obeyed())
-	now, third := b.judge()
+	now, third := b.enter()
 	require.EqualValues(t, 2, now.Revision)
 	first()
 	require.EqualValues(t, 1, b.obeyed())

@@ -45,7 +45,7 @@ func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 
 // mayLock refuses the lock of a session to somebody who decides about nothing of
 // its agent's. Which project and host it is about, and of what risk, only each
-// request tells: see somebodyIsThere.
+// request tells: see approverPresent.
 func (e *Engine) mayLock(ctx context.Context, who *schemas.Approver, session string) error {
 	if len(who.For.Agents) == 0 {
 		return nil
@@ -64,15 +64,25 @@ func (e *Engine) mayLock(ctx context.Context, who *schemas.Approver, session str
 	return nil
 }
 
-// somebodyIsThere reports whether who holds the session's lock may decide about
-// the request: anybody else's being there brings its answer no nearer.
-func (e *Engine) somebodyIsThere(a *asked) bool {
-	if a.held.lock == nil {
+// lock is the input lock that counts for a request: that of the session in whose place
+// it asks, or of its own; nil if no client holds it.
+func (s *askState) lock() *schemas.Lock {
+	if s.plan.foreground.session != "" {
+		return s.plan.foreground.lock
+	}
+	return s.attendance.lock
+}
+
+// approverPresent reports whether the holder of the session's lock may decide about the
+// request. The presence of anybody else brings its answer no nearer.
+func (s *askState) approverPresent() bool {
+	lock := s.lock()
+	if lock == nil {
 		return false
 	}
-	people := a.under.settings.People()
-	i := slices.IndexFunc(people, func(p schemas.Approver) bool { return p.Name == a.held.lock.Holder })
-	return i >= 0 && mayDecide(&people[i], a.agent, &a.request, a.verdict.Risk)
+	people := s.settings.settings.People()
+	i := slices.IndexFunc(people, func(p schemas.Approver) bool { return p.Name == lock.Holder })
+	return i >= 0 && mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk)
 }
 
 // keep does one operation at the revisions it reads. ErrMoved asks to repeat.

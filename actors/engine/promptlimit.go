@@ -23,14 +23,6 @@ const (
 // as other engines add while a count is remembered.
 const maxOpen = 4096
 
-// crowded refuses one more request of a session that has too many open.
-func crowded(a *asked) error {
-	if a.held.open < maxOpen {
-		return nil
-	}
-	return schemas.Errorf(schemas.CodeForbidden, "session %s has %d requests open, which is the most: answer or withdraw some first", a.request.SessionID, a.held.open)
-}
-
 // carried reports whether a request goes to phones and chats, as far as they can be
 // reached.
 func carried(rec *schemas.Record) bool {

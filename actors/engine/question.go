@@ -31,11 +31,11 @@ var errFull = errors.New("the question has too many waiters")
 // questionToken names the question of a call: the same for the calls of a session
 // that do the same, offer the same options and are asked of the same people. Other
 // requests are each a question of their own.
-func (a *asked) questionToken(rec *schemas.Record) (string, error) {
-	if a.request.Kind != schemas.KindToolCall {
+func (s *askState) questionToken(rec *schemas.Record) (string, error) {
+	if s.request.Kind != schemas.KindToolCall {
 		return "", nil
 	}
-	same, err := a.sameness()
+	same, err := s.sameness()
 	if err != nil {
 		return "", err
 	}
@@ -45,9 +45,9 @@ func (a *asked) questionToken(rec *schemas.Record) (string, error) {
 		Risk       schemas.Risk
 		Routes     []schemas.Route
 		Foreground string
-	}{same, a.request.Options, rec.Risk, rec.Routes, rec.Foreground})
+	}{same, s.request.Options, rec.Risk, rec.Routes, rec.Foreground})
 	if err != nil {
-		return "", fmt.Errorf("name the question of %s: %w", a.key(), err)
+		return "", fmt.Errorf("name the question of %s: %w", s.key(), err)
 	}
 	sum := sha256.Sum256(data)
 	return bus.QuestionToken(hex.EncodeToString(sum[:20])), nil

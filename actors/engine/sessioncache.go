@@ -143,8 +143,6 @@ type entitlements struct {
 	// was shared of, and that of, by its grant_id.
 	perms   []*standingEntry
 	sources map[string][]*standingEntry
-	lock    *schemas.Lock // nil if no client holds it; read for a request alone
-	open    int           // how many questions of the session wait; likewise
 }
 
 // heldBy is what a session and its agent hold. It may be a moment old: an allow that
@@ -191,23 +189,23 @@ func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	return all
 }
 
-// heldNow begins to read all that may settle a request before a person is asked,
-// and who is there.
-func (e *Engine) heldNow(ctx context.Context, a *asked) (wait func() (entitlements, error)) {
-	var h, beside entitlements
-	session := a.request.SessionID
+// beginEntitlements begins to read the entitlements of a request's session, its input
+// lock and the number of its pending questions.
+func (e *Engine) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
+	var held entitlements
+	var at attendance
+	session := s.request.SessionID
 	reads := []func() error{
-		begin(func() (err error) { beside.lock, err = e.lockOf(ctx, session); return err }),
-		begin(func() (err error) { h, err = e.heldBy(ctx, a.agent, session); return err }),
-		begin(func() (err error) { beside.open, err = e.counts.of(ctx, session); return err }),
+		begin(func() (err error) { at.lock, err = e.lockOf(ctx, session); return err }),
+		begin(func() (err error) { held, err = e.heldBy(ctx, s.agent, session); return err }),
+		begin(func() (err error) { at.open, err = e.counts.of(ctx, session); return err }),
 	}
-	return func() (entitlements, error) {
+	return func() (entitlements, attendance, error) {
 		var errs []error
 		for _, read := range reads {
 			errs = append(errs, read())
 		}
-		h.lock, h.open = beside.lock, beside.open
-		return h, errors.Join(errs...)
+		return held, at, errors.Join(errs...)
 	}
 }
 

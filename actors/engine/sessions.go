@@ -69,8 +69,8 @@ func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	b := h.basisOf(func(schemas.SessionPermissions) bool { return false }) // all of it
-	ok, err := e.confirmBasis(ctx, q.SessionID, h.revision, b.answers)
+	all := h.basisOf(func(schemas.SessionPermissions) bool { return false })
+	ok, err := e.confirmBasis(ctx, basis{q.SessionID, h.revision, all.answers})
 	if err != nil {
 		return err
 	}

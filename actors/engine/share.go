@@ -55,7 +55,7 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 		missing, err := policy.Missing(&set, perms, asWritten)
 		return err == nil && len(missing) == 0
 	})
-	ok, err := e.confirmBasis(ctx, s.SessionID, rests.revision, rests.answers)
+	ok, err := e.confirmBasis(ctx, basis{s.SessionID, rests.revision, rests.answers})
 	if err != nil {
 		return err
 	}

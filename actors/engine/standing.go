@@ -374,8 +374,8 @@ func keptFor(g *schemas.StandingAnswer, now time.Time) time.Duration {
 // confirmBasis reports whether the answers, and the session's own set if its revision
 // is not 0, are still as they were read, by a majority's word that is newer than the
 // call. What has changed is read again by the next call of answersOf.
-func (e *Engine) confirmBasis(ctx context.Context, session string, revision uint64, basis []*standingEntry) (bool, error) {
-	for _, s := range basis {
+func (e *Engine) confirmBasis(ctx context.Context, b basis) (bool, error) {
+	for _, s := range b.answers {
 		if s.ExpiresAt.IsZero() {
 			continue
 		}
@@ -384,10 +384,10 @@ func (e *Engine) confirmBasis(ctx context.Context, session string, revision uint
 		}
 	}
 	keys, revisions := []string{}, []uint64{}
-	if revision != 0 {
-		keys, revisions = append(keys, sessionKey(session)), append(revisions, revision)
+	if b.revision != 0 {
+		keys, revisions = append(keys, sessionKey(b.session)), append(revisions, b.revision)
 	}
-	for _, s := range basis {
+	for _, s := range b.answers {
 		if !slices.Contains(keys, s.key) {
 			keys, revisions = append(keys, s.key), append(revisions, s.revision)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -132,9 +133,9 @@ func (e *Engine) withdrawUnknown(ctx context.Context, c *bus.Call, agent string,
 	if err != nil {
 		return fmt.Errorf("encode the withdrawal of %s: %w", key, err)
 	}
-	a := asked{agent: agent, bytes: request, digest: schemas.AnyDigest}
-	entry := bus.Entry{Key: key, Record: a.record(e.clock.now()), Revision: revision}
-	entry.Record.Risk, entry.Record.Decision = schemas.RiskLow, e.withdrawal(agent, w, a.digest)
+	in := incoming{agent: agent, body: request, digest: schemas.AnyDigest}
+	entry := bus.Entry{Key: key, Record: in.record(policy.Verdict{Risk: schemas.RiskLow}, e.clock.now()), Revision: revision}
+	entry.Record.Decision = e.withdrawal(agent, w, in.digest)
 	_, err = e.store.Records.CreateDecided(ctx, entry)
 	if errors.Is(err, bus.ErrMoved) {
 		if entry, err = e.store.Records.Get(ctx, key); err == nil {
