@@ -89,26 +89,26 @@ func (n *activityBuffer) missed() {
 	clear(n.last)
 }
 
-// active has it noted, where that is due, that a foreground session asks. A note
+// recordActivity has it noted, where that is due, that a foreground session asks. A note
 // that is lost is made again.
-func (e *Engine) active(known schemas.Session) {
+func (e *Engine) recordActivity(known schemas.Session) {
 	if !known.Background {
 		e.activity.add(known.Agent, known.SessionID, known.User, &e.clock)
 	}
 }
 
-// storeActive stores what is due; when it returns, so has whoever else was at it.
-func (e *Engine) storeActive(ctx context.Context) {
+// storeActivities stores what is due; when it returns, so has whoever else was at it.
+func (e *Engine) storeActivities(ctx context.Context) {
 	e.activity.storing.Lock()
 	defer e.activity.storing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, activeWithin)
 	defer cancel()
 	due := e.activity.take()
-	each(len(due), func(i int) { e.noteActive(ctx, due[i]) })
+	each(len(due), func(i int) { e.storeActivity(ctx, due[i]) })
 }
 
-// noteActive stores that a session was active, unless it was noted to be later.
-func (e *Engine) noteActive(ctx context.Context, s schemas.Session) {
+// storeActivity stores that a session was active, unless it was noted to be later.
+func (e *Engine) storeActivity(ctx context.Context, s schemas.Session) {
 	for {
 		var was schemas.Session
 		key := activeKey(s.Agent, s.SessionID)

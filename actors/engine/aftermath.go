@@ -34,7 +34,7 @@ func (e *Engine) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Af
 		var revision uint64
 		var err error
 		if entry.Record.Terminal() {
-			revision, err = e.store.Records.Amend(ctx, next, e.keptStill(&next))
+			revision, err = e.store.Records.Amend(ctx, next, e.remainingRetention(&next))
 		} else {
 			revision, err = e.store.Records.Update(ctx, next)
 		}
@@ -57,9 +57,9 @@ func hasAftermath(rec *schemas.Record, a schemas.Aftermath) bool {
 	return slices.ContainsFunc(rec.Aftermath, func(b schemas.Aftermath) bool { return b.PendingID == a.PendingID && b.Kind == a.Kind })
 }
 
-// otherwise is the reply to an answer of a request whose call ended otherwise than
+// aftermathConflict is the reply to an answer of a request whose call ended otherwise than
 // decided: neither "denied" nor "allowed" would be true.
-func otherwise(rec *schemas.Record) error {
+func aftermathConflict(rec *schemas.Record) error {
 	if len(rec.Aftermath) == 0 || rec.Decision == nil {
 		return nil
 	}
@@ -71,16 +71,16 @@ func otherwise(rec *schemas.Record) error {
 	return schemas.Errorf(schemas.CodeConflict, "%s%s", what, a.Reason).WithDecision(rec.Decision)
 }
 
-// ran is the aftermath of a call that its user allowed at the terminal.
-func (e *Engine) ran(id string) schemas.Aftermath {
+// ranAftermath is the aftermath of a call that its user allowed at the terminal.
+func (e *Engine) ranAftermath(id string) schemas.Aftermath {
 	return schemas.Aftermath{PendingID: id, Kind: schemas.AftermathRan, Reason: answeredAtTheTerminal, At: e.clock.now()}
 }
 
-// ranAnyway tells of a call that its host has run although the request for it had
+// recordRanAnyway tells of a call that its host has run although the request for it had
 // been denied, had timed out or was withdrawn meanwhile: it had been answered at the
 // terminal before. Only a call that began between the asking and the end of the one
 // request that it can have been about counts.
-func (e *Engine) ranAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
+func (e *Engine) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)
 	if err != nil {
@@ -88,12 +88,12 @@ func (e *Engine) ranAnyway(ctx context.Context, agent string, p *schemas.HostRes
 	}
 	var overtaken []bus.Entry
 	for _, entry := range ended {
-		is, err := isOf(&entry.Record, agent, p, same)
+		is, err := isSameCall(&entry.Record, agent, p, same)
 		if err != nil {
 			return nil, err
 		}
 		d := entry.Record.Decision
-		if !is || d == nil || d.Outcome == schemas.Allowed || d.DecidedAt.Before(began) || created(&entry.Record).After(began) || hasAftermath(&entry.Record, e.ran(d.PendingID)) {
+		if !is || d == nil || d.Outcome == schemas.Allowed || d.DecidedAt.Before(began) || createdAt(&entry.Record).After(began) || hasAftermath(&entry.Record, e.ranAftermath(d.PendingID)) {
 			continue
 		}
 		overtaken = append(overtaken, entry)
@@ -111,19 +111,19 @@ func (e *Engine) ranAnyway(ctx context.Context, agent string, p *schemas.HostRes
 			return nil, err
 		}
 	}
-	_, err = e.addAftermath(ctx, question, e.ran(id))
+	_, err = e.addAftermath(ctx, question, e.ranAftermath(id))
 	return []string{id}, err
 }
 
 // allowedBeside reports whether the same call was allowed under another id since the
 // one of entry was asked about: then that may be the one that ran.
 func (e *Engine) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
-	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, created(&entry.Record))
+	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, createdAt(&entry.Record))
 	if err != nil {
 		return false, err
 	}
 	for _, other := range others {
-		is, err := isOf(&other.Record, agent, p, same)
+		is, err := isSameCall(&other.Record, agent, p, same)
 		if err != nil {
 			return false, err
 		}
@@ -134,8 +134,8 @@ func (e *Engine) allowedBeside(ctx context.Context, entry bus.Entry, agent strin
 	return false, nil
 }
 
-// isOf reports whether a record is of the call that a host tells of.
-func isOf(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
+// isSameCall reports whether a record is of the call that a host tells of.
+func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	if rec.Agent != agent {
 		return false, nil
 	}
@@ -152,9 +152,9 @@ func questionOf(entry *bus.Entry) string {
 	return cmp.Or(entry.Record.Joined, ownID(entry))
 }
 
-// unheard withdraws the one request whose asker is gone. If it was allowed, the asker
+// withdrawAbandoned withdraws the one request whose asker is gone. If it was allowed, the asker
 // did not pass that on, and the record says that the call never ran.
-func (e *Engine) unheard(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
+func (e *Engine) withdrawAbandoned(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	entry, err := e.store.Records.Get(ctx, schemas.Key(p.SessionID, p.PendingID))
 	if noRecord(err) || err == nil && entry.Record.Agent != agent {
 		return nil, nil

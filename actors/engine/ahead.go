@@ -26,12 +26,12 @@ type listing struct {
 	decided bool
 }
 
-// foundAhead remembers what scans have found beyond the page they were for. A page
+// scanCache remembers what scans have found beyond the page they were for. A page
 // made of it lacks nothing: a record that is stored or written later stands behind
 // all that was found, where a scan that begins at the last of them finds it. As with
 // any scan, a record may have changed since it was found: it is read before it is
 // listed.
-type foundAhead struct {
+type scanCache struct {
 	mu sync.Mutex
 	by map[listing]aheadScan
 }
@@ -45,7 +45,7 @@ type aheadScan struct {
 
 // page is what a listing has behind a revision, as far as it is known, and whether it
 // has more behind that. Without more, a scan must look for it.
-func (a *foundAhead) page(l listing, after uint64, limit int) (page []bus.Found, more bool) {
+func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Found, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	scan, ok := a.by[l]
@@ -61,7 +61,7 @@ func (a *foundAhead) page(l listing, after uint64, limit int) (page []bus.Found,
 }
 
 // keep remembers what a scan has found behind a revision.
-func (a *foundAhead) keep(l listing, after uint64, found []bus.Found) {
+func (a *scanCache) keep(l listing, after uint64, found []bus.Found) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()

@@ -22,7 +22,7 @@ func foundAt(revisions ...uint64) (found []bus.Found) {
 // what the store has more.
 func TestPagesAreMadeOfWhatWasFoundAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a foundAhead
+		var a scanCache
 		all := listing{}
 		a.keep(all, 10, foundAt(11, 13, 17, 19))
 		page := func(after uint64, limit int, wantMore bool, want ...uint64) {

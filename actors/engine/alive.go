@@ -21,8 +21,8 @@ const leaveWithin = 2 * time.Second
 
 func aliveKey(id string) string { return "engine." + id }
 
-// alive says, for a while, that this engine is running.
-func (e *Engine) alive(ctx context.Context) error {
+// announceAlive says, for a while, that this engine is running.
+func (e *Engine) announceAlive(ctx context.Context) error {
 	var was schemas.Registered
 	revision, err := e.store.Presence.Get(ctx, aliveKey(e.service.ID()), &was)
 	if err == nil || errors.Is(err, bus.ErrNotFound) {
@@ -35,16 +35,16 @@ func (e *Engine) alive(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) stayAlive(ctx context.Context) {
+func (e *Engine) renewAlive(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()
-	if err := e.alive(within); err != nil && ctx.Err() == nil {
+	if err := e.announceAlive(within); err != nil && ctx.Err() == nil {
 		e.Log.Warn("engine: whoever freezes will not wait for this one; it is tried again", "error", err)
 	}
 }
 
-// leave says that this engine is running no more; else its word for it runs out.
-func (e *Engine) leave(ctx context.Context) {
+// announceStop says that this engine is running no more; else its word for it runs out.
+func (e *Engine) announceStop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 	defer cancel()
 	var was schemas.Registered

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// incoming is a request as its agent sent it.
-type incoming struct {
+// agentRequest is a request as its agent sent it.
+type agentRequest struct {
 	agent   string
 	body    json.RawMessage // the message, byte for byte
 	request schemas.Request
@@ -20,25 +20,25 @@ type incoming struct {
 	same    string // the Sameness, once it was needed
 }
 
-func (in *incoming) key() string { return in.request.Key() }
+func (r *agentRequest) key() string { return r.request.Key() }
 
 // sameness is the digest that identical calls of a session share.
-func (in *incoming) sameness() (string, error) {
-	if in.same != "" {
-		return in.same, nil
+func (r *agentRequest) sameness() (string, error) {
+	if r.same != "" {
+		return r.same, nil
 	}
 	var err error
-	in.same, err = schemas.Sameness(&in.request)
-	return in.same, err
+	r.same, err = schemas.Sameness(&r.request)
+	return r.same, err
 }
 
 // identify sets the digest, which is of the request before defaults are filled in, and
 // then the options that the request offers.
-func (in *incoming) identify() (err error) {
-	if in.digest, err = schemas.Digest(&in.request); err != nil {
+func (r *agentRequest) identify() (err error) {
+	if r.digest, err = schemas.Digest(&r.request); err != nil {
 		return err
 	}
-	in.request.Options = in.request.Offered()
+	r.request.Options = r.request.Offered()
 	return nil
 }
 
@@ -73,7 +73,7 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 // receive decodes and validates a request, and makes sure that its session is the
 // agent's.
 func (e *Engine) receive(ctx context.Context, c *bus.Call) (*askState, error) {
-	s := &askState{incoming: incoming{agent: c.Tokens[0], body: c.Data}, settings: e.settings.now()}
+	s := &askState{agentRequest: agentRequest{agent: c.Tokens[0], body: c.Data}, settings: e.settings.now()}
 	if err := schemas.Decode(c.Data, &s.request); err != nil {
 		return nil, err
 	}
@@ -83,24 +83,24 @@ func (e *Engine) receive(ctx context.Context, c *bus.Call) (*askState, error) {
 	if err := complete(&s.request); err != nil {
 		return nil, err
 	}
-	session, err := e.own(ctx, s.agent, s.request.SessionID, s.request.User)
+	session, err := e.requireSession(ctx, s.agent, s.request.SessionID, s.request.User)
 	if err != nil {
 		return nil, err
 	}
 	s.managed = session.Permissions != nil
-	e.active(session)
+	e.recordActivity(session)
 	return s, nil
 }
 
-// byPolicy is the decision that the verdict makes.
-func (e *Engine) byPolicy(s *askState) *schemas.Decision {
+// policyDecision is the decision that the verdict makes.
+func (e *Engine) policyDecision(s *askState) *schemas.Decision {
 	if s.frozen != nil {
-		return e.denial(&s.request, s.digest, s.frozen)
+		return e.freezeDenial(&s.request, s.digest, s.frozen)
 	}
 	kind, outcome := schemas.RejectOnce, schemas.Denied
 	message := fmt.Sprintf("%s is denied by the rule %q", s.request.ToolName, s.verdict.Rule)
 	if s.callAnswer != nil && s.callAnswer.Denies() {
-		message = e.asDenied(&s.callAnswer.StandingAnswer)
+		message = e.denialMessage(&s.callAnswer.StandingAnswer)
 	}
 	if s.verdict.Effect == policy.Allow {
 		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, ""
@@ -126,7 +126,7 @@ func (e *Engine) decision(r *schemas.Request, digest string, outcome schemas.Out
 // decideFresh decides an id that was never sent before: the entry in the log
 // is the decision, and the message id makes it the only one.
 func (e *Engine) decideFresh(ctx context.Context, c *bus.Call, s *askState) error {
-	d := e.byPolicy(s)
+	d := e.policyDecision(s)
 	entry := schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: d.DecidedAt, Kind: schemas.LogDecided,
 		SessionID: s.request.SessionID, PendingID: s.request.PendingID, Actor: s.agent, ToolName: s.request.ToolName,
@@ -139,7 +139,7 @@ func (e *Engine) decideFresh(ctx context.Context, c *bus.Call, s *askState) erro
 	if logged == nil {
 		return e.throughRecord(ctx, c, s)
 	}
-	return tellLogged(c, s, logged)
+	return replyLogged(c, s, logged)
 }
 
 // claim appends an entry that settles how an id is decided, and returns the
@@ -163,8 +163,8 @@ func (e *Engine) claim(ctx context.Context, key string, entry schemas.LogEntry) 
 	return earlier.Decision, nil
 }
 
-// tellLogged answers with an automatic decision, if it is of this request.
-func tellLogged(c *bus.Call, s *askState, d *schemas.Decision) error {
+// replyLogged answers with an automatic decision, if it is of this request.
+func replyLogged(c *bus.Call, s *askState, d *schemas.Decision) error {
 	if d.Digest != s.digest {
 		return reused(s.key())
 	}
@@ -181,7 +181,7 @@ func (e *Engine) rejoin(ctx context.Context, c *bus.Call, s *askState) error {
 	entry, err := e.store.Records.Get(ctx, s.key())
 	switch {
 	case err == nil:
-		return e.existing(ctx, c, s, entry)
+		return e.replyExisting(ctx, c, s, entry)
 	case !errors.Is(err, bus.ErrNotFound):
 		return err
 	case s.request.Revision != 0:
@@ -195,7 +195,7 @@ func (e *Engine) rejoin(ctx context.Context, c *bus.Call, s *askState) error {
 	case err != nil:
 		return err
 	case logged != nil:
-		return tellLogged(c, s, logged)
+		return replyLogged(c, s, logged)
 	}
 	return e.throughRecord(ctx, c, s)
 }

@@ -15,7 +15,7 @@ func (e *Engine) await(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
-	each(len(q.Requests), func(i int) { reply.Results[i] = e.stands(ctx, c.Tokens[0], q.Requests[i]) })
+	each(len(q.Requests), func(i int) { reply.Results[i] = e.awaitOne(ctx, c.Tokens[0], q.Requests[i]) })
 	// What one message cannot carry is told as it was the first time.
 	size := 0
 	for i := range reply.Results {
@@ -35,7 +35,7 @@ func (e *Engine) await(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-func (e *Engine) stands(ctx context.Context, agent string, a schemas.Awaited) schemas.Awaited {
+func (e *Engine) awaitOne(ctx context.Context, agent string, a schemas.Awaited) schemas.Awaited {
 	out := schemas.Awaited{SessionID: a.SessionID, PendingID: a.PendingID}
 	key := schemas.Key(a.SessionID, a.PendingID)
 	entry, err := e.store.Records.Get(ctx, key)
@@ -72,7 +72,7 @@ func (e *Engine) decisionOf(ctx context.Context, entry bus.Entry) (question bus.
 			return question, nil, err
 		}
 	}
-	if err := e.effects(ctx, question); err != nil {
+	if err := e.applyEffects(ctx, question); err != nil {
 		return question, nil, err
 	}
 	return question, d, e.useOwn(ctx, question, id)

@@ -17,7 +17,7 @@ func (e *Engine) chooseForeground(ctx context.Context, s *askState) (result, err
 	if !s.held.session.Background || s.plan.foreground.session != "" {
 		return result{}, nil
 	}
-	e.storeActive(ctx)
+	e.storeActivities(ctx)
 	active, err := e.activeSessions(ctx, s.agent)
 	if err != nil {
 		return result{}, err
@@ -30,7 +30,7 @@ func (e *Engine) chooseForeground(ctx context.Context, s *askState) (result, err
 		if other.User != "" && other.User != user {
 			continue
 		}
-		now, err := e.heldBy(ctx, s.agent, other.SessionID)
+		now, err := e.entitlementsOf(ctx, s.agent, other.SessionID)
 		if err != nil {
 			return result{}, err
 		}
@@ -66,8 +66,8 @@ func (e *Engine) activeSessions(ctx context.Context, agent string) ([]schemas.Se
 	return sessions, nil
 }
 
-// tellForeground tells the session in whose place a background one asks.
-func (e *Engine) tellForeground(rec *schemas.Record, p *schemas.Prompt) error {
+// notifyForeground tells the session in whose place a background one asks.
+func (e *Engine) notifyForeground(rec *schemas.Record, p *schemas.Prompt) error {
 	if rec.Foreground == "" {
 		return nil
 	}

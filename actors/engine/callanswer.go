@@ -273,7 +273,7 @@ func (e *Engine) useOwn(ctx context.Context, question bus.Entry, pendingID strin
 	}
 	used := false
 	if d.Grant != nil {
-		err := e.thawFirst(ctx, question.Record.Agent, d.SessionID)
+		err := e.refuseFrozen(ctx, question.Record.Agent, d.SessionID)
 		if err == nil {
 			used, err = e.use(ctx, d.Grant, pendingID)
 		}
@@ -287,8 +287,8 @@ func (e *Engine) useOwn(ctx context.Context, question bus.Entry, pendingID strin
 	return nil
 }
 
-// asDenied is what an agent hears of a denial that stands.
-func (e *Engine) asDenied(d *schemas.StandingAnswer) string {
+// denialMessage is what an agent hears of a denial that stands.
+func (e *Engine) denialMessage(d *schemas.StandingAnswer) string {
 	now := e.clock.now()
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s denied the same call %s ago, which answers it for another %s", d.By.Name, schemas.Roughly(now.Sub(d.CreatedAt)), schemas.Roughly(d.ExpiresAt.Sub(now)))

@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// confirmed refuses an answer that allows and does not have what the settings
+// checkConfirmation refuses an answer that allows and does not have what the settings
 // say it takes.
-func (e *Engine) confirmed(risk schemas.Risk, connector string, a *schemas.Answer) error {
+func (e *Engine) checkConfirmation(risk schemas.Risk, connector string, a *schemas.Answer) error {
 	for _, c := range e.settings.now().settings.Confirms() {
 		switch {
 		case !c.Wants(risk):
@@ -45,9 +45,9 @@ func codeWord(c *schemas.Confirm) (string, error) {
 	return word, nil
 }
 
-// takes says what it takes to allow a request of this risk; none where an
+// confirmationsFor says what it takes to allow a request of this risk; none where an
 // approver's word is enough.
-func (e *Engine) takes(risk schemas.Risk) []string {
+func (e *Engine) confirmationsFor(risk schemas.Risk) []string {
 	var all []string
 	for _, c := range e.settings.now().settings.Confirms() {
 		if c.Wants(risk) {

@@ -21,10 +21,10 @@ func (e *Engine) throughRecord(ctx context.Context, c *bus.Call, s *askState) er
 
 func (e *Engine) createDecided(ctx context.Context, c *bus.Call, s *askState, revision uint64) error {
 	entry := bus.Entry{Key: s.key(), Record: s.record(s.verdict, e.clock.now()), Revision: revision}
-	entry.Record.Waiters, entry.Record.Decision = []schemas.Waiter{waiterOf(&entry)}, e.byPolicy(s)
+	entry.Record.Waiters, entry.Record.Decision = []schemas.Waiter{waiterOf(&entry)}, e.policyDecision(s)
 	_, err := e.store.Records.CreateDecided(ctx, entry)
 	if errors.Is(err, bus.ErrMoved) {
-		return e.moved(ctx, c, s, func(revision uint64) error { return e.createDecided(ctx, c, s, revision) })
+		return e.replyMoved(ctx, c, s, func(revision uint64) error { return e.createDecided(ctx, c, s, revision) })
 	}
 	if err != nil {
 		return err
@@ -34,9 +34,9 @@ func (e *Engine) createDecided(ctx context.Context, c *bus.Call, s *askState, re
 }
 
 // record returns the record of a request that does not wait: its deadline is now.
-func (in *incoming) record(v policy.Verdict, now time.Time) schemas.Record {
+func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	return schemas.Record{
-		Type: schemas.TypeRecord, Agent: in.agent, User: in.request.User, Request: in.body, Digest: in.digest,
+		Type: schemas.TypeRecord, Agent: r.agent, User: r.request.User, Request: r.body, Digest: r.digest,
 		Risk: v.Risk, Reasons: v.Reasons, Tier: schemas.TierRequest, Deadline: now,
 		Routes: []schemas.Route{}, Votes: []schemas.Vote{},
 	}
@@ -51,7 +51,7 @@ func (e *Engine) askPerson(ctx context.Context, c *bus.Call, s *askState, revisi
 		return err
 	}
 	if r.outcome != ask { // the request has a record already
-		return e.moved(ctx, c, s, func(revision uint64) error { return e.askPerson(ctx, c, s, revision) })
+		return e.replyMoved(ctx, c, s, func(revision uint64) error { return e.askPerson(ctx, c, s, revision) })
 	}
 	entry := s.plan.entry
 	c.Reply(receipt(entry, &s.request))
@@ -60,7 +60,7 @@ func (e *Engine) askPerson(ctx context.Context, c *bus.Call, s *askState, revisi
 	}
 	e.counts.add(s.request.SessionID)
 	s.request.Rejoin, s.request.Revision = false, 0
-	if err := e.view(e.asPrompt(entry, s.request)); err != nil { // viewers need not wait for the outbox
+	if err := e.view(e.promptWith(entry, s.request)); err != nil { // viewers need not wait for the outbox
 		e.Log.Warn("engine: a new request was not sent to the viewers; the outbox will send it", "key", entry.Key, "error", err)
 	}
 	return nil
@@ -100,7 +100,7 @@ func (e *Engine) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
 	s.plan.next = firstEvent(&rec, s.plan.at.Add(settings.NotifyAfter()).Truncate(time.Millisecond))
-	if limit := settings.OpenPrompts(); limit > 0 && s.attendance.open >= limit && carried(&rec) && s.plan.next.Kind == schemas.EventDeadline {
+	if limit := settings.OpenPrompts(); limit > 0 && s.attendance.open >= limit && goesToCarriers(&rec) && s.plan.next.Kind == schemas.EventDeadline {
 		s.plan.next = releaseAt(&rec, s.plan.at)
 	}
 	return result{}, nil
@@ -127,9 +127,9 @@ func (e *Engine) storePending(ctx context.Context, s *askState) (result, error) 
 // last. It must stay one that a message carries with any answer in it.
 const maxReaches = 64 << 10
 
-// bounded are the reaches, or none if they are too long: then the call can be allowed
+// withinSize are the reaches, or none if they are too long: then the call can be allowed
 // once.
-func bounded(reaches []schemas.Reach) []schemas.Reach {
+func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	data, err := schemas.Encode(reaches)
 	if err != nil || len(data) > maxReaches {
 		return nil
@@ -141,28 +141,28 @@ func bounded(reaches []schemas.Reach) []schemas.Reach {
 // approver is there who may answer before; otherwise it is the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
-	if carried(rec) && present && notify.Before(rec.Deadline) {
+	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
 		return schemas.Event{At: notify, Kind: schemas.EventEscalate}
 	}
 	return schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
 }
 
-// moved answers for a record that was there before: as it stands, or by
+// replyMoved answers for a record that was there before: as it stands, or by
 // creating over the marker that a deletion by hand has left.
-func (e *Engine) moved(ctx context.Context, c *bus.Call, s *askState, create func(revision uint64) error) error {
+func (e *Engine) replyMoved(ctx context.Context, c *bus.Call, s *askState, create func(revision uint64) error) error {
 	entry, err := e.store.Records.Get(ctx, s.key())
 	switch {
 	case err == nil:
-		return e.existing(ctx, c, s, entry)
+		return e.replyExisting(ctx, c, s, entry)
 	case errors.Is(err, bus.ErrNotFound) && ctx.Err() == nil:
 		return create(entry.Revision)
 	}
 	return err
 }
 
-// existing answers for a request that has a record. A verdict goes through the
+// replyExisting answers for a request that has a record. A verdict goes through the
 // compare-and-set of the question's record like every other decision.
-func (e *Engine) existing(ctx context.Context, c *bus.Call, s *askState, entry bus.Entry) error {
+func (e *Engine) replyExisting(ctx context.Context, c *bus.Call, s *askState, entry bus.Entry) error {
 	switch rec := &entry.Record; {
 	case rec.Agent != s.agent:
 		return notFound(s.key())
@@ -178,24 +178,24 @@ func (e *Engine) existing(ctx context.Context, c *bus.Call, s *askState, entry b
 		return nil
 	}
 	if s.verdict.Effect != policy.Ask {
-		return e.judgeAgain(ctx, c, s, question)
+		return e.decideExisting(ctx, c, s, question)
 	}
-	if question, err = e.wait(ctx, question, s.request.PendingID); err != nil {
+	if question, err = e.resumeWaiting(ctx, question, s.request.PendingID); err != nil {
 		return err
 	}
 	if !question.Record.Waits(s.request.PendingID) { // it has ended meanwhile
 		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
 			return err
 		}
-		return e.existing(ctx, c, s, entry)
+		return e.replyExisting(ctx, c, s, entry)
 	}
 	c.Reply(receipt(entry, &s.request))
 	return nil
 }
 
-// judgeAgain ends a question whose calls the rules settle now. They are the same for
+// decideExisting ends a question whose calls the rules settle now. They are the same for
 // each of them.
-func (e *Engine) judgeAgain(ctx context.Context, c *bus.Call, s *askState, question bus.Entry) error {
+func (e *Engine) decideExisting(ctx context.Context, c *bus.Call, s *askState, question bus.Entry) error {
 	now, err := e.nowFor(ctx, &question.Record, question.Record.Places())
 	if err != nil {
 		return err
@@ -203,21 +203,21 @@ func (e *Engine) judgeAgain(ctx context.Context, c *bus.Call, s *askState, quest
 	if question, err = e.endOverdue(ctx, question, now); err != nil {
 		return err
 	}
-	d := e.byPolicy(s)
+	d := e.policyDecision(s)
 	_, d.PendingID = schemas.SplitKey(question.Key)
 	d.Digest = question.Record.Digest
-	decided, err := e.decide(ctx, question, d, all)
+	decided, err := e.decide(ctx, question, d, everyWaiter)
 	if err != nil {
 		return err
 	}
 	e.publish(decided)
-	return e.tell(ctx, c, decided, s.key())
+	return e.replyDecision(ctx, c, decided, s.key())
 }
 
-// wait sees to it that an open question ends at its deadline, and that the agent of a
+// resumeWaiting sees to it that an open question ends at its deadline, and that the agent of a
 // request that is asked again is known to wait for it. It returns the question as it
 // then is: it may have ended.
-func (e *Engine) wait(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
+func (e *Engine) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrHeld) {
 		question, err = e.retire(ctx, question)

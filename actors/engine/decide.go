@@ -59,7 +59,7 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	frozen := e.frozenNow(ctx) // beside the record
+	frozen := e.beginFreezeCheck(ctx) // beside the record
 	entry, err := e.store.Records.Get(ctx, schemas.Key(a.SessionID, a.PendingID))
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {
 		return notFound(schemas.Key(a.SessionID, a.PendingID))
@@ -67,7 +67,7 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	d, err := e.said(&entry, &a, &approver, connector, frozen)
+	d, err := e.evaluateAnswer(&entry, &a, &approver, connector, frozen)
 	if err != nil {
 		return err
 	}
@@ -79,15 +79,15 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if entry, err = e.endOverdue(ctx, entry, now); err != nil {
 		return err
 	}
-	if entry, err = e.decide(ctx, entry, d, counted(a.Waiters, now)); err != nil {
+	if entry, err = e.decide(ctx, entry, d, countedWaiters(a.Waiters, now)); err != nil {
 		return err
 	}
 	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == d.DecisionID {
 		e.publish(entry)
-	} else if err := otherwise(&entry.Record); err != nil {
+	} else if err := aftermathConflict(&entry.Record); err != nil {
 		return err
 	}
-	return e.answered(c, entry, d, a.Waiters)
+	return e.replyToAnswer(c, entry, d, a.Waiters)
 }
 
 // nowFor is the broker's time as it decides about an answer's calls: read again if it
@@ -103,7 +103,7 @@ func (e *Engine) nowFor(ctx context.Context, rec *schemas.Record, places int) (t
 	return e.clock.now(), nil
 }
 
-func mayNot(connector, userID string) error {
+func notApprover(connector, userID string) error {
 	return schemas.Errorf(schemas.CodeForbidden, "%q on %s is not an approver: add the identity under approvers.people in settings.json and run `nod settings apply`", userID, connector)
 }
 
@@ -121,8 +121,8 @@ func routed(rec *schemas.Record, connector, userID string) bool {
 	return false
 }
 
-// said is the decision that an answer makes of a request, or why it makes none.
-func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen frozenRead) (*schemas.Decision, error) {
+// evaluateAnswer is the decision that an answer makes of a request, or why it makes none.
+func (e *Engine) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen freezeCheck) (*schemas.Decision, error) {
 	rec := &entry.Record
 	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
 		err := schemas.Errorf(schemas.CodeStale, "the answer is to another request than the one that is open under this id: look again")
@@ -160,7 +160,7 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
 		if !rec.Terminal() { // one that has ended is told as it is stored: this answer may have counted
-			if err := errors.Join(frozen(rec.Agent, request.SessionID), e.confirmed(rec.Risk, connector, a)); err != nil {
+			if err := errors.Join(frozen(rec.Agent, request.SessionID), e.checkConfirmation(rec.Risk, connector, a)); err != nil {
 				return nil, err
 			}
 		}
@@ -186,8 +186,8 @@ func requestOf(rec *schemas.Record) (schemas.Request, error) {
 	return r, nil
 }
 
-// expired is what the clock decides at an instant, in the words that the asker reads.
-func (e *Engine) expired(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
+// timeoutDecision is what the clock decides at an instant, in the words that the asker reads.
+func (e *Engine) timeoutDecision(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
 	r, err := requestOf(rec)
 	if err != nil {
 		return nil, err
@@ -213,15 +213,15 @@ func timeoutAt(rec *schemas.Record, at time.Time) int {
 	return rec.TimeoutSeconds
 }
 
-// answered tells the person how it ended: their own answer, or one that said the same
+// replyToAnswer tells the person how it ended: their own answer, or one that said the same
 // of the same calls, is a success; anything else is told as what really happened.
-func (e *Engine) answered(c *bus.Call, entry bus.Entry, said *schemas.Decision, places int) error {
+func (e *Engine) replyToAnswer(c *bus.Call, entry bus.Entry, said *schemas.Decision, places int) error {
 	rec := &entry.Record
 	stored := rec.Decision
 	switch {
 	case stored == nil:
 		return schemas.Errorf(schemas.CodeStale, "the calls that this answer is about have ended; others wait for the same: look again")
-	case stored.DecisionID == said.DecisionID, stored.Same(said) && !leftOut(rec, places):
+	case stored.DecisionID == said.DecisionID, stored.Same(said) && !leavesOut(rec, places):
 		c.Reply(stored)
 		return nil
 	case stored.Outcome == schemas.TimedOut, stored.Outcome == schemas.Withdrawn:
@@ -232,8 +232,8 @@ func (e *Engine) answered(c *bus.Call, entry bus.Entry, said *schemas.Decision, 
 	return schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
 }
 
-// leftOut reports whether the record's decision is not about a call that an answer
+// leavesOut reports whether the record's decision is not about a call that an answer
 // counted.
-func leftOut(rec *schemas.Record, places int) bool {
+func leavesOut(rec *schemas.Record, places int) bool {
 	return slices.ContainsFunc(rec.Waiters, func(w schemas.Waiter) bool { return w.Stays && w.Place < max(places, 1) })
 }

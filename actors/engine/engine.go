@@ -83,10 +83,10 @@ type Engine struct {
 	freezes  freezeState
 	clock    clock
 	cache    sessionCache
-	standing standing
+	standing standingCache
 	activity activityBuffer
 	lines    promptLines
-	ahead    foundAhead
+	ahead    scanCache
 	counts   openCounts
 	service  *bus.Service
 
@@ -162,9 +162,9 @@ func (e *Engine) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.every(background, settingsEvery, e.stayAlive)
-	e.every(background, storeActiveEvery, e.storeActive)
-	return e.alive(ctx)
+	e.every(background, settingsEvery, e.renewAlive)
+	e.every(background, storeActiveEvery, e.storeActivities)
+	return e.announceAlive(ctx)
 }
 
 // watch hears of changed settings and sessions, and of who is active, from now on.
@@ -231,7 +231,7 @@ func (e *Engine) halt(ctx context.Context) error {
 	}
 	e.tasks.Wait()
 	if e.service != nil {
-		e.leave(ctx)
+		e.announceStop(ctx)
 	}
 	return errors.Join(e.records.Stop(ctx), e.sessions.Stop(ctx), e.outbox.Stop(ctx))
 }
@@ -246,7 +246,7 @@ func (e *Engine) endpoints() []bus.Endpoint {
 	byRecord := func(t []string) string { return schemas.Key(t[1], t[2]) }
 	byPeer := func(t []string) string { return t[0] + "." + bus.NewID() }
 	lane := func(l *actors.Lanes, key func([]string) string, run func(context.Context, *bus.Call) error) func(*bus.Call) {
-		return func(c *bus.Call) { l.Send(key(c.Tokens), call{c, run}) }
+		return func(c *bus.Call) { l.Send(key(c.Tokens), callJob{c, run}) }
 	}
 	return []bus.Endpoint{
 		{Name: "request", Verb: "request", Tokens: 3, Handle: lane(e.records, byRecord, e.ask)},
@@ -254,7 +254,7 @@ func (e *Engine) endpoints() []bus.Endpoint {
 		{Name: "grant", Verb: "grant", Tokens: 1, Handle: lane(e.sessions, byPeer, e.share)},
 		{Name: "gate", Verb: "gate", Tokens: 1, Handle: lane(e.sessions, byPeer, e.gate)},
 		{Name: "session", Verb: "session", Tokens: 1, Handle: lane(e.sessions, byPeer, e.ownSession)},
-		{Name: "passed", Verb: "passed", Tokens: 1, Handle: lane(e.sessions, byPeer, e.passed)},
+		{Name: "passed", Verb: "passed", Tokens: 1, Handle: lane(e.sessions, byPeer, e.hostResolved)},
 		{Name: "await", Verb: "await", Tokens: 1, Handle: lane(e.sessions, byPeer, e.await)},
 		{Name: "answer", Verb: "answer", Tokens: 3, Handle: lane(e.records, byRecord, e.answer)},
 		{Name: "presence", Verb: "presence", Tokens: 1, Handle: lane(e.sessions, byPeer, e.presence)},
@@ -267,12 +267,12 @@ func (e *Engine) endpoints() []bus.Endpoint {
 }
 
 // call is a bus call as a job: answered exactly once, whatever happens.
-type call struct {
+type callJob struct {
 	*bus.Call
 	run func(context.Context, *bus.Call) error
 }
 
-func (c call) Run(ctx context.Context) {
+func (c callJob) Run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := c.run(ctx, c.Call); err != nil {
@@ -280,16 +280,16 @@ func (c call) Run(ctx context.Context) {
 	}
 }
 
-func (c call) Failed(reason any) { c.Fail(fmt.Errorf("panic: %v", reason)) }
+func (c callJob) Failed(reason any) { c.Fail(fmt.Errorf("panic: %v", reason)) }
 
 // delivery is a queue's message as a job: it comes again unless it was done.
-type delivered struct {
+type deliveryJob struct {
 	*bus.Delivery
 	log *slog.Logger
 	run func(context.Context) error
 }
 
-func (d delivered) Run(ctx context.Context) {
+func (d deliveryJob) Run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := d.run(ctx); err != nil {
@@ -302,7 +302,7 @@ func (d delivered) Run(ctx context.Context) {
 	d.Done()
 }
 
-func (d delivered) Failed(any) { d.Again(retryAfter(d.Times)) }
+func (d deliveryJob) Failed(any) { d.Again(retryAfter(d.Times)) }
 
 // retryAfter is 100 ms, doubled with each time up to a minute.
 func retryAfter(times uint64) time.Duration {

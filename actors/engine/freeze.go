@@ -104,7 +104,7 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 	if thaw {
 		err = e.mayThaw(ctx, &approver, c.Tokens[0], b.CodeWord)
 		if err == nil {
-			err = e.denyRest(ctx)
+			err = e.denyBeforeThaw(ctx)
 		}
 	}
 	if err != nil {
@@ -132,7 +132,7 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 		return err
 	}
 	if !thaw {
-		e.putOn(ctx, &stored)
+		e.enforceFreeze(ctx, &stored)
 	}
 	c.Reply(stored)
 	return nil
@@ -164,8 +164,8 @@ func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (
 	}
 }
 
-// denial is the decision about what is frozen.
-func (e *Engine) denial(r *schemas.Request, digest string, z *schemas.Freeze) *schemas.Decision {
+// freezeDenial is the decision about what is frozen.
+func (e *Engine) freezeDenial(r *schemas.Request, digest string, z *schemas.Freeze) *schemas.Decision {
 	d := e.decision(r, digest, schemas.Denied, schemas.By{Kind: schemas.ByPolicy, Name: "frozen by " + z.By.Name})
 	if o, ok := r.OptionOfKind(schemas.RejectOnce); ok {
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
@@ -174,18 +174,18 @@ func (e *Engine) denial(r *schemas.Request, digest string, z *schemas.Freeze) *s
 	return d
 }
 
-// thawFirst refuses to allow what is frozen, whether or not this engine has heard
+// refuseFrozen refuses to allow what is frozen, whether or not this engine has heard
 // of it before.
-func (e *Engine) thawFirst(ctx context.Context, agent, session string) error {
-	return e.frozenNow(ctx)(agent, session)
+func (e *Engine) refuseFrozen(ctx context.Context, agent, session string) error {
+	return e.beginFreezeCheck(ctx)(agent, session)
 }
 
-// frozenRead is a reading of what is frozen that has begun: it waits for it, and
+// freezeCheck is a reading of what is frozen that has begun: it waits for it, and
 // refuses to allow what is. It may be called once, or never.
-type frozenRead func(agent, session string) error
+type freezeCheck func(agent, session string) error
 
-func (e *Engine) frozenNow(ctx context.Context) frozenRead {
-	read := begin(func() error { return e.readFrozen(ctx) })
+func (e *Engine) beginFreezeCheck(ctx context.Context) freezeCheck {
+	read := async(func() error { return e.readFrozen(ctx) })
 	return func(agent, session string) error {
 		if err := read(); err != nil {
 			return fmt.Errorf("read what is frozen: %w", err)

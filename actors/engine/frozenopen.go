@@ -21,11 +21,11 @@ const (
 	denyAllWithin = 10 * time.Minute
 )
 
-// putOn denies the open requests that a freeze covers, waits until every engine
+// enforceFreeze denies the open requests that a freeze covers, waits until every engine
 // obeys, and denies once more what an engine that had not heard has stored
 // meanwhile. It tells in f what has happened within denyWithin, and goes on after
 // that.
-func (e *Engine) putOn(ctx context.Context, f *schemas.FreezeState) {
+func (e *Engine) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	var denied atomic.Int64
 	done := make(chan error, 1)
 	heard := make(chan struct{})
@@ -59,9 +59,9 @@ func (e *Engine) putOn(ctx context.Context, f *schemas.FreezeState) {
 	f.Denied = int(denied.Load())
 }
 
-// denyRest denies whatever is frozen and still open, before a thaw: it was asked
+// denyBeforeThaw denies whatever is frozen and still open, before a thaw: it was asked
 // before the freeze or against it, and must not be allowed afterwards.
-func (e *Engine) denyRest(ctx context.Context) error {
+func (e *Engine) denyBeforeThaw(ctx context.Context) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 		return false, err
 	}
 	_, r.PendingID = schemas.SplitKey(question.Key)
-	d := e.denial(&r, question.Record.Digest, z)
-	ended, err := e.decide(ctx, question, d, all)
+	d := e.freezeDenial(&r, question.Record.Digest, z)
+	ended, err := e.decide(ctx, question, d, everyWaiter)
 	if errors.Is(err, bus.ErrTooLarge) { // no answer can be stored either
 		e.Log.Error("engine: a frozen request is too large to be decided, and stays open", "key", key, "error", err)
 		return false, nil

@@ -40,10 +40,10 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	return g, nil
 }
 
-// effects has what follows from a question's decision happen before anyone is told
+// applyEffects has what follows from a question's decision happen before anyone is told
 // of it: "granted" is never heard before the standing answer is there. It may be
 // called again.
-func (e *Engine) effects(ctx context.Context, question bus.Entry) error {
+func (e *Engine) applyEffects(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d == nil || question.Record.Joined != "" || e.clock.now().Sub(d.DecidedAt) > bus.Retention {
 		return nil // an ended answer is kept for longer than this, so none comes back
@@ -84,10 +84,10 @@ func (e *Engine) logAnswer(ctx context.Context, kind schemas.LogKind, g *schemas
 	return err
 }
 
-// grants lists the standing answers, ended ones too: to a carrier those that the
+// listGrants lists the standing answers, ended ones too: to a carrier those that the
 // recipient may undo. A page may then hold fewer than the limit, and have a next one.
-func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	mayUndo, err := e.undoer(ctx, c.Tokens[0], q.Recipient)
+func (e *Engine) listGrants(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	mayUndo, err := e.undoFilter(ctx, c.Tokens[0], q.Recipient)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 		}
 		by = approver.Name
 	}
-	mayUndo, err := e.undoer(ctx, c.Tokens[0], userID)
+	mayUndo, err := e.undoFilter(ctx, c.Tokens[0], userID)
 	if err != nil {
 		return err
 	}
@@ -168,14 +168,14 @@ func revokedOwner(r *schemas.Revoke) string {
 // endGrant ends a grant, and then what was shared of it. It may be called again
 // for what an earlier call has not done.
 func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
-	g, err := e.endOne(ctx, r, by)
+	g, err := e.endGrantAlone(ctx, r, by)
 	if err == nil && len(g.Permissions) > 0 {
 		err = e.endDerived(ctx, g.GrantID, by)
 	}
 	return g, err
 }
 
-func (e *Engine) endOne(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
+func (e *Engine) endGrantAlone(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
 	ended, err := e.changeAnswer(ctx, revokedOwner(r), r.GrantID, func(g *schemas.StandingAnswer) bool {
 		if g.GrantID == "" || !g.RevokedAt.IsZero() {
 			return false

@@ -11,15 +11,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// passed withdraws what a host has gone on without, and tells of calls that ran, or
+// hostResolved withdraws what a host has gone on without, and tells of calls that ran, or
 // never did, otherwise than decided. It ends requests of this agent alone, and none
 // that somebody waits for elsewhere.
-func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
+func (e *Engine) hostResolved(ctx context.Context, c *bus.Call) error {
 	var p schemas.HostResolved
 	if err := schemas.Decode(c.Data, &p); err != nil {
 		return err
 	}
-	ids, err := e.hostWentOn(ctx, c.Tokens[0], &p)
+	ids, err := e.resolveByHost(ctx, c.Tokens[0], &p)
 	if err != nil {
 		return err
 	}
@@ -27,10 +27,10 @@ func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// hostWentOn returns the requests that it ended, or told something of.
-func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
+// resolveByHost returns the requests that it ended, or told something of.
+func (e *Engine) resolveByHost(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	if p.PendingID != "" {
-		return e.unheard(ctx, agent, p)
+		return e.withdrawAbandoned(ctx, agent, p)
 	}
 	same := ""
 	if len(p.ActionDetails) > 0 {
@@ -47,10 +47,10 @@ func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.HostRe
 		return nil, err
 	}
 	if len(gone) == 0 && same != "" && p.RanMillis != nil {
-		return e.ranAnyway(ctx, agent, p, same)
+		return e.recordRanAnyway(ctx, agent, p, same)
 	}
 	for _, call := range gone {
-		id, err := e.goneWithout(ctx, call, agent, p, same != "")
+		id, err := e.withdrawResolved(ctx, call, agent, p, same != "")
 		if err != nil {
 			return nil, err
 		}
@@ -74,9 +74,9 @@ func (e *Engine) timedKeys(ctx context.Context, session string) ([]string, error
 	return slices.Compact(keys), err
 }
 
-// goneWithout withdraws a call that its host has gone on without. If the call ran, the
+// withdrawResolved withdraws a call that its host has gone on without. If the call ran, the
 // record says so.
-func (e *Engine) goneWithout(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
+func (e *Engine) withdrawResolved(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
 	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: call.pendingID, Reason: p.Reason}
 	question, err := e.takeBack(ctx, call.question, agent, &w)
 	if err != nil {
@@ -87,7 +87,7 @@ func (e *Engine) goneWithout(ctx context.Context, call openCall, agent string, p
 		return nil, nil // it is a question of its own by now, which the next sign ends
 	}
 	if callRan && d.Outcome != schemas.Allowed { // also if a denial came first, or a deadline
-		if _, err = e.addAftermath(ctx, question, e.ran(call.pendingID)); err != nil {
+		if _, err = e.addAftermath(ctx, question, e.ranAftermath(call.pendingID)); err != nil {
 			return nil, err
 		}
 		return []string{call.pendingID}, nil

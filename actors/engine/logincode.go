@@ -20,9 +20,9 @@ const (
 func passKey(code string) string  { return "pass." + schemas.HashCode(code) }
 func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 
-// pass makes a code for somebody whom a carrier vouches for, tells the web inbox
+// loginCode makes a code for somebody whom a carrier vouches for, tells the web inbox
 // whose a code is, once, or remembers which of the inbox's own count no more.
-func (e *Engine) pass(ctx context.Context, c *bus.Call) error {
+func (e *Engine) loginCode(ctx context.Context, c *bus.Call) error {
 	var p schemas.LoginCode
 	if err := schemas.Decode(c.Data, &p); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (e *Engine) pass(ctx context.Context, c *bus.Call) error {
 		case schemas.SpendLoginCode:
 			p, err = e.spend(ctx, &p)
 		case schemas.CheckLoginCode:
-			p, err = e.look(ctx, p.Code)
+			p, err = e.checkSpent(ctx, p.Code)
 		default:
 			p, err = e.redeem(ctx, p.Code)
 		}
@@ -108,8 +108,8 @@ func (e *Engine) spend(ctx context.Context, p *schemas.LoginCode) (schemas.Login
 	return spent, err
 }
 
-// look tells whether a code of the inbox's own was spent.
-func (e *Engine) look(ctx context.Context, code string) (schemas.LoginCode, error) {
+// checkSpent tells whether a code of the inbox's own was spent.
+func (e *Engine) checkSpent(ctx context.Context, code string) (schemas.LoginCode, error) {
 	var p schemas.LoginCode
 	_, err := e.store.Settings.Get(ctx, spentKey(code), &p)
 	if errors.Is(err, bus.ErrNotFound) {

@@ -23,14 +23,14 @@ func (e *Engine) takeVersion(d *bus.Delivery) {
 		d.Refuse()
 		return
 	}
-	e.outbox.Send(entry.Key, delivered{d, e.Log, func(ctx context.Context) error { return e.emit(ctx, entry) }})
+	e.outbox.Send(entry.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleVersion(ctx, entry) }})
 }
 
-// emit has everything that follows from one version happen, at least once: the
+// handleVersion has everything that follows from one version happen, at least once: the
 // agent is told first, then those who look, then those who are shown it, then
 // the log. A newer version comes by itself, and may be told before this one by
 // another engine: each says its revision, and who has heard a newer one ignores it.
-func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
+func (e *Engine) handleVersion(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
 	prompt, err := e.promptOf(entry)
 	if err != nil {
@@ -40,9 +40,9 @@ func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 		if rec.Terminal() {
 			err = e.view(prompt)
 		}
-		return errors.Join(err, e.note(ctx, entry, prompt))
+		return errors.Join(err, e.logVersion(ctx, entry, prompt))
 	}
-	if err := e.effects(ctx, entry); err != nil {
+	if err := e.applyEffects(ctx, entry); err != nil {
 		return err
 	}
 	if err := e.announce(entry); err != nil {
@@ -59,13 +59,13 @@ func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 	if err := e.view(prompt); err != nil {
 		return err
 	}
-	if err := e.tellForeground(rec, &prompt); err != nil {
+	if err := e.notifyForeground(rec, &prompt); err != nil {
 		return err
 	}
-	if err := e.carry(ctx, rec, prompt); err != nil {
+	if err := e.queuePrompts(ctx, rec, prompt); err != nil {
 		return err
 	}
-	return errors.Join(e.note(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt))
+	return errors.Join(e.logVersion(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt))
 }
 
 // view shows a version to everybody who looks.
@@ -73,8 +73,8 @@ func (e *Engine) view(p schemas.Prompt) error {
 	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
 }
 
-// carry queues a prompt for each recipient of a carrier.
-func (e *Engine) carry(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
+// queuePrompts queues a prompt for each recipient of a carrier.
+func (e *Engine) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
 		return nil // somebody is there, who may answer first, or others come first; or it ended so
 	}
@@ -91,9 +91,9 @@ func (e *Engine) carry(ctx context.Context, rec *schemas.Record, prompt schemas.
 	return nil
 }
 
-// note logs a version. A request has one deadline, which so names it among
+// logVersion logs a version. A request has one deadline, which so names it among
 // those that used the same id over time.
-func (e *Engine) note(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
+func (e *Engine) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: prompt.Request.CreatedAt, Kind: schemas.LogAsked,
@@ -146,16 +146,16 @@ func (e *Engine) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	if err != nil {
 		return schemas.Prompt{}, err
 	}
-	return e.asPrompt(entry, r), nil
+	return e.promptWith(entry, r), nil
 }
 
-// asPrompt is promptOf with the record's request at hand.
-func (e *Engine) asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
+// promptWith is promptOf with the record's request at hand.
+func (e *Engine) promptWith(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Takes: e.takes(rec.Risk),
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Takes: e.confirmationsFor(rec.Risk),
 		Detached: rec.Unattended(), Joined: rec.Joined, Waiters: rec.Places(), Waiting: waiting, Aftermath: rec.Aftermath,
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
@@ -183,12 +183,12 @@ func (e *Engine) takeDue(d *bus.Delivery) {
 		d.Refuse()
 		return
 	}
-	e.records.Send(fired.Key, delivered{d, e.Log, func(ctx context.Context) error { return e.due(ctx, fired) }})
+	e.records.Send(fired.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleTimer(ctx, fired) }})
 }
 
-// due acts on a fired timer. A timer that was armed for the record's next event
+// handleTimer acts on a fired timer. A timer that was armed for the record's next event
 // acts, whatever this machine's clock says; any other is armed again.
-func (e *Engine) due(ctx context.Context, fired bus.Fired) error {
+func (e *Engine) handleTimer(ctx context.Context, fired bus.Fired) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
 		return nil
@@ -198,18 +198,18 @@ func (e *Engine) due(ctx context.Context, fired bus.Fired) error {
 	}
 	// At the deadline a call ends, also if a step before it was never made.
 	armed := fired.Event
-	if next := *entry.Record.NextEvent; !same(armed, next) && !same(armed, deadlineOf(&entry.Record)) {
+	if next := *entry.Record.NextEvent; !sameEvent(armed, next) && !sameEvent(armed, deadlineOf(&entry.Record)) {
 		return e.rearm(ctx, entry)
 	}
-	return e.happen(ctx, entry, armed)
+	return e.handleEvent(ctx, entry, armed)
 }
 
-func same(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
+func sameEvent(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
 
-// happen does what a pending record has waited for.
-func (e *Engine) happen(ctx context.Context, entry bus.Entry, what schemas.Event) error {
+// handleEvent does what a pending record has waited for.
+func (e *Engine) handleEvent(ctx context.Context, entry bus.Entry, what schemas.Event) error {
 	if what.Kind != schemas.EventDeadline {
-		return e.tellOthers(ctx, entry)
+		return e.escalate(ctx, entry)
 	}
 	ended, err := e.expire(ctx, entry, what.At)
 	if err != nil {
@@ -219,9 +219,9 @@ func (e *Engine) happen(ctx context.Context, entry bus.Entry, what schemas.Event
 	return nil
 }
 
-// tellOthers has phones and chats told of a request: because nobody who is there
+// escalate has phones and chats told of a request: because nobody who is there
 // has answered it, or because its turn may have come.
-func (e *Engine) tellOthers(ctx context.Context, entry bus.Entry) error {
+func (e *Engine) escalate(ctx context.Context, entry bus.Entry) error {
 	now, err := e.itsTurn(ctx, entry)
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ var errRearmed = errors.New("the timer was armed again, which is looked at once 
 func (e *Engine) rearm(ctx context.Context, entry bus.Entry) error {
 	armed, err := e.store.Records.Armed(ctx, &entry)
 	switch {
-	case err == nil && same(armed, *entry.Record.NextEvent):
+	case err == nil && sameEvent(armed, *entry.Record.NextEvent):
 		return nil
 	case err != nil && !errors.Is(err, bus.ErrNotFound):
 		return err

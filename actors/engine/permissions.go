@@ -25,13 +25,13 @@ func needsOf(s *schemas.Settings) map[string]policy.Access {
 }
 
 func (h *entitlements) set() schemas.SessionPermissions {
-	return policy.Held(h.session.Permissions, plain(h.perms))
+	return policy.Held(h.session.Permissions, answersIn(h.perms))
 }
 
 func (h *entitlements) managed() bool { return h.session.Permissions != nil }
 
-// plain are entries as the answers that they hold.
-func plain(entries []*standingEntry) []schemas.StandingAnswer {
+// answersIn are entries as the answers that they hold.
+func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	all := make([]schemas.StandingAnswer, len(entries))
 	for i, s := range entries {
 		all[i] = s.StandingAnswer
@@ -48,7 +48,7 @@ func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) bas
 	}
 	used := []*standingEntry{}
 	for _, s := range h.perms {
-		if enough(policy.Held(h.session.Permissions, plain(used))) {
+		if enough(policy.Held(h.session.Permissions, answersIn(used))) {
 			break
 		}
 		used = append(used, s)
@@ -65,24 +65,24 @@ func (e *Engine) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
 	}
-	return func(string) (string, error) { return "", errElsewhere }
+	return func(string) (string, error) { return "", errOtherHost }
 }
 
-var errElsewhere = errors.New("its path is another machine's, whose links cannot be followed here")
+var errOtherHost = errors.New("its path is another machine's, whose links cannot be followed here")
 
 // disk is of the machine that a request was made on.
 func (e *Engine) disk(host string) policy.Disk {
 	if host != "" && host == e.Host {
 		return policy.ThisDisk{}
 	}
-	return elsewhere{}
+	return otherHostDisk{}
 }
 
-// elsewhere is the Disk of another machine.
-type elsewhere struct{}
+// otherHostDisk is the Disk of another machine.
+type otherHostDisk struct{}
 
-func (elsewhere) Links(string) ([]string, error)  { return nil, errElsewhere }
-func (elsewhere) WorkTree(string) (string, error) { return "", errElsewhere }
+func (otherHostDisk) Links(string) ([]string, error)  { return nil, errOtherHost }
+func (otherHostDisk) WorkTree(string) (string, error) { return "", errOtherHost }
 
 // asWritten is the Resolver of what a person is shown and asked for.
 func asWritten(p string) (string, error) { return path.Clean(p), nil }
@@ -149,7 +149,7 @@ func (e *Engine) checkCallPermissions(s *askState) result {
 		out.missing, out.unclear, out.asks = missing, err != nil, true
 		v := s.verdict
 		v.Effect, v.Rule = policy.Ask, "default permissions"
-		v.Reasons = append(slices.Clone(v.Reasons), lacks(missing, err))
+		v.Reasons = append(slices.Clone(v.Reasons), lackReason(missing, err))
 		return result{verdict: v}
 	}
 	if s.verdict.Effect == policy.Allow {
@@ -187,7 +187,7 @@ func (e *Engine) checkGrants(_ context.Context, s *askState) (result, error) {
 	return result{outcome: decided, verdict: v, basis: b}, nil
 }
 
-func lacks(missing []policy.Permission, err error) string {
+func lackReason(missing []policy.Permission, err error) string {
 	if err != nil {
 		return err.Error()
 	}
@@ -208,9 +208,9 @@ func (e *Engine) offerReaches(_ context.Context, s *askState) (result, error) {
 	s.plan.reaches = nil
 	switch {
 	case len(s.permissions.missing) > 0:
-		s.plan.reaches = bounded([]schemas.Reach{{Permissions: tags(s.permissions.missing)}})
+		s.plan.reaches = withinSize([]schemas.Reach{{Permissions: tags(s.permissions.missing)}})
 	case s.rules.policy != nil && !s.permissions.unclear:
-		s.plan.reaches = bounded(s.rules.policy.Remember(s.rules.call))
+		s.plan.reaches = withinSize(s.rules.policy.Remember(s.rules.call))
 	}
 	return result{}, nil
 }
@@ -287,9 +287,9 @@ func (e *Engine) holder(ctx context.Context, s *askState) (id string, holds enti
 	return details.AgentID, other, err
 }
 
-// failed notes that a prompt could not be shown on one route, and says whether
+// markRouteFailed notes that a prompt could not be shown on one route, and says whether
 // that was the last one.
-func (e *Engine) failed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
+func (e *Engine) markRouteFailed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
 	left := false
 	entry, err = e.update(ctx, entry, func(rec *schemas.Record) bool {
 		changed := false
@@ -307,16 +307,16 @@ func (e *Engine) failed(ctx context.Context, entry bus.Entry, connector, recipie
 	return entry, err == nil && !left && !entry.Record.Terminal(), err
 }
 
-// unreachable ends a request for permissions that nobody can be shown. Any other
+// cancelUnreachable ends a request for permissions that nobody can be shown. Any other
 // stays open for those who look for themselves.
-func (e *Engine) unreachable(ctx context.Context, entry bus.Entry, reason string) error {
+func (e *Engine) cancelUnreachable(ctx context.Context, entry bus.Entry, reason string) error {
 	r, err := requestOf(&entry.Record)
 	if err != nil || r.Kind != schemas.KindPermission {
 		return err
 	}
 	d := e.decision(&r, entry.Record.Digest, schemas.Cancelled, schemas.By{Kind: schemas.ByPolicy, Name: schemas.NobodyReached})
 	d.Message = "Nobody could be shown the question: " + reason
-	settled, err := e.decide(ctx, entry, d, all)
+	settled, err := e.decide(ctx, entry, d, everyWaiter)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func decide(v policy.Verdict) result { return result{outcome: decided, verdict: 
 // askState is a request on its way through the stages. A stage reads the parts that
 // earlier stages have added, and writes only its own.
 type askState struct {
-	incoming
+	agentRequest
 	settings settingsSnapshot // in force when the request came
 	freezes  *freezeSnapshot  // in force when the request came
 	managed  bool             // the session has permissions of its own, as far as this engine knows
@@ -224,7 +224,7 @@ func (e *Engine) checkEntitlements(ctx context.Context, s *askState) (result, er
 			return r, err
 		}
 		s.verdict, s.permissions = s.rules.verdict, permissionsResult{holder: s.permissions.holder}
-		if s.held, err = e.heldBy(ctx, s.agent, s.request.SessionID); err != nil {
+		if s.held, err = e.entitlementsOf(ctx, s.agent, s.request.SessionID); err != nil {
 			return result{}, err
 		}
 	}

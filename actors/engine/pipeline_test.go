@@ -42,7 +42,7 @@ func newStageBench(t *testing.T, settings, command string) *stageBench {
 	details, err := json.Marshal(map[string]string{"command": command, "cwd": "/w"})
 	b.NoError(err)
 	b.s = &askState{
-		incoming: incoming{agent: "claude", request: schemas.Request{
+		agentRequest: agentRequest{agent: "claude", request: schemas.Request{
 			SessionID: "S", PendingID: "P", Kind: schemas.KindToolCall, ToolName: "Bash",
 			ActionType: schemas.ActionOther, ActionDetails: details, Host: "laptop", Project: "/w",
 		}},

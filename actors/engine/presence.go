@@ -31,7 +31,7 @@ func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 	}
 	mine := schemas.Lock{Type: schemas.TypeLock, Granted: true, Holder: approver.Name, ClientID: p.ClientID, Kind: p.Kind}
 	for {
-		held, err := e.keep(ctx, &p, mine)
+		held, err := e.updateLock(ctx, &p, mine)
 		if errors.Is(err, bus.ErrMoved) {
 			continue
 		}
@@ -85,9 +85,9 @@ func (s *askState) approverPresent() bool {
 	return i >= 0 && mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk)
 }
 
-// keep does one operation at the revisions it reads. ErrMoved asks to repeat.
-func (e *Engine) keep(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
-	if err := e.attend(ctx, p, mine); err != nil {
+// updateLock does one operation at the revisions it reads. ErrMoved asks to repeat.
+func (e *Engine) updateLock(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
+	if err := e.renewClient(ctx, p, mine); err != nil {
 		return mine, err
 	}
 	var held schemas.Lock
@@ -112,8 +112,8 @@ func (e *Engine) keep(ctx context.Context, p *schemas.Presence, mine schemas.Loc
 	return held, nil
 }
 
-// attend keeps or ends the client's own lease.
-func (e *Engine) attend(ctx context.Context, p *schemas.Presence, mine schemas.Lock) error {
+// renewClient keeps or ends the client's own lease.
+func (e *Engine) renewClient(ctx context.Context, p *schemas.Presence, mine schemas.Lock) error {
 	key := clientKey(p.SessionID, p.ClientID)
 	var was schemas.Lock
 	revision, err := e.store.Presence.Get(ctx, key, &was)

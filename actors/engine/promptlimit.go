@@ -23,14 +23,14 @@ const (
 // as other engines add while a count is remembered.
 const maxOpen = 4096
 
-// carried reports whether a request goes to phones and chats, as far as they can be
+// goesToCarriers reports whether a request goes to phones and chats, as far as they can be
 // reached.
-func carried(rec *schemas.Record) bool {
+func goesToCarriers(rec *schemas.Record) bool {
 	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.Inbox(r.Connector) && !r.Failed })
 }
 
-// created is when a record was made, in the broker's time.
-func created(rec *schemas.Record) time.Time {
+// createdAt is when a record was made, in the broker's time.
+func createdAt(rec *schemas.Record) time.Time {
 	at, wait := rec.Deadline, rec.TimeoutSeconds
 	if len(rec.Waiters) > 0 {
 		at, wait = rec.Waiters[0].Deadline, rec.Waiters[0].TimeoutSeconds
@@ -42,7 +42,7 @@ func created(rec *schemas.Record) time.Time {
 // at an instant, and is again when it has waited twice as long or a little more. Those
 // that were held back at once so come back one after another.
 func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
-	wait := min(max(looked.Sub(created(rec)), releaseFirst), releaseLast)
+	wait := min(max(looked.Sub(createdAt(rec)), releaseFirst), releaseLast)
 	if share, err := strconv.ParseUint(rec.Digest[:min(4, len(rec.Digest))], 16, 16); err == nil {
 		wait += wait / 2 * time.Duration(share) / (1 << 16)
 	}
@@ -52,9 +52,9 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// asItEnded is what a request had still waited for when it was decided, or nil: phones
+// unreachedEvent is what a request had still waited for when it was decided, or nil: phones
 // and chats that had not been told of it are not told how it ended either.
-func asItEnded(rec *schemas.Record) *schemas.Event {
+func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
 		return next
 	}
@@ -72,7 +72,7 @@ func noRecord(err error) bool {
 // the oldest of its session.
 func (e *Engine) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 	limit := e.settings.now().settings.OpenPrompts()
-	if limit == 0 || !carried(&entry.Record) {
+	if limit == 0 || !goesToCarriers(&entry.Record) {
 		return true, nil
 	}
 	session, _ := schemas.SplitKey(entry.Key)
@@ -82,7 +82,7 @@ func (e *Engine) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 // releaseNext has the question shown whose turn has come because one of its session
 // has ended. It may be called again.
 func (e *Engine) releaseNext(ctx context.Context, ended bus.Entry) error {
-	if !carried(&ended.Record) {
+	if !goesToCarriers(&ended.Record) {
 		return nil
 	}
 	return e.freePlace(ctx, ended.Key, heldBack(&ended.Record))
@@ -150,7 +150,7 @@ func (e *Engine) release(ctx context.Context, key string) (releaseResult, error)
 
 // inLine reports whether a request takes a place among those that are shown.
 func inLine(rec *schemas.Record) bool {
-	return !rec.Terminal() && rec.Joined == "" && carried(rec)
+	return !rec.Terminal() && rec.Joined == "" && goesToCarriers(rec)
 }
 
 func heldBack(rec *schemas.Record) bool {

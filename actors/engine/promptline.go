@@ -51,12 +51,12 @@ type promptLine struct {
 	busy  bool            // somebody looks, and sees to these as well
 	front sync.Mutex
 
-	places   []place // guarded by front
+	places   []linePlace // guarded by front
 	verified time.Time
 }
 
-// place is one question's.
-type place struct {
+// linePlace is one question's.
+type linePlace struct {
 	key   string
 	since time.Time
 	shown bool // it was not held back when it was last looked at
@@ -170,8 +170,8 @@ func (l *promptLine) among(ctx context.Context, e *Engine, entry bus.Entry, limi
 			return false, err
 		}
 	}
-	if !slices.ContainsFunc(l.places, func(p place) bool { return p.key == entry.Key }) {
-		l.add(place{key: entry.Key, since: created(&entry.Record)})
+	if !slices.ContainsFunc(l.places, func(p linePlace) bool { return p.key == entry.Key }) {
+		l.add(linePlace{key: entry.Key, since: createdAt(&entry.Record)})
 	}
 	if time.Since(l.verified) > verifiedFor {
 		if err := l.verify(ctx, e, limit); err != nil {
@@ -179,7 +179,7 @@ func (l *promptLine) among(ctx context.Context, e *Engine, entry bus.Entry, limi
 		}
 	}
 	first := l.places[:min(limit, len(l.places))]
-	return slices.ContainsFunc(first, func(p place) bool { return p.key == entry.Key }), nil
+	return slices.ContainsFunc(first, func(p linePlace) bool { return p.key == entry.Key }), nil
 }
 
 // drop takes out those who have left. stale: one of them was shown and is not known to
@@ -195,7 +195,7 @@ func (l *promptLine) drop() (stale bool) {
 			shown++
 		}
 	}
-	l.places = slices.DeleteFunc(l.places, func(p place) bool {
+	l.places = slices.DeleteFunc(l.places, func(p linePlace) bool {
 		held, gone := left[p.key]
 		if gone && !held && p.shown {
 			shown--
@@ -211,11 +211,11 @@ func (l *promptLine) list(ctx context.Context, e *Engine) error {
 	if err != nil {
 		return err
 	}
-	known := make(map[string]place, len(l.places))
+	known := make(map[string]linePlace, len(l.places))
 	for _, p := range l.places {
 		known[p.key] = p
 	}
-	found := make([]place, len(keys)) // without a key: not in line
+	found := make([]linePlace, len(keys)) // without a key: not in line
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		if p, ok := known[keys[i]]; ok && !p.shown {
@@ -227,13 +227,13 @@ func (l *promptLine) list(ctx context.Context, e *Engine) error {
 			return
 		}
 		if errs[i] = err; err == nil && inLine(&entry.Record) {
-			found[i] = place{keys[i], created(&entry.Record), !heldBack(&entry.Record)}
+			found[i] = linePlace{keys[i], createdAt(&entry.Record), !heldBack(&entry.Record)}
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	l.places = slices.DeleteFunc(found, func(p place) bool { return p.key == "" })
+	l.places = slices.DeleteFunc(found, func(p linePlace) bool { return p.key == "" })
 	slices.SortFunc(l.places, older)
 	l.verified = time.Now()
 	return nil
@@ -259,14 +259,14 @@ func (l *promptLine) verify(ctx context.Context, e *Engine, limit int) error {
 	for i, p := range first {
 		ended[p.key] = gone[i]
 	}
-	l.places = slices.DeleteFunc(l.places, func(p place) bool { return ended[p.key] })
+	l.places = slices.DeleteFunc(l.places, func(p linePlace) bool { return ended[p.key] })
 	l.verified = time.Now()
 	return nil
 }
 
-func (l *promptLine) add(p place) {
+func (l *promptLine) add(p linePlace) {
 	i, _ := slices.BinarySearchFunc(l.places, p, older)
 	l.places = slices.Insert(l.places, i, p)
 }
 
-func older(a, b place) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.key, b.key)) }
+func older(a, b linePlace) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.key, b.key)) }

@@ -29,17 +29,17 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 	}
 	switch c.Tokens[1] {
 	case schemas.QueryPending:
-		return e.pending(ctx, c, &q)
+		return e.listPending(ctx, c, &q)
 	case schemas.QueryHistory:
-		return e.history(ctx, c, &q)
+		return e.listHistory(ctx, c, &q)
 	case schemas.QueryShow:
 		return e.show(ctx, c, &q)
 	case schemas.QuerySession:
 		return e.showSession(ctx, c, &q)
 	case schemas.QueryUnsettled:
-		return e.unsettled(ctx, c, &q)
+		return e.listUnsettled(ctx, c, &q)
 	case schemas.QueryGrants:
-		return e.grants(ctx, c, &q)
+		return e.listGrants(ctx, c, &q)
 	case schemas.QuerySettings:
 		now := e.settings.now()
 		c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings, Freezes: e.freezes.now().Freezes})
@@ -60,7 +60,7 @@ func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
 	case schemas.ManageFreeze:
 		return e.freeze(ctx, c, false)
 	case schemas.ManagePass:
-		return e.pass(ctx, c)
+		return e.loginCode(ctx, c)
 	case schemas.ManagePair:
 		return e.pair(ctx, c)
 	case schemas.ManageThaw:
@@ -69,21 +69,21 @@ func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
 	return schemas.Errorf(schemas.CodeUnknownAction, "there is no operation %q", c.Tokens[1])
 }
 
-// pending lists the undecided requests, a page at a time, in the order in which
+// listPending lists the undecided requests, a page at a time, in the order in which
 // their records were last written.
-func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	return e.list(ctx, c, q, false)
+func (e *Engine) listPending(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	return e.listRequests(ctx, c, q, false)
 }
 
-// history lists what was decided through a record, for as long as that is kept:
+// listHistory lists what was decided through a record, for as long as that is kept:
 // by people, the clock, agents, and by rules where the asker named the id.
-func (e *Engine) history(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	return e.list(ctx, c, q, true)
+func (e *Engine) listHistory(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	return e.listRequests(ctx, c, q, true)
 }
 
-// list answers with a page of the requests that are decided, or of those that are
+// listRequests answers with a page of the requests that are decided, or of those that are
 // not: as many as the query asks for and one message carries.
-func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, decided bool) error {
+func (e *Engine) listRequests(ctx context.Context, c *bus.Call, q *schemas.Query, decided bool) error {
 	found, more, err := e.scanPage(ctx, q, decided)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, decide
 	if more {
 		page.Next = cursor(found[len(found)-1])
 	}
-	if err := e.fill(ctx, &page, found, c.Tokens[0], q.Recipient, decided); err != nil {
+	if err := e.fillPage(ctx, &page, found, c.Tokens[0], q.Recipient, decided); err != nil {
 		return err
 	}
 	sort.SliceStable(page.Prompts, func(i, j int) bool {
@@ -153,13 +153,13 @@ func afterCursor(after string) (revision uint64, err error) {
 // pageBytes is how much of a page prompts may fill: it is one message.
 const pageBytes = schemas.MaxPayloadBytes - 8<<10
 
-// fill reads the records of a page at the leader, as far as one message can carry
+// fillPage reads the records of a page at the leader, as far as one message can carry
 // them: if that is not all, the next page begins behind the last.
-func (e *Engine) fill(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
+func (e *Engine) fillPage(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
 	size := 0
 	for len(found) > 0 {
 		some := found[:min(readAtOnce, len(found))]
-		prompts, err := e.read(ctx, keysOf(some), connector, recipient)
+		prompts, err := e.readPrompts(ctx, keysOf(some), connector, recipient)
 		if err != nil {
 			return err
 		}
@@ -204,10 +204,10 @@ func keysOf(found []bus.Found) []string {
 	return keys
 }
 
-// read returns the records under keys as viewers see them, each in its place: nil
+// readPrompts returns the records under keys as viewers see them, each in its place: nil
 // for one that is gone, and for a carrier one that it was not to show: to this
 // recipient, or to anybody where none is named.
-func (e *Engine) read(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
+func (e *Engine) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
@@ -239,7 +239,7 @@ func visible(rec *schemas.Record, connector, recipient string) bool {
 // show answers one request, by its id or by a prefix that is unique among all
 // that are kept.
 func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	keys, err := e.named(ctx, q)
+	keys, err := e.matchingKeys(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 	if err := e.asQuestions(ctx, keys); err != nil {
 		return err
 	}
-	read, err := e.read(ctx, keys, c.Tokens[0], q.Recipient)
+	read, err := e.readPrompts(ctx, keys, c.Tokens[0], q.Recipient)
 	if err != nil {
 		return err
 	}
@@ -293,10 +293,10 @@ func (e *Engine) asQuestions(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// named are the keys that a query may mean. Without a session even a whole id
+// matchingKeys are the keys that a query may mean. Without a session even a whole id
 // means all that begin with it: agents choose ids, and one that is just the
 // beginning of another's, as a list shows it, must not be taken for it.
-func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) {
+func (e *Engine) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)
 	}
@@ -337,7 +337,7 @@ func (e *Engine) showSession(ctx context.Context, c *bus.Call, q *schemas.Query)
 		return err
 	}
 	e.standing.doubt(sessionKey(q.SessionID))
-	h, err := e.heldBy(ctx, s.Agent, q.SessionID)
+	h, err := e.entitlementsOf(ctx, s.Agent, q.SessionID)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (e *Engine) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) 
 		if err != nil {
 			return entry, err
 		}
-		placed, done, err := e.placeBeside(ctx, own, held)
+		placed, done, err := e.placeWithHolder(ctx, own, held)
 		if done || err != nil {
 			return placed, err
 		}
@@ -98,9 +98,9 @@ func (e *Engine) asQuestion(entry bus.Entry) bus.Entry {
 	return entry
 }
 
-// placeBeside is place for a request whose lock another holds. It is not done if the
+// placeWithHolder is place for a request whose lock another holds. It is not done if the
 // holder has gone meanwhile, or the request has to be a question without the lock.
-func (e *Engine) placeBeside(ctx context.Context, own bus.Entry, held bus.Held) (_ bus.Entry, done bool, err error) {
+func (e *Engine) placeWithHolder(ctx context.Context, own bus.Entry, held bus.Held) (_ bus.Entry, done bool, err error) {
 	session, _ := schemas.SplitKey(own.Key)
 	if held.PendingID == "" {
 		return own, false, nil
@@ -108,7 +108,7 @@ func (e *Engine) placeBeside(ctx context.Context, own bus.Entry, held bus.Held) 
 	question, err := e.store.Records.Get(ctx, schemas.Key(session, held.PendingID))
 	switch {
 	case errors.Is(err, bus.ErrNotFound) && e.clock.now().Sub(held.At) < callTimeout: // it is on its way
-		if wait(ctx, holderPause) != nil {
+		if sleep(ctx, holderPause) != nil {
 			return own, false, schemas.Errorf(schemas.CodeUnavailable, "an identical call is about to be stored; ask again")
 		}
 		return own, false, nil
@@ -116,7 +116,7 @@ func (e *Engine) placeBeside(ctx context.Context, own bus.Entry, held bus.Held) 
 		return own, false, err
 	case err != nil || !asksFor(&question.Record, own.Record.Question):
 		return e.takeLock(ctx, own, held)
-	case !e.settings.now().settings.JoinsIdentical() && !slices.ContainsFunc(question.Record.Waiters, left):
+	case !e.settings.now().settings.JoinsIdentical() && !slices.ContainsFunc(question.Record.Waiters, isDetached):
 		own.Record.Question = "" // asked about by itself
 		return own, false, nil
 	case len(question.Record.Waiters) >= maxWaiters:
@@ -131,8 +131,8 @@ func asksFor(rec *schemas.Record, token string) bool {
 	return !rec.Terminal() && rec.Joined == "" && rec.Question == token
 }
 
-// left reports whether a waiter is open and its agent waits no longer.
-func left(w schemas.Waiter) bool { return w.Open() && w.Detached }
+// isDetached reports whether a waiter is open and its agent waits no longer.
+func isDetached(w schemas.Waiter) bool { return w.Open() && w.Detached }
 
 // takeLock makes the request the question in place of one that is none any more.
 func (e *Engine) takeLock(ctx context.Context, own bus.Entry, held bus.Held) (bus.Entry, bool, error) {
@@ -208,9 +208,9 @@ func (e *Engine) addWaiter(ctx context.Context, question bus.Entry, w schemas.Wa
 		}
 		rec.Waiters = slices.Clone(rec.Waiters)
 		w.Place = rec.Places()
-		if i := slices.IndexFunc(rec.Waiters, left); i >= 0 {
+		if i := slices.IndexFunc(rec.Waiters, isDetached); i >= 0 {
 			w.Place = rec.Waiters[i].Place
-			rec.Waiters[i].Decision = e.askedAgain(&next, rec.Waiters[i], w.PendingID)
+			rec.Waiters[i].Decision = e.replacedDecision(&next, rec.Waiters[i], w.PendingID)
 		}
 		rec.Waiters = append(rec.Waiters, w)
 		err := e.keepTimer(ctx, &next)
@@ -237,8 +237,8 @@ func (e *Engine) addWaiter(ctx context.Context, question bus.Entry, w schemas.Wa
 	return question, bus.ErrMoved
 }
 
-// askedAgain ends a call that its agent asks again under another id.
-func (e *Engine) askedAgain(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
+// replacedDecision ends a call that its agent asks again under another id.
+func (e *Engine) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)
 }
@@ -247,12 +247,12 @@ func (e *Engine) askedAgain(entry *bus.Entry, w schemas.Waiter, as string) *sche
 // before the record is written.
 func (e *Engine) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	rec := &entry.Record
-	latest(rec)
+	extendDeadline(rec)
 	if rec.NextEvent == nil {
 		return nil
 	}
-	first := soonest(*entry)
-	if same(*first.Record.NextEvent, *rec.NextEvent) {
+	first := withEarliestEvent(*entry)
+	if sameEvent(*first.Record.NextEvent, *rec.NextEvent) {
 		return nil
 	}
 	if rec.NextEvent.Kind == schemas.EventDeadline { // any other is still to come
@@ -261,17 +261,17 @@ func (e *Engine) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	return e.store.Records.Arm(ctx, &first)
 }
 
-// soonest is the entry with the event that its timer has to be armed for: its next one,
+// withEarliestEvent is the entry with the event that its timer has to be armed for: its next one,
 // or a deadline that comes before.
-func soonest(entry bus.Entry) bus.Entry {
+func withEarliestEvent(entry bus.Entry) bus.Entry {
 	if first := deadlineOf(&entry.Record); first.At.Before(entry.Record.NextEvent.At) {
 		entry.Record.NextEvent = &first
 	}
 	return entry
 }
 
-// latest sets a question's deadline to the last of its open waiters' ones.
-func latest(rec *schemas.Record) {
+// extendDeadline sets a question's deadline to the last of its open waiters' ones.
+func extendDeadline(rec *schemas.Record) {
 	var last time.Time
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && w.Deadline.After(last) {

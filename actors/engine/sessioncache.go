@@ -25,15 +25,15 @@ const (
 // has heard of it.
 type sessionCache struct {
 	mu       sync.Mutex
-	sessions map[string]read   // by key; of a lock's key, that no client holds it
-	readings map[string]uint64 // those on their way, by key: the last begun
-	begun    uint64            // how many readings were begun
-	revision uint64            // the newest change that was heard of
-	unsure   time.Time         // changes may be missed until then
+	sessions map[string]cacheEntry // by key; of a lock's key, that no client holds it
+	readings map[string]uint64     // those on their way, by key: the last begun
+	begun    uint64                // how many readings were begun
+	revision uint64                // the newest change that was heard of
+	unsure   time.Time             // changes may be missed until then
 }
 
-// read is a session as it was read, and until when that counts.
-type read struct {
+// cacheEntry is a session as it was read, and until when that counts.
+type cacheEntry struct {
 	session schemas.Session
 	until   time.Time
 }
@@ -60,10 +60,10 @@ func (k *sessionCache) reading(key string) (keep func(schemas.Session)) {
 	k.begun++
 	begun, until := k.begun, time.Now().Add(knownFor)
 	k.readings[key] = begun
-	return func(s schemas.Session) { k.remember(key, read{s, until}, begun) }
+	return func(s schemas.Session) { k.remember(key, cacheEntry{s, until}, begun) }
 }
 
-func (k *sessionCache) remember(key string, r read, begun uint64) {
+func (k *sessionCache) remember(key string, r cacheEntry, begun uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.readings[key] != begun || time.Now().Before(k.unsure) {
@@ -71,7 +71,7 @@ func (k *sessionCache) remember(key string, r read, begun uint64) {
 	}
 	delete(k.readings, key)
 	if k.sessions == nil || len(k.sessions) >= knownKept {
-		k.sessions = map[string]read{}
+		k.sessions = map[string]cacheEntry{}
 	}
 	k.sessions[key] = r
 }
@@ -109,9 +109,9 @@ func (k *sessionCache) newest() uint64 {
 	return k.revision
 }
 
-// own makes sure that the session is the agent's, and returns what is known of
+// requireSession makes sure that the session is the agent's, and returns what is known of
 // it: it belongs to whoever first asks in it, and to others it does not exist.
-func (e *Engine) own(ctx context.Context, agent, session, user string) (schemas.Session, error) {
+func (e *Engine) requireSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	s, ok := e.cache.session(sessionKey(session))
 	if !ok || s.Agent == "" || s.Agent == agent && lacksUser(&s, user) {
 		var err error
@@ -145,15 +145,15 @@ type entitlements struct {
 	sources map[string][]*standingEntry
 }
 
-// heldBy is what a session and its agent hold. It may be a moment old: an allow that
+// entitlementsOf is what a session and its agent hold. It may be a moment old: an allow that
 // rests on it is confirmed.
-func (e *Engine) heldBy(ctx context.Context, agent, session string) (entitlements, error) {
+func (e *Engine) entitlementsOf(ctx context.Context, agent, session string) (entitlements, error) {
 	var h entitlements
-	owns := begin(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
+	owns := async(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
 	h.agents = collect(nil, time.Time{})
 	agents := func() error { return nil }
 	if agent != "" { // nobody has asked in the session yet
-		agents = begin(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
+		agents = async(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
 	}
 	var known bool
 	if h.session, known = e.cache.session(sessionKey(session)); !known {
@@ -163,7 +163,7 @@ func (e *Engine) heldBy(ctx context.Context, agent, session string) (entitlement
 		if err == nil {
 			keep(h.session)
 		}
-		if err := errors.Join(found(err), owns(), agents()); err != nil {
+		if err := errors.Join(ignoreNotFound(err), owns(), agents()); err != nil {
 			return entitlements{}, err
 		}
 	} else if err := errors.Join(owns(), agents()); err != nil {
@@ -171,13 +171,13 @@ func (e *Engine) heldBy(ctx context.Context, agent, session string) (entitlement
 	}
 	h.revision = h.session.Revision
 	var err error
-	h.perms, h.sources, err = e.rooted(ctx, slices.Concat(h.agents.perms, h.own.perms))
+	h.perms, h.sources, err = e.withLiveSources(ctx, slices.Concat(h.agents.perms, h.own.perms))
 	return h, err
 }
 
 // live are the standing answers of both that hold, as far as they rest on live ones.
 func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
-	all := plain(h.perms)
+	all := answersIn(h.perms)
 	for _, of := range []*answers{h.own, h.agents} {
 		for _, s := range of.byID {
 			if len(s.Permissions) == 0 && s.Live(now) {
@@ -196,9 +196,9 @@ func (e *Engine) beginEntitlements(ctx context.Context, s *askState) (wait func(
 	var at attendance
 	session := s.request.SessionID
 	reads := []func() error{
-		begin(func() (err error) { at.lock, err = e.lockOf(ctx, session); return err }),
-		begin(func() (err error) { held, err = e.heldBy(ctx, s.agent, session); return err }),
-		begin(func() (err error) { at.open, err = e.counts.of(ctx, session); return err }),
+		async(func() (err error) { at.lock, err = e.lockOf(ctx, session); return err }),
+		async(func() (err error) { held, err = e.entitlementsOf(ctx, s.agent, session); return err }),
+		async(func() (err error) { at.open, err = e.counts.of(ctx, session); return err }),
 	}
 	return func() (entitlements, attendance, error) {
 		var errs []error
@@ -225,15 +225,15 @@ func (e *Engine) lockOf(ctx context.Context, session string) (*schemas.Lock, err
 	return &lock, err
 }
 
-// begin runs f beside the caller, who waits for its end once.
-func begin(f func() error) (wait func() error) {
+// async runs f beside the caller, who waits for its end once.
+func async(f func() error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	return func() error { return <-done }
 }
 
-// found is err, but nil where there is only nothing to read.
-func found(err error) error {
+// ignoreNotFound is err, but nil where there is only nothing to read.
+func ignoreNotFound(err error) error {
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil
 	}

@@ -62,10 +62,10 @@ func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {
 	if !schemas.ValidID(q.SessionID) {
 		return schemas.Errorf(schemas.CodeValidation, "session_id: expected 1 to 128 letters, digits, _ or -")
 	}
-	if _, err := e.own(ctx, agent, q.SessionID, ""); err != nil {
+	if _, err := e.requireSession(ctx, agent, q.SessionID, ""); err != nil {
 		return err
 	}
-	h, err := e.heldBy(ctx, agent, q.SessionID)
+	h, err := e.entitlementsOf(ctx, agent, q.SessionID)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 		} else if err != nil {
 			return err
 		}
-		if err := changed(&s, &change); err != nil {
+		if err := applyChange(&s, &change); err != nil {
 			return err
 		}
 		s.ActiveAt = now
@@ -120,8 +120,8 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 	}
 }
 
-// changed makes the owner's change to s.
-func changed(s *schemas.Session, change *schemas.SessionChange) error {
+// applyChange makes the owner's change to s.
+func applyChange(s *schemas.Session, change *schemas.SessionChange) error {
 	if change.TimeoutSeconds != nil {
 		s.TimeoutSeconds = *change.TimeoutSeconds
 	}
@@ -141,7 +141,7 @@ func changed(s *schemas.Session, change *schemas.SessionChange) error {
 	if dir := change.Permissions.WorkingDir; dir != nil {
 		set.WorkingDir = ""
 		if *dir != "" {
-			dirs, err := trueDirs("permissions.working_dir", []string{*dir})
+			dirs, err := cleanDirs("permissions.working_dir", []string{*dir})
 			if err != nil {
 				return err
 			}
@@ -150,12 +150,12 @@ func changed(s *schemas.Session, change *schemas.SessionChange) error {
 	}
 	var err error
 	if dirs := change.Permissions.ReadDirs; dirs != nil {
-		if set.ReadDirs, err = trueDirs("permissions.read_dirs", *dirs); err != nil {
+		if set.ReadDirs, err = cleanDirs("permissions.read_dirs", *dirs); err != nil {
 			return err
 		}
 	}
 	if dirs := change.Permissions.WriteDirs; dirs != nil {
-		if set.WriteDirs, err = trueDirs("permissions.write_dirs", *dirs); err != nil {
+		if set.WriteDirs, err = cleanDirs("permissions.write_dirs", *dirs); err != nil {
 			return err
 		}
 	}
@@ -166,9 +166,9 @@ func changed(s *schemas.Session, change *schemas.SessionChange) error {
 	return nil
 }
 
-// trueDirs are dirs as a session holds them. That no part of one is a link is
+// cleanDirs are dirs as a session holds them. That no part of one is a link is
 // the owner's to see to, whose files they are.
-func trueDirs(field string, dirs []string) ([]string, error) {
+func cleanDirs(field string, dirs []string) ([]string, error) {
 	clean := make([]string, len(dirs))
 	for i, dir := range dirs {
 		if err := policy.CheckPath(dir); err != nil {

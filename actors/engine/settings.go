@@ -112,7 +112,7 @@ func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (
 	if err != nil {
 		return 0, err
 	}
-	if err := e.keepsThaw(ctx, s); err != nil {
+	if err := e.checkThawKept(ctx, s); err != nil {
 		return 0, err
 	}
 	revision, err := e.storeSettings(ctx, data)
@@ -174,7 +174,7 @@ func (e *Engine) approver(ctx context.Context, connector, userID string) (schema
 		a, ok = e.settings.now().settings.Approver(connector, userID)
 	}
 	if !ok {
-		return a, mayNot(connector, userID)
+		return a, notApprover(connector, userID)
 	}
 	return a, nil
 }

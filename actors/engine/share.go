@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-const notYours = "You can only grant permissions you already have."
+const notHeldMessage = "You can only grant permissions you already have."
 
 // maxShared bounds what sessions may share with one: it is kept in one message, with
 // what people have allowed there.
@@ -30,17 +30,17 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 	if strings.TrimSpace(s.Reason) == "" {
 		return schemas.Errorf(schemas.CodeValidation, "Reason is required.")
 	}
-	if err := e.thawFirst(ctx, agent, s.SessionID); err != nil {
+	if err := e.refuseFrozen(ctx, agent, s.SessionID); err != nil {
 		return err
 	}
 	perms, err := parsePermissions(s.Permissions)
 	if err != nil {
 		return err
 	}
-	if _, err := e.own(ctx, agent, s.SessionID, ""); err != nil {
+	if _, err := e.requireSession(ctx, agent, s.SessionID, ""); err != nil {
 		return err
 	}
-	giver, err := e.heldBy(ctx, agent, s.SessionID)
+	giver, err := e.entitlementsOf(ctx, agent, s.SessionID)
 	if err != nil {
 		return err
 	}
@@ -88,21 +88,21 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 	if err := e.addAnswer(ctx, &g, s.SessionID); err != nil {
 		return fmt.Errorf("store what %s shares: %w", s.SessionID, err)
 	}
-	if err := e.stillShared(ctx, &g); err != nil {
+	if err := e.verifyShared(ctx, &g); err != nil {
 		return err
 	}
 	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}})
 	return nil
 }
 
-// stillShared looks again once a shared grant is stored: what it rests on may
+// verifyShared looks again once a shared grant is stored: what it rests on may
 // have been revoked meanwhile, by an engine that could not find it yet. Then it
 // is ended, and was never shared.
-func (e *Engine) stillShared(ctx context.Context, g *schemas.StandingAnswer) error {
+func (e *Engine) verifyShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
 	}
-	h, err := e.heldBy(ctx, g.Agent, g.SessionID)
+	h, err := e.entitlementsOf(ctx, g.Agent, g.SessionID)
 	if err != nil {
 		return err
 	}
@@ -112,14 +112,14 @@ func (e *Engine) stillShared(ctx context.Context, g *schemas.StandingAnswer) err
 	if _, err := e.endGrant(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: g.Agent}, g.By.Name); err != nil {
 		return fmt.Errorf("end what %s shared, as it holds it no more: %w", g.By.Name, err)
 	}
-	return schemas.Errorf(schemas.CodeForbidden, notYours)
+	return schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 }
 
-// rooted are those of a session's permission answers that are live and rest on live
+// withLiveSources are those of a session's permission answers that are live and rest on live
 // ones, with all that each rests on: what was shared ends in the same write as its
 // source, whether or not that has been noted of it. A source that is not there any
 // more has ended.
-func (e *Engine) rooted(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
+func (e *Engine) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
 	queue, read := perms, map[string]bool{}
@@ -193,7 +193,7 @@ func (h *entitlements) shares(perms []policy.Permission) (_ []policy.Permission,
 		return err != nil || len(missing) > 0
 	}
 	if lacks(h.set()) {
-		return nil, nil, until, schemas.Errorf(schemas.CodeForbidden, notYours)
+		return nil, nil, until, schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 	}
 	var used []schemas.StandingAnswer
 	for _, g := range h.perms {
@@ -215,7 +215,7 @@ func (e *Engine) sessionOf(ctx context.Context, agent, session string) (entitlem
 	if !schemas.ValidID(session) {
 		return entitlements{}, unknown
 	}
-	h, err := e.heldBy(ctx, agent, session)
+	h, err := e.entitlementsOf(ctx, agent, session)
 	if err != nil {
 		return entitlements{}, err
 	}
@@ -244,7 +244,7 @@ func (e *Engine) endDerived(ctx context.Context, from, by string) error {
 			if ended[g.GrantID] || !slices.ContainsFunc(g.DerivedFrom, func(id string) bool { return ended[id] }) {
 				continue
 			}
-			if _, err := e.endOne(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: g.Agent}, by); err != nil {
+			if _, err := e.endGrantAlone(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: g.Agent}, by); err != nil {
 				return err
 			}
 			ended[g.GrantID], more = true, true
@@ -261,10 +261,10 @@ func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
 	if err := schemas.Decode(c.Data, &g); err != nil {
 		return err
 	}
-	if _, err := e.own(ctx, agent, g.SessionID, ""); err != nil {
+	if _, err := e.requireSession(ctx, agent, g.SessionID, ""); err != nil {
 		return err
 	}
-	h, err := e.heldBy(ctx, agent, g.SessionID)
+	h, err := e.entitlementsOf(ctx, agent, g.SessionID)
 	if err != nil {
 		return err
 	}

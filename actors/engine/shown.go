@@ -113,7 +113,7 @@ func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (
 			return next, nil // to an outcome that is shown more may be added
 		}
 		if !s.Settled && stored.Revision == 0 {
-			open, err := e.open(ctx, schemas.Key(s.SessionID, s.PendingID))
+			open, err := e.isPending(ctx, schemas.Key(s.SessionID, s.PendingID))
 			if err != nil || !open { // its outcome follows
 				return next, err
 			}
@@ -130,8 +130,8 @@ func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (
 	}
 }
 
-// open reports whether a request is undecided.
-func (e *Engine) open(ctx context.Context, key string) (bool, error) {
+// isPending reports whether a request is undecided.
+func (e *Engine) isPending(ctx context.Context, key string) (bool, error) {
 	entry, err := e.store.Records.Get(ctx, key)
 	if noRecord(err) {
 		return false, nil
@@ -139,16 +139,16 @@ func (e *Engine) open(ctx context.Context, key string) (bool, error) {
 	return err == nil && !entry.Record.Terminal(), err
 }
 
-// abandoned reports whether nothing is known to be shown under an entry, and no
+// isUnclaimed reports whether nothing is known to be shown under an entry, and no
 // worker is about to change that.
-func abandoned(s *schemas.Shown, now time.Time) bool {
+func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 	return !s.Settled && s.Revision == 0 && (s.Claim == nil || !now.Before(s.Claim.Until))
 }
 
-// unsettled lists, a page at a time, what the workers of a carrier may have shown as
+// listUnsettled lists, a page at a time, what the workers of a carrier may have shown as
 // open and is decided: what lost its way in the queue, or was given up there, and
 // what a worker sent and did not come back from.
-func (e *Engine) unsettled(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+func (e *Engine) listUnsettled(ctx context.Context, c *bus.Call, q *schemas.Query) error {
 	keys, err := e.store.Shown.Listed(ctx, c.Tokens[0]+".>")
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (e *Engine) unsettled(ctx context.Context, c *bus.Call, q *schemas.Query) e
 	keys, page.Next = pageOf(keys, q)
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
-	each(len(keys), func(i int) { found[i], errs[i] = e.unsettledUnder(ctx, c.Tokens[0], keys[i], page.Now) })
+	each(len(keys), func(i int) { found[i], errs[i] = e.missingOutcome(ctx, c.Tokens[0], keys[i], page.Now) })
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -180,9 +180,9 @@ func (e *Engine) unsettled(ctx context.Context, c *bus.Call, q *schemas.Query) e
 	return nil
 }
 
-// unsettledUnder is the outcome that the message under an entry lacks, or nil. One
+// missingOutcome is the outcome that the message under an entry lacks, or nil. One
 // whose record is gone after its retention is nil as well: it cannot be shown any more.
-func (e *Engine) unsettledUnder(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
+func (e *Engine) missingOutcome(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
 	var s schemas.Shown
 	_, err := e.store.Shown.Get(ctx, key, &s)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (s.Settled || s.Claim != nil && now.Before(s.Claim.Until)) {

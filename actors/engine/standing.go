@@ -92,17 +92,17 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 	return a
 }
 
-// standing remembers the answers of owners as they were read, until this engine
+// standingCache remembers the answers of owners as they were read, until this engine
 // changes one or the broker says that another has. What it tells may be a moment
 // old: nothing is allowed by it before the very answers that it rests on have been
 // confirmed.
-type standing struct {
+type standingCache struct {
 	mu     sync.Mutex
-	owners map[string]*owned
+	owners map[string]*ownerAnswers
 	unsure time.Time // changes may be missed until then
 }
 
-type owned struct {
+type ownerAnswers struct {
 	reading sync.Mutex // one at a time reads what is missing
 
 	// Guarded by standing.mu.
@@ -113,7 +113,7 @@ type owned struct {
 }
 
 // changed takes the broker's word that a key has changed.
-func (s *standing) changed(key string, revision uint64) {
+func (s *standingCache) changed(key string, revision uint64) {
 	owner, id, ok := splitStanding(key)
 	if !ok {
 		return
@@ -133,7 +133,7 @@ func (s *standing) changed(key string, revision uint64) {
 }
 
 // missed forgets everything: changes may have gone by, and may still.
-func (s *standing) missed() {
+func (s *standingCache) missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.owners, s.unsure = nil, time.Now().Add(staleAfter)
@@ -141,7 +141,7 @@ func (s *standing) missed() {
 
 // doubt has the owner's answers compared with the broker's before they are used
 // again.
-func (s *standing) doubt(owner string) {
+func (s *standingCache) doubt(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o := s.owners[owner]; o != nil {
@@ -150,7 +150,7 @@ func (s *standing) doubt(owner string) {
 }
 
 // replace takes the same answers collected anew, unless some have changed.
-func (s *standing) replace(owner string, a *answers) {
+func (s *standingCache) replace(owner string, a *answers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o := s.owners[owner]; o != nil && o.now != nil && maps.Equal(o.now.byID, a.byID) {
@@ -158,15 +158,15 @@ func (s *standing) replace(owner string, a *answers) {
 	}
 }
 
-func (s *standing) owner(owner string) *owned {
+func (s *standingCache) owner(owner string) *ownerAnswers {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owners == nil || len(s.owners) >= ownersKept {
-		s.owners = map[string]*owned{}
+		s.owners = map[string]*ownerAnswers{}
 	}
 	o := s.owners[owner]
 	if o == nil {
-		o = &owned{stale: map[string]uint64{}}
+		o = &ownerAnswers{stale: map[string]uint64{}}
 		s.owners[owner] = o
 	}
 	return o
@@ -174,7 +174,7 @@ func (s *standing) owner(owner string) *owned {
 
 // stored takes an answer as this engine, or the broker, has it now; a nil answer is
 // gone.
-func (s *standing) stored(owner, id string, entry *standingEntry, revision uint64, now time.Time) {
+func (s *standingCache) stored(owner, id string, entry *standingEntry, revision uint64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.owners[owner]
@@ -199,7 +199,7 @@ func (s *standing) stored(owner, id string, entry *standingEntry, revision uint6
 
 // current are the owner's answers if nothing is known to have changed, and what is
 // to be read of them otherwise.
-func (s *standing) current(o *owned) (now *answers, stale []string, fresh bool) {
+func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range o.stale {
@@ -210,7 +210,7 @@ func (s *standing) current(o *owned) (now *answers, stale []string, fresh bool) 
 
 // answersOf are the standing answers of an owner.
 func (e *Engine) answersOf(ctx context.Context, owner string) (*answers, error) {
-	a, err := e.knownAnswers(ctx, owner)
+	a, err := e.cachedAnswers(ctx, owner)
 	if err != nil || a.until.IsZero() || e.clock.now().Before(a.until) {
 		return a, err
 	}
@@ -219,8 +219,8 @@ func (e *Engine) answersOf(ctx context.Context, owner string) (*answers, error) 
 	return a, nil
 }
 
-// knownAnswers are the owner's answers as they were collected last.
-func (e *Engine) knownAnswers(ctx context.Context, owner string) (*answers, error) {
+// cachedAnswers are the owner's answers as they were collected last.
+func (e *Engine) cachedAnswers(ctx context.Context, owner string) (*answers, error) {
 	o := e.standing.owner(owner)
 	if now, stale, fresh := e.standing.current(o); fresh && len(stale) == 0 {
 		return now, nil
@@ -243,7 +243,7 @@ func (e *Engine) knownAnswers(ctx context.Context, owner string) (*answers, erro
 }
 
 // readAnswers reads all answers of an owner, unless the newest one is known.
-func (e *Engine) readAnswers(ctx context.Context, owner string, o *owned) (*answers, error) {
+func (e *Engine) readAnswers(ctx context.Context, owner string, o *ownerAnswers) (*answers, error) {
 	until := time.Now().Add(knownFor)
 	newest, err := e.store.Sessions.NewestOf(ctx, standingFilter(owner))
 	if err != nil {

@@ -56,13 +56,13 @@ func (e *Engine) sweepOne(ctx context.Context, key string) error {
 		case errors.Is(err, bus.ErrNotFound):
 			err = e.repair(ctx, entry)
 		case err == nil:
-			err = e.carryUnshown(ctx, entry)
+			err = e.requeueUnshown(ctx, entry)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return wait(ctx, sweepPause)
+	return sleep(ctx, sweepPause)
 }
 
 // repair gives a pending record its timer, or its end if that is past. A
@@ -82,16 +82,16 @@ func (e *Engine) repair(ctx context.Context, entry bus.Entry) error {
 	if err != nil {
 		return err
 	}
-	err = e.happen(ctx, entry, *entry.Record.NextEvent)
+	err = e.handleEvent(ctx, entry, *entry.Record.NextEvent)
 	if errors.Is(err, errRearmed) {
-		err = e.happen(ctx, entry, *entry.Record.NextEvent)
+		err = e.handleEvent(ctx, entry, *entry.Record.NextEvent)
 	}
 	return err
 }
 
-// carryUnshown queues the prompts of a pending record again that no worker has
+// requeueUnshown queues the prompts of a pending record again that no worker has
 // shown: the queue's tail may be lost to a hard kill.
-func (e *Engine) carryUnshown(ctx context.Context, entry bus.Entry) error {
+func (e *Engine) requeueUnshown(ctx context.Context, entry bus.Entry) error {
 	prompt, err := e.promptOf(entry)
 	if err != nil {
 		return err
@@ -101,14 +101,14 @@ func (e *Engine) carryUnshown(ctx context.Context, entry bus.Entry) error {
 	for _, r := range entry.Record.Routes {
 		var s schemas.Shown
 		_, err := e.store.Shown.Get(ctx, shownKey(r.Connector, r.Recipient, entry.Key), &s)
-		if errors.Is(err, bus.ErrNotFound) || err == nil && abandoned(&s, e.clock.now()) {
+		if errors.Is(err, bus.ErrNotFound) || err == nil && isUnclaimed(&s, e.clock.now()) {
 			unshown.Routes = append(unshown.Routes, r)
 		}
 	}
-	return e.carry(ctx, &unshown, prompt)
+	return e.queuePrompts(ctx, &unshown, prompt)
 }
 
-func wait(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -25,12 +25,12 @@ func (e *Engine) mayThaw(ctx context.Context, who *schemas.Approver, connector, 
 	if there := secondDevices(now); len(there) > 0 {
 		return schemas.Errorf(schemas.CodeForbidden, "a thaw never comes from the agents' machine alone: send /thaw on %s", there[0].Connector)
 	}
-	return wordOf(now, word)
+	return checkCodeWord(now, word)
 }
 
-// wordOf refuses a thaw without the code word that the settings name for any risk,
+// checkCodeWord refuses a thaw without the code word that the settings name for any risk,
 // and one with a word where they name none: who says one was not asked anything else.
-func wordOf(s *schemas.Settings, said string) error {
+func checkCodeWord(s *schemas.Settings, said string) error {
 	named := false
 	for _, c := range s.Confirms() {
 		if !c.CodeWord() {
@@ -64,9 +64,9 @@ func secondDevices(s *schemas.Settings) []schemas.Identity {
 	return all
 }
 
-// keepsThaw refuses settings by which the agents' machine could thaw what only a
+// checkThawKept refuses settings by which the agents' machine could thaw what only a
 // second device may: while something is frozen none is added, and one is left.
-func (e *Engine) keepsThaw(ctx context.Context, next *schemas.Settings) error {
+func (e *Engine) checkThawKept(ctx context.Context, next *schemas.Settings) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err
 	}

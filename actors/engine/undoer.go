@@ -7,10 +7,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// undoer is which standing answers a connector may list and end: all of them if its
+// undoFilter is which standing answers a connector may list and end: all of them if its
 // people look for themselves, and through a carrier those that the person may undo.
 // FORBIDDEN for a carrier that names no approver.
-func (e *Engine) undoer(ctx context.Context, connector, userID string) (func(*schemas.StandingAnswer) bool, error) {
+func (e *Engine) undoFilter(ctx context.Context, connector, userID string) (func(*schemas.StandingAnswer) bool, error) {
 	if schemas.Inbox(connector) {
 		return func(*schemas.StandingAnswer) bool { return true }, nil
 	}

@@ -15,17 +15,17 @@ import (
 // by itself.
 const maxEndMessage = 256
 
-// all is every open waiter of a question.
-func all(*schemas.Waiter) bool { return true }
+// everyWaiter is every open waiter of a question.
+func everyWaiter(*schemas.Waiter) bool { return true }
 
-// only is the waiter of one request.
-func only(pendingID string) func(*schemas.Waiter) bool {
+// waiterOfID is the waiter of one request.
+func waiterOfID(pendingID string) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.PendingID == pendingID }
 }
 
-// counted are the waiters that a prompt counted, as far as their deadlines have not
+// countedWaiters are the waiters that a prompt counted, as far as their deadlines have not
 // come.
-func counted(places int, now time.Time) func(*schemas.Waiter) bool {
+func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.Place < max(places, 1) && now.Before(w.Deadline) }
 }
 
@@ -87,11 +87,11 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 		if rec.Decision, err = withStandingAnswer(&next, d); err != nil {
 			return entry, err
 		}
-		rec.NextEvent = asItEnded(&entry.Record)
+		rec.NextEvent = unreachedEvent(&entry.Record)
 		revision, err := e.store.Records.Decide(ctx, next)
 		if err == nil {
 			next.Revision = revision
-			return next, e.effects(ctx, next)
+			return next, e.applyEffects(ctx, next)
 		}
 		if !errors.Is(err, bus.ErrMoved) {
 			return entry, fmt.Errorf("decide %s: %w", entry.Key, err)
@@ -100,7 +100,7 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 			return entry, fmt.Errorf("decide %s: %w", entry.Key, err)
 		}
 	}
-	return entry, e.effects(ctx, entry)
+	return entry, e.applyEffects(ctx, entry)
 }
 
 // endSome ends the open waiters that d is about, while the others stay in the
@@ -124,7 +124,7 @@ func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decisi
 		if !changed {
 			return entry, nil
 		}
-		latest(rec)
+		extendDeadline(rec)
 		revision, err := e.store.Records.Update(ctx, next)
 		if err == nil {
 			next.Revision = revision
@@ -137,12 +137,12 @@ func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decisi
 			return entry, err
 		}
 	}
-	return entry, e.effects(ctx, entry)
+	return entry, e.applyEffects(ctx, entry)
 }
 
 // expire ends the calls whose deadline has come, at an instant of the broker's time.
 func (e *Engine) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
-	d, err := e.expired(&entry.Record, at)
+	d, err := e.timeoutDecision(&entry.Record, at)
 	if err != nil {
 		return entry, err
 	}
@@ -154,7 +154,7 @@ func (e *Engine) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus
 	if ended.Record.NextEvent.Kind == schemas.EventDeadline {
 		return ended, e.step(ctx, ended, deadlineOf(&ended.Record))
 	}
-	return ended, e.rearm(ctx, soonest(ended))
+	return ended, e.rearm(ctx, withEarliestEvent(ended))
 }
 
 // endOverdue ends the calls of an open question whose deadline has come, at an instant
@@ -210,10 +210,10 @@ func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID s
 			return question, err
 		}
 		next.Record.Decision.PendingID, next.Record.Decision.Digest = question.Record.Decision.PendingID, question.Record.Decision.Digest
-		revision, err := e.store.Records.Amend(ctx, next, e.keptStill(&next))
+		revision, err := e.store.Records.Amend(ctx, next, e.remainingRetention(&next))
 		if err == nil {
 			next.Revision = revision
-			return next, e.effects(ctx, next)
+			return next, e.applyEffects(ctx, next)
 		}
 		if !errors.Is(err, bus.ErrMoved) {
 			return question, fmt.Errorf("note that the agent did not wait for %s: %w", question.Key, err)
@@ -224,9 +224,9 @@ func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID s
 	}
 }
 
-// keptStill is for how much longer a decided record is kept: adding to it does not
+// remainingRetention is for how much longer a decided record is kept: adding to it does not
 // keep it longer.
-func (e *Engine) keptStill(entry *bus.Entry) time.Duration {
+func (e *Engine) remainingRetention(entry *bus.Entry) time.Duration {
 	return max(bus.Retention-e.clock.now().Sub(entry.Record.Decision.DecidedAt), time.Minute)
 }
 
@@ -251,7 +251,7 @@ func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decisio
 	}
 	var gone []schemas.Waiter
 	for _, w := range entry.Record.Waiters {
-		if left(w) {
+		if isDetached(w) {
 			gone = append(gone, w)
 		}
 	}

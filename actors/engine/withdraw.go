@@ -22,7 +22,7 @@ func (e *Engine) withdraw(ctx context.Context, c *bus.Call) error {
 	if w.SessionID != c.Tokens[1] || w.PendingID != c.Tokens[2] {
 		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
 	}
-	if _, err := e.own(ctx, agent, w.SessionID, ""); err != nil {
+	if _, err := e.requireSession(ctx, agent, w.SessionID, ""); err != nil {
 		return err
 	}
 	entry, err := e.store.Records.Get(ctx, key)
@@ -83,23 +83,23 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 	if err != nil {
 		return err
 	}
-	return e.tell(ctx, c, question, entry.Key)
+	return e.replyDecision(ctx, c, question, entry.Key)
 }
 
 // takeBack ends one request as withdrawn by its agent.
 func (e *Engine) takeBack(ctx context.Context, question bus.Entry, agent string, w *schemas.Withdraw) (bus.Entry, error) {
 	own := *w
 	_, own.PendingID = schemas.SplitKey(question.Key)
-	ended, err := e.endSome(ctx, question, e.withdrawal(agent, &own, question.Record.Digest), only(w.PendingID))
+	ended, err := e.endSome(ctx, question, e.withdrawal(agent, &own, question.Record.Digest), waiterOfID(w.PendingID))
 	if err == nil {
 		e.publish(ended)
 	}
 	return ended, err
 }
 
-// tell answers an agent with the decision about the request under key, as the record
+// replyDecision answers an agent with the decision about the request under key, as the record
 // that decides about it has it.
-func (e *Engine) tell(ctx context.Context, c *bus.Call, question bus.Entry, key string) error {
+func (e *Engine) replyDecision(ctx context.Context, c *bus.Call, question bus.Entry, key string) error {
 	_, id := schemas.SplitKey(key)
 	d := question.Record.Decision
 	if question.Key != key || question.Record.Joined == "" {
@@ -133,7 +133,7 @@ func (e *Engine) withdrawUnknown(ctx context.Context, c *bus.Call, agent string,
 	if err != nil {
 		return fmt.Errorf("encode the withdrawal of %s: %w", key, err)
 	}
-	in := incoming{agent: agent, body: request, digest: schemas.AnyDigest}
+	in := agentRequest{agent: agent, body: request, digest: schemas.AnyDigest}
 	entry := bus.Entry{Key: key, Record: in.record(policy.Verdict{Risk: schemas.RiskLow}, e.clock.now()), Revision: revision}
 	entry.Record.Decision = e.withdrawal(agent, w, in.digest)
 	_, err = e.store.Records.CreateDecided(ctx, entry)

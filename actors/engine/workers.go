@@ -81,17 +81,17 @@ func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
 	if d.State != schemas.DeliveryShown {
 		kind, text = schemas.NoticeUndeliverable, "The question could not be shown on "+c.Tokens[0]+": "+d.Reason
 		var last bool
-		if entry, last, err = e.failed(ctx, entry, c.Tokens[0], d.Recipient); err != nil {
+		if entry, last, err = e.markRouteFailed(ctx, entry, c.Tokens[0], d.Recipient); err != nil {
 			return err
 		}
-		if !carried(&entry.Record) { // it takes no place of another's
+		if !goesToCarriers(&entry.Record) { // it takes no place of another's
 			if err := e.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
 				return err
 			}
 		}
 		if last {
 			text = "Nobody could be shown the question: " + d.Reason
-			if err := e.unreachable(ctx, entry, d.Reason); err != nil {
+			if err := e.cancelUnreachable(ctx, entry, d.Reason); err != nil {
 				return err
 			}
 		}
