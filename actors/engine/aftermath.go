@@ -12,15 +12,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The reasons of an aftermath, as people read them.
+// The reasons of an aftermath, as people see them.
 const (
 	answeredAtTheTerminal = "answered at the terminal"
 	agentHadGoneOn        = "the agent had gone on"
 )
 
-// addAftermath adds to the record of a question how a call of it, which has ended
-// there, ended otherwise, once, and returns the record as it then is. The decision
-// stays the same, and so does a record that another request has taken the place of.
+// addAftermath adds an aftermath to the record of a question, at most once for each call
+// and kind, and returns the record. The call must have ended there. Neither the decision
+// changes, nor the record of another request that has replaced this one under its key.
 func (e *Engine) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Aftermath) (bus.Entry, error) {
 	ended := func() string {
 		if d := entry.Record.Verdict(a.PendingID); d != nil {
@@ -52,13 +52,13 @@ func (e *Engine) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Af
 	return entry, nil
 }
 
-// hasAftermath reports whether the record tells a's kind of a's call already.
+// hasAftermath reports whether the record has an aftermath of the same call and kind.
 func hasAftermath(rec *schemas.Record, a schemas.Aftermath) bool {
 	return slices.ContainsFunc(rec.Aftermath, func(b schemas.Aftermath) bool { return b.PendingID == a.PendingID && b.Kind == a.Kind })
 }
 
-// aftermathConflict is the reply to an answer of a request whose call ended otherwise than
-// decided: neither "denied" nor "allowed" would be true.
+// aftermathConflict is the reply to an answer whose request has an aftermath: neither
+// "denied" nor "allowed" would be true. It is nil without one.
 func aftermathConflict(rec *schemas.Record) error {
 	if len(rec.Aftermath) == 0 || rec.Decision == nil {
 		return nil
@@ -71,15 +71,14 @@ func aftermathConflict(rec *schemas.Record) error {
 	return schemas.Errorf(schemas.CodeConflict, "%s%s", what, a.Reason).WithDecision(rec.Decision)
 }
 
-// ranAftermath is the aftermath of a call that its user allowed at the terminal.
+// ranAftermath is the aftermath of a call that its user has allowed at the terminal.
 func (e *Engine) ranAftermath(id string) schemas.Aftermath {
 	return schemas.Aftermath{PendingID: id, Kind: schemas.AftermathRan, Reason: answeredAtTheTerminal, At: e.clock.now()}
 }
 
-// recordRanAnyway tells of a call that its host has run although the request for it had
-// been denied, had timed out or was withdrawn meanwhile: it had been answered at the
-// terminal before. Only a call that began between the asking and the end of the one
-// request that it can have been about counts.
+// recordRanAnyway records that the host ran a call whose request was denied, had timed
+// out or was withdrawn: its user had allowed it at the terminal before. The call counts
+// only if it began while exactly one such request was pending.
 func (e *Engine) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)
@@ -99,7 +98,7 @@ func (e *Engine) recordRanAnyway(ctx context.Context, agent string, p *schemas.H
 		overtaken = append(overtaken, entry)
 	}
 	if len(overtaken) == 0 || slices.ContainsFunc(overtaken, func(o bus.Entry) bool { return questionOf(&o) != questionOf(&overtaken[0]) }) {
-		return nil, nil // none, or nothing tells which
+		return nil, nil // no request matches, or several do
 	}
 	if other, err := e.allowedBeside(ctx, overtaken[0], agent, p, same); err != nil || other {
 		return nil, err
@@ -116,7 +115,7 @@ func (e *Engine) recordRanAnyway(ctx context.Context, agent string, p *schemas.H
 }
 
 // allowedBeside reports whether the same call was allowed under another id since the
-// one of entry was asked about: then that may be the one that ran.
+// entry's request was made: then the host may have run that one.
 func (e *Engine) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, createdAt(&entry.Record))
 	if err != nil {
@@ -134,7 +133,7 @@ func (e *Engine) allowedBeside(ctx context.Context, entry bus.Entry, agent strin
 	return false, nil
 }
 
-// isSameCall reports whether a record is of the call that a host tells of.
+// isSameCall reports whether a record's request is for the call that a host names.
 func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	if rec.Agent != agent {
 		return false, nil
@@ -147,13 +146,13 @@ func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same
 	return its == same, err
 }
 
-// questionOf is the pending_id of the question that decides about an entry.
+// questionOf is the pending_id of the question that decides an entry's request.
 func questionOf(entry *bus.Entry) string {
 	return cmp.Or(entry.Record.Joined, ownID(entry))
 }
 
-// withdrawAbandoned withdraws the one request whose asker is gone. If it was allowed, the asker
-// did not pass that on, and the record says that the call never ran.
+// withdrawAbandoned withdraws a request whose agent is gone. If it was allowed, the agent
+// did not act on that, and the record gets the aftermath that the call never ran.
 func (e *Engine) withdrawAbandoned(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	entry, err := e.store.Records.Get(ctx, schemas.Key(p.SessionID, p.PendingID))
 	if noRecord(err) || err == nil && entry.Record.Agent != agent {
@@ -193,7 +192,7 @@ func (e *Engine) withdrawAbandoned(ctx context.Context, agent string, p *schemas
 	return []string{p.PendingID}, err
 }
 
-// logAftermath logs how calls of a record ended otherwise than decided.
+// logAftermath logs the aftermaths of a record.
 func (e *Engine) logAftermath(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	for _, a := range entry.Record.Aftermath {
 		_, _, err := e.store.Log.Append(ctx, entry.Key+"."+a.PendingID+"."+string(a.Kind)+"."+entry.Record.Decision.DecisionID, schemas.LogEntry{

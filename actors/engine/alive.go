@@ -12,16 +12,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// aliveFor is how long an engine counts as running after it last said so: longer
-// than staleAfter, after which it allows nothing by itself.
+// aliveFor is how long an engine counts as running after its last sign of life. It is
+// longer than staleAfter, after which an engine allows nothing without a person.
 const aliveFor = 20 * time.Second
 
-// leaveWithin bounds what a stopping engine waits for the store.
+// leaveWithin bounds how long a stopping engine waits for the store.
 const leaveWithin = 2 * time.Second
 
 func aliveKey(id string) string { return "engine." + id }
 
-// announceAlive says, for a while, that this engine is running.
+// announceAlive stores, for aliveFor, that this engine is running.
 func (e *Engine) announceAlive(ctx context.Context) error {
 	var was schemas.Registered
 	revision, err := e.store.Presence.Get(ctx, aliveKey(e.service.ID()), &was)
@@ -43,7 +43,7 @@ func (e *Engine) renewAlive(ctx context.Context) {
 	}
 }
 
-// announceStop says that this engine is running no more; else its word for it runs out.
+// announceStop removes the sign of life of this engine. If that fails, it expires.
 func (e *Engine) announceStop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 	defer cancel()
@@ -57,7 +57,7 @@ func (e *Engine) announceStop(ctx context.Context) {
 	}
 }
 
-// laggards are the running engines that do not say in time that they obey a freeze.
+// laggards are the running engines that do not confirm in time that they obey a freeze.
 func (e *Engine) laggards(ctx context.Context, revision uint64) ([]string, error) {
 	within, cancel := context.WithTimeout(ctx, obeyWithin)
 	defer cancel()

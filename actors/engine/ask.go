@@ -14,15 +14,15 @@ import (
 // agentRequest is a request as its agent sent it.
 type agentRequest struct {
 	agent   string
-	body    json.RawMessage // the message, byte for byte
+	body    json.RawMessage // the message as received, byte for byte
 	request schemas.Request
 	digest  string // of the content
-	same    string // the Sameness, once it was needed
+	same    string // the Sameness, once a stage needed it
 }
 
 func (r *agentRequest) key() string { return r.request.Key() }
 
-// sameness is the digest that identical calls of a session share.
+// sameness is the digest that identical calls of a session have in common.
 func (r *agentRequest) sameness() (string, error) {
 	if r.same != "" {
 		return r.same, nil
@@ -32,8 +32,8 @@ func (r *agentRequest) sameness() (string, error) {
 	return r.same, err
 }
 
-// identify sets the digest, which is of the request before defaults are filled in, and
-// then the options that the request offers.
+// identify computes the digest of the request as the agent sent it, and then fills in
+// the options that it offers.
 func (r *agentRequest) identify() (err error) {
 	if r.digest, err = schemas.Digest(&r.request); err != nil {
 		return err
@@ -42,12 +42,12 @@ func (r *agentRequest) identify() (err error) {
 	return nil
 }
 
-// ask answers a request with its decision or with a receipt. The stages of the
+// ask replies to a request with its decision or with a receipt; the stages of the
 // pipeline decide which.
 //
-// A fresh id that policy decides needs no record: its decision is in the log before the
-// agent gets it. Every other request goes through its record, so that an id never has
-// two decisions.
+// A request with a new id that the stages decide needs no record: its decision is in the
+// log before the agent gets it. Any other request goes through its record, so that no id
+// ever has two decisions.
 func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	s, err := e.receive(ctx, c)
 	if err != nil {
@@ -92,7 +92,7 @@ func (e *Engine) receive(ctx context.Context, c *bus.Call) (*askState, error) {
 	return s, nil
 }
 
-// policyDecision is the decision that the verdict makes.
+// policyDecision is the decision that follows from the verdict.
 func (e *Engine) policyDecision(s *askState) *schemas.Decision {
 	if s.frozen != nil {
 		return e.freezeDenial(&s.request, s.digest, s.frozen)
@@ -106,7 +106,7 @@ func (e *Engine) policyDecision(s *askState) *schemas.Decision {
 		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, ""
 	}
 	d := e.decision(&s.request, s.digest, outcome, schemas.By{Kind: schemas.ByPolicy, Name: s.verdict.Rule})
-	if o, ok := s.request.OptionOfKind(kind); ok { // never the first option, whatever it is
+	if o, ok := s.request.OptionOfKind(kind); ok { // by its kind, never by its position
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
 	}
 	if d.Message, d.SettingsRevision = message, s.settings.revision; d.Outcome == schemas.Allowed {
@@ -123,8 +123,8 @@ func (e *Engine) decision(r *schemas.Request, digest string, outcome schemas.Out
 	}
 }
 
-// decideFresh decides an id that was never sent before: the entry in the log
-// is the decision, and the message id makes it the only one.
+// decideFresh decides a request whose id is new. The log entry is the decision, and its
+// message id makes it the only one.
 func (e *Engine) decideFresh(ctx context.Context, c *bus.Call, s *askState) error {
 	d := e.policyDecision(s)
 	entry := schemas.LogEntry{
@@ -142,9 +142,9 @@ func (e *Engine) decideFresh(ctx context.Context, c *bus.Call, s *askState) erro
 	return replyLogged(c, s, logged)
 }
 
-// claim appends an entry that settles how an id is decided, and returns the
-// automatic decision that is in the log then, or nil where the id is decided
-// through its record.
+// claim appends a log entry under a request's id. Whichever entry comes first decides how
+// the id gets its decision: claim returns the decision in that entry, or nil if the entry
+// leaves the decision to a record.
 func (e *Engine) claim(ctx context.Context, key string, entry schemas.LogEntry) (*schemas.Decision, error) {
 	seq, first, err := e.store.Log.Append(ctx, key, entry)
 	if err != nil {
@@ -154,7 +154,7 @@ func (e *Engine) claim(ctx context.Context, key string, entry schemas.LogEntry) 
 		return entry.Decision, nil
 	}
 	earlier, err := e.store.Log.Read(ctx, seq)
-	if errors.Is(err, bus.ErrNotFound) { // it went by the log's size within the hour
+	if errors.Is(err, bus.ErrNotFound) { // removed within the hour, because the log reached its size
 		return nil, reused(key)
 	}
 	if err != nil {
@@ -163,7 +163,7 @@ func (e *Engine) claim(ctx context.Context, key string, entry schemas.LogEntry) 
 	return earlier.Decision, nil
 }
 
-// replyLogged answers with an automatic decision, if it is of this request.
+// replyLogged replies with a decision from the log, if it is about this request.
 func replyLogged(c *bus.Call, s *askState, d *schemas.Decision) error {
 	if d.Digest != s.digest {
 		return reused(s.key())
@@ -176,7 +176,7 @@ func reused(key string) error {
 	return schemas.Errorf(schemas.CodeConflict, "the id of %s was used for another request: ask under a new one", key)
 }
 
-// rejoin answers for an id that may have been sent before.
+// rejoin replies to a request that its agent may have sent before.
 func (e *Engine) rejoin(ctx context.Context, c *bus.Call, s *askState) error {
 	entry, err := e.store.Records.Get(ctx, s.key())
 	switch {

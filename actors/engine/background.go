@@ -9,10 +9,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// chooseForeground sets the session in whose place a background one asks: the most
-// recently active session of the same agent and user. The timeout tier then goes by who
-// is at that session. Sessions without a user belong to one user only if the agent names
-// no user at all; otherwise they may be anyone's.
+// chooseForeground sets the session in whose place a background session asks: the most
+// recently active one of the same agent and user. The timeout tier then depends on that
+// session's input lock. Sessions without a user belong to one user only if the agent names
+// no user at all; otherwise they may be any user's.
 func (e *Engine) chooseForeground(ctx context.Context, s *askState) (result, error) {
 	if !s.held.session.Background || s.plan.foreground.session != "" {
 		return result{}, nil
@@ -44,7 +44,7 @@ func (e *Engine) chooseForeground(ctx context.Context, s *askState) (result, err
 	return result{}, schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
 }
 
-// activeSessions are an agent's foreground sessions, the one that was active last first.
+// activeSessions are an agent's foreground sessions, the most recently active one first.
 func (e *Engine) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
 	keys, err := e.store.Presence.Listed(ctx, activeKey(agent, "*"))
 	if err != nil {
@@ -66,7 +66,7 @@ func (e *Engine) activeSessions(ctx context.Context, agent string) ([]schemas.Se
 	return sessions, nil
 }
 
-// notifyForeground tells the session in whose place a background one asks.
+// notifyForeground sends a notice to the session in whose place a background one asks.
 func (e *Engine) notifyForeground(rec *schemas.Record, p *schemas.Prompt) error {
 	if rec.Foreground == "" {
 		return nil
