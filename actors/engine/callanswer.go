@@ -16,7 +16,7 @@ import (
 )
 
 // usedFor is how long a request that has used an approval may be sent again and still
-// finds its use. For no longer does the log recognise the id of a decided request.
+// finds its use. It is shorter than the time for which the log recognises an id.
 const usedFor = 30 * time.Minute
 
 // callID is the id of the standing answer about one call of a session. There is only one;

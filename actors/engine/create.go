@@ -123,12 +123,12 @@ func (e *Engine) storePending(ctx context.Context, s *askState) (result, error) 
 	return result{outcome: ask}, err
 }
 
-// maxReaches bounds, in bytes, what a record keeps of the rules that an answer may make
-// last. It must stay one that a message carries with any answer in it.
+// maxReaches bounds, in bytes, the reaches in a record, so that the record with any answer
+// fits one message.
 const maxReaches = 64 << 10
 
-// withinSize are the reaches, or none if they are too long: then the call can be allowed
-// once.
+// withinSize returns the reaches, or nil if they are too long; the call can then only be
+// allowed once.
 func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	data, err := schemas.Encode(reaches)
 	if err != nil || len(data) > maxReaches {
@@ -137,8 +137,8 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent is the first event of a request: at notify phones and chats are told, if an
-// approver is there who may answer before; otherwise it is the deadline.
+// firstEvent is the first event of a request. If an approver is there who may answer
+// before, phones and chats are told at notify; otherwise it is the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
@@ -147,8 +147,8 @@ func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	return schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
 }
 
-// replyMoved answers for a record that was there before: as it stands, or by
-// creating over the marker that a deletion by hand has left.
+// replyMoved replies to a request whose key was written before: by the record there, or,
+// if it was deleted by hand, by creating the record over the deletion marker.
 func (e *Engine) replyMoved(ctx context.Context, c *bus.Call, s *askState, create func(revision uint64) error) error {
 	entry, err := e.store.Records.Get(ctx, s.key())
 	switch {
@@ -160,13 +160,13 @@ func (e *Engine) replyMoved(ctx context.Context, c *bus.Call, s *askState, creat
 	return err
 }
 
-// replyExisting answers for a request that has a record. A verdict goes through the
-// compare-and-set of the question's record like every other decision.
+// replyExisting replies to a request that has a record. A verdict that decides goes
+// through the compare-and-set of the question's record like any other decision.
 func (e *Engine) replyExisting(ctx context.Context, c *bus.Call, s *askState, entry bus.Entry) error {
 	switch rec := &entry.Record; {
 	case rec.Agent != s.agent:
 		return notFound(s.key())
-	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // a withdrawal that came first matches any
+	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // AnyDigest: a withdrawal that came before the request
 		return reused(s.key())
 	}
 	question, d, err := e.decisionOf(ctx, entry)
@@ -183,7 +183,7 @@ func (e *Engine) replyExisting(ctx context.Context, c *bus.Call, s *askState, en
 	if question, err = e.resumeWaiting(ctx, question, s.request.PendingID); err != nil {
 		return err
 	}
-	if !question.Record.Waits(s.request.PendingID) { // it has ended meanwhile
+	if !question.Record.Waits(s.request.PendingID) { // it has ended in the meantime
 		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
 			return err
 		}
@@ -193,8 +193,8 @@ func (e *Engine) replyExisting(ctx context.Context, c *bus.Call, s *askState, en
 	return nil
 }
 
-// decideExisting ends a question whose calls the rules settle now. They are the same for
-// each of them.
+// decideExisting decides a question by a verdict that its calls get now, but did not get
+// at first. All its calls have the same verdict.
 func (e *Engine) decideExisting(ctx context.Context, c *bus.Call, s *askState, question bus.Entry) error {
 	now, err := e.nowFor(ctx, &question.Record, question.Record.Places())
 	if err != nil {
@@ -214,9 +214,9 @@ func (e *Engine) decideExisting(ctx context.Context, c *bus.Call, s *askState, q
 	return e.replyDecision(ctx, c, decided, s.key())
 }
 
-// resumeWaiting sees to it that an open question ends at its deadline, and that the agent of a
-// request that is asked again is known to wait for it. It returns the question as it
-// then is: it may have ended.
+// resumeWaiting makes sure that a question's timer is armed, and that the question does
+// not count a request as detached whose agent has just sent it again. The question that
+// it returns may have ended.
 func (e *Engine) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrHeld) {
@@ -235,14 +235,13 @@ func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
 	}
 }
 
-// setDeadline sets the time limit. It is fixed when the request is stored.
+// setDeadline sets the time limit, which stays the same for the life of the request.
 func (e *Engine) setDeadline(_ context.Context, s *askState) (result, error) {
 	s.plan.limit = e.timeLimit(s)
 	return result{}, nil
 }
 
-// timeLimit returns the tier of the timeout policy that applies to a request, and its
-// time limit.
+// timeLimit returns the time limit of a request, and its tier of the timeout policy.
 func (e *Engine) timeLimit(s *askState) timeLimit {
 	if s.request.Kind == schemas.KindPermission {
 		if s.request.TimeoutSeconds > 0 {

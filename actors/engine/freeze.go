@@ -14,18 +14,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// frozenKey is the key of permission_settings that holds the freezes.
+// frozenKey is the key of permission_settings under which the freezes are stored.
 const frozenKey = "frozen"
 
-// freezeState is what this engine knows of the freezes.
+// freezeState holds the freezes as this engine knows them.
 type freezeState struct {
 	current atomic.Pointer[freezeSnapshot]
 
 	mu     sync.Mutex
-	judged map[uint64]int // the asks on their way, by the revision they are judged by
+	judged map[uint64]int // open requests, by the revision of the freezes that they are checked by
 }
 
-// freezeSnapshot are the freezes as they were read, and when that was.
+// freezeSnapshot are the freezes as read from the store.
 type freezeSnapshot struct {
 	schemas.FreezeState
 	read time.Time
@@ -33,8 +33,8 @@ type freezeSnapshot struct {
 
 func (b *freezeState) now() *freezeSnapshot { return b.current.Load() }
 
-// enter returns the freezes that a request is checked by. The caller calls leave when
-// the request can no longer be allowed by them.
+// enter returns the freezes to check a request by. The caller must call leave once these
+// can no longer allow the request.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,8 +52,7 @@ func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	}
 }
 
-// obeyed is the revision by which everything is judged that can still be allowed
-// by itself.
+// obeyed is the oldest revision of the freezes by which a request may still be allowed.
 func (b *freezeState) obeyed() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +63,7 @@ func (b *freezeState) obeyed() uint64 {
 	return revision
 }
 
-// readFrozen brings the freezes up to date.
+// readFrozen reads the freezes from the store.
 func (e *Engine) readFrozen(ctx context.Context) error {
 	read := time.Now()
 	var f schemas.FreezeState
@@ -74,7 +73,7 @@ func (e *Engine) readFrozen(ctx context.Context) error {
 	}
 	f.Revision = revision
 	for {
-		// A slower reader must not bring back an older one, nor keep a newer one out.
+		// A slower reader must neither replace newer freezes nor keep them out.
 		old := e.freezes.now()
 		if old != nil && (revision < old.Revision || revision == old.Revision && !old.read.Before(read)) {
 			return nil
@@ -85,13 +84,13 @@ func (e *Engine) readFrozen(ctx context.Context) error {
 	}
 }
 
-// obeyWithin is how long engines get to obey a freeze before whoever froze is told
-// which have not said so. It ends before a caller's hop does.
+// obeyWithin is how long a freeze waits for the engines to obey. The reply to the approver
+// names those that have not. It is shorter than the caller's timeout.
 const obeyWithin = 2 * time.Second
 
-// freeze puts the brake on or takes it off for an approver. A freeze denies the open
-// requests, and is told when every engine that answers denies whatever is asked. A
-// thaw comes after the last of those denials.
+// freeze adds or, with thaw, removes a freeze for an approver. A freeze denies the
+// pending requests that it covers, and the reply comes when every live engine denies the
+// new ones. A thaw comes after the last of those denials.
 func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 	var b schemas.FreezeRequest
 	if err := schemas.Decode(c.Data, &b); err != nil {
@@ -138,7 +137,7 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 	return nil
 }
 
-// storeFreeze adds a freeze, or takes out those that it covers.
+// storeFreeze stores a freeze, or removes the freezes that a thaw covers.
 func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
 	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
 	for {
@@ -164,7 +163,7 @@ func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (
 	}
 }
 
-// freezeDenial is the decision about what is frozen.
+// freezeDenial is the decision about a request that a freeze covers.
 func (e *Engine) freezeDenial(r *schemas.Request, digest string, z *schemas.Freeze) *schemas.Decision {
 	d := e.decision(r, digest, schemas.Denied, schemas.By{Kind: schemas.ByPolicy, Name: "frozen by " + z.By.Name})
 	if o, ok := r.OptionOfKind(schemas.RejectOnce); ok {
@@ -174,14 +173,14 @@ func (e *Engine) freezeDenial(r *schemas.Request, digest string, z *schemas.Free
 	return d
 }
 
-// refuseFrozen refuses to allow what is frozen, whether or not this engine has heard
-// of it before.
+// refuseFrozen returns an error if a freeze covers the session. It reads the freezes from
+// the store first.
 func (e *Engine) refuseFrozen(ctx context.Context, agent, session string) error {
 	return e.beginFreezeCheck(ctx)(agent, session)
 }
 
-// freezeCheck is a reading of what is frozen that has begun: it waits for it, and
-// refuses to allow what is. It may be called once, or never.
+// freezeCheck waits until the freezes are read, and then returns an error if one covers
+// the session. It may be called at most once.
 type freezeCheck func(agent, session string) error
 
 func (e *Engine) beginFreezeCheck(ctx context.Context) freezeCheck {

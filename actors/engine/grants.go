@@ -13,11 +13,11 @@ import (
 
 func agentKey(agent string) string { return "agent." + agent }
 
-// grant is what an answer allows beyond the call it is about, or nil.
+// grant is the standing answer of an answer that allows beyond its call, otherwise nil.
 func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	scope := a.Scope
 	if r.Kind == schemas.KindPermission && (scope == "" || scope == schemas.ScopeOnce) {
-		scope = schemas.ScopeSession // what is asked for is to hold it
+		scope = schemas.ScopeSession // the request is for lasting permissions
 	}
 	if scope == "" || scope == schemas.ScopeOnce || d.Outcome != schemas.Allowed {
 		return nil, nil
@@ -40,13 +40,13 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	return g, nil
 }
 
-// applyEffects has what follows from a question's decision happen before anyone is told
-// of it: "granted" is never heard before the standing answer is there. It may be
-// called again.
+// applyEffects stores the standing answers that follow from a question's decision. That
+// comes before the decision is published: nothing is reported as granted before the grant
+// is stored. It may be called again.
 func (e *Engine) applyEffects(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d == nil || question.Record.Joined != "" || e.clock.now().Sub(d.DecidedAt) > bus.Retention {
-		return nil // an ended answer is kept for longer than this, so none comes back
+		return nil // ended standing answers are kept for longer than this, and so are not created again
 	}
 	if err := e.answerCall(ctx, question); err != nil {
 		return fmt.Errorf("store what follows from %s: %w", question.Key, err)
@@ -61,7 +61,7 @@ func (e *Engine) applyEffects(ctx context.Context, question bus.Entry) error {
 	return nil
 }
 
-// addAnswer stores a standing answer, unless there is one under its id already.
+// addAnswer stores a standing answer, unless its id exists.
 func (e *Engine) addAnswer(ctx context.Context, g *schemas.StandingAnswer, actor string) error {
 	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.GrantID != "" {
@@ -84,8 +84,8 @@ func (e *Engine) logAnswer(ctx context.Context, kind schemas.LogKind, g *schemas
 	return err
 }
 
-// listGrants lists the standing answers, ended ones too: to a carrier those that the
-// recipient may undo. A page may then hold fewer than the limit, and have a next one.
+// listGrants lists the standing answers, including ended ones. A carrier gets those that
+// the recipient may undo, so a page may hold fewer than the limit although another follows.
 func (e *Engine) listGrants(ctx context.Context, c *bus.Call, q *schemas.Query) error {
 	mayUndo, err := e.undoFilter(ctx, c.Tokens[0], q.Recipient)
 	if err != nil {
@@ -117,9 +117,9 @@ func (e *Engine) listGrants(ctx context.Context, c *bus.Call, q *schemas.Query) 
 	return nil
 }
 
-// revoke ends a grant, and what was shared of it. It answers when that is
-// stored: whoever asks afterwards is judged by what is read then. A carrier ends only
-// what it would list for the same person: any other grant is NOT_FOUND.
+// revoke ends a grant and the grants shared from it, and replies once that is stored: a
+// later request is checked without them. A carrier can end only grants that it could list
+// for the same person; any other is NOT_FOUND.
 func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 	var r schemas.Revoke
 	if err := schemas.Decode(c.Data, &r); err != nil {
@@ -157,7 +157,7 @@ func unknownGrant(id string) error {
 	return schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", id)
 }
 
-// revokedOwner is the session or the agent whose grant is to end.
+// revokedOwner is the session or agent that has the grant.
 func revokedOwner(r *schemas.Revoke) string {
 	if r.SessionID != "" {
 		return sessionKey(r.SessionID)
@@ -165,8 +165,8 @@ func revokedOwner(r *schemas.Revoke) string {
 	return agentKey(r.Agent)
 }
 
-// endGrant ends a grant, and then what was shared of it. It may be called again
-// for what an earlier call has not done.
+// endGrant ends a grant, and then the grants shared from it. It may be called again to
+// finish an earlier call.
 func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
 	g, err := e.endGrantAlone(ctx, r, by)
 	if err == nil && len(g.Permissions) > 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostResolved withdraws what a host has gone on without, and tells of calls that ran, or
-// never did, otherwise than decided. It ends requests of this agent alone, and none
-// that somebody waits for elsewhere.
+// hostResolved withdraws requests of an agent whose calls its host has resolved without
+// nod, and records an aftermath if a call ran, or never ran, against the decision. It ends
+// no other agent's requests, and no call that waits elsewhere.
 func (e *Engine) hostResolved(ctx context.Context, c *bus.Call) error {
 	var p schemas.HostResolved
 	if err := schemas.Decode(c.Data, &p); err != nil {
@@ -27,7 +27,7 @@ func (e *Engine) hostResolved(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// resolveByHost returns the requests that it ended, or told something of.
+// resolveByHost returns the ids of the requests that it has ended or given an aftermath.
 func (e *Engine) resolveByHost(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	if p.PendingID != "" {
 		return e.withdrawAbandoned(ctx, agent, p)
@@ -59,10 +59,9 @@ func (e *Engine) resolveByHost(ctx context.Context, agent string, p *schemas.Hos
 	return ids, nil
 }
 
-// timedKeys are the keys of a session's questions whose timer is armed, or has fired: an
-// engine may have stopped before it did what the timer was for. Those that have fired
-// are read last, so that none is missed that fires meanwhile. They may have been
-// decided.
+// timedKeys are the keys of a session's questions whose timer is armed or has fired: an
+// engine may have stopped before it handled a fired one. Fired timers are read last, so
+// that none is missed that fires meanwhile. The questions may have been decided.
 func (e *Engine) timedKeys(ctx context.Context, session string) ([]string, error) {
 	armed, err := e.store.Records.Pending(ctx, session)
 	if err != nil {
@@ -74,8 +73,8 @@ func (e *Engine) timedKeys(ctx context.Context, session string) ([]string, error
 	return slices.Compact(keys), err
 }
 
-// withdrawResolved withdraws a call that its host has gone on without. If the call ran, the
-// record says so.
+// withdrawResolved withdraws a call that its host has resolved. If the call ran although it
+// was not allowed, the record gets that as an aftermath.
 func (e *Engine) withdrawResolved(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
 	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: call.pendingID, Reason: p.Reason}
 	question, err := e.takeBack(ctx, call.question, agent, &w)
@@ -84,9 +83,9 @@ func (e *Engine) withdrawResolved(ctx context.Context, call openCall, agent stri
 	}
 	d := question.Record.Verdict(call.pendingID)
 	if d == nil {
-		return nil, nil // it is a question of its own by now, which the next sign ends
+		return nil, nil // it has just become a question of its own, which the host's next sign ends
 	}
-	if callRan && d.Outcome != schemas.Allowed { // also if a denial came first, or a deadline
+	if callRan && d.Outcome != schemas.Allowed { // also if a denial or the deadline came first
 		if _, err = e.addAftermath(ctx, question, e.ranAftermath(call.pendingID)); err != nil {
 			return nil, err
 		}
@@ -98,14 +97,15 @@ func (e *Engine) withdrawResolved(ctx context.Context, call openCall, agent stri
 	return ids, nil
 }
 
-// openCall is a call that waits, in the record that decides about it.
+// openCall is a pending call, with the record that decides it.
 type openCall struct {
 	question  bus.Entry
 	pendingID string
 	request   schemas.Request
 }
 
-// openCalls are the calls of an agent that wait in the questions under keys.
+// openCalls are the pending calls of an agent in the questions under keys, without
+// detached ones.
 func (e *Engine) openCalls(ctx context.Context, agent string, keys []string) ([]openCall, error) {
 	var calls []openCall
 	for _, key := range keys {
@@ -137,7 +137,7 @@ func (e *Engine) openCalls(ctx context.Context, agent string, keys []string) ([]
 	return calls, nil
 }
 
-// supersededByHost are the calls that a host has gone on without.
+// supersededByHost are the calls that the host has resolved.
 func (e *Engine) supersededByHost(ctx context.Context, agent string, p *schemas.HostResolved, same string, keys []string) ([]openCall, error) {
 	calls, err := e.openCalls(ctx, agent, keys)
 	if err != nil {
@@ -166,8 +166,8 @@ func (e *Engine) supersededByHost(ctx context.Context, agent string, p *schemas.
 	return gone, nil
 }
 
-// digestIgnoringCwd is the Sameness of a call in whichever directory: one that has run
-// may have changed it.
+// digestIgnoringCwd is the Sameness of a call without its directory, which the call may
+// have changed by running.
 func digestIgnoringCwd(r *schemas.Request) (string, error) {
 	var details map[string]json.RawMessage
 	if len(r.ActionDetails) > 0 {

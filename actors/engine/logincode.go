@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxSpent is how long it is remembered at most that a code was spent, and
-// spentSlack how much longer than it would count: clocks differ.
+// maxSpent is the longest time for which a spent code is remembered. spentSlack is added
+// to a code's own time, because clocks differ.
 const (
 	maxSpent   = 30 * 24 * time.Hour
 	spentSlack = time.Minute
@@ -20,8 +20,8 @@ const (
 func passKey(code string) string  { return "pass." + schemas.HashCode(code) }
 func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 
-// loginCode makes a code for somebody whom a carrier vouches for, tells the web inbox
-// whose a code is, once, or remembers which of the inbox's own count no more.
+// loginCode handles the three uses of login codes: a carrier gets a code for an approver,
+// the web inbox redeems one, or it spends or checks one of its own codes.
 func (e *Engine) loginCode(ctx context.Context, c *bus.Call) error {
 	var p schemas.LoginCode
 	if err := schemas.Decode(c.Data, &p); err != nil {
@@ -72,7 +72,7 @@ func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.L
 	return p, nil
 }
 
-// redeem is whose a code is. Removing it is what makes it count once.
+// redeem returns the user of a code. Removing the code makes it count once.
 func (e *Engine) redeem(ctx context.Context, code string) (schemas.LoginCode, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "that link was used, or is too old: ask for another")
 	var p schemas.LoginCode
@@ -89,15 +89,15 @@ func (e *Engine) redeem(ctx context.Context, code string) (schemas.LoginCode, er
 	return p, err
 }
 
-// spend makes a code of the inbox's own count no more: of all who spend it one is
-// told that it had counted until then.
+// spend records that one of the inbox's own codes is spent. Of concurrent calls exactly one
+// learns that the code was not spent before.
 func (e *Engine) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {
 		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a try, for at most %s", schemas.Words(maxSpent))
 	}
 	spent := schemas.LoginCode{Type: schemas.TypeLoginCode, Try: p.Try, Until: p.Until}
-	if left+spentSlack <= 0 { // nobody remembers it so long
+	if left+spentSlack <= 0 { // a code this old is not remembered
 		spent.Spent = true
 		return spent, nil
 	}
@@ -108,7 +108,7 @@ func (e *Engine) spend(ctx context.Context, p *schemas.LoginCode) (schemas.Login
 	return spent, err
 }
 
-// checkSpent tells whether a code of the inbox's own was spent.
+// checkSpent reports whether one of the inbox's own codes is spent.
 func (e *Engine) checkSpent(ctx context.Context, code string) (schemas.LoginCode, error) {
 	var p schemas.LoginCode
 	_, err := e.store.Settings.Get(ctx, spentKey(code), &p)

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// takeVersion passes a record's newest version on to its lane.
+// takeVersion passes the newest version of a record to the record's lane.
 func (e *Engine) takeVersion(d *bus.Delivery) {
 	entry, err := e.store.Records.Entry(d)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -26,17 +26,17 @@ func (e *Engine) takeVersion(d *bus.Delivery) {
 	e.outbox.Send(entry.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleVersion(ctx, entry) }})
 }
 
-// handleVersion has everything that follows from one version happen, at least once: the
-// agent is told first, then those who look, then those who are shown it, then
-// the log. A newer version comes by itself, and may be told before this one by
-// another engine: each says its revision, and who has heard a newer one ignores it.
+// handleVersion publishes and stores the effects of a record's version, at least once: it
+// informs the agent, then viewers, then carriers, then the log. A newer version has its own
+// delivery, and another engine may handle it first. Every message has its revision, so
+// that receivers ignore an older one.
 func (e *Engine) handleVersion(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
 	prompt, err := e.promptOf(entry)
 	if err != nil {
 		return err
 	}
-	if rec.Joined != "" { // its question is shown, and its decision told with that
+	if rec.Joined != "" { // the question's version informs all but viewers and the log
 		if rec.Terminal() {
 			err = e.view(prompt)
 		}
@@ -68,7 +68,7 @@ func (e *Engine) handleVersion(ctx context.Context, entry bus.Entry) error {
 	return errors.Join(e.logVersion(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt))
 }
 
-// view shows a version to everybody who looks.
+// view publishes a version to the viewers.
 func (e *Engine) view(p schemas.Prompt) error {
 	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
 }
@@ -76,7 +76,7 @@ func (e *Engine) view(p schemas.Prompt) error {
 // queuePrompts queues a prompt for each recipient of a carrier.
 func (e *Engine) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
-		return nil // somebody is there, who may answer first, or others come first; or it ended so
+		return nil // an approver who is there may answer first, or it is held back; or it has ended so
 	}
 	for _, r := range rec.Routes {
 		if schemas.Inbox(r.Connector) || r.Failed {
@@ -91,8 +91,8 @@ func (e *Engine) queuePrompts(ctx context.Context, rec *schemas.Record, prompt s
 	return nil
 }
 
-// logVersion logs a version. A request has one deadline, which so names it among
-// those that used the same id over time.
+// logVersion logs a version. The entry's id includes the deadline, which distinguishes
+// requests that have used the same id over time.
 func (e *Engine) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
@@ -116,8 +116,8 @@ func (e *Engine) logVersion(ctx context.Context, entry bus.Entry, prompt schemas
 	return err
 }
 
-// ownDecision is the decision about the entry's own request, which may have ended while
-// others went on to wait.
+// ownDecision is the decision about the entry's own request, which may have ended before
+// the other waiters.
 func ownDecision(entry *bus.Entry) *schemas.Decision {
 	if entry.Record.Joined != "" {
 		return entry.Record.Decision
@@ -125,7 +125,7 @@ func ownDecision(entry *bus.Entry) *schemas.Decision {
 	return entry.Record.Verdict(ownID(entry))
 }
 
-// ownDeadline is that of the entry's own request, whichever others wait with it.
+// ownDeadline is the deadline of the entry's own request, without its other waiters.
 func ownDeadline(entry *bus.Entry) time.Time {
 	if w := entry.Record.Waiter(ownID(entry)); w != nil {
 		return w.Deadline
@@ -140,7 +140,7 @@ func actorOf(d *schemas.Decision) string {
 	return string(d.By.Kind)
 }
 
-// promptOf is a record as viewers see it.
+// promptOf is the prompt that viewers get of a record.
 func (e *Engine) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	r, err := requestOf(&entry.Record)
 	if err != nil {
@@ -149,7 +149,7 @@ func (e *Engine) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	return e.promptWith(entry, r), nil
 }
 
-// promptWith is promptOf with the record's request at hand.
+// promptWith is promptOf for a caller that has decoded the request.
 func (e *Engine) promptWith(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
@@ -161,7 +161,7 @@ func (e *Engine) promptWith(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	}
 }
 
-// each calls f for 0 to n-1, a few at a time, and waits for all.
+// each calls f with 0 to n-1, at most readAtOnce at a time, and waits for all.
 func each(n int, f func(int)) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, readAtOnce)
@@ -175,7 +175,7 @@ func each(n int, f func(int)) {
 	wg.Wait()
 }
 
-// takeDue passes a fired timer on to its record's lane.
+// takeDue passes a fired timer to its record's lane.
 func (e *Engine) takeDue(d *bus.Delivery) {
 	fired, ok := e.store.Records.Fired(d)
 	if !ok {
@@ -186,8 +186,8 @@ func (e *Engine) takeDue(d *bus.Delivery) {
 	e.records.Send(fired.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleTimer(ctx, fired) }})
 }
 
-// handleTimer acts on a fired timer. A timer that was armed for the record's next event
-// acts, whatever this machine's clock says; any other is armed again.
+// handleTimer handles a fired timer. The timer of the record's next event counts whatever
+// this machine's clock says; for any other, the timer is armed again.
 func (e *Engine) handleTimer(ctx context.Context, fired bus.Fired) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
@@ -196,7 +196,7 @@ func (e *Engine) handleTimer(ctx context.Context, fired bus.Fired) error {
 	if err != nil {
 		return err
 	}
-	// At the deadline a call ends, also if a step before it was never made.
+	// At its deadline a call ends, even if the event before was never handled.
 	armed := fired.Event
 	if next := *entry.Record.NextEvent; !sameEvent(armed, next) && !sameEvent(armed, deadlineOf(&entry.Record)) {
 		return e.rearm(ctx, entry)
@@ -206,7 +206,7 @@ func (e *Engine) handleTimer(ctx context.Context, fired bus.Fired) error {
 
 func sameEvent(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
 
-// handleEvent does what a pending record has waited for.
+// handleEvent handles the event that a pending record has waited for.
 func (e *Engine) handleEvent(ctx context.Context, entry bus.Entry, what schemas.Event) error {
 	if what.Kind != schemas.EventDeadline {
 		return e.escalate(ctx, entry)
@@ -219,8 +219,8 @@ func (e *Engine) handleEvent(ctx context.Context, entry bus.Entry, what schemas.
 	return nil
 }
 
-// escalate has phones and chats told of a request: because nobody who is there
-// has answered it, or because its turn may have come.
+// escalate sends a request to phones and chats if its turn has come: the approver who is
+// there has not answered, or it was held back.
 func (e *Engine) escalate(ctx context.Context, entry bus.Entry) error {
 	now, err := e.itsTurn(ctx, entry)
 	if err != nil {
@@ -232,24 +232,23 @@ func (e *Engine) escalate(ctx context.Context, entry bus.Entry) error {
 	return e.step(ctx, entry, releaseAt(&entry.Record, entry.Record.NextEvent.At))
 }
 
-// step moves a question on to its next event. The next timer comes first, and then
-// the step: if this is cut short between them, the timer finds the step undone and
-// does it.
+// step sets a question's next event. The timer is armed before the record is written: if
+// the engine stops in between, the timer finds the old event and step is called again.
 func (e *Engine) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
 	entry.Record.NextEvent = &next
 	if err := e.rearm(ctx, entry); err != nil {
 		return err
 	}
 	_, err := e.store.Records.Update(ctx, entry)
-	return err // of a record that has moved the timer is looked at once more
+	return err // after ErrMoved, the timer is delivered again
 }
 
-// errRearmed has a fired timer delivered once more.
+// errRearmed makes a fired timer be delivered again.
 var errRearmed = errors.New("the timer was armed again, which is looked at once more")
 
-// rearm arms the timer for the entry's next event, and is done when a later delivery
-// finds it armed: the server, done with firing a timer, may remove the one that was
-// armed meanwhile.
+// rearm arms the timer for the entry's next event. It returns errRearmed until a later
+// delivery finds the timer armed: the server may remove a timer that is armed while the
+// server finishes firing the earlier one.
 func (e *Engine) rearm(ctx context.Context, entry bus.Entry) error {
 	armed, err := e.store.Records.Armed(ctx, &entry)
 	switch {

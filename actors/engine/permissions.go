@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// needsOf is what tools need of permissions, with the settings' own.
+// needsOf are the permissions that tools need: the default ones, changed by the settings.
 func needsOf(s *schemas.Settings) map[string]policy.Access {
 	needs := policy.DefaultNeeds()
 	for _, t := range s.Permissions.Tools {
@@ -30,7 +30,7 @@ func (h *entitlements) set() schemas.SessionPermissions {
 
 func (h *entitlements) managed() bool { return h.session.Permissions != nil }
 
-// answersIn are entries as the answers that they hold.
+// answersIn are the standing answers in entries.
 func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	all := make([]schemas.StandingAnswer, len(entries))
 	for i, s := range entries {
@@ -39,8 +39,8 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	return all
 }
 
-// basisOf is what a set of the session rests on that is enough: its own set, as far
-// as it has one, and the first answers that make it enough, each with its sources.
+// basisOf is the basis on which enough holds: the session's own permissions, if it has
+// any, and the first standing answers that suffice, each with its sources.
 func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
 	b := basis{session: h.session.SessionID}
 	if h.managed() {
@@ -59,8 +59,8 @@ func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) bas
 	return b
 }
 
-// resolver follows links on this machine for a request made on it. Of another
-// machine's files it can say nothing.
+// resolver follows links on this machine, if the request was made here. The links of
+// another machine's files cannot be followed.
 func (e *Engine) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
@@ -70,7 +70,7 @@ func (e *Engine) resolver(host string) policy.Resolver {
 
 var errOtherHost = errors.New("its path is another machine's, whose links cannot be followed here")
 
-// disk is of the machine that a request was made on.
+// disk is the disk of the machine on which a request was made.
 func (e *Engine) disk(host string) policy.Disk {
 	if host != "" && host == e.Host {
 		return policy.ThisDisk{}
@@ -78,13 +78,13 @@ func (e *Engine) disk(host string) policy.Disk {
 	return otherHostDisk{}
 }
 
-// otherHostDisk is the Disk of another machine.
+// otherHostDisk is the Disk of a machine whose files cannot be read.
 type otherHostDisk struct{}
 
 func (otherHostDisk) Links(string) ([]string, error)  { return nil, errOtherHost }
 func (otherHostDisk) WorkTree(string) (string, error) { return "", errOtherHost }
 
-// asWritten is the Resolver of what a person is shown and asked for.
+// asWritten is a Resolver that follows no links.
 func asWritten(p string) (string, error) { return path.Clean(p), nil }
 
 // basis names the entries of the store that an allow rests on: standing answers, and
@@ -101,7 +101,7 @@ type permissionsResult struct {
 	missing []policy.Permission // the session would need them; an answer may give them
 	holder  string              // the session that a request for permissions is for
 	unclear bool                // nod cannot tell the permissions that the call needs, so an answer counts once
-	asks    bool                // grants do not change that a person is asked
+	asks    bool                // a person is asked, whatever the grants allow
 	covered []schemas.Always    // the call, as grants by permissions that the session holds
 	basis   basis               // of covered
 }
@@ -130,7 +130,7 @@ func (e *Engine) checkCallPermissions(s *askState) result {
 	resolve := e.resolver(s.request.Host)
 	perms, err := policy.ToolNeeds(s.settings.needs, s.request.ToolName, s.request.ActionDetails)
 	if errors.Is(err, policy.ErrOtherTool) && s.held.managed() && s.verdict.Effect == policy.Allow && s.verdict.Rule == policy.Default {
-		perms, err = s.rules.policy.ShellNeeds(s.rules.call, e.disk(s.request.Host)) // the preset allows reading, not a rule of the user: the command's files must be covered
+		perms, err = s.rules.policy.ShellNeeds(s.rules.call, e.disk(s.request.Host)) // only the preset allows it: the files that the command reads must be covered
 	}
 	var missing []policy.Permission
 	if err == nil {
@@ -215,8 +215,7 @@ func (e *Engine) offerReaches(_ context.Context, s *askState) (result, error) {
 	return result{}, nil
 }
 
-// complete checks what a request for permissions must say, before anything is
-// stored of it.
+// complete checks that a request for permissions has a reason and a permission.
 func complete(r *schemas.Request) error {
 	switch {
 	case r.Kind != schemas.KindPermission:
@@ -238,7 +237,7 @@ func (e *Engine) checkPermissionRequest(ctx context.Context, s *askState) (resul
 		return result{}, err
 	}
 	s.permissions.holder = id
-	if !r.Rejoin { // a request sent before may have been shown or decided, whoever can be reached now
+	if !r.Rejoin { // a request sent before may have been shown or decided already
 		if _, err := e.chooseForeground(ctx, s); err != nil {
 			return result{}, err
 		}
@@ -287,8 +286,8 @@ func (e *Engine) holder(ctx context.Context, s *askState) (id string, holds enti
 	return details.AgentID, other, err
 }
 
-// markRouteFailed notes that a prompt could not be shown on one route, and says whether
-// that was the last one.
+// markRouteFailed records that a prompt could not be shown on one route, and reports
+// whether no other route is left.
 func (e *Engine) markRouteFailed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
 	left := false
 	entry, err = e.update(ctx, entry, func(rec *schemas.Record) bool {
@@ -307,8 +306,8 @@ func (e *Engine) markRouteFailed(ctx context.Context, entry bus.Entry, connector
 	return entry, err == nil && !left && !entry.Record.Terminal(), err
 }
 
-// cancelUnreachable ends a request for permissions that nobody can be shown. Any other
-// stays open for those who look for themselves.
+// cancelUnreachable cancels a request for permissions that no approver can be shown. Any
+// other request stays pending for the inboxes, which list it.
 func (e *Engine) cancelUnreachable(ctx context.Context, entry bus.Entry, reason string) error {
 	r, err := requestOf(&entry.Record)
 	if err != nil || r.Kind != schemas.KindPermission {

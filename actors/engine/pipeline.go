@@ -10,44 +10,46 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stages are the checks of a request, in their order. The first one that decides ends
-// the checks. A request that none decides is asked of a person.
+// stages is the order in which a request is checked, in four phases. A stage decides the
+// request, has a person asked, or goes on to the next one.
 //
-// By the memory of this engine, without reading the store:
+// By this engine's memory, without reading the store:
 //
-//  1. frozen: a freeze of everything, of the agent or of the session denies.
-//  2. rules: the policy denies, allows or asks. Its denial is final; so is its allow,
+//  1. frozen: a freeze of all agents, of this agent or of the session denies the request.
+//  2. rules: the policy allows, asks or denies. Its denial is final, and its allow too,
 //     unless the session is managed.
 //
-// By the permissions and standing answers of the session and its agent. They may be a
-// moment old, so an allow is confirmed at the store before it counts:
+// By the permissions and standing answers of the session and its agent. An engine knows
+// them from a moment ago, so an allow is confirmed at the store before it counts:
 //
-//  3. permissions: a managed session's permissions allow the calls that they cover and
-//     leave the others to a person. A request for permissions that the session holds
-//     already is allowed.
-//  4. grants: rules that approvers have allowed beyond one call, and permissions that
-//     the session holds, allow a call for which the policy asks.
+//  3. permissions: a managed session's permissions allow the calls that they cover; other
+//     calls need a person. A request for permissions that the session has is allowed.
+//  4. grants: if the policy asks, standing answers for more than one call allow the call,
+//     and so do the permissions of the session.
 //
-// By a person's earlier answer about the same call, read afresh:
+// By a person's answer to the same call, read from the store:
 //
-//  5. denial: a remembered denial denies the same call again.
-//  6. approval: an approval that came after its agent had stopped waiting allows the
-//     same call, and is used up.
+//  5. denial: a remembered denial denies the call.
+//  6. approval: an approval whose agent had stopped waiting allows the call, once.
 //
-// A person is asked. A stage refuses the request by an error, or adds its part to the
-// prompt:
+// If no stage has decided, a person is asked. Each stage adds its part to the pending
+// record, or refuses the request with an error:
 //
 //  7. admission: a session with too many pending requests gets no more.
-//  8. foreground: a background session asks in the place of its agent's session that
-//     was active last. Without one the request is refused.
-//  9. routing: the approvers who may decide, and their channels. If none of them can be
+//  8. foreground: a background session asks in the place of its agent's session that was
+//     active last; without one, the request is refused.
+//  9. routing: the approvers who may decide, and their channels; if no approver can be
 //     reached, the request is refused.
-//  10. reaches: the rules and permissions that an answer may allow beyond this call.
-//  11. deadline: the time limit, by the session's own, or by whether an approver is there.
-//  12. turn: when phones and chats are told: at once, after the approver who is there has
-//     had time, or after earlier questions of the session.
-//  13. joining: the request is stored, as a waiter of an identical pending call's
-//     question or as a question of its own.
+//  10. reaches: the rules or permissions that an answer may allow beyond this call.
+//  11. deadline: the time limit, which depends on the session and on whether an approver
+//     is there.
+//  12. turn: phones and chats show the request at once, after the approver who is there
+//     had time to answer, or after earlier requests of the session.
+//  13. joining: the record is stored. An identical pending call becomes the question of
+//     both, and this request its waiter; otherwise the request is a question of its own.
+//
+// A request that its agent may have sent before is checked like any other. Its record, or
+// its decision in the log, then comes before the verdict; see rejoin.
 var stages = []stage{
 	{"frozen", fromMemory, (*Engine).checkFrozen},
 	{"rules", fromMemory, (*Engine).checkRules},
@@ -93,8 +95,8 @@ const (
 // result is the result of a stage.
 type result struct {
 	outcome outcome
-	verdict policy.Verdict // replaces the one of the stages before; zero leaves that
-	basis   basis          // of an allow by entitlements: the entries to confirm
+	verdict policy.Verdict // replaces the verdict of earlier stages, unless it is zero
+	basis   basis          // of an allow by entitlements: confirmed before it counts
 }
 
 // decide is the result of a stage that decides.
@@ -122,17 +124,17 @@ type askState struct {
 type rulesResult struct {
 	verdict policy.Verdict
 	call    policy.Call     // the request as the policy sees it
-	policy  *policy.Policy  // the rules that gave the verdict; nil if the ones in force are not known
-	updated json.RawMessage // the input to run instead of the agent's; nil leaves that
+	policy  *policy.Policy  // the rules behind the verdict; nil if these may be out of date
+	updated json.RawMessage // the input to run instead of the agent's; nil keeps that
 }
 
 // attendance is the activity in a session at the time of a request.
 type attendance struct {
 	lock *schemas.Lock // the input lock; nil if no client holds it
-	open int           // the pending questions of the session
+	open int           // the number of pending questions
 }
 
-// promptPlan are the parts of a pending record that the asking stages add.
+// promptPlan are the parts of a pending record that the last phase adds.
 type promptPlan struct {
 	at         time.Time // now, by the broker's clock
 	revision   uint64    // of the deletion marker that the record replaces; 0 is none
@@ -144,7 +146,7 @@ type promptPlan struct {
 	entry      bus.Entry     // the record as stored
 }
 
-// timeLimit is how long a request may wait, and the tier that says so.
+// timeLimit is how long a request may wait, and the tier that it is from.
 type timeLimit struct {
 	tier    schemas.Tier
 	timeout time.Duration
@@ -176,9 +178,8 @@ func (e *Engine) runStages(ctx context.Context, s *askState, p phase) (result, e
 	return result{}, nil
 }
 
-// check runs the stages that may decide a request without a person. The verdict of s
-// is then to allow, to deny or to ask. It also sets the digest of s: while the store is
-// read, if it has to be.
+// check runs the stages that may decide a request without a person. It leaves the verdict
+// in s, and computes the digest: at the same time as it reads the store, if it has to.
 func (e *Engine) check(ctx context.Context, s *askState) error {
 	r, err := e.runStages(ctx, s, fromMemory)
 	if err != nil {
@@ -188,10 +189,10 @@ func (e *Engine) check(ctx context.Context, s *askState) error {
 		return s.identify()
 	}
 	entitlements := e.beginEntitlements(ctx, s)
-	if err := s.identify(); err != nil { // meanwhile
+	if err := s.identify(); err != nil { // while the store is read
 		return err
 	}
-	if _, err := s.sameness(); err != nil { // most requests that get here need it
+	if _, err := s.sameness(); err != nil { // most stages that follow need it
 		return err
 	}
 	if s.held, s.attendance, err = entitlements(); err != nil {
@@ -207,8 +208,8 @@ func (e *Engine) check(ctx context.Context, s *askState) error {
 	return err
 }
 
-// confirmTries is how often a request is checked by entitlements that change at that
-// moment. After that a person is asked.
+// confirmTries is how often a request is checked while its entitlements keep changing.
+// After that a person is asked.
 const confirmTries = 3
 
 // checkEntitlements runs the stages that go by entitlements. An allow is confirmed at

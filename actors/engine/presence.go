@@ -13,8 +13,8 @@ import (
 func lockKey(session string) string           { return "lock." + session }
 func clientKey(session, client string) string { return "client." + session + "." + client }
 
-// presence takes what a client says of itself, and answers who holds the
-// session's input lock.
+// presence handles a client's sign of life or its use of the session's input lock, and
+// replies with the holder of the lock.
 func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 	var p schemas.Presence
 	if err := schemas.Decode(c.Data, &p); err != nil {
@@ -43,9 +43,8 @@ func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 	}
 }
 
-// mayLock refuses the lock of a session to somebody who decides about nothing of
-// its agent's. Which project and host it is about, and of what risk, only each
-// request tells: see approverPresent.
+// mayLock refuses a session's lock to a person who may decide about no request of its
+// agent. Limits by project, host and risk depend on the request: see approverPresent.
 func (e *Engine) mayLock(ctx context.Context, who *schemas.Approver, session string) error {
 	if len(who.For.Agents) == 0 {
 		return nil
@@ -53,7 +52,7 @@ func (e *Engine) mayLock(ctx context.Context, who *schemas.Approver, session str
 	var s schemas.Session
 	_, err := e.store.Sessions.Get(ctx, sessionKey(session), &s)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && s.Agent == "" {
-		return nil // nobody asks in it yet
+		return nil // no agent has used the session yet
 	}
 	if err != nil {
 		return err
@@ -64,8 +63,8 @@ func (e *Engine) mayLock(ctx context.Context, who *schemas.Approver, session str
 	return nil
 }
 
-// lock is the input lock that counts for a request: that of the session in whose place
-// it asks, or of its own; nil if no client holds it.
+// lock is the input lock that counts for a request, or nil: that of the foreground session
+// in whose place it asks, or that of its own session.
 func (s *askState) lock() *schemas.Lock {
 	if s.plan.foreground.session != "" {
 		return s.plan.foreground.lock
@@ -73,8 +72,8 @@ func (s *askState) lock() *schemas.Lock {
 	return s.attendance.lock
 }
 
-// approverPresent reports whether the holder of the session's lock may decide about the
-// request. The presence of anybody else brings its answer no nearer.
+// approverPresent reports whether the holder of the lock may decide about the request. Any
+// other person at the session cannot answer it.
 func (s *askState) approverPresent() bool {
 	lock := s.lock()
 	if lock == nil {
@@ -85,7 +84,7 @@ func (s *askState) approverPresent() bool {
 	return i >= 0 && mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk)
 }
 
-// updateLock does one operation at the revisions it reads. ErrMoved asks to repeat.
+// updateLock applies one operation. After ErrMoved it has to be repeated.
 func (e *Engine) updateLock(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
 	if err := e.renewClient(ctx, p, mine); err != nil {
 		return mine, err
@@ -112,7 +111,7 @@ func (e *Engine) updateLock(ctx context.Context, p *schemas.Presence, mine schem
 	return held, nil
 }
 
-// renewClient keeps or ends the client's own lease.
+// renewClient renews or ends the client's lease.
 func (e *Engine) renewClient(ctx context.Context, p *schemas.Presence, mine schemas.Lock) error {
 	key := clientKey(p.SessionID, p.ClientID)
 	var was schemas.Lock

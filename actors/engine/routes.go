@@ -53,8 +53,7 @@ func (e *Engine) routes(ctx context.Context, s *askState) ([]schemas.Route, erro
 	return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody can be shown the question: no connector that reaches an approver is running; start one with `nod connector NAME`")
 }
 
-// mayDecide reports whether an approver may decide about a request, by what the
-// settings say of the person.
+// mayDecide reports whether the settings let an approver decide about a request.
 func mayDecide(who *schemas.Approver, agent string, r *schemas.Request, risk schemas.Risk) bool {
 	return who.UpTo(risk) && policy.Matches(who.For, agent, r.Project, r.Host)
 }

@@ -16,8 +16,8 @@ func (e *Engine) checkFrozen(_ context.Context, s *askState) (result, error) {
 	return decide(policy.Verdict{Effect: policy.Deny, Rule: "frozen by " + s.frozen.By.Name, Risk: schemas.RiskMedium}), nil
 }
 
-// checkRules applies the policy. An allow decides in a session that is not managed, a
-// denial in any.
+// checkRules applies the policy. Its denial decides in any session, its allow only in one
+// that is not managed.
 func (e *Engine) checkRules(_ context.Context, s *askState) (result, error) {
 	s.rules = e.evaluatePolicy(s)
 	v := s.rules.verdict
@@ -27,9 +27,9 @@ func (e *Engine) checkRules(_ context.Context, s *askState) (result, error) {
 	return result{verdict: v}, nil
 }
 
-// evaluatePolicy returns the policy's verdict. An engine that cannot be sure that its
-// settings and freezes are the newest, or that cannot read the project's rules, asks
-// instead of allowing.
+// evaluatePolicy returns the verdict of the policy. The engine asks instead of allowing if
+// it cannot be sure that its settings and freezes are the newest, or cannot read the
+// project's rules.
 func (e *Engine) evaluatePolicy(s *askState) rulesResult {
 	r := &s.request
 	if r.Kind == schemas.KindQuestion {
