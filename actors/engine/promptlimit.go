@@ -123,7 +123,7 @@ type releaseResult int
 const (
 	notInLine  releaseResult = iota // it has ended, or goes to no phone or chat
 	wasShown                        // it was not held back
-	isReleased // it was held back until now
+	isReleased                      // it was held back until now
 )
 
 // release shows a question that was held back. It retries if the record changes meanwhile:

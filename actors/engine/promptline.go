@@ -48,7 +48,7 @@ type promptLine struct {
 
 	mu    sync.Mutex
 	left  map[string]bool // keys that have left since the line was last processed; true: held back
-	busy  bool // a goroutine processes the line, and will process these keys too
+	busy  bool            // a goroutine processes the line, and will process these keys too
 	front sync.Mutex
 
 	places   []linePlace // guarded by front

@@ -20,8 +20,8 @@ const (
 	// holderPause is the pause before another look for the record of a question whose lock
 	// was just taken.
 	holderPause = 10 * time.Millisecond
-	// firesSoon is how near the next event of a question may be when it is stored, before
-	// its timer may have fired too early.
+	// firesSoon: the timer of a question whose next event is nearer than this may have fired
+	// before the record was stored.
 	firesSoon = 500 * time.Millisecond
 )
 

@@ -12,33 +12,32 @@ import (
 )
 
 const (
-	// knownKept bounds what is remembered, and knownFor for how long: a watch can
-	// fall silent without a word, such as one of a stream that has lost its tail.
+	// knownKept bounds the entries of a cache, and knownFor the age of each, because a watch
+	// can stop without an error, such as one of a stream that has lost its tail.
 	knownKept = 16384
 	knownFor  = 15 * time.Second
 )
 
-// sessionCache remembers sessions as they were read, and which locks are free, for a while,
-// until this engine changes them or the broker says that another has. It may be a
-// moment old: nothing is allowed by what a session holds before that was confirmed.
-// Whoever changes what the owner may change of a session waits until every engine
-// has heard of it.
+// sessionCache caches sessions, and the locks that are free, until this engine changes
+// them or the broker reports a change. It may be out of date for a moment, so an allow by
+// a session's permissions is confirmed first. A change by the owner waits until every
+// engine knows of it.
 type sessionCache struct {
 	mu       sync.Mutex
-	sessions map[string]cacheEntry // by key; of a lock's key, that no client holds it
-	readings map[string]uint64     // those on their way, by key: the last begun
-	begun    uint64                // how many readings were begun
-	revision uint64                // the newest change that was heard of
-	unsure   time.Time             // changes may be missed until then
+	sessions map[string]cacheEntry // by key; under a lock's key: no client holds the lock
+	readings map[string]uint64     // by key, the last reading begun of those in progress
+	begun    uint64                // the number of readings begun
+	revision uint64                // of the newest change that the broker has reported
+	unsure   time.Time             // changes may be lost until then
 }
 
-// cacheEntry is a session as it was read, and until when that counts.
+// cacheEntry is a session, and the time until which it counts.
 type cacheEntry struct {
 	session schemas.Session
 	until   time.Time
 }
 
-// session is what is known under a key, and whether anything is.
+// session returns the session cached under a key, and whether there is one.
 func (k *sessionCache) session(key string) (schemas.Session, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -49,12 +48,12 @@ func (k *sessionCache) session(key string) (schemas.Session, bool) {
 	return r.session, true
 }
 
-// reading says that a key is about to be read. What was read is to be kept, and is
-// where the key has not changed meanwhile.
+// reading begins to read a key. The caller gives the result to keep, which caches it
+// unless the key has changed since.
 func (k *sessionCache) reading(key string) (keep func(schemas.Session)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.readings == nil || len(k.readings) >= knownKept { // some have failed and keep nothing
+	if k.readings == nil || len(k.readings) >= knownKept { // some readings fail, and are never kept
 		k.readings = map[string]uint64{}
 	}
 	k.begun++
@@ -76,7 +75,7 @@ func (k *sessionCache) remember(key string, r cacheEntry, begun uint64) {
 	k.sessions[key] = r
 }
 
-// changed forgets a key of which the broker says that it has changed.
+// changed drops a key that has changed by the broker's report.
 func (k *sessionCache) changed(key string, revision uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -84,7 +83,7 @@ func (k *sessionCache) changed(key string, revision uint64) {
 	k.drop(key)
 }
 
-// forget forgets a key that this engine changes: it need not wait to hear of that.
+// forget drops a key that this engine changes, before the broker reports that.
 func (k *sessionCache) forget(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,7 +95,7 @@ func (k *sessionCache) drop(key string) {
 	delete(k.readings, key)
 }
 
-// missed forgets everything: changes may have gone by, and may still.
+// missed drops everything, because changes may have been lost, and more may be.
 func (k *sessionCache) missed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,8 +108,8 @@ func (k *sessionCache) newest() uint64 {
 	return k.revision
 }
 
-// requireSession makes sure that the session is the agent's, and returns what is known of
-// it: it belongs to whoever first asks in it, and to others it does not exist.
+// requireSession returns the session if it is the agent's. A session belongs to the first
+// agent that uses it; for any other agent it does not exist.
 func (e *Engine) requireSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	s, ok := e.cache.session(sessionKey(session))
 	if !ok || s.Agent == "" || s.Agent == agent && lacksUser(&s, user) {
@@ -125,34 +124,34 @@ func (e *Engine) requireSession(ctx context.Context, agent, session, user string
 	return s, nil
 }
 
-// putSession writes what is under a session's or an agent's key, if that is still
-// at revision.
+// putSession writes the value of a session's or an agent's key, if the key is still at
+// revision.
 func (e *Engine) putSession(ctx context.Context, key string, v any, revision uint64, kept time.Duration) (uint64, error) {
 	defer e.cache.forget(key)
 	return e.store.Sessions.Put(ctx, key, v, revision, kept)
 }
 
-// entitlements are what an asker holds and who is there.
+// entitlements are the permissions and standing answers of a session and its agent.
 type entitlements struct {
 	session schemas.Session
-	// revision is the session's, as it was read.
+	// revision is the session's.
 	revision uint64
 	own      *answers // of the session
 	agents   *answers // of its agent
-	// perms are the live answers of both that name permissions, and sources what each
-	// was shared of, and that of, by its grant_id.
+	// perms are the live answers of both that name permissions. sources are, by grant_id,
+	// the answers from which each was shared, directly or not.
 	perms   []*standingEntry
 	sources map[string][]*standingEntry
 }
 
-// entitlementsOf is what a session and its agent hold. It may be a moment old: an allow that
-// rests on it is confirmed.
+// entitlementsOf returns the entitlements of a session and its agent. They may be out of
+// date for a moment, so an allow by them has to be confirmed.
 func (e *Engine) entitlementsOf(ctx context.Context, agent, session string) (entitlements, error) {
 	var h entitlements
 	owns := async(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
 	h.agents = collect(nil, time.Time{})
 	agents := func() error { return nil }
-	if agent != "" { // nobody has asked in the session yet
+	if agent != "" { // no agent has used the session yet
 		agents = async(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
 	}
 	var known bool
@@ -175,7 +174,8 @@ func (e *Engine) entitlementsOf(ctx context.Context, agent, session string) (ent
 	return h, err
 }
 
-// live are the standing answers of both that hold, as far as they rest on live ones.
+// live are the live standing answers of both. Of those with permissions, only the ones
+// whose sources are live count.
 func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	all := answersIn(h.perms)
 	for _, of := range []*answers{h.own, h.agents} {
@@ -209,7 +209,7 @@ func (e *Engine) beginEntitlements(ctx context.Context, s *askState) (wait func(
 	}
 }
 
-// lockOf is who holds a session's lock, or nil.
+// lockOf returns a session's lock, or nil if no client holds it.
 func (e *Engine) lockOf(ctx context.Context, session string) (*schemas.Lock, error) {
 	key := lockKey(session)
 	if _, nobody := e.cache.session(key); nobody {
@@ -225,14 +225,14 @@ func (e *Engine) lockOf(ctx context.Context, session string) (*schemas.Lock, err
 	return &lock, err
 }
 
-// async runs f beside the caller, who waits for its end once.
+// async runs f in a goroutine. The caller calls wait once for its result.
 func async(f func() error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	return func() error { return <-done }
 }
 
-// ignoreNotFound is err, but nil where there is only nothing to read.
+// ignoreNotFound returns err, or nil if the key has no value.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// sessionKept is how long a session outlives its last request.
+	// sessionKept is how long a session is kept after its last request.
 	sessionKept = 60 * 24 * time.Hour
-	// sessionFresh is how old the note of its last request may be.
+	// sessionFresh is how old the stored time of a session's last request may become.
 	sessionFresh = 24 * time.Hour
 )
 
 func sessionKey(session string) string { return "session." + session }
 
-// claimSession reads a session, giving it to the agent where it is nobody's, and
-// to the user where it has none yet: not every call names one. It notes once a
-// day that it is in use.
+// claimSession reads a session. If no agent has it, it becomes the agent's; if it has no
+// user, it gets the given one, which not every call names. Once a day it stores that the
+// session is in use.
 func (e *Engine) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	for {
 		var s schemas.Session
@@ -52,7 +52,7 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 
 func lacksUser(s *schemas.Session, user string) bool { return s.User == "" && user != "" }
 
-// ownSession tells an agent what a session of its own holds.
+// ownSession replies to an agent with the permissions and grants of its session.
 func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {
 	agent := c.Tokens[0]
 	var q schemas.Query
@@ -82,8 +82,7 @@ func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// changeSession sets what the owner may set of a session, also of one in which
-// nobody has asked yet.
+// changeSession applies the owner's change to a session, even before an agent uses it.
 func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 	var change schemas.SessionChange
 	if err := schemas.Decode(c.Data, &change); err != nil {
@@ -120,7 +119,7 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 	}
 }
 
-// applyChange makes the owner's change to s.
+// applyChange applies the owner's change to s.
 func applyChange(s *schemas.Session, change *schemas.SessionChange) error {
 	if change.TimeoutSeconds != nil {
 		s.TimeoutSeconds = *change.TimeoutSeconds
@@ -166,8 +165,8 @@ func applyChange(s *schemas.Session, change *schemas.SessionChange) error {
 	return nil
 }
 
-// cleanDirs are dirs as a session holds them. That no part of one is a link is
-// the owner's to see to, whose files they are.
+// cleanDirs returns dirs in the form in which a session holds them. The owner, whose files
+// they are, has to make sure that no part of them is a link.
 func cleanDirs(field string, dirs []string) ([]string, error) {
 	clean := make([]string, len(dirs))
 	for i, dir := range dirs {

@@ -14,13 +14,12 @@ import (
 
 const notHeldMessage = "You can only grant permissions you already have."
 
-// maxShared bounds what sessions may share with one: it is kept in one message, with
-// what people have allowed there.
+// maxShared bounds the grants that other sessions may share with one.
 const maxShared = 256
 
-// share lets another session of the same agent hold what a session holds, in
-// the order of checks and the words that agents know. The other's holding ends
-// with what it was shared of.
+// share lets another session of the same agent hold permissions of a session, with the
+// order of checks and the error texts that agents know. The shared grant ends with the
+// grants that it comes from.
 func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 	agent := c.Tokens[0]
 	var s schemas.Share
@@ -95,9 +94,9 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// verifyShared looks again once a shared grant is stored: what it rests on may
-// have been revoked meanwhile, by an engine that could not find it yet. Then it
-// is ended, and was never shared.
+// verifyShared checks a shared grant once more after it is stored. Another engine may have
+// revoked a source before it could find the new grant; then the grant is ended, and the
+// share fails.
 func (e *Engine) verifyShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
@@ -115,15 +114,14 @@ func (e *Engine) verifyShared(ctx context.Context, g *schemas.StandingAnswer) er
 	return schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 }
 
-// withLiveSources are those of a session's permission answers that are live and rest on live
-// ones, with all that each rests on: what was shared ends in the same write as its
-// source, whether or not that has been noted of it. A source that is not there any
-// more has ended.
+// withLiveSources returns those permission answers of a session that are live and whose
+// sources are live, and all sources of each. A shared answer thus ends in the same write
+// as its source, even before its own end is stored. A missing source has ended.
 func (e *Engine) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
 	queue, read := perms, map[string]bool{}
-	for i := 0; i < len(queue); i++ { // it grows: a source may have been shared itself
+	for i := 0; i < len(queue); i++ { // it grows: a source may itself be shared
 		s := queue[i]
 		if s.Live(now) {
 			live[s.GrantID] = s
@@ -148,7 +146,7 @@ func (e *Engine) withLiveSources(ctx context.Context, perms []*standingEntry) (h
 	return held, sources, nil
 }
 
-// restsOn is all that an answer was derived from, ok if it and all of that is live.
+// restsOn returns all sources of an answer, and whether it and they are live.
 func restsOn(s *standingEntry, live map[string]*standingEntry, seen map[string]bool) (from []*standingEntry, ok bool) {
 	if live[s.GrantID] == nil {
 		return nil, false
@@ -185,8 +183,8 @@ func parsePermissions(named []string) ([]policy.Permission, error) {
 	return perms, nil
 }
 
-// shares are perms as the holder may share them, the grants that they rest on,
-// and until when those hold. What its owner gave it rests on none.
+// shares returns perms as the holder may share them, the grants that they come from, and
+// when the first of those ends. Permissions from the owner come from no grant.
 func (h *entitlements) shares(perms []policy.Permission) (_ []policy.Permission, sources []string, until time.Time, err error) {
 	lacks := func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
@@ -209,7 +207,7 @@ func (h *entitlements) shares(perms []policy.Permission) (_ []policy.Permission,
 	return perms, sources, until, nil
 }
 
-// sessionOf is a session of the agent's, which must be there.
+// sessionOf returns the entitlements of a session, which must exist and be the agent's.
 func (e *Engine) sessionOf(ctx context.Context, agent, session string) (entitlements, error) {
 	unknown := schemas.Errorf(schemas.CodeNotFound, "Agent not found: %s", session)
 	if !schemas.ValidID(session) {
@@ -219,15 +217,14 @@ func (e *Engine) sessionOf(ctx context.Context, agent, session string) (entitlem
 	if err != nil {
 		return entitlements{}, err
 	}
-	if h.session.Agent != agent { // nobody's, or another agent's
+	if h.session.Agent != agent { // no agent's, or another's
 		return entitlements{}, unknown
 	}
 	return h, nil
 }
 
-// endDerived ends what was shared of a grant, and of that, and so on, until it
-// finds nothing more. What has ended already is followed too: an earlier call
-// may have been cut short there.
+// endDerived ends the grants shared from a grant, directly or not. It also follows those
+// that have ended: an earlier call may have stopped there.
 func (e *Engine) endDerived(ctx context.Context, from, by string) error {
 	ended := map[string]bool{from: true}
 	for more := true; more; {
@@ -253,8 +250,8 @@ func (e *Engine) endDerived(ctx context.Context, from, by string) error {
 	return nil
 }
 
-// gate tells what of its permissions a scheduled task's session lacks. Nobody is
-// asked: the session is told, and the task runs.
+// gate replies with the permissions that the session of a scheduled task lacks. No person is
+// asked: the session gets a notice, and the task runs.
 func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
 	agent := c.Tokens[0]
 	var g schemas.Gate
@@ -287,7 +284,7 @@ func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// notify tells a session something that decides nothing.
+// notify sends a session a notice, which has no part in any decision.
 func (e *Engine) notify(agent, session, id string, kind schemas.NoticeKind, text string) error {
 	return e.Edge.Publish(schemas.NoticeSubject(agent, session), schemas.Notice{
 		Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: text,

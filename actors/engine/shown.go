@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// shownFor is how long it is kept where a prompt was shown: longer than any request
-	// waits, so that a late outcome still finds its message.
+	// shownFor is how long the place of a shown prompt is stored: longer than a request may
+	// wait, so that a late outcome still finds its message.
 	shownFor = schemas.MaxTimeout + 2*bus.Retention
-	// settledFor is how long it is kept once the outcome is shown: as long as more may be
-	// added to the record. An older prompt that comes later finds its request decided.
+	// settledFor is how long it is stored after the outcome is shown: as long as the record
+	// may change. A prompt that a worker gets later finds its request decided.
 	settledFor = bus.Retention + time.Hour
 )
 
-// shownKey names what was shown to one recipient. A recipient that is no token
-// of a key gets one made of it.
+// shownKey is the key of a recipient's message about a request. A recipient that cannot
+// be part of a key is replaced by a token.
 func shownKey(connector, recipient, key string) string {
 	return connector + "." + schemas.Token(recipient) + "." + key
 }
 
-// shown reads, claims or writes where a prompt was shown, by compare-and-set.
+// shown reads, claims or writes the place of a shown prompt, by compare-and-set.
 func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
 	var s schemas.Shown
 	if err := schemas.Decode(c.Data, &s); err != nil {
@@ -51,7 +51,7 @@ func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// readShown is the entry under key, an empty one if there is none.
+// readShown returns the entry under key, or an empty one.
 func (e *Engine) readShown(ctx context.Context, key string, asked *schemas.Shown) (schemas.Shown, error) {
 	var stored schemas.Shown
 	revision, err := e.store.Shown.Get(ctx, key, &stored)
@@ -75,12 +75,11 @@ func (e *Engine) putShown(ctx context.Context, key string, s schemas.Shown) (sch
 	return s, err
 }
 
-// claimShown gives the entry to one try of a worker's, before anything is sent: a prompt
-// that this try sends and does not come back from is known to be perhaps there. The
-// same try renews its claim in this way. The claim of another worker stands until it
-// ends, and its entry is returned. What is
-// shown as new already, and what has ended before anything was sent, is given to
-// nobody: the entry that is returned holds no claim.
+// claimShown gives an entry to one try of a worker, before it sends anything: if the try
+// then stops without a word, its prompt may have been sent. The same try calls it again to
+// renew the claim. While another worker's claim lasts, its entry is returned. The entry is
+// returned without a claim if there is nothing to send: this version is shown, or the
+// request has ended before anything was sent.
 func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil {
 		return *s, schemas.Errorf(schemas.CodeValidation, "claim: is missing")
@@ -110,15 +109,15 @@ func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (
 		next.Op, next.Claim, next.Repeat = schemas.ShownSet, nil, mayBeThere
 		message := stored.Ref != "" || len(stored.Also) > 0
 		if stored.Revision >= s.Revision || stored.Settled && (!s.Settled || !message) {
-			return next, nil // to an outcome that is shown more may be added
+			return next, nil // a shown outcome may still get additions
 		}
 		if !s.Settled && stored.Revision == 0 {
 			open, err := e.isPending(ctx, schemas.Key(s.SessionID, s.PendingID))
-			if err != nil || !open { // its outcome follows
+			if err != nil || !open { // the outcome follows
 				return next, err
 			}
 		}
-		if s.Settled && stored.Revision == 0 && !mayBeThere { // a prompt that is still on its way finds it
+		if s.Settled && stored.Revision == 0 && !mayBeThere { // a prompt in the queue will find it
 			next.Settled, next.Revision = true, s.Revision
 		} else {
 			next.Claim = &claim
@@ -139,15 +138,15 @@ func (e *Engine) isPending(ctx context.Context, key string) (bool, error) {
 	return err == nil && !entry.Record.Terminal(), err
 }
 
-// isUnclaimed reports whether nothing is known to be shown under an entry, and no
-// worker is about to change that.
+// isUnclaimed reports whether an entry shows nothing, and no worker has a claim to change
+// that.
 func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 	return !s.Settled && s.Revision == 0 && (s.Claim == nil || !now.Before(s.Claim.Until))
 }
 
-// listUnsettled lists, a page at a time, what the workers of a carrier may have shown as
-// open and is decided: what lost its way in the queue, or was given up there, and
-// what a worker sent and did not come back from.
+// listUnsettled lists, in pages, the decided requests that a carrier may still show as
+// open: the outcome was lost in the queue or given up, or a worker stopped after sending
+// the prompt.
 func (e *Engine) listUnsettled(ctx context.Context, c *bus.Call, q *schemas.Query) error {
 	keys, err := e.store.Shown.Listed(ctx, c.Tokens[0]+".>")
 	if err != nil {
@@ -180,8 +179,8 @@ func (e *Engine) listUnsettled(ctx context.Context, c *bus.Call, q *schemas.Quer
 	return nil
 }
 
-// missingOutcome is the outcome that the message under an entry lacks, or nil. One
-// whose record is gone after its retention is nil as well: it cannot be shown any more.
+// missingOutcome returns the outcome that the message under an entry does not show yet, or
+// nil. It is nil as well if the record is no longer kept, for then the outcome is unknown.
 func (e *Engine) missingOutcome(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
 	var s schemas.Shown
 	_, err := e.store.Shown.Get(ctx, key, &s)

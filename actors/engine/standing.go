@@ -16,24 +16,23 @@ import (
 )
 
 const (
-	// endedKept is how long an ended standing answer is kept: longer than
-	// bus.Retention, for which the record of the decision that made it could bring it
-	// back.
+	// endedKept is how long an ended standing answer is kept. It is longer than
+	// bus.Retention, for which the record of its decision could create it again.
 	endedKept = 48 * time.Hour
-	// standingKept is how long a session's answer without an end of its own is kept.
+	// standingKept is how long a session's standing answer without an end is kept.
 	standingKept = 365 * 24 * time.Hour
-	// ownersKept bounds of how many sessions and agents the answers are remembered.
+	// ownersKept bounds the sessions and agents whose answers are cached.
 	ownersKept = 16384
 )
 
 // standingPrefix begins the keys of standing answers in the bucket of sessions.
 const standingPrefix = "standing."
 
-// standingFilter matches the keys of the answers of an owner, "session.S" or
+// standingFilter matches the keys of an owner's answers. An owner is "session.S" or
 // "agent.A".
 func standingFilter(owner string) string { return standingPrefix + owner + ".*" }
 
-// ownerOf is the session or the agent that an answer holds for.
+// ownerOf returns the session or agent that has an answer.
 func ownerOf(g *schemas.StandingAnswer) string {
 	if g.Scope == schemas.ScopeAgent {
 		return agentKey(g.Agent)
@@ -43,7 +42,7 @@ func ownerOf(g *schemas.StandingAnswer) string {
 
 func standingKey(owner, id string) string { return standingPrefix + owner + "." + id }
 
-// splitStanding is the owner and the id in a key, ok if it is a standing answer's.
+// splitStanding returns the owner and id in a key; ok if it is a standing answer's key.
 func splitStanding(key string) (owner, id string, ok bool) {
 	rest, ok := strings.CutPrefix(key, standingPrefix)
 	i := strings.LastIndexByte(rest, '.')
@@ -53,21 +52,21 @@ func splitStanding(key string) (owner, id string, ok bool) {
 	return rest[:i], rest[i+1:], true
 }
 
-// standingEntry is a standing answer as it was read.
+// standingEntry is a standing answer with its key and revision.
 type standingEntry struct {
 	schemas.StandingAnswer
 	key      string
 	revision uint64
 }
 
-// answers are those of one owner at a moment. They are never changed: a change makes
-// new ones.
+// answers are the standing answers of one owner at a moment. They do not change; a change
+// makes new ones.
 type answers struct {
 	byID  map[string]*standingEntry
-	rules *policy.Answers  // of all that are live
+	rules *policy.Answers  // of all live answers
 	of    []*standingEntry // the answer of each rule
-	perms []*standingEntry // those that name permissions, and are live
-	until time.Time        // when the first of those ends; zero: none does
+	perms []*standingEntry // the live answers that name permissions
+	until time.Time        // the first end of a live answer; zero: none ends
 }
 
 func collect(byID map[string]*standingEntry, now time.Time) *answers {
@@ -92,27 +91,26 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 	return a
 }
 
-// standingCache remembers the answers of owners as they were read, until this engine
-// changes one or the broker says that another has. What it tells may be a moment
-// old: nothing is allowed by it before the very answers that it rests on have been
-// confirmed.
+// standingCache caches the answers of owners until this engine changes one or the broker
+// reports a change. It may be out of date for a moment, so the answers that an allow
+// rests on are confirmed first.
 type standingCache struct {
 	mu     sync.Mutex
 	owners map[string]*ownerAnswers
-	unsure time.Time // changes may be missed until then
+	unsure time.Time // changes may be lost until then
 }
 
 type ownerAnswers struct {
-	reading sync.Mutex // one at a time reads what is missing
+	reading sync.Mutex // held while missing answers are read
 
-	// Guarded by standing.mu.
-	now    *answers          // nil: nothing was read yet
-	stale  map[string]uint64 // ids of which the broker told this revision, to be read again
-	newest uint64            // of what was read
-	until  time.Time         // when to ask the broker whether that is still all
+	// Guarded by standingCache.mu.
+	now    *answers          // nil before the first reading
+	stale  map[string]uint64 // ids to read again, with the revision that the broker has reported
+	newest uint64            // the newest revision read
+	until  time.Time         // then the broker is asked whether this is all
 }
 
-// changed takes the broker's word that a key has changed.
+// changed marks a key that has changed by the broker's report.
 func (s *standingCache) changed(key string, revision uint64) {
 	owner, id, ok := splitStanding(key)
 	if !ok {
@@ -132,15 +130,14 @@ func (s *standingCache) changed(key string, revision uint64) {
 	o.stale[id] = max(o.stale[id], revision)
 }
 
-// missed forgets everything: changes may have gone by, and may still.
+// missed drops everything, because changes may have been lost, and more may be.
 func (s *standingCache) missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.owners, s.unsure = nil, time.Now().Add(staleAfter)
 }
 
-// doubt has the owner's answers compared with the broker's before they are used
-// again.
+// doubt makes the owner's answers be compared with the broker's before their next use.
 func (s *standingCache) doubt(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +146,7 @@ func (s *standingCache) doubt(owner string) {
 	}
 }
 
-// replace takes the same answers collected anew, unless some have changed.
+// replace stores newly collected answers, if the entries are still the same.
 func (s *standingCache) replace(owner string, a *answers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,8 +169,7 @@ func (s *standingCache) owner(owner string) *ownerAnswers {
 	return o
 }
 
-// stored takes an answer as this engine, or the broker, has it now; a nil answer is
-// gone.
+// stored caches an answer as it is in the store now; a nil entry means that it is gone.
 func (s *standingCache) stored(owner, id string, entry *standingEntry, revision uint64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,8 +193,7 @@ func (s *standingCache) stored(owner, id string, entry *standingEntry, revision 
 	}
 }
 
-// current are the owner's answers if nothing is known to have changed, and what is
-// to be read of them otherwise.
+// current returns the cached answers, the ids to read again, and whether the rest is fresh.
 func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +203,7 @@ func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, 
 	return o.now, stale, o.now != nil && time.Now().Before(o.until)
 }
 
-// answersOf are the standing answers of an owner.
+// answersOf returns the standing answers of an owner.
 func (e *Engine) answersOf(ctx context.Context, owner string) (*answers, error) {
 	a, err := e.cachedAnswers(ctx, owner)
 	if err != nil || a.until.IsZero() || e.clock.now().Before(a.until) {
@@ -219,7 +214,7 @@ func (e *Engine) answersOf(ctx context.Context, owner string) (*answers, error) 
 	return a, nil
 }
 
-// cachedAnswers are the owner's answers as they were collected last.
+// cachedAnswers returns the owner's answers from the cache, after reading missing ones.
 func (e *Engine) cachedAnswers(ctx context.Context, owner string) (*answers, error) {
 	o := e.standing.owner(owner)
 	if now, stale, fresh := e.standing.current(o); fresh && len(stale) == 0 {
@@ -242,7 +237,7 @@ func (e *Engine) cachedAnswers(ctx context.Context, owner string) (*answers, err
 	return now, nil
 }
 
-// readAnswers reads all answers of an owner, unless the newest one is known.
+// readAnswers reads all answers of an owner, unless the cache has the newest one.
 func (e *Engine) readAnswers(ctx context.Context, owner string, o *ownerAnswers) (*answers, error) {
 	until := time.Now().Add(knownFor)
 	newest, err := e.store.Sessions.NewestOf(ctx, standingFilter(owner))
@@ -278,7 +273,8 @@ func (e *Engine) readAnswers(ctx context.Context, owner string, o *ownerAnswers)
 	return o.now, nil
 }
 
-// readEntries reads the answers under keys, by their ids, and the newest revision.
+// readEntries reads the answers under keys. It returns them by id, and the newest
+// revision.
 func (e *Engine) readEntries(ctx context.Context, keys []string) (byID map[string]*standingEntry, newest uint64, err error) {
 	found := make([]*standingEntry, len(keys))
 	errs := make([]error, len(keys))
@@ -296,7 +292,7 @@ func (e *Engine) readEntries(ctx context.Context, keys []string) (byID map[strin
 	return byID, newest, nil
 }
 
-// readEntry is the answer under a key, or nil.
+// readEntry returns the answer under a key, or nil.
 func (e *Engine) readEntry(ctx context.Context, key string) (*standingEntry, error) {
 	var page schemas.Grants
 	revision, err := e.store.Sessions.Get(ctx, key, &page)
@@ -309,7 +305,7 @@ func (e *Engine) readEntry(ctx context.Context, key string) (*standingEntry, err
 	return &standingEntry{page.Grants[0], key, revision}, nil
 }
 
-// readAnswer reads one answer again; nil if there is none.
+// readAnswer reads one answer from the store; nil if there is none.
 func (e *Engine) readAnswer(ctx context.Context, owner, id string) (*standingEntry, error) {
 	entry, err := e.readEntry(ctx, standingKey(owner, id))
 	if err != nil {
@@ -328,9 +324,8 @@ func (e *Engine) readAnswer(ctx context.Context, owner, id string) (*standingEnt
 	return entry, nil
 }
 
-// changeAnswer changes the answer under an owner and an id by compare-and-set, for
-// as long as change says that there is something to change. The answer is the zero
-// one if there is none. It returns what is stored then.
+// changeAnswer changes an answer by compare-and-set, as long as change returns true. change
+// gets the zero answer if there is none. changeAnswer returns the answer as stored.
 func (e *Engine) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
 	key := standingKey(owner, id)
 	for {
@@ -358,7 +353,7 @@ func (e *Engine) changeAnswer(ctx context.Context, owner, id string, change func
 	}
 }
 
-// keptFor is how long the broker keeps an answer; 0 is for good.
+// keptFor is how long the broker keeps an answer; 0 is without limit.
 func keptFor(g *schemas.StandingAnswer, now time.Time) time.Duration {
 	switch {
 	case !g.RevokedAt.IsZero(), g.Limited && g.Uses == 0:
@@ -371,9 +366,9 @@ func keptFor(g *schemas.StandingAnswer, now time.Time) time.Duration {
 	return standingKept
 }
 
-// confirmBasis reports whether the answers, and the session's own set if its revision
-// is not 0, are still as they were read, by a majority's word that is newer than the
-// call. What has changed is read again by the next call of answersOf.
+// confirmBasis reports whether the entries of a basis still have the revisions that were
+// read, and no answer is over. A majority of the servers confirms that after the call
+// began. Entries that have changed are read again at their next use.
 func (e *Engine) confirmBasis(ctx context.Context, b basis) (bool, error) {
 	for _, s := range b.answers {
 		if s.ExpiresAt.IsZero() {

@@ -11,26 +11,24 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxEndMessage bounds, in bytes, what a question keeps of why one of its calls ended
-// by itself.
+// maxEndMessage bounds, in bytes, the reason that a question stores for the end of one of
+// its calls.
 const maxEndMessage = 256
 
-// everyWaiter is every open waiter of a question.
+// everyWaiter selects every waiter of a question.
 func everyWaiter(*schemas.Waiter) bool { return true }
 
-// waiterOfID is the waiter of one request.
+// waiterOfID selects the waiter of one request.
 func waiterOfID(pendingID string) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.PendingID == pendingID }
 }
 
-// countedWaiters are the waiters that a prompt counted, as far as their deadlines have not
-// come.
+// countedWaiters selects the waiters that a prompt counted, whose deadlines have not come.
 func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.Place < max(places, 1) && now.Before(w.Deadline) }
 }
 
-// update changes an open record by compare-and-set, for as long as change says that
-// there is something to change.
+// update changes a pending record by compare-and-set, as long as change returns true.
 func (e *Engine) update(ctx context.Context, entry bus.Entry, change func(*schemas.Record) bool) (bus.Entry, error) {
 	for !entry.Record.Terminal() {
 		next := entry
@@ -53,11 +51,11 @@ func (e *Engine) update(ctx context.Context, entry bus.Entry, change func(*schem
 	return entry, nil
 }
 
-// decide ends a question with d for the open waiters that it is about, or finds
-// that it has ended. Any other open waiter stays, as a question of its own. Of an
-// answer, a deadline, a withdrawal and a verdict one wins, and all are given the
-// entry with the one decision that is stored, whose effects are there then. Nothing
-// is written if d is about no open waiter.
+// decide ends a question with the decision d about its selected waiters. A pending waiter
+// that is not selected becomes a question of its own. Of an answer, a deadline, a
+// withdrawal and a verdict only one is stored; every caller gets the entry with that
+// decision, after its effects are stored. If d is about no pending waiter, nothing is
+// written.
 func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	for !entry.Record.Terminal() {
 		next := entry
@@ -67,7 +65,7 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 		for i := range rec.Waiters {
 			switch w := &rec.Waiters[i]; {
 			case !w.Open():
-			case !about(w) && w.PendingID == ownID(&entry): // its record has no other place
+			case !about(w) && w.PendingID == ownID(&entry): // its record cannot be a question elsewhere
 				return entry, nil
 			case !about(w):
 				w.Stays = true
@@ -103,8 +101,8 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 	return entry, e.applyEffects(ctx, entry)
 }
 
-// endSome ends the open waiters that d is about, while the others stay in the
-// question. The last ones end it. d is about the question's own request.
+// endSome ends the selected waiters by d, while the others stay in the question. If none
+// stays, the question ends. d is about the question's own request.
 func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	for !entry.Record.Terminal() {
 		next := entry
@@ -140,7 +138,7 @@ func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decisi
 	return entry, e.applyEffects(ctx, entry)
 }
 
-// expire ends the calls whose deadline has come, at an instant of the broker's time.
+// expire ends the calls whose deadline has come at an instant of the broker's time.
 func (e *Engine) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
 	d, err := e.timeoutDecision(&entry.Record, at)
 	if err != nil {
@@ -157,8 +155,8 @@ func (e *Engine) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus
 	return ended, e.rearm(ctx, withEarliestEvent(ended))
 }
 
-// endOverdue ends the calls of an open question whose deadline has come, at an instant
-// of the broker's time, and returns the record as it then is.
+// endOverdue ends the calls of a pending question whose deadline has come at an instant of
+// the broker's time, and returns the record.
 func (e *Engine) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
@@ -177,7 +175,7 @@ func (e *Engine) endOverdue(ctx context.Context, entry bus.Entry, now time.Time)
 	return entry, nil
 }
 
-// setDetached notes in an open record whether the agent waits for a call.
+// setDetached stores whether the agent of a pending call has stopped waiting.
 func (e *Engine) setDetached(ctx context.Context, question bus.Entry, pendingID string, detached bool) (bus.Entry, error) {
 	return e.update(ctx, question, func(rec *schemas.Record) bool {
 		w := rec.Waiter(pendingID)
@@ -189,9 +187,9 @@ func (e *Engine) setDetached(ctx context.Context, question bus.Entry, pendingID 
 	})
 }
 
-// detachLate makes a standing answer of an approval that a person gave at the very
-// moment at which the agent, which says so only now, had stopped waiting: its host
-// was told no, and the same call may be asked once more.
+// detachLate adds a standing answer to an approval, if the agent had stopped waiting when
+// the approval was given but reports that only now. Its host was told no, so the approval
+// counts for the same call asked again.
 func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	for {
 		w := question.Record.Waiter(pendingID)
@@ -224,8 +222,8 @@ func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID s
 	}
 }
 
-// remainingRetention is for how much longer a decided record is kept: adding to it does not
-// keep it longer.
+// remainingRetention is how much longer a decided record is kept. A change to it does not
+// extend that.
 func (e *Engine) remainingRetention(entry *bus.Entry) time.Duration {
 	return max(bus.Retention-e.clock.now().Sub(entry.Record.Decision.DecidedAt), time.Minute)
 }
@@ -236,15 +234,14 @@ func ownID(entry *bus.Entry) string {
 	return id
 }
 
-// allowsOnce reports whether a person has allowed the very calls that were asked
-// about, and no more.
+// allowsOnce reports whether a person has allowed only the calls of the question.
 func allowsOnce(d *schemas.Decision) bool {
 	return d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !d.Lasts()
 }
 
-// withStandingAnswer is d as it ends this version of a question. If a person allows
-// calls that no agent waits for, each leaves behind that the same may be asked once
-// more, until its deadline.
+// withStandingAnswer returns d for this version of a question. If a person allows calls
+// that no agent waits for, the decision gets a standing answer: each of these calls may be
+// asked once more, until its deadline.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
 	if !allowsOnce(d) || d.UpdatedInput != nil {
 		return d, nil

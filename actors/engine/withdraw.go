@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdraw takes a request back. One that is not known, because its withdrawal
-// came first, gets a record that ends whatever still arrives under its id.
+// withdraw withdraws a request. If the withdrawal comes before the request, it creates a
+// decided record, which replies to the request when that comes.
 func (e *Engine) withdraw(ctx context.Context, c *bus.Call) error {
 	agent, key := c.Tokens[0], schemas.Key(c.Tokens[1], c.Tokens[2])
 	var w schemas.Withdraw
@@ -51,7 +51,7 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 	case err != nil:
 		return err
 	case w.Detach && d != nil:
-		if question.Record.Joined != "" { // whether its agent waits is told by the question
+		if question.Record.Joined != "" { // the question's record says whether the agent still waits
 			question, err = e.decidedIn(ctx, question)
 		}
 		if err == nil {
@@ -73,7 +73,7 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 			c.Reply(receipt(entry, &r))
 			return nil
 		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil { // it has ended meanwhile
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil { // it has ended in the meantime
 			return err
 		}
 		return e.withdrawKnown(ctx, c, agent, w, entry)
@@ -86,7 +86,7 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 	return e.replyDecision(ctx, c, question, entry.Key)
 }
 
-// takeBack ends one request as withdrawn by its agent.
+// takeBack ends a request as withdrawn by its agent.
 func (e *Engine) takeBack(ctx context.Context, question bus.Entry, agent string, w *schemas.Withdraw) (bus.Entry, error) {
 	own := *w
 	_, own.PendingID = schemas.SplitKey(question.Key)
@@ -97,8 +97,8 @@ func (e *Engine) takeBack(ctx context.Context, question bus.Entry, agent string,
 	return ended, err
 }
 
-// replyDecision answers an agent with the decision about the request under key, as the record
-// that decides about it has it.
+// replyDecision replies with the decision about the request under key, from the record that
+// decides it.
 func (e *Engine) replyDecision(ctx context.Context, c *bus.Call, question bus.Entry, key string) error {
 	_, id := schemas.SplitKey(key)
 	d := question.Record.Decision
@@ -114,7 +114,7 @@ func (e *Engine) replyDecision(ctx context.Context, c *bus.Call, question bus.En
 
 func (e *Engine) withdrawUnknown(ctx context.Context, c *bus.Call, agent string, w *schemas.Withdraw, revision uint64) error {
 	key := schemas.Key(w.SessionID, w.PendingID)
-	// An automatic decision has no record: it stands, and is told.
+	// A decision in the log has no record; it counts, and is the reply.
 	logged, err := e.claim(ctx, key, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogClaim, Actor: agent,
 		SessionID: w.SessionID, PendingID: w.PendingID,
