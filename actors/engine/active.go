@@ -123,7 +123,7 @@ func (e *Engine) storeActivity(ctx context.Context, s schemas.Session) {
 			continue
 		}
 		if err != nil {
-			e.Log.Info("engine: that a session is active was not noted; it will be", "session", s.SessionID, "error", err)
+			e.Log.Info("engine: the activity of a session was not stored; a later request will store it", "session", s.SessionID, "error", err)
 		}
 		return
 	}

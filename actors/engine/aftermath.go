@@ -43,10 +43,10 @@ func (e *Engine) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Af
 			return next, nil
 		}
 		if !errors.Is(err, bus.ErrMoved) {
-			return entry, fmt.Errorf("add to %s how its call ended: %w", entry.Key, err)
+			return entry, fmt.Errorf("add the aftermath to %s: %w", entry.Key, err)
 		}
 		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return entry, fmt.Errorf("add to %s how its call ended: %w", entry.Key, err)
+			return entry, fmt.Errorf("add the aftermath to %s: %w", entry.Key, err)
 		}
 	}
 	return entry, nil

@@ -30,7 +30,7 @@ func (e *Engine) announceAlive(ctx context.Context) error {
 		_, err = e.store.Presence.Put(ctx, aliveKey(e.service.ID()), now, revision, aliveFor)
 	}
 	if err != nil {
-		return fmt.Errorf("say that this engine is running: %w", err)
+		return fmt.Errorf("store this engine's sign of life: %w", err)
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func (e *Engine) renewAlive(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()
 	if err := e.announceAlive(within); err != nil && ctx.Err() == nil {
-		e.Log.Warn("engine: whoever freezes will not wait for this one; it is tried again", "error", err)
+		e.Log.Warn("engine: this engine's sign of life was not stored, so a freeze may not wait for it; it tries again", "error", err)
 	}
 }
 
@@ -53,7 +53,7 @@ func (e *Engine) announceStop(ctx context.Context) {
 		err = e.store.Presence.Remove(ctx, aliveKey(e.service.ID()), revision)
 	}
 	if err != nil {
-		e.Log.Info("engine: that it stops was not noted; that runs out by itself", "error", err)
+		e.Log.Info("engine: this engine's sign of life was not removed; it expires by itself", "error", err)
 	}
 }
 

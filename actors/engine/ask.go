@@ -158,7 +158,7 @@ func (e *Engine) claim(ctx context.Context, key string, entry schemas.LogEntry) 
 		return nil, reused(key)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what was decided of %s: %w", key, err)
+		return nil, fmt.Errorf("read the decision about %s from the log: %w", key, err)
 	}
 	return earlier.Decision, nil
 }

@@ -52,7 +52,7 @@ func (e *Engine) awaitOne(ctx context.Context, agent string, a schemas.Awaited) 
 	case errors.As(err, &refused):
 		out.Error = refused
 	case err != nil:
-		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not read %s, or do what follows from it, in time; ask again", key)
+		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not read %s, or store its effects, in time; ask again", key)
 	default:
 		out.Revision, out.Decision = entry.Revision, d
 	}

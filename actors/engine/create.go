@@ -79,7 +79,7 @@ func (e *Engine) admit(ctx context.Context, s *askState) (result, error) {
 	if s.attendance.open < maxOpen {
 		return result{}, nil
 	}
-	return result{}, schemas.Errorf(schemas.CodeForbidden, "session %s has %d requests open, which is the most: answer or withdraw some first", s.request.SessionID, s.attendance.open)
+	return result{}, schemas.Errorf(schemas.CodeForbidden, "session %s has %d pending requests, which is the most: answer or withdraw some first", s.request.SessionID, s.attendance.open)
 }
 
 // pendingRecord is the record of a request that waits, as far as the stages have planned

@@ -39,7 +39,7 @@ func (e *Engine) publish(entry bus.Entry) {
 		perr = e.view(prompt)
 	}
 	if err := errors.Join(err, perr); err != nil {
-		e.Log.Warn("engine: a decision was not published; the outbox will", "key", entry.Key, "error", err)
+		e.Log.Warn("engine: a decision was not published; the outbox will publish it", "key", entry.Key, "error", err)
 	}
 }
 
@@ -125,11 +125,11 @@ func routed(rec *schemas.Record, connector, userID string) bool {
 func (e *Engine) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen freezeCheck) (*schemas.Decision, error) {
 	rec := &entry.Record
 	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
-		err := schemas.Errorf(schemas.CodeStale, "the answer is to another request than the one that is open under this id: look again")
+		err := schemas.Errorf(schemas.CodeStale, "the answer is for another request than the one under this id: look again")
 		return nil, err.WithDecision(rec.Decision)
 	}
 	if rec.Joined != "" && !rec.Terminal() {
-		return nil, schemas.Errorf(schemas.CodeConflict, "it asks the same as %s, and is answered with that", rec.Joined)
+		return nil, schemas.Errorf(schemas.CodeConflict, "the same call waits as %s: answer that one", rec.Joined)
 	}
 	request, err := requestOf(rec)
 	if err != nil {

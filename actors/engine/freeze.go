@@ -152,7 +152,7 @@ func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (
 		f.Freezes = slices.DeleteFunc(f.Freezes, func(old schemas.Freeze) bool { return all || same(old) })
 		switch {
 		case thaw && len(f.Freezes) == before:
-			return f, schemas.Errorf(schemas.CodeNotFound, "nothing of that is frozen")
+			return f, schemas.Errorf(schemas.CodeNotFound, "there is no such freeze")
 		case !thaw:
 			f.Freezes = append(f.Freezes, z)
 		}
@@ -187,7 +187,7 @@ func (e *Engine) beginFreezeCheck(ctx context.Context) freezeCheck {
 	read := async(func() error { return e.readFrozen(ctx) })
 	return func(agent, session string) error {
 		if err := read(); err != nil {
-			return fmt.Errorf("read what is frozen: %w", err)
+			return fmt.Errorf("read the freezes: %w", err)
 		}
 		if z := e.freezes.now().Of(agent, session); z != nil {
 			return schemas.Errorf(schemas.CodeForbidden, "%s, %s: nothing is allowed before a thaw", z, cmp.Or(z.SessionID, z.Agent, "everything"))

@@ -36,7 +36,7 @@ func (e *Engine) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 			err = e.denyFrozen(background, &denied)
 		}
 		if err != nil {
-			e.Log.Warn("engine: not every open request that is frozen was denied; the sweep goes on", "error", err)
+			e.Log.Warn("engine: not every frozen request was denied; the sweep will deny the rest", "error", err)
 		}
 		done <- err
 	})
@@ -44,7 +44,7 @@ func (e *Engine) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	defer within.Stop()
 	var err error
 	if f.Laggards, err = e.laggards(ctx, f.Revision); err != nil {
-		e.Log.Warn("engine: whether others obey a freeze was not heard", "error", err)
+		e.Log.Warn("engine: cannot tell whether the other engines obey a freeze", "error", err)
 		f.Laggards = []string{"any other"}
 	}
 	close(heard)
@@ -66,7 +66,7 @@ func (e *Engine) denyBeforeThaw(ctx context.Context) error {
 	var denied atomic.Int64
 	err := e.denyFrozen(ctx, &denied)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, bus.ErrUnknown) {
-		return schemas.Errorf(schemas.CodeUnavailable, "not thawed: the open requests are still being denied, %d just now; try again", denied.Load())
+		return schemas.Errorf(schemas.CodeUnavailable, "not thawed: pending requests are still being denied, %d so far; try again", denied.Load())
 	}
 	return err
 }
@@ -98,7 +98,7 @@ func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 	}
 	r, err := requestOf(&entry.Record)
 	if err != nil { // it cannot be allowed either, and must not prevent a thaw
-		e.Log.Error("engine: a request that is frozen cannot be read and stays open", "key", key, "error", err)
+		e.Log.Error("engine: a frozen request cannot be read, and stays pending", "key", key, "error", err)
 		return false, nil
 	}
 	z := e.freezes.now().Of(entry.Record.Agent, r.SessionID)
@@ -113,7 +113,7 @@ func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 	d := e.freezeDenial(&r, question.Record.Digest, z)
 	ended, err := e.decide(ctx, question, d, everyWaiter)
 	if errors.Is(err, bus.ErrTooLarge) { // nor can an answer be stored
-		e.Log.Error("engine: a frozen request is too large to be decided, and stays open", "key", key, "error", err)
+		e.Log.Error("engine: a frozen request is too large to be decided, and stays pending", "key", key, "error", err)
 		return false, nil
 	}
 	if err != nil {

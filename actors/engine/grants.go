@@ -31,7 +31,7 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	}
 	switch reaches := entry.Record.Remember; {
 	case len(reaches) == 0:
-		return nil, schemas.Errorf(schemas.CodeValidation, "scope: nod cannot say what a rule that allows this again would allow besides; allow it once")
+		return nil, schemas.Errorf(schemas.CodeValidation, "scope: nod cannot tell what else a lasting rule for this call would allow; allow it once")
 	case a.Reach >= len(reaches):
 		return nil, schemas.Errorf(schemas.CodeValidation, "reach: there are %d to choose from, counted from 0", len(reaches))
 	default:
@@ -49,7 +49,7 @@ func (e *Engine) applyEffects(ctx context.Context, question bus.Entry) error {
 		return nil // ended standing answers are kept for longer than this, and so are not created again
 	}
 	if err := e.answerCall(ctx, question); err != nil {
-		return fmt.Errorf("store what follows from %s: %w", question.Key, err)
+		return fmt.Errorf("store the effects of %s: %w", question.Key, err)
 	}
 	if d.Grant == nil || d.Grant.Call != nil || d.Outcome != schemas.Allowed {
 		return nil

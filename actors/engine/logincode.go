@@ -41,7 +41,7 @@ func (e *Engine) loginCode(ctx context.Context, c *bus.Call) error {
 	case !schemas.Inbox(c.Tokens[0]) && p.From != nil:
 		p, err = e.issue(ctx, c.Tokens[0], p.From.UserID)
 	default:
-		err = schemas.Errorf(schemas.CodeValidation, "code: carriers ask for a pass for somebody, and the web exchanges its code")
+		err = schemas.Errorf(schemas.CodeValidation, "code: a carrier asks for a login code for an approver, and the web inbox exchanges it")
 	}
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.L
 	case i < 0:
 		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, `%s has no identity on the web: add {"connector": "web", "user_id": "…"} to theirs in settings.json`, who.Name)
 	case web == nil || web.PublicURL == "":
-		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, "the web inbox is reached on its own machine alone: set connectors.web.public_url in settings.json")
+		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, "the web inbox can only be reached on its own machine: set connectors.web.public_url in settings.json")
 	}
 	code := bus.NewID() + bus.NewID()
 	p := schemas.LoginCode{Type: schemas.TypeLoginCode, UserID: who.Identities[i].UserID, Until: e.clock.now().Add(pairingKept)}
@@ -94,7 +94,7 @@ func (e *Engine) redeem(ctx context.Context, code string) (schemas.LoginCode, er
 func (e *Engine) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {
-		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a try, for at most %s", schemas.Words(maxSpent))
+		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a named try, for at most %s", schemas.Words(maxSpent))
 	}
 	spent := schemas.LoginCode{Type: schemas.TypeLoginCode, Try: p.Try, Until: p.Until}
 	if left+spentSlack <= 0 { // a code this old is not remembered

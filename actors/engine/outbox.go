@@ -19,7 +19,7 @@ func (e *Engine) takeVersion(d *bus.Delivery) {
 		return
 	}
 	if err != nil {
-		e.Log.Error("engine: a record cannot be read and nothing follows from it", "subject", d.Subject, "error", err)
+		e.Log.Error("engine: a record cannot be read, so its version has no effects", "subject", d.Subject, "error", err)
 		d.Refuse()
 		return
 	}
@@ -179,7 +179,7 @@ func each(n int, f func(int)) {
 func (e *Engine) takeDue(d *bus.Delivery) {
 	fired, ok := e.store.Records.Fired(d)
 	if !ok {
-		e.Log.Error("engine: a fired timer does not say what it was armed for", "subject", d.Subject)
+		e.Log.Error("engine: a fired timer does not name its event", "subject", d.Subject)
 		d.Refuse()
 		return
 	}
@@ -244,7 +244,7 @@ func (e *Engine) step(ctx context.Context, entry bus.Entry, next schemas.Event) 
 }
 
 // errRearmed makes a fired timer be delivered again.
-var errRearmed = errors.New("the timer was armed again, which is looked at once more")
+var errRearmed = errors.New("the timer was armed again; its next delivery confirms that")
 
 // rearm arms the timer for the entry's next event. It returns errRearmed until a later
 // delivery finds the timer armed: the server may remove a timer that is armed while the

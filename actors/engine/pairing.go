@@ -34,7 +34,7 @@ func (e *Engine) pair(ctx context.Context, c *bus.Call) error {
 	case inbox && p.Connector != "":
 		_, err = e.store.Settings.Get(ctx, pairingKey(p.Connector), &p)
 		if errors.Is(err, bus.ErrNotFound) {
-			err = schemas.Errorf(schemas.CodeNotFound, "no code is awaited on %s any more: ask for a new one", p.Connector)
+			err = schemas.Errorf(schemas.CodeNotFound, "no pairing on %s waits for a code any more: ask for a new code", p.Connector)
 		}
 	default:
 		err = schemas.Errorf(schemas.CodeValidation, "code: a pairing is opened with a connector and a code, and claimed on that connector with the code")
@@ -68,7 +68,7 @@ func (e *Engine) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.P
 
 // claimPairing claims a pairing with the code that a person has sent. The code counts once.
 func (e *Engine) claimPairing(ctx context.Context, connector string, claim *schemas.Pairing) (schemas.Pairing, error) {
-	none := schemas.Errorf(schemas.CodeNotFound, "that code is not awaited: ask for one with `nod pair %s`", connector)
+	none := schemas.Errorf(schemas.CodeNotFound, "no pairing waits for that code: ask for one with `nod pair %s`", connector)
 	for {
 		var open schemas.Pairing
 		revision, err := e.store.Settings.Get(ctx, pairingKey(connector), &open)

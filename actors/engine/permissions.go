@@ -68,7 +68,7 @@ func (e *Engine) resolver(host string) policy.Resolver {
 	return func(string) (string, error) { return "", errOtherHost }
 }
 
-var errOtherHost = errors.New("its path is another machine's, whose links cannot be followed here")
+var errOtherHost = errors.New("its path is on another machine, whose links cannot be followed here")
 
 // disk is the disk of the machine on which a request was made.
 func (e *Engine) disk(host string) policy.Disk {

@@ -58,7 +58,7 @@ func (e *Engine) mayLock(ctx context.Context, who *schemas.Approver, session str
 		return err
 	}
 	if !policy.Matches(schemas.PolicyMatch{Agents: who.For.Agents}, s.Agent, "", "") {
-		return schemas.Errorf(schemas.CodeForbidden, "%s decides about nothing that agent %s asks, and so may not hold this session's lock", who.Name, s.Agent)
+		return schemas.Errorf(schemas.CodeForbidden, "%s may decide no request of agent %s, and so may not hold this session's lock", who.Name, s.Agent)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func (f *ProjectFiles) one(p *policy.Policy, file string) (*policy.Policy, error
 	case err != nil:
 		return nil, fmt.Errorf("the project's rules cannot be read: %w", err)
 	case !info.Mode().IsRegular() || info.Size() > maxProjectFile:
-		return nil, fmt.Errorf("the project's rules, %s, are no file of at most %d bytes", file, maxProjectFile)
+		return nil, fmt.Errorf("the project's rules, %s, are not a file of at most %d bytes", file, maxProjectFile)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -112,7 +112,7 @@ func (e *Engine) countOpen() {
 			return
 		}
 		if err := e.lines.of(session).showFirst(ctx, e, limit); err != nil && ctx.Err() == nil {
-			e.Log.Warn("engine: a session's first questions were not shown; their timers will see to it", "session", session, "error", err)
+			e.Log.Warn("engine: a session's first questions were not shown; their timers will show them", "session", session, "error", err)
 		}
 	}
 }

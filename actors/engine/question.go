@@ -228,7 +228,7 @@ func (e *Engine) addWaiter(ctx context.Context, question bus.Entry, w schemas.Wa
 			return next, nil
 		}
 		if !errors.Is(err, bus.ErrMoved) {
-			return question, fmt.Errorf("wait for %s: %w", question.Key, err)
+			return question, fmt.Errorf("add a waiter to %s: %w", question.Key, err)
 		}
 		if question, err = e.store.Records.Get(ctx, question.Key); err != nil {
 			return question, err

@@ -30,7 +30,7 @@ func (e *Engine) retainLog(ctx context.Context) {
 		e.Log.Warn("engine: the log is kept by age alone: no server has as much room as log.max_bytes; set less in settings.json", "max_bytes", want.bytes)
 	case err != nil:
 		if ctx.Err() == nil {
-			e.Log.Warn("engine: how long the log is kept was not set; it is tried again", "error", err)
+			e.Log.Warn("engine: the limits of the log were not set; it tries again", "error", err)
 		}
 		return
 	}

@@ -50,7 +50,7 @@ func (e *Engine) routes(ctx context.Context, s *askState) ([]schemas.Route, erro
 			return routes, nil
 		}
 	}
-	return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody can be shown the question: no connector that reaches an approver is running; start one with `nod connector NAME`")
+	return nil, schemas.Errorf(schemas.CodeUndeliverable, "no approver can be shown the question: no connector that reaches an approver is running; start one with `nod connector NAME`")
 }
 
 // mayDecide reports whether the settings let an approver decide about a request.

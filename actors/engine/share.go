@@ -14,7 +14,8 @@ import (
 
 const notHeldMessage = "You can only grant permissions you already have."
 
-// maxShared bounds the grants that other sessions may share with one.
+// maxShared bounds the grants that other sessions may share with one, so that all grants
+// of a session fit one message.
 const maxShared = 256
 
 // share lets another session of the same agent hold permissions of a session, with the
@@ -85,7 +86,7 @@ func (e *Engine) share(ctx context.Context, c *bus.Call) error {
 		return schemas.Errorf(schemas.CodeForbidden, "%s was given %d permissions by other sessions in the last days, which is the most: ask a person instead", s.AgentID, maxShared)
 	}
 	if err := e.addAnswer(ctx, &g, s.SessionID); err != nil {
-		return fmt.Errorf("store what %s shares: %w", s.SessionID, err)
+		return fmt.Errorf("store the grant that %s shares: %w", s.SessionID, err)
 	}
 	if err := e.verifyShared(ctx, &g); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (e *Engine) verifyShared(ctx context.Context, g *schemas.StandingAnswer) er
 		return nil
 	}
 	if _, err := e.endGrant(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: g.Agent}, g.By.Name); err != nil {
-		return fmt.Errorf("end what %s shared, as it holds it no more: %w", g.By.Name, err)
+		return fmt.Errorf("end the grant that %s has shared and no longer holds: %w", g.By.Name, err)
 	}
 	return schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 }

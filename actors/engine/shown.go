@@ -42,7 +42,7 @@ func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
 		stored, err = e.putShown(ctx, key, s)
 	}
 	if errors.Is(err, bus.ErrMoved) {
-		return schemas.Errorf(schemas.CodeConflict, "another worker has written what was shown: read it again")
+		return schemas.Errorf(schemas.CodeConflict, "another worker has changed this entry: read it again")
 	}
 	if err != nil {
 		return err

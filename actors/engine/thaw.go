@@ -79,7 +79,7 @@ func (e *Engine) checkThawKept(ctx context.Context, next *schemas.Settings) erro
 	then, now := secondDevices(next), secondDevices(e.settings.now().settings)
 	added := slices.ContainsFunc(then, func(id schemas.Identity) bool { return !slices.Contains(now, id) })
 	if len(now) > 0 && (added || len(then) == 0) {
-		return schemas.Errorf(schemas.CodeForbidden, "approvers.people: nod is frozen, so nobody who could thaw from a second device is added, and the last one stays: send /thaw on %s first", now[0].Connector)
+		return schemas.Errorf(schemas.CodeForbidden, "approvers.people: nod is frozen, so no approver who could thaw from a second device is added, and the last one stays: send /thaw on %s first", now[0].Connector)
 	}
 	return nil
 }

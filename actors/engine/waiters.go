@@ -79,7 +79,7 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 			return entry, nil
 		}
 		if d.UpdatedInput != nil && ended > 0 && ended == detached {
-			return entry, schemas.Errorf(schemas.CodeValidation, "updated_input: the agent does not wait for this call any more, so it can only be allowed as it was asked")
+			return entry, schemas.Errorf(schemas.CodeValidation, "updated_input: the agent no longer waits for this call, so it can only be allowed unchanged")
 		}
 		var err error
 		if rec.Decision, err = withStandingAnswer(&next, d); err != nil {
@@ -214,7 +214,7 @@ func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID s
 			return next, e.applyEffects(ctx, next)
 		}
 		if !errors.Is(err, bus.ErrMoved) {
-			return question, fmt.Errorf("note that the agent did not wait for %s: %w", question.Key, err)
+			return question, fmt.Errorf("store that the agent did not wait for %s: %w", question.Key, err)
 		}
 		if question, err = e.store.Records.Get(ctx, question.Key); err != nil {
 			return question, err
