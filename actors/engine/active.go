@@ -35,7 +35,7 @@ type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
-	noted map[string]time.Time       // by key, when it was added
+	added map[string]time.Time       // by key, when it was added
 	last  map[string]string          // by agent, the last key written; absent if another engine may have written since
 	due   map[string]schemas.Session // by key
 }
@@ -45,16 +45,16 @@ func (n *activityBuffer) add(agent, session, user string, clock *clock) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	key, now := activeKey(agent, session), clock.now()
-	if n.last[agent] == key && now.Sub(n.noted[key]) < activeEvery {
+	if n.last[agent] == key && now.Sub(n.added[key]) < activeEvery {
 		return
 	}
-	if n.noted == nil || len(n.noted) >= knownKept {
-		n.noted, n.last = map[string]time.Time{}, map[string]string{}
+	if n.added == nil || len(n.added) >= knownKept {
+		n.added, n.last = map[string]time.Time{}, map[string]string{}
 	}
 	if n.due == nil {
 		n.due = map[string]schemas.Session{}
 	}
-	n.noted[key], n.last[agent] = now, key
+	n.added[key], n.last[agent] = now, key
 	n.due[key] = schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, User: user, CreatedAt: now, ActiveAt: now}
 }
 

@@ -64,11 +64,11 @@ func aftermathConflict(rec *schemas.Record) error {
 		return nil
 	}
 	a := rec.Aftermath[len(rec.Aftermath)-1]
-	what := "the call ran: "
+	text := "the call ran: "
 	if a.Kind == schemas.AftermathNeverRan {
-		what = "the call never ran: "
+		text = "the call never ran: "
 	}
-	return schemas.Errorf(schemas.CodeConflict, "%s%s", what, a.Reason).WithDecision(rec.Decision)
+	return schemas.Errorf(schemas.CodeConflict, "%s%s", text, a.Reason).WithDecision(rec.Decision)
 }
 
 // ranAftermath is the aftermath of a call that its user has allowed at the terminal.

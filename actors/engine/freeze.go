@@ -21,8 +21,8 @@ const frozenKey = "frozen"
 type freezeState struct {
 	current atomic.Pointer[freezeSnapshot]
 
-	mu     sync.Mutex
-	judged map[uint64]int // open requests, by the revision of the freezes that they are checked by
+	mu      sync.Mutex
+	entered map[uint64]int // open requests, by the revision of the freezes that they are checked by
 }
 
 // freezeSnapshot are the freezes as read from the store.
@@ -39,15 +39,15 @@ func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now = b.now()
-	if b.judged == nil {
-		b.judged = map[uint64]int{}
+	if b.entered == nil {
+		b.entered = map[uint64]int{}
 	}
-	b.judged[now.Revision]++
+	b.entered[now.Revision]++
 	return now, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.judged[now.Revision]--; b.judged[now.Revision] == 0 {
-			delete(b.judged, now.Revision)
+		if b.entered[now.Revision]--; b.entered[now.Revision] == 0 {
+			delete(b.entered, now.Revision)
 		}
 	}
 }
@@ -57,8 +57,8 @@ func (b *freezeState) obeyed() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	revision := b.now().Revision
-	for judged := range b.judged {
-		revision = min(revision, judged)
+	for r := range b.entered {
+		revision = min(revision, r)
 	}
 	return revision
 }

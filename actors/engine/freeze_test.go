@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An engine says that it obeys a freeze when nothing is on its way any more that
-// was judged before it heard.
+// An engine reports that it obeys a freeze once no request is open that was checked by
+// older freezes.
 func TestAFreezeIsObeyedWhenWhatWasJudgedBeforeIsOver(t *testing.T) {
 	var b freezeState
 	at := func(revision uint64) {

@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	// crowd is the number of pending questions above which a session's count is remembered.
-	// To count, the server lists them all, which takes longer the more there are.
-	crowd = 128
+	// crowdSize is the number of pending questions from which on a session's count is
+	// remembered. To count, the server lists them all, which takes longer the more there
+	// are.
+	crowdSize = 128
 	// countedFor is how long a remembered count is used, and countWithin the time limit for
 	// counting again.
 	countedFor  = time.Second
@@ -55,7 +56,7 @@ func (o *openCounts) of(ctx context.Context, session string) (int, error) {
 	return n, err
 }
 
-func (o *openCounts) crowded(n int) bool { return n >= max(crowd, 2*o.limit()) }
+func (o *openCounts) crowded(n int) bool { return n >= max(crowdSize, 2*o.limit()) }
 
 func (o *openCounts) remembered(session string) (n int, ok bool) {
 	o.mu.Lock()

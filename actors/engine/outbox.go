@@ -207,11 +207,11 @@ func (e *Engine) handleTimer(ctx context.Context, fired bus.Fired) error {
 func sameEvent(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
 
 // handleEvent handles the event that a pending record has waited for.
-func (e *Engine) handleEvent(ctx context.Context, entry bus.Entry, what schemas.Event) error {
-	if what.Kind != schemas.EventDeadline {
+func (e *Engine) handleEvent(ctx context.Context, entry bus.Entry, event schemas.Event) error {
+	if event.Kind != schemas.EventDeadline {
 		return e.escalate(ctx, entry)
 	}
-	ended, err := e.expire(ctx, entry, what.At)
+	ended, err := e.expire(ctx, entry, event.At)
 	if err != nil {
 		return err
 	}

@@ -180,7 +180,7 @@ func TestStagePermissions(t *testing.T) {
 	b = read("/elsewhere/f")
 	b.s.verdict.Effect = policy.Allow
 	b.Equal(goOn, b.runs("permissions").outcome)
-	b.Equal(policy.Ask, b.s.verdict.Effect, "whatever the rules allow")
+	b.Equal(policy.Ask, b.s.verdict.Effect, "even if the rules allow it")
 	b.Len(b.s.permissions.missing, 1)
 	b.holds(schemas.StandingAnswer{GrantID: "g", Rules: []schemas.Always{{Tool: "Read", Path: "/elsewhere/f"}}})
 	b.Equal(goOn, b.runs("grants").outcome, "a grant does not replace a permission")
@@ -216,7 +216,7 @@ func TestStageDenial(t *testing.T) {
 	b.Equal(policy.Deny, b.s.verdict.Effect)
 	b.Equal("denied by ada", b.s.verdict.Rule)
 	b.s.callAnswer.ExpiresAt = b.e.clock.now()
-	b.Equal(goOn, b.runs("denial").outcome, "it is over")
+	b.Equal(goOn, b.runs("denial").outcome, "it has expired")
 }
 
 // Using an approval up takes the store: see TestAnApprovalIsUsedByOne.

@@ -52,13 +52,13 @@ func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
 }
 
 // readShown returns the entry under key, or an empty one.
-func (e *Engine) readShown(ctx context.Context, key string, asked *schemas.Shown) (schemas.Shown, error) {
+func (e *Engine) readShown(ctx context.Context, key string, query *schemas.Shown) (schemas.Shown, error) {
 	var stored schemas.Shown
 	revision, err := e.store.Shown.Get(ctx, key, &stored)
 	if errors.Is(err, bus.ErrNotFound) {
 		stored, err = schemas.Shown{
 			Type: schemas.TypeShown, Op: schemas.ShownGet,
-			Recipient: asked.Recipient, SessionID: asked.SessionID, PendingID: asked.PendingID,
+			Recipient: query.Recipient, SessionID: query.SessionID, PendingID: query.PendingID,
 		}, nil
 	}
 	stored.Entry = revision
