@@ -3,8 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -22,34 +20,19 @@ const (
 // and kind, and returns the record. The call must have ended there. Neither the decision
 // changes, nor the record of another request that has replaced this one under its key.
 func (e *Engine) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Aftermath) (bus.Entry, error) {
-	ended := func() string {
-		if d := entry.Record.Verdict(a.PendingID); d != nil {
-			return d.DecisionID
-		}
-		return ""
+	decided := entry.Record.Verdict(a.PendingID)
+	if decided == nil {
+		return entry, nil
 	}
-	for was := ended(); was != "" && ended() == was && !hasAftermath(&entry.Record, a); {
-		next := entry
-		next.Record.Aftermath = append(slices.Clip(entry.Record.Aftermath), a)
-		var revision uint64
-		var err error
-		if entry.Record.Terminal() {
-			revision, err = e.store.Records.Amend(ctx, next, e.remainingRetention(&next))
-		} else {
-			revision, err = e.store.Records.Update(ctx, next)
+	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
+		d := next.Record.Verdict(a.PendingID)
+		if d == nil || d.DecisionID != decided.DecisionID || hasAftermath(&next.Record, a) {
+			return nil, nil
 		}
-		if err == nil {
-			next.Revision = revision
-			return next, nil
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return entry, fmt.Errorf("add the aftermath to %s: %w", entry.Key, err)
-		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return entry, fmt.Errorf("add the aftermath to %s: %w", entry.Key, err)
-		}
-	}
-	return entry, nil
+		next.Record.Aftermath = append(slices.Clip(next.Record.Aftermath), a)
+		return e.amend(next), nil
+	})
+	return entry, err
 }
 
 // hasAftermath reports whether the record has an aftermath of the same call and kind.

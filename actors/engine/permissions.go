@@ -39,26 +39,6 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	return all
 }
 
-// basisOf is the basis on which enough holds: the session's own permissions, if it has
-// any, and the first standing answers that suffice, each with its sources.
-func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
-	b := basis{session: h.session.SessionID}
-	if h.managed() {
-		b.revision = h.revision
-	}
-	used := []*standingEntry{}
-	for _, s := range h.perms {
-		if enough(policy.Held(h.session.Permissions, answersIn(used))) {
-			break
-		}
-		used = append(used, s)
-	}
-	for _, s := range used {
-		b.answers = append(append(b.answers, s), h.sources[s.GrantID]...)
-	}
-	return b
-}
-
 // resolver follows links on this machine, if the request was made here. The links of
 // another machine's files cannot be followed.
 func (e *Engine) resolver(host string) policy.Resolver {
@@ -86,14 +66,6 @@ func (otherHostDisk) WorkTree(string) (string, error) { return "", errOtherHost 
 
 // asWritten is a Resolver that follows no links.
 func asWritten(p string) (string, error) { return path.Clean(p), nil }
-
-// basis names the entries of the store that an allow rests on: standing answers, and
-// the session's own permissions if revision is not 0.
-type basis struct {
-	session  string
-	revision uint64
-	answers  []*standingEntry
-}
 
 // permissionsResult is the result of comparing a request with the permissions of its
 // session.

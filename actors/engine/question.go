@@ -185,7 +185,7 @@ func (e *Engine) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry
 	if own.Revision, err = e.store.Records.Update(ctx, own); err != nil {
 		return own, true, err
 	}
-	_, err = e.addWaiter(ctx, question, w)
+	err = e.addWaiter(ctx, question, w)
 	if errors.Is(err, bus.ErrMoved) || errors.Is(err, errFull) {
 		return own, false, nil
 	}
@@ -194,47 +194,35 @@ func (e *Engine) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry
 
 // addWaiter adds a call to a pending question. If the agent of an earlier waiter has
 // stopped waiting, the call is taken for that one, asked again, and replaces it. ErrMoved
-// means that the question has ended.
-func (e *Engine) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) (bus.Entry, error) {
+// means that the question has ended or lost its lock, errFull that it has maxWaiters.
+func (e *Engine) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) error {
 	token := question.Record.Question
-	for asksFor(&question.Record, token) {
-		if question.Record.Waiter(w.PendingID) != nil {
-			return question, nil
-		}
-		next := question
-		rec := &next.Record
-		if len(rec.Waiters) >= maxWaiters {
-			return question, errFull
+	_, _, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
+		was, rec := *next, &next.Record
+		switch {
+		case !asksFor(rec, token):
+			return nil, bus.ErrMoved
+		case rec.Waiter(w.PendingID) != nil:
+			return nil, nil
+		case len(rec.Waiters) >= maxWaiters:
+			return nil, errFull
 		}
 		rec.Waiters = slices.Clone(rec.Waiters)
 		w.Place = rec.Places()
 		if i := slices.IndexFunc(rec.Waiters, isDetached); i >= 0 {
 			w.Place = rec.Waiters[i].Place
-			rec.Waiters[i].Decision = e.replacedDecision(&next, rec.Waiters[i], w.PendingID)
+			rec.Waiters[i].Decision = e.replacedDecision(next, rec.Waiters[i], w.PendingID)
 		}
 		rec.Waiters = append(rec.Waiters, w)
-		err := e.keepTimer(ctx, &next)
+		err := e.keepTimer(ctx, next)
 		if errors.Is(err, bus.ErrHeld) { // another question holds the lock of these calls
-			if question, err = e.retire(ctx, question); err == nil {
-				return question, bus.ErrMoved
+			if _, err = e.retire(ctx, was); err == nil {
+				err = bus.ErrMoved
 			}
 		}
-		if err != nil {
-			return question, err
-		}
-		revision, err := e.store.Records.Update(ctx, next)
-		if err == nil {
-			next.Revision = revision
-			return next, nil
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return question, fmt.Errorf("add a waiter to %s: %w", question.Key, err)
-		}
-		if question, err = e.store.Records.Get(ctx, question.Key); err != nil {
-			return question, err
-		}
-	}
-	return question, bus.ErrMoved
+		return e.store.Records.Update, err
+	})
+	return err
 }
 
 // replacedDecision ends a waiter whose agent has made the same call under another id.

@@ -70,12 +70,8 @@ func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {
 		return err
 	}
 	all := h.basisOf(func(schemas.SessionPermissions) bool { return false })
-	ok, err := e.confirmBasis(ctx, basis{q.SessionID, h.revision, all.answers})
-	if err != nil {
+	if err := e.requireBasis(ctx, basis{q.SessionID, h.revision, all.answers}); err != nil {
 		return err
-	}
-	if !ok {
-		return schemas.Errorf(schemas.CodeUnavailable, "the permissions of session %s are just being changed; ask again", q.SessionID)
 	}
 	h.session.Grants = h.live(e.clock.now())
 	c.Reply(h.session)

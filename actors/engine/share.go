@@ -22,76 +22,88 @@ const maxShared = 256
 // order of checks and the error texts that agents know. The shared grant ends with the
 // grants that it comes from.
 func (e *Engine) share(ctx context.Context, c *bus.Call) error {
-	agent := c.Tokens[0]
 	var s schemas.Share
 	if err := schemas.Decode(c.Data, &s); err != nil {
 		return err
 	}
+	g, err := e.sharedGrant(ctx, c.Tokens[0], &s)
+	if err != nil {
+		return err
+	}
+	if err := e.matchShared(ctx, g); err != nil {
+		return err
+	}
+	if err := e.addAnswer(ctx, g, s.SessionID); err != nil {
+		return fmt.Errorf("store the grant that %s shares: %w", s.SessionID, err)
+	}
+	if err := e.verifyShared(ctx, g); err != nil {
+		return err
+	}
+	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{*g}})
+	return nil
+}
+
+// sharedGrant checks a share and returns its grant. The permissions of the sharing session
+// are confirmed at the store.
+func (e *Engine) sharedGrant(ctx context.Context, agent string, s *schemas.Share) (*schemas.StandingAnswer, error) {
 	if strings.TrimSpace(s.Reason) == "" {
-		return schemas.Errorf(schemas.CodeValidation, "Reason is required.")
+		return nil, schemas.Errorf(schemas.CodeValidation, "Reason is required.")
 	}
 	if err := e.refuseFrozen(ctx, agent, s.SessionID); err != nil {
-		return err
+		return nil, err
 	}
 	perms, err := parsePermissions(s.Permissions)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := e.requireSession(ctx, agent, s.SessionID, ""); err != nil {
-		return err
+		return nil, err
 	}
 	giver, err := e.entitlementsOf(ctx, agent, s.SessionID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	perms, sources, until, err := giver.shares(perms)
+	sources, until, err := giver.shares(perms)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := e.sessionOf(ctx, agent, s.AgentID); err != nil {
-		return err
+		return nil, err
 	}
 	rests := giver.basisOf(func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
 		return err == nil && len(missing) == 0
 	})
-	ok, err := e.confirmBasis(ctx, basis{s.SessionID, rests.revision, rests.answers})
-	if err != nil {
-		return err
+	if err := e.requireBasis(ctx, basis{s.SessionID, rests.revision, rests.answers}); err != nil {
+		return nil, err
 	}
-	if !ok {
-		return schemas.Errorf(schemas.CodeUnavailable, "the permissions of session %s are just being changed; ask again", s.SessionID)
-	}
-	now := e.clock.now()
-	g := schemas.StandingAnswer{
+	return &schemas.StandingAnswer{
 		GrantID: bus.NewID(), Scope: schemas.ScopeSession, SessionID: s.AgentID, Agent: agent, Permissions: tags(perms),
-		DerivedFrom: sources, By: schemas.By{Kind: schemas.ByAgent, Name: s.SessionID}, CreatedAt: now, ExpiresAt: until,
-	}
-	given, err := e.answersOf(ctx, sessionKey(s.AgentID))
+		DerivedFrom: sources, By: schemas.By{Kind: schemas.ByAgent, Name: s.SessionID}, CreatedAt: e.clock.now(), ExpiresAt: until,
+	}, nil
+}
+
+// matchShared replaces g by the live grant of an equal earlier share, since sharing again
+// changes nothing. It refuses g if the session has too many shared grants.
+func (e *Engine) matchShared(ctx context.Context, g *schemas.StandingAnswer) error {
+	given, err := e.answersOf(ctx, sessionKey(g.SessionID))
 	if err != nil {
 		return err
 	}
-	shared := 0
+	shared, now := 0, g.CreatedAt
 	for _, old := range given.byID {
 		if old.By.Kind != schemas.ByAgent {
 			continue
 		}
 		shared++
 		if old.Live(now) && slices.Equal(old.Permissions, g.Permissions) && slices.Equal(old.DerivedFrom, g.DerivedFrom) && old.By == g.By {
-			g = old.StandingAnswer // sharing again changes nothing
+			*g = old.StandingAnswer
 			break
 		}
 	}
 	if shared >= maxShared {
-		return schemas.Errorf(schemas.CodeForbidden, "%s was given %d permissions by other sessions in the last days, which is the most: ask a person instead", s.AgentID, maxShared)
+		return schemas.Errorf(schemas.CodeForbidden, "%s was given %d permissions by other sessions in the last days, which is the most: ask a person instead", g.SessionID, maxShared)
 	}
-	if err := e.addAnswer(ctx, &g, s.SessionID); err != nil {
-		return fmt.Errorf("store the grant that %s shares: %w", s.SessionID, err)
-	}
-	if err := e.verifyShared(ctx, &g); err != nil {
-		return err
-	}
-	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}})
 	return nil
 }
 
@@ -184,15 +196,15 @@ func parsePermissions(named []string) ([]policy.Permission, error) {
 	return perms, nil
 }
 
-// shares returns perms as the holder may share them, the grants that they come from, and
-// when the first of those ends. Permissions from the owner come from no grant.
-func (h *entitlements) shares(perms []policy.Permission) (_ []policy.Permission, sources []string, until time.Time, err error) {
+// shares returns the grants that perms come from, and when the first of those ends, if
+// the holder may share perms. Permissions from the owner come from no grant.
+func (h *entitlements) shares(perms []policy.Permission) (sources []string, until time.Time, err error) {
 	lacks := func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
 		return err != nil || len(missing) > 0
 	}
 	if lacks(h.set()) {
-		return nil, nil, until, schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
+		return nil, until, schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 	}
 	var used []schemas.StandingAnswer
 	for _, g := range h.perms {
@@ -205,7 +217,7 @@ func (h *entitlements) shares(perms []policy.Permission) (_ []policy.Permission,
 			until = g.ExpiresAt
 		}
 	}
-	return perms, sources, until, nil
+	return sources, until, nil
 }
 
 // sessionOf returns the entitlements of a session, which must exist and be the agent's.

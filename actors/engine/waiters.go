@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -28,45 +27,23 @@ func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.Place < max(places, 1) && now.Before(w.Deadline) }
 }
 
-// update changes a pending record by compare-and-set, as long as change returns true.
-func (e *Engine) update(ctx context.Context, entry bus.Entry, change func(*schemas.Record) bool) (bus.Entry, error) {
-	for !entry.Record.Terminal() {
-		next := entry
-		next.Record.Waiters = slices.Clone(entry.Record.Waiters)
-		if !change(&next.Record) {
-			return entry, nil
-		}
-		revision, err := e.store.Records.Update(ctx, next)
-		if err == nil {
-			next.Revision = revision
-			return next, nil
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return entry, fmt.Errorf("change %s: %w", entry.Key, err)
-		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return entry, err
-		}
-	}
-	return entry, nil
-}
-
 // decide ends a question with the decision d about its selected waiters. A pending waiter
 // that is not selected becomes a question of its own. Of an answer, a deadline, a
 // withdrawal and a verdict only one is stored; every caller gets the entry with that
 // decision, after its effects are stored. If d is about no pending waiter, nothing is
 // written.
 func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
-	for !entry.Record.Terminal() {
-		next := entry
+	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
-		rec.Waiters = slices.Clone(rec.Waiters)
+		if rec.Terminal() {
+			return nil, nil
+		}
 		ended, detached := 0, 0
 		for i := range rec.Waiters {
 			switch w := &rec.Waiters[i]; {
 			case !w.Open():
-			case !about(w) && w.PendingID == ownID(&entry): // its record cannot be a question elsewhere
-				return entry, nil
+			case !about(w) && w.PendingID == ownID(next): // its record cannot be a question elsewhere
+				return nil, nil
 			case !about(w):
 				w.Stays = true
 			default:
@@ -76,27 +53,18 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 			}
 		}
 		if ended == 0 {
-			return entry, nil
+			return nil, nil
 		}
-		if d.UpdatedInput != nil && ended > 0 && ended == detached {
-			return entry, schemas.Errorf(schemas.CodeValidation, "updated_input: the agent no longer waits for this call, so it can only be allowed unchanged")
+		if d.UpdatedInput != nil && ended == detached {
+			return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: the agent no longer waits for this call, so it can only be allowed unchanged")
 		}
+		rec.NextEvent = unreachedEvent(rec)
 		var err error
-		if rec.Decision, err = withStandingAnswer(&next, d); err != nil {
-			return entry, err
-		}
-		rec.NextEvent = unreachedEvent(&entry.Record)
-		revision, err := e.store.Records.Decide(ctx, next)
-		if err == nil {
-			next.Revision = revision
-			return next, e.applyEffects(ctx, next)
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return entry, fmt.Errorf("decide %s: %w", entry.Key, err)
-		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return entry, fmt.Errorf("decide %s: %w", entry.Key, err)
-		}
+		rec.Decision, err = withStandingAnswer(next, d)
+		return e.store.Records.Decide, err
+	})
+	if err != nil || !entry.Record.Terminal() {
+		return entry, err
 	}
 	return entry, e.applyEffects(ctx, entry)
 }
@@ -104,10 +72,13 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 // endSome ends the selected waiters by d, while the others stay in the question. If none
 // stays, the question ends. d is about the question's own request.
 func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
-	for !entry.Record.Terminal() {
-		next := entry
+	last := false
+	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
-		rec.Waiters = slices.Clone(rec.Waiters)
+		if rec.Terminal() {
+			last = false
+			return nil, nil
+		}
 		changed := false
 		for i := range rec.Waiters {
 			if w := &rec.Waiters[i]; w.Open() && about(w) {
@@ -116,26 +87,22 @@ func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decisi
 				w.Decision, changed = &own, true
 			}
 		}
-		if _, open := rec.Waiting(); open == 0 {
-			return e.decide(ctx, entry, d, about)
-		}
-		if !changed {
-			return entry, nil
+		_, open := rec.Waiting()
+		if last = open == 0; last || !changed {
+			return nil, nil
 		}
 		extendDeadline(rec)
-		revision, err := e.store.Records.Update(ctx, next)
-		if err == nil {
-			next.Revision = revision
-			return next, nil
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return entry, fmt.Errorf("end a call of %s: %w", entry.Key, err)
-		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return entry, err
-		}
+		return e.store.Records.Update, nil
+	})
+	switch {
+	case err != nil:
+		return entry, err
+	case last:
+		return e.decide(ctx, entry, d, about)
+	case entry.Record.Terminal():
+		return entry, e.applyEffects(ctx, entry)
 	}
-	return entry, e.applyEffects(ctx, entry)
+	return entry, nil
 }
 
 // expire ends the calls whose deadline has come at an instant of the broker's time.
@@ -191,35 +158,28 @@ func (e *Engine) setDetached(ctx context.Context, question bus.Entry, pendingID 
 // the approval was given but reports that only now. Its host was told no, so the approval
 // counts for the same call asked again.
 func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
-	for {
-		w := question.Record.Waiter(pendingID)
-		d := question.Record.Verdict(pendingID)
+	question, changed, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
+		rec := &next.Record
+		w, d := rec.Waiter(pendingID), rec.Verdict(pendingID)
 		if w == nil || w.Detached || d == nil || !allowsOnce(d) || d.UpdatedInput != nil {
-			return question, nil
+			return nil, nil
 		}
 		if late, err := e.clock.late(ctx, w.Deadline); late || err != nil {
-			return question, err
+			return nil, err
 		}
-		next := question
-		next.Record.Waiters = slices.Clone(question.Record.Waiters)
-		next.Record.Waiter(pendingID).Detached = true
+		w.Detached = true
+		stored := rec.Decision
 		var err error
-		if next.Record.Decision, err = withStandingAnswer(&next, d); err != nil {
-			return question, err
+		if rec.Decision, err = withStandingAnswer(next, d); err != nil {
+			return nil, err
 		}
-		next.Record.Decision.PendingID, next.Record.Decision.Digest = question.Record.Decision.PendingID, question.Record.Decision.Digest
-		revision, err := e.store.Records.Amend(ctx, next, e.remainingRetention(&next))
-		if err == nil {
-			next.Revision = revision
-			return next, e.applyEffects(ctx, next)
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return question, fmt.Errorf("store that the agent did not wait for %s: %w", question.Key, err)
-		}
-		if question, err = e.store.Records.Get(ctx, question.Key); err != nil {
-			return question, err
-		}
+		rec.Decision.PendingID, rec.Decision.Digest = stored.PendingID, stored.Digest
+		return e.amend(next), nil
+	})
+	if err != nil || !changed {
+		return question, err
 	}
+	return question, e.applyEffects(ctx, question)
 }
 
 // remainingRetention is how much longer a decided record is kept. A change to it does not
