@@ -103,7 +103,9 @@ type result struct {
 func decide(v policy.Verdict) result { return result{outcome: decided, verdict: v} }
 
 // askState is a request on its way through the stages. A stage reads the parts that
-// earlier stages have added, and writes only its own.
+// earlier stages have added, and writes only its own. Two parts may be written early: a
+// request for permissions already needs its foreground, and admission may read newer
+// settings.
 type askState struct {
 	agentRequest
 	settings settingsSnapshot // in force when the request came

@@ -3,7 +3,10 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -87,12 +90,14 @@ func (b *stageBench) holds(g schemas.StandingAnswer) {
 	b.s.held.perms = b.s.held.own.perms
 }
 
-// The stages run in the order of their phases, each under a name of its own.
+// The stages are in the order of their phases, and of the comment that explains them.
 func TestStagesAreInOrder(t *testing.T) {
-	names := map[string]bool{}
+	source, err := os.ReadFile("pipeline.go")
+	require.NoError(t, err)
+	explained := regexp.MustCompile(`(?m)^//  (\d+)\. (\w+): `).FindAllStringSubmatch(string(source), -1)
+	require.Len(t, explained, len(stages))
 	for i, st := range stages {
-		require.False(t, names[st.name], st.name)
-		names[st.name] = true
+		require.Equal(t, []string{strconv.Itoa(i + 1), st.name}, explained[i][1:])
 		require.True(t, i == 0 || stages[i-1].phase <= st.phase, st.name)
 	}
 }
