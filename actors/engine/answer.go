@@ -90,8 +90,8 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	return e.replyToAnswer(c, entry, d, a.Waiters)
 }
 
-// nowFor is the broker's time to decide an answer's calls by. It is read again if the
-// clock's error could matter to one of their deadlines.
+// nowFor returns the broker's time for deciding the calls of an answer. It reads the
+// broker's clock again if one of their deadlines is so near that the error matters.
 func (e *Engine) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && w.Place < max(places, 1) {

@@ -137,7 +137,7 @@ func (e *Engine) openCalls(ctx context.Context, agent string, keys []string) ([]
 	return calls, nil
 }
 
-// supersededByHost are the calls that the host has resolved.
+// supersededByHost returns the pending calls that the host's report is about.
 func (e *Engine) supersededByHost(ctx context.Context, agent string, p *schemas.HostResolved, same string, keys []string) ([]openCall, error) {
 	calls, err := e.openCalls(ctx, agent, keys)
 	if err != nil {

@@ -19,7 +19,8 @@ const (
 	verifiedFor = 2 * time.Second
 )
 
-// promptLines are the lines of the sessions whose questions go to phones and chats.
+// promptLines are the lines of sessions. A line is the order in which a session's questions
+// are shown on phones and chats.
 type promptLines struct {
 	mu sync.Mutex
 	by map[string]*promptLine
@@ -181,8 +182,8 @@ func (l *promptLine) among(ctx context.Context, e *Engine, entry bus.Entry, limi
 	return slices.ContainsFunc(first, func(p linePlace) bool { return p.key == entry.Key }), nil
 }
 
-// drop removes the questions that have left. The line is stale if one of them was shown
-// and this engine did not know it: others may then have left on another engine.
+// drop removes the questions that have left. It returns stale if another engine had shown
+// one of them: others may then have left there.
 func (l *promptLine) drop() (stale bool) {
 	l.mu.Lock()
 	left := l.left

@@ -10,21 +10,22 @@ import (
 )
 
 const (
-	// shownFor is how long the place of a shown prompt is stored: longer than a request may
+	// shownFor is how long an entry of shown_prompts is kept: longer than a request may
 	// wait, so that a late outcome still finds its message.
 	shownFor = schemas.MaxTimeout + 2*bus.Retention
-	// settledFor is how long it is stored after the outcome is shown: as long as the record
+	// settledFor is how long it is kept after the outcome is shown: as long as the record
 	// may change. A prompt that a worker gets later finds its request decided.
 	settledFor = bus.Retention + time.Hour
 )
 
-// shownKey is the key of a recipient's message about a request. A recipient that cannot
+// shownKey is the key of the entry for one recipient and one request. A recipient that cannot
 // be part of a key is replaced by a token.
 func shownKey(connector, recipient, key string) string {
 	return connector + "." + schemas.Token(recipient) + "." + key
 }
 
-// shown reads, claims or writes the place of a shown prompt, by compare-and-set.
+// shown reads, claims or writes an entry of shown_prompts by compare-and-set. An entry
+// names the message that shows a prompt to one recipient.
 func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
 	var s schemas.Shown
 	if err := schemas.Decode(c.Data, &s); err != nil {
