@@ -128,6 +128,47 @@ func TestAStageEndsItsPhase(t *testing.T) {
 	require.Equal(t, []string{"asks", "no opinion", "allows"}, ran)
 }
 
+// An allow whose basis does not hold any more is checked again by new entitlements, and
+// after confirmTries a person is asked.
+func TestAnAllowIsConfirmed(t *testing.T) {
+	b := newStageBench(t, stageSettings, "git push")
+	b.e.clock.wall = time.Now
+	b.e.clock.read = func(context.Context) (bus.Reading, error) {
+		return bus.Reading{Broker: time.Now(), At: time.Now()}, nil
+	}
+	b.e.cache.reading(sessionKey("S"))(schemas.Session{SessionID: "S", Agent: "claude", Background: true})
+	for _, owner := range []string{sessionKey("S"), agentKey("claude")} {
+		o := b.e.standing.owner(owner)
+		o.now, o.until = collect(nil, time.Now()), time.Now().Add(time.Hour)
+	}
+	all := stages
+	t.Cleanup(func() { stages = all })
+	over := &standingEntry{StandingAnswer: schemas.StandingAnswer{ExpiresAt: time.Now().Add(-time.Hour)}}
+	tries, lasting := 0, confirmTries+1
+	stages = []stage{{"allows", byEntitlements, func(_ *Engine, _ context.Context, s *askState) (result, error) {
+		b.Equal(policy.Ask, s.verdict.Effect)
+		b.Equal(tries > 0, s.held.session.Background, "entitlements are read again")
+		if tries++; tries < lasting {
+			return result{outcome: decided, verdict: policy.Verdict{Effect: policy.Allow}, basis: basis{answers: []*standingEntry{over}}}, nil
+		}
+		return decide(policy.Verdict{Effect: policy.Allow}), nil
+	}}}
+	check := func() outcome {
+		tries, b.s.held = 0, entitlements{}
+		b.s.rules.verdict = policy.Verdict{Effect: policy.Ask, Rule: "default"}
+		b.s.verdict = b.s.rules.verdict
+		r, err := b.e.checkEntitlements(t.Context(), b.s)
+		b.NoError(err)
+		return r.outcome
+	}
+	b.Equal(ask, check())
+	b.Equal(confirmTries, tries)
+	b.Equal(b.s.rules.verdict, b.s.verdict)
+	lasting = confirmTries
+	b.Equal(decided, check())
+	b.Equal(policy.Allow, b.s.verdict.Effect)
+}
+
 func TestStageFrozen(t *testing.T) {
 	b := newStageBench(t, stageSettings, "make")
 	b.Equal(goOn, b.runs("frozen").outcome)
