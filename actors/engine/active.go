@@ -14,51 +14,51 @@ import (
 )
 
 const (
-	// activeEvery is how exactly it is known when a session was last active, as
-	// long as no other of its agent's asks.
+	// activeEvery is the precision of a session's last activity while no other session of
+	// its agent makes requests.
 	activeEvery = 30 * time.Second
-	// activeKept is how long a session that was active counts as a foreground.
+	// activeKept is how long after its last request a session can be chosen as foreground.
 	activeKept = 24 * time.Hour
-	// storeActiveEvery is how often what is to be noted is stored, whoever asks how
-	// often: many sessions that ask by turns are many notes.
+	// storeActiveEvery is how often the buffer is stored. Many sessions of an agent that
+	// take turns would otherwise write for every request.
 	storeActiveEvery = time.Second
-	// activeWithin bounds the storing of it.
+	// activeWithin bounds the time for storing the buffer.
 	activeWithin = 5 * time.Second
 )
 
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
-// activityBuffer are the foreground sessions that ask, of which it is to be noted in the
-// store. Whoever asks after another of the same agent's is noted anew: which asked
-// last is then told by the activityBuffer, however short the time between them.
+// activityBuffer collects the foreground sessions whose last activity is to be stored. A
+// session that makes a request after another session of its agent is always added, so
+// that the store has the right order of the two, however close they are.
 type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
-	noted map[string]time.Time       // by key, when
-	last  map[string]string          // by agent, the key noted last; none where that may be another's
+	added map[string]time.Time       // by key, when it was added
+	last  map[string]string          // by agent, the last key written; absent if another engine may have written since
 	due   map[string]schemas.Session // by key
 }
 
-// add takes a session that asks now.
+// add records that a session makes a request now.
 func (n *activityBuffer) add(agent, session, user string, clock *clock) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	key, now := activeKey(agent, session), clock.now()
-	if n.last[agent] == key && now.Sub(n.noted[key]) < activeEvery {
+	if n.last[agent] == key && now.Sub(n.added[key]) < activeEvery {
 		return
 	}
-	if n.noted == nil || len(n.noted) >= knownKept {
-		n.noted, n.last = map[string]time.Time{}, map[string]string{}
+	if n.added == nil || len(n.added) >= knownKept {
+		n.added, n.last = map[string]time.Time{}, map[string]string{}
 	}
 	if n.due == nil {
 		n.due = map[string]schemas.Session{}
 	}
-	n.noted[key], n.last[agent] = now, key
+	n.added[key], n.last[agent] = now, key
 	n.due[key] = schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, User: user, CreatedAt: now, ActiveAt: now}
 }
 
-// take returns what is due, for the caller to store.
+// take empties the buffer, and returns its sessions for the caller to store.
 func (n *activityBuffer) take() []schemas.Session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,8 +67,8 @@ func (n *activityBuffer) take() []schemas.Session {
 	return due
 }
 
-// heard takes a change of the store: where an engine has noted another session
-// of an agent's, which of them was last is open until the next one asks.
+// heard handles a change in the store. If another engine has written another session of
+// an agent, this engine no longer knows which was last, and adds the next one.
 func (n *activityBuffer) heard(key string, _ uint64) {
 	name, ok := strings.CutPrefix(key, "active.")
 	if !ok {
@@ -82,33 +82,33 @@ func (n *activityBuffer) heard(key string, _ uint64) {
 	}
 }
 
-// missed has everybody be noted again: changes may have gone by.
+// missed makes every session be added again, because changes may have been lost.
 func (n *activityBuffer) missed() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.last)
 }
 
-// active has it noted, where that is due, that a foreground session asks. A note
-// that is lost is made again.
-func (e *Engine) active(known schemas.Session) {
+// recordActivity adds a foreground session that makes a request to the buffer. If that is
+// lost with the engine, a later request adds it again.
+func (e *Engine) recordActivity(known schemas.Session) {
 	if !known.Background {
 		e.activity.add(known.Agent, known.SessionID, known.User, &e.clock)
 	}
 }
 
-// storeActive stores what is due; when it returns, so has whoever else was at it.
-func (e *Engine) storeActive(ctx context.Context) {
+// storeActivities stores the buffer. When it returns, a concurrent call has finished too.
+func (e *Engine) storeActivities(ctx context.Context) {
 	e.activity.storing.Lock()
 	defer e.activity.storing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, activeWithin)
 	defer cancel()
 	due := e.activity.take()
-	each(len(due), func(i int) { e.noteActive(ctx, due[i]) })
+	each(len(due), func(i int) { e.storeActivity(ctx, due[i]) })
 }
 
-// noteActive stores that a session was active, unless it was noted to be later.
-func (e *Engine) noteActive(ctx context.Context, s schemas.Session) {
+// storeActivity stores a session's last activity, unless a later one is stored.
+func (e *Engine) storeActivity(ctx context.Context, s schemas.Session) {
 	for {
 		var was schemas.Session
 		key := activeKey(s.Agent, s.SessionID)
@@ -123,7 +123,7 @@ func (e *Engine) noteActive(ctx context.Context, s schemas.Session) {
 			continue
 		}
 		if err != nil {
-			e.Log.Info("engine: that a session is active was not noted; it will be", "session", s.SessionID, "error", err)
+			e.Log.Info("engine: the activity of a session was not stored; a later request will store it", "session", s.SessionID, "error", err)
 		}
 		return
 	}

@@ -3,8 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,75 +10,59 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The reasons of an aftermath, as people read them.
+// The reasons of an aftermath, as people see them.
 const (
 	answeredAtTheTerminal = "answered at the terminal"
 	agentHadGoneOn        = "the agent had gone on"
 )
 
-// addAftermath adds to the record of a question how a call of it, which has ended
-// there, ended otherwise, once, and returns the record as it then is. The decision
-// stays the same, and so does a record that another request has taken the place of.
+// addAftermath adds an aftermath to the record of a question, at most once for each call
+// and kind, and returns the record. The call must have ended there. Neither the decision
+// changes, nor the record of another request that has replaced this one under its key.
 func (e *Engine) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Aftermath) (bus.Entry, error) {
-	ended := func() string {
-		if d := entry.Record.Verdict(a.PendingID); d != nil {
-			return d.DecisionID
-		}
-		return ""
+	decided := entry.Record.Verdict(a.PendingID)
+	if decided == nil {
+		return entry, nil
 	}
-	for was := ended(); was != "" && ended() == was && !hasAftermath(&entry.Record, a); {
-		next := entry
-		next.Record.Aftermath = append(slices.Clip(entry.Record.Aftermath), a)
-		var revision uint64
-		var err error
-		if entry.Record.Terminal() {
-			revision, err = e.store.Records.Amend(ctx, next, e.keptStill(&next))
-		} else {
-			revision, err = e.store.Records.Update(ctx, next)
+	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
+		d := next.Record.Verdict(a.PendingID)
+		if d == nil || d.DecisionID != decided.DecisionID || hasAftermath(&next.Record, a) {
+			return nil, nil
 		}
-		if err == nil {
-			next.Revision = revision
-			return next, nil
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return entry, fmt.Errorf("add to %s how its call ended: %w", entry.Key, err)
-		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return entry, fmt.Errorf("add to %s how its call ended: %w", entry.Key, err)
-		}
-	}
-	return entry, nil
+		next.Record.Aftermath = append(slices.Clip(next.Record.Aftermath), a)
+		return e.amend(next), nil
+	})
+	return entry, err
 }
 
-// hasAftermath reports whether the record tells a's kind of a's call already.
+// hasAftermath reports whether the record has an aftermath of the same call and kind.
 func hasAftermath(rec *schemas.Record, a schemas.Aftermath) bool {
 	return slices.ContainsFunc(rec.Aftermath, func(b schemas.Aftermath) bool { return b.PendingID == a.PendingID && b.Kind == a.Kind })
 }
 
-// otherwise is the reply to an answer of a request whose call ended otherwise than
-// decided: neither "denied" nor "allowed" would be true.
-func otherwise(rec *schemas.Record) error {
+// aftermathConflict is the reply to an answer whose request has an aftermath: neither
+// "denied" nor "allowed" would be true. It is nil without one.
+func aftermathConflict(rec *schemas.Record) error {
 	if len(rec.Aftermath) == 0 || rec.Decision == nil {
 		return nil
 	}
 	a := rec.Aftermath[len(rec.Aftermath)-1]
-	what := "the call ran: "
+	text := "the call ran: "
 	if a.Kind == schemas.AftermathNeverRan {
-		what = "the call never ran: "
+		text = "the call never ran: "
 	}
-	return schemas.Errorf(schemas.CodeConflict, "%s%s", what, a.Reason).WithDecision(rec.Decision)
+	return schemas.Errorf(schemas.CodeConflict, "%s%s", text, a.Reason).WithDecision(rec.Decision)
 }
 
-// ran is the aftermath of a call that its user allowed at the terminal.
-func (e *Engine) ran(id string) schemas.Aftermath {
+// ranAftermath is the aftermath of a call that its user has allowed at the terminal.
+func (e *Engine) ranAftermath(id string) schemas.Aftermath {
 	return schemas.Aftermath{PendingID: id, Kind: schemas.AftermathRan, Reason: answeredAtTheTerminal, At: e.clock.now()}
 }
 
-// ranAnyway tells of a call that its host has run although the request for it had
-// been denied, had timed out or was withdrawn meanwhile: it had been answered at the
-// terminal before. Only a call that began between the asking and the end of the one
-// request that it can have been about counts.
-func (e *Engine) ranAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
+// recordRanAnyway records that the host ran a call whose request was denied, had timed
+// out or was withdrawn: its user had allowed it at the terminal before. The call counts
+// only if it began while exactly one such request was pending.
+func (e *Engine) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)
 	if err != nil {
@@ -88,18 +70,18 @@ func (e *Engine) ranAnyway(ctx context.Context, agent string, p *schemas.HostRes
 	}
 	var overtaken []bus.Entry
 	for _, entry := range ended {
-		is, err := isOf(&entry.Record, agent, p, same)
+		is, err := isSameCall(&entry.Record, agent, p, same)
 		if err != nil {
 			return nil, err
 		}
 		d := entry.Record.Decision
-		if !is || d == nil || d.Outcome == schemas.Allowed || d.DecidedAt.Before(began) || created(&entry.Record).After(began) || hasAftermath(&entry.Record, e.ran(d.PendingID)) {
+		if !is || d == nil || d.Outcome == schemas.Allowed || d.DecidedAt.Before(began) || createdAt(&entry.Record).After(began) || hasAftermath(&entry.Record, e.ranAftermath(d.PendingID)) {
 			continue
 		}
 		overtaken = append(overtaken, entry)
 	}
 	if len(overtaken) == 0 || slices.ContainsFunc(overtaken, func(o bus.Entry) bool { return questionOf(&o) != questionOf(&overtaken[0]) }) {
-		return nil, nil // none, or nothing tells which
+		return nil, nil // no request matches, or several do
 	}
 	if other, err := e.allowedBeside(ctx, overtaken[0], agent, p, same); err != nil || other {
 		return nil, err
@@ -111,19 +93,19 @@ func (e *Engine) ranAnyway(ctx context.Context, agent string, p *schemas.HostRes
 			return nil, err
 		}
 	}
-	_, err = e.addAftermath(ctx, question, e.ran(id))
+	_, err = e.addAftermath(ctx, question, e.ranAftermath(id))
 	return []string{id}, err
 }
 
 // allowedBeside reports whether the same call was allowed under another id since the
-// one of entry was asked about: then that may be the one that ran.
+// entry's request was made: then the host may have run that one.
 func (e *Engine) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
-	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, created(&entry.Record))
+	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, createdAt(&entry.Record))
 	if err != nil {
 		return false, err
 	}
 	for _, other := range others {
-		is, err := isOf(&other.Record, agent, p, same)
+		is, err := isSameCall(&other.Record, agent, p, same)
 		if err != nil {
 			return false, err
 		}
@@ -134,8 +116,8 @@ func (e *Engine) allowedBeside(ctx context.Context, entry bus.Entry, agent strin
 	return false, nil
 }
 
-// isOf reports whether a record is of the call that a host tells of.
-func isOf(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
+// isSameCall reports whether a record's request is for the call that a host names.
+func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	if rec.Agent != agent {
 		return false, nil
 	}
@@ -147,14 +129,14 @@ func isOf(rec *schemas.Record, agent string, p *schemas.HostResolved, same strin
 	return its == same, err
 }
 
-// questionOf is the pending_id of the question that decides about an entry.
+// questionOf is the pending_id of the question that decides an entry's request.
 func questionOf(entry *bus.Entry) string {
 	return cmp.Or(entry.Record.Joined, ownID(entry))
 }
 
-// unheard withdraws the one request whose asker is gone. If it was allowed, the asker
-// did not pass that on, and the record says that the call never ran.
-func (e *Engine) unheard(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
+// withdrawAbandoned withdraws a request whose agent is gone. If it was allowed, the agent
+// did not act on that, and the record gets the aftermath that the call never ran.
+func (e *Engine) withdrawAbandoned(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	entry, err := e.store.Records.Get(ctx, schemas.Key(p.SessionID, p.PendingID))
 	if noRecord(err) || err == nil && entry.Record.Agent != agent {
 		return nil, nil
@@ -193,7 +175,7 @@ func (e *Engine) unheard(ctx context.Context, agent string, p *schemas.HostResol
 	return []string{p.PendingID}, err
 }
 
-// logAftermath logs how calls of a record ended otherwise than decided.
+// logAftermath logs the aftermaths of a record.
 func (e *Engine) logAftermath(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	for _, a := range entry.Record.Aftermath {
 		_, _, err := e.store.Log.Append(ctx, entry.Key+"."+a.PendingID+"."+string(a.Kind)+"."+entry.Record.Decision.DecisionID, schemas.LogEntry{

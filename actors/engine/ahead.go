@@ -10,42 +10,41 @@ import (
 )
 
 const (
-	// scanAhead is how many records the scan of a later page reads, to know what is on
-	// the pages behind it. To begin a scan takes the server as long as it has records, so that
-	// a scan for each page would make a listing's cost the square of its length.
+	// scanAhead is how many records the scan for a later page reads, to fill the following
+	// pages as well. To begin a scan takes the server time in proportion to its records, so
+	// a scan for each page would make the cost of a listing grow with its square.
 	scanAhead = 16384
-	// aheadFor is how long they are kept for the next page.
+	// aheadFor is how long the result of a scan is kept for the next page.
 	aheadFor = 10 * time.Second
-	// maxAhead is how many listings they are kept of; any may be forgotten.
+	// maxAhead bounds the listings whose scans are kept; any may be forgotten.
 	maxAhead = 8
 )
 
-// listing names what a query lists.
+// listing identifies the requests that a query lists.
 type listing struct {
-	session string // empty is all of them
+	session string // empty lists all sessions
 	decided bool
 }
 
-// foundAhead remembers what scans have found beyond the page they were for. A page
-// made of it lacks nothing: a record that is stored or written later stands behind
-// all that was found, where a scan that begins at the last of them finds it. As with
-// any scan, a record may have changed since it was found: it is read before it is
-// listed.
-type foundAhead struct {
+// scanCache keeps the records that a scan has found beyond its page. Pages made from it
+// are complete: a record that is written later gets a revision behind all of them, which
+// the scan from the last one finds. As with any scan, a record may have changed since, so
+// it is read before it is listed.
+type scanCache struct {
 	mu sync.Mutex
 	by map[listing]aheadScan
 }
 
-// aheadScan is all that a listing has between two revisions, in their order.
+// aheadScan are all records of a listing between two revisions, in order.
 type aheadScan struct {
 	after uint64
 	found []bus.Found
 	until time.Time
 }
 
-// page is what a listing has behind a revision, as far as it is known, and whether it
-// has more behind that. Without more, a scan must look for it.
-func (a *foundAhead) page(l listing, after uint64, limit int) (page []bus.Found, more bool) {
+// page returns the cached records of a listing behind a revision, and whether there are
+// more behind those. If there are no more, the caller has to scan on.
+func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Found, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	scan, ok := a.by[l]
@@ -60,8 +59,8 @@ func (a *foundAhead) page(l listing, after uint64, limit int) (page []bus.Found,
 	return slices.Clone(rest[:n]), len(rest) > n
 }
 
-// keep remembers what a scan has found behind a revision.
-func (a *foundAhead) keep(l listing, after uint64, found []bus.Found) {
+// keep caches the records that a scan has found behind a revision.
+func (a *scanCache) keep(l listing, after uint64, found []bus.Found) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()

@@ -17,12 +17,12 @@ func foundAt(revisions ...uint64) (found []bus.Found) {
 	return found
 }
 
-// What a scan has found ahead makes the pages behind it, each from the cursor that a
-// client names, for this listing alone and for a while. Where it ends says nothing of
-// what the store has more.
+// The records that a scan has found ahead fill the following pages, each from the cursor
+// that a client names, for the same listing and for a while. Their end is not the end of
+// the store's records.
 func TestPagesAreMadeOfWhatWasFoundAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a foundAhead
+		var a scanCache
 		all := listing{}
 		a.keep(all, 10, foundAt(11, 13, 17, 19))
 		page := func(after uint64, limit int, wantMore bool, want ...uint64) {

@@ -12,17 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// aliveFor is how long an engine counts as running after it last said so: longer
-// than staleAfter, after which it allows nothing by itself.
+// aliveFor is how long an engine counts as running after its last sign of life. It is
+// longer than staleAfter, after which an engine allows nothing without a person.
 const aliveFor = 20 * time.Second
 
-// leaveWithin bounds what a stopping engine waits for the store.
+// leaveWithin bounds how long a stopping engine waits for the store.
 const leaveWithin = 2 * time.Second
 
 func aliveKey(id string) string { return "engine." + id }
 
-// alive says, for a while, that this engine is running.
-func (e *Engine) alive(ctx context.Context) error {
+// announceAlive stores, for aliveFor, that this engine is running.
+func (e *Engine) announceAlive(ctx context.Context) error {
 	var was schemas.Registered
 	revision, err := e.store.Presence.Get(ctx, aliveKey(e.service.ID()), &was)
 	if err == nil || errors.Is(err, bus.ErrNotFound) {
@@ -30,21 +30,21 @@ func (e *Engine) alive(ctx context.Context) error {
 		_, err = e.store.Presence.Put(ctx, aliveKey(e.service.ID()), now, revision, aliveFor)
 	}
 	if err != nil {
-		return fmt.Errorf("say that this engine is running: %w", err)
+		return fmt.Errorf("store this engine's sign of life: %w", err)
 	}
 	return nil
 }
 
-func (e *Engine) stayAlive(ctx context.Context) {
+func (e *Engine) renewAlive(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()
-	if err := e.alive(within); err != nil && ctx.Err() == nil {
-		e.Log.Warn("engine: whoever freezes will not wait for this one; it is tried again", "error", err)
+	if err := e.announceAlive(within); err != nil && ctx.Err() == nil {
+		e.Log.Warn("engine: this engine's sign of life was not stored, so a freeze may not wait for it; it tries again", "error", err)
 	}
 }
 
-// leave says that this engine is running no more; else its word for it runs out.
-func (e *Engine) leave(ctx context.Context) {
+// announceStop removes the sign of life of this engine. If that fails, it expires.
+func (e *Engine) announceStop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 	defer cancel()
 	var was schemas.Registered
@@ -53,11 +53,11 @@ func (e *Engine) leave(ctx context.Context) {
 		err = e.store.Presence.Remove(ctx, aliveKey(e.service.ID()), revision)
 	}
 	if err != nil {
-		e.Log.Info("engine: that it stops was not noted; that runs out by itself", "error", err)
+		e.Log.Info("engine: this engine's sign of life was not removed; it expires by itself", "error", err)
 	}
 }
 
-// laggards are the running engines that do not say in time that they obey a freeze.
+// laggards are the running engines that do not confirm in time that they obey a freeze.
 func (e *Engine) laggards(ctx context.Context, revision uint64) ([]string, error) {
 	within, cancel := context.WithTimeout(ctx, obeyWithin)
 	defer cancel()

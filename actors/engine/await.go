@@ -8,22 +8,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// await tells how up to 500 requests of one agent stand. It creates nothing.
+// await returns the state of up to 500 requests of one agent. It changes nothing.
 func (e *Engine) await(ctx context.Context, c *bus.Call) error {
 	var q schemas.Await
 	if err := schemas.Decode(c.Data, &q); err != nil {
 		return err
 	}
 	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
-	each(len(q.Requests), func(i int) { reply.Results[i] = e.stands(ctx, c.Tokens[0], q.Requests[i]) })
-	// What one message cannot carry is told as it was the first time.
+	each(len(q.Requests), func(i int) { reply.Results[i] = e.awaitOne(ctx, c.Tokens[0], q.Requests[i]) })
+	// Decisions too large for one reply are published like new ones.
 	size := 0
 	for i := range reply.Results {
 		d := reply.Results[i].Decision
 		if d == nil {
 			continue
 		}
-		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // the rest of 500 fits the other half
+		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // the other half is for the rest of 500 results
 			continue
 		}
 		reply.Results[i].Decision = nil
@@ -35,7 +35,7 @@ func (e *Engine) await(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-func (e *Engine) stands(ctx context.Context, agent string, a schemas.Awaited) schemas.Awaited {
+func (e *Engine) awaitOne(ctx context.Context, agent string, a schemas.Awaited) schemas.Awaited {
 	out := schemas.Awaited{SessionID: a.SessionID, PendingID: a.PendingID}
 	key := schemas.Key(a.SessionID, a.PendingID)
 	entry, err := e.store.Records.Get(ctx, key)
@@ -52,34 +52,34 @@ func (e *Engine) stands(ctx context.Context, agent string, a schemas.Awaited) sc
 	case errors.As(err, &refused):
 		out.Error = refused
 	case err != nil:
-		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not read %s, or do what follows from it, in time; ask again", key)
+		out.Error = schemas.Errorf(schemas.CodeUnavailable, "nod could not read %s, or store its effects, in time; ask again", key)
 	default:
 		out.Revision, out.Decision = entry.Revision, d
 	}
 	return out
 }
 
-// decisionOf is the record that decides about an entry's request, and its decision, if
-// there is one, once it may be told to its agent.
+// decisionOf returns the record that decides an entry's request, and the decision, if
+// there is one and its agent may get it.
 func (e *Engine) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	_, id := schemas.SplitKey(entry.Key)
 	question, d, err = e.lookUp(ctx, entry)
 	if err != nil || d == nil {
 		return question, nil, err
 	}
-	if question.Record.Joined != "" { // whether its agent waits is told by the question
+	if question.Record.Joined != "" { // the question's record says whether the agent still waits
 		if question, err = e.decidedIn(ctx, question); err != nil {
 			return question, nil, err
 		}
 	}
-	if err := e.effects(ctx, question); err != nil {
+	if err := e.applyEffects(ctx, question); err != nil {
 		return question, nil, err
 	}
 	return question, d, e.useOwn(ctx, question, id)
 }
 
-// decidedIn is the question that has decided about a request, or the entry itself if
-// the question is kept no longer.
+// decidedIn returns the question that has decided a joined request, or the entry itself
+// if the question is not kept any more.
 func (e *Engine) decidedIn(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	session, id := schemas.SplitKey(entry.Key)
 	question, err := e.store.Records.Get(ctx, schemas.Key(session, entry.Record.Joined))

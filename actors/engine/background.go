@@ -9,48 +9,48 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// foreground finds the session in whose place a background one asks: the most
-// recently active one of the same agent and user. Of the tiers of timeouts, the
-// one that somebody is at counts. Sessions without a user are of one user only
-// where the agent names none at all; else they may be anybody's.
-func (e *Engine) foreground(ctx context.Context, a *asked) error {
-	if !a.held.session.Background || a.foreground != "" {
-		return nil
+// chooseForeground sets the session in whose place a background session asks: the most
+// recently active one of the same agent and user. The timeout tier then depends on that
+// session's input lock. Sessions without a user belong to one user only if the agent names
+// no user at all; otherwise they may be any user's.
+func (e *Engine) chooseForeground(ctx context.Context, s *askState) (result, error) {
+	if !s.held.session.Background || s.plan.foreground.session != "" {
+		return result{}, nil
 	}
-	e.storeActive(ctx)
-	latest, err := e.latest(ctx, a.agent)
+	e.storeActivities(ctx)
+	active, err := e.activeSessions(ctx, s.agent)
 	if err != nil {
-		return err
+		return result{}, err
 	}
-	user := a.held.session.User
-	if user == "" && slices.ContainsFunc(latest, func(s schemas.Session) bool { return s.User != "" }) {
-		latest = nil
+	user := s.held.session.User
+	if user == "" && slices.ContainsFunc(active, func(other schemas.Session) bool { return other.User != "" }) {
+		active = nil
 	}
-	for _, s := range latest {
-		if s.User != "" && s.User != user {
+	for _, other := range active {
+		if other.User != "" && other.User != user {
 			continue
 		}
-		now, err := e.heldBy(ctx, a.agent, s.SessionID)
+		now, err := e.entitlementsOf(ctx, s.agent, other.SessionID)
 		if err != nil {
-			return err
+			return result{}, err
 		}
-		if now.session.Background || now.session.Agent != a.agent || now.session.User != user { // the note may be older
+		if now.session.Background || now.session.Agent != s.agent || now.session.User != user { // the session has changed since it was active
 			continue
 		}
-		a.foreground = s.SessionID
-		a.held.lock, err = e.lockOf(ctx, s.SessionID)
-		return err
+		lock, err := e.lockOf(ctx, other.SessionID)
+		s.plan.foreground = foreground{other.SessionID, lock}
+		return result{}, err
 	}
-	return schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
+	return result{}, schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
 }
 
-// latest are the notes of an agent's active sessions, the newest first.
-func (e *Engine) latest(ctx context.Context, agent string) ([]schemas.Session, error) {
+// activeSessions are an agent's foreground sessions, the most recently active one first.
+func (e *Engine) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
 	keys, err := e.store.Presence.Listed(ctx, activeKey(agent, "*"))
 	if err != nil {
 		return nil, err
 	}
-	var notes []schemas.Session
+	var sessions []schemas.Session
 	for _, key := range keys {
 		var s schemas.Session
 		_, err := e.store.Presence.Get(ctx, key, &s)
@@ -60,14 +60,14 @@ func (e *Engine) latest(ctx context.Context, agent string) ([]schemas.Session, e
 		if err != nil {
 			return nil, err
 		}
-		notes = append(notes, s)
+		sessions = append(sessions, s)
 	}
-	slices.SortFunc(notes, func(a, b schemas.Session) int { return b.ActiveAt.Compare(a.ActiveAt) })
-	return notes, nil
+	slices.SortFunc(sessions, func(a, b schemas.Session) int { return b.ActiveAt.Compare(a.ActiveAt) })
+	return sessions, nil
 }
 
-// tellForeground tells the session in whose place a background one asks.
-func (e *Engine) tellForeground(rec *schemas.Record, p *schemas.Prompt) error {
+// notifyForeground sends a notice to the session in whose place a background one asks.
+func (e *Engine) notifyForeground(rec *schemas.Record, p *schemas.Prompt) error {
 	if rec.Foreground == "" {
 		return nil
 	}

@@ -15,16 +15,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// usedFor is how long the request that an approval let through finds it again:
-// within it the log knows what was decided under an id, and no longer.
+// usedFor is how long a request that has used an approval may be sent again and still
+// finds its use. It is shorter than the time for which the log recognises an id.
 const usedFor = 30 * time.Minute
 
-// callID is the id of the standing answer about one call of a session. There is one:
-// of two words about a call the newer one counts.
+// callID is the id of the standing answer about one call of a session. There is only one;
+// a newer answer replaces it.
 func callID(same string) string { return "call-" + same[:32] }
 
-// aboutCall is a standing answer about the call of a request, which a person's
-// decision makes.
+// aboutCall is the standing answer that a person's decision makes about the call of a
+// request.
 func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	same, err := schemas.Sameness(r)
 	if err != nil {
@@ -37,7 +37,7 @@ func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.
 	}, nil
 }
 
-// payloadOf is the command, the path or the address of a call, for a list.
+// payloadOf is the command, path or address of a call, to be shown in a list.
 func payloadOf(r *schemas.Request) string {
 	var details map[string]json.RawMessage
 	if json.Unmarshal(r.ActionDetails, &details) != nil {
@@ -52,13 +52,13 @@ func payloadOf(r *schemas.Request) string {
 	return r.Title
 }
 
-// What a standing answer keeps of texts, in characters.
+// The lengths, in characters, of texts in a standing answer.
 const (
 	maxTitle   = 200
 	maxMessage = 1024
 )
 
-// cutBytes is the beginning of a text in at most so many bytes of whole characters.
+// cutBytes cuts a text to at most so many bytes, between characters.
 func cutBytes(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -76,10 +76,10 @@ func cut(text string, most int) string {
 	return text
 }
 
-// answerCall has a person's decision about a tool call stand for the same call of
-// the session: a denial for a while, an approval that found no agent waiting until it
-// is used, and any other approval by ending an older denial. It may be called again,
-// and in any order: the newer word counts.
+// answerCall stores the standing answer that follows from a person's decision about a
+// tool call. A denial lasts for a while. An approval that found no agent waiting lasts
+// until it is used. Any other approval ends an older denial. It may be called repeatedly
+// and in any order: the newer decision counts.
 func (e *Engine) answerCall(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d.By.Kind != schemas.ByHuman || d.Outcome != schemas.Allowed && d.Outcome != schemas.Denied {
@@ -104,8 +104,8 @@ func (e *Engine) answerCall(ctx context.Context, question bus.Entry) error {
 	return e.endDenial(ctx, g)
 }
 
-// denialOf is the standing answer that a person's denial of a tool call makes, or nil
-// if the settings have none remembered.
+// denialOf is the standing answer that a person's denial of a tool call makes, or nil if
+// the settings remember no denials.
 func (e *Engine) denialOf(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	length := e.settings.now().settings.RememberDenials()
 	if length == 0 || r.Kind != schemas.KindToolCall {
@@ -118,7 +118,7 @@ func (e *Engine) denialOf(r *schemas.Request, agent string, d *schemas.Decision)
 	return g, err
 }
 
-// keepDenial stores a denial that answers the same call for a while.
+// keepDenial stores a remembered denial.
 func (e *Engine) keepDenial(ctx context.Context, g *schemas.StandingAnswer) error {
 	if !e.clock.now().Before(g.ExpiresAt) {
 		return nil
@@ -133,8 +133,8 @@ func (e *Engine) keepDenial(ctx context.Context, g *schemas.StandingAnswer) erro
 	return err
 }
 
-// keepApproval stores an approval that found no agent waiting. One use is for each of
-// the requests that it was given to; what is left of an older one stays.
+// keepApproval stores an approval that found no agent waiting. It may be used once for each
+// of its requests; unused ones of an older approval remain.
 func (e *Engine) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.Denies() || !old.RevokedAt.IsZero() {
@@ -171,10 +171,10 @@ func (e *Engine) keepApproval(ctx context.Context, g *schemas.StandingAnswer) er
 	return e.logAnswer(ctx, schemas.LogGranted, &stored, g.CreatedAt, g.By.Name+"@"+g.By.Connector)
 }
 
-// endDenial ends what an older denial of the call still denies.
+// endDenial ends an older denial of the call.
 func (e *Engine) endDenial(ctx context.Context, g *schemas.StandingAnswer) error {
 	if now, err := e.answersOf(ctx, ownerOf(g)); err == nil && now.byID[g.GrantID] == nil {
-		return nil // there is nothing to take back
+		return nil // there is no denial
 	}
 	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if !old.Denies() || !old.RevokedAt.IsZero() || old.CreatedAt.After(g.CreatedAt) {
@@ -186,50 +186,58 @@ func (e *Engine) endDenial(ctx context.Context, g *schemas.StandingAnswer) error
 	return err
 }
 
-// matchCall settles a call by the standing answer about the very same one: a denial,
-// or an approval, which is used up.
-func (e *Engine) matchCall(ctx context.Context, a *asked) error {
-	if len(a.held.own.byID) == 0 {
-		return nil
+// readCallAnswer reads the standing answer about the very call of a request. It returns
+// nil if there is none, or if the request has a record, which decides it.
+func (e *Engine) readCallAnswer(ctx context.Context, s *askState) (*standingEntry, error) {
+	if len(s.held.own.byID) == 0 {
+		return nil, nil
 	}
-	same, err := a.sameness()
-	if err != nil {
-		return err
+	same, err := s.sameness()
+	if err != nil || s.held.own.byID[callID(same)] == nil {
+		return nil, err
 	}
-	if a.held.own.byID[callID(same)] == nil {
-		return nil
-	}
-	_, err = e.store.Records.Get(ctx, a.key())
+	_, err = e.store.Records.Get(ctx, s.key())
 	if !errors.Is(err, bus.ErrNotFound) {
-		return err // it has a record, which answers it
+		return nil, err
 	}
-	owner := sessionKey(a.request.SessionID)
-	s, err := e.readAnswer(ctx, owner, callID(same))
-	if err != nil || s == nil || s.Call == nil || s.Call.Same != same || s.Agent != a.agent {
-		return err
+	a, err := e.readAnswer(ctx, sessionKey(s.request.SessionID), callID(same))
+	if err != nil || a == nil || a.Call == nil || a.Call.Same != same || a.Agent != s.agent {
+		return nil, err
 	}
-	if s.Denies() {
-		if s.Live(e.clock.now()) {
-			a.denial = &s.StandingAnswer
-			a.verdict.Effect, a.verdict.Rule = policy.Deny, "denied by "+s.By.Name
-		}
-		return nil
-	}
-	if slices.Contains(s.For, a.request.PendingID) {
-		return nil // its own record told it, and is kept no longer
-	}
-	used, err := e.use(ctx, &s.StandingAnswer, a.request.PendingID)
-	if err == nil && used {
-		a.verdict.Effect, a.verdict.Rule = policy.Allow, fmt.Sprintf("approval of %s by %s", s.Question, s.By.Name)
-	}
-	return err
+	return a, nil
 }
 
-// use lets one request through on an approval of its call, and says whether it did.
-// The same request may come again, for as long as its decision is kept.
+// checkDenial denies a call if a remembered denial of it is still live.
+func (e *Engine) checkDenial(_ context.Context, s *askState) (result, error) {
+	if a := s.callAnswer; a == nil || !a.Denies() || !a.Live(e.clock.now()) {
+		return result{}, nil
+	}
+	v := s.verdict
+	v.Effect, v.Rule = policy.Deny, "denied by "+s.callAnswer.By.Name
+	return decide(v), nil
+}
+
+// checkApproval allows a call by an approval that found no agent waiting, and uses the
+// approval up.
+func (e *Engine) checkApproval(ctx context.Context, s *askState) (result, error) {
+	a := s.callAnswer
+	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the record of an id in For has had the approval, and is kept no longer
+		return result{}, nil
+	}
+	used, err := e.use(ctx, &a.StandingAnswer, s.request.PendingID)
+	if err != nil || !used {
+		return result{}, err
+	}
+	v := s.verdict
+	v.Effect, v.Rule = policy.Allow, fmt.Sprintf("approval of %s by %s", a.Question, a.By.Name)
+	return decide(v), nil
+}
+
+// use uses an approval once for a request, and reports whether it could. The same request
+// may come again for as long as its decision is kept.
 func (e *Engine) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
 	if !g.ExpiresAt.IsZero() {
-		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // which reads the clock again near the end
+		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // late reads the broker's clock again near the end
 			return false, err
 		}
 	}
@@ -240,7 +248,7 @@ func (e *Engine) use(ctx context.Context, g *schemas.StandingAnswer, pendingID s
 		}
 		at := e.clock.now()
 		if i := slices.IndexFunc(now.UsedBy, func(u schemas.Use) bool { return u.PendingID == pendingID }); i >= 0 {
-			own := slices.Contains(now.For, pendingID) // whose record is there
+			own := slices.Contains(now.For, pendingID) // its record is there
 			used = own || now.RevokedAt.IsZero() && at.Before(now.UsedBy[i].At.Add(usedFor))
 			return false
 		}
@@ -256,8 +264,8 @@ func (e *Engine) use(ctx context.Context, g *schemas.StandingAnswer, pendingID s
 	return used, nil
 }
 
-// useOwn is use for a request that was allowed when its agent did not wait for it,
-// and that is asked about again: unless another was let through instead.
+// useOwn uses the approval of a detached request that its agent sends again under the
+// same id. It fails if another request has used the approval.
 func (e *Engine) useOwn(ctx context.Context, question bus.Entry, pendingID string) error {
 	w := question.Record.Waiter(pendingID)
 	d := question.Record.Decision
@@ -266,7 +274,7 @@ func (e *Engine) useOwn(ctx context.Context, question bus.Entry, pendingID strin
 	}
 	used := false
 	if d.Grant != nil {
-		err := e.thawFirst(ctx, question.Record.Agent, d.SessionID)
+		err := e.refuseFrozen(ctx, question.Record.Agent, d.SessionID)
 		if err == nil {
 			used, err = e.use(ctx, d.Grant, pendingID)
 		}
@@ -280,8 +288,8 @@ func (e *Engine) useOwn(ctx context.Context, question bus.Entry, pendingID strin
 	return nil
 }
 
-// asDenied is what an agent hears of a denial that stands.
-func (e *Engine) asDenied(d *schemas.StandingAnswer) string {
+// denialMessage tells the agent of a remembered denial.
+func (e *Engine) denialMessage(d *schemas.StandingAnswer) string {
 	now := e.clock.now()
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s denied the same call %s ago, which answers it for another %s", d.By.Name, schemas.Roughly(now.Sub(d.CreatedAt)), schemas.Roughly(d.ExpiresAt.Sub(now)))

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// broker is one whose clock is ahead, and a machine whose clock a test sets.
+// broker has a clock that is ahead, and a machine whose clock a test sets.
 type broker struct {
 	*require.Assertions
 	clock
@@ -34,8 +34,8 @@ func newBroker(t *testing.T) *broker {
 	return b
 }
 
-// is makes sure that the clock shows what the broker's does. A minute is more than a
-// test takes, and less than what is moved.
+// is makes sure that the clock shows the broker's time. A minute is longer than a test
+// takes, and shorter than the moves of the clocks.
 func (b *broker) is() {
 	b.WithinDuration(time.Now().Add(b.ahead), b.now(), time.Minute)
 }
@@ -89,8 +89,7 @@ func TestWhenTheBrokerIsAsked(t *testing.T) {
 	b.ErrorIs(err, b.away, "nothing is refused by a reading that is doubted")
 }
 
-// A less precise reading does not replace a better one that it bears out; one that
-// contradicts it does.
+// A less precise reading replaces a better one only if it contradicts that one.
 func TestReadingsOfTheBrokersClock(t *testing.T) {
 	b := newBroker(t)
 	start := time.Now()

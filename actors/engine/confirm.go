@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// confirmed refuses an answer that allows and does not have what the settings
-// say it takes.
-func (e *Engine) confirmed(risk schemas.Risk, connector string, a *schemas.Answer) error {
+// checkConfirmation refuses an answer that allows, if it lacks the confirmation that the
+// settings demand for this risk.
+func (e *Engine) checkConfirmation(risk schemas.Risk, connector string, a *schemas.Answer) error {
 	for _, c := range e.settings.now().settings.Confirms() {
 		switch {
 		case !c.Wants(risk):
@@ -29,8 +29,8 @@ func (e *Engine) confirmed(risk schemas.Risk, connector string, a *schemas.Answe
 	return nil
 }
 
-// codeWord reads the word where the settings say it is, each time: it may be
-// changed at any moment.
+// codeWord reads the code word from its file or variable each time, since it may change
+// at any moment.
 func codeWord(c *schemas.Confirm) (string, error) {
 	word, from := os.Getenv(c.CodeWordEnv), c.CodeWordEnv
 	if c.CodeWordFile != "" {
@@ -45,9 +45,9 @@ func codeWord(c *schemas.Confirm) (string, error) {
 	return word, nil
 }
 
-// takes says what it takes to allow a request of this risk; none where an
-// approver's word is enough.
-func (e *Engine) takes(risk schemas.Risk) []string {
+// confirmationsFor lists the confirmations that allowing a request of this risk takes; it
+// is empty if an approver's answer is enough.
+func (e *Engine) confirmationsFor(risk schemas.Risk) []string {
 	var all []string
 	for _, c := range e.settings.now().settings.Confirms() {
 		if c.Wants(risk) {

@@ -10,20 +10,21 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// throughRecord decides, or has a person asked, by making the record.
-func (e *Engine) throughRecord(ctx context.Context, c *bus.Call, a *asked) error {
-	if a.verdict.Effect == policy.Ask {
-		return e.create(ctx, c, a, 0)
+// throughRecord makes the record of a request: with its decision, or for a person to
+// decide.
+func (e *Engine) throughRecord(ctx context.Context, c *bus.Call, s *askState) error {
+	if s.verdict.Effect == policy.Ask {
+		return e.askPerson(ctx, c, s, 0)
 	}
-	return e.createDecided(ctx, c, a, 0)
+	return e.createDecided(ctx, c, s, 0)
 }
 
-func (e *Engine) createDecided(ctx context.Context, c *bus.Call, a *asked, revision uint64) error {
-	entry := bus.Entry{Key: a.key(), Record: a.record(e.clock.now()), Revision: revision}
-	entry.Record.Waiters, entry.Record.Decision = []schemas.Waiter{waiterOf(&entry)}, e.byPolicy(a)
+func (e *Engine) createDecided(ctx context.Context, c *bus.Call, s *askState, revision uint64) error {
+	entry := bus.Entry{Key: s.key(), Record: s.record(s.verdict, e.clock.now()), Revision: revision}
+	entry.Record.Waiters, entry.Record.Decision = []schemas.Waiter{waiterOf(&entry)}, e.policyDecision(s)
 	_, err := e.store.Records.CreateDecided(ctx, entry)
 	if errors.Is(err, bus.ErrMoved) {
-		return e.moved(ctx, c, a, func(revision uint64) error { return e.createDecided(ctx, c, a, revision) })
+		return e.replyMoved(ctx, c, s, func(revision uint64) error { return e.createDecided(ctx, c, s, revision) })
 	}
 	if err != nil {
 		return err
@@ -32,74 +33,103 @@ func (e *Engine) createDecided(ctx context.Context, c *bus.Call, a *asked, revis
 	return nil
 }
 
-// record is one of a request that does not wait: its deadline is now.
-func (a *asked) record(now time.Time) schemas.Record {
+// record returns the record of a request that does not wait: its deadline is now.
+func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	return schemas.Record{
-		Type: schemas.TypeRecord, Agent: a.agent, User: a.request.User, Request: a.bytes, Digest: a.digest,
-		Risk: a.verdict.Risk, Reasons: a.verdict.Reasons, Tier: schemas.TierRequest, Deadline: now,
+		Type: schemas.TypeRecord, Agent: r.agent, User: r.request.User, Request: r.body, Digest: r.digest,
+		Risk: v.Risk, Reasons: v.Reasons, Tier: schemas.TierRequest, Deadline: now,
 		Routes: []schemas.Route{}, Votes: []schemas.Vote{},
 	}
 }
 
-// create stores the request for a person to decide, and answers its receipt.
-func (e *Engine) create(ctx context.Context, c *bus.Call, a *asked, revision uint64) error {
-	now := e.clock.now()
-	rec := a.record(now)
-	var err error
-	if len(a.under.settings.People()) == 0 { // an engine that has not heard of the newest settings must not refuse
-		if err := e.readSettings(ctx); err != nil {
-			return err
-		}
-		a.under = e.settings.now()
-	}
-	if err := crowded(a); err != nil {
-		return err
-	}
-	if err := e.foreground(ctx, a); err != nil {
-		return err
-	}
-	rec.Foreground = a.foreground
-	if rec.Routes, err = e.routes(ctx, a); err != nil {
-		return err
-	}
-	rec.Remember, rec.Holder = bounded(a.remember()), a.holder
-	if rec.Question, err = a.questionToken(&rec); err != nil {
-		return err
-	}
-	var timeout time.Duration
-	rec.Tier, timeout = e.tier(a)
-	rec.Deadline, rec.TimeoutSeconds = now.Add(timeout).Truncate(time.Millisecond), int(timeout/time.Second)
-	rec.NextEvent = firstEvent(&rec, now.Add(a.under.settings.NotifyAfter()).Truncate(time.Millisecond))
-	if limit := a.under.settings.OpenPrompts(); limit > 0 && a.held.open >= limit && carried(&rec) && rec.NextEvent.Kind == schemas.EventDeadline {
-		next := releaseAt(&rec, now)
-		rec.NextEvent = &next
-	}
-	entry, err := e.place(ctx, bus.Entry{Key: a.key(), Record: rec, Revision: revision})
-	if errors.Is(err, bus.ErrMoved) {
-		return e.moved(ctx, c, a, func(revision uint64) error { return e.create(ctx, c, a, revision) })
-	}
+// askPerson runs the stages that store a request for a person to decide, and replies
+// with its receipt.
+func (e *Engine) askPerson(ctx context.Context, c *bus.Call, s *askState, revision uint64) error {
+	s.plan.at, s.plan.revision = e.clock.now(), revision
+	r, err := e.runStages(ctx, s, asking)
 	if err != nil {
 		return err
 	}
-	c.Reply(receipt(entry, &a.request))
-	if entry.Record.Joined != "" {
-		return nil // the outbox tells that the question has one more waiter
+	if r.outcome != ask { // the request has a record already
+		return e.replyMoved(ctx, c, s, func(revision uint64) error { return e.askPerson(ctx, c, s, revision) })
 	}
-	e.counts.add(a.request.SessionID)
-	a.request.Rejoin, a.request.Revision = false, 0
-	if err := e.view(e.asPrompt(entry, a.request)); err != nil { // those who look need not wait for the outbox
-		e.Log.Warn("engine: a request was not shown to those who look; the outbox will", "key", entry.Key, "error", err)
+	entry := s.plan.entry
+	c.Reply(receipt(entry, &s.request))
+	if entry.Record.Joined != "" {
+		return nil // the outbox shows that the question has one more waiter
+	}
+	e.counts.add(s.request.SessionID)
+	s.request.Rejoin, s.request.Revision = false, 0
+	if err := e.view(e.promptWith(entry, s.request)); err != nil { // viewers need not wait for the outbox
+		e.Log.Warn("engine: a new request was not sent to the viewers; the outbox will send it", "key", entry.Key, "error", err)
 	}
 	return nil
 }
 
-// maxReaches bounds, in bytes, what a record keeps of the rules that an answer may make
-// last. It must stay one that a message carries with any answer in it.
+// admit refuses one more request of a session that has too many pending. If the
+// settings name no approver, it reads them again first: an engine that has not heard
+// of the newest settings must not refuse.
+func (e *Engine) admit(ctx context.Context, s *askState) (result, error) {
+	if len(s.settings.settings.People()) == 0 {
+		if err := e.readSettings(ctx); err != nil {
+			return result{}, err
+		}
+		s.settings = e.settings.now()
+	}
+	if s.attendance.open < maxOpen {
+		return result{}, nil
+	}
+	return result{}, schemas.Errorf(schemas.CodeForbidden, "session %s has %d pending requests, which is the most: answer or withdraw some first", s.request.SessionID, s.attendance.open)
+}
+
+// pendingRecord is the record of a request that waits, as far as the stages have planned
+// it.
+func (s *askState) pendingRecord() schemas.Record {
+	rec := s.record(s.verdict, s.plan.at)
+	rec.Foreground, rec.Routes = s.plan.foreground.session, s.plan.routes
+	rec.Remember, rec.Holder = s.plan.reaches, s.permissions.holder
+	rec.Tier, rec.TimeoutSeconds = s.plan.limit.tier, int(s.plan.limit.timeout/time.Second)
+	rec.Deadline = s.plan.at.Add(s.plan.limit.timeout).Truncate(time.Millisecond)
+	return rec
+}
+
+// takeTurn sets the first event of the question: the deadline, the moment at which
+// phones and chats are told because the approver who is there has not answered, or, if
+// they show enough questions of the session already, the next look at that.
+func (e *Engine) takeTurn(_ context.Context, s *askState) (result, error) {
+	rec := s.pendingRecord()
+	settings := s.settings.settings
+	s.plan.next = firstEvent(&rec, s.plan.at.Add(settings.NotifyAfter()).Truncate(time.Millisecond))
+	if limit := settings.OpenPrompts(); limit > 0 && s.attendance.open >= limit && goesToCarriers(&rec) && s.plan.next.Kind == schemas.EventDeadline {
+		s.plan.next = releaseAt(&rec, s.plan.at)
+	}
+	return result{}, nil
+}
+
+// storePending stores the request as a waiter or as a question of its own. Its outcome
+// is ask, or goOn if the request has another record than the caller has read.
+func (e *Engine) storePending(ctx context.Context, s *askState) (result, error) {
+	rec := s.pendingRecord()
+	next := s.plan.next
+	rec.NextEvent = &next
+	var err error
+	if rec.Question, err = s.questionToken(&rec); err != nil {
+		return result{}, err
+	}
+	s.plan.entry, err = e.place(ctx, bus.Entry{Key: s.key(), Record: rec, Revision: s.plan.revision})
+	if errors.Is(err, bus.ErrMoved) {
+		return result{}, nil
+	}
+	return result{outcome: ask}, err
+}
+
+// maxReaches bounds, in bytes, the reaches in a record, so that the record with any answer
+// fits one message.
 const maxReaches = 64 << 10
 
-// bounded are the reaches, or none if they are too long: then the call can be allowed
-// once.
-func bounded(reaches []schemas.Reach) []schemas.Reach {
+// withinSize returns the reaches, or nil if they are too long; the call can then only be
+// allowed once.
+func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	data, err := schemas.Encode(reaches)
 	if err != nil || len(data) > maxReaches {
 		return nil
@@ -107,37 +137,37 @@ func bounded(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent is what a request waits for: where somebody is there, the moment at
-// which others are told as well, and else its deadline.
-func firstEvent(rec *schemas.Record, notify time.Time) *schemas.Event {
+// firstEvent is the first event of a request. If an approver is there who may answer
+// before, phones and chats are told at notify; otherwise it is the deadline.
+func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
-	if carried(rec) && present && notify.Before(rec.Deadline) {
-		return &schemas.Event{At: notify, Kind: schemas.EventEscalate}
+	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
+		return schemas.Event{At: notify, Kind: schemas.EventEscalate}
 	}
-	return &schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
+	return schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
 }
 
-// moved answers for a record that was there before: as it stands, or by
-// creating over the marker that a deletion by hand has left.
-func (e *Engine) moved(ctx context.Context, c *bus.Call, a *asked, create func(revision uint64) error) error {
-	entry, err := e.store.Records.Get(ctx, a.key())
+// replyMoved replies to a request whose key was written before: by the record there, or,
+// if it was deleted by hand, by creating the record over the deletion marker.
+func (e *Engine) replyMoved(ctx context.Context, c *bus.Call, s *askState, create func(revision uint64) error) error {
+	entry, err := e.store.Records.Get(ctx, s.key())
 	switch {
 	case err == nil:
-		return e.existing(ctx, c, a, entry)
+		return e.replyExisting(ctx, c, s, entry)
 	case errors.Is(err, bus.ErrNotFound) && ctx.Err() == nil:
 		return create(entry.Revision)
 	}
 	return err
 }
 
-// existing answers for a request that has a record. A verdict goes through the
-// compare-and-set of the question's record like every other decision.
-func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.Entry) error {
+// replyExisting replies to a request that has a record. A verdict that decides goes
+// through the compare-and-set of the question's record like any other decision.
+func (e *Engine) replyExisting(ctx context.Context, c *bus.Call, s *askState, entry bus.Entry) error {
 	switch rec := &entry.Record; {
-	case rec.Agent != a.agent:
-		return notFound(a.key())
-	case rec.Digest != a.digest && rec.Digest != schemas.AnyDigest: // a withdrawal that came first matches any
-		return reused(a.key())
+	case rec.Agent != s.agent:
+		return notFound(s.key())
+	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // AnyDigest: a withdrawal that came before the request
+		return reused(s.key())
 	}
 	question, d, err := e.decisionOf(ctx, entry)
 	if err != nil {
@@ -147,25 +177,25 @@ func (e *Engine) existing(ctx context.Context, c *bus.Call, a *asked, entry bus.
 		c.Reply(d)
 		return nil
 	}
-	if a.verdict.Effect != policy.Ask {
-		return e.judgeAgain(ctx, c, a, question)
+	if s.verdict.Effect != policy.Ask {
+		return e.decideExisting(ctx, c, s, question)
 	}
-	if question, err = e.wait(ctx, question, a.request.PendingID); err != nil {
+	if question, err = e.resumeWaiting(ctx, question, s.request.PendingID); err != nil {
 		return err
 	}
-	if !question.Record.Waits(a.request.PendingID) { // it has ended meanwhile
+	if !question.Record.Waits(s.request.PendingID) { // it has ended in the meantime
 		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
 			return err
 		}
-		return e.existing(ctx, c, a, entry)
+		return e.replyExisting(ctx, c, s, entry)
 	}
-	c.Reply(receipt(entry, &a.request))
+	c.Reply(receipt(entry, &s.request))
 	return nil
 }
 
-// judgeAgain ends a question whose calls the rules settle now. They are the same for
-// each of them.
-func (e *Engine) judgeAgain(ctx context.Context, c *bus.Call, a *asked, question bus.Entry) error {
+// decideExisting decides a question by a verdict that its calls get now, but did not get
+// at first. All its calls have the same verdict.
+func (e *Engine) decideExisting(ctx context.Context, c *bus.Call, s *askState, question bus.Entry) error {
 	now, err := e.nowFor(ctx, &question.Record, question.Record.Places())
 	if err != nil {
 		return err
@@ -173,21 +203,21 @@ func (e *Engine) judgeAgain(ctx context.Context, c *bus.Call, a *asked, question
 	if question, err = e.endOverdue(ctx, question, now); err != nil {
 		return err
 	}
-	d := e.byPolicy(a)
+	d := e.policyDecision(s)
 	_, d.PendingID = schemas.SplitKey(question.Key)
 	d.Digest = question.Record.Digest
-	decided, err := e.decide(ctx, question, d, all)
+	decided, err := e.decide(ctx, question, d, everyWaiter)
 	if err != nil {
 		return err
 	}
 	e.publish(decided)
-	return e.tell(ctx, c, decided, a.key())
+	return e.replyDecision(ctx, c, decided, s.key())
 }
 
-// wait sees to it that an open question ends at its deadline, and that the agent of a
-// request that is asked again is known to wait for it. It returns the question as it
-// then is: it may have ended.
-func (e *Engine) wait(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
+// resumeWaiting makes sure that a question's timer is armed, and that the question does
+// not count a request as detached whose agent has just sent it again. The question that
+// it returns may have ended.
+func (e *Engine) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrHeld) {
 		question, err = e.retire(ctx, question)
@@ -205,24 +235,30 @@ func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
 	}
 }
 
-// tier tells which row of the timeout policy applies, once and for good.
-func (e *Engine) tier(a *asked) (schemas.Tier, time.Duration) {
-	if a.request.Kind == schemas.KindPermission {
-		if a.request.TimeoutSeconds > 0 {
-			return schemas.TierRequest, time.Duration(a.request.TimeoutSeconds) * time.Second
+// setDeadline sets the time limit, which stays the same for the life of the request.
+func (e *Engine) setDeadline(_ context.Context, s *askState) (result, error) {
+	s.plan.limit = e.timeLimit(s)
+	return result{}, nil
+}
+
+// timeLimit returns the time limit of a request, and its tier of the timeout policy.
+func (e *Engine) timeLimit(s *askState) timeLimit {
+	if s.request.Kind == schemas.KindPermission {
+		if s.request.TimeoutSeconds > 0 {
+			return timeLimit{schemas.TierRequest, time.Duration(s.request.TimeoutSeconds) * time.Second}
 		}
-		return schemas.TierRequest, schemas.DefaultPermissionTimeout
+		return timeLimit{schemas.TierRequest, schemas.DefaultPermissionTimeout}
 	}
-	s, session, lock := a.under.settings, a.held.session, a.held.lock
+	settings, session, lock := s.settings.settings, s.held.session, s.lock()
 	switch {
 	case session.TimeoutSeconds > 0:
-		return schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second
-	case !e.somebodyIsThere(a):
-		return schemas.TierDisconnected, s.DisconnectedTimeout()
+		return timeLimit{schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second}
+	case !s.approverPresent():
+		return timeLimit{schemas.TierDisconnected, settings.DisconnectedTimeout()}
 	case lock.Kind == schemas.ClientVoice && e.VoiceTimeout > 0:
-		return schemas.TierVoice, e.VoiceTimeout
+		return timeLimit{schemas.TierVoice, e.VoiceTimeout}
 	case lock.Kind == schemas.ClientVoice:
-		return schemas.TierVoice, s.VoiceTimeout()
+		return timeLimit{schemas.TierVoice, settings.VoiceTimeout()}
 	}
-	return schemas.TierConnected, s.ConnectedTimeout()
+	return timeLimit{schemas.TierConnected, settings.ConnectedTimeout()}
 }

@@ -1,7 +1,7 @@
-// Package engine decides and remembers. An engine answers what agents and
-// connectors ask, keeps each request's one record by compare-and-set, tells
-// what follows from it through the outbox, and acts when a timer fires. Any
-// number of engines share the work; nothing undecided is in one's memory.
+// Package engine decides requests and owns their records. An engine replies to agents
+// and connectors, changes each request's one record by compare-and-set, sends out the
+// effects of each change through the outbox, and acts when a timer fires. Any number of
+// engines share the work; no pending request is held in an engine's memory alone.
 package engine
 
 import (
@@ -18,47 +18,49 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Options are what an engine needs.
+// Options configure an engine.
 type Options struct {
-	// Edge is the connection to the account of agents and connectors; Store to
-	// the account of the stores. On a server without accounts they are one.
+	// Edge is the connection to the account of agents and connectors, Store the one to
+	// the account of the stores. On a server without accounts they are the same.
 	Edge, Store *bus.Conn
 	Replicas    int
 	System      *actors.System
 	Version     string
-	// VoiceTimeout overrides the settings' where it is not 0.
+	// VoiceTimeout, if not 0, replaces the one in the settings.
 	VoiceTimeout time.Duration
-	// Host and Home are this machine's name, as requests made on it say it, and
-	// its user's home. Paths of calls from another host are judged without them,
-	// and links in them are not followed.
+	// Host is this machine's name, as in the requests made on it; Home is its user's home
+	// directory. The policy checks a call from another host without Home, and does not
+	// follow links in its paths.
 	Host, Home string
-	// Own are nod's own files, which agents may not write, besides those at the
-	// usual places.
+	// Own are nod's own files besides those at the usual places. Agents may not write
+	// them.
 	Own []string
-	// Projects are the rules of projects on this machine; nil is none.
+	// Projects reads the rules of projects on this machine; nil means that they have none.
 	Projects ProjectRules
-	// Lease is how long a client or a worker counts as there after it last said
-	// so; 0 is 30 s. The broker ends it, whoever is alive.
+	// Lease is how long a client or a worker counts as present after its last sign of
+	// life; 0 is 30 s. The broker ends a lease, even if no engine runs.
 	Lease time.Duration
-	// AckWait is how long an engine may take over a change or a timer, or a worker over a
-	// prompt that it has claimed, before another gets it; 0 is 10 s. It counts from the
-	// last sign of life. It is the queues' own: all engines give the same.
+	// AckWait is how long after the last sign of life a change or a timer is given to
+	// another engine, or a claimed prompt to another worker; 0 is 10 s. The queues have one
+	// value, so all engines must give the same.
 	AckWait time.Duration
-	// Wall is this machine's clock; nil is time.Now. It only tells that a reading of
-	// the broker's clock may hold no more: what is later is told by the monotonic
-	// clock. Tests set it.
+	// Wall is this machine's clock; nil is time.Now. It only serves to detect that the
+	// clock was set or that the machine slept; time is measured by the monotonic clock.
+	// Tests set it.
 	Wall func() time.Time
 	Log  *slog.Logger
 }
 
 const (
-	// openCalls bounds the calls an engine has open; more are told to ask again.
+	// openCalls bounds the calls that an engine handles at a time. A caller beyond that
+	// is asked to try again.
 	openCalls = 4096
-	// callTimeout bounds the work on one call. It is longer than an asker's hop:
-	// a broker's election takes up to 10 s, and the asker asks again meanwhile.
+	// callTimeout bounds the work on one call. It is longer than the agent's timeout for a
+	// hop: electing a leader takes the broker up to 10 s, and the agent repeats the call
+	// meanwhile.
 	callTimeout = 15 * time.Second
-	// settingsEvery is how often settings are read whatever the watch says, and
-	// staleAfter how long an engine that cannot read them allows by itself.
+	// settingsEvery is how often settings are read even if the watch reports no change.
+	// An engine that cannot read them allows nothing without a person after staleAfter.
 	settingsEvery = 5 * time.Second
 	staleAfter    = 15 * time.Second
 	// sweepEvery is the pause between sweeps.
@@ -68,36 +70,36 @@ const (
 	defaultAckWait = 10 * time.Second
 )
 
-// Engine is one running engine.
+// Engine is a running engine.
 type Engine struct {
 	Options
 	store   *bus.Store
 	prompts *bus.Prompts
 
-	records  *actors.Lanes // by record: asks, answers, withdrawals, due timers
-	sessions *actors.Lanes // by session: presence; by connector: its workers
-	outbox   *actors.Lanes // by record: what follows from its newest version
+	records  *actors.Lanes // by record: requests, answers, withdrawals, fired timers
+	sessions *actors.Lanes // by call
+	outbox   *actors.Lanes // by record: the effects of its newest version
 
 	settings settings
 	retained retention
 	freezes  freezeState
 	clock    clock
 	cache    sessionCache
-	standing standing
+	standing standingCache
 	activity activityBuffer
 	lines    promptLines
-	ahead    foundAhead
+	ahead    scanCache
 	counts   openCounts
 	service  *bus.Service
 
 	stop       []func()
-	background context.Context // of what goes on beside calls, until Stop
+	background context.Context // of the work beside calls; ends with Stop
 	cancel     context.CancelFunc
 	tasks      sync.WaitGroup
 }
 
-// Start opens the stores, making what is missing, and serves. It waits for
-// JetStream as long as ctx allows.
+// Start opens the stores, creates missing ones, and serves. It waits for JetStream until
+// ctx ends.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	o.Lease, o.AckWait = cmp.Or(o.Lease, defaultLease), cmp.Or(o.AckWait, defaultAckWait)
 	if o.Wall == nil {
@@ -126,7 +128,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// run starts what works in the background, and then answers calls.
+// run starts the background work, and then serves calls.
 func (e *Engine) run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
 	e.background, e.cancel = background, cancel
@@ -162,12 +164,12 @@ func (e *Engine) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.every(background, settingsEvery, e.stayAlive)
-	e.every(background, storeActiveEvery, e.storeActive)
-	return e.alive(ctx)
+	e.every(background, settingsEvery, e.renewAlive)
+	e.every(background, storeActiveEvery, e.storeActivities)
+	return e.announceAlive(ctx)
 }
 
-// watch hears of changed settings and sessions, and of who is active, from now on.
+// watch follows changes of settings, sessions and presence from now on.
 func (e *Engine) watch(ctx, background context.Context) error {
 	for bucket, changed := range map[*bus.Bucket]func(key string, revision uint64){
 		e.store.Settings: func(string, uint64) { e.settingsChanged() },
@@ -193,12 +195,12 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.cache.changed("", newest) // of what came before nothing is known
-	// What changed before the watch was there.
+	e.cache.changed("", newest) // changes before the watch are unknown
+	// Settings may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }
 
-// every calls f each time that d has passed, until ctx ends.
+// every calls f each time d has passed, until ctx ends.
 func (e *Engine) every(ctx context.Context, d time.Duration, f func(context.Context)) {
 	e.tasks.Go(func() {
 		tick := time.NewTicker(d)
@@ -214,14 +216,14 @@ func (e *Engine) every(ctx context.Context, d time.Duration, f func(context.Cont
 	})
 }
 
-// Stop takes no new work, answers every open call, and returns when the last
-// job has run or ctx ends. The connections and the actor system stay open.
+// Stop takes no new work, replies to every open call, and returns after the last job or
+// when ctx ends. The connections and the actor system stay open.
 func (e *Engine) Stop(ctx context.Context) error {
 	err := e.service.Drain(ctx)
 	return errors.Join(err, e.halt(ctx))
 }
 
-// halt ends what run has started.
+// halt ends the work that run has started.
 func (e *Engine) halt(ctx context.Context) error {
 	for _, stop := range e.stop {
 		stop()
@@ -231,22 +233,22 @@ func (e *Engine) halt(ctx context.Context) error {
 	}
 	e.tasks.Wait()
 	if e.service != nil {
-		e.leave(ctx)
+		e.announceStop(ctx)
 	}
 	return errors.Join(e.records.Stop(ctx), e.sessions.Stop(ctx), e.outbox.Stop(ctx))
 }
 
-// stats are added to the service's statistics.
+// stats adds the engine's revisions to the service's statistics.
 func (e *Engine) stats() any {
 	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.cache.newest()}
 }
 
-// endpoints are the subjects that an engine answers.
+// endpoints are the subjects that an engine serves.
 func (e *Engine) endpoints() []bus.Endpoint {
 	byRecord := func(t []string) string { return schemas.Key(t[1], t[2]) }
 	byPeer := func(t []string) string { return t[0] + "." + bus.NewID() }
 	lane := func(l *actors.Lanes, key func([]string) string, run func(context.Context, *bus.Call) error) func(*bus.Call) {
-		return func(c *bus.Call) { l.Send(key(c.Tokens), call{c, run}) }
+		return func(c *bus.Call) { l.Send(key(c.Tokens), callJob{c, run}) }
 	}
 	return []bus.Endpoint{
 		{Name: "request", Verb: "request", Tokens: 3, Handle: lane(e.records, byRecord, e.ask)},
@@ -254,7 +256,7 @@ func (e *Engine) endpoints() []bus.Endpoint {
 		{Name: "grant", Verb: "grant", Tokens: 1, Handle: lane(e.sessions, byPeer, e.share)},
 		{Name: "gate", Verb: "gate", Tokens: 1, Handle: lane(e.sessions, byPeer, e.gate)},
 		{Name: "session", Verb: "session", Tokens: 1, Handle: lane(e.sessions, byPeer, e.ownSession)},
-		{Name: "passed", Verb: "passed", Tokens: 1, Handle: lane(e.sessions, byPeer, e.passed)},
+		{Name: "passed", Verb: "passed", Tokens: 1, Handle: lane(e.sessions, byPeer, e.hostResolved)},
 		{Name: "await", Verb: "await", Tokens: 1, Handle: lane(e.sessions, byPeer, e.await)},
 		{Name: "answer", Verb: "answer", Tokens: 3, Handle: lane(e.records, byRecord, e.answer)},
 		{Name: "presence", Verb: "presence", Tokens: 1, Handle: lane(e.sessions, byPeer, e.presence)},
@@ -266,13 +268,14 @@ func (e *Engine) endpoints() []bus.Endpoint {
 	}
 }
 
-// call is a bus call as a job: answered exactly once, whatever happens.
-type call struct {
+// callJob handles a bus call in a lane. The call gets exactly one reply, even after a
+// panic.
+type callJob struct {
 	*bus.Call
 	run func(context.Context, *bus.Call) error
 }
 
-func (c call) Run(ctx context.Context) {
+func (c callJob) Run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := c.run(ctx, c.Call); err != nil {
@@ -280,16 +283,17 @@ func (c call) Run(ctx context.Context) {
 	}
 }
 
-func (c call) Failed(reason any) { c.Fail(fmt.Errorf("panic: %v", reason)) }
+func (c callJob) Failed(reason any) { c.Fail(fmt.Errorf("panic: %v", reason)) }
 
-// delivery is a queue's message as a job: it comes again unless it was done.
-type delivered struct {
+// deliveryJob handles a queue's message in a lane. The message is delivered again unless
+// the job succeeds.
+type deliveryJob struct {
 	*bus.Delivery
 	log *slog.Logger
 	run func(context.Context) error
 }
 
-func (d delivered) Run(ctx context.Context) {
+func (d deliveryJob) Run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := d.run(ctx); err != nil {
@@ -302,9 +306,9 @@ func (d delivered) Run(ctx context.Context) {
 	d.Done()
 }
 
-func (d delivered) Failed(any) { d.Again(retryAfter(d.Times)) }
+func (d deliveryJob) Failed(any) { d.Again(retryAfter(d.Times)) }
 
-// retryAfter is 100 ms, doubled with each time up to a minute.
+// retryAfter is 100 ms, doubled with each delivery, at most a minute.
 func retryAfter(times uint64) time.Duration {
 	return min(100*time.Millisecond<<min(times, 10), time.Minute)
 }

@@ -14,56 +14,56 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// frozenKey is the key of permission_settings that holds the freezes.
+// frozenKey is the key of permission_settings under which the freezes are stored.
 const frozenKey = "frozen"
 
-// freezeState is what this engine knows of the freezes.
+// freezeState holds the freezes as this engine knows them.
 type freezeState struct {
-	current atomic.Pointer[frozen]
+	current atomic.Pointer[freezeSnapshot]
 
-	mu     sync.Mutex
-	judged map[uint64]int // the asks on their way, by the revision they are judged by
+	mu      sync.Mutex
+	entered map[uint64]int // open requests, by the revision of the freezes that they are checked by
 }
 
-// frozen is what was read of the freezes, and when.
-type frozen struct {
+// freezeSnapshot are the freezes as read from the store.
+type freezeSnapshot struct {
 	schemas.FreezeState
 	read time.Time
 }
 
-func (b *freezeState) now() *frozen { return b.current.Load() }
+func (b *freezeState) now() *freezeSnapshot { return b.current.Load() }
 
-// judge is now for an ask, until done is called.
-func (b *freezeState) judge() (now *frozen, done func()) {
+// enter returns the freezes to check a request by. The caller must call leave once these
+// can no longer allow the request.
+func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now = b.now()
-	if b.judged == nil {
-		b.judged = map[uint64]int{}
+	if b.entered == nil {
+		b.entered = map[uint64]int{}
 	}
-	b.judged[now.Revision]++
+	b.entered[now.Revision]++
 	return now, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.judged[now.Revision]--; b.judged[now.Revision] == 0 {
-			delete(b.judged, now.Revision)
+		if b.entered[now.Revision]--; b.entered[now.Revision] == 0 {
+			delete(b.entered, now.Revision)
 		}
 	}
 }
 
-// obeyed is the revision by which everything is judged that can still be allowed
-// by itself.
+// obeyed is the oldest revision of the freezes by which a request may still be allowed.
 func (b *freezeState) obeyed() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	revision := b.now().Revision
-	for judged := range b.judged {
-		revision = min(revision, judged)
+	for r := range b.entered {
+		revision = min(revision, r)
 	}
 	return revision
 }
 
-// readFrozen brings the freezes up to date.
+// readFrozen reads the freezes from the store.
 func (e *Engine) readFrozen(ctx context.Context) error {
 	read := time.Now()
 	var f schemas.FreezeState
@@ -73,24 +73,24 @@ func (e *Engine) readFrozen(ctx context.Context) error {
 	}
 	f.Revision = revision
 	for {
-		// A slower reader must not bring back an older one, nor keep a newer one out.
+		// A slower reader must neither replace newer freezes nor keep them out.
 		old := e.freezes.now()
 		if old != nil && (revision < old.Revision || revision == old.Revision && !old.read.Before(read)) {
 			return nil
 		}
-		if e.freezes.current.CompareAndSwap(old, &frozen{f, read}) {
+		if e.freezes.current.CompareAndSwap(old, &freezeSnapshot{f, read}) {
 			return nil
 		}
 	}
 }
 
-// obeyWithin is how long engines get to obey a freeze before whoever froze is told
-// which have not said so. It ends before a caller's hop does.
+// obeyWithin is how long a freeze waits for the engines to obey. The reply to the approver
+// names those that have not. It is shorter than the caller's timeout.
 const obeyWithin = 2 * time.Second
 
-// freeze puts the brake on or takes it off for an approver. A freeze denies the open
-// requests, and is told when every engine that answers denies whatever is asked. A
-// thaw comes after the last of those denials.
+// freeze adds or, with thaw, removes a freeze for an approver. A freeze denies the
+// pending requests that it covers, and the reply comes when every live engine denies the
+// new ones. A thaw comes after the last of those denials.
 func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 	var b schemas.FreezeRequest
 	if err := schemas.Decode(c.Data, &b); err != nil {
@@ -103,7 +103,7 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 	if thaw {
 		err = e.mayThaw(ctx, &approver, c.Tokens[0], b.CodeWord)
 		if err == nil {
-			err = e.denyRest(ctx)
+			err = e.denyBeforeThaw(ctx)
 		}
 	}
 	if err != nil {
@@ -131,13 +131,13 @@ func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
 		return err
 	}
 	if !thaw {
-		e.putOn(ctx, &stored)
+		e.enforceFreeze(ctx, &stored)
 	}
 	c.Reply(stored)
 	return nil
 }
 
-// storeFreeze adds a freeze, or takes out those that it covers.
+// storeFreeze stores a freeze, or removes the freezes that a thaw covers.
 func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
 	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
 	for {
@@ -152,7 +152,7 @@ func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (
 		f.Freezes = slices.DeleteFunc(f.Freezes, func(old schemas.Freeze) bool { return all || same(old) })
 		switch {
 		case thaw && len(f.Freezes) == before:
-			return f, schemas.Errorf(schemas.CodeNotFound, "nothing of that is frozen")
+			return f, schemas.Errorf(schemas.CodeNotFound, "there is no such freeze")
 		case !thaw:
 			f.Freezes = append(f.Freezes, z)
 		}
@@ -163,8 +163,8 @@ func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (
 	}
 }
 
-// denial is the decision about what is frozen.
-func (e *Engine) denial(r *schemas.Request, digest string, z *schemas.Freeze) *schemas.Decision {
+// freezeDenial is the decision about a request that a freeze covers.
+func (e *Engine) freezeDenial(r *schemas.Request, digest string, z *schemas.Freeze) *schemas.Decision {
 	d := e.decision(r, digest, schemas.Denied, schemas.By{Kind: schemas.ByPolicy, Name: "frozen by " + z.By.Name})
 	if o, ok := r.OptionOfKind(schemas.RejectOnce); ok {
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
@@ -173,21 +173,21 @@ func (e *Engine) denial(r *schemas.Request, digest string, z *schemas.Freeze) *s
 	return d
 }
 
-// thawFirst refuses to allow what is frozen, whether or not this engine has heard
-// of it before.
-func (e *Engine) thawFirst(ctx context.Context, agent, session string) error {
-	return e.frozenNow(ctx)(agent, session)
+// refuseFrozen returns an error if a freeze covers the session. It reads the freezes from
+// the store first.
+func (e *Engine) refuseFrozen(ctx context.Context, agent, session string) error {
+	return e.beginFreezeCheck(ctx)(agent, session)
 }
 
-// frozenRead is a reading of what is frozen that has begun: it waits for it, and
-// refuses to allow what is. It may be called once, or never.
-type frozenRead func(agent, session string) error
+// freezeCheck waits until the freezes are read, and then returns an error if one covers
+// the session. It may be called at most once.
+type freezeCheck func(agent, session string) error
 
-func (e *Engine) frozenNow(ctx context.Context) frozenRead {
-	read := begin(func() error { return e.readFrozen(ctx) })
+func (e *Engine) beginFreezeCheck(ctx context.Context) freezeCheck {
+	read := async(func() error { return e.readFrozen(ctx) })
 	return func(agent, session string) error {
 		if err := read(); err != nil {
-			return fmt.Errorf("read what is frozen: %w", err)
+			return fmt.Errorf("read the freezes: %w", err)
 		}
 		if z := e.freezes.now().Of(agent, session); z != nil {
 			return schemas.Errorf(schemas.CodeForbidden, "%s, %s: nothing is allowed before a thaw", z, cmp.Or(z.SessionID, z.Agent, "everything"))

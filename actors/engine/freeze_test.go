@@ -8,17 +8,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An engine says that it obeys a freeze when nothing is on its way any more that
-// was judged before it heard.
+// An engine reports that it obeys a freeze once no request is open that was checked by
+// older freezes.
 func TestAFreezeIsObeyedWhenWhatWasJudgedBeforeIsOver(t *testing.T) {
 	var b freezeState
-	at := func(revision uint64) { b.current.Store(&frozen{FreezeState: schemas.FreezeState{Revision: revision}}) }
+	at := func(revision uint64) {
+		b.current.Store(&freezeSnapshot{FreezeState: schemas.FreezeState{Revision: revision}})
+	}
 	at(1)
-	_, first := b.judge()
-	_, second := b.judge()
+	_, first := b.enter()
+	_, second := b.enter()
 	at(2)
 	require.EqualValues(t, 1, b.obeyed())
-	now, third := b.judge()
+	now, third := b.enter()
 	require.EqualValues(t, 2, now.Revision)
 	first()
 	require.EqualValues(t, 1, b.obeyed())

@@ -13,11 +13,11 @@ import (
 
 func agentKey(agent string) string { return "agent." + agent }
 
-// grant is what an answer allows beyond the call it is about, or nil.
+// grant is the standing answer of an answer that allows beyond its call, otherwise nil.
 func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	scope := a.Scope
 	if r.Kind == schemas.KindPermission && (scope == "" || scope == schemas.ScopeOnce) {
-		scope = schemas.ScopeSession // what is asked for is to hold it
+		scope = schemas.ScopeSession // the request is for lasting permissions
 	}
 	if scope == "" || scope == schemas.ScopeOnce || d.Outcome != schemas.Allowed {
 		return nil, nil
@@ -31,7 +31,7 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	}
 	switch reaches := entry.Record.Remember; {
 	case len(reaches) == 0:
-		return nil, schemas.Errorf(schemas.CodeValidation, "scope: nod cannot say what a rule that allows this again would allow besides; allow it once")
+		return nil, schemas.Errorf(schemas.CodeValidation, "scope: nod cannot tell what else a lasting rule for this call would allow; allow it once")
 	case a.Reach >= len(reaches):
 		return nil, schemas.Errorf(schemas.CodeValidation, "reach: there are %d to choose from, counted from 0", len(reaches))
 	default:
@@ -40,16 +40,16 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	return g, nil
 }
 
-// effects has what follows from a question's decision happen before anyone is told
-// of it: "granted" is never heard before the standing answer is there. It may be
-// called again.
-func (e *Engine) effects(ctx context.Context, question bus.Entry) error {
+// applyEffects stores the standing answers that follow from a question's decision. That
+// comes before the decision is published: nothing is reported as granted before the grant
+// is stored. It may be called again.
+func (e *Engine) applyEffects(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d == nil || question.Record.Joined != "" || e.clock.now().Sub(d.DecidedAt) > bus.Retention {
-		return nil // an ended answer is kept for longer than this, so none comes back
+		return nil // ended standing answers are kept for longer than this, and so are not created again
 	}
 	if err := e.answerCall(ctx, question); err != nil {
-		return fmt.Errorf("store what follows from %s: %w", question.Key, err)
+		return fmt.Errorf("store the effects of %s: %w", question.Key, err)
 	}
 	if d.Grant == nil || d.Grant.Call != nil || d.Outcome != schemas.Allowed {
 		return nil
@@ -61,7 +61,7 @@ func (e *Engine) effects(ctx context.Context, question bus.Entry) error {
 	return nil
 }
 
-// addAnswer stores a standing answer, unless there is one under its id already.
+// addAnswer stores a standing answer, unless its id exists.
 func (e *Engine) addAnswer(ctx context.Context, g *schemas.StandingAnswer, actor string) error {
 	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.GrantID != "" {
@@ -84,10 +84,10 @@ func (e *Engine) logAnswer(ctx context.Context, kind schemas.LogKind, g *schemas
 	return err
 }
 
-// grants lists the standing answers, ended ones too: to a carrier those that the
-// recipient may undo. A page may then hold fewer than the limit, and have a next one.
-func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	mayUndo, err := e.undoer(ctx, c.Tokens[0], q.Recipient)
+// listGrants lists the standing answers, including ended ones. A carrier gets those that
+// the recipient may undo, so a page may hold fewer than the limit although another follows.
+func (e *Engine) listGrants(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	mayUndo, err := e.undoFilter(ctx, c.Tokens[0], q.Recipient)
 	if err != nil {
 		return err
 	}
@@ -117,9 +117,9 @@ func (e *Engine) grants(ctx context.Context, c *bus.Call, q *schemas.Query) erro
 	return nil
 }
 
-// revoke ends a grant, and what was shared of it. It answers when that is
-// stored: whoever asks afterwards is judged by what is read then. A carrier ends only
-// what it would list for the same person: any other grant is NOT_FOUND.
+// revoke ends a grant and the grants shared from it, and replies once that is stored: a
+// later request is checked without them. A carrier can end only grants that it could list
+// for the same person; any other is NOT_FOUND.
 func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 	var r schemas.Revoke
 	if err := schemas.Decode(c.Data, &r); err != nil {
@@ -134,7 +134,7 @@ func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
 		}
 		by = approver.Name
 	}
-	mayUndo, err := e.undoer(ctx, c.Tokens[0], userID)
+	mayUndo, err := e.undoFilter(ctx, c.Tokens[0], userID)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func unknownGrant(id string) error {
 	return schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", id)
 }
 
-// revokedOwner is the session or the agent whose grant is to end.
+// revokedOwner is the session or agent that has the grant.
 func revokedOwner(r *schemas.Revoke) string {
 	if r.SessionID != "" {
 		return sessionKey(r.SessionID)
@@ -165,17 +165,17 @@ func revokedOwner(r *schemas.Revoke) string {
 	return agentKey(r.Agent)
 }
 
-// endGrant ends a grant, and then what was shared of it. It may be called again
-// for what an earlier call has not done.
+// endGrant ends a grant, and then the grants shared from it. It may be called again to
+// finish an earlier call.
 func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
-	g, err := e.endOne(ctx, r, by)
+	g, err := e.endGrantAlone(ctx, r, by)
 	if err == nil && len(g.Permissions) > 0 {
 		err = e.endDerived(ctx, g.GrantID, by)
 	}
 	return g, err
 }
 
-func (e *Engine) endOne(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
+func (e *Engine) endGrantAlone(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
 	ended, err := e.changeAnswer(ctx, revokedOwner(r), r.GrantID, func(g *schemas.StandingAnswer) bool {
 		if g.GrantID == "" || !g.RevokedAt.IsZero() {
 			return false

@@ -11,15 +11,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// passed withdraws what a host has gone on without, and tells of calls that ran, or
-// never did, otherwise than decided. It ends requests of this agent alone, and none
-// that somebody waits for elsewhere.
-func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
+// hostResolved withdraws requests of an agent whose calls its host has resolved without
+// nod, and records an aftermath if a call ran, or never ran, against the decision. It ends
+// no other agent's requests, and no call that waits elsewhere.
+func (e *Engine) hostResolved(ctx context.Context, c *bus.Call) error {
 	var p schemas.HostResolved
 	if err := schemas.Decode(c.Data, &p); err != nil {
 		return err
 	}
-	ids, err := e.hostWentOn(ctx, c.Tokens[0], &p)
+	ids, err := e.resolveByHost(ctx, c.Tokens[0], &p)
 	if err != nil {
 		return err
 	}
@@ -27,10 +27,10 @@ func (e *Engine) passed(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// hostWentOn returns the requests that it ended, or told something of.
-func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
+// resolveByHost returns the ids of the requests that it has ended or given an aftermath.
+func (e *Engine) resolveByHost(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	if p.PendingID != "" {
-		return e.unheard(ctx, agent, p)
+		return e.withdrawAbandoned(ctx, agent, p)
 	}
 	same := ""
 	if len(p.ActionDetails) > 0 {
@@ -47,10 +47,10 @@ func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.HostRe
 		return nil, err
 	}
 	if len(gone) == 0 && same != "" && p.RanMillis != nil {
-		return e.ranAnyway(ctx, agent, p, same)
+		return e.recordRanAnyway(ctx, agent, p, same)
 	}
 	for _, call := range gone {
-		id, err := e.goneWithout(ctx, call, agent, p, same != "")
+		id, err := e.withdrawResolved(ctx, call, agent, p, same != "")
 		if err != nil {
 			return nil, err
 		}
@@ -59,10 +59,9 @@ func (e *Engine) hostWentOn(ctx context.Context, agent string, p *schemas.HostRe
 	return ids, nil
 }
 
-// timedKeys are the keys of a session's questions whose timer is armed, or has fired: an
-// engine may have stopped before it did what the timer was for. Those that have fired
-// are read last, so that none is missed that fires meanwhile. They may have been
-// decided.
+// timedKeys are the keys of a session's questions whose timer is armed or has fired: an
+// engine may have stopped before it handled a fired one. Fired timers are read last, so
+// that none is missed that fires meanwhile. The questions may have been decided.
 func (e *Engine) timedKeys(ctx context.Context, session string) ([]string, error) {
 	armed, err := e.store.Records.Pending(ctx, session)
 	if err != nil {
@@ -74,9 +73,9 @@ func (e *Engine) timedKeys(ctx context.Context, session string) ([]string, error
 	return slices.Compact(keys), err
 }
 
-// goneWithout withdraws a call that its host has gone on without. If the call ran, the
-// record says so.
-func (e *Engine) goneWithout(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
+// withdrawResolved withdraws a call that its host has resolved. If the call ran although it
+// was not allowed, the record gets that as an aftermath.
+func (e *Engine) withdrawResolved(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
 	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: call.pendingID, Reason: p.Reason}
 	question, err := e.takeBack(ctx, call.question, agent, &w)
 	if err != nil {
@@ -84,10 +83,10 @@ func (e *Engine) goneWithout(ctx context.Context, call openCall, agent string, p
 	}
 	d := question.Record.Verdict(call.pendingID)
 	if d == nil {
-		return nil, nil // it is a question of its own by now, which the next sign ends
+		return nil, nil // it has just become a question of its own, which the host's next sign ends
 	}
-	if callRan && d.Outcome != schemas.Allowed { // also if a denial came first, or a deadline
-		if _, err = e.addAftermath(ctx, question, e.ran(call.pendingID)); err != nil {
+	if callRan && d.Outcome != schemas.Allowed { // also if a denial or the deadline came first
+		if _, err = e.addAftermath(ctx, question, e.ranAftermath(call.pendingID)); err != nil {
 			return nil, err
 		}
 		return []string{call.pendingID}, nil
@@ -98,14 +97,15 @@ func (e *Engine) goneWithout(ctx context.Context, call openCall, agent string, p
 	return ids, nil
 }
 
-// openCall is a call that waits, in the record that decides about it.
+// openCall is a pending call, with the record that decides it.
 type openCall struct {
 	question  bus.Entry
 	pendingID string
 	request   schemas.Request
 }
 
-// openCalls are the calls of an agent that wait in the questions under keys.
+// openCalls are the pending calls of an agent in the questions under keys, without
+// detached ones.
 func (e *Engine) openCalls(ctx context.Context, agent string, keys []string) ([]openCall, error) {
 	var calls []openCall
 	for _, key := range keys {
@@ -137,7 +137,7 @@ func (e *Engine) openCalls(ctx context.Context, agent string, keys []string) ([]
 	return calls, nil
 }
 
-// supersededByHost are the calls that a host has gone on without.
+// supersededByHost returns the pending calls that the host's report is about.
 func (e *Engine) supersededByHost(ctx context.Context, agent string, p *schemas.HostResolved, same string, keys []string) ([]openCall, error) {
 	calls, err := e.openCalls(ctx, agent, keys)
 	if err != nil {
@@ -166,8 +166,8 @@ func (e *Engine) supersededByHost(ctx context.Context, agent string, p *schemas.
 	return gone, nil
 }
 
-// digestIgnoringCwd is the Sameness of a call in whichever directory: one that has run
-// may have changed it.
+// digestIgnoringCwd is the Sameness of a call without its directory, which the call may
+// have changed by running.
 func digestIgnoringCwd(r *schemas.Request) (string, error) {
 	var details map[string]json.RawMessage
 	if len(r.ActionDetails) > 0 {

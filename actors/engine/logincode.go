@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxSpent is how long it is remembered at most that a code was spent, and
-// spentSlack how much longer than it would count: clocks differ.
+// maxSpent is the longest time for which a spent code is remembered. spentSlack is added
+// to a code's own time, because clocks differ.
 const (
 	maxSpent   = 30 * 24 * time.Hour
 	spentSlack = time.Minute
@@ -20,9 +20,9 @@ const (
 func passKey(code string) string  { return "pass." + schemas.HashCode(code) }
 func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 
-// pass makes a code for somebody whom a carrier vouches for, tells the web inbox
-// whose a code is, once, or remembers which of the inbox's own count no more.
-func (e *Engine) pass(ctx context.Context, c *bus.Call) error {
+// loginCode handles the three uses of login codes: a carrier gets a code for an approver,
+// the web inbox redeems one, or it spends or checks one of its own codes.
+func (e *Engine) loginCode(ctx context.Context, c *bus.Call) error {
 	var p schemas.LoginCode
 	if err := schemas.Decode(c.Data, &p); err != nil {
 		return err
@@ -34,14 +34,14 @@ func (e *Engine) pass(ctx context.Context, c *bus.Call) error {
 		case schemas.SpendLoginCode:
 			p, err = e.spend(ctx, &p)
 		case schemas.CheckLoginCode:
-			p, err = e.look(ctx, p.Code)
+			p, err = e.checkSpent(ctx, p.Code)
 		default:
 			p, err = e.redeem(ctx, p.Code)
 		}
 	case !schemas.Inbox(c.Tokens[0]) && p.From != nil:
 		p, err = e.issue(ctx, c.Tokens[0], p.From.UserID)
 	default:
-		err = schemas.Errorf(schemas.CodeValidation, "code: carriers ask for a pass for somebody, and the web exchanges its code")
+		err = schemas.Errorf(schemas.CodeValidation, "code: a carrier asks for a login code for an approver, and the web inbox exchanges it")
 	}
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.L
 	case i < 0:
 		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, `%s has no identity on the web: add {"connector": "web", "user_id": "…"} to theirs in settings.json`, who.Name)
 	case web == nil || web.PublicURL == "":
-		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, "the web inbox is reached on its own machine alone: set connectors.web.public_url in settings.json")
+		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, "the web inbox can only be reached on its own machine: set connectors.web.public_url in settings.json")
 	}
 	code := bus.NewID() + bus.NewID()
 	p := schemas.LoginCode{Type: schemas.TypeLoginCode, UserID: who.Identities[i].UserID, Until: e.clock.now().Add(pairingKept)}
@@ -72,7 +72,7 @@ func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.L
 	return p, nil
 }
 
-// redeem is whose a code is. Removing it is what makes it count once.
+// redeem returns the user of a code. Removing the code makes it count once.
 func (e *Engine) redeem(ctx context.Context, code string) (schemas.LoginCode, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "that link was used, or is too old: ask for another")
 	var p schemas.LoginCode
@@ -89,15 +89,15 @@ func (e *Engine) redeem(ctx context.Context, code string) (schemas.LoginCode, er
 	return p, err
 }
 
-// spend makes a code of the inbox's own count no more: of all who spend it one is
-// told that it had counted until then.
+// spend records that one of the inbox's own codes is spent. Of concurrent calls exactly one
+// learns that the code was not spent before.
 func (e *Engine) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {
-		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a try, for at most %s", schemas.Words(maxSpent))
+		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a named try, for at most %s", schemas.Words(maxSpent))
 	}
 	spent := schemas.LoginCode{Type: schemas.TypeLoginCode, Try: p.Try, Until: p.Until}
-	if left+spentSlack <= 0 { // nobody remembers it so long
+	if left+spentSlack <= 0 { // a code this old is not remembered
 		spent.Spent = true
 		return spent, nil
 	}
@@ -108,8 +108,8 @@ func (e *Engine) spend(ctx context.Context, p *schemas.LoginCode) (schemas.Login
 	return spent, err
 }
 
-// look tells whether a code of the inbox's own was spent.
-func (e *Engine) look(ctx context.Context, code string) (schemas.LoginCode, error) {
+// checkSpent reports whether one of the inbox's own codes is spent.
+func (e *Engine) checkSpent(ctx context.Context, code string) (schemas.LoginCode, error) {
 	var p schemas.LoginCode
 	_, err := e.store.Settings.Get(ctx, spentKey(code), &p)
 	if errors.Is(err, bus.ErrNotFound) {

@@ -7,43 +7,44 @@ import (
 )
 
 const (
-	// crowd is from how many open questions on a session's count is remembered. For a
-	// count the server lists them all, which takes the longer the more there are.
-	crowd = 128
-	// countedFor is how long a remembered count is used before it is taken again, and
-	// countWithin how long that may take.
+	// crowdSize is the number of pending questions from which on a session's count is
+	// remembered. To count, the server lists them all, which takes longer the more there
+	// are.
+	crowdSize = 128
+	// countedFor is how long a remembered count is used, and countWithin the time limit for
+	// counting again.
 	countedFor  = time.Second
 	countWithin = 5 * time.Second
 )
 
-// openCounts remembers how many questions crowded sessions have open, so that each ask
-// in them costs no list. A remembered count includes the questions that this engine
-// adds, and is otherwise old by countedFor and the time that counting takes. It is
-// remembered only if it is far above the number that phones are shown, so that nothing
-// is shown too early; a question of a session that has just become small may be held
-// back without need, until dispersed is called.
+// openCounts remembers the number of pending questions of crowded sessions, so that a new
+// request there costs no listing. A remembered count includes the questions that this
+// engine has added since, and misses other changes of the last countedFor. It is
+// remembered only if it is far above the number that phones show at a time, so that no
+// question is shown too early. In a session that has just become small, a question may be
+// held back without need until dispersed is called.
 type openCounts struct {
-	// count lists the open questions of a session.
+	// count lists the pending questions of a session.
 	count func(ctx context.Context, session string) (int, error)
-	// limit is how many of a session are shown at a time.
+	// limit is the number of a session's questions that are shown at a time.
 	limit func() int
-	// dispersed is called if a session's questions were judged by a remembered count
-	// and it turns out to be small, or cannot be counted.
+	// dispersed is called if a remembered count was used, and the session turns out to be
+	// small or cannot be counted.
 	dispersed func(ctx context.Context, session string)
-	// start runs a function in the background, until its context ends.
+	// start runs a function in the background with a context that ends with the engine.
 	start func(func(context.Context))
 
 	mu sync.Mutex
 	by map[string]*openCount
 }
 
-// openCount is a crowded session's. It is forgotten by the watch that belongs to it.
+// openCount is the count of a crowded session. Its watch removes it.
 type openCount struct {
 	n    int
-	used bool // since it was taken
+	used bool // since it was counted
 }
 
-// of is how many questions a session has open.
+// of is the number of a session's pending questions.
 func (o *openCounts) of(ctx context.Context, session string) (int, error) {
 	if n, ok := o.remembered(session); ok {
 		return n, nil
@@ -55,7 +56,7 @@ func (o *openCounts) of(ctx context.Context, session string) (int, error) {
 	return n, err
 }
 
-func (o *openCounts) crowded(n int) bool { return n >= max(crowd, 2*o.limit()) }
+func (o *openCounts) crowded(n int) bool { return n >= max(crowdSize, 2*o.limit()) }
 
 func (o *openCounts) remembered(session string) (n int, ok bool) {
 	o.mu.Lock()
@@ -71,7 +72,7 @@ func (o *openCounts) remembered(session string) (n int, ok bool) {
 func (o *openCounts) remember(session string, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if c := o.by[session]; c != nil { // another ask has counted at the same time
+	if c := o.by[session]; c != nil { // counted by two requests at the same time
 		c.n = max(c.n, n)
 		return
 	}
@@ -83,7 +84,7 @@ func (o *openCounts) remember(session string, n int) {
 	o.start(func(ctx context.Context) { o.watch(ctx, session, c) })
 }
 
-// add notes that this engine has stored one more question of a session.
+// add counts a question that this engine has stored.
 func (o *openCounts) add(session string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,8 +93,8 @@ func (o *openCounts) add(session string) {
 	}
 }
 
-// watch takes a session's count again and again for as long as it is used and the
-// session is crowded, and then forgets it.
+// watch counts a session's questions again and again while the count is used and the
+// session is crowded. Then it forgets the count.
 func (o *openCounts) watch(ctx context.Context, session string, c *openCount) {
 	for {
 		select {
@@ -118,7 +119,7 @@ func (o *openCounts) watch(ctx context.Context, session string, c *openCount) {
 	}
 }
 
-// forgetUnused forgets a count that was not used since it was taken.
+// forgetUnused forgets a count that was not used since the last counting.
 func (o *openCounts) forgetUnused(session string, c *openCount) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

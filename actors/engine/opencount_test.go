@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// countedSession is a session's questions as a test has them, and how often they were counted.
+// countedSession holds a session's number of questions, and how often it was counted.
 type countedSession struct {
 	openCounts
 	watches sync.WaitGroup
 
-	lock                     sync.Mutex // for all below: watches count as well
+	lock                     sync.Mutex // guards the fields below, which watches use as well
 	open, counts, dispersals int
 	err                      error
 }
@@ -50,26 +50,27 @@ func (c *countedSession) asks(t *testing.T) int {
 	return n
 }
 
-// Each ask of a small session counts; those of a crowded one share a count a second,
-// which includes what they add, and which is right again a second later.
+// In a small session each request counts the questions. In a crowded one they share one
+// count a second, which includes the questions that this engine adds, and which is exact
+// again a second later.
 func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCountedSession(t, crowd-2, 10)
-		for want := crowd - 2; want < crowd+1000; want++ {
+		c := newCountedSession(t, crowdSize-2, 10)
+		for want := crowdSize - 2; want < crowdSize+1000; want++ {
 			require.Equal(t, want, c.asks(t))
 		}
 		c.sees(func() {
-			require.Equal(t, 3, c.counts) // two of a small one, and one of the crowd
+			require.Equal(t, 3, c.counts) // two while it was small, and one of the crowd
 			c.open += 5000                // on another engine
 		})
 		time.Sleep(countedFor)
 		synctest.Wait()
-		require.Equal(t, crowd+6000, c.asks(t))
+		require.Equal(t, crowdSize+6000, c.asks(t))
 		c.sees(func() { require.Equal(t, 4, c.counts) })
 		time.Sleep(2 * countedFor)
 		synctest.Wait()
 		c.mu.Lock()
-		require.Empty(t, c.by) // no ask comes: it is forgotten
+		require.Empty(t, c.by) // forgotten, since no request came
 		c.mu.Unlock()
 		c.sees(func() {
 			require.Zero(t, c.dispersals)
@@ -78,15 +79,15 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 	})
 }
 
-// A session that has become small, or cannot be counted, is looked after within a
-// second if an ask was judged by its remembered count.
+// If a remembered count was used and the session has become small, or cannot be counted,
+// dispersed is called within a second.
 func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 	for name, err := range map[string]error{"small": nil, "not counted": errors.New("no leader")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCountedSession(t, crowd, 10)
+				c := newCountedSession(t, crowdSize, 10)
 				c.asks(t)
-				c.sees(func() { c.open = 0 }) // other engines have seen to that
+				c.sees(func() { c.open = 0 }) // by other engines
 				require.Greater(t, c.asks(t), 10)
 				c.sees(func() { c.err = err })
 				time.Sleep(countedFor)
@@ -101,11 +102,11 @@ func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 	}
 }
 
-// A count that is not far above what phones are shown is not remembered: others may
-// add to it.
+// A count near the number that phones show is not remembered, because other engines may
+// add questions.
 func TestACountNearTheLimitIsTakenEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCountedSession(t, crowd, crowd)
+		c := newCountedSession(t, crowdSize, crowdSize)
 		c.asks(t)
 		c.asks(t)
 		c.sees(func() { require.Equal(t, 2, c.counts) })

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// takeVersion passes a record's newest version on to its lane.
+// takeVersion passes the newest version of a record to the record's lane.
 func (e *Engine) takeVersion(d *bus.Delivery) {
 	entry, err := e.store.Records.Entry(d)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -19,30 +19,30 @@ func (e *Engine) takeVersion(d *bus.Delivery) {
 		return
 	}
 	if err != nil {
-		e.Log.Error("engine: a record cannot be read and nothing follows from it", "subject", d.Subject, "error", err)
+		e.Log.Error("engine: a record cannot be read, so its version has no effects", "subject", d.Subject, "error", err)
 		d.Refuse()
 		return
 	}
-	e.outbox.Send(entry.Key, delivered{d, e.Log, func(ctx context.Context) error { return e.emit(ctx, entry) }})
+	e.outbox.Send(entry.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleVersion(ctx, entry) }})
 }
 
-// emit has everything that follows from one version happen, at least once: the
-// agent is told first, then those who look, then those who are shown it, then
-// the log. A newer version comes by itself, and may be told before this one by
-// another engine: each says its revision, and who has heard a newer one ignores it.
-func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
+// handleVersion publishes and stores the effects of a record's version, at least once: it
+// informs the agent, then viewers, then carriers, then the log. A newer version has its own
+// delivery, and another engine may handle it first. Every message has its revision, so
+// that receivers ignore an older one.
+func (e *Engine) handleVersion(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
 	prompt, err := e.promptOf(entry)
 	if err != nil {
 		return err
 	}
-	if rec.Joined != "" { // its question is shown, and its decision told with that
+	if rec.Joined != "" { // the question's version informs all but viewers and the log
 		if rec.Terminal() {
 			err = e.view(prompt)
 		}
-		return errors.Join(err, e.note(ctx, entry, prompt))
+		return errors.Join(err, e.logVersion(ctx, entry, prompt))
 	}
-	if err := e.effects(ctx, entry); err != nil {
+	if err := e.applyEffects(ctx, entry); err != nil {
 		return err
 	}
 	if err := e.announce(entry); err != nil {
@@ -59,24 +59,24 @@ func (e *Engine) emit(ctx context.Context, entry bus.Entry) error {
 	if err := e.view(prompt); err != nil {
 		return err
 	}
-	if err := e.tellForeground(rec, &prompt); err != nil {
+	if err := e.notifyForeground(rec, &prompt); err != nil {
 		return err
 	}
-	if err := e.carry(ctx, rec, prompt); err != nil {
+	if err := e.queuePrompts(ctx, rec, prompt); err != nil {
 		return err
 	}
-	return errors.Join(e.note(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt))
+	return errors.Join(e.logVersion(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt))
 }
 
-// view shows a version to everybody who looks.
+// view publishes a version to the viewers.
 func (e *Engine) view(p schemas.Prompt) error {
 	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
 }
 
-// carry queues a prompt for each recipient of a carrier.
-func (e *Engine) carry(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
+// queuePrompts queues a prompt for each recipient of a carrier.
+func (e *Engine) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
-		return nil // somebody is there, who may answer first, or others come first; or it ended so
+		return nil // an approver who is there may answer first, or it is held back; or it has ended so
 	}
 	for _, r := range rec.Routes {
 		if schemas.Inbox(r.Connector) || r.Failed {
@@ -91,9 +91,9 @@ func (e *Engine) carry(ctx context.Context, rec *schemas.Record, prompt schemas.
 	return nil
 }
 
-// note logs a version. A request has one deadline, which so names it among
-// those that used the same id over time.
-func (e *Engine) note(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
+// logVersion logs a version. The entry's id includes the deadline, which distinguishes
+// requests that have used the same id over time.
+func (e *Engine) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: prompt.Request.CreatedAt, Kind: schemas.LogAsked,
@@ -116,8 +116,8 @@ func (e *Engine) note(ctx context.Context, entry bus.Entry, prompt schemas.Promp
 	return err
 }
 
-// ownDecision is the decision about the entry's own request, which may have ended while
-// others went on to wait.
+// ownDecision is the decision about the entry's own request, which may have ended before
+// the other waiters.
 func ownDecision(entry *bus.Entry) *schemas.Decision {
 	if entry.Record.Joined != "" {
 		return entry.Record.Decision
@@ -125,7 +125,7 @@ func ownDecision(entry *bus.Entry) *schemas.Decision {
 	return entry.Record.Verdict(ownID(entry))
 }
 
-// ownDeadline is that of the entry's own request, whichever others wait with it.
+// ownDeadline is the deadline of the entry's own request, without its other waiters.
 func ownDeadline(entry *bus.Entry) time.Time {
 	if w := entry.Record.Waiter(ownID(entry)); w != nil {
 		return w.Deadline
@@ -140,28 +140,28 @@ func actorOf(d *schemas.Decision) string {
 	return string(d.By.Kind)
 }
 
-// promptOf is a record as viewers see it.
+// promptOf is the prompt that viewers get of a record.
 func (e *Engine) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	r, err := requestOf(&entry.Record)
 	if err != nil {
 		return schemas.Prompt{}, err
 	}
-	return e.asPrompt(entry, r), nil
+	return e.promptWith(entry, r), nil
 }
 
-// asPrompt is promptOf with the record's request at hand.
-func (e *Engine) asPrompt(entry bus.Entry, r schemas.Request) schemas.Prompt {
+// promptWith is promptOf for a caller that has decoded the request.
+func (e *Engine) promptWith(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Takes: e.takes(rec.Risk),
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Takes: e.confirmationsFor(rec.Risk),
 		Detached: rec.Unattended(), Joined: rec.Joined, Waiters: rec.Places(), Waiting: waiting, Aftermath: rec.Aftermath,
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 }
 
-// each calls f for 0 to n-1, a few at a time, and waits for all.
+// each calls f with 0 to n-1, at most readAtOnce at a time, and waits for all.
 func each(n int, f func(int)) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, readAtOnce)
@@ -175,20 +175,20 @@ func each(n int, f func(int)) {
 	wg.Wait()
 }
 
-// takeDue passes a fired timer on to its record's lane.
+// takeDue passes a fired timer to its record's lane.
 func (e *Engine) takeDue(d *bus.Delivery) {
 	fired, ok := e.store.Records.Fired(d)
 	if !ok {
-		e.Log.Error("engine: a fired timer does not say what it was armed for", "subject", d.Subject)
+		e.Log.Error("engine: a fired timer does not name its event", "subject", d.Subject)
 		d.Refuse()
 		return
 	}
-	e.records.Send(fired.Key, delivered{d, e.Log, func(ctx context.Context) error { return e.due(ctx, fired) }})
+	e.records.Send(fired.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleTimer(ctx, fired) }})
 }
 
-// due acts on a fired timer. A timer that was armed for the record's next event
-// acts, whatever this machine's clock says; any other is armed again.
-func (e *Engine) due(ctx context.Context, fired bus.Fired) error {
+// handleTimer handles a fired timer. The timer of the record's next event counts whatever
+// this machine's clock says; for any other, the timer is armed again.
+func (e *Engine) handleTimer(ctx context.Context, fired bus.Fired) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
 		return nil
@@ -196,22 +196,22 @@ func (e *Engine) due(ctx context.Context, fired bus.Fired) error {
 	if err != nil {
 		return err
 	}
-	// At the deadline a call ends, also if a step before it was never made.
+	// At its deadline a call ends, even if the event before was never handled.
 	armed := fired.Event
-	if next := *entry.Record.NextEvent; !same(armed, next) && !same(armed, deadlineOf(&entry.Record)) {
+	if next := *entry.Record.NextEvent; !sameEvent(armed, next) && !sameEvent(armed, deadlineOf(&entry.Record)) {
 		return e.rearm(ctx, entry)
 	}
-	return e.happen(ctx, entry, armed)
+	return e.handleEvent(ctx, entry, armed)
 }
 
-func same(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
+func sameEvent(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
 
-// happen does what a pending record has waited for.
-func (e *Engine) happen(ctx context.Context, entry bus.Entry, what schemas.Event) error {
-	if what.Kind != schemas.EventDeadline {
-		return e.tellOthers(ctx, entry)
+// handleEvent handles the event that a pending record has waited for.
+func (e *Engine) handleEvent(ctx context.Context, entry bus.Entry, event schemas.Event) error {
+	if event.Kind != schemas.EventDeadline {
+		return e.escalate(ctx, entry)
 	}
-	ended, err := e.expire(ctx, entry, what.At)
+	ended, err := e.expire(ctx, entry, event.At)
 	if err != nil {
 		return err
 	}
@@ -219,9 +219,9 @@ func (e *Engine) happen(ctx context.Context, entry bus.Entry, what schemas.Event
 	return nil
 }
 
-// tellOthers has phones and chats told of a request: because nobody who is there
-// has answered it, or because its turn may have come.
-func (e *Engine) tellOthers(ctx context.Context, entry bus.Entry) error {
+// escalate sends a request to phones and chats if its turn has come: the approver who is
+// there has not answered, or it was held back.
+func (e *Engine) escalate(ctx context.Context, entry bus.Entry) error {
 	now, err := e.itsTurn(ctx, entry)
 	if err != nil {
 		return err
@@ -232,28 +232,27 @@ func (e *Engine) tellOthers(ctx context.Context, entry bus.Entry) error {
 	return e.step(ctx, entry, releaseAt(&entry.Record, entry.Record.NextEvent.At))
 }
 
-// step moves a question on to its next event. The next timer comes first, and then
-// the step: if this is cut short between them, the timer finds the step undone and
-// does it.
+// step sets a question's next event. The timer is armed before the record is written: if
+// the engine stops in between, the timer finds the old event and step is called again.
 func (e *Engine) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
 	entry.Record.NextEvent = &next
 	if err := e.rearm(ctx, entry); err != nil {
 		return err
 	}
 	_, err := e.store.Records.Update(ctx, entry)
-	return err // of a record that has moved the timer is looked at once more
+	return err // after ErrMoved, the timer is delivered again
 }
 
-// errRearmed has a fired timer delivered once more.
-var errRearmed = errors.New("the timer was armed again, which is looked at once more")
+// errRearmed makes a fired timer be delivered again.
+var errRearmed = errors.New("the timer was armed again; its next delivery confirms that")
 
-// rearm arms the timer for the entry's next event, and is done when a later delivery
-// finds it armed: the server, done with firing a timer, may remove the one that was
-// armed meanwhile.
+// rearm arms the timer for the entry's next event. It returns errRearmed until a later
+// delivery finds the timer armed: the server may remove a timer that is armed while the
+// server finishes firing the earlier one.
 func (e *Engine) rearm(ctx context.Context, entry bus.Entry) error {
 	armed, err := e.store.Records.Armed(ctx, &entry)
 	switch {
-	case err == nil && same(armed, *entry.Record.NextEvent):
+	case err == nil && sameEvent(armed, *entry.Record.NextEvent):
 		return nil
 	case err != nil && !errors.Is(err, bus.ErrNotFound):
 		return err

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// pairingKept is how long a code is awaited, and wrongCodes how many others
-	// may be sent meanwhile.
+	// pairingKept is how long a pairing waits for its code, and wrongCodes the number of
+	// wrong codes that it accepts meanwhile.
 	pairingKept = 10 * time.Minute
 	wrongCodes  = 5
 )
 
 func pairingKey(connector string) string { return "pairing." + connector }
 
-// pair opens a pairing, tells how it stands, or takes a code from a channel.
+// pair opens a pairing, returns its state, or claims it with a code from a channel.
 func (e *Engine) pair(ctx context.Context, c *bus.Call) error {
 	var p schemas.Pairing
 	if err := schemas.Decode(c.Data, &p); err != nil {
@@ -34,7 +34,7 @@ func (e *Engine) pair(ctx context.Context, c *bus.Call) error {
 	case inbox && p.Connector != "":
 		_, err = e.store.Settings.Get(ctx, pairingKey(p.Connector), &p)
 		if errors.Is(err, bus.ErrNotFound) {
-			err = schemas.Errorf(schemas.CodeNotFound, "no code is awaited on %s any more: ask for a new one", p.Connector)
+			err = schemas.Errorf(schemas.CodeNotFound, "no pairing on %s waits for a code any more: ask for a new code", p.Connector)
 		}
 	default:
 		err = schemas.Errorf(schemas.CodeValidation, "code: a pairing is opened with a connector and a code, and claimed on that connector with the code")
@@ -47,8 +47,7 @@ func (e *Engine) pair(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// openPairing awaits a code on a connector. A newer code takes an older one's
-// place.
+// openPairing opens a pairing on a connector. It replaces an older one.
 func (e *Engine) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pairing, error) {
 	for {
 		var old schemas.Pairing
@@ -67,9 +66,9 @@ func (e *Engine) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.P
 	}
 }
 
-// claimPairing takes the code that somebody sent. It counts once.
+// claimPairing claims a pairing with the code that a person has sent. The code counts once.
 func (e *Engine) claimPairing(ctx context.Context, connector string, claim *schemas.Pairing) (schemas.Pairing, error) {
-	none := schemas.Errorf(schemas.CodeNotFound, "that code is not awaited: ask for one with `nod pair %s`", connector)
+	none := schemas.Errorf(schemas.CodeNotFound, "no pairing waits for that code: ask for one with `nod pair %s`", connector)
 	for {
 		var open schemas.Pairing
 		revision, err := e.store.Settings.Get(ctx, pairingKey(connector), &open)
@@ -82,7 +81,7 @@ func (e *Engine) claimPairing(ctx context.Context, connector string, claim *sche
 		right := subtle.ConstantTimeCompare([]byte(open.CodeHash), []byte(schemas.HashCode(claim.Code))) == 1
 		switch {
 		case right && open.From != nil && open.From.UserID == claim.From.UserID:
-			return open, nil // an update that came twice
+			return open, nil // an update that a channel has delivered twice
 		case open.From != nil || open.Tries >= wrongCodes || !e.clock.now().Before(open.Until):
 			return open, none
 		case right:

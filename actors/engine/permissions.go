@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// needsOf is what tools need of permissions, with the settings' own.
+// needsOf are the permissions that tools need: the default ones, changed by the settings.
 func needsOf(s *schemas.Settings) map[string]policy.Access {
 	needs := policy.DefaultNeeds()
 	for _, t := range s.Permissions.Tools {
@@ -25,13 +25,13 @@ func needsOf(s *schemas.Settings) map[string]policy.Access {
 }
 
 func (h *entitlements) set() schemas.SessionPermissions {
-	return policy.Held(h.session.Permissions, plain(h.perms))
+	return policy.Held(h.session.Permissions, answersIn(h.perms))
 }
 
 func (h *entitlements) managed() bool { return h.session.Permissions != nil }
 
-// plain are entries as the answers that they hold.
-func plain(entries []*standingEntry) []schemas.StandingAnswer {
+// answersIn are the standing answers in entries.
+func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	all := make([]schemas.StandingAnswer, len(entries))
 	for i, s := range entries {
 		all[i] = s.StandingAnswer
@@ -39,133 +39,127 @@ func plain(entries []*standingEntry) []schemas.StandingAnswer {
 	return all
 }
 
-// basisOf is what a set of the session rests on that is enough: its own set, as far
-// as it has one, and the first answers that make it enough, each with its sources.
-func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
-	b := basis{session: h.session.SessionID}
-	if h.managed() {
-		b.revision = h.revision
-	}
-	used := []*standingEntry{}
-	for _, s := range h.perms {
-		if enough(policy.Held(h.session.Permissions, plain(used))) {
-			break
-		}
-		used = append(used, s)
-	}
-	for _, s := range used {
-		b.answers = append(append(b.answers, s), h.sources[s.GrantID]...)
-	}
-	return b
-}
-
-// resolver follows links on this machine for a request made on it. Of another
-// machine's files it can say nothing.
+// resolver follows links on this machine, if the request was made here. The links of
+// another machine's files cannot be followed.
 func (e *Engine) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
 	}
-	return func(string) (string, error) { return "", errElsewhere }
+	return func(string) (string, error) { return "", errOtherHost }
 }
 
-var errElsewhere = errors.New("its path is another machine's, whose links cannot be followed here")
+var errOtherHost = errors.New("its path is on another machine, whose links cannot be followed here")
 
-// disk is of the machine that a request was made on.
+// disk is the disk of the machine on which a request was made.
 func (e *Engine) disk(host string) policy.Disk {
 	if host != "" && host == e.Host {
 		return policy.ThisDisk{}
 	}
-	return elsewhere{}
+	return otherHostDisk{}
 }
 
-// elsewhere is the Disk of another machine.
-type elsewhere struct{}
+// otherHostDisk is the Disk of a machine whose files cannot be read.
+type otherHostDisk struct{}
 
-func (elsewhere) Links(string) ([]string, error)  { return nil, errElsewhere }
-func (elsewhere) WorkTree(string) (string, error) { return "", errElsewhere }
+func (otherHostDisk) Links(string) ([]string, error)  { return nil, errOtherHost }
+func (otherHostDisk) WorkTree(string) (string, error) { return "", errOtherHost }
 
-// asWritten is the Resolver of what a person is shown and asked for.
+// asWritten is a Resolver that follows no links.
 func asWritten(p string) (string, error) { return path.Clean(p), nil }
 
-// basis is what an allow rests on: standing answers, and the session's own set if
-// revision is not 0.
-type basis struct {
-	session  string
-	revision uint64
-	answers  []*standingEntry
+// permissionsResult is the result of comparing a request with the permissions of its
+// session.
+type permissionsResult struct {
+	missing []policy.Permission // the session would need them; an answer may give them
+	holder  string              // the session that a request for permissions is for
+	unclear bool                // nod cannot tell the permissions that the call needs, so an answer counts once
+	asks    bool                // a person is asked, whatever the grants allow
+	covered []schemas.Always    // the call, as grants by permissions that the session holds
+	basis   basis               // of covered
 }
 
-// applyEntitlements has remembered answers, and what the session holds, settle a tool
-// call, and returns what an allow rests on. A managed session's set decides about the
-// tools that permissions are about: what it covers is allowed, for the rest a person
-// is asked, whatever policy would allow. Rules that deny or ask, secrets and nod's own
-// files stand above it all.
-func (e *Engine) applyEntitlements(a *asked) basis {
-	if a.rules == nil {
-		return basis{}
+// checkPermissions compares a request with the permissions that its session holds.
+func (e *Engine) checkPermissions(ctx context.Context, s *askState) (result, error) {
+	switch s.request.Kind {
+	case schemas.KindToolCall:
+		return e.checkCallPermissions(s), nil
+	case schemas.KindPermission:
+		return e.checkPermissionRequest(ctx, s)
 	}
-	set := a.held.set()
-	perms, err := policy.ToolNeeds(a.under.needs, a.request.ToolName, a.request.ActionDetails)
-	if errors.Is(err, policy.ErrOtherTool) && a.held.managed() && a.verdict.Effect == policy.Allow && a.verdict.Rule == policy.Default {
-		perms, err = a.rules.ShellNeeds(a.call, e.disk(a.request.Host)) // no rule of the user's, but the preset: it reads what the set covers
+	return result{}, nil
+}
+
+// checkCallPermissions decides about a tool call of a managed session: it is allowed if
+// the session's permissions cover it, and a person is asked otherwise, even if policy
+// would allow it. Rules that deny or ask, secrets and nod's own files stand above the
+// permissions. In any other session, permissions that cover the call are left to the
+// stage grants.
+func (e *Engine) checkCallPermissions(s *askState) result {
+	if s.rules.policy == nil {
+		return result{}
 	}
-	covered := false
+	set := s.held.set()
+	resolve := e.resolver(s.request.Host)
+	perms, err := policy.ToolNeeds(s.settings.needs, s.request.ToolName, s.request.ActionDetails)
+	if errors.Is(err, policy.ErrOtherTool) && s.held.managed() && s.verdict.Effect == policy.Allow && s.verdict.Rule == policy.Default {
+		perms, err = s.rules.policy.ShellNeeds(s.rules.call, e.disk(s.request.Host)) // only the preset allows it: the files that the command reads must be covered
+	}
+	var missing []policy.Permission
 	if err == nil {
-		a.missing, err = policy.Missing(&set, perms, e.resolver(a.request.Host))
-		covered = err == nil && len(a.missing) == 0
+		missing, err = policy.Missing(&set, perms, resolve)
 	}
-	var covering []schemas.Always
-	var rests basis
+	out := &s.permissions
 	switch {
-	case covered:
-		covering = policy.Covered(a.request.ToolName, &set, perms, e.resolver(a.request.Host))
-		rests = a.held.basisOf(func(set schemas.SessionPermissions) bool {
-			missing, err := policy.Missing(&set, perms, e.resolver(a.request.Host))
+	case err == nil && len(missing) == 0:
+		out.covered = policy.Covered(s.request.ToolName, &set, perms, resolve)
+		out.basis = s.held.basisOf(func(set schemas.SessionPermissions) bool {
+			missing, err := policy.Missing(&set, perms, resolve)
 			return err == nil && len(missing) == 0
 		})
 	case errors.Is(err, policy.ErrOtherTool):
-	case a.held.managed():
-		a.bare = err != nil
-		a.verdict.Effect, a.verdict.Rule = policy.Ask, "default permissions"
-		a.verdict.Reasons = append(slices.Clone(a.verdict.Reasons), lacks(a.missing, err))
-		return basis{}
-	default:
-		a.missing = nil
+	case s.held.managed():
+		out.missing, out.unclear, out.asks = missing, err != nil, true
+		v := s.verdict
+		v.Effect, v.Rule = policy.Ask, "default permissions"
+		v.Reasons = append(slices.Clone(v.Reasons), lackReason(missing, err))
+		return result{verdict: v}
 	}
-	if a.verdict.Effect == policy.Allow {
-		return rests
+	if s.verdict.Effect == policy.Allow {
+		return result{outcome: decided, verdict: s.verdict, basis: out.basis}
 	}
-	return a.applyRemembered(covering, rests)
+	return result{}
 }
 
-// applyRemembered has remembered answers allow a call, those of the session and of
-// its agent and what the set that rests stands for covers.
-func (a *asked) applyRemembered(covering []schemas.Always, rests basis) basis {
-	own, agents := a.held.own, a.held.agents
-	if own.rules.Len()+agents.rules.Len()+len(covering) == 0 {
-		return basis{}
+// checkGrants allows a tool call that rules ask about, by standing answers of the
+// session and of its agent, and by permissions that the session holds.
+func (e *Engine) checkGrants(_ context.Context, s *askState) (result, error) {
+	if s.request.Kind != schemas.KindToolCall || s.rules.policy == nil || s.permissions.asks {
+		return result{}, nil
 	}
-	v := a.rules.WithLists(policy.NewAnswers(covering), own.rules, agents.rules).Check(a.call)
+	own, agents, covered := s.held.own, s.held.agents, s.permissions.covered
+	if own.rules.Len()+agents.rules.Len()+len(covered) == 0 {
+		return result{}, nil
+	}
+	v := s.rules.policy.WithLists(policy.NewAnswers(covered), own.rules, agents.rules).Check(s.rules.call)
 	if v.Effect != policy.Allow {
-		return basis{}
+		return result{}, nil
 	}
-	a.verdict = v
 	var b basis
 	for _, used := range v.Remembered {
 		switch used.List {
 		case 0:
-			b.session, b.revision = rests.session, rests.revision
-			b.answers = append(b.answers, rests.answers...)
+			b.session, b.revision = s.permissions.basis.session, s.permissions.basis.revision
+			b.answers = append(b.answers, s.permissions.basis.answers...)
 		case 1:
 			b.answers = append(b.answers, own.of[used.Index])
 		case 2:
 			b.answers = append(b.answers, agents.of[used.Index])
 		}
 	}
-	return b
+	return result{outcome: decided, verdict: v, basis: b}, nil
 }
 
-func lacks(missing []policy.Permission, err error) string {
+func lackReason(missing []policy.Permission, err error) string {
 	if err != nil {
 		return err.Error()
 	}
@@ -180,19 +174,20 @@ func tags(perms []policy.Permission) []string {
 	return all
 }
 
-// remember is what answers beyond once may allow.
-func (a *asked) remember() []schemas.Reach {
+// offerReaches adds to the prompt the rules and permissions that an answer may allow
+// beyond this call. Without any, an answer counts once.
+func (e *Engine) offerReaches(_ context.Context, s *askState) (result, error) {
+	s.plan.reaches = nil
 	switch {
-	case len(a.missing) > 0:
-		return []schemas.Reach{{Permissions: tags(a.missing)}}
-	case a.rules != nil && !a.bare:
-		return a.rules.Remember(a.call)
+	case len(s.permissions.missing) > 0:
+		s.plan.reaches = withinSize([]schemas.Reach{{Permissions: tags(s.permissions.missing)}})
+	case s.rules.policy != nil && !s.permissions.unclear:
+		s.plan.reaches = withinSize(s.rules.policy.Remember(s.rules.call))
 	}
-	return nil
+	return result{}, nil
 }
 
-// complete checks what a request for permissions must say, before anything is
-// stored of it.
+// complete checks that a request for permissions has a reason and a permission.
 func complete(r *schemas.Request) error {
 	switch {
 	case r.Kind != schemas.KindPermission:
@@ -204,72 +199,68 @@ func complete(r *schemas.Request) error {
 	return nil
 }
 
-// permission checks a complete request for permissions, in the order and the
-// words that agents know, and finds what of them is missing. What is held
-// already is granted at once.
-func (e *Engine) permission(ctx context.Context, a *asked) (basis, error) {
-	r := &a.request
-	holder, err := e.holder(ctx, a)
+// checkPermissionRequest checks a request for permissions, in the order and with the
+// error texts that agents know. A request for permissions that the session holds
+// already is allowed at once.
+func (e *Engine) checkPermissionRequest(ctx context.Context, s *askState) (result, error) {
+	r := &s.request
+	id, holder, err := e.holder(ctx, s)
 	if err != nil {
-		return basis{}, err
+		return result{}, err
 	}
-	if !r.Rejoin { // else it may have been shown already, or decided: see create
-		if err := e.foreground(ctx, a); err != nil {
-			return basis{}, err
+	s.permissions.holder = id
+	if !r.Rejoin { // a request sent before may have been shown or decided already
+		if _, err := e.chooseForeground(ctx, s); err != nil {
+			return result{}, err
 		}
-		if _, err := e.routes(ctx, a); err != nil {
-			return basis{}, err
+		if _, err := e.routes(ctx, s); err != nil {
+			return result{}, err
 		}
 	}
 	perms, err := parsePermissions(r.Permissions)
 	if err != nil {
-		return basis{}, err
+		return result{}, err
 	}
 	set := holder.set()
 	resolve := e.resolver(r.Host)
 	if r.Host != e.Host {
 		resolve = asWritten
 	}
-	if a.missing, err = policy.Missing(&set, perms, resolve); err != nil {
-		return basis{}, schemas.Errorf(schemas.CodeValidation, "%v", err)
+	if s.permissions.missing, err = policy.Missing(&set, perms, resolve); err != nil {
+		return result{}, schemas.Errorf(schemas.CodeValidation, "%v", err)
 	}
-	if len(a.missing) == 0 {
-		a.verdict = policy.Verdict{Effect: policy.Allow, Rule: "already granted", Risk: schemas.RiskLow}
-		return holder.basisOf(func(set schemas.SessionPermissions) bool {
-			missing, err := policy.Missing(&set, perms, resolve)
-			return err == nil && len(missing) == 0
-		}), nil
+	if len(s.permissions.missing) > 0 {
+		return result{}, nil
 	}
-	return basis{}, nil
+	rests := holder.basisOf(func(set schemas.SessionPermissions) bool {
+		missing, err := policy.Missing(&set, perms, resolve)
+		return err == nil && len(missing) == 0
+	})
+	return result{outcome: decided, verdict: policy.Verdict{Effect: policy.Allow, Rule: "already granted", Risk: schemas.RiskLow}, basis: rests}, nil
 }
 
-// holder is the session that a request for permissions is for: its own, or
+// holder returns the session that a request for permissions is for: its own, or
 // another of the same agent that action_details.agent_id names.
-func (e *Engine) holder(ctx context.Context, a *asked) (entitlements, error) {
-	a.holder = a.request.SessionID
+func (e *Engine) holder(ctx context.Context, s *askState) (id string, holds entitlements, err error) {
 	var details struct {
 		AgentID string `json:"agent_id"`
 	}
-	if err := json.Unmarshal(a.request.ActionDetails, &details); err != nil {
-		return entitlements{}, schemas.Errorf(schemas.CodeValidation, "action_details.agent_id: must be a string")
+	if err := json.Unmarshal(s.request.ActionDetails, &details); err != nil {
+		return "", entitlements{}, schemas.Errorf(schemas.CodeValidation, "action_details.agent_id: must be a string")
 	}
-	if details.AgentID == "" || details.AgentID == a.holder {
-		return a.held, nil
+	if details.AgentID == "" || details.AgentID == s.request.SessionID {
+		return s.request.SessionID, s.held, nil
 	}
-	if a.held.session.Background {
-		return entitlements{}, schemas.Errorf(schemas.CodeForbidden, "Background agents cannot request permissions for another agent.")
+	if s.held.session.Background {
+		return "", entitlements{}, schemas.Errorf(schemas.CodeForbidden, "Background agents cannot request permissions for another agent.")
 	}
-	other, err := e.sessionOf(ctx, a.agent, details.AgentID)
-	if err != nil {
-		return entitlements{}, err
-	}
-	a.holder = details.AgentID
-	return other, nil
+	other, err := e.sessionOf(ctx, s.agent, details.AgentID)
+	return details.AgentID, other, err
 }
 
-// failed notes that a prompt could not be shown on one route, and says whether
-// that was the last one.
-func (e *Engine) failed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
+// markRouteFailed records that a prompt could not be shown on one route, and reports
+// whether no other route is left.
+func (e *Engine) markRouteFailed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
 	left := false
 	entry, err = e.update(ctx, entry, func(rec *schemas.Record) bool {
 		changed := false
@@ -287,16 +278,16 @@ func (e *Engine) failed(ctx context.Context, entry bus.Entry, connector, recipie
 	return entry, err == nil && !left && !entry.Record.Terminal(), err
 }
 
-// unreachable ends a request for permissions that nobody can be shown. Any other
-// stays open for those who look for themselves.
-func (e *Engine) unreachable(ctx context.Context, entry bus.Entry, reason string) error {
+// cancelUnreachable cancels a request for permissions that no approver can be shown. Any
+// other request stays pending for the inboxes, which list it.
+func (e *Engine) cancelUnreachable(ctx context.Context, entry bus.Entry, reason string) error {
 	r, err := requestOf(&entry.Record)
 	if err != nil || r.Kind != schemas.KindPermission {
 		return err
 	}
 	d := e.decision(&r, entry.Record.Digest, schemas.Cancelled, schemas.By{Kind: schemas.ByPolicy, Name: schemas.NobodyReached})
 	d.Message = "Nobody could be shown the question: " + reason
-	settled, err := e.decide(ctx, entry, d, all)
+	settled, err := e.decide(ctx, entry, d, everyWaiter)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 func lockKey(session string) string           { return "lock." + session }
 func clientKey(session, client string) string { return "client." + session + "." + client }
 
-// presence takes what a client says of itself, and answers who holds the
-// session's input lock.
+// presence handles a client's sign of life or its use of the session's input lock, and
+// replies with the holder of the lock.
 func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 	var p schemas.Presence
 	if err := schemas.Decode(c.Data, &p); err != nil {
@@ -31,7 +31,7 @@ func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 	}
 	mine := schemas.Lock{Type: schemas.TypeLock, Granted: true, Holder: approver.Name, ClientID: p.ClientID, Kind: p.Kind}
 	for {
-		held, err := e.keep(ctx, &p, mine)
+		held, err := e.updateLock(ctx, &p, mine)
 		if errors.Is(err, bus.ErrMoved) {
 			continue
 		}
@@ -43,9 +43,8 @@ func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
 	}
 }
 
-// mayLock refuses the lock of a session to somebody who decides about nothing of
-// its agent's. Which project and host it is about, and of what risk, only each
-// request tells: see somebodyIsThere.
+// mayLock refuses a session's lock to a person who may decide about no request of its
+// agent. Limits by project, host and risk depend on the request: see approverPresent.
 func (e *Engine) mayLock(ctx context.Context, who *schemas.Approver, session string) error {
 	if len(who.For.Agents) == 0 {
 		return nil
@@ -53,31 +52,41 @@ func (e *Engine) mayLock(ctx context.Context, who *schemas.Approver, session str
 	var s schemas.Session
 	_, err := e.store.Sessions.Get(ctx, sessionKey(session), &s)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && s.Agent == "" {
-		return nil // nobody asks in it yet
+		return nil // no agent has used the session yet
 	}
 	if err != nil {
 		return err
 	}
 	if !policy.Matches(schemas.PolicyMatch{Agents: who.For.Agents}, s.Agent, "", "") {
-		return schemas.Errorf(schemas.CodeForbidden, "%s decides about nothing that agent %s asks, and so may not hold this session's lock", who.Name, s.Agent)
+		return schemas.Errorf(schemas.CodeForbidden, "%s may decide no request of agent %s, and so may not hold this session's lock", who.Name, s.Agent)
 	}
 	return nil
 }
 
-// somebodyIsThere reports whether who holds the session's lock may decide about
-// the request: anybody else's being there brings its answer no nearer.
-func (e *Engine) somebodyIsThere(a *asked) bool {
-	if a.held.lock == nil {
-		return false
+// lock is the input lock that counts for a request, or nil: that of the foreground session
+// in whose place it asks, or that of its own session.
+func (s *askState) lock() *schemas.Lock {
+	if s.plan.foreground.session != "" {
+		return s.plan.foreground.lock
 	}
-	people := a.under.settings.People()
-	i := slices.IndexFunc(people, func(p schemas.Approver) bool { return p.Name == a.held.lock.Holder })
-	return i >= 0 && mayDecide(&people[i], a.agent, &a.request, a.verdict.Risk)
+	return s.attendance.lock
 }
 
-// keep does one operation at the revisions it reads. ErrMoved asks to repeat.
-func (e *Engine) keep(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
-	if err := e.attend(ctx, p, mine); err != nil {
+// approverPresent reports whether the holder of the lock may decide about the request. Any
+// other person at the session cannot answer it.
+func (s *askState) approverPresent() bool {
+	lock := s.lock()
+	if lock == nil {
+		return false
+	}
+	people := s.settings.settings.People()
+	i := slices.IndexFunc(people, func(p schemas.Approver) bool { return p.Name == lock.Holder })
+	return i >= 0 && mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk)
+}
+
+// updateLock applies one operation. After ErrMoved it has to be repeated.
+func (e *Engine) updateLock(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
+	if err := e.renewClient(ctx, p, mine); err != nil {
 		return mine, err
 	}
 	var held schemas.Lock
@@ -102,8 +111,8 @@ func (e *Engine) keep(ctx context.Context, p *schemas.Presence, mine schemas.Loc
 	return held, nil
 }
 
-// attend keeps or ends the client's own lease.
-func (e *Engine) attend(ctx context.Context, p *schemas.Presence, mine schemas.Lock) error {
+// renewClient renews or ends the client's lease.
+func (e *Engine) renewClient(ctx context.Context, p *schemas.Presence, mine schemas.Lock) error {
 	key := clientKey(p.SessionID, p.ClientID)
 	var was schemas.Lock
 	revision, err := e.store.Presence.Get(ctx, key, &was)

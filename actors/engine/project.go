@@ -15,31 +15,31 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ProjectRules are the rules that projects on this machine set for themselves.
+// ProjectRules reads the rules that projects on this machine set for themselves.
 type ProjectRules interface {
-	// Tighten is p under the rules of the projects at dirs, never a looser one. An
-	// error means that one has rules that cannot be told: what p allows there must
-	// be asked then.
+	// Tighten returns p with the rules of the projects at dirs, which can only make it
+	// stricter. After an error some rules are unknown, and a call there must not be
+	// allowed without a person.
 	Tighten(p *policy.Policy, dirs ...string) (*policy.Policy, error)
 }
 
 const (
-	// maxProjectFile is the longest project's settings that are read.
+	// maxProjectFile bounds the size of a project's settings.
 	maxProjectFile = 64 << 10
-	// maxProjects is how many files are kept in memory.
+	// maxProjects bounds the files that are cached.
 	maxProjects = 256
 )
 
-// ProjectFiles reads .nod/settings.json of directories and of those above them,
-// so that a call from a project's subdirectory is under the same rules. Their
-// allow rules, preset and everything but permissions are left out. The zero
-// ProjectFiles is ready; it looks at a file again once its time or size change.
+// ProjectFiles reads .nod/settings.json in directories and in all directories above them,
+// so that a call in a subdirectory is under its project's rules. It ignores their allow
+// rules and presets, and every setting but permissions. The zero ProjectFiles is ready to
+// use. It reads a file again when the file's time or size changes.
 type ProjectFiles struct {
 	mu   sync.Mutex
 	read map[string]projectFile
 }
 
-// projectFile is one file as it was read, on top of one policy.
+// projectFile is a cached file, with the result of applying it to one policy.
 type projectFile struct {
 	changed time.Time
 	size    int64
@@ -48,8 +48,7 @@ type projectFile struct {
 	err     error
 }
 
-// Tighten is p under the rules of every such file. A directory that is not
-// absolute is left out.
+// Tighten applies every such file to p. It ignores directories that are not absolute.
 func (f *ProjectFiles) Tighten(p *policy.Policy, dirs ...string) (*policy.Policy, error) {
 	var all []string
 	for _, dir := range dirs {
@@ -57,7 +56,7 @@ func (f *ProjectFiles) Tighten(p *policy.Policy, dirs ...string) (*policy.Policy
 			all = append(all, dir)
 		}
 	}
-	slices.Sort(all) // what is above first: it is the same for many projects
+	slices.Sort(all) // parents first: many projects share them
 	for _, dir := range all {
 		var err error
 		if p, err = f.one(p, filepath.Join(dir, ".nod", "settings.json")); err != nil {
@@ -75,7 +74,7 @@ func (f *ProjectFiles) one(p *policy.Policy, file string) (*policy.Policy, error
 	case err != nil:
 		return nil, fmt.Errorf("the project's rules cannot be read: %w", err)
 	case !info.Mode().IsRegular() || info.Size() > maxProjectFile:
-		return nil, fmt.Errorf("the project's rules, %s, are no file of at most %d bytes", file, maxProjectFile)
+		return nil, fmt.Errorf("the project's rules, %s, are not a file of at most %d bytes", file, maxProjectFile)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,34 +11,26 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A question that was held back is shown when one before it ends. In case nobody sees
-// to that, it is looked at again after releaseFirst, and then when it has waited twice
-// as long, but at least about every releaseLast.
+// A question that is held back is shown when an earlier one ends. As a fallback, a timer
+// checks its turn after releaseFirst, and each time that it has waited twice as long, but
+// about every releaseLast at least.
 const (
 	releaseFirst = time.Minute
 	releaseLast  = 10 * time.Minute
 )
 
-// maxOpen bounds how many requests of one session are open. It may be passed by as many
-// as other engines add while a count is remembered.
+// maxOpen bounds the pending requests of a session. Other engines may exceed it by the
+// requests that they add while this one uses a remembered count.
 const maxOpen = 4096
 
-// crowded refuses one more request of a session that has too many open.
-func crowded(a *asked) error {
-	if a.held.open < maxOpen {
-		return nil
-	}
-	return schemas.Errorf(schemas.CodeForbidden, "session %s has %d requests open, which is the most: answer or withdraw some first", a.request.SessionID, a.held.open)
-}
-
-// carried reports whether a request goes to phones and chats, as far as they can be
-// reached.
-func carried(rec *schemas.Record) bool {
+// goesToCarriers reports whether a request has a route to a phone or chat that has not
+// failed.
+func goesToCarriers(rec *schemas.Record) bool {
 	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.Inbox(r.Connector) && !r.Failed })
 }
 
-// created is when a record was made, in the broker's time.
-func created(rec *schemas.Record) time.Time {
+// createdAt is the time at which a record was made, by the broker's clock.
+func createdAt(rec *schemas.Record) time.Time {
 	at, wait := rec.Deadline, rec.TimeoutSeconds
 	if len(rec.Waiters) > 0 {
 		at, wait = rec.Waiters[0].Deadline, rec.Waiters[0].TimeoutSeconds
@@ -46,11 +38,11 @@ func created(rec *schemas.Record) time.Time {
 	return at.Add(-time.Duration(wait) * time.Second)
 }
 
-// releaseAt is the event of a question that has to wait for its turn: it was looked at
-// at an instant, and is again when it has waited twice as long or a little more. Those
-// that were held back at once so come back one after another.
+// releaseAt is the next event of a question that is still held back after a check of its
+// turn: another check, when it has waited twice as long or somewhat more. The surplus
+// differs by question, so that those held back together are checked one after another.
 func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
-	wait := min(max(looked.Sub(created(rec)), releaseFirst), releaseLast)
+	wait := min(max(looked.Sub(createdAt(rec)), releaseFirst), releaseLast)
 	if share, err := strconv.ParseUint(rec.Digest[:min(4, len(rec.Digest))], 16, 16); err == nil {
 		wait += wait / 2 * time.Duration(share) / (1 << 16)
 	}
@@ -60,44 +52,44 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// asItEnded is what a request had still waited for when it was decided, or nil: phones
-// and chats that had not been told of it are not told how it ended either.
-func asItEnded(rec *schemas.Record) *schemas.Event {
+// unreachedEvent is the event that a request was waiting for when it was decided, unless
+// that is its deadline. Phones and chats that were not yet told of the request are not
+// told of its end.
+func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
 		return next
 	}
 	return nil
 }
 
-// noRecord reports that there is no record that could be acted on. What cannot be read
-// is told once, by the outbox: it keeps nobody else's request from being handled,
-// and cannot be allowed.
+// noRecord reports whether a record is missing or unreadable, and so cannot be handled.
+// The outbox logs an unreadable one. It cannot be allowed, and must not keep others from
+// being handled.
 func noRecord(err error) bool {
 	return errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrUnreadable)
 }
 
-// itsTurn reports whether a question is among those that may be shown at a time:
-// the oldest of its session.
+// itsTurn reports whether a question is among the oldest of its session, which are shown.
 func (e *Engine) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 	limit := e.settings.now().settings.OpenPrompts()
-	if limit == 0 || !carried(&entry.Record) {
+	if limit == 0 || !goesToCarriers(&entry.Record) {
 		return true, nil
 	}
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.lines.of(session).among(ctx, e, entry, limit)
 }
 
-// releaseNext has the question shown whose turn has come because one of its session
-// has ended. It may be called again.
+// releaseNext shows the next question of a session after one has ended. It may be called
+// again.
 func (e *Engine) releaseNext(ctx context.Context, ended bus.Entry) error {
-	if !carried(&ended.Record) {
+	if !goesToCarriers(&ended.Record) {
 		return nil
 	}
 	return e.freePlace(ctx, ended.Key, heldBack(&ended.Record))
 }
 
-// freePlace has the next question of a session shown in the place of one that goes to
-// phones and chats no more.
+// freePlace shows the next question of a session in the place of one that has left phones
+// and chats.
 func (e *Engine) freePlace(ctx context.Context, key string, held bool) error {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 {
@@ -107,9 +99,9 @@ func (e *Engine) freePlace(ctx context.Context, key string, held bool) error {
 	return e.lines.of(session).leave(ctx, e, key, held, limit)
 }
 
-// countOpen has the counts of open questions taken from the store. A session that is
-// found to be small has its first questions shown: they may have been held back
-// because of others that have ended.
+// countOpen connects the counts of pending questions to the store. If a session turns out
+// to be small, its first questions are shown: they may have been held back because of
+// others that have ended.
 func (e *Engine) countOpen() {
 	e.counts.count = e.store.Records.CountPending
 	e.counts.limit = func() int { return e.settings.now().settings.OpenPrompts() }
@@ -120,23 +112,22 @@ func (e *Engine) countOpen() {
 			return
 		}
 		if err := e.lines.of(session).showFirst(ctx, e, limit); err != nil && ctx.Err() == nil {
-			e.Log.Warn("engine: a session's first questions were not shown; their timers will see to it", "session", session, "error", err)
+			e.Log.Warn("engine: a session's first questions were not shown; their timers will show them", "session", session, "error", err)
 		}
 	}
 }
 
-// releaseResult is what came of releasing a question.
+// releaseResult is the result of releasing a question.
 type releaseResult int
 
 const (
-	notInLine  releaseResult = iota // it has ended, or goes to no phone
+	notInLine  releaseResult = iota // it has ended, or goes to no phone or chat
 	wasShown                        // it was not held back
-	isReleased                      // it was, until now
+	isReleased                      // it was held back until now
 )
 
-// release has a question that was held back shown, whatever else is noted of it
-// meanwhile: its timer is armed for its deadline by then and does not come again for
-// this.
+// release shows a question that was held back. It retries if the record changes meanwhile:
+// by then the timer is armed for the deadline, and would not repeat the release.
 func (e *Engine) release(ctx context.Context, key string) (releaseResult, error) {
 	for {
 		entry, err := e.store.Records.Get(ctx, key)
@@ -156,9 +147,9 @@ func (e *Engine) release(ctx context.Context, key string) (releaseResult, error)
 	}
 }
 
-// inLine reports whether a request takes a place among those that are shown.
+// inLine reports whether a request takes a place in its session's line.
 func inLine(rec *schemas.Record) bool {
-	return !rec.Terminal() && rec.Joined == "" && carried(rec)
+	return !rec.Terminal() && rec.Joined == "" && goesToCarriers(rec)
 }
 
 func heldBack(rec *schemas.Record) bool {

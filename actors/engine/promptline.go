@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// maxLines is how many sessions' lines are kept; any may be forgotten.
+	// maxLines bounds the sessions whose lines are kept; any may be forgotten.
 	maxLines = 256
-	// verifiedFor is how long it is believed who is first in a line that only questions
-	// ask about that wait: who leaves it says so.
+	// verifiedFor is how long the front of a line is trusted when a waiting question checks
+	// its turn. Questions that end report that themselves.
 	verifiedFor = 2 * time.Second
 )
 
-// promptLines are the lines of sessions whose questions go to phones and chats.
+// promptLines are the lines of sessions. A line is the order in which a session's questions
+// are shown on phones and chats.
 type promptLines struct {
 	mu sync.Mutex
 	by map[string]*promptLine
 }
 
-// of is the line of a session.
+// of returns the line of a session.
 func (ls *promptLines) of(session string) *promptLine {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -39,39 +40,39 @@ func (ls *promptLines) of(session string) *promptLine {
 	return ls.by[session]
 }
 
-// promptLine is what this engine remembers of one session's open questions, the oldest
-// first, so that each record of a long line is read once, and not for each question
-// that ends. Another engine releases as well: a memory that turns out to be old is
-// verified, and a forgotten one is read again. Who is shown is in the records alone.
+// promptLine caches a session's pending questions, the oldest first, so that each record of
+// a long line is read once instead of whenever a question ends. Other engines release
+// questions as well, so the cache is verified when it turns out to be old, and read again
+// if it was forgotten. Only the records say which questions are shown.
 type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // who has left since the line was last looked at; true: held back
-	busy  bool            // somebody looks, and sees to these as well
+	left  map[string]bool // keys that have left since the line was last processed; true: held back
+	busy  bool            // a goroutine processes the line, and will process these keys too
 	front sync.Mutex
 
-	places   []place // guarded by front
+	places   []linePlace // guarded by front
 	verified time.Time
 }
 
-// place is one question's.
-type place struct {
+// linePlace is the place of one question.
+type linePlace struct {
 	key   string
 	since time.Time
-	shown bool // it was not held back when it was last looked at
+	shown bool // it was not held back at the last look
 }
 
-// leave takes a question out of the line and has those shown that come to the front. If
-// somebody is at that already, it is left to them: should they not get to it, what is
-// held back has a timer of its own.
+// leave removes a question from the line, and shows the questions that come to the front.
+// If another goroutine is processing the line, that one does both; should it fail, the
+// questions held back have timers.
 func (l *promptLine) leave(ctx context.Context, e *Engine, key string, held bool, limit int) error {
 	if !l.begin(key, held) {
 		return nil
 	}
 	over := false
 	defer func() {
-		if !over { // it failed
+		if !over { // after an error
 			l.end(true)
 		}
 	}()
@@ -84,8 +85,7 @@ func (l *promptLine) leave(ctx context.Context, e *Engine, key string, held bool
 	return nil
 }
 
-// showFirst has the first of the line shown, by the records and not by what this engine
-// remembers of them.
+// showFirst reads the line again, and shows its first questions.
 func (l *promptLine) showFirst(ctx context.Context, e *Engine, limit int) error {
 	l.front.Lock()
 	err := l.list(ctx, e)
@@ -96,7 +96,7 @@ func (l *promptLine) showFirst(ctx context.Context, e *Engine, limit int) error 
 	return l.advance(ctx, e, limit)
 }
 
-// begin notes who leaves, and reports whether the caller is to look at the line.
+// begin adds a leaving question, and reports whether the caller is to process the line.
 func (l *promptLine) begin(key string, held bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *promptLine) begin(key string, held bool) bool {
 	return begins
 }
 
-// end ends the looking, unless more have left meanwhile, and reports whether it is over.
+// end ends the processing, unless more questions have left, and reports whether it is over.
 func (l *promptLine) end(failed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +117,7 @@ func (l *promptLine) end(failed bool) bool {
 	return !l.busy
 }
 
-// advance releases what is held back among the first of the line.
+// advance releases the questions at the front that are held back.
 func (l *promptLine) advance(ctx context.Context, e *Engine, limit int) error {
 	l.front.Lock()
 	defer l.front.Unlock()
@@ -130,7 +130,7 @@ func (l *promptLine) advance(ctx context.Context, e *Engine, limit int) error {
 	for i := 0; i < limit; {
 		if i == len(l.places) {
 			if listed {
-				return nil // all are shown
+				return nil // the whole line is shown
 			}
 			if err := l.list(ctx, e); err != nil {
 				return err
@@ -151,7 +151,7 @@ func (l *promptLine) advance(ctx context.Context, e *Engine, limit int) error {
 			continue
 		}
 		l.places[i].shown = true
-		if result == wasShown && !verified { // another engine has released it, because of one that has ended there
+		if result == wasShown && !verified { // another engine has released it, because a question ended there
 			if err := l.verify(ctx, e, limit); err != nil {
 				return err
 			}
@@ -161,7 +161,7 @@ func (l *promptLine) advance(ctx context.Context, e *Engine, limit int) error {
 	return nil
 }
 
-// among reports whether a question is among the first of its line.
+// among reports whether a question is at the front of its line.
 func (l *promptLine) among(ctx context.Context, e *Engine, entry bus.Entry, limit int) (bool, error) {
 	l.front.Lock()
 	defer l.front.Unlock()
@@ -170,8 +170,8 @@ func (l *promptLine) among(ctx context.Context, e *Engine, entry bus.Entry, limi
 			return false, err
 		}
 	}
-	if !slices.ContainsFunc(l.places, func(p place) bool { return p.key == entry.Key }) {
-		l.add(place{key: entry.Key, since: created(&entry.Record)})
+	if !slices.ContainsFunc(l.places, func(p linePlace) bool { return p.key == entry.Key }) {
+		l.add(linePlace{key: entry.Key, since: createdAt(&entry.Record)})
 	}
 	if time.Since(l.verified) > verifiedFor {
 		if err := l.verify(ctx, e, limit); err != nil {
@@ -179,23 +179,23 @@ func (l *promptLine) among(ctx context.Context, e *Engine, entry bus.Entry, limi
 		}
 	}
 	first := l.places[:min(limit, len(l.places))]
-	return slices.ContainsFunc(first, func(p place) bool { return p.key == entry.Key }), nil
+	return slices.ContainsFunc(first, func(p linePlace) bool { return p.key == entry.Key }), nil
 }
 
-// drop takes out those who have left. stale: one of them was shown and is not known to
-// be, so that others may have left on another engine.
+// drop removes the questions that have left. It returns stale if another engine had shown
+// one of them: others may then have left there.
 func (l *promptLine) drop() (stale bool) {
 	l.mu.Lock()
 	left := l.left
 	l.left = nil
 	l.mu.Unlock()
-	shown := 0 // of those who have left
+	shown := 0 // of the questions that have left
 	for _, held := range left {
 		if !held {
 			shown++
 		}
 	}
-	l.places = slices.DeleteFunc(l.places, func(p place) bool {
+	l.places = slices.DeleteFunc(l.places, func(p linePlace) bool {
 		held, gone := left[p.key]
 		if gone && !held && p.shown {
 			shown--
@@ -205,17 +205,17 @@ func (l *promptLine) drop() (stale bool) {
 	return shown > 0
 }
 
-// list reads who is in the line, and the records of those who are new to this engine.
+// list reads the session's questions, and the records of those that the cache lacks.
 func (l *promptLine) list(ctx context.Context, e *Engine) error {
 	keys, err := e.store.Records.Pending(ctx, l.session)
 	if err != nil {
 		return err
 	}
-	known := make(map[string]place, len(l.places))
+	known := make(map[string]linePlace, len(l.places))
 	for _, p := range l.places {
 		known[p.key] = p
 	}
-	found := make([]place, len(keys)) // without a key: not in line
+	found := make([]linePlace, len(keys)) // an empty key is not in line
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		if p, ok := known[keys[i]]; ok && !p.shown {
@@ -227,19 +227,19 @@ func (l *promptLine) list(ctx context.Context, e *Engine) error {
 			return
 		}
 		if errs[i] = err; err == nil && inLine(&entry.Record) {
-			found[i] = place{keys[i], created(&entry.Record), !heldBack(&entry.Record)}
+			found[i] = linePlace{keys[i], createdAt(&entry.Record), !heldBack(&entry.Record)}
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	l.places = slices.DeleteFunc(found, func(p place) bool { return p.key == "" })
+	l.places = slices.DeleteFunc(found, func(p linePlace) bool { return p.key == "" })
 	slices.SortFunc(l.places, older)
 	l.verified = time.Now()
 	return nil
 }
 
-// verify takes out who is no more in the line, as far as its first are concerned.
+// verify removes questions at the front that have ended.
 func (l *promptLine) verify(ctx context.Context, e *Engine, limit int) error {
 	first := l.places[:min(limit, len(l.places))]
 	gone := make([]bool, len(first))
@@ -259,14 +259,14 @@ func (l *promptLine) verify(ctx context.Context, e *Engine, limit int) error {
 	for i, p := range first {
 		ended[p.key] = gone[i]
 	}
-	l.places = slices.DeleteFunc(l.places, func(p place) bool { return ended[p.key] })
+	l.places = slices.DeleteFunc(l.places, func(p linePlace) bool { return ended[p.key] })
 	l.verified = time.Now()
 	return nil
 }
 
-func (l *promptLine) add(p place) {
+func (l *promptLine) add(p linePlace) {
 	i, _ := slices.BinarySearchFunc(l.places, p, older)
 	l.places = slices.Insert(l.places, i, p)
 }
 
-func older(a, b place) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.key, b.key)) }
+func older(a, b linePlace) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.key, b.key)) }

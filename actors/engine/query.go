@@ -14,14 +14,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pageSize is how many requests a page holds if the query names no limit. Each page
-// costs a consumer, so that few large ones are cheaper than many small ones.
+// pageSize is the number of requests on a page if the query names no limit. Each page
+// costs a consumer, so few large pages are cheaper than many small ones.
 const pageSize = 500
 
-// readAtOnce is how many records are read at the same time.
+// readAtOnce bounds the records that are read at the same time.
 const readAtOnce = 32
 
-// query answers what connectors read.
+// query replies to a connector's queries.
 func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 	var q schemas.Query
 	if err := schemas.Decode(c.Data, &q); err != nil {
@@ -29,17 +29,17 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 	}
 	switch c.Tokens[1] {
 	case schemas.QueryPending:
-		return e.pending(ctx, c, &q)
+		return e.listPending(ctx, c, &q)
 	case schemas.QueryHistory:
-		return e.history(ctx, c, &q)
+		return e.listHistory(ctx, c, &q)
 	case schemas.QueryShow:
 		return e.show(ctx, c, &q)
 	case schemas.QuerySession:
 		return e.showSession(ctx, c, &q)
 	case schemas.QueryUnsettled:
-		return e.unsettled(ctx, c, &q)
+		return e.listUnsettled(ctx, c, &q)
 	case schemas.QueryGrants:
-		return e.grants(ctx, c, &q)
+		return e.listGrants(ctx, c, &q)
 	case schemas.QuerySettings:
 		now := e.settings.now()
 		c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings, Freezes: e.freezes.now().Freezes})
@@ -48,7 +48,7 @@ func (e *Engine) query(ctx context.Context, c *bus.Call) error {
 	return schemas.Errorf(schemas.CodeUnknownAction, "there is no query %q", c.Tokens[1])
 }
 
-// manage answers what the owner changes.
+// manage handles changes by the owner, and those that connectors make for approvers.
 func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
 	switch c.Tokens[1] {
 	case schemas.ManageSettings:
@@ -60,7 +60,7 @@ func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
 	case schemas.ManageFreeze:
 		return e.freeze(ctx, c, false)
 	case schemas.ManagePass:
-		return e.pass(ctx, c)
+		return e.loginCode(ctx, c)
 	case schemas.ManagePair:
 		return e.pair(ctx, c)
 	case schemas.ManageThaw:
@@ -69,21 +69,21 @@ func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
 	return schemas.Errorf(schemas.CodeUnknownAction, "there is no operation %q", c.Tokens[1])
 }
 
-// pending lists the undecided requests, a page at a time, in the order in which
-// their records were last written.
-func (e *Engine) pending(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	return e.list(ctx, c, q, false)
+// listPending lists the pending requests in pages, in the order in which their records
+// were last written.
+func (e *Engine) listPending(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	return e.listRequests(ctx, c, q, false)
 }
 
-// history lists what was decided through a record, for as long as that is kept:
-// by people, the clock, agents, and by rules where the asker named the id.
-func (e *Engine) history(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	return e.list(ctx, c, q, true)
+// listHistory lists the decisions that have a record, for as long as it is kept: those of
+// people, the clock and agents, and those by rules if the agent rejoined.
+func (e *Engine) listHistory(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+	return e.listRequests(ctx, c, q, true)
 }
 
-// list answers with a page of the requests that are decided, or of those that are
-// not: as many as the query asks for and one message carries.
-func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, decided bool) error {
+// listRequests replies with a page of the decided or of the pending requests: as many as
+// the query asks for and one message can carry.
+func (e *Engine) listRequests(ctx context.Context, c *bus.Call, q *schemas.Query, decided bool) error {
 	found, more, err := e.scanPage(ctx, q, decided)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, decide
 	if more {
 		page.Next = cursor(found[len(found)-1])
 	}
-	if err := e.fill(ctx, &page, found, c.Tokens[0], q.Recipient, decided); err != nil {
+	if err := e.fillPage(ctx, &page, found, c.Tokens[0], q.Recipient, decided); err != nil {
 		return err
 	}
 	sort.SliceStable(page.Prompts, func(i, j int) bool {
@@ -102,9 +102,9 @@ func (e *Engine) list(ctx context.Context, c *bus.Call, q *schemas.Query, decide
 	return nil
 }
 
-// scanPage finds the records of a page, and whether there are more behind it. It
-// costs as much as the page and what lies between its records, however many there
-// are in all. The pages behind the first share scans: see scanAhead.
+// scanPage finds the records of a page, and reports whether more follow. It costs as much
+// as the records between the page's first and last, however many exist. Pages behind the
+// first share scans: see scanAhead.
 func (e *Engine) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.Found, more bool, err error) {
 	after, err := afterCursor(q.After)
 	if err != nil {
@@ -116,7 +116,7 @@ func (e *Engine) scanPage(ctx context.Context, q *schemas.Query, decided bool) (
 		return page, true, nil
 	}
 	last := after
-	if len(page) > 0 { // what was found ahead is short of a page
+	if len(page) > 0 { // the cached records do not fill the page
 		last = page[len(page)-1].Revision
 	}
 	found, scanned := page, 0
@@ -136,8 +136,8 @@ func (e *Engine) scanPage(ctx context.Context, q *schemas.Query, decided bool) (
 	return found[:min(limit, len(found))], more, nil
 }
 
-// cursor is the Next of a page that ends with a record: its revision. Clients pass
-// it on as it is.
+// cursor is the Next of a page: the revision of its last record. Clients pass it on
+// unchanged.
 func cursor(last bus.Found) string { return strconv.FormatUint(last.Revision, 10) }
 
 func afterCursor(after string) (revision uint64, err error) {
@@ -150,16 +150,16 @@ func afterCursor(after string) (revision uint64, err error) {
 	return revision, nil
 }
 
-// pageBytes is how much of a page prompts may fill: it is one message.
+// pageBytes bounds the size of a page's prompts, since a page is one message.
 const pageBytes = schemas.MaxPayloadBytes - 8<<10
 
-// fill reads the records of a page at the leader, as far as one message can carry
-// them: if that is not all, the next page begins behind the last.
-func (e *Engine) fill(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
+// fillPage reads the records of a page at the leader, as many as one message can carry.
+// If some are left, the next page begins with them.
+func (e *Engine) fillPage(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
 	size := 0
 	for len(found) > 0 {
 		some := found[:min(readAtOnce, len(found))]
-		prompts, err := e.read(ctx, keysOf(some), connector, recipient)
+		prompts, err := e.readPrompts(ctx, keysOf(some), connector, recipient)
 		if err != nil {
 			return err
 		}
@@ -182,8 +182,8 @@ func (e *Engine) fill(ctx context.Context, page *schemas.Page, found []bus.Found
 	return nil
 }
 
-// pageOf is the part of keys that a query asks for, in their order, and where
-// the next one begins.
+// pageOf returns the keys of the page that a query asks for, in order, and the cursor of
+// the next page.
 func pageOf(keys []string, q *schemas.Query) (page []string, next string) {
 	slices.Sort(keys)
 	if q.After != "" {
@@ -204,10 +204,10 @@ func keysOf(found []bus.Found) []string {
 	return keys
 }
 
-// read returns the records under keys as viewers see them, each in its place: nil
-// for one that is gone, and for a carrier one that it was not to show: to this
-// recipient, or to anybody where none is named.
-func (e *Engine) read(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
+// readPrompts returns the prompts of the records under keys, in the same order. A prompt is
+// nil if its record is gone, or if a carrier was not to show it to this recipient, or to
+// any if none is named.
+func (e *Engine) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
@@ -225,8 +225,8 @@ func (e *Engine) read(ctx context.Context, keys []string, connector, recipient s
 	return found, errors.Join(errs...)
 }
 
-// visible reports whether a request may be seen on a connector, by one person
-// where a recipient is named: a carrier sees what was routed to it.
+// visible reports whether a connector may see a request. A carrier sees the requests routed
+// to the recipient, or, without a recipient, to any person on the carrier.
 func visible(rec *schemas.Record, connector, recipient string) bool {
 	if schemas.Inbox(connector) {
 		return true
@@ -236,10 +236,10 @@ func visible(rec *schemas.Record, connector, recipient string) bool {
 	})
 }
 
-// show answers one request, by its id or by a prefix that is unique among all
-// that are kept.
+// show replies with one request, named by its id or by a prefix that is unique among all
+// records.
 func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	keys, err := e.named(ctx, q)
+	keys, err := e.matchingKeys(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 	if err := e.asQuestions(ctx, keys); err != nil {
 		return err
 	}
-	read, err := e.read(ctx, keys, c.Tokens[0], q.Recipient)
+	read, err := e.readPrompts(ctx, keys, c.Tokens[0], q.Recipient)
 	if err != nil {
 		return err
 	}
@@ -274,8 +274,8 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 	return nil
 }
 
-// asQuestions puts in the place of a request that waits with an identical one the
-// question that people are asked.
+// asQuestions replaces each request that waits for an identical one's question by that
+// question.
 func (e *Engine) asQuestions(ctx context.Context, keys []string) error {
 	for i, key := range keys {
 		entry, err := e.store.Records.Get(ctx, key)
@@ -293,10 +293,10 @@ func (e *Engine) asQuestions(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// named are the keys that a query may mean. Without a session even a whole id
-// means all that begin with it: agents choose ids, and one that is just the
-// beginning of another's, as a list shows it, must not be taken for it.
-func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) {
+// matchingKeys are the keys that a query may mean. Agents choose ids, and one may be the
+// prefix of another, as a list shows it. So without a session even a whole id matches
+// every id that begins with it.
+func (e *Engine) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)
 	}
@@ -321,11 +321,11 @@ func (e *Engine) named(ctx context.Context, q *schemas.Query) ([]string, error) 
 	return keys, err
 }
 
-// someKeys is how many requests an ambiguous id is said to begin at most.
+// someKeys bounds the requests that are counted for an ambiguous id.
 const someKeys = 20
 
 func (e *Engine) showSession(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	if !schemas.Inbox(c.Tokens[0]) { // it holds grants, and messages to agents
+	if !schemas.Inbox(c.Tokens[0]) { // a session holds grants, and messages to agents
 		return schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into sessions")
 	}
 	var s schemas.Session
@@ -337,7 +337,7 @@ func (e *Engine) showSession(ctx context.Context, c *bus.Call, q *schemas.Query)
 		return err
 	}
 	e.standing.doubt(sessionKey(q.SessionID))
-	h, err := e.heldBy(ctx, s.Agent, q.SessionID)
+	h, err := e.entitlementsOf(ctx, s.Agent, q.SessionID)
 	if err != nil {
 		return err
 	}

@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// maxWaiters bounds the waiters of one question: its record must stay one that a
-	// message carries with any answer in it. The next identical call begins another.
+	// maxWaiters bounds the waiters of a question, so that its record with any answer fits
+	// one message. The next identical call opens another question.
 	maxWaiters = 64
-	// holderPause is the pause between looks for the record of a question whose lock
-	// was taken a moment ago.
+	// holderPause is the pause before another look for the record of a question whose lock
+	// was just taken.
 	holderPause = 10 * time.Millisecond
-	// firesSoon: a question whose next event is nearer than this when it is stored may
-	// have lost its timer.
+	// firesSoon: the timer of a question whose next event is nearer than this may have fired
+	// before the record was stored.
 	firesSoon = 500 * time.Millisecond
 )
 
-// errFull: a question has as many waiters as one may have.
+// errFull means that a question has maxWaiters waiters.
 var errFull = errors.New("the question has too many waiters")
 
-// questionToken names the question of a call: the same for the calls of a session
-// that do the same, offer the same options and are asked of the same people. Other
-// requests are each a question of their own.
-func (a *asked) questionToken(rec *schemas.Record) (string, error) {
-	if a.request.Kind != schemas.KindToolCall {
+// questionToken names the question of a call. Calls of a session have the same token if
+// they do the same, offer the same options and go to the same people. A request that is
+// not a tool call has none, and is a question of its own.
+func (s *askState) questionToken(rec *schemas.Record) (string, error) {
+	if s.request.Kind != schemas.KindToolCall {
 		return "", nil
 	}
-	same, err := a.sameness()
+	same, err := s.sameness()
 	if err != nil {
 		return "", err
 	}
@@ -45,25 +45,24 @@ func (a *asked) questionToken(rec *schemas.Record) (string, error) {
 		Risk       schemas.Risk
 		Routes     []schemas.Route
 		Foreground string
-	}{same, a.request.Options, rec.Risk, rec.Routes, rec.Foreground})
+	}{same, s.request.Options, rec.Risk, rec.Routes, rec.Foreground})
 	if err != nil {
-		return "", fmt.Errorf("name the question of %s: %w", a.key(), err)
+		return "", fmt.Errorf("name the question of %s: %w", s.key(), err)
 	}
 	sum := sha256.Sum256(data)
 	return bus.QuestionToken(hex.EncodeToString(sum[:20])), nil
 }
 
-// waiterOf is the entry's own request as the waiter of a question.
+// waiterOf is the entry's own request as a waiter.
 func waiterOf(entry *bus.Entry) schemas.Waiter {
 	rec := &entry.Record
 	return schemas.Waiter{PendingID: ownID(entry), Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}
 }
 
-// place stores a pending request, at the entry's revision: as a waiter of the
-// question that an identical call has opened, or as a question of its own. The
-// request's timer is the lock: of calls that are asked at the same time on any
-// engines one gets it, and the others join that one. ErrMoved means that the
-// request has another record than the caller read.
+// place stores a pending request at the entry's revision: as a waiter of an identical
+// call's question, or as a question of its own. The question's timer is the lock: of
+// identical calls that arrive at once, on any engines, one gets it, and the others join
+// that one. ErrMoved means that the record has changed since the caller read it.
 func (e *Engine) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	for {
 		own := e.asQuestion(entry)
@@ -79,7 +78,7 @@ func (e *Engine) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) 
 		if err != nil {
 			return entry, err
 		}
-		placed, done, err := e.placeBeside(ctx, own, held)
+		placed, done, err := e.placeWithHolder(ctx, own, held)
 		if done || err != nil {
 			return placed, err
 		}
@@ -87,7 +86,7 @@ func (e *Engine) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) 
 	}
 }
 
-// asQuestion is the entry as a question that has just begun to wait.
+// asQuestion returns the entry as a new question.
 func (e *Engine) asQuestion(entry bus.Entry) bus.Entry {
 	rec := &entry.Record
 	rec.Joined, rec.Waiters = "", []schemas.Waiter{waiterOf(&entry)}
@@ -98,17 +97,18 @@ func (e *Engine) asQuestion(entry bus.Entry) bus.Entry {
 	return entry
 }
 
-// placeBeside is place for a request whose lock another holds. It is not done if the
-// holder has gone meanwhile, or the request has to be a question without the lock.
-func (e *Engine) placeBeside(ctx context.Context, own bus.Entry, held bus.Held) (_ bus.Entry, done bool, err error) {
+// placeWithHolder stores a request whose lock another request holds. If it is not done,
+// the caller has to try again: the holder is gone, or the request is now to be a question
+// without the lock.
+func (e *Engine) placeWithHolder(ctx context.Context, own bus.Entry, held bus.Held) (_ bus.Entry, done bool, err error) {
 	session, _ := schemas.SplitKey(own.Key)
 	if held.PendingID == "" {
 		return own, false, nil
 	}
 	question, err := e.store.Records.Get(ctx, schemas.Key(session, held.PendingID))
 	switch {
-	case errors.Is(err, bus.ErrNotFound) && e.clock.now().Sub(held.At) < callTimeout: // it is on its way
-		if wait(ctx, holderPause) != nil {
+	case errors.Is(err, bus.ErrNotFound) && e.clock.now().Sub(held.At) < callTimeout: // it is about to be stored
+		if sleep(ctx, holderPause) != nil {
 			return own, false, schemas.Errorf(schemas.CodeUnavailable, "an identical call is about to be stored; ask again")
 		}
 		return own, false, nil
@@ -116,8 +116,8 @@ func (e *Engine) placeBeside(ctx context.Context, own bus.Entry, held bus.Held) 
 		return own, false, err
 	case err != nil || !asksFor(&question.Record, own.Record.Question):
 		return e.takeLock(ctx, own, held)
-	case !e.settings.now().settings.JoinsIdentical() && !slices.ContainsFunc(question.Record.Waiters, left):
-		own.Record.Question = "" // asked about by itself
+	case !e.settings.now().settings.JoinsIdentical() && !slices.ContainsFunc(question.Record.Waiters, isDetached):
+		own.Record.Question = "" // a question without the lock
 		return own, false, nil
 	case len(question.Record.Waiters) >= maxWaiters:
 		_, err := e.retire(ctx, question)
@@ -126,15 +126,15 @@ func (e *Engine) placeBeside(ctx context.Context, own bus.Entry, held bus.Held) 
 	return e.join(ctx, own, question)
 }
 
-// asksFor reports whether a record is the open question of this token.
+// asksFor reports whether a record is the pending question with this token.
 func asksFor(rec *schemas.Record, token string) bool {
 	return !rec.Terminal() && rec.Joined == "" && rec.Question == token
 }
 
-// left reports whether a waiter is open and its agent waits no longer.
-func left(w schemas.Waiter) bool { return w.Open() && w.Detached }
+// isDetached reports whether a waiter is pending and its agent has stopped waiting.
+func isDetached(w schemas.Waiter) bool { return w.Open() && w.Detached }
 
-// takeLock makes the request the question in place of one that is none any more.
+// takeLock stores the request as a question and takes the lock of one that has ended.
 func (e *Engine) takeLock(ctx context.Context, own bus.Entry, held bus.Held) (bus.Entry, bool, error) {
 	revision, err := e.store.Records.TakeOver(ctx, own, held.Revision)
 	own.Revision = revision
@@ -147,8 +147,8 @@ func (e *Engine) takeLock(ctx context.Context, own bus.Entry, held bus.Held) (bu
 	return own, true, err
 }
 
-// keepArmed arms the timer of a question that was just stored again if it may have
-// fired before the record was there: then it found no question, and is gone.
+// keepArmed arms the timer of a question that was just stored, in case it fired before the
+// record was there: it then found no question, and is gone.
 func (e *Engine) keepArmed(ctx context.Context, question bus.Entry) error {
 	if question.Record.NextEvent.At.Sub(e.clock.now()) > firesSoon {
 		return nil
@@ -160,8 +160,8 @@ func (e *Engine) keepArmed(ctx context.Context, question bus.Entry) error {
 	return err
 }
 
-// retire takes the lock from an open question, which goes on without it. The next
-// identical call is a question of its own.
+// retire takes the lock from a pending question, which continues without it. The next
+// identical call opens another question.
 func (e *Engine) retire(ctx context.Context, question bus.Entry) (bus.Entry, error) {
 	next := question
 	next.Record.Question = ""
@@ -175,9 +175,9 @@ func (e *Engine) retire(ctx context.Context, question bus.Entry) (bus.Entry, err
 	})
 }
 
-// join stores a request as one that another record decides, and adds it to the
-// waiters there. The request's own record comes first: nothing that is decided
-// about the question counts for an id before that is known to be this request.
+// join stores a request as one that a question's record decides, and adds it to that
+// question's waiters. The request's own record is written first: a decision about the
+// question must not count for an id before the id is known to be this request.
 func (e *Engine) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry, done bool, err error) {
 	w := waiterOf(&own)
 	_, own.Record.Joined = schemas.SplitKey(question.Key)
@@ -185,93 +185,81 @@ func (e *Engine) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry
 	if own.Revision, err = e.store.Records.Update(ctx, own); err != nil {
 		return own, true, err
 	}
-	_, err = e.addWaiter(ctx, question, w)
+	err = e.addWaiter(ctx, question, w)
 	if errors.Is(err, bus.ErrMoved) || errors.Is(err, errFull) {
 		return own, false, nil
 	}
 	return own, true, err
 }
 
-// addWaiter has a call wait for an open question. A call that takes the place of one
-// whose agent waits no longer is that call, asked again. ErrMoved means that the
-// question has ended.
-func (e *Engine) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) (bus.Entry, error) {
+// addWaiter adds a call to a pending question. If the agent of an earlier waiter has
+// stopped waiting, the call is taken for that one, asked again, and replaces it. ErrMoved
+// means that the question has ended or lost its lock, errFull that it has maxWaiters.
+func (e *Engine) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) error {
 	token := question.Record.Question
-	for asksFor(&question.Record, token) {
-		if question.Record.Waiter(w.PendingID) != nil {
-			return question, nil
-		}
-		next := question
-		rec := &next.Record
-		if len(rec.Waiters) >= maxWaiters {
-			return question, errFull
+	_, _, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
+		was, rec := *next, &next.Record
+		switch {
+		case !asksFor(rec, token):
+			return nil, bus.ErrMoved
+		case rec.Waiter(w.PendingID) != nil:
+			return nil, nil
+		case len(rec.Waiters) >= maxWaiters:
+			return nil, errFull
 		}
 		rec.Waiters = slices.Clone(rec.Waiters)
 		w.Place = rec.Places()
-		if i := slices.IndexFunc(rec.Waiters, left); i >= 0 {
+		if i := slices.IndexFunc(rec.Waiters, isDetached); i >= 0 {
 			w.Place = rec.Waiters[i].Place
-			rec.Waiters[i].Decision = e.askedAgain(&next, rec.Waiters[i], w.PendingID)
+			rec.Waiters[i].Decision = e.replacedDecision(next, rec.Waiters[i], w.PendingID)
 		}
 		rec.Waiters = append(rec.Waiters, w)
-		err := e.keepTimer(ctx, &next)
-		if errors.Is(err, bus.ErrHeld) { // it is the question of these calls no more
-			if question, err = e.retire(ctx, question); err == nil {
-				return question, bus.ErrMoved
+		err := e.keepTimer(ctx, next)
+		if errors.Is(err, bus.ErrHeld) { // another question holds the lock of these calls
+			if _, err = e.retire(ctx, was); err == nil {
+				err = bus.ErrMoved
 			}
 		}
-		if err != nil {
-			return question, err
-		}
-		revision, err := e.store.Records.Update(ctx, next)
-		if err == nil {
-			next.Revision = revision
-			return next, nil
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return question, fmt.Errorf("wait for %s: %w", question.Key, err)
-		}
-		if question, err = e.store.Records.Get(ctx, question.Key); err != nil {
-			return question, err
-		}
-	}
-	return question, bus.ErrMoved
+		return e.store.Records.Update, err
+	})
+	return err
 }
 
-// askedAgain ends a call that its agent asks again under another id.
-func (e *Engine) askedAgain(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
+// replacedDecision ends a waiter whose agent has made the same call under another id.
+func (e *Engine) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)
 }
 
-// keepTimer brings a question's deadline and next event up to date with its waiters,
-// before the record is written.
+// keepTimer updates a question's deadline and next event to its waiters, and arms the
+// timer, before the record is written.
 func (e *Engine) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	rec := &entry.Record
-	latest(rec)
+	extendDeadline(rec)
 	if rec.NextEvent == nil {
 		return nil
 	}
-	first := soonest(*entry)
-	if same(*first.Record.NextEvent, *rec.NextEvent) {
+	first := withEarliestEvent(*entry)
+	if sameEvent(*first.Record.NextEvent, *rec.NextEvent) {
 		return nil
 	}
-	if rec.NextEvent.Kind == schemas.EventDeadline { // any other is still to come
+	if rec.NextEvent.Kind == schemas.EventDeadline { // any other event is earlier
 		rec.NextEvent = first.Record.NextEvent
 	}
 	return e.store.Records.Arm(ctx, &first)
 }
 
-// soonest is the entry with the event that its timer has to be armed for: its next one,
-// or a deadline that comes before.
-func soonest(entry bus.Entry) bus.Entry {
+// withEarliestEvent returns the entry with the event to arm its timer for: its next event,
+// or a waiter's earlier deadline.
+func withEarliestEvent(entry bus.Entry) bus.Entry {
 	if first := deadlineOf(&entry.Record); first.At.Before(entry.Record.NextEvent.At) {
 		entry.Record.NextEvent = &first
 	}
 	return entry
 }
 
-// latest sets a question's deadline to the last of its open waiters' ones.
-func latest(rec *schemas.Record) {
+// extendDeadline sets a question's deadline to the latest of its pending waiters.
+func extendDeadline(rec *schemas.Record) {
 	var last time.Time
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && w.Deadline.After(last) {
@@ -283,7 +271,7 @@ func latest(rec *schemas.Record) {
 	}
 }
 
-// deadlineOf is the first of the deadlines of a question's open waiters.
+// deadlineOf is the earliest deadline of a question's pending waiters.
 func deadlineOf(rec *schemas.Record) schemas.Event {
 	at := rec.Deadline
 	for i := range rec.Waiters {
@@ -294,9 +282,9 @@ func deadlineOf(rec *schemas.Record) schemas.Event {
 	return schemas.Event{At: at, Kind: schemas.EventDeadline}
 }
 
-// lookUp returns the record that decides about an entry's request, and its decision
-// if there is one. A request whose question has ended without it becomes a question
-// of its own.
+// lookUp returns the record that decides an entry's request, and its decision if there is
+// one. If the question has ended without deciding it, the request becomes a question of
+// its own.
 func (e *Engine) lookUp(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	session, id := schemas.SplitKey(entry.Key)
 	for {
@@ -316,8 +304,8 @@ func (e *Engine) lookUp(ctx context.Context, entry bus.Entry) (question bus.Entr
 				return question, d, nil
 			}
 			if !question.Record.Terminal() {
-				// A server that slept and no longer leads may answer with a version from before
-				// the request joined. It cannot store anything, so a write tells.
+				// A server that slept and lost its leadership may reply with a version from before
+				// the request joined. It cannot store anything, so a write detects that.
 				_, err = e.store.Records.Update(ctx, question)
 				if errors.Is(err, bus.ErrMoved) {
 					continue
@@ -338,9 +326,9 @@ func (e *Engine) lookUp(ctx context.Context, entry bus.Entry) (question bus.Entr
 	}
 }
 
-// followWaiters has what follows for the other requests that wait for a question,
-// once it has a decision about them: their records get it, so that they are kept
-// and listed like any other. One that stays open becomes a question of its own.
+// followWaiters writes a question's decisions into the records of its other requests, so
+// that these are kept and listed like any other. A request that the question leaves
+// undecided becomes a question of its own.
 func (e *Engine) followWaiters(ctx context.Context, question bus.Entry) error {
 	session, own := schemas.SplitKey(question.Key)
 	for i := range question.Record.Waiters {

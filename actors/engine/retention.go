@@ -8,14 +8,14 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// retention is how long and how large the log is kept.
+// retention are the limits of the log.
 type retention struct {
 	age   time.Duration
 	bytes int64
 }
 
-// retainLog has the log kept as the settings say, each time that they say otherwise
-// than before. It is called by one goroutine at a time.
+// retainLog applies the settings' limits to the log when they change. Only one goroutine
+// may call it at a time.
 func (e *Engine) retainLog(ctx context.Context) {
 	now := e.settings.now().settings
 	want := retention{now.LogAge(), now.LogBytes()}
@@ -30,7 +30,7 @@ func (e *Engine) retainLog(ctx context.Context) {
 		e.Log.Warn("engine: the log is kept by age alone: no server has as much room as log.max_bytes; set less in settings.json", "max_bytes", want.bytes)
 	case err != nil:
 		if ctx.Err() == nil {
-			e.Log.Warn("engine: how long the log is kept was not set; it is tried again", "error", err)
+			e.Log.Warn("engine: the limits of the log were not set; it tries again", "error", err)
 		}
 		return
 	}

@@ -9,15 +9,21 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// routes are everybody who may be asked. A request that nobody can be shown is
-// refused at once, with the fix, and not waited out.
-func (e *Engine) routes(ctx context.Context, a *asked) ([]schemas.Route, error) {
+// route sets the routes of the prompt.
+func (e *Engine) route(ctx context.Context, s *askState) (_ result, err error) {
+	s.plan.routes, err = e.routes(ctx, s)
+	return result{}, err
+}
+
+// routes returns the routes to all approvers who may decide about a request. A request
+// that no approver can be shown is refused at once, with the fix, and does not wait.
+func (e *Engine) routes(ctx context.Context, s *askState) ([]schemas.Route, error) {
 	var routes []schemas.Route
 	inbox := false
 	carriers := map[string]bool{}
-	people := a.under.settings.People()
+	people := s.settings.settings.People()
 	for i := range people {
-		if !mayDecide(&people[i], a.agent, &a.request, a.verdict.Risk) {
+		if !mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk) {
 			continue
 		}
 		for _, id := range people[i].Identities {
@@ -31,7 +37,7 @@ func (e *Engine) routes(ctx context.Context, a *asked) ([]schemas.Route, error) 
 	case len(people) == 0:
 		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may answer: approvers.people in settings.json is empty; add yourself and run `nod settings apply`")
 	case len(routes) == 0:
-		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may decide about a request of risk %s of this agent, project and host: see for and max_risk of approvers.people in settings.json", a.verdict.Risk)
+		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may decide about a request of risk %s of this agent, project and host: see for and max_risk of approvers.people in settings.json", s.verdict.Risk)
 	case inbox:
 		return routes, nil
 	}
@@ -44,11 +50,10 @@ func (e *Engine) routes(ctx context.Context, a *asked) ([]schemas.Route, error) 
 			return routes, nil
 		}
 	}
-	return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody can be shown the question: no connector that reaches an approver is running; start one with `nod connector NAME`")
+	return nil, schemas.Errorf(schemas.CodeUndeliverable, "no approver can be shown the question: no connector that reaches an approver is running; start one with `nod connector NAME`")
 }
 
-// mayDecide reports whether an approver may decide about a request, by what the
-// settings say of the person.
+// mayDecide reports whether the settings let an approver decide about a request.
 func mayDecide(who *schemas.Approver, agent string, r *schemas.Request, risk schemas.Risk) bool {
 	return who.UpTo(risk) && policy.Matches(who.For, agent, r.Project, r.Host)
 }

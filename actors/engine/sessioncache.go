@@ -12,33 +12,32 @@ import (
 )
 
 const (
-	// knownKept bounds what is remembered, and knownFor for how long: a watch can
-	// fall silent without a word, such as one of a stream that has lost its tail.
+	// knownKept bounds the entries of a cache, and knownFor the age of each, because a watch
+	// can stop without an error, such as one of a stream that has lost its tail.
 	knownKept = 16384
 	knownFor  = 15 * time.Second
 )
 
-// sessionCache remembers sessions as they were read, and which locks are free, for a while,
-// until this engine changes them or the broker says that another has. It may be a
-// moment old: nothing is allowed by what a session holds before that was confirmed.
-// Whoever changes what the owner may change of a session waits until every engine
-// has heard of it.
+// sessionCache caches sessions, and the locks that are free, until this engine changes
+// them or the broker reports a change. It may be out of date for a moment, so an allow by
+// a session's permissions is confirmed first. A change by the owner waits until every
+// engine knows of it.
 type sessionCache struct {
 	mu       sync.Mutex
-	sessions map[string]read   // by key; of a lock's key, that no client holds it
-	readings map[string]uint64 // those on their way, by key: the last begun
-	begun    uint64            // how many readings were begun
-	revision uint64            // the newest change that was heard of
-	unsure   time.Time         // changes may be missed until then
+	sessions map[string]cacheEntry // by key; under a lock's key: no client holds the lock
+	readings map[string]uint64     // by key, the last reading begun of those in progress
+	begun    uint64                // the number of readings begun
+	revision uint64                // of the newest change that the broker has reported
+	unsure   time.Time             // changes may be lost until then
 }
 
-// read is a session as it was read, and until when that counts.
-type read struct {
+// cacheEntry is a session, and the time until which it counts.
+type cacheEntry struct {
 	session schemas.Session
 	until   time.Time
 }
 
-// session is what is known under a key, and whether anything is.
+// session returns the session cached under a key, and whether there is one.
 func (k *sessionCache) session(key string) (schemas.Session, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -49,21 +48,21 @@ func (k *sessionCache) session(key string) (schemas.Session, bool) {
 	return r.session, true
 }
 
-// reading says that a key is about to be read. What was read is to be kept, and is
-// where the key has not changed meanwhile.
+// reading begins to read a key. The caller gives the result to keep, which caches it
+// unless the key has changed since.
 func (k *sessionCache) reading(key string) (keep func(schemas.Session)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.readings == nil || len(k.readings) >= knownKept { // some have failed and keep nothing
+	if k.readings == nil || len(k.readings) >= knownKept { // some readings fail, and are never kept
 		k.readings = map[string]uint64{}
 	}
 	k.begun++
 	begun, until := k.begun, time.Now().Add(knownFor)
 	k.readings[key] = begun
-	return func(s schemas.Session) { k.remember(key, read{s, until}, begun) }
+	return func(s schemas.Session) { k.remember(key, cacheEntry{s, until}, begun) }
 }
 
-func (k *sessionCache) remember(key string, r read, begun uint64) {
+func (k *sessionCache) remember(key string, r cacheEntry, begun uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.readings[key] != begun || time.Now().Before(k.unsure) {
@@ -71,12 +70,12 @@ func (k *sessionCache) remember(key string, r read, begun uint64) {
 	}
 	delete(k.readings, key)
 	if k.sessions == nil || len(k.sessions) >= knownKept {
-		k.sessions = map[string]read{}
+		k.sessions = map[string]cacheEntry{}
 	}
 	k.sessions[key] = r
 }
 
-// changed forgets a key of which the broker says that it has changed.
+// changed drops a key that has changed by the broker's report.
 func (k *sessionCache) changed(key string, revision uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -84,7 +83,7 @@ func (k *sessionCache) changed(key string, revision uint64) {
 	k.drop(key)
 }
 
-// forget forgets a key that this engine changes: it need not wait to hear of that.
+// forget drops a key that this engine changes, before the broker reports that.
 func (k *sessionCache) forget(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,7 +95,7 @@ func (k *sessionCache) drop(key string) {
 	delete(k.readings, key)
 }
 
-// missed forgets everything: changes may have gone by, and may still.
+// missed drops everything, because changes may have been lost, and more may be.
 func (k *sessionCache) missed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,9 +108,9 @@ func (k *sessionCache) newest() uint64 {
 	return k.revision
 }
 
-// own makes sure that the session is the agent's, and returns what is known of
-// it: it belongs to whoever first asks in it, and to others it does not exist.
-func (e *Engine) own(ctx context.Context, agent, session, user string) (schemas.Session, error) {
+// requireSession returns the session if it is the agent's. A session belongs to the first
+// agent that uses it; for any other agent it does not exist.
+func (e *Engine) requireSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	s, ok := e.cache.session(sessionKey(session))
 	if !ok || s.Agent == "" || s.Agent == agent && lacksUser(&s, user) {
 		var err error
@@ -125,37 +124,35 @@ func (e *Engine) own(ctx context.Context, agent, session, user string) (schemas.
 	return s, nil
 }
 
-// putSession writes what is under a session's or an agent's key, if that is still
-// at revision.
+// putSession writes the value of a session's or an agent's key, if the key is still at
+// revision.
 func (e *Engine) putSession(ctx context.Context, key string, v any, revision uint64, kept time.Duration) (uint64, error) {
 	defer e.cache.forget(key)
 	return e.store.Sessions.Put(ctx, key, v, revision, kept)
 }
 
-// entitlements are what an asker holds and who is there.
+// entitlements are the permissions and standing answers of a session and its agent.
 type entitlements struct {
 	session schemas.Session
-	// revision is the session's, as it was read.
+	// revision is the session's.
 	revision uint64
 	own      *answers // of the session
 	agents   *answers // of its agent
-	// perms are the live answers of both that name permissions, and sources what each
-	// was shared of, and that of, by its grant_id.
+	// perms are the live answers of both that name permissions. sources are, by grant_id,
+	// the answers from which each was shared, directly or not.
 	perms   []*standingEntry
 	sources map[string][]*standingEntry
-	lock    *schemas.Lock // nil if no client holds it; read for a request alone
-	open    int           // how many questions of the session wait; likewise
 }
 
-// heldBy is what a session and its agent hold. It may be a moment old: an allow that
-// rests on it is confirmed.
-func (e *Engine) heldBy(ctx context.Context, agent, session string) (entitlements, error) {
+// entitlementsOf returns the entitlements of a session and its agent. They may be out of
+// date for a moment, so an allow by them has to be confirmed.
+func (e *Engine) entitlementsOf(ctx context.Context, agent, session string) (entitlements, error) {
 	var h entitlements
-	owns := begin(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
+	owns := async(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
 	h.agents = collect(nil, time.Time{})
 	agents := func() error { return nil }
-	if agent != "" { // nobody has asked in the session yet
-		agents = begin(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
+	if agent != "" { // no agent has used the session yet
+		agents = async(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
 	}
 	var known bool
 	if h.session, known = e.cache.session(sessionKey(session)); !known {
@@ -165,7 +162,7 @@ func (e *Engine) heldBy(ctx context.Context, agent, session string) (entitlement
 		if err == nil {
 			keep(h.session)
 		}
-		if err := errors.Join(found(err), owns(), agents()); err != nil {
+		if err := errors.Join(ignoreNotFound(err), owns(), agents()); err != nil {
 			return entitlements{}, err
 		}
 	} else if err := errors.Join(owns(), agents()); err != nil {
@@ -173,13 +170,14 @@ func (e *Engine) heldBy(ctx context.Context, agent, session string) (entitlement
 	}
 	h.revision = h.session.Revision
 	var err error
-	h.perms, h.sources, err = e.rooted(ctx, slices.Concat(h.agents.perms, h.own.perms))
+	h.perms, h.sources, err = e.withLiveSources(ctx, slices.Concat(h.agents.perms, h.own.perms))
 	return h, err
 }
 
-// live are the standing answers of both that hold, as far as they rest on live ones.
+// live are the live standing answers of both. Of those with permissions, only the ones
+// whose sources are live count.
 func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
-	all := plain(h.perms)
+	all := answersIn(h.perms)
 	for _, of := range []*answers{h.own, h.agents} {
 		for _, s := range of.byID {
 			if len(s.Permissions) == 0 && s.Live(now) {
@@ -191,27 +189,27 @@ func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	return all
 }
 
-// heldNow begins to read all that may settle a request before a person is asked,
-// and who is there.
-func (e *Engine) heldNow(ctx context.Context, a *asked) (wait func() (entitlements, error)) {
-	var h, beside entitlements
-	session := a.request.SessionID
+// beginEntitlements begins to read the entitlements of a request's session, its input
+// lock and the number of its pending questions.
+func (e *Engine) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
+	var held entitlements
+	var at attendance
+	session := s.request.SessionID
 	reads := []func() error{
-		begin(func() (err error) { beside.lock, err = e.lockOf(ctx, session); return err }),
-		begin(func() (err error) { h, err = e.heldBy(ctx, a.agent, session); return err }),
-		begin(func() (err error) { beside.open, err = e.counts.of(ctx, session); return err }),
+		async(func() (err error) { at.lock, err = e.lockOf(ctx, session); return err }),
+		async(func() (err error) { held, err = e.entitlementsOf(ctx, s.agent, session); return err }),
+		async(func() (err error) { at.open, err = e.counts.of(ctx, session); return err }),
 	}
-	return func() (entitlements, error) {
+	return func() (entitlements, attendance, error) {
 		var errs []error
 		for _, read := range reads {
 			errs = append(errs, read())
 		}
-		h.lock, h.open = beside.lock, beside.open
-		return h, errors.Join(errs...)
+		return held, at, errors.Join(errs...)
 	}
 }
 
-// lockOf is who holds a session's lock, or nil.
+// lockOf returns a session's lock, or nil if no client holds it.
 func (e *Engine) lockOf(ctx context.Context, session string) (*schemas.Lock, error) {
 	key := lockKey(session)
 	if _, nobody := e.cache.session(key); nobody {
@@ -227,15 +225,15 @@ func (e *Engine) lockOf(ctx context.Context, session string) (*schemas.Lock, err
 	return &lock, err
 }
 
-// begin runs f beside the caller, who waits for its end once.
-func begin(f func() error) (wait func() error) {
+// async runs f in a goroutine. The caller calls wait once for its result.
+func async(f func() error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	return func() error { return <-done }
 }
 
-// found is err, but nil where there is only nothing to read.
-func found(err error) error {
+// ignoreNotFound returns err, or nil if the key has no value.
+func ignoreNotFound(err error) error {
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil
 	}

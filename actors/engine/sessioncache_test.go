@@ -10,7 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What changed while it was read is not kept, whoever changed it.
+// A key that changes while it is read is not cached, whether this engine or another has
+// changed it.
 func TestWhatChangesWhileItIsReadIsNotKept(t *testing.T) {
 	for name, change := range map[string]func(*sessionCache){
 		"by this engine":    func(k *sessionCache) { k.forget("session.S") },
@@ -42,8 +43,8 @@ func TestWhatChangesWhileItIsReadIsNotKept(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Where a watch has fallen silent, what was read counts for a moment, each by itself,
-// from when its reading began.
+// If a watch stops without an error, each entry counts for knownFor after its reading
+// began.
 func TestWhatIsKnownIsReadAgainWhateverTheWatchSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k sessionCache

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// sessionKept is how long a session outlives its last request.
+	// sessionKept is how long a session is kept after its last request.
 	sessionKept = 60 * 24 * time.Hour
-	// sessionFresh is how old the note of its last request may be.
+	// sessionFresh is how old the stored time of a session's last request may become.
 	sessionFresh = 24 * time.Hour
 )
 
 func sessionKey(session string) string { return "session." + session }
 
-// claimSession reads a session, giving it to the agent where it is nobody's, and
-// to the user where it has none yet: not every call names one. It notes once a
-// day that it is in use.
+// claimSession reads a session. If no agent has it, it becomes the agent's; if it has no
+// user, it gets the given one, which not every call names. Once a day it stores that the
+// session is in use.
 func (e *Engine) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	for {
 		var s schemas.Session
@@ -52,7 +52,7 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 
 func lacksUser(s *schemas.Session, user string) bool { return s.User == "" && user != "" }
 
-// ownSession tells an agent what a session of its own holds.
+// ownSession replies to an agent with the permissions and grants of its session.
 func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {
 	agent := c.Tokens[0]
 	var q schemas.Query
@@ -62,28 +62,23 @@ func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {
 	if !schemas.ValidID(q.SessionID) {
 		return schemas.Errorf(schemas.CodeValidation, "session_id: expected 1 to 128 letters, digits, _ or -")
 	}
-	if _, err := e.own(ctx, agent, q.SessionID, ""); err != nil {
+	if _, err := e.requireSession(ctx, agent, q.SessionID, ""); err != nil {
 		return err
 	}
-	h, err := e.heldBy(ctx, agent, q.SessionID)
+	h, err := e.entitlementsOf(ctx, agent, q.SessionID)
 	if err != nil {
 		return err
 	}
-	b := h.basisOf(func(schemas.SessionPermissions) bool { return false }) // all of it
-	ok, err := e.confirmBasis(ctx, q.SessionID, h.revision, b.answers)
-	if err != nil {
+	all := h.basisOf(func(schemas.SessionPermissions) bool { return false })
+	if err := e.requireBasis(ctx, basis{q.SessionID, h.revision, all.answers}); err != nil {
 		return err
-	}
-	if !ok {
-		return schemas.Errorf(schemas.CodeUnavailable, "the permissions of session %s are just being changed; ask again", q.SessionID)
 	}
 	h.session.Grants = h.live(e.clock.now())
 	c.Reply(h.session)
 	return nil
 }
 
-// changeSession sets what the owner may set of a session, also of one in which
-// nobody has asked yet.
+// changeSession applies the owner's change to a session, even before an agent uses it.
 func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 	var change schemas.SessionChange
 	if err := schemas.Decode(c.Data, &change); err != nil {
@@ -98,7 +93,7 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 		} else if err != nil {
 			return err
 		}
-		if err := changed(&s, &change); err != nil {
+		if err := applyChange(&s, &change); err != nil {
 			return err
 		}
 		s.ActiveAt = now
@@ -120,8 +115,8 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 	}
 }
 
-// changed makes the owner's change to s.
-func changed(s *schemas.Session, change *schemas.SessionChange) error {
+// applyChange applies the owner's change to s.
+func applyChange(s *schemas.Session, change *schemas.SessionChange) error {
 	if change.TimeoutSeconds != nil {
 		s.TimeoutSeconds = *change.TimeoutSeconds
 	}
@@ -141,7 +136,7 @@ func changed(s *schemas.Session, change *schemas.SessionChange) error {
 	if dir := change.Permissions.WorkingDir; dir != nil {
 		set.WorkingDir = ""
 		if *dir != "" {
-			dirs, err := trueDirs("permissions.working_dir", []string{*dir})
+			dirs, err := cleanDirs("permissions.working_dir", []string{*dir})
 			if err != nil {
 				return err
 			}
@@ -150,12 +145,12 @@ func changed(s *schemas.Session, change *schemas.SessionChange) error {
 	}
 	var err error
 	if dirs := change.Permissions.ReadDirs; dirs != nil {
-		if set.ReadDirs, err = trueDirs("permissions.read_dirs", *dirs); err != nil {
+		if set.ReadDirs, err = cleanDirs("permissions.read_dirs", *dirs); err != nil {
 			return err
 		}
 	}
 	if dirs := change.Permissions.WriteDirs; dirs != nil {
-		if set.WriteDirs, err = trueDirs("permissions.write_dirs", *dirs); err != nil {
+		if set.WriteDirs, err = cleanDirs("permissions.write_dirs", *dirs); err != nil {
 			return err
 		}
 	}
@@ -166,9 +161,9 @@ func changed(s *schemas.Session, change *schemas.SessionChange) error {
 	return nil
 }
 
-// trueDirs are dirs as a session holds them. That no part of one is a link is
-// the owner's to see to, whose files they are.
-func trueDirs(field string, dirs []string) ([]string, error) {
+// cleanDirs returns dirs in the form in which a session holds them. The owner, whose files
+// they are, has to make sure that no part of them is a link.
+func cleanDirs(field string, dirs []string) ([]string, error) {
 	clean := make([]string, len(dirs))
 	for i, dir := range dirs {
 		if err := policy.CheckPath(dir); err != nil {

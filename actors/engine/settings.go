@@ -13,19 +13,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settingsKey is the key of permission_settings that holds settings.json.
+// settingsKey is the key of permission_settings under which settings.json is stored.
 const settingsKey = "settings"
 
-// settingsSnapshot are settings as they are in force, compiled.
+// settingsSnapshot are the settings in force, compiled.
 type settingsSnapshot struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
-	needs    map[string]policy.Access // what tools need of permissions
-	read     time.Time                // when they were last known to be the newest
+	needs    map[string]policy.Access // the permissions that tools need
+	read     time.Time                // when they were last the newest
 }
 
-// settings hold what is in force on this engine.
+// settings hold the settings in force on this engine.
 type settings struct {
 	current atomic.Pointer[settingsSnapshot]
 }
@@ -44,11 +44,11 @@ func compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 	return &s, p, nil
 }
 
-// readSettings brings what is in force up to date. No settings at all are in
-// force as empty ones: nobody may answer then.
+// readSettings reads the settings that are in force. If none are stored, empty ones are in
+// force, by which no person may answer.
 func (e *Engine) readSettings(ctx context.Context) error {
 	read := time.Now()
-	old := e.settings.current.Load() // before reading: a slower reader must not bring back older settings
+	old := e.settings.current.Load() // first, because a slower reader must not bring back older settings
 	data, revision, err := e.store.Settings.Document(ctx, settingsKey)
 	if errors.Is(err, bus.ErrNotFound) {
 		data, err = []byte("{}"), nil
@@ -70,13 +70,13 @@ func (e *Engine) readSettings(ctx context.Context) error {
 		return err
 	}
 	if !e.settings.current.CompareAndSwap(old, &settingsSnapshot{revision, s, p, needsOf(s), read}) {
-		return e.readSettings(ctx) // another reader was faster, with what may be older
+		return e.readSettings(ctx) // a faster reader has stored settings that may be older
 	}
 	return nil
 }
 
-// refresh is readSettings in the background: what fails leaves the old ones in
-// force, under which nothing is allowed automatically after a while.
+// refresh reads settings and freezes in the background. If that fails, the old ones stay in
+// force; after staleAfter nothing is allowed by them without a person.
 func (e *Engine) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()
@@ -87,7 +87,8 @@ func (e *Engine) refresh(ctx context.Context) {
 
 func (e *Engine) settingsChanged() { e.refresh(context.Background()) }
 
-// SettingsRevision is the revision of the settings in force, 0 for none.
+// SettingsRevision returns the revision of the settings in force; 0 means that none are
+// stored.
 func (e *Engine) SettingsRevision(ctx context.Context) (uint64, error) {
 	if err := e.readSettings(ctx); err != nil {
 		return 0, err
@@ -95,7 +96,7 @@ func (e *Engine) SettingsRevision(ctx context.Context) (uint64, error) {
 	return e.settings.now().revision, nil
 }
 
-// Settings are those in force.
+// Settings returns the settings in force.
 func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
 	if err := e.readSettings(ctx); err != nil {
 		return schemas.Settings{}, err
@@ -103,16 +104,15 @@ func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
 	return *e.settings.now().settings, nil
 }
 
-// ApplySettings stores a settings.json, which every engine then follows, and
-// returns its revision. It is refused whole where it is not valid, or would let
-// this machine thaw what only a second device may. Settings that are stored already
-// keep their revision.
+// ApplySettings stores a settings.json, which every engine then follows, and returns its
+// revision. It refuses settings that are not valid, or that would let this machine thaw a
+// freeze that needs a second device. Settings that are stored already keep their revision.
 func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (uint64, error) {
 	s, _, err := compile(data)
 	if err != nil {
 		return 0, err
 	}
-	if err := e.keepsThaw(ctx, s); err != nil {
+	if err := e.checkThawKept(ctx, s); err != nil {
 		return 0, err
 	}
 	revision, err := e.storeSettings(ctx, data)
@@ -122,7 +122,7 @@ func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (
 	if err := e.readSettings(ctx); err != nil {
 		return 0, err
 	}
-	// No session's id has a colon, so no request's message id is the same.
+	// A session's id has no colon, so no request has this message id.
 	_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings:%d", revision), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: actor, SettingsRevision: revision,
 	})
@@ -163,8 +163,8 @@ func (e *Engine) changeSettings(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// approver is whom an identity belongs to. Settings that do not know it are
-// read again before it is refused: they may be newer than this engine heard.
+// approver returns the approver who has an identity. If the settings in memory do not name
+// it, they are read again before it is refused, since newer ones may.
 func (e *Engine) approver(ctx context.Context, connector, userID string) (schemas.Approver, error) {
 	a, ok := e.settings.now().settings.Approver(connector, userID)
 	if !ok {
@@ -174,7 +174,7 @@ func (e *Engine) approver(ctx context.Context, connector, userID string) (schema
 		a, ok = e.settings.now().settings.Approver(connector, userID)
 	}
 	if !ok {
-		return a, mayNot(connector, userID)
+		return a, notApprover(connector, userID)
 	}
 	return a, nil
 }

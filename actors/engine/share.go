@@ -12,97 +12,109 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-const notYours = "You can only grant permissions you already have."
+const notHeldMessage = "You can only grant permissions you already have."
 
-// maxShared bounds what sessions may share with one: it is kept in one message, with
-// what people have allowed there.
+// maxShared bounds the grants that other sessions may share with one, so that all grants
+// of a session fit one message.
 const maxShared = 256
 
-// share lets another session of the same agent hold what a session holds, in
-// the order of checks and the words that agents know. The other's holding ends
-// with what it was shared of.
+// share lets another session of the same agent hold permissions of a session, with the
+// order of checks and the error texts that agents know. The shared grant ends with the
+// grants that it comes from.
 func (e *Engine) share(ctx context.Context, c *bus.Call) error {
-	agent := c.Tokens[0]
 	var s schemas.Share
 	if err := schemas.Decode(c.Data, &s); err != nil {
 		return err
 	}
-	if strings.TrimSpace(s.Reason) == "" {
-		return schemas.Errorf(schemas.CodeValidation, "Reason is required.")
-	}
-	if err := e.thawFirst(ctx, agent, s.SessionID); err != nil {
+	g, err := e.sharedGrant(ctx, c.Tokens[0], &s)
+	if err != nil {
 		return err
+	}
+	if err := e.matchShared(ctx, g); err != nil {
+		return err
+	}
+	if err := e.addAnswer(ctx, g, s.SessionID); err != nil {
+		return fmt.Errorf("store the grant that %s shares: %w", s.SessionID, err)
+	}
+	if err := e.verifyShared(ctx, g); err != nil {
+		return err
+	}
+	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{*g}})
+	return nil
+}
+
+// sharedGrant checks a share and returns its grant. The permissions of the sharing session
+// are confirmed at the store.
+func (e *Engine) sharedGrant(ctx context.Context, agent string, s *schemas.Share) (*schemas.StandingAnswer, error) {
+	if strings.TrimSpace(s.Reason) == "" {
+		return nil, schemas.Errorf(schemas.CodeValidation, "Reason is required.")
+	}
+	if err := e.refuseFrozen(ctx, agent, s.SessionID); err != nil {
+		return nil, err
 	}
 	perms, err := parsePermissions(s.Permissions)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := e.own(ctx, agent, s.SessionID, ""); err != nil {
-		return err
+	if _, err := e.requireSession(ctx, agent, s.SessionID, ""); err != nil {
+		return nil, err
 	}
-	giver, err := e.heldBy(ctx, agent, s.SessionID)
+	giver, err := e.entitlementsOf(ctx, agent, s.SessionID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	perms, sources, until, err := giver.shares(perms)
+	sources, until, err := giver.shares(perms)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := e.sessionOf(ctx, agent, s.AgentID); err != nil {
-		return err
+		return nil, err
 	}
 	rests := giver.basisOf(func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
 		return err == nil && len(missing) == 0
 	})
-	ok, err := e.confirmBasis(ctx, s.SessionID, rests.revision, rests.answers)
-	if err != nil {
-		return err
+	if err := e.requireBasis(ctx, basis{s.SessionID, rests.revision, rests.answers}); err != nil {
+		return nil, err
 	}
-	if !ok {
-		return schemas.Errorf(schemas.CodeUnavailable, "the permissions of session %s are just being changed; ask again", s.SessionID)
-	}
-	now := e.clock.now()
-	g := schemas.StandingAnswer{
+	return &schemas.StandingAnswer{
 		GrantID: bus.NewID(), Scope: schemas.ScopeSession, SessionID: s.AgentID, Agent: agent, Permissions: tags(perms),
-		DerivedFrom: sources, By: schemas.By{Kind: schemas.ByAgent, Name: s.SessionID}, CreatedAt: now, ExpiresAt: until,
-	}
-	given, err := e.answersOf(ctx, sessionKey(s.AgentID))
+		DerivedFrom: sources, By: schemas.By{Kind: schemas.ByAgent, Name: s.SessionID}, CreatedAt: e.clock.now(), ExpiresAt: until,
+	}, nil
+}
+
+// matchShared replaces g by the live grant of an equal earlier share, since sharing again
+// changes nothing. It refuses g if the session has too many shared grants.
+func (e *Engine) matchShared(ctx context.Context, g *schemas.StandingAnswer) error {
+	given, err := e.answersOf(ctx, sessionKey(g.SessionID))
 	if err != nil {
 		return err
 	}
-	shared := 0
+	shared, now := 0, g.CreatedAt
 	for _, old := range given.byID {
 		if old.By.Kind != schemas.ByAgent {
 			continue
 		}
 		shared++
 		if old.Live(now) && slices.Equal(old.Permissions, g.Permissions) && slices.Equal(old.DerivedFrom, g.DerivedFrom) && old.By == g.By {
-			g = old.StandingAnswer // sharing again changes nothing
+			*g = old.StandingAnswer
 			break
 		}
 	}
 	if shared >= maxShared {
-		return schemas.Errorf(schemas.CodeForbidden, "%s was given %d permissions by other sessions in the last days, which is the most: ask a person instead", s.AgentID, maxShared)
+		return schemas.Errorf(schemas.CodeForbidden, "%s was given %d permissions by other sessions in the last days, which is the most: ask a person instead", g.SessionID, maxShared)
 	}
-	if err := e.addAnswer(ctx, &g, s.SessionID); err != nil {
-		return fmt.Errorf("store what %s shares: %w", s.SessionID, err)
-	}
-	if err := e.stillShared(ctx, &g); err != nil {
-		return err
-	}
-	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}})
 	return nil
 }
 
-// stillShared looks again once a shared grant is stored: what it rests on may
-// have been revoked meanwhile, by an engine that could not find it yet. Then it
-// is ended, and was never shared.
-func (e *Engine) stillShared(ctx context.Context, g *schemas.StandingAnswer) error {
+// verifyShared checks a shared grant once more after it is stored. Another engine may have
+// revoked a source before it could find the new grant; then the grant is ended, and the
+// share fails.
+func (e *Engine) verifyShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
 	}
-	h, err := e.heldBy(ctx, g.Agent, g.SessionID)
+	h, err := e.entitlementsOf(ctx, g.Agent, g.SessionID)
 	if err != nil {
 		return err
 	}
@@ -110,20 +122,19 @@ func (e *Engine) stillShared(ctx context.Context, g *schemas.StandingAnswer) err
 		return nil
 	}
 	if _, err := e.endGrant(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: g.Agent}, g.By.Name); err != nil {
-		return fmt.Errorf("end what %s shared, as it holds it no more: %w", g.By.Name, err)
+		return fmt.Errorf("end the grant that %s has shared and no longer holds: %w", g.By.Name, err)
 	}
-	return schemas.Errorf(schemas.CodeForbidden, notYours)
+	return schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 }
 
-// rooted are those of a session's permission answers that are live and rest on live
-// ones, with all that each rests on: what was shared ends in the same write as its
-// source, whether or not that has been noted of it. A source that is not there any
-// more has ended.
-func (e *Engine) rooted(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
+// withLiveSources returns those permission answers of a session that are live and whose
+// sources are live, and all sources of each. A shared answer thus ends in the same write
+// as its source, even before its own end is stored. A missing source has ended.
+func (e *Engine) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
 	queue, read := perms, map[string]bool{}
-	for i := 0; i < len(queue); i++ { // it grows: a source may have been shared itself
+	for i := 0; i < len(queue); i++ { // it grows: a source may itself be shared
 		s := queue[i]
 		if s.Live(now) {
 			live[s.GrantID] = s
@@ -148,7 +159,7 @@ func (e *Engine) rooted(ctx context.Context, perms []*standingEntry) (held []*st
 	return held, sources, nil
 }
 
-// restsOn is all that an answer was derived from, ok if it and all of that is live.
+// restsOn returns all sources of an answer, and whether it and they are live.
 func restsOn(s *standingEntry, live map[string]*standingEntry, seen map[string]bool) (from []*standingEntry, ok bool) {
 	if live[s.GrantID] == nil {
 		return nil, false
@@ -185,15 +196,15 @@ func parsePermissions(named []string) ([]policy.Permission, error) {
 	return perms, nil
 }
 
-// shares are perms as the holder may share them, the grants that they rest on,
-// and until when those hold. What its owner gave it rests on none.
-func (h *entitlements) shares(perms []policy.Permission) (_ []policy.Permission, sources []string, until time.Time, err error) {
+// shares returns the grants that perms come from, and when the first of those ends, if
+// the holder may share perms. Permissions from the owner come from no grant.
+func (h *entitlements) shares(perms []policy.Permission) (sources []string, until time.Time, err error) {
 	lacks := func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
 		return err != nil || len(missing) > 0
 	}
 	if lacks(h.set()) {
-		return nil, nil, until, schemas.Errorf(schemas.CodeForbidden, notYours)
+		return nil, until, schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 	}
 	var used []schemas.StandingAnswer
 	for _, g := range h.perms {
@@ -206,28 +217,27 @@ func (h *entitlements) shares(perms []policy.Permission) (_ []policy.Permission,
 			until = g.ExpiresAt
 		}
 	}
-	return perms, sources, until, nil
+	return sources, until, nil
 }
 
-// sessionOf is a session of the agent's, which must be there.
+// sessionOf returns the entitlements of a session, which must exist and be the agent's.
 func (e *Engine) sessionOf(ctx context.Context, agent, session string) (entitlements, error) {
 	unknown := schemas.Errorf(schemas.CodeNotFound, "Agent not found: %s", session)
 	if !schemas.ValidID(session) {
 		return entitlements{}, unknown
 	}
-	h, err := e.heldBy(ctx, agent, session)
+	h, err := e.entitlementsOf(ctx, agent, session)
 	if err != nil {
 		return entitlements{}, err
 	}
-	if h.session.Agent != agent { // nobody's, or another agent's
+	if h.session.Agent != agent { // no agent's, or another's
 		return entitlements{}, unknown
 	}
 	return h, nil
 }
 
-// endDerived ends what was shared of a grant, and of that, and so on, until it
-// finds nothing more. What has ended already is followed too: an earlier call
-// may have been cut short there.
+// endDerived ends the grants shared from a grant, directly or not. It also follows those
+// that have ended: an earlier call may have stopped there.
 func (e *Engine) endDerived(ctx context.Context, from, by string) error {
 	ended := map[string]bool{from: true}
 	for more := true; more; {
@@ -244,7 +254,7 @@ func (e *Engine) endDerived(ctx context.Context, from, by string) error {
 			if ended[g.GrantID] || !slices.ContainsFunc(g.DerivedFrom, func(id string) bool { return ended[id] }) {
 				continue
 			}
-			if _, err := e.endOne(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: g.Agent}, by); err != nil {
+			if _, err := e.endGrantAlone(ctx, &schemas.Revoke{GrantID: g.GrantID, SessionID: g.SessionID, Agent: g.Agent}, by); err != nil {
 				return err
 			}
 			ended[g.GrantID], more = true, true
@@ -253,18 +263,18 @@ func (e *Engine) endDerived(ctx context.Context, from, by string) error {
 	return nil
 }
 
-// gate tells what of its permissions a scheduled task's session lacks. Nobody is
-// asked: the session is told, and the task runs.
+// gate replies with the permissions that the session of a scheduled task lacks. No person is
+// asked: the session gets a notice, and the task runs.
 func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
 	agent := c.Tokens[0]
 	var g schemas.Gate
 	if err := schemas.Decode(c.Data, &g); err != nil {
 		return err
 	}
-	if _, err := e.own(ctx, agent, g.SessionID, ""); err != nil {
+	if _, err := e.requireSession(ctx, agent, g.SessionID, ""); err != nil {
 		return err
 	}
-	h, err := e.heldBy(ctx, agent, g.SessionID)
+	h, err := e.entitlementsOf(ctx, agent, g.SessionID)
 	if err != nil {
 		return err
 	}
@@ -287,7 +297,7 @@ func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// notify tells a session something that decides nothing.
+// notify sends a session a notice, which has no part in any decision.
 func (e *Engine) notify(agent, session, id string, kind schemas.NoticeKind, text string) error {
 	return e.Edge.Publish(schemas.NoticeSubject(agent, session), schemas.Notice{
 		Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: text,

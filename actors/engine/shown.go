@@ -10,21 +10,22 @@ import (
 )
 
 const (
-	// shownFor is how long it is kept where a prompt was shown: longer than any request
-	// waits, so that a late outcome still finds its message.
+	// shownFor is how long an entry of shown_prompts is kept: longer than a request may
+	// wait, so that a late outcome still finds its message.
 	shownFor = schemas.MaxTimeout + 2*bus.Retention
-	// settledFor is how long it is kept once the outcome is shown: as long as more may be
-	// added to the record. An older prompt that comes later finds its request decided.
+	// settledFor is how long it is kept after the outcome is shown: as long as the record
+	// may change. A prompt that a worker gets later finds its request decided.
 	settledFor = bus.Retention + time.Hour
 )
 
-// shownKey names what was shown to one recipient. A recipient that is no token
-// of a key gets one made of it.
+// shownKey is the key of the entry for one recipient and one request. A recipient that cannot
+// be part of a key is replaced by a token.
 func shownKey(connector, recipient, key string) string {
 	return connector + "." + schemas.Token(recipient) + "." + key
 }
 
-// shown reads, claims or writes where a prompt was shown, by compare-and-set.
+// shown reads, claims or writes an entry of shown_prompts by compare-and-set. An entry
+// names the message that shows a prompt to one recipient.
 func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
 	var s schemas.Shown
 	if err := schemas.Decode(c.Data, &s); err != nil {
@@ -42,7 +43,7 @@ func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
 		stored, err = e.putShown(ctx, key, s)
 	}
 	if errors.Is(err, bus.ErrMoved) {
-		return schemas.Errorf(schemas.CodeConflict, "another worker has written what was shown: read it again")
+		return schemas.Errorf(schemas.CodeConflict, "another worker has changed this entry: read it again")
 	}
 	if err != nil {
 		return err
@@ -51,14 +52,14 @@ func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// readShown is the entry under key, an empty one if there is none.
-func (e *Engine) readShown(ctx context.Context, key string, asked *schemas.Shown) (schemas.Shown, error) {
+// readShown returns the entry under key, or an empty one.
+func (e *Engine) readShown(ctx context.Context, key string, query *schemas.Shown) (schemas.Shown, error) {
 	var stored schemas.Shown
 	revision, err := e.store.Shown.Get(ctx, key, &stored)
 	if errors.Is(err, bus.ErrNotFound) {
 		stored, err = schemas.Shown{
 			Type: schemas.TypeShown, Op: schemas.ShownGet,
-			Recipient: asked.Recipient, SessionID: asked.SessionID, PendingID: asked.PendingID,
+			Recipient: query.Recipient, SessionID: query.SessionID, PendingID: query.PendingID,
 		}, nil
 	}
 	stored.Entry = revision
@@ -75,12 +76,11 @@ func (e *Engine) putShown(ctx context.Context, key string, s schemas.Shown) (sch
 	return s, err
 }
 
-// claimShown gives the entry to one try of a worker's, before anything is sent: a prompt
-// that this try sends and does not come back from is known to be perhaps there. The
-// same try renews its claim in this way. The claim of another worker stands until it
-// ends, and its entry is returned. What is
-// shown as new already, and what has ended before anything was sent, is given to
-// nobody: the entry that is returned holds no claim.
+// claimShown gives an entry to one try of a worker, before it sends anything: if the try
+// then stops without a word, its prompt may have been sent. The same try calls it again to
+// renew the claim. While another worker's claim lasts, its entry is returned. The entry is
+// returned without a claim if there is nothing to send: this version is shown, or the
+// request has ended before anything was sent.
 func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil {
 		return *s, schemas.Errorf(schemas.CodeValidation, "claim: is missing")
@@ -110,15 +110,15 @@ func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (
 		next.Op, next.Claim, next.Repeat = schemas.ShownSet, nil, mayBeThere
 		message := stored.Ref != "" || len(stored.Also) > 0
 		if stored.Revision >= s.Revision || stored.Settled && (!s.Settled || !message) {
-			return next, nil // to an outcome that is shown more may be added
+			return next, nil // a shown outcome may still get additions
 		}
 		if !s.Settled && stored.Revision == 0 {
-			open, err := e.open(ctx, schemas.Key(s.SessionID, s.PendingID))
-			if err != nil || !open { // its outcome follows
+			open, err := e.isPending(ctx, schemas.Key(s.SessionID, s.PendingID))
+			if err != nil || !open { // the outcome follows
 				return next, err
 			}
 		}
-		if s.Settled && stored.Revision == 0 && !mayBeThere { // a prompt that is still on its way finds it
+		if s.Settled && stored.Revision == 0 && !mayBeThere { // a prompt in the queue will find it
 			next.Settled, next.Revision = true, s.Revision
 		} else {
 			next.Claim = &claim
@@ -130,8 +130,8 @@ func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (
 	}
 }
 
-// open reports whether a request is undecided.
-func (e *Engine) open(ctx context.Context, key string) (bool, error) {
+// isPending reports whether a request is undecided.
+func (e *Engine) isPending(ctx context.Context, key string) (bool, error) {
 	entry, err := e.store.Records.Get(ctx, key)
 	if noRecord(err) {
 		return false, nil
@@ -139,16 +139,16 @@ func (e *Engine) open(ctx context.Context, key string) (bool, error) {
 	return err == nil && !entry.Record.Terminal(), err
 }
 
-// abandoned reports whether nothing is known to be shown under an entry, and no
-// worker is about to change that.
-func abandoned(s *schemas.Shown, now time.Time) bool {
+// isUnclaimed reports whether an entry shows nothing, and no worker has a claim to change
+// that.
+func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 	return !s.Settled && s.Revision == 0 && (s.Claim == nil || !now.Before(s.Claim.Until))
 }
 
-// unsettled lists, a page at a time, what the workers of a carrier may have shown as
-// open and is decided: what lost its way in the queue, or was given up there, and
-// what a worker sent and did not come back from.
-func (e *Engine) unsettled(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+// listUnsettled lists, in pages, the decided requests that a carrier may still show as
+// open: the outcome was lost in the queue or given up, or a worker stopped after sending
+// the prompt.
+func (e *Engine) listUnsettled(ctx context.Context, c *bus.Call, q *schemas.Query) error {
 	keys, err := e.store.Shown.Listed(ctx, c.Tokens[0]+".>")
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (e *Engine) unsettled(ctx context.Context, c *bus.Call, q *schemas.Query) e
 	keys, page.Next = pageOf(keys, q)
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
-	each(len(keys), func(i int) { found[i], errs[i] = e.unsettledUnder(ctx, c.Tokens[0], keys[i], page.Now) })
+	each(len(keys), func(i int) { found[i], errs[i] = e.missingOutcome(ctx, c.Tokens[0], keys[i], page.Now) })
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -180,9 +180,9 @@ func (e *Engine) unsettled(ctx context.Context, c *bus.Call, q *schemas.Query) e
 	return nil
 }
 
-// unsettledUnder is the outcome that the message under an entry lacks, or nil. One
-// whose record is gone after its retention is nil as well: it cannot be shown any more.
-func (e *Engine) unsettledUnder(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
+// missingOutcome returns the outcome that the message under an entry does not show yet, or
+// nil. It is nil as well if the record is no longer kept, for then the outcome is unknown.
+func (e *Engine) missingOutcome(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
 	var s schemas.Shown
 	_, err := e.store.Shown.Get(ctx, key, &s)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (s.Settled || s.Claim != nil && now.Before(s.Claim.Until)) {

@@ -4,36 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
 const (
-	// endedKept is how long an ended standing answer is kept: longer than
-	// bus.Retention, for which the record of the decision that made it could bring it
-	// back.
+	// endedKept is how long an ended standing answer is kept. It is longer than
+	// bus.Retention, for which the record of its decision could create it again.
 	endedKept = 48 * time.Hour
-	// standingKept is how long a session's answer without an end of its own is kept.
+	// standingKept is how long a session's standing answer without an end is kept.
 	standingKept = 365 * 24 * time.Hour
-	// ownersKept bounds of how many sessions and agents the answers are remembered.
-	ownersKept = 16384
 )
 
 // standingPrefix begins the keys of standing answers in the bucket of sessions.
 const standingPrefix = "standing."
 
-// standingFilter matches the keys of the answers of an owner, "session.S" or
+// standingFilter matches the keys of an owner's answers. An owner is "session.S" or
 // "agent.A".
 func standingFilter(owner string) string { return standingPrefix + owner + ".*" }
 
-// ownerOf is the session or the agent that an answer holds for.
+// ownerOf returns the session or agent that has an answer.
 func ownerOf(g *schemas.StandingAnswer) string {
 	if g.Scope == schemas.ScopeAgent {
 		return agentKey(g.Agent)
@@ -43,7 +36,7 @@ func ownerOf(g *schemas.StandingAnswer) string {
 
 func standingKey(owner, id string) string { return standingPrefix + owner + "." + id }
 
-// splitStanding is the owner and the id in a key, ok if it is a standing answer's.
+// splitStanding returns the owner and id in a key; ok if it is a standing answer's key.
 func splitStanding(key string) (owner, id string, ok bool) {
 	rest, ok := strings.CutPrefix(key, standingPrefix)
 	i := strings.LastIndexByte(rest, '.')
@@ -53,232 +46,15 @@ func splitStanding(key string) (owner, id string, ok bool) {
 	return rest[:i], rest[i+1:], true
 }
 
-// standingEntry is a standing answer as it was read.
+// standingEntry is a standing answer with its key and revision.
 type standingEntry struct {
 	schemas.StandingAnswer
 	key      string
 	revision uint64
 }
 
-// answers are those of one owner at a moment. They are never changed: a change makes
-// new ones.
-type answers struct {
-	byID  map[string]*standingEntry
-	rules *policy.Answers  // of all that are live
-	of    []*standingEntry // the answer of each rule
-	perms []*standingEntry // those that name permissions, and are live
-	until time.Time        // when the first of those ends; zero: none does
-}
-
-func collect(byID map[string]*standingEntry, now time.Time) *answers {
-	a := &answers{byID: byID}
-	var rules []schemas.Always
-	for _, s := range byID {
-		if !s.Live(now) || s.Denies() {
-			continue
-		}
-		if end := s.ExpiresAt; !end.IsZero() && (a.until.IsZero() || end.Before(a.until)) {
-			a.until = end
-		}
-		for _, rule := range s.Rules {
-			rules, a.of = append(rules, rule), append(a.of, s)
-		}
-		if len(s.Permissions) > 0 {
-			a.perms = append(a.perms, s)
-		}
-	}
-	a.rules = policy.NewAnswers(rules)
-	slices.SortFunc(a.perms, func(x, y *standingEntry) int { return strings.Compare(x.key, y.key) })
-	return a
-}
-
-// standing remembers the answers of owners as they were read, until this engine
-// changes one or the broker says that another has. What it tells may be a moment
-// old: nothing is allowed by it before the very answers that it rests on have been
-// confirmed.
-type standing struct {
-	mu     sync.Mutex
-	owners map[string]*owned
-	unsure time.Time // changes may be missed until then
-}
-
-type owned struct {
-	reading sync.Mutex // one at a time reads what is missing
-
-	// Guarded by standing.mu.
-	now    *answers          // nil: nothing was read yet
-	stale  map[string]uint64 // ids of which the broker told this revision, to be read again
-	newest uint64            // of what was read
-	until  time.Time         // when to ask the broker whether that is still all
-}
-
-// changed takes the broker's word that a key has changed.
-func (s *standing) changed(key string, revision uint64) {
-	owner, id, ok := splitStanding(key)
-	if !ok {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.owners[owner]
-	if o == nil {
-		return
-	}
-	if o.now != nil {
-		if known := o.now.byID[id]; known != nil && known.revision >= revision {
-			return
-		}
-	}
-	o.stale[id] = max(o.stale[id], revision)
-}
-
-// missed forgets everything: changes may have gone by, and may still.
-func (s *standing) missed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.owners, s.unsure = nil, time.Now().Add(staleAfter)
-}
-
-// doubt has the owner's answers compared with the broker's before they are used
-// again.
-func (s *standing) doubt(owner string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o := s.owners[owner]; o != nil {
-		o.until, o.newest = time.Time{}, 0
-	}
-}
-
-// replace takes the same answers collected anew, unless some have changed.
-func (s *standing) replace(owner string, a *answers) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o := s.owners[owner]; o != nil && o.now != nil && maps.Equal(o.now.byID, a.byID) {
-		o.now = a
-	}
-}
-
-func (s *standing) owner(owner string) *owned {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.owners == nil || len(s.owners) >= ownersKept {
-		s.owners = map[string]*owned{}
-	}
-	o := s.owners[owner]
-	if o == nil {
-		o = &owned{stale: map[string]uint64{}}
-		s.owners[owner] = o
-	}
-	return o
-}
-
-// stored takes an answer as this engine, or the broker, has it now; a nil answer is
-// gone.
-func (s *standing) stored(owner, id string, entry *standingEntry, revision uint64, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.owners[owner]
-	if o == nil || o.now == nil {
-		return
-	}
-	if old := o.now.byID[id]; old != nil && old.revision > revision {
-		return
-	}
-	byID := make(map[string]*standingEntry, len(o.now.byID)+1)
-	for k, v := range o.now.byID {
-		byID[k] = v
-	}
-	if delete(byID, id); entry != nil {
-		byID[id] = entry
-	}
-	o.now, o.newest = collect(byID, now), max(o.newest, revision)
-	if o.stale[id] <= revision {
-		delete(o.stale, id)
-	}
-}
-
-// current are the owner's answers if nothing is known to have changed, and what is
-// to be read of them otherwise.
-func (s *standing) current(o *owned) (now *answers, stale []string, fresh bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id := range o.stale {
-		stale = append(stale, id)
-	}
-	return o.now, stale, o.now != nil && time.Now().Before(o.until)
-}
-
-// answersOf are the standing answers of an owner.
-func (e *Engine) answersOf(ctx context.Context, owner string) (*answers, error) {
-	a, err := e.knownAnswers(ctx, owner)
-	if err != nil || a.until.IsZero() || e.clock.now().Before(a.until) {
-		return a, err
-	}
-	a = collect(a.byID, e.clock.now())
-	e.standing.replace(owner, a)
-	return a, nil
-}
-
-// knownAnswers are the owner's answers as they were collected last.
-func (e *Engine) knownAnswers(ctx context.Context, owner string) (*answers, error) {
-	o := e.standing.owner(owner)
-	if now, stale, fresh := e.standing.current(o); fresh && len(stale) == 0 {
-		return now, nil
-	}
-	o.reading.Lock()
-	defer o.reading.Unlock()
-	now, stale, fresh := e.standing.current(o)
-	if !fresh {
-		return e.readAnswers(ctx, owner, o)
-	}
-	for _, id := range stale {
-		if _, err := e.readAnswer(ctx, owner, id); err != nil {
-			return nil, err
-		}
-	}
-	if len(stale) > 0 {
-		now, _, _ = e.standing.current(o)
-	}
-	return now, nil
-}
-
-// readAnswers reads all answers of an owner, unless the newest one is known.
-func (e *Engine) readAnswers(ctx context.Context, owner string, o *owned) (*answers, error) {
-	until := time.Now().Add(knownFor)
-	newest, err := e.store.Sessions.NewestOf(ctx, standingFilter(owner))
-	if err != nil {
-		return nil, err
-	}
-	e.standing.mu.Lock()
-	same := o.now != nil && len(o.stale) == 0 && o.newest == newest && (newest != 0 || len(o.now.byID) == 0)
-	e.standing.mu.Unlock()
-	byID := map[string]*standingEntry{}
-	if !same && newest != 0 {
-		keys, err := e.store.Sessions.Listed(ctx, standingFilter(owner))
-		if err != nil {
-			return nil, err
-		}
-		if byID, newest, err = e.readEntries(ctx, keys); err != nil {
-			return nil, err
-		}
-	}
-	e.standing.mu.Lock()
-	defer e.standing.mu.Unlock()
-	if !same {
-		o.now, o.newest = collect(byID, e.clock.now()), newest
-		for id, revision := range o.stale {
-			if known := byID[id]; known != nil && known.revision >= revision {
-				delete(o.stale, id)
-			}
-		}
-	}
-	if o.until = until; time.Now().Before(e.standing.unsure) {
-		o.until = time.Time{}
-	}
-	return o.now, nil
-}
-
-// readEntries reads the answers under keys, by their ids, and the newest revision.
+// readEntries reads the answers under keys. It returns them by id, and the newest
+// revision.
 func (e *Engine) readEntries(ctx context.Context, keys []string) (byID map[string]*standingEntry, newest uint64, err error) {
 	found := make([]*standingEntry, len(keys))
 	errs := make([]error, len(keys))
@@ -296,7 +72,7 @@ func (e *Engine) readEntries(ctx context.Context, keys []string) (byID map[strin
 	return byID, newest, nil
 }
 
-// readEntry is the answer under a key, or nil.
+// readEntry returns the answer under a key, or nil.
 func (e *Engine) readEntry(ctx context.Context, key string) (*standingEntry, error) {
 	var page schemas.Grants
 	revision, err := e.store.Sessions.Get(ctx, key, &page)
@@ -309,7 +85,7 @@ func (e *Engine) readEntry(ctx context.Context, key string) (*standingEntry, err
 	return &standingEntry{page.Grants[0], key, revision}, nil
 }
 
-// readAnswer reads one answer again; nil if there is none.
+// readAnswer reads one answer from the store; nil if there is none.
 func (e *Engine) readAnswer(ctx context.Context, owner, id string) (*standingEntry, error) {
 	entry, err := e.readEntry(ctx, standingKey(owner, id))
 	if err != nil {
@@ -328,9 +104,8 @@ func (e *Engine) readAnswer(ctx context.Context, owner, id string) (*standingEnt
 	return entry, nil
 }
 
-// changeAnswer changes the answer under an owner and an id by compare-and-set, for
-// as long as change says that there is something to change. The answer is the zero
-// one if there is none. It returns what is stored then.
+// changeAnswer changes an answer by compare-and-set, as long as change returns true. change
+// gets the zero answer if there is none. changeAnswer returns the answer as stored.
 func (e *Engine) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
 	key := standingKey(owner, id)
 	for {
@@ -358,7 +133,7 @@ func (e *Engine) changeAnswer(ctx context.Context, owner, id string, change func
 	}
 }
 
-// keptFor is how long the broker keeps an answer; 0 is for good.
+// keptFor is how long the broker keeps an answer; 0 is without limit.
 func keptFor(g *schemas.StandingAnswer, now time.Time) time.Duration {
 	switch {
 	case !g.RevokedAt.IsZero(), g.Limited && g.Uses == 0:
@@ -369,45 +144,4 @@ func keptFor(g *schemas.StandingAnswer, now time.Time) time.Duration {
 		return 0
 	}
 	return standingKept
-}
-
-// confirmBasis reports whether the answers, and the session's own set if its revision
-// is not 0, are still as they were read, by a majority's word that is newer than the
-// call. What has changed is read again by the next call of answersOf.
-func (e *Engine) confirmBasis(ctx context.Context, session string, revision uint64, basis []*standingEntry) (bool, error) {
-	for _, s := range basis {
-		if s.ExpiresAt.IsZero() {
-			continue
-		}
-		if over, err := e.clock.late(ctx, s.ExpiresAt); over || err != nil {
-			return false, err
-		}
-	}
-	keys, revisions := []string{}, []uint64{}
-	if revision != 0 {
-		keys, revisions = append(keys, sessionKey(session)), append(revisions, revision)
-	}
-	for _, s := range basis {
-		if !slices.Contains(keys, s.key) {
-			keys, revisions = append(keys, s.key), append(revisions, s.revision)
-		}
-	}
-	errs := make([]error, len(keys))
-	each(len(keys), func(i int) { errs[i] = e.store.Sessions.Confirm(ctx, keys[i], revisions[i]) })
-	ok := true
-	for i, err := range errs {
-		if errors.Is(err, bus.ErrMoved) {
-			ok = false
-			if owner, _, standing := splitStanding(keys[i]); standing {
-				e.standing.doubt(owner)
-			} else {
-				e.cache.forget(keys[i])
-			}
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	return ok, nil
 }

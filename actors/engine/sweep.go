@@ -10,13 +10,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// sweepPause paces the sweep: it must not stand in the way of people.
+// sweepPause slows the sweep down, so that people's calls come first.
 const sweepPause = 2 * time.Millisecond
 
-// sweep finds what timers and queues may have lost while all engines were away
-// for longer than fired timers are kept: pending records past their event,
-// pending records without a timer, and prompts that were never shown. It denies
-// what is frozen and still open.
+// sweep repairs the loss of timers and queues while all engines were away for longer than
+// fired timers are kept: pending records past their event, pending records without a
+// timer, and prompts that were never shown. It also denies pending requests that are
+// frozen.
 func (e *Engine) sweep(ctx context.Context) {
 	var denied atomic.Int64
 	err := e.denyFrozen(ctx, &denied)
@@ -39,7 +39,7 @@ func (e *Engine) sweep(ctx context.Context) {
 	}
 }
 
-// sweepOne gives a pending record what it has lost: its timer, or its prompts.
+// sweepOne restores the timer or the prompts of a pending record, if they are lost.
 func (e *Engine) sweepOne(ctx context.Context, key string) error {
 	entry, err := e.store.Records.Get(ctx, key)
 	if noRecord(err) || err == nil && entry.Record.Terminal() {
@@ -48,7 +48,7 @@ func (e *Engine) sweepOne(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if entry.Record.Joined != "" { // its question may have ended without it
+	if entry.Record.Joined != "" { // its question may have ended without deciding it
 		_, _, err = e.lookUp(ctx, entry)
 	} else {
 		_, err = e.store.Records.Armed(ctx, &entry)
@@ -56,17 +56,17 @@ func (e *Engine) sweepOne(ctx context.Context, key string) error {
 		case errors.Is(err, bus.ErrNotFound):
 			err = e.repair(ctx, entry)
 		case err == nil:
-			err = e.carryUnshown(ctx, entry)
+			err = e.requeueUnshown(ctx, entry)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return wait(ctx, sweepPause)
+	return sleep(ctx, sweepPause)
 }
 
-// repair gives a pending record its timer, or its end if that is past. A
-// timer that fired and is being handled is among the latter, and harmless.
+// repair arms the timer of a pending record, or handles its event if that is past. The
+// timer may just be handled by another engine, which does no harm.
 func (e *Engine) repair(ctx context.Context, entry bus.Entry) error {
 	if e.clock.now().Before(entry.Record.NextEvent.At) {
 		err := e.store.Records.Arm(ctx, &entry)
@@ -76,22 +76,22 @@ func (e *Engine) repair(ctx context.Context, entry bus.Entry) error {
 		return err
 	}
 	held, err := e.store.Records.Holder(ctx, &entry)
-	if err == nil && held.PendingID != "" && held.PendingID != ownID(&entry) { // an identical call is the question now
+	if err == nil && held.PendingID != "" && held.PendingID != ownID(&entry) { // an identical call has become the question
 		entry, err = e.retire(ctx, entry)
 	}
 	if err != nil {
 		return err
 	}
-	err = e.happen(ctx, entry, *entry.Record.NextEvent)
+	err = e.handleEvent(ctx, entry, *entry.Record.NextEvent)
 	if errors.Is(err, errRearmed) {
-		err = e.happen(ctx, entry, *entry.Record.NextEvent)
+		err = e.handleEvent(ctx, entry, *entry.Record.NextEvent)
 	}
 	return err
 }
 
-// carryUnshown queues the prompts of a pending record again that no worker has
-// shown: the queue's tail may be lost to a hard kill.
-func (e *Engine) carryUnshown(ctx context.Context, entry bus.Entry) error {
+// requeueUnshown queues the prompts of a pending record that no worker has shown: a hard
+// kill of the broker may lose the queue's tail.
+func (e *Engine) requeueUnshown(ctx context.Context, entry bus.Entry) error {
 	prompt, err := e.promptOf(entry)
 	if err != nil {
 		return err
@@ -101,14 +101,14 @@ func (e *Engine) carryUnshown(ctx context.Context, entry bus.Entry) error {
 	for _, r := range entry.Record.Routes {
 		var s schemas.Shown
 		_, err := e.store.Shown.Get(ctx, shownKey(r.Connector, r.Recipient, entry.Key), &s)
-		if errors.Is(err, bus.ErrNotFound) || err == nil && abandoned(&s, e.clock.now()) {
+		if errors.Is(err, bus.ErrNotFound) || err == nil && isUnclaimed(&s, e.clock.now()) {
 			unshown.Routes = append(unshown.Routes, r)
 		}
 	}
-	return e.carry(ctx, &unshown, prompt)
+	return e.queuePrompts(ctx, &unshown, prompt)
 }
 
-func wait(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

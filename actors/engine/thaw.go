@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// mayThaw refuses a thaw by somebody who does not decide about everything that it
-// may let go on. From where agents may run none comes if there is a second device
-// that it could come from, and else it takes the code word where there is one.
+// mayThaw refuses a thaw by a person who may not decide every request. On the agents'
+// machine it also refuses one if a second device could thaw; if there is none, it takes the
+// code word, if the settings name one.
 func (e *Engine) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
@@ -18,19 +18,19 @@ func (e *Engine) mayThaw(ctx context.Context, who *schemas.Approver, connector, 
 	if !schemas.Inbox(connector) {
 		return nil
 	}
-	if err := e.readSettings(ctx); err != nil { // somebody may have been paired a moment ago
+	if err := e.readSettings(ctx); err != nil { // a device may just have been paired
 		return err
 	}
 	now := e.settings.now().settings
 	if there := secondDevices(now); len(there) > 0 {
 		return schemas.Errorf(schemas.CodeForbidden, "a thaw never comes from the agents' machine alone: send /thaw on %s", there[0].Connector)
 	}
-	return wordOf(now, word)
+	return checkCodeWord(now, word)
 }
 
-// wordOf refuses a thaw without the code word that the settings name for any risk,
-// and one with a word where they name none: who says one was not asked anything else.
-func wordOf(s *schemas.Settings, said string) error {
+// checkCodeWord refuses a thaw without the code word that the settings name for any risk.
+// It also refuses a word if the settings name none.
+func checkCodeWord(s *schemas.Settings, said string) error {
 	named := false
 	for _, c := range s.Confirms() {
 		if !c.CodeWord() {
@@ -51,7 +51,7 @@ func wordOf(s *schemas.Settings, said string) error {
 	return nil
 }
 
-// secondDevices are the identities away from the agents' machine that may thaw.
+// secondDevices are the identities outside the agents' machine that may thaw.
 func secondDevices(s *schemas.Settings) []schemas.Identity {
 	var all []schemas.Identity
 	for _, who := range s.People() {
@@ -64,9 +64,9 @@ func secondDevices(s *schemas.Settings) []schemas.Identity {
 	return all
 }
 
-// keepsThaw refuses settings by which the agents' machine could thaw what only a
-// second device may: while something is frozen none is added, and one is left.
-func (e *Engine) keepsThaw(ctx context.Context, next *schemas.Settings) error {
+// checkThawKept refuses settings that would give the agents' machine a thaw that only a
+// second device may make: during a freeze no second device is added, and the last one stays.
+func (e *Engine) checkThawKept(ctx context.Context, next *schemas.Settings) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (e *Engine) keepsThaw(ctx context.Context, next *schemas.Settings) error {
 	then, now := secondDevices(next), secondDevices(e.settings.now().settings)
 	added := slices.ContainsFunc(then, func(id schemas.Identity) bool { return !slices.Contains(now, id) })
 	if len(now) > 0 && (added || len(then) == 0) {
-		return schemas.Errorf(schemas.CodeForbidden, "approvers.people: nod is frozen, so nobody who could thaw from a second device is added, and the last one stays: send /thaw on %s first", now[0].Connector)
+		return schemas.Errorf(schemas.CodeForbidden, "approvers.people: nod is frozen, so no approver who could thaw from a second device is added, and the last one stays: send /thaw on %s first", now[0].Connector)
 	}
 	return nil
 }

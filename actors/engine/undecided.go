@@ -8,11 +8,10 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// eachUndecided calls f, for a few at a time, with the key of every record that
-// has no decision, of one session if that is named, and returns what went wrong.
-// It goes by the records themselves: a request that waits counts whether or not it
-// has a timer. A record may have been decided by the time f gets its key, and may
-// come twice if it is written meanwhile.
+// eachUndecided calls f with the key of every undecided record, of all sessions or of one,
+// a few at a time, and returns the errors. It scans the records, so a request counts with
+// or without a timer. A record may be decided before f gets its key, and its key may come
+// twice if the record is written meanwhile.
 func (e *Engine) eachUndecided(ctx context.Context, session string, f func(key string) error) error {
 	keys := make(chan string)
 	var work sync.WaitGroup
@@ -20,7 +19,7 @@ func (e *Engine) eachUndecided(ctx context.Context, session string, f func(key s
 	for i := range errs {
 		work.Go(func() {
 			for key := range keys {
-				if err := f(key); err != nil && errs[i] == nil { // the first is enough to tell
+				if err := f(key); err != nil && errs[i] == nil { // the first error is enough
 					errs[i] = err
 				}
 			}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,64 +10,40 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxEndMessage bounds, in bytes, what a question keeps of why one of its calls ended
-// by itself.
+// maxEndMessage bounds, in bytes, the reason that a question stores for the end of one of
+// its calls.
 const maxEndMessage = 256
 
-// all is every open waiter of a question.
-func all(*schemas.Waiter) bool { return true }
+// everyWaiter selects every waiter of a question.
+func everyWaiter(*schemas.Waiter) bool { return true }
 
-// only is the waiter of one request.
-func only(pendingID string) func(*schemas.Waiter) bool {
+// waiterOfID selects the waiter of one request.
+func waiterOfID(pendingID string) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.PendingID == pendingID }
 }
 
-// counted are the waiters that a prompt counted, as far as their deadlines have not
-// come.
-func counted(places int, now time.Time) func(*schemas.Waiter) bool {
+// countedWaiters selects the waiters that a prompt counted, whose deadlines have not come.
+func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.Place < max(places, 1) && now.Before(w.Deadline) }
 }
 
-// update changes an open record by compare-and-set, for as long as change says that
-// there is something to change.
-func (e *Engine) update(ctx context.Context, entry bus.Entry, change func(*schemas.Record) bool) (bus.Entry, error) {
-	for !entry.Record.Terminal() {
-		next := entry
-		next.Record.Waiters = slices.Clone(entry.Record.Waiters)
-		if !change(&next.Record) {
-			return entry, nil
-		}
-		revision, err := e.store.Records.Update(ctx, next)
-		if err == nil {
-			next.Revision = revision
-			return next, nil
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return entry, fmt.Errorf("change %s: %w", entry.Key, err)
-		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return entry, err
-		}
-	}
-	return entry, nil
-}
-
-// decide ends a question with d for the open waiters that it is about, or finds
-// that it has ended. Any other open waiter stays, as a question of its own. Of an
-// answer, a deadline, a withdrawal and a verdict one wins, and all are given the
-// entry with the one decision that is stored, whose effects are there then. Nothing
-// is written if d is about no open waiter.
+// decide ends a question with the decision d about its selected waiters. A pending waiter
+// that is not selected becomes a question of its own. Of an answer, a deadline, a
+// withdrawal and a verdict only one is stored; every caller gets the entry with that
+// decision, after its effects are stored. If d is about no pending waiter, nothing is
+// written.
 func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
-	for !entry.Record.Terminal() {
-		next := entry
+	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
-		rec.Waiters = slices.Clone(rec.Waiters)
+		if rec.Terminal() {
+			return nil, nil
+		}
 		ended, detached := 0, 0
 		for i := range rec.Waiters {
 			switch w := &rec.Waiters[i]; {
 			case !w.Open():
-			case !about(w) && w.PendingID == ownID(&entry): // its record has no other place
-				return entry, nil
+			case !about(w) && w.PendingID == ownID(next): // its record cannot be a question elsewhere
+				return nil, nil
 			case !about(w):
 				w.Stays = true
 			default:
@@ -78,38 +53,32 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 			}
 		}
 		if ended == 0 {
-			return entry, nil
+			return nil, nil
 		}
-		if d.UpdatedInput != nil && ended > 0 && ended == detached {
-			return entry, schemas.Errorf(schemas.CodeValidation, "updated_input: the agent does not wait for this call any more, so it can only be allowed as it was asked")
+		if d.UpdatedInput != nil && ended == detached {
+			return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: the agent no longer waits for this call, so it can only be allowed unchanged")
 		}
+		rec.NextEvent = unreachedEvent(rec)
 		var err error
-		if rec.Decision, err = withStandingAnswer(&next, d); err != nil {
-			return entry, err
-		}
-		rec.NextEvent = asItEnded(&entry.Record)
-		revision, err := e.store.Records.Decide(ctx, next)
-		if err == nil {
-			next.Revision = revision
-			return next, e.effects(ctx, next)
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return entry, fmt.Errorf("decide %s: %w", entry.Key, err)
-		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return entry, fmt.Errorf("decide %s: %w", entry.Key, err)
-		}
+		rec.Decision, err = withStandingAnswer(next, d)
+		return e.store.Records.Decide, err
+	})
+	if err != nil || !entry.Record.Terminal() {
+		return entry, err
 	}
-	return entry, e.effects(ctx, entry)
+	return entry, e.applyEffects(ctx, entry)
 }
 
-// endSome ends the open waiters that d is about, while the others stay in the
-// question. The last ones end it. d is about the question's own request.
+// endSome ends the selected waiters by d, while the others stay in the question. If none
+// stays, the question ends. d is about the question's own request.
 func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
-	for !entry.Record.Terminal() {
-		next := entry
+	last := false
+	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
-		rec.Waiters = slices.Clone(rec.Waiters)
+		if rec.Terminal() {
+			last = false
+			return nil, nil
+		}
 		changed := false
 		for i := range rec.Waiters {
 			if w := &rec.Waiters[i]; w.Open() && about(w) {
@@ -118,31 +87,27 @@ func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decisi
 				w.Decision, changed = &own, true
 			}
 		}
-		if _, open := rec.Waiting(); open == 0 {
-			return e.decide(ctx, entry, d, about)
+		_, open := rec.Waiting()
+		if last = open == 0; last || !changed {
+			return nil, nil
 		}
-		if !changed {
-			return entry, nil
-		}
-		latest(rec)
-		revision, err := e.store.Records.Update(ctx, next)
-		if err == nil {
-			next.Revision = revision
-			return next, nil
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return entry, fmt.Errorf("end a call of %s: %w", entry.Key, err)
-		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return entry, err
-		}
+		extendDeadline(rec)
+		return e.store.Records.Update, nil
+	})
+	switch {
+	case err != nil:
+		return entry, err
+	case last:
+		return e.decide(ctx, entry, d, about)
+	case entry.Record.Terminal():
+		return entry, e.applyEffects(ctx, entry)
 	}
-	return entry, e.effects(ctx, entry)
+	return entry, nil
 }
 
-// expire ends the calls whose deadline has come, at an instant of the broker's time.
+// expire ends the calls whose deadline has come at an instant of the broker's time.
 func (e *Engine) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
-	d, err := e.expired(&entry.Record, at)
+	d, err := e.timeoutDecision(&entry.Record, at)
 	if err != nil {
 		return entry, err
 	}
@@ -154,11 +119,11 @@ func (e *Engine) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus
 	if ended.Record.NextEvent.Kind == schemas.EventDeadline {
 		return ended, e.step(ctx, ended, deadlineOf(&ended.Record))
 	}
-	return ended, e.rearm(ctx, soonest(ended))
+	return ended, e.rearm(ctx, withEarliestEvent(ended))
 }
 
-// endOverdue ends the calls of an open question whose deadline has come, at an instant
-// of the broker's time, and returns the record as it then is.
+// endOverdue ends the calls of a pending question whose deadline has come at an instant of
+// the broker's time, and returns the record.
 func (e *Engine) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
@@ -177,7 +142,7 @@ func (e *Engine) endOverdue(ctx context.Context, entry bus.Entry, now time.Time)
 	return entry, nil
 }
 
-// setDetached notes in an open record whether the agent waits for a call.
+// setDetached stores whether the agent of a pending call has stopped waiting.
 func (e *Engine) setDetached(ctx context.Context, question bus.Entry, pendingID string, detached bool) (bus.Entry, error) {
 	return e.update(ctx, question, func(rec *schemas.Record) bool {
 		w := rec.Waiter(pendingID)
@@ -189,44 +154,37 @@ func (e *Engine) setDetached(ctx context.Context, question bus.Entry, pendingID 
 	})
 }
 
-// detachLate makes a standing answer of an approval that a person gave at the very
-// moment at which the agent, which says so only now, had stopped waiting: its host
-// was told no, and the same call may be asked once more.
+// detachLate adds a standing answer to an approval, if the agent had stopped waiting when
+// the approval was given but reports that only now. Its host was told no, so the approval
+// counts for the same call asked again.
 func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
-	for {
-		w := question.Record.Waiter(pendingID)
-		d := question.Record.Verdict(pendingID)
+	question, changed, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
+		rec := &next.Record
+		w, d := rec.Waiter(pendingID), rec.Verdict(pendingID)
 		if w == nil || w.Detached || d == nil || !allowsOnce(d) || d.UpdatedInput != nil {
-			return question, nil
+			return nil, nil
 		}
 		if late, err := e.clock.late(ctx, w.Deadline); late || err != nil {
-			return question, err
+			return nil, err
 		}
-		next := question
-		next.Record.Waiters = slices.Clone(question.Record.Waiters)
-		next.Record.Waiter(pendingID).Detached = true
+		w.Detached = true
+		stored := rec.Decision
 		var err error
-		if next.Record.Decision, err = withStandingAnswer(&next, d); err != nil {
-			return question, err
+		if rec.Decision, err = withStandingAnswer(next, d); err != nil {
+			return nil, err
 		}
-		next.Record.Decision.PendingID, next.Record.Decision.Digest = question.Record.Decision.PendingID, question.Record.Decision.Digest
-		revision, err := e.store.Records.Amend(ctx, next, e.keptStill(&next))
-		if err == nil {
-			next.Revision = revision
-			return next, e.effects(ctx, next)
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return question, fmt.Errorf("note that the agent did not wait for %s: %w", question.Key, err)
-		}
-		if question, err = e.store.Records.Get(ctx, question.Key); err != nil {
-			return question, err
-		}
+		rec.Decision.PendingID, rec.Decision.Digest = stored.PendingID, stored.Digest
+		return e.amend(next), nil
+	})
+	if err != nil || !changed {
+		return question, err
 	}
+	return question, e.applyEffects(ctx, question)
 }
 
-// keptStill is for how much longer a decided record is kept: adding to it does not
-// keep it longer.
-func (e *Engine) keptStill(entry *bus.Entry) time.Duration {
+// remainingRetention is how much longer a decided record is kept. A change to it does not
+// extend that.
+func (e *Engine) remainingRetention(entry *bus.Entry) time.Duration {
 	return max(bus.Retention-e.clock.now().Sub(entry.Record.Decision.DecidedAt), time.Minute)
 }
 
@@ -236,22 +194,21 @@ func ownID(entry *bus.Entry) string {
 	return id
 }
 
-// allowsOnce reports whether a person has allowed the very calls that were asked
-// about, and no more.
+// allowsOnce reports whether a person has allowed only the calls of the question.
 func allowsOnce(d *schemas.Decision) bool {
 	return d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !d.Lasts()
 }
 
-// withStandingAnswer is d as it ends this version of a question. If a person allows
-// calls that no agent waits for, each leaves behind that the same may be asked once
-// more, until its deadline.
+// withStandingAnswer returns d for this version of a question. If a person allows calls
+// that no agent waits for, the decision gets a standing answer: each of these calls may be
+// asked once more, until its deadline.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
 	if !allowsOnce(d) || d.UpdatedInput != nil {
 		return d, nil
 	}
 	var gone []schemas.Waiter
 	for _, w := range entry.Record.Waiters {
-		if left(w) {
+		if isDetached(w) {
 			gone = append(gone, w)
 		}
 	}

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdraw takes a request back. One that is not known, because its withdrawal
-// came first, gets a record that ends whatever still arrives under its id.
+// withdraw withdraws a request. If the withdrawal comes before the request, it creates a
+// decided record, which replies to the request when that comes.
 func (e *Engine) withdraw(ctx context.Context, c *bus.Call) error {
 	agent, key := c.Tokens[0], schemas.Key(c.Tokens[1], c.Tokens[2])
 	var w schemas.Withdraw
@@ -21,7 +22,7 @@ func (e *Engine) withdraw(ctx context.Context, c *bus.Call) error {
 	if w.SessionID != c.Tokens[1] || w.PendingID != c.Tokens[2] {
 		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
 	}
-	if _, err := e.own(ctx, agent, w.SessionID, ""); err != nil {
+	if _, err := e.requireSession(ctx, agent, w.SessionID, ""); err != nil {
 		return err
 	}
 	entry, err := e.store.Records.Get(ctx, key)
@@ -50,7 +51,7 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 	case err != nil:
 		return err
 	case w.Detach && d != nil:
-		if question.Record.Joined != "" { // whether its agent waits is told by the question
+		if question.Record.Joined != "" { // the question's record says whether the agent still waits
 			question, err = e.decidedIn(ctx, question)
 		}
 		if err == nil {
@@ -72,7 +73,7 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 			c.Reply(receipt(entry, &r))
 			return nil
 		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil { // it has ended meanwhile
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil { // it has ended in the meantime
 			return err
 		}
 		return e.withdrawKnown(ctx, c, agent, w, entry)
@@ -82,23 +83,23 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 	if err != nil {
 		return err
 	}
-	return e.tell(ctx, c, question, entry.Key)
+	return e.replyDecision(ctx, c, question, entry.Key)
 }
 
-// takeBack ends one request as withdrawn by its agent.
+// takeBack ends a request as withdrawn by its agent.
 func (e *Engine) takeBack(ctx context.Context, question bus.Entry, agent string, w *schemas.Withdraw) (bus.Entry, error) {
 	own := *w
 	_, own.PendingID = schemas.SplitKey(question.Key)
-	ended, err := e.endSome(ctx, question, e.withdrawal(agent, &own, question.Record.Digest), only(w.PendingID))
+	ended, err := e.endSome(ctx, question, e.withdrawal(agent, &own, question.Record.Digest), waiterOfID(w.PendingID))
 	if err == nil {
 		e.publish(ended)
 	}
 	return ended, err
 }
 
-// tell answers an agent with the decision about the request under key, as the record
-// that decides about it has it.
-func (e *Engine) tell(ctx context.Context, c *bus.Call, question bus.Entry, key string) error {
+// replyDecision replies with the decision about the request under key, from the record that
+// decides it.
+func (e *Engine) replyDecision(ctx context.Context, c *bus.Call, question bus.Entry, key string) error {
 	_, id := schemas.SplitKey(key)
 	d := question.Record.Decision
 	if question.Key != key || question.Record.Joined == "" {
@@ -113,7 +114,7 @@ func (e *Engine) tell(ctx context.Context, c *bus.Call, question bus.Entry, key 
 
 func (e *Engine) withdrawUnknown(ctx context.Context, c *bus.Call, agent string, w *schemas.Withdraw, revision uint64) error {
 	key := schemas.Key(w.SessionID, w.PendingID)
-	// An automatic decision has no record: it stands, and is told.
+	// A decision in the log has no record; it counts, and is the reply.
 	logged, err := e.claim(ctx, key, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogClaim, Actor: agent,
 		SessionID: w.SessionID, PendingID: w.PendingID,
@@ -132,9 +133,9 @@ func (e *Engine) withdrawUnknown(ctx context.Context, c *bus.Call, agent string,
 	if err != nil {
 		return fmt.Errorf("encode the withdrawal of %s: %w", key, err)
 	}
-	a := asked{agent: agent, bytes: request, digest: schemas.AnyDigest}
-	entry := bus.Entry{Key: key, Record: a.record(e.clock.now()), Revision: revision}
-	entry.Record.Risk, entry.Record.Decision = schemas.RiskLow, e.withdrawal(agent, w, a.digest)
+	in := agentRequest{agent: agent, body: request, digest: schemas.AnyDigest}
+	entry := bus.Entry{Key: key, Record: in.record(policy.Verdict{Risk: schemas.RiskLow}, e.clock.now()), Revision: revision}
+	entry.Record.Decision = e.withdrawal(agent, w, in.digest)
 	_, err = e.store.Records.CreateDecided(ctx, entry)
 	if errors.Is(err, bus.ErrMoved) {
 		if entry, err = e.store.Records.Get(ctx, key); err == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// register renews the lease of a connector's worker, and makes the queue that
-// the connector's workers share.
+// register renews the lease of a connector's worker. For a new worker it creates the
+// queue that the connector's workers share.
 func (e *Engine) register(ctx context.Context, c *bus.Call) error {
 	connector := c.Tokens[0]
 	var r schemas.Register
@@ -48,8 +48,8 @@ func (e *Engine) register(ctx context.Context, c *bus.Call) error {
 	}
 }
 
-// servePrompts makes the queue of a carrier's prompts as its worker comes, and again
-// where that was lost since.
+// servePrompts creates the queue of a carrier's prompts for a new worker, and again if the
+// queue was lost.
 func (e *Engine) servePrompts(ctx context.Context, connector string, comes bool) error {
 	switch {
 	case schemas.Inbox(connector):
@@ -60,7 +60,7 @@ func (e *Engine) servePrompts(ctx context.Context, connector string, comes bool)
 	return e.prompts.Keep(ctx, connector)
 }
 
-// delivery takes a worker's report of how a prompt fared.
+// delivery handles a worker's report about showing a prompt.
 func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
 	var d schemas.Delivery
 	if err := schemas.Decode(c.Data, &d); err != nil {
@@ -81,17 +81,17 @@ func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
 	if d.State != schemas.DeliveryShown {
 		kind, text = schemas.NoticeUndeliverable, "The question could not be shown on "+c.Tokens[0]+": "+d.Reason
 		var last bool
-		if entry, last, err = e.failed(ctx, entry, c.Tokens[0], d.Recipient); err != nil {
+		if entry, last, err = e.markRouteFailed(ctx, entry, c.Tokens[0], d.Recipient); err != nil {
 			return err
 		}
-		if !carried(&entry.Record) { // it takes no place of another's
+		if !goesToCarriers(&entry.Record) { // the next question takes its place
 			if err := e.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
 				return err
 			}
 		}
 		if last {
 			text = "Nobody could be shown the question: " + d.Reason
-			if err := e.unreachable(ctx, entry, d.Reason); err != nil {
+			if err := e.cancelUnreachable(ctx, entry, d.Reason); err != nil {
 				return err
 			}
 		}

@@ -7,10 +7,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// undoer is which standing answers a connector may list and end: all of them if its
-// people look for themselves, and through a carrier those that the person may undo.
-// FORBIDDEN for a carrier that names no approver.
-func (e *Engine) undoer(ctx context.Context, connector, userID string) (func(*schemas.StandingAnswer) bool, error) {
+// undoFilter returns which standing answers a connector may list and end: for an inbox all,
+// for a carrier those that the approver may undo. A carrier that names no approver is
+// FORBIDDEN.
+func (e *Engine) undoFilter(ctx context.Context, connector, userID string) (func(*schemas.StandingAnswer) bool, error) {
 	if schemas.Inbox(connector) {
 		return func(*schemas.StandingAnswer) bool { return true }, nil
 	}
@@ -21,10 +21,9 @@ func (e *Engine) undoer(ctx context.Context, connector, userID string) (func(*sc
 	return func(g *schemas.StandingAnswer) bool { return mayUndo(&who, g) }, nil
 }
 
-// mayUndo reports whether an approver gave a standing answer, or may decide about
-// every call that it covers, by what the settings say of the person. The risk and the
-// host of those calls are not kept with it, so that whoever is limited by these may
-// undo their own answers only.
+// mayUndo reports whether an approver has given a standing answer, or may decide every call
+// that it covers by the settings. An answer does not say the risk and host of its calls,
+// so an approver who is limited by either may undo only their own answers.
 func mayUndo(who *schemas.Approver, g *schemas.StandingAnswer) bool {
 	if g.By.Kind == schemas.ByHuman && g.By.Name == who.Name {
 		return true

@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// announce publishes to the agents that wait what a question's record decides about
-// each of its calls. A lost decision is found by asking again, and so is that about a
-// call that no agent waits for: an approval of it is for one request alone.
+// announce publishes the decision of each call of a question to the agents that wait.
+// Agents find a lost decision by asking again. Detached calls get nothing published: an
+// approval of one counts for a single request, which its agent has yet to make.
 func (e *Engine) announce(entry bus.Entry) error {
 	for i := range entry.Record.Waiters {
 		w := &entry.Record.Waiters[i]
@@ -30,8 +30,8 @@ func (e *Engine) announce(entry bus.Entry) error {
 	return nil
 }
 
-// publish announces what this engine has just decided, and shows it to all who look.
-// The outbox does so again, which may take a while if the broker is disturbed.
+// publish announces a decision that this engine has just stored, and shows it to the
+// viewers. The outbox repeats both, which may take a while if the broker is disturbed.
 func (e *Engine) publish(entry bus.Entry) {
 	err := e.announce(entry)
 	prompt, perr := e.promptOf(entry)
@@ -39,11 +39,11 @@ func (e *Engine) publish(entry bus.Entry) {
 		perr = e.view(prompt)
 	}
 	if err := errors.Join(err, perr); err != nil {
-		e.Log.Warn("engine: a decision was not published; the outbox will", "key", entry.Key, "error", err)
+		e.Log.Warn("engine: a decision was not published; the outbox will publish it", "key", entry.Key, "error", err)
 	}
 }
 
-// answer takes what a person said.
+// answer handles a person's answer.
 func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	connector := c.Tokens[0]
 	var a schemas.Answer
@@ -53,13 +53,13 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if a.SessionID != c.Tokens[1] || a.PendingID != c.Tokens[2] {
 		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
 	}
-	// Names in payloads count for nothing: the connector vouches for the
-	// identity, and the settings say whose it is.
+	// Names in the message do not count: the connector vouches for the identity, and the
+	// settings say which approver has it.
 	approver, err := e.approver(ctx, connector, a.From.UserID)
 	if err != nil {
 		return err
 	}
-	frozen := e.frozenNow(ctx) // beside the record
+	frozen := e.beginFreezeCheck(ctx) // while the record is read
 	entry, err := e.store.Records.Get(ctx, schemas.Key(a.SessionID, a.PendingID))
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {
 		return notFound(schemas.Key(a.SessionID, a.PendingID))
@@ -67,7 +67,7 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	d, err := e.said(&entry, &a, &approver, connector, frozen)
+	d, err := e.evaluateAnswer(&entry, &a, &approver, connector, frozen)
 	if err != nil {
 		return err
 	}
@@ -75,23 +75,23 @@ func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	// The calls whose deadline has come get the clock's decision, whoever answers.
+	// Calls whose deadline has come time out, even if an answer is here.
 	if entry, err = e.endOverdue(ctx, entry, now); err != nil {
 		return err
 	}
-	if entry, err = e.decide(ctx, entry, d, counted(a.Waiters, now)); err != nil {
+	if entry, err = e.decide(ctx, entry, d, countedWaiters(a.Waiters, now)); err != nil {
 		return err
 	}
 	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == d.DecisionID {
 		e.publish(entry)
-	} else if err := otherwise(&entry.Record); err != nil {
+	} else if err := aftermathConflict(&entry.Record); err != nil {
 		return err
 	}
-	return e.answered(c, entry, d, a.Waiters)
+	return e.replyToAnswer(c, entry, d, a.Waiters)
 }
 
-// nowFor is the broker's time as it decides about an answer's calls: read again if it
-// may be wrong by what a deadline is away.
+// nowFor returns the broker's time for deciding the calls of an answer. It reads the
+// broker's clock again if one of their deadlines is so near that the error matters.
 func (e *Engine) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && w.Place < max(places, 1) {
@@ -103,12 +103,12 @@ func (e *Engine) nowFor(ctx context.Context, rec *schemas.Record, places int) (t
 	return e.clock.now(), nil
 }
 
-func mayNot(connector, userID string) error {
+func notApprover(connector, userID string) error {
 	return schemas.Errorf(schemas.CodeForbidden, "%q on %s is not an approver: add the identity under approvers.people in settings.json and run `nod settings apply`", userID, connector)
 }
 
-// routed reports whether the request was to be shown to this person, or on a
-// connector whose people look for themselves.
+// routed reports whether a request was routed to this person, or the connector is an
+// inbox, which lists all requests.
 func routed(rec *schemas.Record, connector, userID string) bool {
 	if schemas.Inbox(connector) {
 		return true
@@ -121,15 +121,15 @@ func routed(rec *schemas.Record, connector, userID string) bool {
 	return false
 }
 
-// said is the decision that an answer makes of a request, or why it makes none.
-func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen frozenRead) (*schemas.Decision, error) {
+// evaluateAnswer returns the decision that an answer makes, or the reason to refuse it.
+func (e *Engine) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen freezeCheck) (*schemas.Decision, error) {
 	rec := &entry.Record
 	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
-		err := schemas.Errorf(schemas.CodeStale, "the answer is to another request than the one that is open under this id: look again")
+		err := schemas.Errorf(schemas.CodeStale, "the answer is for another request than the one under this id: look again")
 		return nil, err.WithDecision(rec.Decision)
 	}
 	if rec.Joined != "" && !rec.Terminal() {
-		return nil, schemas.Errorf(schemas.CodeConflict, "it asks the same as %s, and is answered with that", rec.Joined)
+		return nil, schemas.Errorf(schemas.CodeConflict, "the same call waits as %s: answer that one", rec.Joined)
 	}
 	request, err := requestOf(rec)
 	if err != nil {
@@ -155,12 +155,12 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver
 	}
 	d.OptionID, d.OptionKind = option.OptionID, option.Kind
 	if request.Kind == schemas.KindQuestion && d.Message == "" {
-		d.Message = option.Name // what was answered
+		d.Message = option.Name // the text of the answer
 	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
-		if !rec.Terminal() { // one that has ended is told as it is stored: this answer may have counted
-			if err := errors.Join(frozen(rec.Agent, request.SessionID), e.confirmed(rec.Risk, connector, a)); err != nil {
+		if !rec.Terminal() { // an ended request gets its stored decision as the reply: this answer may have made it
+			if err := errors.Join(frozen(rec.Agent, request.SessionID), e.checkConfirmation(rec.Risk, connector, a)); err != nil {
 				return nil, err
 			}
 		}
@@ -175,7 +175,7 @@ func (e *Engine) said(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver
 	return d, err
 }
 
-// requestOf decodes the request in a record.
+// requestOf decodes the request of a record.
 func requestOf(rec *schemas.Record) (schemas.Request, error) {
 	var r schemas.Request
 	if err := json.Unmarshal(rec.Request, &r); err != nil {
@@ -186,14 +186,14 @@ func requestOf(rec *schemas.Record) (schemas.Request, error) {
 	return r, nil
 }
 
-// expired is what the clock decides at an instant, in the words that the asker reads.
-func (e *Engine) expired(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
+// timeoutDecision is the decision at a deadline, in the words that agents know.
+func (e *Engine) timeoutDecision(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
 	r, err := requestOf(rec)
 	if err != nil {
 		return nil, err
 	}
 	d := e.decision(&r, rec.Digest, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
-	if d.DecidedAt.Before(at) { // the broker's clock fired: this reading of it is behind
+	if d.DecidedAt.Before(at) { // the broker's timer fired, so this reading of its clock is behind
 		d.DecidedAt = at
 	}
 	waited := time.Duration(timeoutAt(rec, at)) * time.Second
@@ -203,7 +203,7 @@ func (e *Engine) expired(rec *schemas.Record, at time.Time) (*schemas.Decision, 
 	return d, nil
 }
 
-// timeoutAt is for how long the first of the calls could wait whose deadline has come.
+// timeoutAt is the time limit, in seconds, of the first call whose deadline has come.
 func timeoutAt(rec *schemas.Record, at time.Time) int {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && !w.Deadline.After(at) {
@@ -213,15 +213,15 @@ func timeoutAt(rec *schemas.Record, at time.Time) int {
 	return rec.TimeoutSeconds
 }
 
-// answered tells the person how it ended: their own answer, or one that said the same
-// of the same calls, is a success; anything else is told as what really happened.
-func (e *Engine) answered(c *bus.Call, entry bus.Entry, said *schemas.Decision, places int) error {
+// replyToAnswer replies with success if the stored decision is the answer's own, or says
+// the same of the same calls. Otherwise it replies with an error and the stored decision.
+func (e *Engine) replyToAnswer(c *bus.Call, entry bus.Entry, said *schemas.Decision, places int) error {
 	rec := &entry.Record
 	stored := rec.Decision
 	switch {
 	case stored == nil:
 		return schemas.Errorf(schemas.CodeStale, "the calls that this answer is about have ended; others wait for the same: look again")
-	case stored.DecisionID == said.DecisionID, stored.Same(said) && !leftOut(rec, places):
+	case stored.DecisionID == said.DecisionID, stored.Same(said) && !leavesOut(rec, places):
 		c.Reply(stored)
 		return nil
 	case stored.Outcome == schemas.TimedOut, stored.Outcome == schemas.Withdrawn:
@@ -232,8 +232,7 @@ func (e *Engine) answered(c *bus.Call, entry bus.Entry, said *schemas.Decision, 
 	return schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
 }
 
-// leftOut reports whether the record's decision is not about a call that an answer
-// counted.
-func leftOut(rec *schemas.Record, places int) bool {
+// leavesOut reports whether the decision leaves a call undecided that the answer counted.
+func leavesOut(rec *schemas.Record, places int) bool {
 	return slices.ContainsFunc(rec.Waiters, func(w schemas.Waiter) bool { return w.Stays && w.Place < max(places, 1) })
 }

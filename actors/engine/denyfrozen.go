@@ -12,20 +12,18 @@ import (
 )
 
 const (
-	// denyWithin is how long an approver waits to hear how many open requests
-	// a freeze has denied. It ends before a caller's hop does; the rest is
-	// denied in the background.
+	// denyWithin is how long an approver waits for the number of pending requests that a
+	// freeze has denied. It is shorter than the caller's timeout; the rest is denied in the
+	// background.
 	denyWithin = 4 * time.Second
-	// denyAllWithin bounds that background work. The sweep goes on with what
-	// is left.
+	// denyAllWithin bounds that background work. The sweep denies the requests that are left.
 	denyAllWithin = 10 * time.Minute
 )
 
-// putOn denies the open requests that a freeze covers, waits until every engine
-// obeys, and denies once more what an engine that had not heard has stored
-// meanwhile. It tells in f what has happened within denyWithin, and goes on after
-// that.
-func (e *Engine) putOn(ctx context.Context, f *schemas.FreezeState) {
+// enforceFreeze denies the pending requests that a freeze covers, waits until every engine
+// obeys, and denies those that an engine has stored before it obeyed. It reports in f its
+// progress within denyWithin, and then continues in the background.
+func (e *Engine) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	var denied atomic.Int64
 	done := make(chan error, 1)
 	heard := make(chan struct{})
@@ -38,7 +36,7 @@ func (e *Engine) putOn(ctx context.Context, f *schemas.FreezeState) {
 			err = e.denyFrozen(background, &denied)
 		}
 		if err != nil {
-			e.Log.Warn("engine: not every open request that is frozen was denied; the sweep goes on", "error", err)
+			e.Log.Warn("engine: not every frozen request was denied; the sweep will deny the rest", "error", err)
 		}
 		done <- err
 	})
@@ -46,7 +44,7 @@ func (e *Engine) putOn(ctx context.Context, f *schemas.FreezeState) {
 	defer within.Stop()
 	var err error
 	if f.Laggards, err = e.laggards(ctx, f.Revision); err != nil {
-		e.Log.Warn("engine: whether others obey a freeze was not heard", "error", err)
+		e.Log.Warn("engine: cannot tell whether the other engines obey a freeze", "error", err)
 		f.Laggards = []string{"any other"}
 	}
 	close(heard)
@@ -59,24 +57,24 @@ func (e *Engine) putOn(ctx context.Context, f *schemas.FreezeState) {
 	f.Denied = int(denied.Load())
 }
 
-// denyRest denies whatever is frozen and still open, before a thaw: it was asked
-// before the freeze or against it, and must not be allowed afterwards.
-func (e *Engine) denyRest(ctx context.Context) error {
+// denyBeforeThaw denies the pending requests that are frozen. They came before the freeze
+// or during it, and must not be allowed after the thaw.
+func (e *Engine) denyBeforeThaw(ctx context.Context) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err
 	}
 	var denied atomic.Int64
 	err := e.denyFrozen(ctx, &denied)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, bus.ErrUnknown) {
-		return schemas.Errorf(schemas.CodeUnavailable, "not thawed: the open requests are still being denied, %d just now; try again", denied.Load())
+		return schemas.Errorf(schemas.CodeUnavailable, "not thawed: pending requests are still being denied, %d so far; try again", denied.Load())
 	}
 	return err
 }
 
-// denyFrozen denies every open request that is frozen, and counts in denied how
-// many those were. It goes by the records, so that it misses none whose timer has
-// fired or is lost. A request that another engine stores later, without having
-// heard of the freeze, cannot be allowed, and the next sweep denies it.
+// denyFrozen denies every pending request that a freeze covers, and adds their number to
+// denied. It scans the records, and so does not depend on timers. If another engine that
+// has not read the freeze stores a request later, that cannot be allowed, and the next
+// sweep denies it.
 func (e *Engine) denyFrozen(ctx context.Context, denied *atomic.Int64) error {
 	if len(e.freezes.now().Freezes) == 0 {
 		return nil
@@ -99,8 +97,8 @@ func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 		return false, err
 	}
 	r, err := requestOf(&entry.Record)
-	if err != nil { // nobody can allow it either, and it must not stand in the way of a thaw
-		e.Log.Error("engine: a request that is frozen cannot be read and stays open", "key", key, "error", err)
+	if err != nil { // it cannot be allowed either, and must not prevent a thaw
+		e.Log.Error("engine: a frozen request cannot be read, and stays pending", "key", key, "error", err)
 		return false, nil
 	}
 	z := e.freezes.now().Of(entry.Record.Agent, r.SessionID)
@@ -112,10 +110,10 @@ func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 		return false, err
 	}
 	_, r.PendingID = schemas.SplitKey(question.Key)
-	d := e.denial(&r, question.Record.Digest, z)
-	ended, err := e.decide(ctx, question, d, all)
-	if errors.Is(err, bus.ErrTooLarge) { // no answer can be stored either
-		e.Log.Error("engine: a frozen request is too large to be decided, and stays open", "key", key, "error", err)
+	d := e.freezeDenial(&r, question.Record.Digest, z)
+	ended, err := e.decide(ctx, question, d, everyWaiter)
+	if errors.Is(err, bus.ErrTooLarge) { // nor can an answer be stored
+		e.Log.Error("engine: a frozen request is too large to be decided, and stays pending", "key", key, "error", err)
 		return false, nil
 	}
 	if err != nil {

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// basis names the entries of the store that an allow rests on: standing answers, and
+// the session's own permissions if revision is not 0.
+type basis struct {
+	session  string
+	revision uint64
+	answers  []*standingEntry
+}
+
+// basisOf is the basis on which enough holds: the session's own permissions, if it has
+// any, and the first standing answers that suffice, each with its sources.
+func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
+	b := basis{session: h.session.SessionID}
+	if h.managed() {
+		b.revision = h.revision
+	}
+	used := []*standingEntry{}
+	for _, s := range h.perms {
+		if enough(policy.Held(h.session.Permissions, answersIn(used))) {
+			break
+		}
+		used = append(used, s)
+	}
+	for _, s := range used {
+		b.answers = append(append(b.answers, s), h.sources[s.GrantID]...)
+	}
+	return b
+}
+
+// confirmBasis reports whether the entries of a basis still have the revisions that were
+// read, and no answer is over. A majority of the servers confirms that after the call
+// began. Entries that have changed are read again at their next use.
+func (e *Engine) confirmBasis(ctx context.Context, b basis) (bool, error) {
+	for _, s := range b.answers {
+		if s.ExpiresAt.IsZero() {
+			continue
+		}
+		if over, err := e.clock.late(ctx, s.ExpiresAt); over || err != nil {
+			return false, err
+		}
+	}
+	keys, revisions := []string{}, []uint64{}
+	if b.revision != 0 {
+		keys, revisions = append(keys, sessionKey(b.session)), append(revisions, b.revision)
+	}
+	for _, s := range b.answers {
+		if !slices.Contains(keys, s.key) {
+			keys, revisions = append(keys, s.key), append(revisions, s.revision)
+		}
+	}
+	errs := make([]error, len(keys))
+	each(len(keys), func(i int) { errs[i] = e.store.Sessions.Confirm(ctx, keys[i], revisions[i]) })
+	ok := true
+	for i, err := range errs {
+		if errors.Is(err, bus.ErrMoved) {
+			ok = false
+			if owner, _, standing := splitStanding(keys[i]); standing {
+				e.standing.doubt(owner)
+			} else {
+				e.cache.forget(keys[i])
+			}
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return ok, nil
+}
+
+// requireBasis returns UNAVAILABLE if the entries of a basis have changed.
+func (e *Engine) requireBasis(ctx context.Context, b basis) error {
+	ok, err := e.confirmBasis(ctx, b)
+	if err == nil && !ok {
+		err = schemas.Errorf(schemas.CodeUnavailable, "the permissions of session %s are just being changed; ask again", b.session)
+	}
+	return err
+}

@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// stages is the order in which a request is checked, in four phases. A stage decides the
+// request, has a person asked, or goes on to the next one.
+//
+// By this engine's memory, without reading the store:
+//
+//  1. frozen: a freeze of all agents, of this agent or of the session denies the request.
+//  2. rules: the policy allows, asks or denies. Its denial is final, and its allow too,
+//     unless the session is managed.
+//
+// By the permissions and standing answers of the session and its agent. An engine knows
+// them from a moment ago, so an allow is confirmed at the store before it counts:
+//
+//  3. permissions: a managed session's permissions allow the calls that they cover; other
+//     calls need a person. A request for permissions that the session has is allowed.
+//  4. grants: if the policy asks, standing answers for more than one call allow the call,
+//     and so do the permissions of the session.
+//
+// By a person's answer to the same call, read from the store:
+//
+//  5. denial: a remembered denial denies the call.
+//  6. approval: an approval whose agent had stopped waiting allows the call, once.
+//
+// If no stage has decided, a person is asked. Each stage adds its part to the pending
+// record, or refuses the request with an error:
+//
+//  7. admission: a session with too many pending requests gets no more.
+//  8. foreground: a background session asks in the place of its agent's session that was
+//     active last; without one, the request is refused.
+//  9. routing: the approvers who may decide, and their channels; if no approver can be
+//     reached, the request is refused.
+//  10. reaches: the rules or permissions that an answer may allow beyond this call.
+//  11. deadline: the time limit, which depends on the session and on whether an approver
+//     is there.
+//  12. turn: phones and chats show the request at once, after the approver who is there
+//     had time to answer, or after earlier requests of the session.
+//  13. joining: the record is stored. An identical pending call becomes the question of
+//     both, and this request its waiter; otherwise the request is a question of its own.
+//
+// A request that its agent may have sent before is checked like any other. Its record, or
+// its decision in the log, then comes before the verdict; see rejoin.
+var stages = []stage{
+	{"frozen", fromMemory, (*Engine).checkFrozen},
+	{"rules", fromMemory, (*Engine).checkRules},
+	{"permissions", byEntitlements, (*Engine).checkPermissions},
+	{"grants", byEntitlements, (*Engine).checkGrants},
+	{"denial", bySameCall, (*Engine).checkDenial},
+	{"approval", bySameCall, (*Engine).checkApproval},
+	{"admission", asking, (*Engine).admit},
+	{"foreground", asking, (*Engine).chooseForeground},
+	{"routing", asking, (*Engine).route},
+	{"reaches", asking, (*Engine).offerReaches},
+	{"deadline", asking, (*Engine).setDeadline},
+	{"turn", asking, (*Engine).takeTurn},
+	{"joining", asking, (*Engine).storePending},
+}
+
+// stage is one step of a request's way through the engine.
+type stage struct {
+	name  string
+	phase phase
+	run   func(*Engine, context.Context, *askState) (result, error)
+}
+
+// phase groups the stages by the data that they need.
+type phase int
+
+const (
+	fromMemory phase = iota
+	byEntitlements
+	bySameCall
+	asking
+)
+
+// outcome is how a stage ends.
+type outcome int
+
+const (
+	goOn    outcome = iota // the next stage continues
+	decided                // the verdict of the result is the decision
+	ask                    // a person is asked; no later check may decide
+)
+
+// result is the result of a stage.
+type result struct {
+	outcome outcome
+	verdict policy.Verdict // replaces the verdict of earlier stages, unless it is zero
+	basis   basis          // of an allow by entitlements: confirmed before it counts
+}
+
+// decide is the result of a stage that decides.
+func decide(v policy.Verdict) result { return result{outcome: decided, verdict: v} }
+
+// askState is a request on its way through the stages. A stage reads the parts that
+// earlier stages have added, and writes only its own. Two parts may be written early: a
+// request for permissions already needs its foreground, and admission may read newer
+// settings.
+type askState struct {
+	agentRequest
+	settings settingsSnapshot // in force when the request came
+	freezes  *freezeSnapshot  // in force when the request came
+	managed  bool             // the session has permissions of its own, as far as this engine knows
+	verdict  policy.Verdict   // of the stages so far
+
+	frozen      *schemas.Freeze   // by frozen: the freeze that denies the request
+	rules       rulesResult       // by rules
+	held        entitlements      // read before the stage permissions
+	attendance  attendance        // read before the stage permissions
+	permissions permissionsResult // by permissions
+	callAnswer  *standingEntry    // read before the stage denial; nil if there is none
+	plan        promptPlan        // by the stages that ask
+}
+
+// rulesResult is the result of the policy.
+type rulesResult struct {
+	verdict policy.Verdict
+	call    policy.Call     // the request as the policy sees it
+	policy  *policy.Policy  // the rules behind the verdict; nil if these may be out of date
+	updated json.RawMessage // the input to run instead of the agent's; nil keeps that
+}
+
+// attendance is the activity in a session at the time of a request.
+type attendance struct {
+	lock *schemas.Lock // the input lock; nil if no client holds it
+	open int           // the number of pending questions
+}
+
+// promptPlan are the parts of a pending record that the last phase adds.
+type promptPlan struct {
+	at         time.Time // now, by the broker's clock
+	revision   uint64    // of the deletion marker that the record replaces; 0 is none
+	foreground foreground
+	routes     []schemas.Route
+	reaches    []schemas.Reach
+	limit      timeLimit
+	next       schemas.Event // the event that the timer is armed for
+	entry      bus.Entry     // the record as stored
+}
+
+// timeLimit is how long a request may wait, and the tier that it is from.
+type timeLimit struct {
+	tier    schemas.Tier
+	timeout time.Duration
+}
+
+// foreground is the session in whose place a background session asks; zero is none.
+type foreground struct {
+	session string
+	lock    *schemas.Lock // its input lock; nil if no client holds it
+}
+
+// runStages runs the stages of one phase, up to the first one that does not go on.
+func (e *Engine) runStages(ctx context.Context, s *askState, p phase) (result, error) {
+	for _, st := range stages {
+		if st.phase != p {
+			continue
+		}
+		r, err := st.run(e, ctx, s)
+		if err != nil {
+			return r, err
+		}
+		if r.verdict.Effect != "" {
+			s.verdict = r.verdict
+		}
+		if r.outcome != goOn {
+			return r, nil
+		}
+	}
+	return result{}, nil
+}
+
+// check runs the stages that may decide a request without a person. It leaves the verdict
+// in s, and computes the digest: at the same time as it reads the store, if it has to.
+func (e *Engine) check(ctx context.Context, s *askState) error {
+	r, err := e.runStages(ctx, s, fromMemory)
+	if err != nil {
+		return err
+	}
+	if r.outcome == decided {
+		return s.identify()
+	}
+	entitlements := e.beginEntitlements(ctx, s)
+	if err := s.identify(); err != nil { // while the store is read
+		return err
+	}
+	if _, err := s.sameness(); err != nil { // most stages that follow need it
+		return err
+	}
+	if s.held, s.attendance, err = entitlements(); err != nil {
+		return err
+	}
+	if r, err = e.checkEntitlements(ctx, s); err != nil || r.outcome != goOn {
+		return err
+	}
+	if s.callAnswer, err = e.readCallAnswer(ctx, s); err != nil {
+		return err
+	}
+	_, err = e.runStages(ctx, s, bySameCall)
+	return err
+}
+
+// confirmTries is how often a request is checked while its entitlements keep changing.
+// After that a person is asked.
+const confirmTries = 3
+
+// checkEntitlements runs the stages that go by entitlements. An allow is confirmed at
+// the store; if its basis has changed, the entitlements are read and checked again.
+func (e *Engine) checkEntitlements(ctx context.Context, s *askState) (result, error) {
+	for range confirmTries {
+		r, err := e.runStages(ctx, s, byEntitlements)
+		if err != nil || r.outcome != decided {
+			return r, err
+		}
+		confirmed, err := e.confirmBasis(ctx, r.basis)
+		if confirmed || err != nil {
+			return r, err
+		}
+		s.verdict, s.permissions = s.rules.verdict, permissionsResult{holder: s.permissions.holder}
+		if s.held, err = e.entitlementsOf(ctx, s.agent, s.request.SessionID); err != nil {
+			return result{}, err
+		}
+	}
+	s.verdict.Effect = policy.Ask
+	return result{outcome: ask}, nil
+}

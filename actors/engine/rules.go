@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/schemas"
+)
+
+// checkFrozen denies a request that a freeze covers.
+func (e *Engine) checkFrozen(_ context.Context, s *askState) (result, error) {
+	if s.frozen = s.freezes.Of(s.agent, s.request.SessionID); s.frozen == nil {
+		return result{}, nil
+	}
+	return decide(policy.Verdict{Effect: policy.Deny, Rule: "frozen by " + s.frozen.By.Name, Risk: schemas.RiskMedium}), nil
+}
+
+// checkRules applies the policy. Its denial decides in any session, its allow only in one
+// that is not managed.
+func (e *Engine) checkRules(_ context.Context, s *askState) (result, error) {
+	s.rules = e.evaluatePolicy(s)
+	v := s.rules.verdict
+	if v.Effect == policy.Deny || v.Effect == policy.Allow && !s.managed {
+		return decide(v), nil
+	}
+	return result{verdict: v}, nil
+}
+
+// evaluatePolicy returns the verdict of the policy. The engine asks instead of allowing if
+// it cannot be sure that its settings and freezes are the newest, or cannot read the
+// project's rules.
+func (e *Engine) evaluatePolicy(s *askState) rulesResult {
+	r := &s.request
+	if r.Kind == schemas.KindQuestion {
+		return rulesResult{verdict: policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskLow, Reasons: []string{"an answer grants nothing"}}}
+	}
+	if r.Kind != schemas.KindToolCall {
+		return rulesResult{verdict: policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskMedium, Reasons: []string{"asks for " + string(r.Kind)}}}
+	}
+	out := rulesResult{call: policy.CallOf(s.agent, r)}
+	rules, err := s.settings.policy, error(nil)
+	if e.Host != "" && (out.call.Host == "" || out.call.Host == e.Host) {
+		if out.call.Home = e.Home; e.Projects != nil {
+			rules, err = e.Projects.Tighten(rules, rules.Dirs(out.call)...)
+		}
+	}
+	if err != nil {
+		v := s.settings.policy.Check(out.call)
+		if v.Effect != policy.Deny {
+			v.Effect, v.Reasons = policy.Ask, append(v.Reasons, err.Error())
+		}
+		out.verdict = v
+		return out
+	}
+	v := rules.Check(out.call)
+	switch {
+	case v.Effect == policy.Deny:
+	case time.Since(s.settings.read) >= staleAfter, time.Since(e.freezes.now().read) >= staleAfter:
+		v.Effect = policy.Ask
+	case v.Effect != policy.Allow:
+		v.Effect, out.policy = policy.Ask, rules
+	default:
+		out.policy = rules
+		if s.settings.settings.Permissions.HardenGit {
+			out.updated, _ = rules.HardenInput(out.call)
+		}
+	}
+	out.verdict = v
+	return out
+}

@@ -1,0 +1,230 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/schemas"
+)
+
+// ownersKept bounds the sessions and agents whose answers are cached.
+const ownersKept = 16384
+
+// answers are the standing answers of one owner at a moment. They do not change; a change
+// makes new ones.
+type answers struct {
+	byID  map[string]*standingEntry
+	rules *policy.Answers  // of all live answers
+	of    []*standingEntry // the answer of each rule
+	perms []*standingEntry // the live answers that name permissions
+	until time.Time        // the first end of a live answer; zero: none ends
+}
+
+func collect(byID map[string]*standingEntry, now time.Time) *answers {
+	a := &answers{byID: byID}
+	var rules []schemas.Always
+	for _, s := range byID {
+		if !s.Live(now) || s.Denies() {
+			continue
+		}
+		if end := s.ExpiresAt; !end.IsZero() && (a.until.IsZero() || end.Before(a.until)) {
+			a.until = end
+		}
+		for _, rule := range s.Rules {
+			rules, a.of = append(rules, rule), append(a.of, s)
+		}
+		if len(s.Permissions) > 0 {
+			a.perms = append(a.perms, s)
+		}
+	}
+	a.rules = policy.NewAnswers(rules)
+	slices.SortFunc(a.perms, func(x, y *standingEntry) int { return strings.Compare(x.key, y.key) })
+	return a
+}
+
+// standingCache caches the answers of owners until this engine changes one or the broker
+// reports a change. It may be out of date for a moment, so the answers that an allow
+// rests on are confirmed first.
+type standingCache struct {
+	mu     sync.Mutex
+	owners map[string]*ownerAnswers
+	unsure time.Time // changes may be lost until then
+}
+
+type ownerAnswers struct {
+	reading sync.Mutex // held while missing answers are read
+
+	// Guarded by standingCache.mu.
+	now    *answers          // nil before the first reading
+	stale  map[string]uint64 // ids to read again, with the revision that the broker has reported
+	newest uint64            // the newest revision read
+	until  time.Time         // then the broker is asked whether this is all
+}
+
+// changed marks a key that has changed by the broker's report.
+func (s *standingCache) changed(key string, revision uint64) {
+	owner, id, ok := splitStanding(key)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.owners[owner]
+	if o == nil {
+		return
+	}
+	if o.now != nil {
+		if known := o.now.byID[id]; known != nil && known.revision >= revision {
+			return
+		}
+	}
+	o.stale[id] = max(o.stale[id], revision)
+}
+
+// missed drops everything, because changes may have been lost, and more may be.
+func (s *standingCache) missed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owners, s.unsure = nil, time.Now().Add(staleAfter)
+}
+
+// doubt makes the owner's answers be compared with the broker's before their next use.
+func (s *standingCache) doubt(owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.owners[owner]; o != nil {
+		o.until, o.newest = time.Time{}, 0
+	}
+}
+
+// replace stores newly collected answers, if the entries are still the same.
+func (s *standingCache) replace(owner string, a *answers) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.owners[owner]; o != nil && o.now != nil && maps.Equal(o.now.byID, a.byID) {
+		o.now = a
+	}
+}
+
+func (s *standingCache) owner(owner string) *ownerAnswers {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owners == nil || len(s.owners) >= ownersKept {
+		s.owners = map[string]*ownerAnswers{}
+	}
+	o := s.owners[owner]
+	if o == nil {
+		o = &ownerAnswers{stale: map[string]uint64{}}
+		s.owners[owner] = o
+	}
+	return o
+}
+
+// stored caches an answer as it is in the store now; a nil entry means that it is gone.
+func (s *standingCache) stored(owner, id string, entry *standingEntry, revision uint64, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.owners[owner]
+	if o == nil || o.now == nil {
+		return
+	}
+	if old := o.now.byID[id]; old != nil && old.revision > revision {
+		return
+	}
+	byID := make(map[string]*standingEntry, len(o.now.byID)+1)
+	for k, v := range o.now.byID {
+		byID[k] = v
+	}
+	if delete(byID, id); entry != nil {
+		byID[id] = entry
+	}
+	o.now, o.newest = collect(byID, now), max(o.newest, revision)
+	if o.stale[id] <= revision {
+		delete(o.stale, id)
+	}
+}
+
+// current returns the cached answers, the ids to read again, and whether the rest is fresh.
+func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, fresh bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range o.stale {
+		stale = append(stale, id)
+	}
+	return o.now, stale, o.now != nil && time.Now().Before(o.until)
+}
+
+// answersOf returns the standing answers of an owner.
+func (e *Engine) answersOf(ctx context.Context, owner string) (*answers, error) {
+	a, err := e.cachedAnswers(ctx, owner)
+	if err != nil || a.until.IsZero() || e.clock.now().Before(a.until) {
+		return a, err
+	}
+	a = collect(a.byID, e.clock.now())
+	e.standing.replace(owner, a)
+	return a, nil
+}
+
+// cachedAnswers returns the owner's answers from the cache, after reading missing ones.
+func (e *Engine) cachedAnswers(ctx context.Context, owner string) (*answers, error) {
+	o := e.standing.owner(owner)
+	if now, stale, fresh := e.standing.current(o); fresh && len(stale) == 0 {
+		return now, nil
+	}
+	o.reading.Lock()
+	defer o.reading.Unlock()
+	now, stale, fresh := e.standing.current(o)
+	if !fresh {
+		return e.readAnswers(ctx, owner, o)
+	}
+	for _, id := range stale {
+		if _, err := e.readAnswer(ctx, owner, id); err != nil {
+			return nil, err
+		}
+	}
+	if len(stale) > 0 {
+		now, _, _ = e.standing.current(o)
+	}
+	return now, nil
+}
+
+// readAnswers reads all answers of an owner, unless the cache has the newest one.
+func (e *Engine) readAnswers(ctx context.Context, owner string, o *ownerAnswers) (*answers, error) {
+	until := time.Now().Add(knownFor)
+	newest, err := e.store.Sessions.NewestOf(ctx, standingFilter(owner))
+	if err != nil {
+		return nil, err
+	}
+	e.standing.mu.Lock()
+	same := o.now != nil && len(o.stale) == 0 && o.newest == newest && (newest != 0 || len(o.now.byID) == 0)
+	e.standing.mu.Unlock()
+	byID := map[string]*standingEntry{}
+	if !same && newest != 0 {
+		keys, err := e.store.Sessions.Listed(ctx, standingFilter(owner))
+		if err != nil {
+			return nil, err
+		}
+		if byID, newest, err = e.readEntries(ctx, keys); err != nil {
+			return nil, err
+		}
+	}
+	e.standing.mu.Lock()
+	defer e.standing.mu.Unlock()
+	if !same {
+		o.now, o.newest = collect(byID, e.clock.now()), newest
+		for id, revision := range o.stale {
+			if known := byID[id]; known != nil && known.revision >= revision {
+				delete(o.stale, id)
+			}
+		}
+	}
+	if o.until = until; time.Now().Before(e.standing.unsure) {
+		o.until = time.Time{}
+	}
+	return o.now, nil
+}
