@@ -25,8 +25,11 @@ type Desk struct {
 }
 
 var (
-	_ people.Desk    = (*Desk)(nil)
-	_ people.Revoker = (*Desk)(nil)
+	_ people.Desk        = (*Desk)(nil)
+	_ people.Revoker     = (*Desk)(nil)
+	_ people.Freezer     = (*Desk)(nil)
+	_ people.Pairs       = (*Desk)(nil)
+	_ people.LoginLinker = (*Desk)(nil)
 )
 
 // NewDesk speaks for a connector, which the connection's key must be for.

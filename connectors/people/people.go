@@ -96,11 +96,11 @@ type Pairs interface {
 	Pair(ctx context.Context, code string, from schemas.From) error
 }
 
-// LoginLinker is a Desk that lets people whom a channel vouches for in on the web.
+// LoginLinker is a Desk that logs a channel's users in to the web inbox.
 type LoginLinker interface {
-	// Pass is a code and the address where it counts, once. FORBIDDEN says why there
-	// is none.
-	Pass(ctx context.Context, from schemas.From) (schemas.LoginCode, error)
+	// LoginLink makes a code that logs the person in to the web inbox once, with the
+	// inbox's address. FORBIDDEN carries the reason why there is no code.
+	LoginLink(ctx context.Context, from schemas.From) (schemas.LoginCode, error)
 }
 
 // Revoker is a Desk from which people undo standing answers.

@@ -79,7 +79,7 @@ func (v *visit) door(ctx context.Context, m *message, say func(string)) error {
 		say("Nothing changed: this nod has no web inbox for you.")
 		return nil
 	}
-	p, err := doors.Pass(ctx, m.from())
+	p, err := doors.LoginLink(ctx, m.from())
 	var e *schemas.Error
 	switch {
 	case errors.As(err, &e) && e.Code == schemas.CodeForbidden:
