@@ -112,7 +112,7 @@ func TestOnlyAllowedReadsAsAllowed(t *testing.T) {
 		for _, by := range []schemas.By{human("Ann", "web"), byPolicy, byClock, byAgent, {}} {
 			d := decided(outcome, schemas.AllowOnce, by, "")
 			assert.NotContains(t, Outcome(d, askedAt(at1421)), "✅")
-			assert.NotContains(t, Already(d, at1421), "allowed this")
+			assert.NotContains(t, AlreadyDecided(d, at1421), "allowed this")
 		}
 	}
 }
@@ -152,12 +152,12 @@ func TestRefusal(t *testing.T) {
 
 func TestAlready(t *testing.T) {
 	assert.Equal(t, "Nothing left to do: Bob denied this on the web at 14:21.",
-		Already(decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), ""), at1421))
+		AlreadyDecided(decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), ""), at1421))
 }
 
 func TestShort(t *testing.T) {
-	assert.Equal(t, "6 d", short(7*24*time.Hour-time.Second))
-	assert.Equal(t, "90 s", short(90*time.Second))
+	assert.Equal(t, "6 d", shortDuration(7*24*time.Hour-time.Second))
+	assert.Equal(t, "90 s", shortDuration(90*time.Second))
 }
 
 func TestError(t *testing.T) {

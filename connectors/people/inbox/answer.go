@@ -25,7 +25,7 @@ const (
 type answer struct {
 	allows bool
 	choice int // which of the choices, from 1; 0 is yes or no, once
-	said   people.Said
+	said   people.Utterance
 	word   string
 }
 

@@ -98,10 +98,10 @@ func (m *model) decide(name string) tea.Cmd {
 		c := choices(&items[0].Prompt)[v.choice]
 		return m.say(answer{allows: c.option.Kind.Allows(), choice: v.choice + 1})
 	case name == "y":
-		return m.say(answer{allows: true, said: people.Said{Word: people.Yes}})
+		return m.say(answer{allows: true, said: people.Utterance{Word: people.Yes}})
 	case v.kind == choose:
 	case name == "n":
-		return m.say(answer{said: people.Said{Word: people.No}})
+		return m.say(answer{said: people.Utterance{Word: people.No}})
 	case name == "r":
 		m.open(reason, keysOf(items))
 	case name == "s" && v.kind != batch && len(choices(&items[0].Prompt)) > 0:
@@ -142,7 +142,7 @@ func (m *model) written(v *view) tea.Cmd {
 	case text == "":
 		return nil
 	case v.kind == reason:
-		return m.say(answer{said: people.Said{Word: people.No, Reason: text}})
+		return m.say(answer{said: people.Utterance{Word: people.No, Reason: text}})
 	}
 	a := v.answer
 	a.word = text

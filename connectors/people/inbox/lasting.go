@@ -57,7 +57,7 @@ func (m *model) endLast() tea.Cmd {
 		return nil
 	}
 	m.lasts.busy = true
-	ended, words := *g, people.StandingOf(g, m.now())
+	ended, words := *g, people.DescribeStanding(g, m.now())
 	return m.call(answerWithin, func(ctx context.Context) tea.Msg {
 		err := m.o.Ledger.Revoke(ctx, &ended, m.o.UserID)
 		if err != nil {
@@ -84,7 +84,7 @@ func (m *model) heardLasts(msg lastsMsg) {
 			m.lasts.all = append(m.lasts.all, g)
 		}
 	}
-	people.Newest(m.lasts.all)
+	people.SortNewestFirst(m.lasts.all)
 }
 
 // selectedLast is the standing answer that a key would end; nil where there is none.
@@ -125,7 +125,7 @@ func (m *model) layOutLasts(v *view) {
 
 // lastRows are the rows of one standing answer.
 func (m *model) lastRows(g *schemas.StandingAnswer, selected bool) []string {
-	s := people.StandingOf(g, m.now())
+	s := people.DescribeStanding(g, m.now())
 	mark := "  "
 	if selected {
 		mark = "▸ "
@@ -152,7 +152,7 @@ func (m *model) lastRows(g *schemas.StandingAnswer, selected bool) []string {
 // lastKeys are the keys of the list.
 func (m *model) lastKeys() (all []key) {
 	if g := m.selectedLast(); g != nil {
-		all = append(all, key{"x", people.StandingOf(g, m.now()).Undo})
+		all = append(all, key{"x", people.DescribeStanding(g, m.now()).Undo})
 		if len(m.lasts.all) > 1 {
 			all = append(all, key{"↑↓", "next"})
 		}

@@ -129,11 +129,11 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 
 	for range 2 {
 		w.Press(ann, ann, list.ID, list.Buttons[0].Data, false)
-		w.told("Forgotten: the same call is asked about again.")
+		w.told("Forgotten: nod asks about the same call again.")
 	}
-	w.told("Nothing changed: it has ended already (revoked by Ann).")
+	w.told("Nothing changed: it has already ended (revoked by Ann).")
 	w.Press(ann, ann, second.ID, second.Buttons[1].Data, true)
-	w.told("Revoked: what it allowed is asked about again.")
+	w.told("Revoked: nod asks about such calls again.")
 	w.Equal([]string{peopletest.Ann + " grant-00", peopletest.Ann + " grant-06"}, d.has())
 	w.waits(func() bool {
 		for _, m := range w.Chat(ann) {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,7 +39,9 @@ func newRig(t *testing.T) peopletest.Rig {
 	return r
 }
 
-func TestTheSuite(t *testing.T) { peopletest.Run(t, newRig, token, "secretsecret") }
+var features = peopletest.Features{Buttons: true, Replies: true, Edits: true, Reasons: true, Scopes: true, AgentOptions: true}
+
+func TestTheSuite(t *testing.T) { peopletest.Run(t, features, newRig, token, "secretsecret") }
 
 func id(user string) int64 {
 	n, err := strconv.ParseInt(user, 10, 64)
@@ -103,16 +106,34 @@ func (r *rig) Does(user string, act peopletest.Act) bool {
 	if act.Of != "" {
 		chat = act.Of
 	}
-	about, _ := strconv.ParseInt(act.Message, 10, 64) // none is 0
-	if act.Press != "" {
+	about, _ := strconv.ParseInt(act.Message, 10, 64) // 0 for no message
+	switch {
+	case act.Press != "":
 		r.Press(id(user), id(chat), about, act.Press, false)
-	} else {
+	case act.Reason != "":
+		return r.deny(user, about, act.Reason)
+	default:
 		r.Write(id(user), act.Say, about)
 	}
 	return true
 }
 
-func (r *rig) Lasts() peopletest.Lasts { return peopletest.Lasts{Rules: true, Agents: true} }
+// deny presses the button that asks for a reason, and replies to the form with it.
+func (r *rig) deny(user string, about int64, reason string) bool {
+	for _, m := range r.Chat(id(user)) {
+		for _, b := range m.Buttons {
+			if m.ID != about || b.Text != "Deny, say why" {
+				continue
+			}
+			before := len(r.Chat(id(user)))
+			r.Press(id(user), id(user), about, b.Data, false)
+			require.Eventually(r.t, func() bool { return len(r.Chat(id(user))) > before }, 30*time.Second, 2*time.Millisecond)
+			r.Write(id(user), reason, r.Chat(id(user))[before].ID)
+			return true
+		}
+	}
+	return false
+}
 
 func (r *rig) Break(fault peopletest.Fault) {
 	r.Fail(map[peopletest.Fault]telegramtest.Fault{

@@ -26,7 +26,7 @@ func TestSettingsThatCannotWork(t *testing.T) {
 		"it must be a plain address":      {TokenFile: file, BaseURL: "https://me:" + "secretsecret" + "@proxy.example"},
 		"token_file":                      {TokenFile: filepath.Join(dir, "none")},
 		"NOD_TEST_TOKEN is not set":       {TokenEnv: "NOD_TEST_TOKEN"},
-		"copy what @BotFather gave":       {TokenEnv: "PATH"},
+		"copy the one from @BotFather":       {TokenEnv: "PATH"},
 		"connectors.telegram.token_file:": {TokenFile: dir},
 	} {
 		_, err := telegram.Open(s, log)

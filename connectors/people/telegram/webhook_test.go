@@ -28,7 +28,7 @@ type hooked struct {
 
 func (r hooked) Open(log *slog.Logger) people.Carrier {
 	c := r.rig.Open(log).(*telegram.Carrier)
-	require.NoError(r.t, c.Receive(hookAt(r.listen)))
+	require.NoError(r.t, c.UseWebhook(hookAt(r.listen)))
 	return c
 }
 
@@ -44,7 +44,7 @@ func freeAddr(t *testing.T) string {
 }
 
 func TestTheSuiteOnAWebhook(t *testing.T) {
-	peopletest.Run(t, func(t *testing.T) peopletest.Rig {
+	peopletest.Run(t, features, func(t *testing.T) peopletest.Rig {
 		r := hooked{newRig(t).(*rig), freeAddr(t)}
 		r.Proxy("http://" + r.listen)
 		return r
@@ -55,7 +55,7 @@ func TestTheSuiteOnAWebhook(t *testing.T) {
 func (w *world) hooks() (target string) {
 	listen := freeAddr(w.t)
 	w.Proxy("http://" + listen)
-	w.NoError(w.carrier.Receive(hookAt(listen)))
+	w.NoError(w.carrier.UseWebhook(hookAt(listen)))
 	return "http://" + listen + "/nod/telegram"
 }
 
@@ -147,7 +147,7 @@ func TestWebhooksThatAreRefused(t *testing.T) {
 		change(&w)
 		c, err := telegram.New("", token, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
-		err = c.Receive(w)
+		err = c.UseWebhook(w)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 		require.NotContains(t, err.Error(), hookSecret)
@@ -163,7 +163,7 @@ func TestAWebhookWhosePortIsTaken(t *testing.T) {
 	defer l.Close()
 	w.carrier, err = telegram.New(w.URL(), token, slog.New(slog.NewTextHandler(&log, nil)))
 	w.NoError(err)
-	w.NoError(w.carrier.Receive(hookAt(l.Addr().String())))
+	w.NoError(w.carrier.UseWebhook(hookAt(l.Addr().String())))
 	w.ErrorContains(w.carrier.Run(w.ctx, w.desk), "connectors.telegram.webhook.listen: listen tcp")
 	w.Empty(w.Webhook())
 }

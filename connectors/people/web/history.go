@@ -44,7 +44,7 @@ func (c *client) grants(ctx context.Context, m received, a asked) {
 		c.fail(m, failed(err))
 		return
 	}
-	people.Newest(all)
+	people.SortNewestFirst(all)
 	now := c.clock.now()
 	reply := grants{Grants: []granted{}, ServerTime: now}
 	for i := range all {
@@ -54,10 +54,10 @@ func (c *client) grants(ctx context.Context, m received, a asked) {
 }
 
 func grantOf(g *schemas.StandingAnswer, now time.Time) granted {
-	s := people.StandingOf(g, now)
+	s := people.DescribeStanding(g, now)
 	return granted{
 		GrantID: g.GrantID, Scope: g.Scope, SessionID: g.SessionID, Agent: g.Agent,
-		Text: s.Covers, Lasts: people.Lasting(g), By: s.By,
+		Text: s.Covers, Lasts: people.ScopeAndTerm(g), By: s.By,
 		CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt, RevokedAt: g.RevokedAt, RevokedBy: people.Line(g.RevokedBy), Live: g.Live(now),
 		Effect: s.Effect, Where: s.Where, Uses: s.Uses, Until: s.Until, Question: s.From, Message: s.Message, Undo: s.Undo,
 	}
