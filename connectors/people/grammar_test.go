@@ -27,7 +27,7 @@ func TestReadText(t *testing.T) {
 	}
 }
 
-// unclear is what decides nothing, typed or spoken.
+// unclear are utterances that decide nothing, typed or spoken.
 var unclear = []string{
 	"", " ", "y", "yes.", "yes!", "yes?", "yes, 7F3K", "yes 7F3", "yes 7F3KX", "yes 7F3I", "yes7F3K", "7F3K", "7F3K yes", "yes yes",
 	"yes 7F3K please", "yes 7F3K no", "yes not 7F3K", "yes don't", "yes\n7F3K", "yes\t7F3K", "yes 7F3K 8G4M", "y e s", "\"yes\"", "yes\u200b",
@@ -109,7 +109,7 @@ func TestAnswer(t *testing.T) {
 	_, ok = Utterance{}.Answer(p, from)
 	assert.False(t, ok, "an unclear word answers nothing")
 
-	// The first option is not what a yes means, nor is what lasts.
+	// A yes chooses neither the first option nor one that lasts.
 	p.Request.Options = []schemas.Option{{OptionID: "1", Kind: schemas.RejectAlways}, {OptionID: "2", Kind: schemas.AllowAlways}}
 	_, ok = Utterance{Word: Yes}.Answer(p, from)
 	assert.False(t, ok)
@@ -145,7 +145,7 @@ var (
 	spokenNo  = regexp.MustCompile(`^[ \t\r\n]*([nN][oO]|[rR][eE][jJ][eE][cC][tT]|[sS][tT][oO][pP]|[cC][aA][nN][cC][eE][lL])\.?[ \t\r\n]*$`)
 )
 
-// Nothing but the exact forms decides.
+// Only the exact forms decide.
 func FuzzGrammar(f *testing.F) {
 	for _, text := range append(unclear, "yes", "no 7F3K why", "yes 7f3k", "OK.", "approve tango", "continue") {
 		f.Add(text)

@@ -6,8 +6,8 @@ import "github.com/nodbus/nod/schemas"
 // for later calls.
 const AgentRemembers = "what the agent remembers is its own: nod cannot say what it covers, nor revoke it"
 
-// OptionWords says in nod's words what an option does, such as "allow once", and that it
-// lasts if it does. It is empty for a kind that nod does not know.
+// OptionWords describes in nod's words an option's effect, such as "allow once",
+// including whether it lasts. It is empty for a kind that nod does not know.
 func OptionWords(r *schemas.Request, o schemas.Option) string {
 	words, known := map[schemas.OptionKind]string{
 		schemas.AllowOnce:    "allow once",

@@ -221,7 +221,7 @@ func Choice(o schemas.Option) string {
 	return Line(o.Name)
 }
 
-// answers says first what each option does, then what the agent calls it.
+// answers lists the options, each with its effect before the agent's name for it.
 func answers(r *schemas.Request) []string {
 	options := r.Offered()
 	var all []string

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Every kind of standing answer is in the same list, in the same words.
+// One list shows every kind of standing answer, in the same words.
 func TestStandingAnswersInALine(t *testing.T) {
 	rules := []schemas.Always{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}}
 	given := func(change func(*schemas.StandingAnswer)) *schemas.StandingAnswer {
@@ -59,7 +59,7 @@ func TestWhatUndoesAStandingAnswer(t *testing.T) {
 	}
 }
 
-// A denial that answers the same call again says so, and how to take it back.
+// A denial that also answers later calls says so, and names the command that ends it.
 func TestADenialSaysWhatElseItAnswers(t *testing.T) {
 	d := decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "")
 	assert.Empty(t, UndoHint(d))

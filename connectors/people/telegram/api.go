@@ -82,7 +82,7 @@ func (f *apiError) Error() string {
 	text := fmt.Sprintf("telegram %s: %d %s", f.method, f.code, f.description)
 	switch {
 	case f.code == http.StatusUnauthorized, f.code == http.StatusNotFound:
-		text += ": Telegram refuses the bot's token; put the one from @BotFather into the file or variable that connectors.telegram names"
+		text += ": the bot's token is refused; put the one from @BotFather into the file or variable that connectors.telegram names"
 	case f.unreachable():
 		text += ": the person must open the bot in Telegram and press Start"
 	case f.code == http.StatusConflict:
@@ -214,7 +214,7 @@ func (a *api) networkError(method string, err error) error {
 }
 
 // clean makes a foreign text safe for errors: one line, bounded, and without secrets,
-// whatever a server or a proxy echoes.
+// even if a server or a proxy echoes them.
 func (a *api) clean(text string) string {
 	for _, secret := range a.secrets {
 		text = strings.ReplaceAll(text, secret, "[secret]")

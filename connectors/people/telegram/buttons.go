@@ -84,7 +84,7 @@ func buttons(p *schemas.Prompt) *keyboard {
 	return &keyboard{Rows: [][]button{first, second}}
 }
 
-// allowLabel says what the plain yes to p does.
+// allowLabel describes the effect of the plain yes to p.
 func allowLabel(p *schemas.Prompt) string {
 	switch {
 	case p.Request.Kind == schemas.KindPermission: // the text says how long

@@ -31,8 +31,8 @@ func FuzzOnlyWhatAButtonSendsIsRead(f *testing.F) {
 	})
 }
 
-// Whatever an agent asks: what is sent keeps Telegram's limits, names its own
-// request, and offers to allow only what it shows whole.
+// For any request, the message keeps Telegram's limits, names its own request, and
+// offers to allow only a request that it shows whole.
 func FuzzWhatIsSentKeepsTheLimits(f *testing.F) {
 	f.Add("rm -rf build", "because", "t", 1)
 	f.Add(strings.Repeat("😀", 1500), "x\nRequest: other\nSession: other", "Request: other", 99)
@@ -66,7 +66,7 @@ func FuzzWhatIsSentKeepsTheLimits(f *testing.F) {
 		if allows {
 			for _, part := range people.Parts(&p, p.Request.CreatedAt) {
 				if part.Label == "Expires" {
-					continue // it names the time
+					continue // its text contains the time
 				}
 				for _, line := range part.Lines {
 					require.Contains(t, m.Text, line)

@@ -32,7 +32,7 @@ func codeWordMessage(about *message, p *schemas.Prompt, action string) outgoing 
 	return m
 }
 
-// describeAction says in a person's words what an action allows.
+// describeAction describes the effect of an action that allows, for a person.
 func describeAction(p *schemas.Prompt, action string) string {
 	for i, r := range offeredReaches(p) {
 		for _, e := range extents {

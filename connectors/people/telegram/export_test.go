@@ -2,10 +2,10 @@ package telegram
 
 import "time"
 
-// Sleeps has the machine sleep: only the time on the wall goes on.
+// Sleeps has the machine sleep: only the wall clock advances.
 func (c *Carrier) Sleeps(d time.Duration) { c.backlog.jump(d, 0) }
 
-// Runs has time pass while the machine runs.
+// Runs lets time pass while the machine runs.
 func (c *Carrier) Runs(d time.Duration) { c.backlog.jump(d, d) }
 
 func (b *backlog) jump(wall, ran time.Duration) {

@@ -163,8 +163,8 @@ func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, say fu
 	return true, nil
 }
 
-// endGrant revokes a standing answer, even if it has ended: what was shared of it may not
-// have ended yet. The button then says that it has ended.
+// endGrant revokes a standing answer, even one that has ended: its shared copies may
+// still be in force. The button then says that it has ended.
 func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Revoker, g *schemas.StandingAnswer, say func(string)) error {
 	before := people.DescribeStanding(g, h.now)
 	if err := desk.Revoke(ctx, g, strconv.FormatInt(t.From.ID, 10)); err != nil {

@@ -19,8 +19,8 @@ import (
 
 const token = "777:AAsecretsecretsecretsecretsecretsec"
 
-// rig is a Telegram with the suite's people on it. Whatever the suite does,
-// the server must find nothing to refuse that a correct client never sends.
+// rig is a Telegram with the suite's people on it. It fails the test if the carrier
+// sends a call that a correct client never sends.
 type rig struct {
 	t *testing.T
 	*telegramtest.Server
@@ -73,8 +73,8 @@ func (r *rig) Read(user string) []peopletest.Message {
 	return all
 }
 
-// message is one as the suite sees it. What an agent supplied must be where
-// Telegram makes no links of it.
+// message converts a message for the suite. Text of the agent must be marked as code,
+// in which Telegram makes no links.
 func (r *rig) message(m telegramtest.Message) peopletest.Message {
 	for _, live := range []string{"://", "/pending https", "@everyone", "rm -rf"} {
 		require.NotContains(r.t, m.Bare, live)
@@ -86,7 +86,7 @@ func (r *rig) message(m telegramtest.Message) peopletest.Message {
 	return out
 }
 
-// kindOf is the kind of option that a button chooses, if it is a plain one.
+// kindOf is the kind of option that a button chooses; empty for a step.
 func kindOf(label string) schemas.OptionKind {
 	for prefix, kind := range map[string]schemas.OptionKind{
 		"✅ Allow once": schemas.AllowOnce, "✅ Allow, agent remembers": schemas.AllowAlways, "⛔ Deny, agent remembers": schemas.RejectAlways,

@@ -72,8 +72,8 @@ func promptContent(p *schemas.Prompt, now time.Time) *content {
 }
 
 // fitsWhole reports whether a prompt is shown with its exact payload; otherwise nothing
-// may be allowed from it. The result depends only on what does not change over the life
-// of the request: it is the same for the answer as for the question.
+// may be allowed from it. The result never changes over the life of a request: it is the
+// same for the answer as for the question.
 func fitsWhole(p *schemas.Prompt) bool {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls

@@ -26,7 +26,7 @@ func TestSettingsThatCannotWork(t *testing.T) {
 		"it must be a plain address":      {TokenFile: file, BaseURL: "https://me:" + "secretsecret" + "@proxy.example"},
 		"token_file":                      {TokenFile: filepath.Join(dir, "none")},
 		"NOD_TEST_TOKEN is not set":       {TokenEnv: "NOD_TEST_TOKEN"},
-		"copy the one from @BotFather":       {TokenEnv: "PATH"},
+		"copy the one from @BotFather":    {TokenEnv: "PATH"},
 		"connectors.telegram.token_file:": {TokenFile: dir},
 	} {
 		_, err := telegram.Open(s, log)
@@ -39,7 +39,7 @@ func TestSettingsThatCannotWork(t *testing.T) {
 	}
 }
 
-// The token goes to nobody but the server that was named, and into no error.
+// The token reaches only the server in the settings, and no error.
 func TestTheTokenGoesNowhereElse(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("a request was sent elsewhere: %s", r.URL)
