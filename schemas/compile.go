@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -30,7 +31,13 @@ func SettingsSchema() []byte {
 
 // Schema is the JSON Schema of a message, such as "request", or "common", what
 // they share. It refers to others as "NAME.schema.json".
-func Schema(name string) ([]byte, error) { return schemaFiles.ReadFile("v1/" + name + schemaSuffix) }
+func Schema(name string) ([]byte, error) {
+	data, err := schemaFiles.ReadFile("v1/" + name + schemaSuffix)
+	if err != nil || name != "settings" {
+		return data, err
+	}
+	return withChannels(data)
+}
 
 // noun is what Decode knows of a message type.
 type noun struct {
@@ -122,12 +129,11 @@ func newCompiler() *jsonschema.Compiler {
 type embedded struct{}
 
 func (embedded) Load(url string) (any, error) {
-	file, err := schemaFiles.Open("v1/" + path.Base(url))
+	data, err := Schema(strings.TrimSuffix(path.Base(url), schemaSuffix))
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	return jsonschema.UnmarshalJSON(file)
+	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
 }
 
 // compilePattern is regexp.Compile, but for the pattern that every id of every

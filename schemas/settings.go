@@ -111,30 +111,10 @@ type PolicyMatch struct {
 // Connectors are the settings of each connector.
 type Connectors struct {
 	Voice VoiceSettings `json:"voice,omitzero"`
-	// Telegram is nil where no bot is set up.
-	Telegram *TelegramSettings `json:"telegram,omitempty"`
-	Web      *WebSettings      `json:"web,omitempty"`
-}
-
-// TelegramSettings name the Telegram bot that prompts go through. Its token is
-// never in the settings: the worker reads it from its environment or a file.
-type TelegramSettings struct {
-	BaseURL   string `json:"base_url,omitempty"` // default https://api.telegram.org
-	TokenEnv  string `json:"token_env,omitempty"`
-	TokenFile string `json:"token_file,omitempty"`
-	// Webhook is nil where nod polls, which needs no public address.
-	Webhook *TelegramWebhook `json:"webhook,omitempty"`
-}
-
-// TelegramWebhook has Telegram call nod. Its secret, by which nod knows Telegram,
-// is never in the settings either.
-type TelegramWebhook struct {
-	Listen     string `json:"listen"`     // HOST:PORT, of this machine alone where there are no TLS files
-	PublicURL  string `json:"public_url"` // https://, where Telegram reaches it
-	SecretEnv  string `json:"secret_env,omitempty"`
-	SecretFile string `json:"secret_file,omitempty"`
-	CertFile   string `json:"cert_file,omitempty"`
-	KeyFile    string `json:"key_file,omitempty"`
+	Web   *WebSettings  `json:"web,omitempty"`
+	// Channels are the settings of people connectors as they are written, by name; see
+	// ChannelSettings. In JSON they stand beside the other connectors.
+	Channels map[string]json.RawMessage `json:"-"`
 }
 
 // WebSettings are the web inbox's.

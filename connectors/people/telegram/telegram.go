@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,9 +22,6 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
-
-// Name is the connector's name.
-const Name = "telegram"
 
 // defaultBase is Telegram's own server.
 const defaultBase = "https://api.telegram.org"
@@ -56,47 +52,9 @@ func New(base, token string, log *slog.Logger) (*Carrier, error) {
 	return &Carrier{api: a, log: log, backlog: newBacklog()}, nil
 }
 
-// Open is New for the bot in the settings. It reads the token, and the webhook's secret,
-// from the files or environment variables that the settings name.
-func Open(s schemas.TelegramSettings, log *slog.Logger) (*Carrier, error) {
-	token, err := readSecret("connectors.telegram.token", s.TokenEnv, s.TokenFile, "the bot's token")
-	if err != nil {
-		return nil, err
-	}
-	c, err := New(s.BaseURL, token, log)
-	if err != nil || s.Webhook == nil {
-		return c, err
-	}
-	hook, err := readWebhook(s.Webhook)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.UseWebhook(hook); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
 // Check calls Telegram and returns an error unless it knows the bot.
 func (c *Carrier) Check(ctx context.Context) error {
 	return c.api.call(ctx, "getMe", struct{}{}, nil)
-}
-
-// readSecret reads the secret from the file or the environment variable of a setting.
-func readSecret(setting, env, file, what string) (string, error) {
-	if file != "" {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return "", fmt.Errorf("%s_file: %w", setting, err)
-		}
-		return strings.TrimSpace(string(data)), nil
-	}
-	secret := os.Getenv(env)
-	if secret == "" {
-		name := setting[strings.LastIndexByte(setting, '.')+1:]
-		return "", fmt.Errorf("%s_env: the environment variable %s is not set: put %s there, or name a file in %s_file", setting, env, what, name)
-	}
-	return secret, nil
 }
 
 // Prompt sends p to its recipient's chat.

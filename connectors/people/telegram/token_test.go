@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/people/telegram"
-	"github.com/nodbus/nod/schemas"
 )
 
 func TestSettingsThatCannotWork(t *testing.T) {
@@ -20,7 +19,7 @@ func TestSettingsThatCannotWork(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 	log := slog.New(slog.DiscardHandler)
 	t.Setenv("NOD_TEST_TOKEN", "")
-	for want, s := range map[string]schemas.TelegramSettings{
+	for want, s := range map[string]telegram.Settings{
 		"":                                {TokenFile: file},
 		"it must begin with https://":     {TokenFile: file, BaseURL: "http://proxy.example"},
 		"it must be a plain address":      {TokenFile: file, BaseURL: "https://me:" + "secretsecret" + "@proxy.example"},

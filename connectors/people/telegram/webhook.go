@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
-	"github.com/nodbus/nod/schemas"
 )
 
 const (
@@ -189,19 +188,4 @@ func (c *Carrier) removeWebhook(ctx context.Context) error {
 		return &people.Error{After: rivalPause, Err: errForeign}
 	}
 	return c.api.call(ctx, "deleteWebhook", struct{}{}, nil)
-}
-
-// readWebhook reads the webhook in the settings, with its secret and certificate.
-func readWebhook(s *schemas.TelegramWebhook) (w Webhook, err error) {
-	w = Webhook{Listen: s.Listen, PublicURL: s.PublicURL}
-	w.Secret, err = readSecret("connectors.telegram.webhook.secret", s.SecretEnv, s.SecretFile, "a secret of your own")
-	if err != nil || s.CertFile == "" {
-		return w, err
-	}
-	cert, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
-	if err != nil {
-		return w, fmt.Errorf("connectors.telegram.webhook.cert_file and key_file: %w", err)
-	}
-	w.TLS = &cert
-	return w, nil
 }
