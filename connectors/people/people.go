@@ -25,8 +25,8 @@ type Ref string
 // the only retry loop.
 //
 // Concurrency: a worker calls the methods at the same time for different recipients, and
-// one after the other for the same recipient. Several workers may share a channel; only
-// one of them at a time sends, changes or ends the message of a prompt.
+// one after the other for the same recipient, all while Run runs. Several workers may
+// share a channel; only one of them at a time sends or edits a prompt's message.
 //
 // Ownership: the worker stores the Ref of each message. A Carrier keeps no state that
 // another worker, or the same one after a restart, would miss.

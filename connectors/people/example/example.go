@@ -143,7 +143,7 @@ func (c Carrier) ended(id string, p schemas.Prompt, d *schemas.Decision) {
 }
 
 // read is the answer that a slip stands for: a choice that this very request was pinned
-// with, or a whole yes or no. ok is false for any other slip.
+// with, or a whole yes or no. It returns false for any other slip.
 func read(p *schemas.Prompt, s Slip) (schemas.Answer, bool) {
 	open := *p
 	open.Decision = nil

@@ -112,7 +112,7 @@ func TestWrongDeclarationsFail(t *testing.T) {
 	for name, c := range wrong {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			self := exec.Command(os.Args[0], "-test.run=^TestWrongDeclarationsFail$")
+			self := exec.Command(os.Args[0], "-test.run=^TestWrongDeclarationsFail$", "-test.failfast")
 			self.Env = append(os.Environ(), variable+"="+name)
 			out, err := self.CombinedOutput()
 			require.Error(t, err, "the suite passed:\n%s", out)

@@ -13,9 +13,9 @@ const (
 	// leap is the change of the wall clock that counts as sleep; a smaller one is a
 	// correction of the clock.
 	leap = 2 * time.Second
-	// holdFor is the longest time that an expiry is held back while Telegram answers;
-	// after it the expiry is shown, which is true if untimely. holdPause is the time
-	// between two tries.
+	// holdFor is the longest time that an expiry is held back while Telegram answers. An
+	// expiry shown after it may come before an unread press, and is still true. holdPause
+	// is the time between two tries.
 	holdFor   = 5 * time.Minute
 	holdPause = 2 * time.Second
 )
@@ -32,13 +32,13 @@ func (m moment) slept(now moment) bool {
 	return (now.wall.Sub(m.wall) - (now.ran - m.ran)).Abs() >= leap
 }
 
-// recentAt reports whether knowledge of m still counts at now: little time has passed for
-// people, and this machine did not sleep meanwhile.
+// recentAt reports whether a fact known at m still counts at now: less than drainedFor has
+// passed on the wall clock, and this machine did not sleep meanwhile.
 func (m moment) recentAt(now moment) bool { return now.wall.Sub(m.wall) < drainedFor && !m.slept(now) }
 
-// backlog knows whether Telegram may keep updates that nod has not received, such as a
-// press in time from while the machine slept. While it may, expiries are held back. At
-// first it may.
+// backlog tracks whether Telegram may hold updates that nod has not received, such as
+// presses from while the machine slept. As long as it may, expiries are held back. A new
+// backlog assumes that it may.
 type backlog struct {
 	mu    sync.Mutex
 	clock func() moment
@@ -83,11 +83,11 @@ func (b *backlog) awake(ctx context.Context) (context.Context, context.CancelFun
 // drained stores that nod has taken all updates that waited at Telegram when it asked. It
 // returns false if that was too long ago, or if the machine slept meanwhile: the reply
 // then says nothing of later updates.
-func (b *backlog) drained(asked moment) bool {
+func (b *backlog) drained(askedAt moment) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock()
-	if !asked.recentAt(now) {
+	if !askedAt.recentAt(now) {
 		return false
 	}
 	b.last, b.held = now, moment{}

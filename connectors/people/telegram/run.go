@@ -61,7 +61,7 @@ func (c *Carrier) receiveUpdates(ctx context.Context, desk people.Desk) error {
 func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 	ask := poll{Allowed: allowed}
 	for ctx.Err() == nil {
-		asked := c.backlog.now()
+		askedAt := c.backlog.now()
 		updates, err := c.updates(ctx, ask)
 		if err != nil {
 			return err
@@ -72,11 +72,11 @@ func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 		for _, u := range updates {
 			ask.Offset = max(ask.Offset, u.ID+1)
 		}
-		if len(updates) == 0 && ask.Timeout > 0 && c.backlog.now().ran-asked.ran < pollPause { // the server does not hold polls open
+		if len(updates) == 0 && ask.Timeout > 0 && c.backlog.now().ran-askedAt.ran < pollPause { // the server does not hold polls open
 			pause(ctx)
 		}
 		ask.Timeout = 0
-		if len(updates) < maxUpdates && c.backlog.drained(asked) {
+		if len(updates) < maxUpdates && c.backlog.drained(askedAt) {
 			ask.Timeout = int(pollFor / time.Second)
 		}
 	}

@@ -129,14 +129,14 @@ func (c *Carrier) setHook(ctx context.Context) error {
 // webhook again if another one has replaced it.
 func (c *Carrier) checkBacklog(ctx context.Context) (heard bool, err error) {
 	var now hookInfo
-	asked := c.backlog.now()
+	askedAt := c.backlog.now()
 	if err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &now); err != nil {
 		return false, err
 	}
 	if !strings.HasSuffix(now.URL, hookPath) {
 		return false, c.setHook(ctx)
 	}
-	return now.Pending == 0 && c.backlog.drained(asked), nil
+	return now.Pending == 0 && c.backlog.drained(askedAt), nil
 }
 
 type hookInfo struct {
