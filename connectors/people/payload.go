@@ -118,8 +118,8 @@ func textOf(raw json.RawMessage) (string, bool) {
 	return s, !strings.ContainsRune(s, utf8.RuneError) || utf8.Valid(raw) && !hasHalfPair(raw)
 }
 
-// escape matches an escape in JSON, and a surrogate pair as one escape. Its group matches
-// half a pair; decoding turns every half into the same character.
+// escape matches an escape in JSON, and a surrogate pair as one. Its group matches a lone
+// half of a pair, which decoding replaces by the same character as any other half.
 var escape = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)`)
 
 func hasHalfPair(raw []byte) bool {

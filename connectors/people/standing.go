@@ -128,5 +128,5 @@ func UndoHint(d *schemas.Decision) string {
 	case g.Effect == schemas.EffectDeny:
 		return fmt.Sprintf("The same call is denied for %s as well. To be asked again: nod revoke %s", schemas.Words(g.ExpiresAt.Sub(d.DecidedAt)), id)
 	}
-	return "To end what lasts: nod revoke " + id
+	return "To end this standing answer: nod revoke " + id
 }

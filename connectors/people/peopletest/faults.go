@@ -81,8 +81,8 @@ func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message)
 	return p, ref, s.last(Ann)
 }
 
-// endedPrompt requires that the outcome of a question whose message is lost is a
-// message of its own, without choices.
+// endedPrompt requires that the outcome comes in a new message without choices if the
+// question's own message is lost.
 func endedPrompt(s *stage) {
 	p := s.desk.ask(call("rm -rf build"), Ann)
 	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"})

@@ -68,7 +68,7 @@ func (h *handler) pair(ctx context.Context, m *message, code string, say func(st
 			say("That code is not awaited. Run nod pair telegram, and send the code exactly as it stands there.")
 		})
 	}
-	say("The code is right. You can answer once you are let in where nod pair runs.")
+	say("The code is right. You can answer as soon as nod pair accepts you, in the terminal where it runs.")
 	return nil
 }
 

@@ -36,10 +36,11 @@ func (e extent) String() string {
 	return where + ", for " + schemas.Words(time.Duration(e.seconds)*time.Second)
 }
 
-// reachAction is the action of a button that chooses a reach. extent.action is the one of
-// a button that chooses a reach with its extent. The latter spells the extent out, so the
-// button means the same to every version of nod.
+// reachAction is the action of a button that leads to the extents of reach i.
 func reachAction(i int) string { return "r" + strconv.Itoa(i) }
+
+// action is the action of a button that chooses reach i with this extent. It spells the
+// extent out, so the button means the same to every version of nod.
 func (e extent) action(i int) string {
 	return fmt.Sprintf("k%d%c%d", i, e.scope[0], e.seconds)
 }

@@ -119,7 +119,7 @@ func (s *Server) getUpdates(r *http.Request, body []byte) (any, *failure) {
 	}
 	mine := make(chan struct{})
 	s.poll = mine
-	s.confirmed(ask.Offset)
+	s.forgetBelow(ask.Offset)
 	s.mu.Unlock()
 
 	end := time.NewTimer(time.Duration(ask.Timeout) * time.Second)
@@ -153,8 +153,8 @@ func (s *Server) done(poll chan struct{}) *failure {
 	return nil
 }
 
-// confirmed forgets the updates below an offset.
-func (s *Server) confirmed(offset int64) {
+// forgetBelow forgets the updates below an offset.
+func (s *Server) forgetBelow(offset int64) {
 	kept := s.updates[:0]
 	for _, u := range s.updates {
 		if u.ID >= offset {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 )
 
-// person is a Telegram user. The bot may write to users with a chat alone.
+// person is a Telegram user with a chat with the bot.
 type person struct {
 	sender
 	blocked  bool

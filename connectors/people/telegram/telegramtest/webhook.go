@@ -125,7 +125,7 @@ func (s *Server) send(ctx context.Context, path, secret string) {
 			}
 		case s.took(ctx, target+path, secret, found[0]):
 			s.mu.Lock()
-			s.confirmed(found[0].ID + 1)
+			s.forgetBelow(found[0].ID + 1)
 			s.mu.Unlock()
 		default:
 			select {
