@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/nodbus/nod/actors"
 	"github.com/nodbus/nod/actors/connector"
@@ -15,44 +16,35 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A channel is a connector that carries prompts, once the settings name it.
-type channel struct {
-	name string
-	// open makes its carrier; nil without an error where the settings do not
-	// name it.
-	open func(schemas.Connectors, *slog.Logger) (people.Carrier, error)
+// channels are the people connectors. A new one is one package and one line here.
+var channels = []people.Channel{
+	telegram.Channel,
 }
 
-// channels are all there are. A new one is one package and one line here.
-func channels() []channel {
-	return []channel{
-		{telegram.Name, openTelegram},
+func init() {
+	for _, c := range channels {
+		schemas.RegisterChannel(c.Settings)
 	}
 }
 
-func openTelegram(c schemas.Connectors, log *slog.Logger) (people.Carrier, error) {
-	if c.Telegram == nil {
+// open makes the carrier of a channel; nil without an error if the settings do not name
+// the channel.
+func open(ch people.Channel, c schemas.Connectors, log *slog.Logger) (people.Carrier, error) {
+	settings, named := c.Channels[ch.Name()]
+	if !named {
 		return nil, nil
 	}
-	return telegram.Open(*c.Telegram, log)
+	return ch.Open(settings, log)
 }
 
-// Channels are the names of the connectors that Work runs.
-func Channels() []string {
-	var names []string
-	for _, c := range channels() {
-		names = append(names, c.name)
-	}
-	return names
-}
+// Channels are the people connectors that Work runs.
+func Channels() []people.Channel { return slices.Clone(channels) }
 
-// Named are those of the Channels that the settings name.
-func Named(c schemas.Connectors) []string {
+// ChannelNames are the names of the Channels.
+func ChannelNames() []string {
 	var names []string
-	for _, ch := range channels() {
-		if carrier, err := ch.open(c, slog.New(slog.DiscardHandler)); carrier != nil || err != nil {
-			names = append(names, ch.name)
-		}
+	for _, c := range channels {
+		names = append(names, c.Name())
 	}
 	return names
 }
@@ -64,11 +56,11 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, 
 	if err != nil {
 		return nil, fmt.Errorf("read the settings of the connector %s: %w", name, err)
 	}
-	for _, c := range channels() {
-		if c.name != name {
+	for _, c := range channels {
+		if c.Name() != name {
 			continue
 		}
-		carrier, err := c.open(state.Settings.Connectors, log)
+		carrier, err := open(c, state.Settings.Connectors, log)
 		switch {
 		case err != nil:
 			return nil, err
@@ -87,15 +79,15 @@ type checker interface{ Check(context.Context) error }
 // process would, and says why it cannot be reached; nil where it can.
 func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[string]error {
 	reached := map[string]error{}
-	for _, ch := range channels() {
-		carrier, err := ch.open(c, log)
+	for _, ch := range channels {
+		carrier, err := open(ch, c, log)
 		if carrier == nil && err == nil {
 			continue
 		}
 		if check, ok := carrier.(checker); ok && err == nil {
 			err = check.Check(ctx)
 		}
-		reached[ch.name] = err
+		reached[ch.Name()] = err
 	}
 	return reached
 }
@@ -113,19 +105,19 @@ func (n *Nod) carry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range channels() {
-		carrier, err := c.open(s.Connectors, n.opts.Log)
+	for _, c := range channels {
+		carrier, err := open(c, s.Connectors, n.opts.Log)
 		if carrier == nil && err == nil {
 			continue
 		}
 		if err == nil {
-			err = n.work(ctx, c.name, carrier)
+			err = n.work(ctx, c.Name(), carrier)
 		}
 		if err != nil {
-			n.opts.Log.Error("the connector was not started; nod runs without it", "connector", c.name, "error", err)
+			n.opts.Log.Error("the connector was not started; nod runs without it", "connector", c.Name(), "error", err)
 			continue
 		}
-		n.running = append(n.running, c.name)
+		n.running = append(n.running, c.Name())
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 		return nil, err
 	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
-	for _, name := range Channels() {
+	for _, name := range ChannelNames() {
 		ids = append(ids, roles.ConnectorID(name)) // settings may name it while the server runs
 	}
 	if err := n.keys.Ensure(ids...); err != nil {

@@ -140,12 +140,8 @@ func (s *Settings) check() error {
 	if err := s.reachable(); err != nil {
 		return err
 	}
-	if t := s.Connectors.Telegram; t != nil && (t.TokenEnv == "") == (t.TokenFile == "") {
-		return invalid("connectors.telegram", "needs token_env or token_file, one of the two: the place of the bot's token")
-	} else if t != nil && t.Webhook != nil {
-		if err := t.Webhook.check(); err != nil {
-			return err
-		}
+	if err := s.Connectors.check(); err != nil {
+		return err
 	}
 	names := make(map[string]bool)
 	owners := make(map[Identity]string)
@@ -161,16 +157,6 @@ func (s *Settings) check() error {
 			}
 			owners[id] = a.Name
 		}
-	}
-	return nil
-}
-
-func (w *TelegramWebhook) check() error {
-	switch {
-	case (w.SecretEnv == "") == (w.SecretFile == ""):
-		return invalid("connectors.telegram.webhook", "needs secret_env or secret_file, one of the two: the place of the secret that authenticates Telegram")
-	case (w.CertFile == "") != (w.KeyFile == ""):
-		return invalid("connectors.telegram.webhook", "needs both cert_file and key_file, or neither and a reverse proxy")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -30,7 +31,13 @@ func SettingsSchema() []byte {
 
 // Schema returns the JSON Schema of a message, such as "request", or "common", the
 // definitions that the messages share. It refers to others as "NAME.schema.json".
-func Schema(name string) ([]byte, error) { return schemaFiles.ReadFile("v1/" + name + schemaSuffix) }
+func Schema(name string) ([]byte, error) {
+	data, err := schemaFiles.ReadFile("v1/" + name + schemaSuffix)
+	if err != nil || name != "settings" {
+		return data, err
+	}
+	return withChannels(data)
+}
 
 // noun is how one message type is decoded and limited.
 type noun struct {
@@ -121,12 +128,11 @@ func newCompiler() *jsonschema.Compiler {
 type schemaLoader struct{}
 
 func (schemaLoader) Load(url string) (any, error) {
-	file, err := schemaFiles.Open("v1/" + path.Base(url))
+	data, err := Schema(strings.TrimSuffix(path.Base(url), schemaSuffix))
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	return jsonschema.UnmarshalJSON(file)
+	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
 }
 
 // compilePattern is regexp.Compile, except for the pattern of ids, which every message is

@@ -110,30 +110,10 @@ type PolicyMatch struct {
 // Connectors are the settings of each connector.
 type Connectors struct {
 	Voice VoiceSettings `json:"voice,omitzero"`
-	// Telegram is nil without a bot.
-	Telegram *TelegramSettings `json:"telegram,omitempty"`
-	Web      *WebSettings      `json:"web,omitempty"`
-}
-
-// TelegramSettings configures the Telegram bot. Its token is never in the settings: the
-// worker reads it from its environment or a file.
-type TelegramSettings struct {
-	BaseURL   string `json:"base_url,omitempty"` // default https://api.telegram.org
-	TokenEnv  string `json:"token_env,omitempty"`
-	TokenFile string `json:"token_file,omitempty"`
-	// Webhook is nil if nod polls, which needs no public address.
-	Webhook *TelegramWebhook `json:"webhook,omitempty"`
-}
-
-// TelegramWebhook lets Telegram call nod. The secret that authenticates Telegram is never
-// in the settings either.
-type TelegramWebhook struct {
-	Listen     string `json:"listen"`     // HOST:PORT; must be local without TLS files
-	PublicURL  string `json:"public_url"` // https:// address for Telegram
-	SecretEnv  string `json:"secret_env,omitempty"`
-	SecretFile string `json:"secret_file,omitempty"`
-	CertFile   string `json:"cert_file,omitempty"`
-	KeyFile    string `json:"key_file,omitempty"`
+	Web   *WebSettings  `json:"web,omitempty"`
+	// Channels are the settings of people connectors as they are written, by name; see
+	// ChannelSettings. In JSON they stand beside the other connectors.
+	Channels map[string]json.RawMessage `json:"-"`
 }
 
 // WebSettings configures the web inbox.

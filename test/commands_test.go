@@ -361,7 +361,7 @@ func TestALastingAnswerByCommandShowsItsReach(t *testing.T) {
 		env.says(env.nod("allow", id, c.flag, "--rule", "7"), 1, "", "neither the number nor the text")
 		r = env.nod("allow", id, c.flag, "--yes", "--rule", c.rule)
 		env.says(r, 0, "and from now on "+c.rule, "")
-		env.Contains(r.stdout, "To end what lasts: nod revoke "+env.stored("S." + id).Record.Decision.Grant.GrantID[:8])
+		env.Contains(r.stdout, "To end this standing answer: nod revoke "+env.stored("S." + id).Record.Decision.Grant.GrantID[:8])
 	}
 	env.says(env.nod("allow", "asked1", "--always", "--for", "1d"), 1, "", "give one of them")
 	env.says(env.nod("allow", "asked1", "--for", "soon"), 1, "", `"soon" is no length of time: write 30m, 8h or 1d`)

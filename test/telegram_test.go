@@ -343,12 +343,12 @@ func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	require.Equal(t, schemas.Denied, p.hears(p.asks("undo-2")).Outcome)
 	all := p.Chat(annOnTG)
 	p.press(all[len(all)-1], "Forget 1")
-	p.toasted("Forgotten: the same call is asked about again.")
+	p.toasted("Forgotten: nod asks about the same call again.")
 	again := p.asks("undo-3")
 	p.press(p.question("undo-3"), "Allow once")
 	require.Equal(t, schemas.Allowed, p.hears(again).Outcome)
 	p.press(all[len(all)-1], "Forget 1")
-	p.toasted("Nothing changed: it has ended already (revoked by Ann).")
+	p.toasted("Nothing changed: it has already ended (revoked by Ann).")
 }
 
 // change replaces a setting of the first settings by another text.

@@ -25,8 +25,11 @@ type Desk struct {
 }
 
 var (
-	_ people.Desk    = (*Desk)(nil)
-	_ people.Revoker = (*Desk)(nil)
+	_ people.Desk        = (*Desk)(nil)
+	_ people.Revoker     = (*Desk)(nil)
+	_ people.Freezer     = (*Desk)(nil)
+	_ people.Pairer       = (*Desk)(nil)
+	_ people.LoginLinker = (*Desk)(nil)
 )
 
 // NewDesk makes the desk of a connector, whose key the connection must use.

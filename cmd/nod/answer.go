@@ -220,7 +220,7 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 		return e.printJSON(decision)
 	}
 	if before != nil {
-		fmt.Fprintln(e.stdout, people.Already(&decision, page.Now))
+		fmt.Fprintln(e.stdout, people.AlreadyDecided(&decision, page.Now))
 		return nil
 	}
 	fmt.Fprintln(e.stdout, people.Recorded(&decision, &p))
@@ -234,7 +234,7 @@ func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	if a.ForSeconds > 0 {
 		g.ExpiresAt = g.CreatedAt.Add(time.Duration(a.ForSeconds) * time.Second)
 	}
-	fmt.Fprintf(e.stderr, "Besides this call, nod will allow from now on:\n  %s%s\n", people.Line(g.Reach()), people.Lasting(&g))
+	fmt.Fprintf(e.stderr, "Besides this call, nod will allow from now on:\n  %s%s\n", people.Line(g.Reach()), people.ScopeAndTerm(&g))
 	if !e.interactive() {
 		return fmt.Errorf("nothing was answered: say --yes --rule %s if that is what you mean", shellQuoted(reach.String()))
 	}

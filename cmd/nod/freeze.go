@@ -39,7 +39,7 @@ func (c *freezeCmd) Run(e *env) error {
 	if c.JSON {
 		err = e.printJSON(frozen)
 	} else {
-		fmt.Fprintf(e.stdout, "Frozen: whatever %s asks is denied until nod thaw. %s. Commands that run already are not stopped.\n", people.Whose(&b), people.Denials(&frozen))
+		fmt.Fprintf(e.stdout, "Frozen: whatever %s asks is denied until nod thaw. %s. Commands that run already are not stopped.\n", people.FreezeTarget(&b), people.Denials(&frozen))
 	}
 	if late := people.Laggards(&frozen); err == nil && late != "" {
 		err = fmt.Errorf("it is frozen, but not everywhere: %s", late)
@@ -78,7 +78,7 @@ func (c *thawCmd) Run(e *env) error {
 	if c.JSON {
 		return e.printJSON(frozen)
 	}
-	fmt.Fprintf(e.stdout, "Thawed: %s may ask again.\n", people.Whose(&b))
+	fmt.Fprintf(e.stdout, "Thawed: %s may ask again.\n", people.FreezeTarget(&b))
 	for i := range frozen.Freezes {
 		fmt.Fprintf(e.stdout, "Still in force: %s\n", people.DescribeFreeze(&frozen.Freezes[i]))
 	}

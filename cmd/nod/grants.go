@@ -32,7 +32,7 @@ func (c *grantsCmd) Run(e *env) error {
 	if !c.All {
 		grants = slices.DeleteFunc(grants, func(g schemas.StandingAnswer) bool { return !g.Live(now) })
 	}
-	people.Newest(grants)
+	people.SortNewestFirst(grants)
 	if c.JSON {
 		return e.printJSON(append([]schemas.StandingAnswer{}, grants...))
 	}
@@ -41,7 +41,7 @@ func (c *grantsCmd) Run(e *env) error {
 		return nil
 	}
 	for i := range grants {
-		fmt.Fprintln(e.stdout, people.StandingOf(&grants[i], now))
+		fmt.Fprintln(e.stdout, people.DescribeStanding(&grants[i], now))
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (c *revokeCmd) Run(e *env) error {
 		return fmt.Errorf("%s is the beginning of %d standing answers: give more of the id", c.ID, len(grants))
 	}
 	g, now := grants[0], time.Now()
-	before := people.StandingOf(&g, now)
+	before := people.DescribeStanding(&g, now)
 	if err := owner.Revoke(ctx, &g); err != nil { // an ended one too: what was shared of it may not have ended yet
 		return err
 	}

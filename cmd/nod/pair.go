@@ -83,14 +83,14 @@ func (c *pairCmd) Run(e *env) error {
 
 // carried is an error where no bot can be there to send the code to.
 func (c *pairCmd) carried(ctx context.Context, owner *connector.Owner) error {
-	if known := embed.Channels(); !slices.Contains(known, c.Channel) {
+	if known := embed.ChannelNames(); !slices.Contains(known, c.Channel) {
 		return fmt.Errorf("there is no channel %q: there is %s", c.Channel, strings.Join(known, ", "))
 	}
 	state, err := owner.Settings(ctx)
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(embed.Named(state.Settings.Connectors), c.Channel) {
+	if _, named := state.Settings.Connectors.Channels[c.Channel]; !named {
 		return fmt.Errorf("connectors.%s is not in the settings: add it, run nod settings apply and start nod up again", c.Channel)
 	}
 	return nil

@@ -62,7 +62,7 @@ type connectorCmd struct {
 
 // Run runs a connector until it is told to stop.
 func (c *connectorCmd) Run(e *env) error {
-	known := append([]string{schemas.ConnectorTerminal, schemas.ConnectorWeb}, embed.Channels()...)
+	known := append([]string{schemas.ConnectorTerminal, schemas.ConnectorWeb}, embed.ChannelNames()...)
 	if !slices.Contains(known, c.Name) {
 		return fmt.Errorf("there is no connector %q: there is %s", c.Name, strings.Join(known, ", "))
 	}

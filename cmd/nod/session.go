@@ -168,7 +168,7 @@ func (e *env) printSession(s schemas.Session, asJSON bool) error {
 	}
 	for i := range s.Grants {
 		if g := &s.Grants[i]; g.Live(time.Now()) {
-			fmt.Fprintf(e.stdout, "%-8s %s%s\n", map[bool]string{true: "denied", false: "granted"}[g.Effect == schemas.EffectDeny], people.StandingOf(g, time.Now()).Covers, people.Lasting(g))
+			fmt.Fprintf(e.stdout, "%-8s %s%s\n", map[bool]string{true: "denied", false: "granted"}[g.Effect == schemas.EffectDeny], people.DescribeStanding(g, time.Now()).Covers, people.ScopeAndTerm(g))
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/connectors/people"
-	"github.com/nodbus/nod/connectors/people/telegram"
+	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -126,7 +126,7 @@ func (c *setupCmd) try(e *env) error {
 	return nil
 }
 
-// phone pairs a phone, where a bot is set up and nobody is bound to it yet.
+// phone pairs a phone if the settings name a channel and no approver is on any yet.
 func (c *setupCmd) phone(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -137,22 +137,27 @@ func (c *setupCmd) phone(e *env) error {
 	if err != nil {
 		return err
 	}
-	bound := slices.ContainsFunc(state.Settings.Identities(), func(id schemas.Identity) bool { return id.Connector == telegram.Name })
-	switch {
-	case bound:
-		return nil
-	case state.Settings.Connectors.Telegram == nil:
-		fmt.Fprintln(e.stdout, "No phone yet: docs/phone.md says how to make a Telegram bot; then nod pair telegram.")
-		return nil
-	case c.Yes: // a script cannot send the code
-		fmt.Fprintln(e.stdout, "A Telegram bot is set up and nobody answers there yet: nod pair telegram.")
+	channels := embed.Channels()
+	if slices.ContainsFunc(state.Settings.Identities(), func(id schemas.Identity) bool { return slices.Contains(embed.ChannelNames(), id.Connector) }) {
 		return nil
 	}
-	ok, err := c.agree(e, "Pair your phone with the Telegram bot now?")
+	i := slices.IndexFunc(channels, func(ch people.Channel) bool { return state.Settings.Connectors.Channels[ch.Name()] != nil })
+	if i < 0 {
+		for _, ch := range channels {
+			fmt.Fprintf(e.stdout, "No phone yet: %s says how to make a %s; then nod pair %s.\n", ch.Guide, ch.Account, ch.Name())
+		}
+		return nil
+	}
+	ch := channels[i]
+	if c.Yes { // a script cannot send the code
+		fmt.Fprintf(e.stdout, "A %s is set up and no approver is on it yet: nod pair %s.\n", ch.Account, ch.Name())
+		return nil
+	}
+	ok, err := c.agree(e, "Pair your phone with the "+ch.Account+" now?")
 	if err != nil || !ok {
 		return err
 	}
-	return (&pairCmd{Channel: telegram.Name}).Run(e)
+	return (&pairCmd{Channel: ch.Name()}).Run(e)
 }
 
 // lookEvery is how often awaitNod looks.

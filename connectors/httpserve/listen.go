@@ -1,5 +1,5 @@
-// Package httpserve is how nod's HTTP servers are opened: where they may listen,
-// under which names they answer, and the token that their callers show.
+// Package httpserve opens nod's HTTP servers safely: it checks the address to listen on,
+// the host names to answer to, and the token that callers show.
 package httpserve
 
 import (
@@ -15,39 +15,39 @@ import (
 	"strings"
 )
 
-// Listen says where a server is to be reached.
+// Listen is the address of a server and the protection of its connections.
 type Listen struct {
 	// Addr is HOST:PORT.
 	Addr string
-	// PublicURL is how people and agents reach it where that is not Addr.
+	// PublicURL is the server's address for people and agents, if it is not Addr.
 	PublicURL string
 	// TLSCert and TLSKey are PEM files.
 	TLSCert, TLSKey string
-	// BehindProxy: something in front of it speaks TLS.
+	// BehindProxy is set if a proxy in front of the server speaks TLS.
 	BehindProxy bool
 }
 
-// Server is how errors call a server, and where its Listen comes from.
+// Server names a server and its settings in errors.
 type Server struct {
 	Name      string // "the web inbox"
-	Flag      string // what names its Addr
-	Default   string // an Addr to show
-	PublicURL string // what names its PublicURL
+	Flag      string // the flag for Addr
+	Default   string // an example of Addr
+	PublicURL string // the setting for PublicURL
 }
 
-// Address is where a server was opened.
+// Address is the address of an open server.
 type Address struct {
 	URL    string // without a slash at its end
-	Secure bool   // it is reached over TLS
+	Secure bool   // callers reach it over TLS
 	Port   int
-	// Origins are those of the server's own pages.
+	// Origins are the origins of the server's own pages.
 	Origins []string
 
-	hosts []string // those that it answers to
+	hosts []string // the Host values that it accepts
 }
 
-// Open listens, or says in one line why that would not be safe: in the clear on
-// a network, or without a name that callers could be held to.
+// Open listens. It refuses, in one line with the reason, to serve a network without TLS,
+// or without a public name to check callers against.
 func (l Listen) Open(s Server) (net.Listener, Address, error) {
 	host, _, err := net.SplitHostPort(l.Addr)
 	if err != nil {
@@ -85,7 +85,7 @@ func (l Listen) check(s Server, host string) (public *url.URL, err error) {
 	case Loopback(host):
 		return public, nil
 	case l.TLSCert == "" && !l.BehindProxy:
-		return nil, fmt.Errorf("%s would listen on %s without TLS, for everybody on the network to read: give --http-cert and --http-key, or --behind-proxy where a proxy in front of it speaks TLS", s.Name, l.Addr)
+		return nil, fmt.Errorf("%s would listen on %s without TLS, for everybody on the network to read: give --http-cert and --http-key, or --behind-proxy if a proxy in front of it speaks TLS", s.Name, l.Addr)
 	case public == nil:
 		return nil, fmt.Errorf("%s on %s needs to know how it is reached: say %s", s.Name, l.Addr, s.PublicURL)
 	}
@@ -113,7 +113,7 @@ func (l Listen) address(public *url.URL, port int, host string) Address {
 	return a
 }
 
-// Serve answers at l, over TLS where that was asked for, until s is shut down.
+// Serve answers on listener until s is shut down, over TLS if there is a certificate.
 func (l Listen) Serve(s *http.Server, listener net.Listener) error {
 	var err error
 	if l.TLSCert != "" {
@@ -127,13 +127,13 @@ func (l Listen) Serve(s *http.Server, listener net.Listener) error {
 	return err
 }
 
-// Answers reports whether the server goes by this host: a page in a browser may
-// have had any other name resolved to this machine.
+// Answers reports whether host is one of the server's names. A browser may have resolved
+// any other name to this machine, on behalf of a foreign page.
 func (a Address) Answers(host string) bool {
 	return slices.ContainsFunc(a.hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// Loopback reports whether a host is this machine alone.
+// Loopback reports whether host stands for this machine alone.
 func Loopback(host string) bool {
 	if host == "localhost" {
 		return true

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// minToken keeps out tokens that could be guessed.
+// minToken is the least number of characters, against guessing.
 const minToken = 16
 
-// Token reads a token from a file that only its owner may read, and makes both
-// where the file is not there. Whatever is wrong with it is one line.
+// Token reads a token from a file that only its owner may read. If the file does not
+// exist, Token creates it with a new token. Its errors are one line.
 func Token(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,8 +38,8 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// newToken makes the file whole or not at all: of two that make it at once, one
-// wins and the other reads that.
+// newToken creates the file complete or not at all. If two processes create it at once,
+// the file of one stays and the other reads it.
 func newToken(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

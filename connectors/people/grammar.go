@@ -8,33 +8,33 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Word is what an utterance says. The zero Word decides nothing.
+// Word is the meaning of an utterance. The zero Word decides nothing.
 type Word int
 
 // The words.
 const (
-	Unclear Word = iota // ask again
+	Unclear Word = iota // the person is asked again
 	Yes
 	No
 )
 
-// Said is an utterance, understood as a whole or not at all.
-type Said struct {
+// Utterance is a typed or spoken answer that was understood as a whole.
+type Utterance struct {
 	Word   Word
-	Code   string // which request, in capitals; empty for a bare yes or no
-	Reason string // what follows "no CODE", as it was said
+	Code   string // the code of a request, in capitals; empty for a bare yes or no
+	Reason string // the words behind "no CODE", unchanged
 }
 
-// The codes that people type: easy to say apart, and no vowels, so that none
-// is a word. CodeLength of them make about 810,000.
+// The codes that people type are easy to say apart and have no vowels, so none is a word.
+// There are about 810,000 codes of CodeLength characters.
 const (
 	codeAlphabet = "0123456789BCDFGHJKMNPQRSTVWXYZ"
 	CodeLength   = 4
 )
 
-// NewCode is a random code for one prompt in one chat, unlike those taken. It
-// is not made from the request: an agent could search for a request whose code
-// a person is about to type.
+// NewCode returns a random code for a prompt in a chat, unlike those taken. It is not
+// derived from the request: an agent could search for a request whose code a person is
+// about to type.
 func NewCode(taken func(code string) bool) string {
 	for {
 		code := make([]byte, 0, CodeLength)
@@ -51,13 +51,13 @@ func NewCode(taken func(code string) bool) string {
 	}
 }
 
-// ReadText understands a typed answer: "yes", "no", "yes 7F3K", "no 7F3K" and
-// "no 7F3K reason", in capitals or not, with spaces around and between.
-// Whatever else is said, in whatever words, is Unclear.
-func ReadText(text string) Said {
+// ReadText understands a typed answer: "yes", "no", "yes 7F3K", "no 7F3K" and "no 7F3K
+// reason", in upper or lower case, with spaces around and between. All other text is
+// Unclear.
+func ReadText(text string) Utterance {
 	word, rest := cutWord(trim(text))
 	code, reason := cutWord(rest)
-	said := Said{Code: upper(code), Reason: reason}
+	said := Utterance{Code: upper(code), Reason: reason}
 	switch lower(word) {
 	case "yes":
 		said.Word = Yes
@@ -65,15 +65,15 @@ func ReadText(text string) Said {
 		said.Word = No
 	}
 	if said.Word == Unclear || code != "" && !isCode(said.Code) || said.Word == Yes && reason != "" {
-		return Said{}
+		return Utterance{}
 	}
 	return said
 }
 
-// trim takes off the blanks around what was typed or heard.
+// trim removes the blanks around an utterance.
 func trim(s string) string { return strings.Trim(s, " \t\r\n") }
 
-// cutWord splits off the first word. Only spaces part words.
+// cutWord splits off the first word. Only spaces separate words.
 func cutWord(s string) (word, rest string) {
 	word, rest, _ = strings.Cut(s, " ")
 	return word, strings.TrimLeft(rest, " ")
@@ -88,34 +88,34 @@ var voiceWords = map[string]Word{
 	"no": No, "reject": No, "stop": No, "cancel": No,
 }
 
-// ReadVoice understands a transcript: yes, approve, ok, continue, or no, reject,
-// stop, cancel, each as the whole utterance. With a code word, yes counts only
-// when it is followed by it ("approve tango"); a no needs none. Anything more,
-// a negation above all, is Unclear. A recogniser that drops a "do not" cannot
-// be caught here: read the answer back before it counts.
-func ReadVoice(transcript, codeWord string) Said {
-	// Recognisers end what they hear like a sentence.
+// ReadVoice understands a transcript whose whole text is one of yes, approve, ok,
+// continue, no, reject, stop and cancel. If a code word is set, a yes counts only
+// followed by it ("approve tango"); a no needs none. A longer utterance, above all a
+// negation, is Unclear. A recogniser that drops a "do not" cannot be detected here: the
+// channel must read the answer back before it counts.
+func ReadVoice(transcript, codeWord string) Utterance {
+	// Recognisers add a full stop.
 	text := lower(strings.TrimSuffix(trim(transcript), "."))
 	if voiceWords[text] == No {
-		return Said{Word: No}
+		return Utterance{Word: No}
 	}
 	if codeWord != "" {
 		word, found := strings.CutSuffix(text, " "+lower(codeWord))
 		if !found {
-			return Said{}
+			return Utterance{}
 		}
 		text = word
 	}
 	if voiceWords[text] == Yes {
-		return Said{Word: Yes}
+		return Utterance{Word: Yes}
 	}
-	return Said{}
+	return Utterance{}
 }
 
-// Pick is the place in open, the codes of what waits for this person in this
-// chat, of the request that said decides: the one it names or, where it names
-// none, the only one there is.
-func (said Said) Pick(open []string) (i int, ok bool) {
+// Pick returns the index in open of the request that said decides. open holds the codes
+// of the requests that wait for this person in this chat. An utterance with a code picks
+// that request; one without picks the only request there is.
+func (said Utterance) Pick(open []string) (i int, ok bool) {
 	found := -1
 	for i, code := range open {
 		named := said.Code != "" && said.Code == code
@@ -129,8 +129,8 @@ func (said Said) Pick(open []string) (i int, ok bool) {
 	return max(found, 0), found >= 0 && said.Word != Unclear
 }
 
-// Again is what a person reads whose words decided nothing.
-func Again(open []string) string {
+// NotUnderstood replies to words that decided nothing.
+func NotUnderstood(open []string) string {
 	switch len(open) {
 	case 0:
 		return "Nothing is waiting for you."
@@ -141,12 +141,11 @@ func Again(open []string) string {
 		len(open), strings.Join(open, ", "), open[0])
 }
 
-// Answer makes the answer to p that said stands for: an offered option that
-// allows once, or one that denies once. Where p offers none that denies once,
-// a no cancels. Where it offers none that allows once, ok is false and nothing
-// may be answered: a yes never chooses another option. It is about the calls that p
-// counts: give it the prompt that the person was shown.
-func (said Said) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
+// Answer returns the answer to p that said stands for. A yes chooses an option that
+// allows once, and never any other; without such an option ok is false, and nothing may
+// be answered. A no chooses an option that denies once, or cancels without one. The
+// answer is about the calls that p counts: pass the prompt as the person was shown it.
+func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
 	a = schemas.Answer{
 		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
 		Digest: p.Digest, Waiters: p.Waiters, Message: said.Reason, From: from,
@@ -155,7 +154,7 @@ func (said Said) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer,
 	switch said.Word {
 	case Yes:
 		if p.Request.Kind == schemas.KindQuestion {
-			return a, false // it would choose an answer that was not named
+			return a, false // a yes would choose an answer that the person did not name
 		}
 		option, ok = p.Request.OptionOfKind(schemas.AllowOnce)
 	case No:
@@ -167,7 +166,8 @@ func (said Said) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer,
 	return a, ok
 }
 
-// lower and upper know ASCII alone: to others "oK" with the Kelvin sign is ok.
+// lower and upper change ASCII letters alone: Unicode case folding reads "oK" with the
+// Kelvin sign as ok.
 func lower(s string) string { return mapASCII(s, 'A', 'Z', 'a'-'A') }
 func upper(s string) string { return mapASCII(s, 'a', 'z', 'A'-'a') }
 

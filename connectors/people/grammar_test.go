@@ -12,7 +12,7 @@ import (
 )
 
 func TestReadText(t *testing.T) {
-	for text, want := range map[string]Said{
+	for text, want := range map[string]Utterance{
 		"yes":                        {Word: Yes},
 		"  YES\n":                    {Word: Yes},
 		"no":                         {Word: No},
@@ -27,7 +27,7 @@ func TestReadText(t *testing.T) {
 	}
 }
 
-// unclear is what decides nothing, typed or spoken.
+// unclear are utterances that decide nothing, typed or spoken.
 var unclear = []string{
 	"", " ", "y", "yes.", "yes!", "yes?", "yes, 7F3K", "yes 7F3", "yes 7F3KX", "yes 7F3I", "yes7F3K", "7F3K", "7F3K yes", "yes yes",
 	"yes 7F3K please", "yes 7F3K no", "yes not 7F3K", "yes don't", "yes\n7F3K", "yes\t7F3K", "yes 7F3K 8G4M", "y e s", "\"yes\"", "yes\u200b",
@@ -40,36 +40,36 @@ var unclear = []string{
 
 func TestWhatDecidesNothing(t *testing.T) {
 	for _, text := range unclear {
-		assert.Equal(t, Said{}, ReadText(text), "typed %q", text)
+		assert.Equal(t, Utterance{}, ReadText(text), "typed %q", text)
 		if text != "yes." {
-			assert.Equal(t, Said{}, ReadVoice(text, ""), "spoken %q", text)
+			assert.Equal(t, Utterance{}, ReadVoice(text, ""), "spoken %q", text)
 		}
-		assert.Equal(t, Said{}, ReadVoice(text, "tango"), "spoken %q, with a code word", text)
+		assert.Equal(t, Utterance{}, ReadVoice(text, "tango"), "spoken %q, with a code word", text)
 	}
 }
 
 func TestReadVoice(t *testing.T) {
 	for _, word := range []string{"yes", "approve", "ok", "continue"} {
 		for _, text := range []string{word, strings.ToUpper(word), " " + word + ". "} {
-			assert.Equal(t, Said{Word: Yes}, ReadVoice(text, ""), "%q", text)
-			assert.Equal(t, Said{}, ReadVoice(text, "tango"), "%q lacks the code word", text)
+			assert.Equal(t, Utterance{Word: Yes}, ReadVoice(text, ""), "%q", text)
+			assert.Equal(t, Utterance{}, ReadVoice(text, "tango"), "%q lacks the code word", text)
 		}
-		assert.Equal(t, Said{Word: Yes}, ReadVoice(word+" Tango.", "tango"))
-		assert.Equal(t, Said{}, ReadVoice(word+" tango", ""))
-		assert.Equal(t, Said{}, ReadVoice(word+" tango please", "tango"))
-		assert.Equal(t, Said{}, ReadVoice("not "+word+" tango", "tango"))
-		assert.Equal(t, Said{}, ReadVoice(word+" not tango", "tango"))
+		assert.Equal(t, Utterance{Word: Yes}, ReadVoice(word+" Tango.", "tango"))
+		assert.Equal(t, Utterance{}, ReadVoice(word+" tango", ""))
+		assert.Equal(t, Utterance{}, ReadVoice(word+" tango please", "tango"))
+		assert.Equal(t, Utterance{}, ReadVoice("not "+word+" tango", "tango"))
+		assert.Equal(t, Utterance{}, ReadVoice(word+" not tango", "tango"))
 	}
 	for _, word := range []string{"no", "reject", "stop", "cancel"} {
-		assert.Equal(t, Said{Word: No}, ReadVoice(word, ""))
-		assert.Equal(t, Said{Word: No}, ReadVoice(word+".", "tango"))
+		assert.Equal(t, Utterance{Word: No}, ReadVoice(word, ""))
+		assert.Equal(t, Utterance{Word: No}, ReadVoice(word+".", "tango"))
 	}
 }
 
 func TestPick(t *testing.T) {
-	yes, no, coded := Said{Word: Yes}, Said{Word: No}, Said{Word: Yes, Code: "7F3K"}
+	yes, no, coded := Utterance{Word: Yes}, Utterance{Word: No}, Utterance{Word: Yes, Code: "7F3K"}
 	for _, c := range []struct {
-		said Said
+		said Utterance
 		open []string
 		want int // -1 for none
 	}{
@@ -79,7 +79,7 @@ func TestPick(t *testing.T) {
 		{coded, []string{"8G4M", "7F3K"}, 1}, {coded, []string{"8G4M"}, -1},
 		{coded, []string{"7F3K", "7F3K"}, -1},
 		{yes, []string{"", ""}, -1}, {yes, []string{"", "7F3K"}, -1},
-		{Said{}, []string{"7F3K"}, -1},
+		{Utterance{}, []string{"7F3K"}, -1},
 	} {
 		i, ok := c.said.Pick(c.open)
 		assert.Equal(t, c.want >= 0, ok, "%v of %v", c.said, c.open)
@@ -96,26 +96,26 @@ func TestAnswer(t *testing.T) {
 
 	want := base
 	want.OptionID = "allow_once"
-	a, ok := Said{Word: Yes}.Answer(p, from)
+	a, ok := Utterance{Word: Yes}.Answer(p, from)
 	assert.True(t, ok)
 	assert.Equal(t, want, a)
 
 	want = base
 	want.OptionID, want.Message = "reject_once", "why"
-	a, ok = Said{Word: No, Reason: "why"}.Answer(p, from)
+	a, ok = Utterance{Word: No, Reason: "why"}.Answer(p, from)
 	assert.True(t, ok)
 	assert.Equal(t, want, a)
 
-	_, ok = Said{}.Answer(p, from)
+	_, ok = Utterance{}.Answer(p, from)
 	assert.False(t, ok, "an unclear word answers nothing")
 
-	// The first option is not what a yes means, nor is what lasts.
+	// A yes chooses neither the first option nor one that lasts.
 	p.Request.Options = []schemas.Option{{OptionID: "1", Kind: schemas.RejectAlways}, {OptionID: "2", Kind: schemas.AllowAlways}}
-	_, ok = Said{Word: Yes}.Answer(p, from)
+	_, ok = Utterance{Word: Yes}.Answer(p, from)
 	assert.False(t, ok)
 	want = base
 	want.Cancelled = true
-	a, ok = Said{Word: No}.Answer(p, from)
+	a, ok = Utterance{Word: No}.Answer(p, from)
 	assert.True(t, ok)
 	assert.Equal(t, want, a)
 }
@@ -124,7 +124,7 @@ func TestNewCode(t *testing.T) {
 	var seen []string
 	for range 200 {
 		code := NewCode(func(c string) bool { return c == "" || len(seen) > 0 && c == seen[len(seen)-1] })
-		require.Equal(t, Said{Word: Yes, Code: code}, ReadText("yes "+strings.ToLower(code)))
+		require.Equal(t, Utterance{Word: Yes, Code: code}, ReadText("yes "+strings.ToLower(code)))
 		seen = append(seen, code)
 	}
 	tries := 0
@@ -133,9 +133,9 @@ func TestNewCode(t *testing.T) {
 }
 
 func TestAgain(t *testing.T) {
-	assert.Equal(t, "Nothing is waiting for you.", Again(nil))
-	assert.Equal(t, "I did not understand that, and nothing changed. Answer yes 7F3K or no 7F3K.", Again([]string{"7F3K"}))
-	assert.Contains(t, Again([]string{"7F3K", "8G4M"}), "2 requests are waiting (7F3K, 8G4M)")
+	assert.Equal(t, "Nothing is waiting for you.", NotUnderstood(nil))
+	assert.Equal(t, "I did not understand that, and nothing changed. Answer yes 7F3K or no 7F3K.", NotUnderstood([]string{"7F3K"}))
+	assert.Contains(t, NotUnderstood([]string{"7F3K", "8G4M"}), "2 requests are waiting (7F3K, 8G4M)")
 }
 
 var (
@@ -145,7 +145,7 @@ var (
 	spokenNo  = regexp.MustCompile(`^[ \t\r\n]*([nN][oO]|[rR][eE][jJ][eE][cC][tT]|[sS][tT][oO][pP]|[cC][aA][nN][cC][eE][lL])\.?[ \t\r\n]*$`)
 )
 
-// Nothing but the exact forms decides.
+// Only the exact forms decide.
 func FuzzGrammar(f *testing.F) {
 	for _, text := range append(unclear, "yes", "no 7F3K why", "yes 7f3k", "OK.", "approve tango", "continue") {
 		f.Add(text)

@@ -2,12 +2,12 @@ package people
 
 import "github.com/nodbus/nod/schemas"
 
-// AgentRemembers is what a person reads before they choose an option that the agent
-// keeps for later calls by itself.
+// AgentRemembers warns a person before they choose an option that the agent itself keeps
+// for later calls.
 const AgentRemembers = "what the agent remembers is its own: nod cannot say what it covers, nor revoke it"
 
-// OptionWords is what an option does, in nod's words: "allow once". What lasts says
-// so. It is empty for a kind that nod does not know.
+// OptionWords describes in nod's words an option's effect, such as "allow once",
+// including whether it lasts. It is empty for a kind that nod does not know.
 func OptionWords(r *schemas.Request, o schemas.Option) string {
 	words, known := map[schemas.OptionKind]string{
 		schemas.AllowOnce:    "allow once",
@@ -18,7 +18,7 @@ func OptionWords(r *schemas.Request, o schemas.Option) string {
 	if !known {
 		return ""
 	}
-	if r.Kind == schemas.KindPermission && o.Kind.Allows() { // what is asked for is to hold it
+	if r.Kind == schemas.KindPermission && o.Kind.Allows() { // the request is to hold the permission
 		words = "allow, in this session until it is revoked"
 	}
 	if o.Kind.Remembered() {

@@ -8,20 +8,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What a person reads while it is not known yet how an answer ended, and where
-// it cannot be known from here. Neither claims that nothing happened.
+// Texts for an answer whose result is not known yet, and for one whose result cannot be
+// known here. Neither claims that nothing happened.
 const (
 	Recording    = "Your answer is being recorded. It counts once this message says so."
 	NotConfirmed = "Not confirmed: nod could not be reached. Look at the request again before you answer anew."
 )
 
-// maxQuoted is how many columns of a message an outcome line quotes.
+// maxQuoted is the number of columns of a message that an outcome line quotes.
 const maxQuoted = 120
 
-// Outcome is the one line that replaces the buttons of p, which ended with d. Only
-// a decision that allowed reads as allowed, and one that was not kept to says so
-// first. It names how many calls an answer was about if they are several, and how
-// long it took if p says when it was asked.
+// Outcome is the one line that replaces the choices of p, which ended with d. Only a
+// decision that allowed reads as allowed. If the host did otherwise, the line says that
+// first. It names the number of calls if there are several, and the time to answer if p
+// says when it was asked.
 //
 //	✅ Allowed once · 3 calls · Ann · 14:21 UTC · Telegram · after 48 s
 //	⛔ Denied · Bob · 14:21 UTC · web · "use make clean"
@@ -30,38 +30,38 @@ const maxQuoted = 120
 //	🚫 Withdrawn: the agent stopped waiting
 func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	asked := p.Request.CreatedAt
-	head, by := ending(d), byline(d)
+	head, by := outcomeHead(d), byline(d)
 	if otherwise := aftermath(d, p); otherwise != "" {
 		head, by = otherwise, ""
 	}
 	switch d.Outcome {
 	case schemas.Allowed, schemas.Denied, schemas.Cancelled:
-	case schemas.TimedOut, schemas.Withdrawn: // who and when are not worth a word
-		return join([]string{head, several(p)})
+	case schemas.TimedOut, schemas.Withdrawn: // the decider and the time are left out
+		return join([]string{head, callsText(p)})
 	default:
 		return head
 	}
 	at := d.DecidedAt.UTC()
-	items := []string{head, several(p), by, clock(at, asked), channelName(d.By.Connector)}
+	items := []string{head, callsText(p), by, clock(at, asked), channelName(d.By.Connector)}
 	if took := at.Sub(asked); d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !asked.IsZero() && took >= 0 {
-		items = append(items, "after "+short(took))
+		items = append(items, "after "+shortDuration(took))
 	}
 	return join(append(items, quoted(d.Message)))
 }
 
-// Recorded is what a person reads whose answer to p counts: the outcome and, in a
-// line of its own, what else it does and how that is undone.
+// Recorded confirms an answer to p that counts: the outcome and, on its own line, the
+// standing answer it leaves and how to revoke that.
 func Recorded(d *schemas.Decision, p *schemas.Prompt) string {
-	return strings.Join(lines(Outcome(d, p), Undoing(d)), "\n")
+	return strings.Join(lines(Outcome(d, p), UndoHint(d)), "\n")
 }
 
-// ending is how d ended its request.
-func ending(d *schemas.Decision) string {
+// outcomeHead is the first item of the outcome line.
+func outcomeHead(d *schemas.Decision) string {
 	switch d.Outcome {
 	case schemas.Allowed:
-		return "✅ Allowed" + howLong(d) + changed(d)
+		return "✅ Allowed" + scopeText(d) + changesText(d)
 	case schemas.Denied:
-		return "⛔ Denied" + howLong(d)
+		return "⛔ Denied" + scopeText(d)
 	case schemas.Cancelled:
 		return "🚫 Dismissed"
 	case schemas.TimedOut:
@@ -72,8 +72,8 @@ func ending(d *schemas.Decision) string {
 	return "⛔ Not allowed: ended in a way that this version of nod does not know"
 }
 
-// aftermath says that calls ended otherwise than d has it: some ran that d did not
-// allow, or none ran that d allowed. It is empty if nothing of the kind is known.
+// aftermath says that calls ended otherwise than d decided: some ran although d did not
+// allow them, or some never ran although d allowed them. It is empty if neither is known.
 func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	kind, mark := schemas.AftermathRan, "❗ "
 	if d.Outcome == schemas.Allowed {
@@ -88,7 +88,7 @@ func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	if n == 0 {
 		return ""
 	}
-	_, ended, _ := strings.Cut(ending(d), " ")
+	_, ended, _ := strings.Cut(outcomeHead(d), " ")
 	if who := byline(d); d.By.Kind == schemas.ByHuman || d.By.Kind == schemas.ByPolicy {
 		ended += " by " + who
 	}
@@ -107,48 +107,48 @@ func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	return text
 }
 
-// several says how many calls an answer is about if they are more than one.
-func several(p *schemas.Prompt) string {
+// callsText is the number of calls that an answer is about; empty for a single call.
+func callsText(p *schemas.Prompt) string {
 	if p.Waiting < 2 {
 		return ""
 	}
 	return count(p.Waiting, "call")
 }
 
-func howLong(d *schemas.Decision) string {
+func scopeText(d *schemas.Decision) string {
 	switch {
 	case d.OptionKind.Remembered():
-		return ", and the agent remembers it" + lasting(d)
+		return ", and the agent remembers it" + grantText(d)
 	case d.Outcome == schemas.Allowed && d.Grant != nil && forOneCall(d.Grant):
 		return " once, if the agent asks again"
-	case lasting(d) != "":
-		return lasting(d)
+	case grantText(d) != "":
+		return grantText(d)
 	case d.OptionKind == schemas.AllowOnce:
 		return " once"
 	}
 	return ""
 }
 
-// lasting is what nod allows from now on because of d.
-func lasting(d *schemas.Decision) string {
+// grantText describes the standing answer that d gave; empty if it gave none.
+func grantText(d *schemas.Decision) string {
 	if d.Outcome != schemas.Allowed || d.Grant == nil || forOneCall(d.Grant) {
 		return ""
 	}
-	return ", and from now on " + cut(Line(d.Grant.Reach()), maxQuoted) + Lasting(d.Grant)
+	return ", and from now on " + cut(Line(d.Grant.Reach()), maxQuoted) + ScopeAndTerm(d.Grant)
 }
 
-func changed(d *schemas.Decision) string {
+func changesText(d *schemas.Decision) string {
 	if len(d.UpdatedInput) > 0 {
 		return ", with changes"
 	}
 	return ""
 }
 
-// byline is who, fit to be shown.
-func byline(d *schemas.Decision) string { return cut(Line(who(d.By)), maxQuoted) }
+// byline is the decider's name, safe to show.
+func byline(d *schemas.Decision) string { return cut(Line(deciderName(d.By)), maxQuoted) }
 
-// who decided: a person's name, or the rule.
-func who(by schemas.By) string {
+// deciderName is the name of a person or of a rule.
+func deciderName(by schemas.By) string {
 	switch {
 	case by.Kind == schemas.ByPolicy && (by.Name == "" || by.Name == "default"):
 		return "the built-in rules"
@@ -171,7 +171,7 @@ func quoted(message string) string {
 
 func join(items []string) string { return strings.Join(lines(items...), " · ") }
 
-// clock is a time of day, with the day where that is not the one of asking.
+// clock is a time of day, with the date if that is not the day of asking.
 func clock(at, asked time.Time) string {
 	if asked.IsZero() || sameDay(at, asked) {
 		return at.Format("15:04 UTC")
@@ -202,8 +202,8 @@ func channelName(connector string) string {
 	return Line(connector)
 }
 
-// where is how a sentence says it: "on the web".
-func where(connector string) string {
+// throughChannel is the channel as part of a sentence: " on the web".
+func throughChannel(connector string) string {
 	if c, ok := channels[connector]; ok {
 		return " " + c.where
 	}
@@ -213,18 +213,18 @@ func where(connector string) string {
 	return " through " + Line(connector)
 }
 
-// Already is what a person reads whose answer said what was decided before:
-// who really decided, and when. now is the broker's time.
-func Already(d *schemas.Decision, now time.Time) string {
-	return "Nothing left to do: " + happened(d, now)
+// AlreadyDecided replies to an answer that agrees with an earlier decision: it says who
+// decided, and when. now is the broker's time.
+func AlreadyDecided(d *schemas.Decision, now time.Time) string {
+	return "Nothing left to do: " + describeEnd(d, now)
 }
 
-// Refusal is what a person reads whose answer did not count: what really
-// happened, from the decision that stands where err carries one. An unknown
-// request and somebody else's read the same. now is the broker's time.
+// Refusal replies to an answer that did not count. If err carries the stored decision,
+// the text says how the request really ended. An unknown request and another person's
+// read the same. now is the broker's time.
 func Refusal(err *schemas.Error, now time.Time) string {
 	if d := err.Decision(); d != nil {
-		return "Nothing changed: " + happened(d, now)
+		return "Nothing changed: " + describeEnd(d, now)
 	}
 	switch err.Code {
 	case schemas.CodeNotFound:
@@ -243,9 +243,9 @@ func Refusal(err *schemas.Error, now time.Time) string {
 	return NotConfirmed
 }
 
-// happened says in a sentence how a request ended.
-func happened(d *schemas.Decision, now time.Time) string {
-	at := when(d.DecidedAt, now)
+// describeEnd says in a sentence how a request ended.
+func describeEnd(d *schemas.Decision, now time.Time) string {
+	at := atTime(d.DecidedAt, now)
 	if d.By.Kind == schemas.ByHuman {
 		verb := map[schemas.Outcome]string{
 			schemas.Allowed:   "allowed",
@@ -253,11 +253,11 @@ func happened(d *schemas.Decision, now time.Time) string {
 			schemas.Cancelled: "dismissed",
 		}[d.Outcome]
 		if verb != "" {
-			how, besides := howLong(d), ""
+			how, besides := scopeText(d), ""
 			if strings.HasPrefix(how, ",") {
 				how, besides = "", how
 			}
-			return fmt.Sprintf("%s %s this%s%s%s%s.", byline(d), verb, how, where(d.By.Connector), at, besides)
+			return fmt.Sprintf("%s %s this%s%s%s%s.", byline(d), verb, how, throughChannel(d.By.Connector), at, besides)
 		}
 	}
 	switch d.Outcome {
@@ -273,8 +273,8 @@ func happened(d *schemas.Decision, now time.Time) string {
 	return fmt.Sprintf("this ended%s and was not allowed.", at)
 }
 
-// when is " at 14:20", with the day where that is not today.
-func when(at, now time.Time) string {
+// atTime is " at 14:20", with the date if that is not today.
+func atTime(at, now time.Time) string {
 	switch {
 	case at.IsZero():
 		return ""

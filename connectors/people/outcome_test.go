@@ -69,7 +69,7 @@ func TestOutcomeSaysTheDayAndLeavesOutWhatIsUnknown(t *testing.T) {
 	assert.Equal(t, "✅ Allowed once · Ann · 14:21 UTC · web", Outcome(d, askedAt(at1421.Add(time.Minute))))
 }
 
-// What an answer was about, and what became of it otherwise, stands in the line.
+// The outcome line names the number of calls, and says if a call ended otherwise.
 func TestOutcomeCountsItsCallsAndTellsTheirAftermath(t *testing.T) {
 	ran := func(kind schemas.AftermathKind, reason string) schemas.Aftermath {
 		return schemas.Aftermath{PendingID: "r-1", Kind: kind, Reason: reason, At: at1421}
@@ -90,7 +90,7 @@ func TestOutcomeCountsItsCallsAndTellsTheirAftermath(t *testing.T) {
 		"❗ Denied by Bob, but 1 of 3 ran: answered at the agent's terminal · 3 calls · 14:21 UTC · web":  {denied, 3, []schemas.Aftermath{atTerminal, goneOn}},
 		"🚫 Allowed once by Ann, but it never ran: the agent had gone on · 14:21 UTC · web":               {allowed, 1, []schemas.Aftermath{goneOn}},
 		"🚫 Allowed once by Ann, but 2 of 2 never ran: the agent had gone on · 2 calls · 14:21 UTC · web": {allowed, 2, []schemas.Aftermath{goneOn, goneOn}},
-		"✅ Allowed once · Ann · 14:21 UTC · web ":                                                        {allowed, 0, []schemas.Aftermath{atTerminal}}, // as it was allowed to
+		"✅ Allowed once · Ann · 14:21 UTC · web ":                                                        {allowed, 0, []schemas.Aftermath{atTerminal}}, // it ran, as allowed
 		"❗ Withdrawn: the agent stopped waiting, but it ran: answered at the agent's terminal":           {decided(schemas.Withdrawn, "", byAgent, ""), 1, []schemas.Aftermath{atTerminal}},
 		"❗ Expired: denied automatically, but it ran: ⟦U+202E⟧":                                          {decided(schemas.TimedOut, "", byClock, ""), 1, []schemas.Aftermath{ran(schemas.AftermathRan, "\u202e")}},
 	} {
@@ -112,7 +112,7 @@ func TestOnlyAllowedReadsAsAllowed(t *testing.T) {
 		for _, by := range []schemas.By{human("Ann", "web"), byPolicy, byClock, byAgent, {}} {
 			d := decided(outcome, schemas.AllowOnce, by, "")
 			assert.NotContains(t, Outcome(d, askedAt(at1421)), "✅")
-			assert.NotContains(t, Already(d, at1421), "allowed this")
+			assert.NotContains(t, AlreadyDecided(d, at1421), "allowed this")
 		}
 	}
 }
@@ -152,12 +152,12 @@ func TestRefusal(t *testing.T) {
 
 func TestAlready(t *testing.T) {
 	assert.Equal(t, "Nothing left to do: Bob denied this on the web at 14:21.",
-		Already(decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), ""), at1421))
+		AlreadyDecided(decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), ""), at1421))
 }
 
 func TestShort(t *testing.T) {
-	assert.Equal(t, "6 d", short(7*24*time.Hour-time.Second))
-	assert.Equal(t, "90 s", short(90*time.Second))
+	assert.Equal(t, "6 d", shortDuration(7*24*time.Hour-time.Second))
+	assert.Equal(t, "90 s", shortDuration(90*time.Second))
 }
 
 func TestError(t *testing.T) {

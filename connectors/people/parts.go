@@ -10,70 +10,68 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Part is one piece of a prompt's full text. Channels lay parts out in their
-// order and leave none out.
+// Part is one piece of a prompt's full text. A channel shows all parts, in order.
 type Part struct {
-	// Label is nod's own word for the part or, where Field is set, the name of
-	// a field of the tool's input, which the agent chose.
+	// Label is nod's own word for the part. If Field is set, it is the name of a field of
+	// the tool's input, which the agent chose.
 	Label string
 	Field bool
-	// Quote is set where Lines are the agent's text, whole: each line is set
-	// off, so that none can pass for nod's own.
+	// Quote marks Lines as the agent's text, complete. The channel marks each of these
+	// lines as a quotation, which keeps it from passing for nod's own words.
 	Quote bool
-	// Lines have been through Line or Lines. Where Quote is not set, each
-	// starts with nod's own words or is a single value, and agent text in it
-	// runs to its end.
+	// Lines have passed through Line or Lines. Without Quote, each line starts with nod's
+	// own words or is a single value, and agent text in it runs to its end.
 	Lines []string
 }
 
-// Parts is everything that a person must see of p, in the order of reading:
-// which request, who wants what, the risk and why, the exact payload, where it
-// would happen, the agent's reason, when it expires and what happens then, and
-// the answers on offer. now is the broker's time. Of a decided prompt it shows
-// the outcome in place of the deadline and the answers.
+// Parts returns everything that a person must see of p, in reading order: the request,
+// the agent and its wish, the risk with its reasons, the exact payload, the directory and
+// host, the agent's reason, the deadline and its effect, and the answers on offer. now is
+// the broker's time. For a decided prompt, the outcome replaces the deadline and the
+// answers.
 func Parts(p *schemas.Prompt, now time.Time) []Part {
 	details, cwd := inputOf(&p.Request)
 	parts := []Part{
-		{Label: "Request", Lines: lines(Line(p.PendingID), claim("task", p.Request.TaskID))},
-		{Label: "Session", Lines: lines(Line(p.SessionID), background(p), claim("labelled", p.Request.SessionLabel))},
-		{Label: "Agent", Lines: lines(Line(p.Agent), claim("calls itself", p.Request.AgentName))},
-		{Label: "Wants", Lines: lines(wants(&p.Request), claim("tool", p.Request.ToolName), claim("titled", p.Request.Title))},
+		{Label: "Request", Lines: lines(Line(p.PendingID), labelled("task", p.Request.TaskID))},
+		{Label: "Session", Lines: lines(Line(p.SessionID), foregroundNote(p), labelled("labelled", p.Request.SessionLabel))},
+		{Label: "Agent", Lines: lines(Line(p.Agent), labelled("calls itself", p.Request.AgentName))},
+		{Label: "Wants", Lines: lines(wants(&p.Request), labelled("tool", p.Request.ToolName), labelled("titled", p.Request.Title))},
 		{Label: "Risk", Lines: risk(p)},
 	}
-	parts = append(parts, calls(p)...)
-	if tags := asked(p); len(tags) > 0 {
+	parts = append(parts, callsPart(p)...)
+	if tags := requestedPermissions(p); len(tags) > 0 {
 		parts = append(parts, Part{Label: "Permissions", Quote: true, Lines: tags})
 	}
 	parts = append(parts, details...)
 	if cwd != "" || p.Request.Kind == schemas.KindToolCall {
-		parts = append(parts, Part{Label: "Directory", Lines: lines(orElse(Line(cwd), "(not said)"), claim("project", p.Request.Project))})
+		parts = append(parts, Part{Label: "Directory", Lines: lines(orElse(Line(cwd), "(not said)"), labelled("project", p.Request.Project))})
 	}
-	parts = append(parts, Part{Label: "Host", Lines: lines(orElse(Line(p.Request.Host), "(not said)"), claim("user", p.Request.User))})
+	parts = append(parts, Part{Label: "Host", Lines: lines(orElse(Line(p.Request.Host), "(not said)"), labelled("user", p.Request.User))})
 	if p.Request.Reason != "" {
 		parts = append(parts, Part{Label: "Reason, in the agent's own words", Quote: true, Lines: Lines(p.Request.Reason)})
 	}
 	if p.Decision != nil {
-		return append(parts, Part{Label: "Outcome", Lines: lines(Outcome(p.Decision, p), Undoing(p.Decision))})
+		return append(parts, Part{Label: "Outcome", Lines: lines(Outcome(p.Decision, p), UndoHint(p.Decision))})
 	}
 	return append(parts,
-		Part{Label: "Expires", Lines: append(expiry(p, now), waiting(p)...)},
-		Part{Label: "Answers", Lines: slices.Concat(answers(&p.Request), remember(p), takes(p))})
+		Part{Label: "Expires", Lines: append(expiry(p, now), waiterNote(p)...)},
+		Part{Label: "Answers", Lines: slices.Concat(answers(&p.Request), standingRules(p), allowRequirements(p))})
 }
 
-// Brief is what a channel shows of a prompt that does not fit there whole: a
-// bounded text, under 2,000 characters, that tells requests apart and where to
-// read all of p. The payload is not in it, so nothing may be allowed from it.
-// Of a decided prompt it shows the outcome in place of the deadline.
+// Brief stands in for a prompt that does not fit whole on a channel: under 2,000
+// characters that tell requests apart and name the command that shows all of p. It lacks
+// the payload, so nothing may be allowed from it. For a decided prompt, the outcome
+// replaces the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
 	parts := []Part{
 		{Label: "Request", Lines: lines(Line(p.PendingID))},
 		{Label: "Session", Lines: lines(Line(p.SessionID))},
-		{Label: "Agent", Lines: lines(Line(p.Agent), cut(claim("calls itself", p.Request.AgentName), width))},
-		{Label: "Wants", Lines: lines(wants(&p.Request), cut(claim("tool", p.Request.ToolName), width))},
+		{Label: "Agent", Lines: lines(Line(p.Agent), cut(labelled("calls itself", p.Request.AgentName), width))},
+		{Label: "Wants", Lines: lines(wants(&p.Request), cut(labelled("tool", p.Request.ToolName), width))},
 		{Label: "Risk", Lines: lines(riskWord(p.Risk))},
 	}
-	parts = append(append(parts, calls(p)...), Part{Label: "Begins", Lines: lines(Summary(p, width))})
+	parts = append(append(parts, callsPart(p)...), Part{Label: "Begins", Lines: lines(Summary(p, width))})
 	read := "read it with: nod show " + Line(p.PendingID)
 	if p.Decision != nil {
 		return append(parts,
@@ -81,7 +79,7 @@ func Brief(p *schemas.Prompt, now time.Time) []Part {
 			Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p)}})
 	}
 	return append(parts,
-		Part{Label: "Expires", Lines: append(expiry(p, now), waiting(p)...)},
+		Part{Label: "Expires", Lines: append(expiry(p, now), waiterNote(p)...)},
 		Part{Label: "In full", Lines: lines("it does not fit here, so it cannot be allowed here", read)})
 }
 
@@ -89,15 +87,15 @@ func lines(all ...string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// claim is what the agent says of itself; it proves nothing.
-func claim(what, text string) string {
+// labelled is a statement of the agent about itself, which proves nothing.
+func labelled(what, text string) string {
 	if text == "" {
 		return ""
 	}
 	return what + ": " + Line(text)
 }
 
-func background(p *schemas.Prompt) string {
+func foregroundNote(p *schemas.Prompt) string {
 	if p.Foreground == "" {
 		return ""
 	}
@@ -141,7 +139,7 @@ func risk(p *schemas.Prompt) []string {
 	return all
 }
 
-// riskWord is the risk; one that is not known is not called low.
+// riskWord is the risk in a word. An unknown risk never reads as low.
 func riskWord(r schemas.Risk) string {
 	switch r {
 	case schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh:
@@ -168,8 +166,8 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	return []string{at + ", which has passed", then}
 }
 
-// waiting says where an answer may find nobody who waits for it.
-func waiting(p *schemas.Prompt) []string {
+// waiterNote warns if an answer may reach no waiter.
+func waiterNote(p *schemas.Prompt) []string {
 	switch {
 	case p.Detached:
 		return []string{"nobody is waiting: used if the agent asks again"}
@@ -179,8 +177,8 @@ func waiting(p *schemas.Prompt) []string {
 	return nil
 }
 
-// calls says how many identical calls wait for the one answer, if several do.
-func calls(p *schemas.Prompt) []Part {
+// callsPart says how many identical calls wait for the answer, if there are several.
+func callsPart(p *schemas.Prompt) []Part {
 	n := p.Waiting
 	if n < 2 || p.Decision != nil {
 		return nil
@@ -192,8 +190,8 @@ func calls(p *schemas.Prompt) []Part {
 	return []Part{{Label: "Calls", Lines: []string{text}}}
 }
 
-// AsShown is p as a person saw it who answers now, and who was told of so many
-// calls: of those that came later neither the answer nor its outcome says anything.
+// AsShown returns p limited to the number of calls that its message showed. The answer
+// and its outcome then leave out the calls that joined later.
 func AsShown(p schemas.Prompt, waiters int) schemas.Prompt {
 	p.Waiters = max(1, waiters)
 	if p.Decision == nil {
@@ -202,8 +200,7 @@ func AsShown(p schemas.Prompt, waiters int) schemas.Prompt {
 	return p
 }
 
-// Times is "×3" if three identical calls wait for the one answer, and empty if one
-// does.
+// Times is "×3" if three identical calls wait for the answer, and empty for one call.
 func Times(p *schemas.Prompt) string {
 	if p.Waiting < 2 {
 		return ""
@@ -211,7 +208,7 @@ func Times(p *schemas.Prompt) string {
 	return fmt.Sprintf("×%d", p.Waiting)
 }
 
-// Choice is an option of a question as a person chooses it.
+// Choice is the label of an option of a question.
 func Choice(o schemas.Option) string {
 	switch {
 	case o.Text:
@@ -224,7 +221,7 @@ func Choice(o schemas.Option) string {
 	return Line(o.Name)
 }
 
-// answers says what each option does before it says how the agent calls it.
+// answers lists the options, each with its effect before the agent's name for it.
 func answers(r *schemas.Request) []string {
 	options := r.Offered()
 	var all []string
@@ -236,7 +233,7 @@ func answers(r *schemas.Request) []string {
 	}
 	for i, o := range options {
 		what := orElse(OptionWords(r, o), "of a kind that nod does not know, allows nothing")
-		if o.Kind.Remembered() { // by its number, where a button cannot name it whole
+		if o.Kind.Remembered() { // a button too short for the name shows this number
 			what += fmt.Sprintf(", %d", i+1)
 		}
 		all = append(all, fmt.Sprintf("%s: %s", what, Line(o.Name)))
@@ -247,11 +244,11 @@ func answers(r *schemas.Request) []string {
 	return all
 }
 
-// remember says what an answer beyond once would allow, by the number that
+// standingRules lists what an answer beyond once would allow, each behind the number that
 // chooses it.
-func remember(p *schemas.Prompt) []string {
+func standingRules(p *schemas.Prompt) []string {
 	if p.Request.Kind == schemas.KindPermission {
-		return nil // every allow of it is from now on
+		return nil // each of its allows lasts anyway
 	}
 	var all []string
 	for i := range p.Remember {
@@ -260,7 +257,7 @@ func remember(p *schemas.Prompt) []string {
 	return all
 }
 
-func takes(p *schemas.Prompt) []string {
+func allowRequirements(p *schemas.Prompt) []string {
 	var all []string
 	for _, t := range p.Takes {
 		all = append(all, "to allow takes: "+Line(t))
@@ -268,9 +265,9 @@ func takes(p *schemas.Prompt) []string {
 	return all
 }
 
-// asked are the permissions that would be granted: of those that were asked
-// for the ones that are not held yet.
-func asked(p *schemas.Prompt) []string {
+// requestedPermissions are the permissions that an allow would grant: those asked for and
+// not held yet.
+func requestedPermissions(p *schemas.Prompt) []string {
 	all := p.Request.Permissions
 	if p.Request.Kind == schemas.KindPermission && len(p.Remember) > 0 {
 		all = p.Remember[0].Permissions
@@ -284,7 +281,7 @@ func asked(p *schemas.Prompt) []string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
 
-// fieldName shows a plain name as it is and any other quoted.
+// fieldName quotes a name unless it is plain.
 func fieldName(name string) string {
 	if plainName.MatchString(name) {
 		return name

@@ -12,17 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A field is one field of a tool's input, as the agent sent it.
+// field is one field of a tool's input, as the agent sent it.
 type field struct {
 	name string
 	raw  json.RawMessage
 }
 
-// mainFields come first, so that what acts is read before what explains.
+// mainFields come first: the fields that act are read before those that explain.
 var mainFields = []string{"command", "file_path", "notebook_path", "path", "url"}
 
-// inputOf shows the whole of a request's action details, and apart from them
-// the directory where it says so as a text.
+// inputOf returns the whole of a request's action details as parts. The working directory
+// is returned apart from them if it is a text.
 func inputOf(r *schemas.Request) (parts []Part, cwd string) {
 	raw := bytes.TrimSpace(r.ActionDetails)
 	fields, err := fieldsOf(raw)
@@ -75,8 +75,8 @@ func fieldPart(f field) Part {
 	return part
 }
 
-// fieldsOf splits an object into its fields, in their order. It fails, saying
-// why, where taking it apart would not show all that was sent.
+// fieldsOf splits an object into its fields, in their order. It fails with the reason if
+// splitting would not show everything that was sent.
 func fieldsOf(raw json.RawMessage) ([]field, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -108,8 +108,8 @@ func fieldsOf(raw json.RawMessage) ([]field, error) {
 	return fields, err
 }
 
-// textOf returns the text that raw holds. It is false for what is no text, and
-// for a text that decoding would change: that is better read as it was sent.
+// textOf returns the text that raw holds. It returns false for a value that is no text,
+// and for a text that decoding would change, which is better shown as it was sent.
 func textOf(raw json.RawMessage) (string, bool) {
 	var s string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
@@ -118,8 +118,8 @@ func textOf(raw json.RawMessage) (string, bool) {
 	return s, !strings.ContainsRune(s, utf8.RuneError) || utf8.Valid(raw) && !hasHalfPair(raw)
 }
 
-// escape matches an escape in JSON, a surrogate pair as one; its group is half
-// a pair, which decodes to the same as any other.
+// escape matches an escape in JSON, and a surrogate pair as one. Its group matches a lone
+// half of a pair, which decoding replaces by the same character as any other half.
 var escape = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)`)
 
 func hasHalfPair(raw []byte) bool {
@@ -131,17 +131,17 @@ func hasHalfPair(raw []byte) bool {
 	return false
 }
 
-// maxIndented is how deeply nested JSON is still set out: beyond that, blanks
-// and rows of single brackets would bury what it says.
+// maxIndented is the deepest JSON that is indented. Beyond it, blanks and rows of single
+// brackets would bury the content.
 const maxIndented = 10
 
-// jsonLines shows JSON value by value, everything in it as it was sent.
+// jsonLines shows JSON with one value on a line, every value as it was sent.
 func jsonLines(raw json.RawMessage) []string {
 	var buf bytes.Buffer
 	if depth(raw) > maxIndented || json.Indent(&buf, raw, "", "  ") != nil {
 		return Lines(string(raw))
 	}
-	// The line breaks are nod's own here: inside JSON's strings they are \n.
+	// All line breaks here are nod's: inside JSON strings they are written \n.
 	var all []string
 	for line := range strings.Lines(buf.String()) {
 		all = append(all, Line(strings.TrimSuffix(line, "\n")))
@@ -149,7 +149,7 @@ func jsonLines(raw json.RawMessage) []string {
 	return all
 }
 
-// depth is how deeply raw nests; brackets in its texts do not count.
+// depth is the nesting depth of raw. Brackets inside strings do not count.
 func depth(raw []byte) int {
 	deepest, now, inText := 0, 0, false
 	for i := 0; i < len(raw); i++ {

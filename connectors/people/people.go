@@ -1,9 +1,9 @@
-// Package people is what every connector that reaches people shares: the
-// interface it implements, the desk it works at, and the texts that a person
-// reads and says. A channel lays these texts out; it never makes its own.
+// Package people holds everything that the channels to people share: the Carrier
+// interface that each channel implements, the Desk interface through which it answers,
+// and the texts that people read. A channel lays these texts out and never makes its own.
 //
-// Whatever an agent supplied goes through Line or Lines before a person sees
-// it. Where the exact payload does not fit, there is no way to allow.
+// Every text that an agent supplied passes through Line or Lines before a person sees it.
+// A prompt whose exact payload does not fit on a channel cannot be allowed there.
 package people
 
 import (
@@ -13,117 +13,132 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Ref is a channel's own handle of a message that it showed: enough for any
-// worker of the connector, after any restart, to edit or follow up on it. It
-// holds no secret. Empty where the channel has no handle.
+// Ref is a channel's own handle of a message that it sent. It is all that any worker of
+// the connector needs, even after a restart, to edit the message or to reply to it. A Ref
+// holds no secret. It is empty if the channel has no handles.
 type Ref string
 
-// Carrier shows prompts to people on one channel and brings their answers
-// back. It never retries on its own: the connector actor is the only retry
-// loop, and an *Error tells it how. A worker calls methods at once for different
-// recipients, and one after the other for the same. Of several workers one at a time
-// shows, changes or settles a prompt.
+// Carrier shows prompts to people on one channel and brings their answers back.
+//
+// Errors: a method that sends returns ctx's own error or an *Error, which tells the
+// worker whether and when to call again. A Carrier never retries by itself: the worker is
+// the only retry loop.
+//
+// Concurrency: a worker calls the methods at the same time for different recipients, and
+// one after the other for the same recipient, all while Run runs. Several workers may
+// share a channel; only one of them at a time sends or edits a prompt's message.
+//
+// Ownership: the worker stores the Ref of each message. A Carrier keeps no state that
+// another worker, or the same one after a restart, would miss.
 type Carrier interface {
-	// Run receives answers and brings them to desk until ctx ends, then
-	// returns promptly with ctx's error. An answer is acknowledged to the
-	// channel only after desk took it or refused it for good, so it may be
-	// reported twice, which is harmless. The message that was answered loses its
-	// choices when its request is decided, also one that no worker knows of. Any
-	// other error means that the channel is out of order; Run is then called again.
+	// Run receives answers and passes them to desk until ctx ends; then it returns
+	// promptly with ctx's error. Any other error means that the channel is out of order;
+	// the worker then calls Run again.
+	//
+	// Run acknowledges an answer to the channel only after desk has stored it or refused
+	// it for good. The same answer may therefore reach desk twice, which is harmless.
+	// Once the request is decided, Run removes the choices from the message that was
+	// answered, even if no worker knows that message.
 	Run(ctx context.Context, desk Desk) error
 
-	// Prompt shows p to p.Recipient and says where. It returns only when the
-	// channel confirmed the message. After an error it may have been shown all the
-	// same, unless that is an *Error with After, Permanent or Unreachable. With
-	// p.Repeat the message says that another one about p may be there. With a
-	// p.Decision it says how p ended and has no choices: its question, if it is
-	// there, cannot be edited.
+	// Prompt sends p to p.Recipient and returns the message's handle, once the channel
+	// has confirmed the message. After an error the message may have been sent
+	// nevertheless, unless the error is an *Error with After, Permanent or Unreachable.
+	//
+	// If p.Repeat is set, an earlier message about p may exist, and the new message says
+	// so. If p has a Decision, the earlier message cannot be edited: the new message
+	// shows the outcome and offers no choices.
 	Prompt(ctx context.Context, p schemas.Prompt) (Ref, error)
 
-	// Settle replaces what ref shows by p's outcome: the buttons go, the
-	// command stays. Where the channel cannot edit, it follows up. It may be
-	// called twice; a message that is gone is no error. With p.Repeat it says that
-	// choices of another message about p change nothing.
+	// Settle replaces the message at ref by p's outcome: the choices go, the command
+	// stays. A channel that cannot edit sends the outcome as a new message. Settle may be
+	// called twice, and a message that has been deleted is no error. If p.Repeat is set,
+	// the message also says that choices in another message about p have no effect.
 	Settle(ctx context.Context, ref Ref, p schemas.Prompt) error
 }
 
-// Reviser is a Carrier that can change what an open question shows: that nobody
-// waits for its answer any more, or that somebody does again.
+// Reviser is a Carrier that can update the message of a pending request, for example when
+// its agent stops waiting for the answer or starts to wait again.
 type Reviser interface {
-	// Revise replaces what ref shows by p, which is open still, and keeps its
-	// choices, and the words of p.Repeat. A message that is gone, or can no longer be
-	// changed, is no error.
+	// Revise replaces the message at ref by p, which is still pending. The choices stay,
+	// and so does the notice of p.Repeat. A message that has been deleted, or that can no
+	// longer be edited, is no error.
 	Revise(ctx context.Context, ref Ref, p schemas.Prompt) error
 }
 
-// Desk is what a connector may do with nod. Its errors are *schemas.Error,
-// which Refusal puts into words, or ctx's own.
+// Desk is the client through which a people connector lists, shows and answers requests.
+// It is safe for concurrent use. Its errors are *schemas.Error, which Refusal turns into
+// a text for people, or ctx's own.
 type Desk interface {
-	// Answer records what a person said. It returns the stored decision when
-	// this answer made it or said the same; success is shown only then. CONFLICT
-	// and STALE carry the decision that stands instead. UNAVAILABLE leaves open
-	// whether the answer counts: the person reads Recording, never "failed".
+	// Answer submits a person's answer. It returns the stored decision if this answer
+	// made it or agrees with it; only then may the channel report success. CONFLICT and
+	// STALE carry the decision that was stored instead, if there is one. UNAVAILABLE
+	// means that the outcome is unknown: the person reads Recording, never that it
+	// failed.
 	Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error)
 
-	// Pending lists what waits for an answer and may be shown on this
-	// connector, oldest first; with a recipient, only what that person may be
-	// shown. Unknown and foreign ids list nothing.
+	// Pending lists the pending requests that may be shown on this connector, oldest
+	// first; with a recipient, only those that this person may see. For an id that is
+	// unknown, or belongs to another connector, the list is empty.
 	Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error)
 
-	// Show returns one request that may be shown on this connector, decided or
-	// not, by its session and its whole id, and the page it came in, which has
-	// the broker's time. NOT_FOUND for an unknown one and for a foreign one.
+	// Show returns one request that may be shown on this connector, pending or decided,
+	// by its session and its whole id. The page has the broker's time. The error is
+	// NOT_FOUND for an unknown request and for one of another connector alike.
 	Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error)
 
-	// Hold says that a client is there, or wants the session's input lock. The
-	// lease must be renewed before it ends; Granted is false once it is lost.
+	// Hold reports that a client is present, or takes the session's input lock for it.
+	// The caller must renew the lease before it ends; Granted is false once it is lost.
 	Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error)
 }
 
-// Freezer is a Desk from which agents can be stopped: a channel that has a word
-// for it offers it where its Desk is one.
+// Freezer is a Desk that can freeze agents. A channel offers the freeze only if its Desk
+// is a Freezer.
 type Freezer interface {
-	// Freeze denies what is open and whatever is asked, until a thaw. It stops no
-	// command that runs already.
+	// Freeze denies the pending requests and every new one, until a thaw. It does not
+	// stop commands that already run.
 	Freeze(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error)
-	// Thaw takes a freeze off, or all where b names nothing.
+	// Thaw lifts the freeze that b names, or all freezes if b names no target.
 	Thaw(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error)
 }
 
-// Pairs is a Desk that takes the code by which a person is paired with a channel.
-type Pairs interface {
-	// Pair brings a code that somebody sent. NOT_FOUND where it is not awaited.
+// Pairer is a Desk that accepts the code by which a person is paired with a channel.
+type Pairer interface {
+	// Pair submits the code that from sent. NOT_FOUND means that no pairing waits for it.
 	Pair(ctx context.Context, code string, from schemas.From) error
 }
 
-// LoginLinker is a Desk that lets people whom a channel vouches for in on the web.
+// LoginLinker is a Desk that logs a channel's users in to the web inbox.
 type LoginLinker interface {
-	// Pass is a code and the address where it counts, once. FORBIDDEN says why there
-	// is none.
-	Pass(ctx context.Context, from schemas.From) (schemas.LoginCode, error)
+	// LoginLink makes a code that logs the person in to the web inbox once, with the
+	// inbox's address. FORBIDDEN carries the reason why there is no code.
+	LoginLink(ctx context.Context, from schemas.From) (schemas.LoginCode, error)
 }
 
-// Revoker is a Desk from which people undo standing answers.
+// Revoker is a Desk through which people revoke standing answers.
 type Revoker interface {
-	// GrantsFor lists the standing answers that a person gave or may decide about, in
-	// no order, ended ones too for a while. FORBIDDEN for a stranger.
+	// GrantsFor lists the standing answers that a user gave or may revoke, in no order,
+	// recently ended ones included. The error is FORBIDDEN for a user who is no approver.
 	GrantsFor(ctx context.Context, userID string) ([]schemas.StandingAnswer, error)
-	// Revoke ends one of them for the person; one that has ended stays as it is.
-	// NOT_FOUND for any other, FORBIDDEN for a stranger.
+	// Revoke ends one of them for the user; an ended one stays as it is. The error is
+	// NOT_FOUND for any other standing answer, and FORBIDDEN for a user who is no
+	// approver.
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
-// Error is how a Carrier says that a message did not get through. The zero
-// kind is a fault that may pass, after which the message may be there or not: try
-// again with backoff. Of the other kinds the channel has said that there is none.
+// Error is how a Carrier reports a message that did not get through.
+//
+// The zero Error is a temporary fault: the message may or may not have been sent, and the
+// worker retries with backoff. With any field but Err set, the channel has said that it
+// did not send the message.
 type Error struct {
-	After       time.Duration // the channel asked to wait this long
-	Permanent   bool          // trying again cannot help
-	Unreachable bool          // this person cannot be reached now; say so at once
-	Err         error         // what happened, without secrets; may be nil
+	After       time.Duration // how long the channel asked to wait
+	Permanent   bool          // a retry cannot help
+	Unreachable bool          // the recipient cannot be reached now; reported at once
+	Err         error         // the cause, without secrets; may be nil
 }
 
-// Error is one line that names what happened.
+// Error returns the cause in one line.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Err.Error()
@@ -139,5 +154,5 @@ func (e *Error) Error() string {
 	return "the channel did not take the message"
 }
 
-// Unwrap returns what happened.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

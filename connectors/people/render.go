@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The columns of a plain terminal. Nod's own words start in the first column,
-// names of input fields in the third; the agent's lines start behind a bar,
-// and what was broken to fit goes on behind a broken bar.
+// The columns of a plain terminal. Nod's own words start in the first column, and names
+// of input fields in the third. The agent's lines start behind a bar; the rest of a line
+// that was broken to fit starts behind a broken bar.
 const (
 	labelWidth = 12
 	bar        = "│ "
@@ -17,15 +17,15 @@ const (
 	minWidth   = 40
 )
 
-// Text is the full text of p for a plain terminal of width columns: all of
-// Parts, whole. Width 0 breaks no line, for files and for channels that break
-// lines themselves. now is the broker's time.
+// Text returns the full text of p for a plain terminal of width columns: all of Parts.
+// Width 0 breaks no lines, for files and for channels that break lines themselves. now is
+// the broker's time.
 func Text(p *schemas.Prompt, now time.Time, width int) string {
 	return Layout(Parts(p, now), width)
 }
 
-// Layout sets parts for a plain terminal of width columns, each line ending in
-// a line break.
+// Layout sets parts for a plain terminal of width columns. Each line ends in a line
+// break.
 func Layout(parts []Part, width int) string {
 	if width > 0 {
 		width = max(width, minWidth)
@@ -66,7 +66,7 @@ func (p Part) write(b *strings.Builder, width int) {
 	}
 }
 
-// room is what is left of width behind a prefix; 0 for all there is.
+// room is the width left behind a prefix; 0 stands for no limit.
 func room(width int, prefix string) int {
 	if width == 0 {
 		return 0
@@ -74,7 +74,7 @@ func room(width int, prefix string) int {
 	return width - Cells(prefix)
 }
 
-// writeRows writes the first row behind one prefix, the others behind another.
+// writeRows writes the first row behind first, and the others behind next.
 func writeRows(b *strings.Builder, first, next string, rows []string) {
 	for i, row := range rows {
 		if i > 0 {

@@ -51,7 +51,7 @@ func waits(n int, p *schemas.Prompt) *schemas.Prompt {
 	return p
 }
 
-// remembered offers answers that the agent remembers by itself.
+// remembered offers options that the agent itself remembers.
 func remembered() *schemas.Prompt {
 	p := runs("git status")
 	p.Request.Options = append(schemas.DefaultOptions(),
@@ -60,8 +60,8 @@ func remembered() *schemas.Prompt {
 	return p
 }
 
-// ownRow is a row that nod begins with its own words, or one that begins with
-// what sets the agent's off.
+// ownRow matches a row that starts with nod's own words, or with the bar before the
+// agent's.
 var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Risk|Calls|Directory|Host|Expires|Answers) {3,}\S|` +
 	`Permissions$|Input, exactly$|Input +\(none\)$|Input, as sent \([a-z' ]+\)$|Reason, in the agent's own words$|│ |  │ |  ┆ |┆ | {10}┆ | {12}[a-z (]|  \S|$)`)
 
@@ -96,7 +96,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// A payload can be put together again from the rows that show it, at any width.
+// The payload can be recovered from the rows that show it, at any width.
 func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
 	commands := []string{
 		"rm -rf .", strings.Repeat("漢字 x", 100), strings.Repeat("a", 20_000), "a\n\n b\t\n", strings.Repeat("\u202e\u200b", 90),
@@ -211,7 +211,7 @@ func TestShortIDs(t *testing.T) {
 }
 
 func TestInputOfAnyKindKeepsItsBytes(t *testing.T) {
-	// What no field view can hold is shown as JSON, escapes and all.
+	// Input that does not split into fields is shown as JSON, with its escapes.
 	p := asks("T", schemas.ActionOther, `{"x":{"u":"\u202e","q":"a\"b"}}`)
 	require.True(t, json.Valid(p.Request.ActionDetails))
 	assert.Contains(t, Text(p, now, 0), `"u": "\u202e"`)

@@ -10,41 +10,39 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// What is shown as it is up to these bounds is marked with its count beyond
-// them, so that nothing is pushed out of sight.
+// Runs up to these lengths are shown as they are. Longer runs are replaced by a mark with
+// their count, which keeps them from pushing text out of sight.
 const (
 	maxGap    = 24 // spaces and tabs in a row
 	maxBreaks = 4  // line breaks in a row
 	maxAccent = 3  // combining marks on one letter
-	maxRTL    = 18 // characters in one right-to-left mark, which is never wrapped
+	maxRTL    = 18 // characters in one right-to-left mark, which never wraps
 )
 
 const (
-	lineBreak = "⏎"    // stands for a line break, never for itself
+	lineBreak = "⏎"    // stands for a line break; a ⏎ in the text is marked
 	tab       = "⇥   " // stands for a tab
 )
 
-// Line shows text that an agent supplied on one line. The result holds only
-// printable characters, shows every character of s and differs for every two
-// different texts:
+// Line shows text that an agent supplied on one line. The result holds only printable
+// characters, shows every character of s, and differs for every two different texts:
 //
-//   - what does not show, or melts into its neighbours, is marked by its
-//     number, ⟦U+202E⟧, with a count where it repeats, ⟦U+200B ×180⟧; a byte
-//     that is no text is ⟦0xFF⟧;
+//   - an invisible character, or one that merges with its neighbours, is marked by its
+//     number, ⟦U+202E⟧, with a count if it repeats, ⟦U+200B ×180⟧; a byte that is not
+//     UTF-8 is ⟦0xFF⟧;
 //   - a line break is ⏎, a tab is ⇥;
-//   - long runs of blanks, and blanks at the very end, are counted:
-//     ⟦180 spaces⟧, ⟦12 line breaks⟧;
-//   - right-to-left text is held together as ⟦rtl … ltr⟧, so that it cannot
-//     rearrange what stands around it;
+//   - long runs of blanks, and blanks at the very end, are counted: ⟦180 spaces⟧,
+//     ⟦12 line breaks⟧;
+//   - right-to-left text is enclosed in ⟦rtl … ltr⟧, so that it cannot reorder the
+//     text around it;
 //   - ⟦, ⟧, ⏎ and ⇥ themselves are marked, so that no mark can be forged.
 //
 // Letters of different scripts that merely look alike are shown as they are.
 func Line(s string) string { return strings.Join(Lines(s), "") }
 
-// Lines shows a text as Line does, broken where the text breaks its lines.
-// Each line but the last ends in ⏎ or in a mark that counts line breaks. A
-// caller starts each line with something of its own, so that none can pass
-// for nod's. An empty text has no lines.
+// Lines shows a text as Line does, with its line breaks kept. Each line but the last ends
+// in ⏎ or in a mark that counts line breaks. The caller starts each line with a prefix of
+// its own, so that no line can pass for nod's words. An empty text has no lines.
 func Lines(s string) []string {
 	var m marker
 	for s != "" {
@@ -54,16 +52,16 @@ func Lines(s string) []string {
 	return m.lines
 }
 
-// A marker writes text with its marks.
+// marker writes text with its marks.
 type marker struct {
 	lines []string
 	line  strings.Builder
-	// cluster is what the line ends in that a combining mark could stand on;
+	// cluster is the end of the line that a combining mark would attach to; it is
 	// empty behind a mark or a blank.
 	cluster string
 }
 
-// next writes what s starts with and returns how many bytes that was.
+// next writes the beginning of s and returns the number of bytes it consumed.
 func (m *marker) next(s string) int {
 	if n := len(s) - len(strings.TrimLeft(s, " \t\n")); n > 0 {
 		m.blanks(s[:n], n == len(s))
@@ -71,7 +69,7 @@ func (m *marker) next(s string) int {
 	}
 	r, size := utf8.DecodeRuneInString(s)
 	switch {
-	case m.hides(r, size):
+	case m.mustMark(r, size):
 		return m.hidden(s[:size], s)
 	case rightToLeft(r):
 		return m.rightToLeft(s)
@@ -82,7 +80,7 @@ func (m *marker) next(s string) int {
 
 func (m *marker) show(r rune) {
 	m.line.WriteRune(r)
-	if standsAlone(r) {
+	if startsCluster(r) {
 		m.cluster = ""
 	}
 	m.cluster += string(r)
@@ -101,8 +99,8 @@ func (m *marker) end() {
 	m.cluster = ""
 }
 
-// hidden marks one character with the repeats of it that s starts with. What
-// is hidden once is hidden again right behind its own mark.
+// hidden marks a character together with its repeats at the beginning of s. A hidden
+// character is hidden again right behind its own mark.
 func (m *marker) hidden(char, s string) int {
 	n := 1
 	for strings.HasPrefix(s[n*len(char):], char) {
@@ -119,8 +117,8 @@ func (m *marker) hidden(char, s string) int {
 	return n * len(char)
 }
 
-// blanks writes a run of spaces, tabs and line breaks; last is set where the
-// text ends with it.
+// blanks writes a run of spaces, tabs and line breaks; last is set if the text ends with
+// the run.
 func (m *marker) blanks(s string, last bool) {
 	m.cluster = ""
 	if strings.Count(s, "\n") > maxBreaks {
@@ -161,9 +159,9 @@ func (m *marker) counted(s string) {
 	}
 }
 
-// rightToLeft writes the right-to-left text that s starts with as one mark.
-// Between the letters of "rtl" and of "ltr" it has only one possible order, and
-// everything around it stays in place.
+// rightToLeft writes the right-to-left text at the beginning of s as one mark. Between
+// the letters of "rtl" and of "ltr" that text has only one possible order, and everything
+// around it stays in place.
 func (m *marker) rightToLeft(s string) int {
 	m.line.WriteString("⟦rtl ")
 	m.cluster = ""
@@ -172,10 +170,10 @@ func (m *marker) rightToLeft(s string) int {
 		r, size := utf8.DecodeRuneInString(s[n:])
 		if r == ' ' {
 			after, afterSize := utf8.DecodeRuneInString(s[n+1:])
-			if chars > maxRTL/2 || !rightToLeft(after) || m.hides(after, afterSize) {
+			if chars > maxRTL/2 || !rightToLeft(after) || m.mustMark(after, afterSize) {
 				break
 			}
-		} else if m.hides(r, size) || !rightToLeft(r) && !unicode.IsMark(r) {
+		} else if m.mustMark(r, size) || !rightToLeft(r) && !unicode.IsMark(r) {
 			break
 		}
 		m.show(r)
@@ -191,12 +189,12 @@ func rightToLeft(r rune) bool {
 	return p.Class() == bidi.R || p.Class() == bidi.AL
 }
 
-// looksBlank are characters that count as printable and show nothing: the
-// Braille blank, a musical null note, the stand-in for an embedded object.
+// looksBlank are characters that count as printable and yet show nothing: the Braille
+// blank, a musical null note, the placeholder of an embedded object.
 var looksBlank = map[rune]bool{0x2800: true, 0x1D159: true, 0xFFFC: true}
 
-// hides reports whether r, behind the cluster, must be marked to be seen.
-func (m *marker) hides(r rune, size int) bool {
+// mustMark reports whether r, behind the cluster, is visible only as a mark.
+func (m *marker) mustMark(r rune, size int) bool {
 	if r < utf8.RuneSelf {
 		return !unicode.IsPrint(r)
 	}
@@ -214,16 +212,16 @@ func (m *marker) hides(r rune, size int) bool {
 		return true
 	}
 	if p, _ := bidi.LookupRune(r); p.Class() == bidi.AN {
-		return true // Arabic digits swap places with what stands around them
+		return true // Arabic digits swap places with their neighbours
 	}
-	return m.melts(r)
+	return m.looksDifferent(r)
 }
 
-// melts reports whether r would show as something else than itself: because
-// it is another character's double (U+212A is K), or because it changes what
-// stands before it (e and U+0301 are é), or because it has nothing to stand
-// on. Marks that every script may use are never shown: floods are made of them.
-func (m *marker) melts(r rune) bool {
+// looksDifferent reports whether r would not show as itself: because it is another
+// character's double (U+212A is K), because it changes the character before it (e and
+// U+0301 are é), or because it has no character to attach to. Marks that every script may
+// use are never shown as they are: floods are made of them.
+func (m *marker) looksDifferent(r rune) bool {
 	char := string(r)
 	if !norm.NFC.IsNormalString(char) {
 		return true
@@ -236,13 +234,13 @@ func (m *marker) melts(r rune) bool {
 			return true
 		}
 	}
-	if standsAlone(r) {
+	if startsCluster(r) {
 		return false
 	}
 	return m.cluster == "" || !norm.NFC.IsNormalString(m.cluster+char)
 }
 
-// standsAlone reports whether r starts anew, whatever stands before it.
-func standsAlone(r rune) bool {
+// startsCluster reports whether r never combines with the character before it.
+func startsCluster(r rune) bool {
 	return r < utf8.RuneSelf || !unicode.IsMark(r) && norm.NFC.PropertiesString(string(r)).BoundaryBefore()
 }

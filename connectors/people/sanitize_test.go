@@ -80,8 +80,8 @@ func TestLinesKeepBreaksApart(t *testing.T) {
 	}
 }
 
-// Every character shows and can be read back. Left out are the long stretches
-// of ideographs, syllables, unassigned and private characters.
+// Every character shows and can be read back. The test leaves out the long ranges of
+// ideographs, syllables, unassigned and private characters.
 func TestEveryCharacterShows(t *testing.T) {
 	const block = 0x100
 	for first := rune(0); first <= unicode.MaxRune; first += block {
@@ -117,7 +117,7 @@ func FuzzLines(f *testing.F) {
 	f.Fuzz(requireShown)
 }
 
-// Random mixtures of what is hardest to show, the same ones in every run.
+// Random mixtures of the characters that are hardest to show, the same in every run.
 func TestMixtures(t *testing.T) {
 	pieces := []string{
 		" ", "  ", "\t", "\n", "\r", "a", "Z", "5", "/", "(", ")", "-", "⟦", "⟧", "⏎", "⇥", "⟦rtl ", " ltr⟧", "\u202e", "\u2066", "\u200b",
@@ -134,8 +134,8 @@ func TestMixtures(t *testing.T) {
 	}
 }
 
-// requireShown fails where Lines loses something of in, hides it, lets it move
-// or pushes it away.
+// requireShown fails if Lines loses, hides or moves a part of in, or pushes it out of
+// sight.
 func requireShown(t *testing.T, in string) {
 	all := Lines(in)
 	for i, line := range all {
@@ -152,7 +152,7 @@ func requireShown(t *testing.T, in string) {
 		require.LessOrEqual(t, Cells(mark), minWidth-labelWidth, "a mark that fits no row")
 	}
 	require.True(t, norm.NFC.IsNormalString(out), "it would change where it is normalised: %+q", out)
-	// What can be read back is whole, and no two texts show the same.
+	// A text that can be read back is whole, and differs from all others when shown.
 	require.Equal(t, in, readBack(t, out))
 }
 
@@ -167,8 +167,8 @@ func requireVisible(t *testing.T, s string) {
 	}
 }
 
-// requireInOrder fails where a screen that rearranges right-to-left text would
-// move anything but the letters inside one mark.
+// requireInOrder fails if a screen that reorders right-to-left text would move more
+// than the letters inside one mark.
 func requireInOrder(t *testing.T, s string) {
 	t.Helper()
 	var p bidi.Paragraph

@@ -9,32 +9,31 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Standing is a standing answer in words that are fit to be shown. A list of them
-// is the same on every channel, which lays the words out. What does not apply is
-// empty.
-type Standing struct {
-	ID      string // as much of it as nod revoke takes
+// StandingText is a standing answer in words that are safe to show. Every channel shows
+// the same words, in its own layout. A field that does not apply is empty.
+type StandingText struct {
+	ID      string // a prefix that nod revoke accepts
 	Effect  string // "allow" or "deny"
-	Covers  string // the exact rules or permissions, or the one call
+	Covers  string // the exact rules or permissions, or the single call
 	Where   string // "in session S", "for agent local, in any session"
 	Uses    string // "for 1 more call"
 	Until   string // "until it is revoked", "for another 8 minutes", "revoked by Ann"
-	By      string // who gave it
+	By      string // the approver who gave it
 	When    string
 	From    string // the question that was answered
-	Message string // what the person said with it
-	Undo    string // what ending it is called; empty if it has ended
+	Message string // the approver's message
+	Undo    string // the verb that ends it, "revoke" or "forget"; empty if it has ended
 }
 
-// shortGrant is how much of a grant's id a list shows.
+// shortGrant is the number of an id's characters that a list shows.
 const shortGrant = 8
 
-// StandingOf puts g into words. now is the broker's time.
-func StandingOf(g *schemas.StandingAnswer, now time.Time) Standing {
-	s := Standing{
+// DescribeStanding puts g into words. now is the broker's time.
+func DescribeStanding(g *schemas.StandingAnswer, now time.Time) StandingText {
+	s := StandingText{
 		ID: Line(g.GrantID[:min(shortGrant, len(g.GrantID))]), Effect: string(schemas.EffectAllow), Covers: covers(g),
 		Where: "in session " + Line(g.SessionID), Uses: uses(g), Until: until(g, now),
-		By: cut(Line(who(g.By)), maxQuoted), When: g.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"), Message: quoted(g.Message),
+		By: cut(Line(deciderName(g.By)), maxQuoted), When: g.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"), Message: quoted(g.Message),
 	}
 	if g.Scope == schemas.ScopeAgent {
 		s.Where = "for agent " + Line(g.Agent) + ", in any session"
@@ -54,13 +53,13 @@ func StandingOf(g *schemas.StandingAnswer, now time.Time) Standing {
 	return s
 }
 
-// String is all of s in one line.
-func (s Standing) String() string {
+// String returns all of s in one line.
+func (s StandingText) String() string {
 	items := lines(s.Effect+" "+s.Covers, s.Where, s.Uses, s.Until, "by "+s.By+", "+s.When, s.From, s.Message)
 	return strings.Join(append([]string{s.ID}, items...), "  ")
 }
 
-// forOneCall reports whether g covers one call and no rule.
+// forOneCall reports whether g covers a single call and no rule.
 func forOneCall(g *schemas.StandingAnswer) bool { return g.Call != nil }
 
 func covers(g *schemas.StandingAnswer) string {
@@ -98,13 +97,13 @@ func until(g *schemas.StandingAnswer, now time.Time) string {
 	return "for another " + schemas.Roughly(g.ExpiresAt.Sub(now))
 }
 
-// Newest sorts standing answers as a list has them: the newest first.
-func Newest(all []schemas.StandingAnswer) {
+// SortNewestFirst sorts standing answers by the time they were given, for a list.
+func SortNewestFirst(all []schemas.StandingAnswer) {
 	slices.SortStableFunc(all, func(a, b schemas.StandingAnswer) int { return b.CreatedAt.Compare(a.CreatedAt) })
 }
 
-// Lasting says where a standing answer holds and for how long.
-func Lasting(g *schemas.StandingAnswer) string {
+// ScopeAndTerm says for which session or agent a standing answer holds, and how long.
+func ScopeAndTerm(g *schemas.StandingAnswer) string {
 	where := ", for this agent"
 	if g.Scope != schemas.ScopeAgent {
 		where = ", in this session"
@@ -115,9 +114,9 @@ func Lasting(g *schemas.StandingAnswer) string {
 	return where + ", for " + schemas.Words(g.ExpiresAt.Sub(g.CreatedAt))
 }
 
-// Undoing says what d leaves behind and how it is undone, in one line; it is empty
-// if d decides its own calls alone.
-func Undoing(d *schemas.Decision) string {
+// UndoHint names the standing answer that d leaves behind and the command that ends it,
+// in one line. It is empty if d leaves none.
+func UndoHint(d *schemas.Decision) string {
 	g := d.Grant
 	if g == nil {
 		return ""
@@ -129,5 +128,5 @@ func Undoing(d *schemas.Decision) string {
 	case g.Effect == schemas.EffectDeny:
 		return fmt.Sprintf("The same call is denied for %s as well. To be asked again: nod revoke %s", schemas.Words(g.ExpiresAt.Sub(d.DecidedAt)), id)
 	}
-	return "To end what lasts: nod revoke " + id
+	return "To end this standing answer: nod revoke " + id
 }

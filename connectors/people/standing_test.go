@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Every kind of standing answer is in the same list, in the same words.
+// One list shows every kind of standing answer, in the same words.
 func TestStandingAnswersInALine(t *testing.T) {
 	rules := []schemas.Always{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}}
 	given := func(change func(*schemas.StandingAnswer)) *schemas.StandingAnswer {
@@ -42,7 +42,7 @@ func TestStandingAnswersInALine(t *testing.T) {
 		}),
 		"grant-12  allow Bash(npm test) in /p  in session S  ended  by Ann, 2026-01-18 14:21 UTC  question r-1": given(func(g *schemas.StandingAnswer) { g.Rules, g.ExpiresAt = rules, at1421 }),
 	} {
-		assert.Equal(t, want, StandingOf(g, at1421.Add(time.Second)).String())
+		assert.Equal(t, want, DescribeStanding(g, at1421.Add(time.Second)).String())
 	}
 }
 
@@ -55,17 +55,17 @@ func TestWhatUndoesAStandingAnswer(t *testing.T) {
 	} {
 		g := &schemas.StandingAnswer{GrantID: "grant-1234567"}
 		change(g)
-		assert.Equal(t, want, StandingOf(g, now).Undo)
+		assert.Equal(t, want, DescribeStanding(g, now).Undo)
 	}
 }
 
-// A denial that answers the same call again says so, and how to take it back.
+// A denial that also answers later calls says so, and names the command that ends it.
 func TestADenialSaysWhatElseItAnswers(t *testing.T) {
 	d := decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "")
-	assert.Empty(t, Undoing(d))
+	assert.Empty(t, UndoHint(d))
 	d.Grant = &schemas.StandingAnswer{GrantID: "grant-1234567", Effect: schemas.EffectDeny, CreatedAt: at1421, ExpiresAt: at1421.Add(10 * time.Minute)}
-	assert.Equal(t, "The same call is denied for 10 minutes as well. To be asked again: nod revoke grant-12", Undoing(d))
+	assert.Equal(t, "The same call is denied for 10 minutes as well. To be asked again: nod revoke grant-12", UndoHint(d))
 	assert.Equal(t, "⛔ Denied · Bob · 14:21 UTC · web", Outcome(d, &schemas.Prompt{}), "nothing is allowed from now on")
 	d.Grant.ExpiresAt = time.Time{}
-	assert.True(t, strings.HasPrefix(Undoing(d), "The same call is denied from now on as well."))
+	assert.True(t, strings.HasPrefix(UndoHint(d), "The same call is denied from now on as well."))
 }

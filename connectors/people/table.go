@@ -10,12 +10,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// minShort is the least that a shortened id shows, where the id has it.
+// minShort is the least length of a shortened id, unless the id is shorter.
 const minShort = 8
 
-// ShortIDs are prefixes of the prompts' ids, each unique among these prompts
-// and at least schemas.MinPrefix long where the id is. Where nod keeps another
-// record that starts the same, it refuses the prefix and decides nothing.
+// ShortIDs returns a prefix of each prompt's id. Each is unique among these prompts, and
+// at least schemas.MinPrefix long unless the id is shorter. If nod keeps another record
+// with the same prefix, it refuses the prefix and decides nothing.
 func ShortIDs(prompts []schemas.Prompt) []string {
 	short := make([]string, len(prompts))
 	for i := range prompts {
@@ -31,12 +31,12 @@ func ShortIDs(prompts []schemas.Prompt) []string {
 	return short
 }
 
-// summaryBytes is how much of a payload a summary reads.
+// summaryBytes is the number of bytes of a payload that a summary reads.
 const summaryBytes = 2048
 
-// Summary is what p is about, on one line of at most width columns: the first
-// line of what would be done. Where that is not all, it ends in ⟦…⟧, which no
-// text of an agent can hold. It is for finding a request, never for deciding.
+// Summary is the subject of p on one line of at most width columns: the first line of its
+// payload. A summary that leaves text out ends in ⟦…⟧, which no text of an agent can
+// hold. It serves to find a request, never to decide it.
 func Summary(p *schemas.Prompt, width int) string {
 	subject, more := subjectOf(&p.Request), ""
 	if len(subject) > summaryBytes {
@@ -73,7 +73,7 @@ func subjectOf(r *schemas.Request) string {
 	return compact.String()
 }
 
-// A column of the table; spare ones give way where it is narrow.
+// column is a column of the table. Spare ones are dropped if the terminal is narrow.
 type column struct {
 	title string
 	spare bool
@@ -88,14 +88,13 @@ func (c *column) width() int {
 	return widest + 2
 }
 
-// minSummary is what a table leaves for summaries before columns give way.
+// minSummary is the width that the table keeps for summaries by dropping columns.
 const minSummary = 16
 
-// Table lists prompts for a terminal of width columns, a header and a line
-// each: id, age, agent, tool, risk, time left, how many identical calls wait where
-// those are several, and the Summary. A narrow one
-// does without the tool and the agent. Width 0 cuts summaries at a hundred
-// columns. now is the broker's time. Of no prompts there is no table.
+// Table lists prompts for a terminal of width columns, a header and one line each: id,
+// age, agent, tool, risk, time left, number of identical calls if there are several, and
+// the Summary. A narrow table drops the tool and the agent. Width 0 cuts summaries at a
+// hundred columns. now is the broker's time. An empty list gives an empty text.
 func Table(prompts []schemas.Prompt, now time.Time, width int) string {
 	if len(prompts) == 0 {
 		return ""
@@ -133,25 +132,25 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 		p := &prompts[i]
 		for col, cell := range []string{
 			Line(ids[i]),
-			tight(now.Sub(p.Request.CreatedAt)),
+			compactDuration(now.Sub(p.Request.CreatedAt)),
 			cut(Line(orElse(p.Request.AgentName, p.Agent)), widest),
 			cut(Line(orElse(p.Request.ToolName, string(p.Request.ActionType))), widest),
 			riskWord(p.Risk),
-			tight(p.Deadline.Sub(now)),
+			compactDuration(p.Deadline.Sub(now)),
 			Times(p),
 		} {
 			columns[col].cells = append(columns[col].cells, cell)
 		}
 	}
 	if last := len(columns) - 1; !slices.ContainsFunc(columns[last].cells, func(cell string) bool { return cell != "" }) {
-		columns = columns[:last] // each is one call
+		columns = columns[:last] // every prompt is about a single call
 	}
 	return columns
 }
 
-func tight(d time.Duration) string { return strings.ReplaceAll(short(d), " ", "") }
+func compactDuration(d time.Duration) string { return strings.ReplaceAll(shortDuration(d), " ", "") }
 
-// squeeze drops spare columns from the right until the summary has room.
+// squeeze drops spare columns from the right until the summary fits.
 func squeeze(columns []column, width int) (left []column, room int) {
 	for {
 		room = width

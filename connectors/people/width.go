@@ -9,11 +9,11 @@ import (
 	"golang.org/x/text/width"
 )
 
-// cutMark ends what was cut. Text that went through Line cannot hold it.
+// cutMark ends a shortened text. Text that passed through Line cannot hold it.
 const cutMark = "⟦…⟧"
 
-// Cells is how many columns of a terminal s takes. It rather counts too many
-// than too few: a row that overflows starts a row of its own.
+// Cells is the number of terminal columns that s takes. It counts too many rather than
+// too few: an overflowing row would start another row.
 func Cells(s string) int {
 	n := 0
 	for _, r := range s {
@@ -45,15 +45,15 @@ func UTF16(s string) int {
 	return n
 }
 
-// Fits reports whether the whole of text is within limit, measured as the
-// channel measures it (UTF16, utf8.RuneCountInString, …). Where it is not, the
-// channel offers no way to allow: only to deny, and to review in full.
+// Fits reports whether the whole text is within limit, in the channel's own measure
+// (UTF16, utf8.RuneCountInString, …). If it is not, the channel must not offer to allow:
+// only to deny, and to review the request in full.
 func Fits(text string, limit int, measure func(string) int) bool {
 	return measure(text) <= limit
 }
 
-// atom is what s starts with that must stay on one row: a mark, or a character
-// with what stands on it.
+// atom is the beginning of s that must stay on one row: a mark, or a character with its
+// combining marks.
 func atom(s string) string {
 	if strings.HasPrefix(s, "⟦") {
 		if before, _, ok := strings.Cut(s, "⟧"); ok {
@@ -68,13 +68,13 @@ func atom(s string) string {
 	return s
 }
 
-// Wrap breaks a line into rows of at most width columns, between words if it
-// can. It loses nothing.
+// Wrap breaks a line into rows of at most width columns, between words if it can. It
+// loses no text.
 func Wrap(s string, width int) []string { return wrap(s, width, true) }
 
-// wrap breaks s into rows of at most width columns, losing nothing; where
-// words is set, between words if it can. Marks are never split. Spaces start a
-// row rather than end one, where nobody would see them. Width 0 never breaks.
+// wrap breaks s into rows of at most width columns without losing text; with words set,
+// between words if it can. It never splits a mark. Spaces start a row instead of ending
+// the row before, where they would be invisible. Width 0 never breaks.
 func wrap(s string, width int, words bool) []string {
 	if width <= 0 || Cells(s) <= width {
 		return []string{s}
@@ -103,7 +103,7 @@ func wrap(s string, width int, words bool) []string {
 	return append(rows, s[start:])
 }
 
-// cut shortens s to at most width columns; where it does, s ends in cutMark.
+// cut shortens s to at most width columns; a shortened s ends in cutMark.
 func cut(s string, width int) string {
 	if Cells(s) <= width {
 		return s

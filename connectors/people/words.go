@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// short is schemas.Roughly with the unit as a letter: "6 d", "25 h", "48 s".
-func short(d time.Duration) string {
+// shortDuration is schemas.Roughly with the unit as a letter: "6 d", "25 h", "48 s".
+func shortDuration(d time.Duration) string {
 	n, unit, _ := strings.Cut(schemas.Roughly(d), " ")
 	return n + " " + unit[:1]
 }

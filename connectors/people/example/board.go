@@ -9,34 +9,34 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Board is a notice board: notes for people, and slips that they leave. It is
-// safe for concurrent use, and outlives every carrier.
+// Board is a notice board with notes for people, and slips that people leave under them.
+// It is safe for concurrent use, and outlives every carrier.
 type Board struct {
 	mu    sync.Mutex
 	notes []*Note
 	slips []Slip
-	left  chan struct{} // has something while there is a slip to take
+	left  chan struct{} // holds a value while there is a slip to take
 	fail  []error
 }
 
-// Note is what somebody has been told: a question, or a word about a slip.
+// Note is a question to a person, or a reply to a slip.
 type Note struct {
 	ID, For, Text string
 	Choices       []Choice
-	about         string // which request
-	calls         int    // how many it counts
+	about         string // the key of the request
+	calls         int    // the number of calls that it counts
 }
 
-// Choice is a slip that is ready to be torn off.
+// Choice is a slip that is ready to be torn off a note.
 type Choice struct {
 	Kind  schemas.OptionKind
 	Token string
 }
 
-// Slip is what somebody left under a note.
+// Slip is an answer that a person left under a note.
 type Slip struct {
 	By, Note, Says string
-	calls          int // that the note counted when it was left
+	calls          int // the note's count when the slip was left
 }
 
 // NewBoard makes an empty board.
@@ -53,7 +53,7 @@ func (b *Board) Leave(s Slip) {
 	b.signal()
 }
 
-// Notes are somebody's, oldest first, as they look now.
+// Notes lists a person's notes, oldest first, as they look now.
 func (b *Board) Notes(person string) []Note {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +66,7 @@ func (b *Board) Notes(person string) []Note {
 	return theirs
 }
 
-// Fail has the next thing that is pinned or rewritten fail.
+// Fail has the next pin or rewrite fail.
 func (b *Board) Fail(err *people.Error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +76,7 @@ func (b *Board) Fail(err *people.Error) {
 func (b *Board) signal() {
 	select {
 	case b.left <- struct{}{}:
-	default: // it is known already
+	default: // signalled already
 	}
 }
 
@@ -114,13 +114,13 @@ func (b *Board) rewrite(id string, n Note) error {
 	if err := b.failing(); err != nil {
 		return err
 	}
-	if old := b.find(id); old != nil { // one that somebody took down is no error
+	if old := b.find(id); old != nil { // a note that was taken down is no error
 		old.Text, old.Choices, old.calls = n.Text, n.Choices, n.calls
 	}
 	return nil
 }
 
-// about is which request a note asks about; empty for none.
+// about is the key of the request that a note asks about, or empty.
 func (b *Board) about(id string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +130,7 @@ func (b *Board) about(id string) string {
 	return ""
 }
 
-// next is the oldest slip, which stays until it is done.
+// next waits for the oldest slip, which stays on the board until done.
 func (b *Board) next(ctx context.Context) (Slip, error) {
 	for {
 		b.mu.Lock()
@@ -148,7 +148,7 @@ func (b *Board) next(ctx context.Context) (Slip, error) {
 	}
 }
 
-// done takes the oldest slip down and tells its writer what came of it.
+// done takes the oldest slip down and tells its writer the result.
 func (b *Board) done(s Slip, said string) {
 	b.mu.Lock()
 	b.slips = b.slips[1:]
@@ -156,5 +156,5 @@ func (b *Board) done(s Slip, said string) {
 	b.tell(s.By, said)
 }
 
-// tell tells somebody a word; one that is lost changes nothing.
+// tell pins a note that changes nothing if it is lost.
 func (b *Board) tell(person, text string) { _, _ = b.pin(person, Note{Text: text}) }

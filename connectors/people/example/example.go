@@ -1,16 +1,16 @@
-// Package example is the smallest whole connector: a notice board on which nod
-// pins questions and people leave slips. Read it to write one of your own; the
-// parts are the same on every channel.
+// Package example is the smallest complete channel: a notice board on which nod pins
+// questions and people leave slips. Read it to write a channel of your own; every channel
+// has the same parts.
 //
-//   - Board is the outside system. It is here only so that there is one.
-//   - Carrier is the connector: Prompt pins, Settle edits, Run brings slips in.
+//   - Board is the outside system.
+//   - Carrier is the channel: Prompt pins a note, Settle rewrites it, Run takes slips.
 //
-// The rules that it shows: whatever a slip says is looked up and compared with
-// what was pinned, and is about the calls that the note counted when it was left; the person who left it is named, and nod decides whether
-// they may; a slip is thrown away only when nod took or refused it; what is
-// shown comes from package people, and what cannot be shown whole cannot be
-// allowed. What a real channel adds is its own limits and faults, as
-// *people.Error: see package telegram.
+// It shows these rules. The request of a slip is looked up and compared with the note;
+// the answer is about the calls that the note counted when the slip was left. The answer
+// names the person who left the slip, and nod decides whether they may answer. A slip is
+// removed only after nod has taken or refused it. All texts come from package people, and
+// a request that is not shown whole cannot be allowed. A real channel adds its own
+// limits, and its faults as *people.Error: see package telegram.
 package example
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Carrier is people.Carrier for a Board. It keeps nothing: any worker can go on
-// where another stopped.
+// Carrier is people.Carrier for a Board. It keeps no state: any worker can continue after
+// another.
 type Carrier struct{ board *Board }
 
 var (
@@ -38,21 +38,21 @@ var (
 // New makes a carrier.
 func New(b *Board) Carrier { return Carrier{b} }
 
-// maxNote is how many characters a note holds.
+// maxNote is the number of characters that fit on a note.
 const maxNote = 5000
 
-// Prompt pins a note for one person.
+// Prompt pins a note for the recipient.
 func (c Carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
 	id, err := c.board.pin(p.Recipient, note(&p))
 	return people.Ref(id), err
 }
 
-// Settle rewrites the note: the outcome stays, the choices go.
+// Settle rewrites the note: the outcome replaces the choices.
 func (c Carrier) Settle(_ context.Context, ref people.Ref, p schemas.Prompt) error {
 	return c.board.rewrite(string(ref), note(&p))
 }
 
-// Revise rewrites the note of a question that is open still, which keeps its choices.
+// Revise rewrites the note of a pending request, which keeps its choices.
 func (c Carrier) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) error {
 	return c.board.rewrite(string(ref), note(&p))
 }
@@ -74,15 +74,15 @@ func note(p *schemas.Prompt) Note {
 	}
 	for _, o := range p.Request.Options {
 		once := o.Kind == schemas.AllowOnce && whole || o.Kind == schemas.RejectOnce
-		if once { // what lasts takes more than one step, which this board has not
+		if once { // a lasting answer takes a second step, which this board lacks
 			n.Choices = append(n.Choices, Choice{o.Kind, p.Digest + ":" + o.OptionID})
 		}
 	}
 	return n
 }
 
-// Run takes slips in until ctx ends. Each stays on the board until nod took it
-// or refused it for good.
+// Run takes slips until ctx ends. A slip stays on the board until nod has taken it or
+// refused it for good.
 func (c Carrier) Run(ctx context.Context, desk people.Desk) error {
 	for {
 		slip, err := c.board.next(ctx)
@@ -97,8 +97,8 @@ func (c Carrier) Run(ctx context.Context, desk people.Desk) error {
 	}
 }
 
-// bring brings one slip to nod, and returns what its writer is to read; an
-// error leaves the slip where it is.
+// bring submits one slip to nod and returns the reply to its writer. After an error the
+// slip stays on the board.
 func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, error) {
 	waiting := time.AfterFunc(time.Second, func() { c.board.tell(s.By, people.Recording) })
 	defer waiting.Stop()
@@ -130,20 +130,20 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 	}
 	c.ended(s.Note, p, &d)
 	if p.Decision != nil {
-		return people.Already(&d, now), nil
+		return people.AlreadyDecided(&d, now), nil
 	}
 	return people.Recorded(&d, &p), nil
 }
 
-// ended takes the choices off the note that was answered. It may be one that nod does
-// not know of, because the worker that pinned it was killed.
+// ended removes the choices from the answered note. nod may not know that note, if the
+// worker that pinned it was killed.
 func (c Carrier) ended(id string, p schemas.Prompt, d *schemas.Decision) {
 	p.Decision = d
-	_ = c.board.rewrite(id, note(&p)) // the next slip finds it again
+	_ = c.board.rewrite(id, note(&p)) // after an error the next slip gets here again
 }
 
-// read is the answer that a slip stands for, if it stands for one: a choice
-// that this very request was pinned with, or a whole yes or no.
+// read is the answer that a slip stands for: a choice that this very request was pinned
+// with, or a whole yes or no. It returns false for any other slip.
 func read(p *schemas.Prompt, s Slip) (schemas.Answer, bool) {
 	open := *p
 	open.Decision = nil
@@ -159,5 +159,5 @@ func read(p *schemas.Prompt, s Slip) (schemas.Answer, bool) {
 	return schemas.Answer{}, false
 }
 
-// ref makes the id of the n-th note.
+// ref is the id of the n-th note.
 func ref(n int) string { return "note-" + strconv.Itoa(n) }

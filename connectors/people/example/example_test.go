@@ -13,7 +13,8 @@ import (
 type rig struct{ *example.Board }
 
 func TestTheSuite(t *testing.T) {
-	peopletest.Run(t, func(*testing.T) peopletest.Rig { return rig{example.NewBoard()} })
+	features := peopletest.Features{Buttons: true, Replies: true, Edits: true}
+	peopletest.Run(t, features, func(*testing.T) peopletest.Rig { return rig{example.NewBoard()} })
 }
 
 func (r rig) Open(*slog.Logger) people.Carrier { return example.New(r.Board) }
@@ -31,6 +32,9 @@ func (r rig) Read(user string) []peopletest.Message {
 }
 
 func (r rig) Does(user string, act peopletest.Act) bool {
+	if act.Reason != "" {
+		return false // a slip has no room for a reason
+	}
 	r.Leave(example.Slip{By: user, Note: act.Message, Says: act.Press + act.Say})
 	return true
 }

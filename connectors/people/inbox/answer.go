@@ -25,7 +25,7 @@ const (
 type answer struct {
 	allows bool
 	choice int // index of the choice, from 1; 0 is allow once or deny
-	said   people.Said
+	said   people.Utterance
 	word   string
 }
 

@@ -96,10 +96,10 @@ func (m *model) runKey(name string) tea.Cmd {
 		c := choices(&items[0].Prompt)[v.choice]
 		return m.sendAnswers(answer{allows: c.option.Kind.Allows(), choice: v.choice + 1})
 	case name == "y":
-		return m.sendAnswers(answer{allows: true, said: people.Said{Word: people.Yes}})
+		return m.sendAnswers(answer{allows: true, said: people.Utterance{Word: people.Yes}})
 	case v.kind == choose:
 	case name == "n":
-		return m.sendAnswers(answer{said: people.Said{Word: people.No}})
+		return m.sendAnswers(answer{said: people.Utterance{Word: people.No}})
 	case name == "r":
 		m.open(reason, keysOf(items))
 	case name == "s" && v.kind != batch && len(choices(&items[0].Prompt)) > 0:
@@ -140,7 +140,7 @@ func (m *model) submitText(v *view) tea.Cmd {
 	case text == "":
 		return nil
 	case v.kind == reason:
-		return m.sendAnswers(answer{said: people.Said{Word: people.No, Reason: text}})
+		return m.sendAnswers(answer{said: people.Utterance{Word: people.No, Reason: text}})
 	}
 	a := v.answer
 	a.word = text

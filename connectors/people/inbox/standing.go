@@ -59,7 +59,7 @@ func (m *model) revokeSelected() tea.Cmd {
 		return nil
 	}
 	m.standing.busy = true
-	ended, words := *g, people.StandingOf(g, m.now())
+	ended, words := *g, people.DescribeStanding(g, m.now())
 	return m.call(answerTimeout, func(ctx context.Context) tea.Msg {
 		err := m.o.StandingAnswers.Revoke(ctx, &ended, m.o.UserID)
 		if err != nil {
@@ -86,7 +86,7 @@ func (m *model) applyStanding(msg standingMsg) {
 			m.standing.all = append(m.standing.all, g)
 		}
 	}
-	people.Newest(m.standing.all)
+	people.SortNewestFirst(m.standing.all)
 }
 
 // selectedStanding is the selected standing answer, or nil.
@@ -127,7 +127,7 @@ func (m *model) layOutStanding(v *view) {
 
 // standingRows are the rows of one standing answer.
 func (m *model) standingRows(g *schemas.StandingAnswer, selected bool) []string {
-	s := people.StandingOf(g, m.now())
+	s := people.DescribeStanding(g, m.now())
 	mark := "  "
 	if selected {
 		mark = "▸ "
@@ -153,7 +153,7 @@ func (m *model) standingRows(g *schemas.StandingAnswer, selected bool) []string 
 
 func (m *model) standingKeys() (all []key) {
 	if g := m.selectedStanding(); g != nil {
-		all = append(all, key{"x", people.StandingOf(g, m.now()).Undo})
+		all = append(all, key{"x", people.DescribeStanding(g, m.now()).Undo})
 		if len(m.standing.all) > 1 {
 			all = append(all, key{"↑↓", "next"})
 		}

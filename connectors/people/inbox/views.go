@@ -193,7 +193,7 @@ func (c choice) text(p *schemas.Prompt) []people.Part {
 	g := schemas.StandingAnswer{Scope: c.scope, Rules: reach.Rules, Permissions: reach.Permissions}
 	return []people.Part{
 		{Label: "Besides this call, nod will allow from now on", Quote: true, Lines: people.Lines(g.Reach())},
-		{Label: "Where", Lines: []string{strings.TrimPrefix(people.Lasting(&g), ", ")}},
+		{Label: "Where", Lines: []string{strings.TrimPrefix(people.ScopeAndTerm(&g), ", ")}},
 		{Label: "To end it", Lines: []string{"g lists the standing answers and ends them; nod revoke does too"}},
 	}
 }

@@ -1,6 +1,7 @@
 package peopletest
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -12,22 +13,35 @@ func answered(s *stage) {
 	for _, part := range []string{p.PendingID, p.SessionID, "Claude Code", "rm -rf build", "/workspace", "devbox", "high"} {
 		s.Contains(m.Text, part)
 	}
-	told := s.presses(m, schemas.AllowOnce)
+	reply := s.answers(m, schemas.AllowOnce)
 	d := s.decided(p)
 	s.Equal(schemas.Allowed, d.Outcome)
 	s.Equal(schemas.AllowOnce, d.OptionKind)
 	s.Equal("Ann", d.By.Name)
-	s.Contains(told, "Allowed once", "success is told once it is recorded")
+	s.Empty(s.desk.answered(p).Scope, "the answer is about this call alone")
+	s.Contains(reply, "Allowed once", "success is told once it is recorded")
 }
 
 func denied(s *stage) {
 	p, _, m := s.shown("rm -rf build")
-	s.presses(m, schemas.RejectOnce)
+	s.answers(m, schemas.RejectOnce)
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// always: no option that lasts is among the first choices.
-func always(s *stage) {
+// reason is a reason that is no answer by itself.
+const reason = "use make clean"
+
+func deniedWithReason(s *stage) {
+	p, _, m := s.shown("rm -rf build")
+	s.True(s.Does(Ann, Act{Message: m.ID, Reason: reason}), "the channel cannot deny with a reason, which its features include")
+	d := s.decided(p)
+	s.Equal(schemas.Denied, d.Outcome)
+	s.Equal(reason, d.Message)
+}
+
+// agentRemembers requires that an option which lasts is behind a first step, and that
+// the person reads its rule before choosing it.
+func agentRemembers(s *stage) {
 	r := call("git status")
 	r.Options = append(schemas.DefaultOptions(),
 		schemas.Option{OptionID: "always-1", Name: "Bash(git status:*)", Kind: schemas.AllowAlways},
@@ -35,58 +49,53 @@ func always(s *stage) {
 	p, _, m := s.shownOf(r)
 	for _, kind := range []schemas.OptionKind{schemas.AllowAlways, schemas.RejectAlways} {
 		_, there := m.choice(kind)
-		s.False(there, "%s is one tap away", kind)
+		s.False(there, "%s is one press away", kind)
 	}
-	for _, step := range m.Choices {
-		if step.Kind != "" || !strings.Contains(step.Label, "More") {
-			continue
-		}
-		s.True(s.Does(Ann, Act{Message: m.ID, Press: step.Token}))
-		s.waits("the second step", func() bool {
-			_, there := s.looks(Ann, m.ID).choice(schemas.AllowAlways)
-			return there
-		})
-		s.open(p)
-		second, _ := s.looks(Ann, m.ID).choice(schemas.AllowAlways)
-		s.Contains(second.Label, "Bash(git status:*)", "the rule is read before it is chosen")
-		s.does(Ann, Act{Message: m.ID, Press: second.Token})
-		s.Equal("always-1", s.decided(p).OptionID)
-		return
-	}
-	s.t.Skip("this channel has no second step")
+	i := slices.IndexFunc(m.Choices, func(c Choice) bool { return c.Kind == "" && strings.Contains(c.Label, "More") })
+	s.GreaterOrEqual(i, 0, "no choice leads to the second step, which the channel's features include")
+	s.True(s.Does(Ann, Act{Message: m.ID, Press: m.Choices[i].Token}))
+	s.waits("the second step", func() bool {
+		_, there := s.looks(Ann, m.ID).choice(schemas.AllowAlways)
+		return there
+	})
+	s.pending(p)
+	second, _ := s.looks(Ann, m.ID).choice(schemas.AllowAlways)
+	s.Contains(second.Label, "Bash(git status:*)", "the rule is read before it is chosen")
+	s.says(Ann, Act{Message: m.ID, Press: second.Token})
+	s.Equal("always-1", s.decided(p).OptionID)
 }
 
 func pressedTwice(s *stage) {
 	p, _, m := s.shown("make")
-	s.presses(m, schemas.AllowOnce)
+	s.answers(m, schemas.AllowOnce)
 	first := s.decided(p)
-	told := s.presses(m, schemas.AllowOnce)
-	s.Contains(told, "Nothing left to do: Ann allowed this once")
-	told = s.presses(m, schemas.RejectOnce)
-	s.Contains(told, "Nothing changed: Ann allowed this once")
+	reply := s.answers(m, schemas.AllowOnce)
+	s.Contains(reply, "Nothing left to do: Ann allowed this once")
+	reply = s.answers(m, schemas.RejectOnce)
+	s.Contains(reply, "Nothing changed: Ann allowed this once")
 	s.Equal(first, s.decided(p))
 }
 
 func stranger(s *stage) {
 	p, _, m := s.shown("make")
 	allow, _ := m.choice(schemas.AllowOnce)
-	told := s.does(Mallory, Act{Of: Ann, Message: m.ID, Press: allow.Token})
-	s.Contains(told, "Nothing changed")
-	s.open(p)
-	s.presses(m, schemas.AllowOnce)
+	reply := s.says(Mallory, Act{Of: Ann, Message: m.ID, Press: allow.Token})
+	s.Contains(reply, "Nothing changed")
+	s.pending(p)
+	s.answers(m, schemas.AllowOnce)
 	s.Equal("Ann", s.decided(p).By.Name)
 }
 
 func foreign(s *stage) {
 	p, _, m := s.shown("make")
 	allow, _ := m.choice(schemas.AllowOnce)
-	told := s.does(Bob, Act{Of: Ann, Message: m.ID, Press: allow.Token})
-	s.Equal(people.Refusal(&schemas.Error{Code: schemas.CodeNotFound}, p.Deadline), told, "as of one that is unknown")
-	s.open(p)
+	reply := s.says(Bob, Act{Of: Ann, Message: m.ID, Press: allow.Token})
+	s.Equal(people.Refusal(&schemas.Error{Code: schemas.CodeNotFound}, p.Deadline), reply, "as for an unknown request")
+	s.pending(p)
 }
 
-// forged presses what no button sends, under a message that is there and under
-// another.
+// forged presses buttons with data that no button sends, and with the data of another
+// message's button.
 func forged(s *stage) {
 	p, _, m := s.shown("make")
 	other, _, n := s.shown("rm -rf /")
@@ -102,15 +111,15 @@ func forged(s *stage) {
 		if token == deny.Token {
 			continue
 		}
-		told := s.does(Ann, Act{Message: n.ID, Press: token})
-		s.Contains(told, "Nothing changed", "%q", token)
-		s.open(p)
-		s.open(other)
+		reply := s.says(Ann, Act{Message: n.ID, Press: token})
+		s.Contains(reply, "Nothing changed", "%q", token)
+		s.pending(p)
+		s.pending(other)
 	}
-	told := s.does(Ann, Act{Message: n.ID, Press: allow.Token}) // one question's yes under another
-	s.Contains(told, "Nothing changed")
-	s.open(p)
-	s.open(other)
+	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // the yes of one question under another
+	s.Contains(reply, "Nothing changed")
+	s.pending(p)
+	s.pending(other)
 }
 
 func late(s *stage) {
@@ -125,12 +134,12 @@ func late(s *stage) {
 	} {
 		p, _, m := s.shown("make")
 		s.desk.end(p, end.outcome, end.by)
-		s.Contains(s.presses(m, schemas.AllowOnce), want)
+		s.Contains(s.answers(m, schemas.AllowOnce), want)
 		s.Equal(end.outcome, s.decided(p).Outcome)
 	}
 }
 
-// unclear is what must not answer, in reply to the question itself.
+// unclear are replies to a question that must not answer it.
 var unclear = []string{
 	"yes please", "yes, but not in production", "not yes", "no yes", "yes no", "do not approve", "don't", "disallow",
 	"allow", "approve", "ok", "ye", "y", "yess", "yes.", "yes!", "yes 7F3K", "YES SIR", "yes\nno", "y e s", "уes", "ｙｅｓ", "yes\u200b",
@@ -141,16 +150,16 @@ func words(s *stage) {
 	p, _, m := s.shown("make")
 	for _, text := range unclear {
 		if strings.TrimSpace(text) == "" {
-			continue // no channel sends it
+			continue // no channel sends an empty text
 		}
-		told := s.does(Ann, Act{Message: m.ID, Say: text})
-		s.NotContains(told, "Allowed", "%q", text)
-		s.open(p)
+		reply := s.says(Ann, Act{Message: m.ID, Say: text})
+		s.NotContains(reply, "Allowed", "%q", text)
+		s.pending(p)
 	}
-	s.does(Ann, Act{Say: "yes"}) // to nothing in particular
-	s.open(p)
-	s.does(Mallory, Act{Of: Ann, Message: m.ID, Say: "yes"})
-	s.open(p)
-	s.does(Ann, Act{Message: m.ID, Say: " Yes "})
+	s.says(Ann, Act{Say: "yes"}) // in reply to no message
+	s.pending(p)
+	s.says(Mallory, Act{Of: Ann, Message: m.ID, Say: "yes"})
+	s.pending(p)
+	s.says(Ann, Act{Message: m.ID, Say: " Yes "})
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)
 }

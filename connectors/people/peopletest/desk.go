@@ -11,13 +11,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// desk is nod as a connector sees it, in memory: Ann and Bob may answer what is
-// routed to them, the first answer counts, and it can be away.
+// desk is an in-memory nod as a connector sees it. Ann and Bob may answer the requests
+// that are routed to them, the first answer counts, and the desk can be unreachable.
 type desk struct {
 	mu        sync.Mutex
 	entries   map[string]*entry
 	count     int
-	back      chan struct{} // nil while nod is there; closed when it is back
+	back      chan struct{} // nil while nod is reachable; closed once it is again
 	conflicts int
 }
 
@@ -26,13 +26,13 @@ var _ people.Desk = (*desk)(nil)
 type entry struct {
 	schemas.Prompt
 	recipients []string
-	answer     schemas.Answer // the one that decided
+	answer     schemas.Answer // the answer that decided
 }
 
 func newDesk() *desk { return &desk{entries: map[string]*entry{}} }
 
-// ask makes a request that is routed to these people, and its prompt for the
-// first of them.
+// ask stores a request that is routed to recipients, and returns the prompt for the first
+// of them.
 func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,8 +57,8 @@ func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	return p
 }
 
-// end decides a request otherwise than by an answer from the channel, and
-// returns its prompt as it is then.
+// end decides a request in another way than by an answer from the channel, and returns
+// its prompt with the decision.
 func (d *desk) end(p schemas.Prompt, outcome schemas.Outcome, by schemas.By) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +75,7 @@ func (e *entry) decide(outcome schemas.Outcome, o schemas.Option, by schemas.By,
 	}
 }
 
-// now is a request as it stands.
+// now is a request with its decision so far.
 func (d *desk) now(p schemas.Prompt) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,7 +83,7 @@ func (d *desk) now(p schemas.Prompt) schemas.Prompt {
 	return p
 }
 
-// counts has n identical calls wait for the answer to a request.
+// counts sets the number of identical calls that wait for the answer to a request.
 func (d *desk) counts(p schemas.Prompt, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,7 +106,7 @@ func (d *desk) answered(p schemas.Prompt) schemas.Answer {
 	return d.entries[p.Key()].answer
 }
 
-// leave takes nod away, until come brings it back.
+// leave makes nod unreachable, until come.
 func (d *desk) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,7 +120,7 @@ func (d *desk) come() {
 	d.back = nil
 }
 
-// there waits until nod is there, as calls over the bus do.
+// there waits until nod is reachable, as calls over the bus do.
 func (d *desk) there(ctx context.Context) error {
 	d.mu.Lock()
 	back := d.back
@@ -136,7 +136,7 @@ func (d *desk) there(ctx context.Context) error {
 	}
 }
 
-// Answer is people.Desk's.
+// Answer implements people.Desk.
 func (d *desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error) {
 	if err := d.there(ctx); err != nil {
 		return schemas.Decision{}, err
@@ -175,14 +175,14 @@ func (d *desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	return schemas.Decision{}, schemas.Errorf(schemas.CodeConflict, "already decided").WithDecision(e.Decision)
 }
 
-// contradicted counts the answers that said otherwise than the first.
+// contradicted is the number of answers that contradicted the first.
 func (d *desk) contradicted() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.conflicts
 }
 
-// Pending is people.Desk's.
+// Pending implements people.Desk.
 func (d *desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
 	if err := d.there(ctx); err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (d *desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, 
 	return open, nil
 }
 
-// Show is people.Desk's.
+// Show implements people.Desk.
 func (d *desk) Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
 	page := schemas.Page{Type: schemas.TypePage, Now: time.Now().UTC()}
 	if err := d.there(ctx); err != nil {
@@ -216,7 +216,7 @@ func (d *desk) Show(ctx context.Context, session, id string) (schemas.Prompt, sc
 	return e.Prompt, page, nil
 }
 
-// Hold is people.Desk's.
+// Hold implements people.Desk.
 func (d *desk) Hold(context.Context, schemas.Presence) (schemas.Lock, error) {
 	return schemas.Lock{Type: schemas.TypeLock}, nil
 }

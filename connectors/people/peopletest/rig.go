@@ -1,5 +1,6 @@
-// Package peopletest is the one suite that every connector that reaches people
-// passes. A connector's own test makes a Rig of its channel and calls Run.
+// Package peopletest is the suite that every channel to people passes. The test of a
+// carrier implements Rig for its channel, declares the channel's Features and calls
+// Run.
 package peopletest
 
 import (
@@ -10,67 +11,66 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Ann and Bob may answer; Mallory is on the channel and may not. They are user
-// ids, of whatever channel: one where ids are numbers takes these.
+// The user ids of the people on the channel. Ann and Bob are approvers, Mallory is
+// not. They are numbers, which suits channels whose ids are numbers.
 const (
 	Ann     = "4711"
 	Bob     = "4712"
 	Mallory = "6666"
 )
 
-// Rig is a channel with Ann, Bob and Mallory on it. A Rig belongs to one test.
+// Rig is a channel with Ann, Bob and Mallory on it. Each test gets its own.
 type Rig interface {
-	// Open makes a carrier on the channel, as a worker does when it starts. It
-	// remembers nothing of an earlier one.
+	// Open makes a carrier on the channel, as a worker does when it starts. The
+	// carrier must not share memory with an earlier one.
 	Open(log *slog.Logger) people.Carrier
 
-	// Read is what somebody has been told so far, oldest first, each as it looks
-	// now.
+	// Read lists the messages to a user, oldest first, each as it looks now.
 	Read(user string) []Message
 
-	// Does has somebody do something; it is false where the channel has no such
-	// thing.
+	// Does has a user act. It returns false, and does nothing, if the channel has no
+	// such action.
 	Does(user string, act Act) bool
 
-	// Break has the channel fail the next time that something is sent.
+	// Break has the channel fail at the next message that it should send or edit.
 	Break(fault Fault)
 }
 
-// Message is what somebody reads: a prompt, or a word about what they did.
+// Message is a prompt, or a reply to an act.
 type Message struct {
 	ID      string
 	Text    string
 	Choices []Choice
 }
 
-// Choice is something to press.
+// Choice is a button of a message.
 type Choice struct {
-	Kind  schemas.OptionKind // which option it chooses; empty for a step that decides nothing
+	Kind  schemas.OptionKind // the kind of its option; empty if it leads to a further step
 	Label string
-	Token string // what pressing it sends
+	Token string // the data that a press sends
 }
 
-// Act is something that somebody does to a message: press what has a token,
-// made up or not, or say something in reply.
+// Act is an action on a message. Of Press, Say and Reason one is set.
 type Act struct {
 	Message string
-	Of      string // whose message it is; empty for their own
-	Press   string
-	Say     string
+	Of      string // the owner of the message; empty for the user who acts
+	Press   string // presses the button with this token, which may be made up
+	Say     string // replies with this text
+	Reason  string // denies for this reason, in all the steps that the channel takes
 }
 
-// Fault is how a channel fails.
+// Fault is a failure of a channel.
 type Fault int
 
 // The faults.
 const (
-	Slow    Fault = iota // it asks to wait SlowFor
-	Broken               // it answers with an error of its own
-	Cut                  // the connection breaks
-	Lost                 // it does as it is told, and the connection breaks
-	Locked               // it refuses the connector's credentials
-	Blocked              // this person refuses to be reached
+	Slow    Fault = iota // the channel asks to wait for SlowFor
+	Broken               // the channel replies with an error of its own
+	Cut                  // the connection breaks before the call is carried out
+	Lost                 // the connection breaks after the call is carried out
+	Locked               // the channel refuses the connector's credentials
+	Blocked              // the recipient has blocked the connector
 )
 
-// SlowFor is how long Slow asks to wait.
+// SlowFor is the time that Slow asks to wait.
 const SlowFor = 7 * time.Second

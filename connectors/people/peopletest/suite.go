@@ -16,67 +16,89 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Run runs the suite, each test on a rig of its own. No secret may be in an
-// error or in the log, whatever happens.
-func Run(t *testing.T, rig func(t *testing.T) Rig, secrets ...string) {
-	for _, test := range []struct {
-		name string
-		run  func(*stage)
-	}{
-		{"a prompt is shown with its options, and the answer is taken", answered},
-		{"a denial is taken", denied},
-		{"always takes two steps", always},
-		{"nothing lasts that was not on the screen", unseen},
-		{"a double press is harmless", pressedTwice},
-		{"the person who pressed is checked, not the chat", stranger},
-		{"one approver's request is not another's", foreign},
-		{"what was made up changes nothing", forged},
-		{"a late answer reads what happened", late},
-		{"words that do not answer change nothing", words},
-		{"the outcome takes the place of the choices", settled},
-		{"settling twice, and what is gone, is no error", settledTwice},
-		{"a question that changes while it is open keeps its choices", revised},
-		{"an answer is about the calls that its question counted", counted},
-		{"an answer given while the connector was away arrives", connectorAway},
-		{"an answer given while nod was away arrives", nodAway},
-		{"an answer given while both were away arrives", bothAway},
-		{"nod and the connector restart while an answer is on its way", restartedMeanwhile},
-		{"faults are told apart", faults},
-		{"a prompt that may be there already says so", repeatedPrompt},
-		{"how a prompt ended whose message is lost is a message of its own", endedPrompt},
-		{"a message that nobody knows of is answered, and loses its choices", unknownMessage},
-		{"what does not fit whole cannot be allowed", tooLong},
-		{"hostile text is shown for what it is", hostile},
-		{"one person's trouble is not another's", apart},
-		{"cancelling ends it promptly", cancelled},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(newStage(t, rig(t), secrets)) })
-	}
+// tests are the tests of the suite. Each runs if all the features that it needs are
+// declared.
+var tests = []struct {
+	name  string
+	needs []feature
+	run   func(*stage)
+}{
+	{"a prompt is shown with its options, and the answer is taken", nil, answered},
+	{"a denial is taken", nil, denied},
+	{"a denial carries its reason", []feature{reasons}, deniedWithReason},
+	{"an option that the agent remembers takes two steps", []feature{buttons, agentOptions}, agentRemembers},
+	{"nothing lasts that was not on the screen", []feature{buttons}, nothingUnseen},
+	{"a double press is harmless", []feature{buttons}, pressedTwice},
+	{"the person who pressed is checked, not the chat", []feature{buttons}, stranger},
+	{"one approver's request is not another's", []feature{buttons}, foreign},
+	{"made-up data changes nothing", []feature{buttons}, forged},
+	{"a late answer reads what happened", nil, late},
+	{"words that do not answer change nothing", []feature{replies}, words},
+	{"the outcome takes the place of the choices", nil, settled},
+	{"settling twice, and after a restart, is no error", nil, settledTwice},
+	{"a question that changes while it is pending keeps its choices", []feature{edits}, revised},
+	{"an answer is about the calls that its question counted", nil, counted},
+	{"a changed count replaces the one in the message", []feature{edits}, recounted},
+	{"a reply is about the calls that its question counted", []feature{replies}, countedInReply},
+	{"an answer given while the connector was away arrives", nil, connectorAway},
+	{"an answer given while nod was away arrives", nil, nodAway},
+	{"an answer given while both were away arrives", nil, bothAway},
+	{"nod and the connector restart while an answer is on its way", nil, restartedMeanwhile},
+	{"faults are told apart", nil, faults},
+	{"a prompt that may be there already says so", nil, repeatedPrompt},
+	{"a prompt that is revised still says that it may be there twice", []feature{edits}, repeatedRevision},
+	{"the outcome of a lost message is a message of its own", nil, endedPrompt},
+	{"a message that no worker knows is answered, and loses its choices", []feature{buttons, edits}, unknownMessage},
+	{"a request that does not fit whole cannot be allowed", nil, tooLong},
+	{"hostile text is shown for what it is", nil, hostile},
+	{"one person's trouble is not another's", nil, apart},
+	{"cancelling ends it promptly", nil, cancelled},
 }
 
-// stage is one test: a channel, a nod, and the carrier between them.
+// Run runs the suite on a channel with these features, each test on a rig of its own.
+// No error and no log line may contain a secret.
+func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ...string) {
+	require.True(t, features.Buttons || features.Replies, "a channel without Buttons and Replies takes no answers")
+	stage := func(t *testing.T) *stage { return newStage(t, features, rig(t), secrets) }
+	declared := features.declared()
+	for _, test := range tests {
+		runs := true
+		for _, need := range test.needs {
+			runs = runs && declared[need]
+		}
+		if runs {
+			t.Run(test.name, func(t *testing.T) { test.run(stage(t)) })
+		}
+	}
+	runAbsences(t, features, stage)
+}
+
+// stage is the setting of one test: a channel, a desk, and the carrier between them.
 type stage struct {
 	*require.Assertions
 	Rig
-	t       *testing.T
-	ctx     context.Context
-	desk    *desk
-	carrier people.Carrier
-	stop    func() // ends the carrier's Run
-	log     *logs
-	secrets []string
+	t        *testing.T
+	ctx      context.Context
+	features Features
+	desk     *desk
+	carrier  people.Carrier
+	stop     func() // ends the carrier's Run
+	log      *logs
+	secrets  []string
 }
 
-func newStage(t *testing.T, rig Rig, secrets []string) *stage {
+func newStage(t *testing.T, features Features, rig Rig, secrets []string) *stage {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	s := &stage{Assertions: require.New(t), Rig: rig, t: t, ctx: ctx, desk: newDesk(), stop: func() {}, log: &logs{}, secrets: secrets}
-	t.Cleanup(func() { s.stop(); cancel(); s.keeps(s.log.String()) })
+	s := &stage{
+		Assertions: require.New(t), Rig: rig, t: t, ctx: ctx, features: features,
+		desk: newDesk(), stop: func() {}, log: &logs{}, secrets: secrets,
+	}
+	t.Cleanup(func() { s.stop(); cancel(); s.noSecretIn(s.log.String()) })
 	s.start()
 	return s
 }
 
-// start opens a new carrier and runs it, again after every error, as a worker
-// does.
+// start opens a new carrier and runs it, again after every error, as a worker does.
 func (s *stage) start() {
 	s.carrier = s.Open(slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -94,8 +116,7 @@ func (s *stage) start() {
 	s.stop = func() { once.Do(func() { cancel(); <-ended }) }
 }
 
-// keeps makes sure that a text gives no secret away.
-func (s *stage) keeps(text string) {
+func (s *stage) noSecretIn(text string) {
 	s.t.Helper()
 	for _, secret := range s.secrets {
 		s.NotContains(text, secret)
@@ -114,7 +135,7 @@ func call(command string) schemas.Request {
 	}
 }
 
-// shown asks Ann whether a command may run and returns what she then sees.
+// shown asks Ann whether a command may run and returns the message to her.
 func (s *stage) shown(command string) (schemas.Prompt, people.Ref, Message) {
 	s.t.Helper()
 	return s.shownOf(call(command))
@@ -128,11 +149,11 @@ func (s *stage) shownOf(r schemas.Request) (schemas.Prompt, people.Ref, Message)
 	return p, ref, s.last(Ann)
 }
 
-// settles has the carrier settle, again where it asks to wait, as a worker does.
+// settles calls Settle, and again if the carrier asks to wait, as a worker does.
 func (s *stage) settles(ref people.Ref, p schemas.Prompt) {
 	s.t.Helper()
 	var err error
-	s.waits("that it settles", func() bool {
+	s.waits("Settle", func() bool {
 		err = s.carrier.Settle(s.ctx, ref, p)
 		var e *people.Error
 		return !errors.As(err, &e) || e.After == 0
@@ -140,7 +161,7 @@ func (s *stage) settles(ref people.Ref, p schemas.Prompt) {
 	s.NoError(err)
 }
 
-// last is what somebody was told last.
+// last is the last message to a user.
 func (s *stage) last(user string) Message {
 	s.t.Helper()
 	all := s.Read(user)
@@ -160,7 +181,7 @@ func (s *stage) looks(user, id string) Message {
 	return Message{}
 }
 
-// choice is the one that chooses an option of this kind.
+// choice is the button for an option of this kind.
 func (m Message) choice(kind schemas.OptionKind) (Choice, bool) {
 	for _, c := range m.Choices {
 		if c.Kind == kind {
@@ -170,46 +191,59 @@ func (m Message) choice(kind schemas.OptionKind) (Choice, bool) {
 	return Choice{}, false
 }
 
-// does has somebody do something, and waits until they have been told what
-// came of it.
-func (s *stage) does(user string, act Act) string {
+// says has a user act, waits for the reply and returns it.
+func (s *stage) says(user string, act Act) (reply string) {
 	s.t.Helper()
 	before := len(s.Read(user))
-	if !s.Does(user, act) {
-		s.t.Skip("this channel has no such thing")
-	}
-	s.waits("a word about it", func() bool { return len(s.Read(user)) > before })
+	s.True(s.Does(user, act), "the channel cannot do %+v, which its features include", act)
+	s.waits("a reply", func() bool { return len(s.Read(user)) > before })
 	return s.last(user).Text
 }
 
-// presses is does for a choice of Ann's message.
-func (s *stage) presses(m Message, kind schemas.OptionKind) string {
+// answers has Ann allow or deny once, waits for the reply and returns it.
+func (s *stage) answers(m Message, kind schemas.OptionKind) (reply string) {
 	s.t.Helper()
-	c, ok := m.choice(kind)
-	s.True(ok, "there is no choice to %s among %v", kind, m.Choices)
-	return s.does(Ann, Act{Message: m.ID, Press: c.Token})
+	return s.says(Ann, s.act(m, kind))
 }
 
-// waits until something holds that nothing announces.
+// submits has Ann allow or deny once, without waiting for the reply.
+func (s *stage) submits(m Message, kind schemas.OptionKind) {
+	s.t.Helper()
+	s.True(s.Does(Ann, s.act(m, kind)))
+}
+
+// act allows or denies once: with a button if the channel has any, otherwise by a
+// reply of yes or no.
+func (s *stage) act(m Message, kind schemas.OptionKind) Act {
+	s.t.Helper()
+	if !s.features.Buttons {
+		return Act{Message: m.ID, Say: map[schemas.OptionKind]string{schemas.AllowOnce: "yes", schemas.RejectOnce: "no"}[kind]}
+	}
+	c, ok := m.choice(kind)
+	s.True(ok, "there is no choice to %s among %v", kind, m.Choices)
+	return Act{Message: m.ID, Press: c.Token}
+}
+
+// waits polls until holds returns true.
 func (s *stage) waits(what string, holds func() bool) {
 	s.t.Helper()
 	s.Eventually(holds, 30*time.Second, 2*time.Millisecond, what)
 }
 
-// open makes sure that a request is still undecided.
-func (s *stage) open(p schemas.Prompt) {
+// pending requires that a request is still undecided.
+func (s *stage) pending(p schemas.Prompt) {
 	s.t.Helper()
 	s.Nil(s.desk.now(p).Decision)
 }
 
-// decided waits until a request is decided, and returns how.
+// decided waits until a request is decided, and returns the decision.
 func (s *stage) decided(p schemas.Prompt) schemas.Decision {
 	s.t.Helper()
 	s.waits("a decision", func() bool { return s.desk.now(p).Decision != nil })
 	return *s.desk.now(p).Decision
 }
 
-// logs is a log that may be written to at once.
+// logs is a log that is safe for concurrent use.
 type logs struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -227,8 +261,8 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// plain is a text without white space and bars: how a channel breaks lines is
-// its own.
+// plain is a text without white space and bars, because each channel breaks lines in
+// its own way.
 func plain(text string) string {
 	return strings.NewReplacer(" ", "", "\n", "", "│", "", "┆", "").Replace(text)
 }

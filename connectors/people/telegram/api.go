@@ -21,28 +21,29 @@ const (
 	callTimeout = 15 * time.Second
 	// pollFor is how long the server may hold a poll open.
 	pollFor = 50 * time.Second
-	// pollPause is between polls that come back at once with nothing.
+	// pollPause is the time between two polls if the server returns empty ones at once.
 	pollPause = time.Second
-	// rivalPause is how long a poller that was pushed aside leaves the bot to
-	// the other one.
+	// rivalPause is how long a poller that lost the bot to another one waits before it
+	// polls again.
 	rivalPause = 30 * time.Second
-	// maxUpdates is how many come at once: fewer are all there were.
+	// maxUpdates is the number of updates in a full reply; a shorter reply has all of
+	// them.
 	maxUpdates = 100
-	// maxReply bounds what is read of a reply: a hundred updates at their longest.
+	// maxReply bounds a reply, in bytes: a hundred updates of the greatest length.
 	maxReply = 16 << 20
 )
 
-// api calls the methods of the Bot API. The token is part of every address and
-// of no error.
+// api calls the methods of the Bot API. The token is part of every address and of no
+// error.
 type api struct {
 	client *http.Client
-	base   string // without a slash at its end
+	base   string // without a trailing slash
 	token  string
-	// secrets are what no error may show.
+	// secrets are the texts that no error may contain.
 	secrets []string
 }
 
-// newAPI refuses an address that would show the token to the network.
+// newAPI refuses an address that would expose the token to the network.
 func newAPI(base, token string) (*api, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -52,11 +53,11 @@ func newAPI(base, token string) (*api, error) {
 		return nil, errors.New("connectors.telegram.base_url: it must begin with https://, as the bot's token travels in it; http:// is for this machine alone")
 	}
 	if token == "" || strings.Trim(token, tokenLetters) != "" {
-		return nil, errors.New("the Telegram bot's token is not one: copy what @BotFather gave, such as 123456:ABC-DEF")
+		return nil, errors.New("the Telegram bot's token is malformed: copy the one from @BotFather, such as 123456:ABC-DEF")
 	}
 	return &api{
 		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // another host would be given the token
+			return http.ErrUseLastResponse // a redirect would give the token to another host
 		}},
 		base:  strings.TrimRight(base, "/"),
 		token: token, secrets: []string{token},
@@ -69,19 +70,19 @@ func loopback(host string) bool {
 	return host == "localhost" || host == "127.0.0.1" || host == "::1"
 }
 
-// fault is a refusal in the server's words.
-type fault struct {
+// apiError is an error reply of the server.
+type apiError struct {
 	method      string
 	code        int
 	description string
 	after       time.Duration
 }
 
-func (f *fault) Error() string {
+func (f *apiError) Error() string {
 	text := fmt.Sprintf("telegram %s: %d %s", f.method, f.code, f.description)
 	switch {
 	case f.code == http.StatusUnauthorized, f.code == http.StatusNotFound:
-		text += ": the bot's token is refused; put the one that @BotFather gave where connectors.telegram says"
+		text += ": the bot's token is refused; put the one from @BotFather into the file or variable that connectors.telegram names"
 	case f.unreachable():
 		text += ": the person must open the bot in Telegram and press Start"
 	case f.code == http.StatusConflict:
@@ -90,12 +91,12 @@ func (f *fault) Error() string {
 	return text
 }
 
-func (f *fault) unreachable() bool {
+func (f *apiError) unreachable() bool {
 	return f.code == http.StatusForbidden || f.code == http.StatusBadRequest && f.says("chat not found", "user not found", "PEER_ID_INVALID")
 }
 
-// says reports whether the description has one of these in it.
-func (f *fault) says(parts ...string) bool {
+// says reports whether the description contains one of the parts.
+func (f *apiError) says(parts ...string) bool {
 	for _, part := range parts {
 		if strings.Contains(f.description, part) {
 			return true
@@ -104,8 +105,8 @@ func (f *fault) says(parts ...string) bool {
 	return false
 }
 
-// verdict tells the retry loop what a fault means.
-func (f *fault) verdict() *people.Error {
+// carrierError tells the worker whether and when to retry.
+func (f *apiError) carrierError() *people.Error {
 	e := &people.Error{Err: f}
 	switch {
 	case f.code == http.StatusTooManyRequests:
@@ -114,20 +115,21 @@ func (f *fault) verdict() *people.Error {
 		e.After = rivalPause
 	case f.unreachable():
 		e.Unreachable = true
-	case f.code == http.StatusRequestTimeout, f.code >= 500, f.code < 400: // it may pass
+	case f.code == http.StatusRequestTimeout, f.code >= 500, f.code < 400: // a temporary fault
 	default:
 		e.Permanent = true
 	}
 	return e
 }
 
-// refused is the server's refusal in err, if it is one.
-func refused(err error, parts ...string) bool {
-	var f *fault
+// isRefusal reports whether err is a refusal by the server whose description contains one
+// of the parts.
+func isRefusal(err error, parts ...string) bool {
+	var f *apiError
 	return errors.As(err, &f) && f.code == http.StatusBadRequest && f.says(parts...)
 }
 
-// reply is what every method answers.
+// reply is the envelope of every reply.
 type reply struct {
 	OK          bool            `json:"ok"`
 	Result      json.RawMessage `json:"result"`
@@ -138,8 +140,8 @@ type reply struct {
 	} `json:"parameters"`
 }
 
-// call calls a method. Its errors are *people.Error, or ctx's own once that has
-// ended; a call that timed out may have been carried out.
+// call calls a method. Its errors are *people.Error, or ctx's own once ctx has ended. A
+// call that timed out may have been carried out.
 func (a *api) call(ctx context.Context, method string, params, result any) error {
 	timeout := callTimeout
 	if method == "getUpdates" {
@@ -166,17 +168,17 @@ func (a *api) post(ctx context.Context, method string, params, result any) error
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := a.client.Do(req)
 	if err != nil {
-		return a.passing(method, err)
+		return a.networkError(method, err)
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
 	if err != nil {
-		return a.passing(method, err)
+		return a.networkError(method, err)
 	}
 	return a.read(method, resp, data, result)
 }
 
-// read takes a reply apart.
+// read decodes a reply.
 func (a *api) read(method string, resp *http.Response, data []byte, result any) error {
 	var r reply
 	if json.Unmarshal(data, &r) != nil || resp.StatusCode >= 300 && r.Description == "" {
@@ -192,18 +194,18 @@ func (a *api) read(method string, resp *http.Response, data []byte, result any) 
 		return nil
 	}
 	if r.Parameters.RetryAfter == 0 {
-		r.Parameters.RetryAfter, _ = strconv.Atoi(resp.Header.Get("Retry-After")) // none is 0
+		r.Parameters.RetryAfter, _ = strconv.Atoi(resp.Header.Get("Retry-After")) // 0 without the header
 	}
-	f := &fault{method: method, code: r.Code, description: a.clean(r.Description), after: time.Duration(r.Parameters.RetryAfter) * time.Second}
+	f := &apiError{method: method, code: r.Code, description: a.clean(r.Description), after: time.Duration(r.Parameters.RetryAfter) * time.Second}
 	if f.code == 0 {
 		f.code = resp.StatusCode
 	}
-	return f.verdict()
+	return f.carrierError()
 }
 
-// passing is a fault of the network. The library's error names the address,
-// and with it the token: only what is inside is told.
-func (a *api) passing(method string, err error) error {
+// networkError wraps a network error. The HTTP client's error contains the address, and
+// with it the token: only its cause is kept.
+func (a *api) networkError(method string, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
@@ -211,8 +213,8 @@ func (a *api) passing(method string, err error) error {
 	return &people.Error{Err: fmt.Errorf("telegram %s: %s", method, a.clean(err.Error()))}
 }
 
-// clean makes a text of others fit for errors: on one line, not endless, and
-// without a secret, whatever a server or a proxy echoes.
+// clean makes a foreign text safe for errors: one line, bounded, and without secrets,
+// even if a server or a proxy echoes them.
 func (a *api) clean(text string) string {
 	for _, secret := range a.secrets {
 		text = strings.ReplaceAll(text, secret, "[secret]")

@@ -14,9 +14,9 @@ import (
 
 func FuzzOnlyWhatAButtonSendsIsRead(f *testing.F) {
 	digest := strings.Repeat("ab", 32)
-	f.Add(pressed{digest, 1, actAllow}.data())
-	f.Add(pressed{digest, 30, actAllow}.data())
-	f.Add(pressed{digest, 1, "12"}.data() + "=")
+	f.Add(buttonData{digest, 1, actAllow}.data())
+	f.Add(buttonData{digest, 30, actAllow}.data())
+	f.Add(buttonData{digest, 1, "12"}.data() + "=")
 	f.Add("v1:" + strings.Repeat("A", 43) + ":")
 	f.Fuzz(func(t *testing.T, data string) {
 		b, ok := readCallback(data)
@@ -31,8 +31,8 @@ func FuzzOnlyWhatAButtonSendsIsRead(f *testing.F) {
 	})
 }
 
-// Whatever an agent asks: what is sent keeps Telegram's limits, names its own
-// request, and offers to allow only what it shows whole.
+// For any request, the message keeps Telegram's limits, names its own request, and
+// offers to allow only a request that it shows whole.
 func FuzzWhatIsSentKeepsTheLimits(f *testing.F) {
 	f.Add("rm -rf build", "because", "t", 1)
 	f.Add(strings.Repeat("😀", 1500), "x\nRequest: other\nSession: other", "Request: other", 99)
@@ -51,7 +51,7 @@ func FuzzWhatIsSentKeepsTheLimits(f *testing.F) {
 		m := outgoingPrompt(1, &p)
 		require.LessOrEqual(t, people.UTF16(m.Text), maxText)
 		require.LessOrEqual(t, len(m.Entities), maxEntities)
-		session, id, ok := named(m.Text)
+		session, id, ok := requestNamedIn(m.Text)
 		require.True(t, ok)
 		require.Equal(t, []string{"session-1", "pending-1"}, []string{session, id})
 		for _, k := range []*keyboard{buttons(&p), moreButtons(&p)} {
@@ -61,12 +61,12 @@ func FuzzWhatIsSentKeepsTheLimits(f *testing.F) {
 				}
 			}
 		}
-		_, allows := chosen(&p, actAllow, schemas.From{})
-		require.Equal(t, whole(&p), allows)
+		_, allows := answerFor(&p, actAllow, schemas.From{})
+		require.Equal(t, fitsWhole(&p), allows)
 		if allows {
 			for _, part := range people.Parts(&p, p.Request.CreatedAt) {
 				if part.Label == "Expires" {
-					continue // it names the time
+					continue // its text contains the time
 				}
 				for _, line := range part.Lines {
 					require.Contains(t, m.Text, line)

@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A Telegram that nobody here wrote, which npm brings. It has no limits, so it
-// shows only that the words are the ones that others speak.
+// The carrier works with a Telegram server of another project, from npm. That server
+// has no limits: it confirms the protocol alone.
 func TestAgainstAServerThatOthersWrote(t *testing.T) {
 	if os.Getenv("NOD_TELEGRAM_TEST_API") == "" {
 		t.Skip("it needs npm and the network: NOD_TELEGRAM_TEST_API=1 go test ./connectors/people/telegram -run OthersWrote")
@@ -67,7 +67,7 @@ func TestAgainstAServerThatOthersWrote(t *testing.T) {
 	w.Contains(fmt.Sprint(seen.Result), "Withdrawn: the agent stopped waiting")
 }
 
-// serveForeign installs and starts it, and returns where it is.
+// serveForeign installs and starts that server, and returns its address.
 func serveForeign(t *testing.T) (base string) {
 	dir := t.TempDir()
 	out, err := exec.Command("npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "telegram-test-api@4.2.1").CombinedOutput()
@@ -83,7 +83,7 @@ func serveForeign(t *testing.T) (base string) {
 	node.Stderr = os.Stderr
 	require.NoError(t, node.Start())
 	t.Cleanup(func() {
-		_ = node.Process.Kill() // it may have ended
+		_ = node.Process.Kill() // it may have ended already
 		_ = node.Wait()
 	})
 	base = fmt.Sprintf("http://127.0.0.1:%d", port)

@@ -11,38 +11,38 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// brake freezes everything, an agent or a session, with what was written behind it
-// as the reason, or thaws it.
-func (v *visit) brake(ctx context.Context, m *message, command, rest string, say func(string)) error {
-	brakes, ok := v.desk.(people.Freezer)
+// freezeOrThaw freezes all agents, an agent or a session, with the rest of the text as
+// the reason, or thaws them.
+func (h *handler) freezeOrThaw(ctx context.Context, m *message, command, rest string, say func(string)) error {
+	freezer, ok := h.desk.(people.Freezer)
 	if !ok {
-		say("Nothing changed: this nod cannot be frozen from here.")
+		say("Nothing changed: agents cannot be frozen from this channel.")
 		return nil
 	}
-	b := braked(rest)
+	b := parseFreeze(rest)
 	b.From = m.from()
 	freeze := command == "/freeze"
-	if !freeze && b.Reason != "" { // a thaw of everything must be meant
-		say("Nothing changed. It is /thaw, /thaw agent NAME or /thaw session ID, and nothing else.")
+	if !freeze && b.Reason != "" { // a mistyped target must not thaw everything
+		say("Nothing changed. Send /thaw, /thaw agent NAME or /thaw session ID, and nothing else.")
 		return nil
 	}
-	brake := brakes.Thaw
+	apply := freezer.Thaw
 	if freeze {
-		brake = brakes.Freeze
+		apply = freezer.Freeze
 	}
-	now, err := brake(ctx, b)
+	now, err := apply(ctx, b)
 	var e *schemas.Error
 	switch {
 	case errors.As(err, &e) && (e.Code == schemas.CodeForbidden || e.Code == schemas.CodeNotFound):
 		say("Nothing changed: " + people.Line(e.Message))
 		return nil
 	case err != nil:
-		return v.refuse(err, say)
+		return h.refuse(err, say)
 	case freeze:
-		say(froze(&b, &now))
+		say(frozenText(&b, &now))
 		return nil
 	}
-	lines := []string{"Thawed: " + people.Whose(&b) + " may ask again."}
+	lines := []string{"Thawed: " + people.FreezeTarget(&b) + " may ask again."}
 	for i := range now.Freezes {
 		lines = append(lines, "Still in force: "+people.DescribeFreeze(&now.Freezes[i]))
 	}
@@ -50,12 +50,12 @@ func (v *visit) brake(ctx context.Context, m *message, command, rest string, say
 	return nil
 }
 
-// froze says what was frozen, and what was not.
-func froze(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
-	text := fmt.Sprintf("Frozen: whatever %s asks is denied until you send %s. %s. Commands that run already are not stopped.",
-		people.Whose(b), strings.TrimSpace("/thaw "+people.Named(b)), people.Denials(now))
-	if people.Named(b) != "" {
-		text += " All others go on: /freeze alone stops them too."
+// frozenText says which agents were frozen, and what goes on.
+func frozenText(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
+	text := fmt.Sprintf("Frozen: every request of %s is denied until you send %s. %s. Commands that already run are not stopped.",
+		people.FreezeTarget(b), strings.TrimSpace("/thaw "+people.TargetArgs(b)), people.Denials(now))
+	if people.TargetArgs(b) != "" {
+		text += " All others go on; send /freeze alone to stop them too."
 	}
 	if late := people.Laggards(now); late != "" {
 		text += "\n" + late
@@ -63,12 +63,12 @@ func froze(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
 	return text
 }
 
-// braked reads what is to be frozen or thawed: "agent NAME why", "session ID why",
-// or everything. Whatever names neither whole is a reason, so that a brake that is
-// pulled in haste brakes.
-func braked(rest string) schemas.FreezeRequest {
-	what, more := word(rest)
-	id, why := word(more)
+// parseFreeze reads the target and reason of a freeze: "agent NAME why", "session ID
+// why", or a reason alone, which freezes everything. A malformed target counts as a
+// reason: a freeze sent in haste must freeze.
+func parseFreeze(rest string) schemas.FreezeRequest {
+	what, more := cutWord(rest)
+	id, why := cutWord(more)
 	switch {
 	case !schemas.ValidID(id):
 	case strings.EqualFold(what, "agent"):
@@ -79,8 +79,8 @@ func braked(rest string) schemas.FreezeRequest {
 	return schemas.FreezeRequest{Reason: shortened(rest)}
 }
 
-// word is the first word of a text, and what follows it.
-func word(text string) (first, rest string) {
+// cutWord splits off the first word of a text.
+func cutWord(text string) (first, rest string) {
 	text = strings.TrimSpace(text)
 	if i := strings.IndexFunc(text, unicode.IsSpace); i >= 0 {
 		return text[:i], strings.TrimSpace(text[i:])
@@ -88,7 +88,7 @@ func word(text string) (first, rest string) {
 	return text, ""
 }
 
-// shortened is a reason as it is stored: 512 bytes at most.
+// shortened is a reason cut to the 512 bytes that are stored.
 func shortened(text string) string {
 	const most = 500
 	if len(text) <= most {

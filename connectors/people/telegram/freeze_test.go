@@ -9,18 +9,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// brakingDesk can be frozen from, and notes how.
-type brakingDesk struct {
+// freezingDesk is a people.Freezer that records its calls.
+type freezingDesk struct {
 	*desk
 	frozen, thawed chan schemas.FreezeRequest
 }
 
-func (d *brakingDesk) Freeze(_ context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
+func (d *freezingDesk) Freeze(_ context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	d.frozen <- b
 	return schemas.FreezeState{Denied: 2, Laggards: []string{"slow"}}, nil
 }
 
-func (d *brakingDesk) Thaw(_ context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
+func (d *freezingDesk) Thaw(_ context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	if b.SessionID == "gone" {
 		return schemas.FreezeState{}, schemas.Errorf(schemas.CodeNotFound, "nothing of that is frozen")
 	}
@@ -28,11 +28,11 @@ func (d *brakingDesk) Thaw(_ context.Context, b schemas.FreezeRequest) (schemas.
 	return schemas.FreezeState{Freezes: []schemas.Freeze{{SessionID: "S", By: schemas.By{Name: "Bob"}}}}, nil
 }
 
-// A freeze is about what its words name, and says so; where they name nothing
-// whole, it is about everything. A thaw must be meant as it is written.
-func TestTheBrakeTakesWhatItIsAbout(t *testing.T) {
+// The reply to a freeze names its target. A freeze without a valid target freezes
+// everything; a thaw without one changes nothing.
+func TestAFreezeNamesItsTarget(t *testing.T) {
 	w := newWorld(t)
-	d := &brakingDesk{w.desk, make(chan schemas.FreezeRequest, 10), make(chan schemas.FreezeRequest, 10)}
+	d := &freezingDesk{w.desk, make(chan schemas.FreezeRequest, 10), make(chan schemas.FreezeRequest, 10)}
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- w.carrier.Run(ctx, d) }()
@@ -43,14 +43,14 @@ func TestTheBrakeTakesWhatItIsAbout(t *testing.T) {
 		want schemas.FreezeRequest
 		told string
 	}{
-		{"/freeze", schemas.FreezeRequest{}, "whatever any agent asks is denied until you send /thaw. Open requests denied: 2"},
-		{"/freeze too many deletions", schemas.FreezeRequest{Reason: "too many deletions"}, "whatever any agent asks"},
-		{"/freeze\nstop it", schemas.FreezeRequest{Reason: "stop it"}, "whatever any agent asks"},
-		{"/freeze agent ada deletes  too much", schemas.FreezeRequest{Agent: "ada", Reason: "deletes  too much"}, "whatever agent ada asks is denied until you send /thaw agent ada. Open requests denied: 2. Commands that run already are not stopped. All others go on"},
-		{"/freeze Session s-1", schemas.FreezeRequest{SessionID: "s-1"}, "whatever session s-1 asks is denied until you send /thaw session s-1"},
-		{"/freeze agent", schemas.FreezeRequest{Reason: "agent"}, "whatever any agent asks"},
-		{"/freeze agent: ada", schemas.FreezeRequest{Reason: "agent: ada"}, "whatever any agent asks"},
-		{"/freeze session s.1", schemas.FreezeRequest{Reason: "session s.1"}, "whatever any agent asks"},
+		{"/freeze", schemas.FreezeRequest{}, "every request of any agent is denied until you send /thaw. Open requests denied: 2"},
+		{"/freeze too many deletions", schemas.FreezeRequest{Reason: "too many deletions"}, "every request of any agent"},
+		{"/freeze\nstop it", schemas.FreezeRequest{Reason: "stop it"}, "every request of any agent"},
+		{"/freeze agent ada deletes  too much", schemas.FreezeRequest{Agent: "ada", Reason: "deletes  too much"}, "every request of agent ada is denied until you send /thaw agent ada. Open requests denied: 2. Commands that already run are not stopped. All others go on"},
+		{"/freeze Session s-1", schemas.FreezeRequest{SessionID: "s-1"}, "every request of session s-1 is denied until you send /thaw session s-1"},
+		{"/freeze agent", schemas.FreezeRequest{Reason: "agent"}, "every request of any agent"},
+		{"/freeze agent: ada", schemas.FreezeRequest{Reason: "agent: ada"}, "every request of any agent"},
+		{"/freeze session s.1", schemas.FreezeRequest{Reason: "session s.1"}, "every request of any agent"},
 	} {
 		w.Write(ann, row.text, 0)
 		got := <-d.frozen
@@ -59,18 +59,18 @@ func TestTheBrakeTakesWhatItIsAbout(t *testing.T) {
 		require.Equal(t, row.want, got, row.text)
 		w.told(row.told)
 	}
-	w.told("have not said that they obey, and may still allow by a rule: slow")
+	w.told("have not confirmed the freeze and may still allow by a rule: slow")
 
 	for _, text := range []string{"/thaw agent", "/thaw everything", "/thaw agent ada now", "/thaw session s.1"} {
 		w.Write(ann, text, 0)
 		w.waits(func() bool {
 			all := w.Chat(ann)
-			return all[len(all)-1].Text == "Nothing changed. It is /thaw, /thaw agent NAME or /thaw session ID, and nothing else."
+			return all[len(all)-1].Text == "Nothing changed. Send /thaw, /thaw agent NAME or /thaw session ID, and nothing else."
 		})
 		w.Write(ann, "hello", 0)
 		w.waits(func() bool {
 			all := w.Chat(ann)
-			return all[len(all)-1].Text != "Nothing changed. It is /thaw, /thaw agent NAME or /thaw session ID, and nothing else."
+			return all[len(all)-1].Text != "Nothing changed. Send /thaw, /thaw agent NAME or /thaw session ID, and nothing else."
 		})
 	}
 	w.Write(ann, "/thaw session gone", 0)

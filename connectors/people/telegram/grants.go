@@ -15,23 +15,24 @@ import (
 )
 
 const (
-	// grantsListed is how many standing answers one message lists at most, and
-	// maxCovered how much of each one's words: who ends it makes no call freer.
+	// grantsListed is the number of standing answers in one message. maxCovered is the
+	// number of characters shown of each one's rules; a cut there is safe, because a
+	// revocation allows nothing.
 	grantsListed = 5
 	maxCovered   = 300
 )
 
-// What the buttons of a list of standing answers send: the action and the token of
-// the answer that is to end, or that the list goes on behind.
+// The buttons of a list of standing answers send an action with a token: of the answer to
+// end, or of the last answer on the page before.
 const (
 	actRevoke    = "g1:r:"
 	actNextPage  = "g1:n:"
-	grantUnknown = "Nothing changed: nod knows no such standing answer that you may end. /grants lists those that hold."
-	noRevoker    = "Nothing changed: this nod lists no standing answers here."
+	grantUnknown = "Nothing changed: nod knows no such standing answer that you may end. /grants lists those in force."
+	noRevoker    = "Nothing changed: this channel lists no standing answers."
 )
 
-// grantToken names a standing answer for one person, in 43 bytes: another person's
-// press with it names none.
+// grantToken is a standing answer's name for one person, in 43 bytes. Pressed by another
+// person, it names none.
 func grantToken(g *schemas.StandingAnswer, person int64) string {
 	key := strings.Join([]string{string(g.Scope), g.SessionID, g.Agent, g.GrantID, strconv.FormatInt(person, 10)}, "\x00")
 	sum := sha256.Sum256([]byte(key))
@@ -39,32 +40,32 @@ func grantToken(g *schemas.StandingAnswer, person int64) string {
 }
 
 // listGrants sends the newest standing answers that a person may undo.
-func (v *visit) listGrants(ctx context.Context, m *message, say func(string)) error {
-	all, _, err := v.grantsOf(ctx, m.From.ID)
+func (h *handler) listGrants(ctx context.Context, m *message, say func(string)) error {
+	all, _, err := h.grantsOf(ctx, m.From.ID)
 	if err != nil {
-		return v.refuseGrant(err, say)
+		return h.refuseGrant(err, say)
 	}
-	list := v.grantList(all, m.From.ID)
+	list := h.grantList(all, m.From.ID)
 	list.ChatID = m.Chat.ID
-	v.send(ctx, list)
+	h.send(ctx, list)
 	return nil
 }
 
 var errNoRevoker = errors.New("the desk lists no standing answers")
 
-// grantsOf are the standing answers that a person may undo, the newest first, ended
-// ones too.
-func (v *visit) grantsOf(ctx context.Context, person int64) ([]schemas.StandingAnswer, people.Revoker, error) {
-	desk, ok := v.desk.(people.Revoker)
+// grantsOf returns the standing answers that a person may undo, newest first, ended ones
+// included.
+func (h *handler) grantsOf(ctx context.Context, person int64) ([]schemas.StandingAnswer, people.Revoker, error) {
+	desk, ok := h.desk.(people.Revoker)
 	if !ok {
 		return nil, nil, errNoRevoker
 	}
 	all, err := desk.GrantsFor(ctx, strconv.FormatInt(person, 10))
-	people.Newest(all)
+	people.SortNewestFirst(all)
 	return all, desk, err
 }
 
-func (v *visit) refuseGrant(err error, say func(string)) error {
+func (h *handler) refuseGrant(err error, say func(string)) error {
 	var e *schemas.Error
 	switch {
 	case err == errNoRevoker:
@@ -74,23 +75,23 @@ func (v *visit) refuseGrant(err error, say func(string)) error {
 		say(grantUnknown)
 		return nil
 	}
-	return v.refuse(err, say)
+	return h.refuse(err, say)
 }
 
-// grantList is a message about the first of all that hold, as many as fit, with a
-// button that ends each, and one for more if there are any.
-func (v *visit) grantList(all []schemas.StandingAnswer, person int64) outgoing {
-	all = slices.DeleteFunc(slices.Clone(all), func(g schemas.StandingAnswer) bool { return !g.Live(v.now) })
+// grantList is a message about the first of all that are in force, as many as fit, with a
+// button that ends each, and a button for the next page.
+func (h *handler) grantList(all []schemas.StandingAnswer, person int64) outgoing {
+	all = slices.DeleteFunc(slices.Clone(all), func(g schemas.StandingAnswer) bool { return !g.Live(h.now) })
 	c, k := &content{}, &keyboard{}
 	if len(all) == 0 {
 		c.add("", "Nothing is allowed or denied beyond one call.")
 		return outgoing{Text: c.text.String()}
 	}
-	c.add("bold", "Standing answers, the newest first. What you end is asked about again.")
+	c.add("bold", "Standing answers, newest first. If you end one, nod asks about its calls again.")
 	shown := 0
 	for i := range all[:min(len(all), grantsListed)] {
 		g := &all[i]
-		words, next := people.StandingOf(g, v.now), &content{}
+		words, next := people.DescribeStanding(g, h.now), &content{}
 		if next.grant(i+1, words); i > 0 && c.units+next.units > maxText-margin {
 			break
 		}
@@ -105,15 +106,15 @@ func (v *visit) grantList(all []schemas.StandingAnswer, person int64) outgoing {
 	return outgoing{Text: c.text.String(), Entities: c.entities, Markup: k}
 }
 
-func undoLabel(words people.Standing) string {
+func undoLabel(words people.StandingText) string {
 	if words.Undo == "forget" {
 		return "Forget"
 	}
 	return "Revoke"
 }
 
-// grant lays a standing answer out. What may be an agent's words is code.
-func (c *content) grant(n int, s people.Standing) {
+// grant lays a standing answer out, with text that may be the agent's as code.
+func (c *content) grant(n int, s people.StandingText) {
 	c.newline()
 	c.add("bold", fmt.Sprintf("%d · %s", n, s.Effect))
 	c.newline()
@@ -126,7 +127,7 @@ func (c *content) grant(n int, s people.Standing) {
 	}
 }
 
-// cutRunes is a text of at most n runes.
+// cutRunes is text, cut to n runes.
 func cutRunes(text string, n int) string {
 	if runes := []rune(text); len(runes) > n {
 		return string(runes[:n]) + "…"
@@ -134,56 +135,56 @@ func cutRunes(text string, n int) string {
 	return text
 }
 
-// tappedGrant handles a press under a list of standing answers. It reports false for
-// the button of another message.
-func (v *visit) tappedGrant(ctx context.Context, t *tap, say func(string)) (ours bool, err error) {
+// handleGrantPress handles a press under a list of standing answers. It returns false for
+// a button of any other message.
+func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, say func(string)) (ours bool, err error) {
 	token, revokes := strings.CutPrefix(t.Data, actRevoke)
 	if !revokes {
 		if token, ours = strings.CutPrefix(t.Data, actNextPage); !ours {
 			return false, nil
 		}
 	}
-	all, desk, err := v.grantsOf(ctx, t.From.ID)
+	all, desk, err := h.grantsOf(ctx, t.From.ID)
 	if err != nil {
-		return true, v.refuseGrant(err, say)
+		return true, h.refuseGrant(err, say)
 	}
 	at := slices.IndexFunc(all, func(g schemas.StandingAnswer) bool { return grantToken(&g, t.From.ID) == token })
 	switch {
-	case at < 0 || !t.own():
+	case at < 0 || !t.inOwnChat():
 		say(grantUnknown)
 	case revokes:
-		return true, v.endGrant(ctx, t, desk, &all[at], say)
+		return true, h.endGrant(ctx, t, desk, &all[at], say)
 	default:
-		list := v.grantList(all[at+1:], t.From.ID)
+		list := h.grantList(all[at+1:], t.From.ID)
 		list.ChatID = t.Message.Chat.ID
 		say("")
-		v.send(ctx, list)
+		h.send(ctx, list)
 	}
 	return true, nil
 }
 
-// endGrant ends a standing answer, one that has ended too: what was shared of it may
-// not have ended yet. Its button then says that it has ended.
-func (v *visit) endGrant(ctx context.Context, t *tap, desk people.Revoker, g *schemas.StandingAnswer, say func(string)) error {
-	before := people.StandingOf(g, v.now)
+// endGrant revokes a standing answer, even one that has ended: its shared copies may
+// still be in force. The button then says that it has ended.
+func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Revoker, g *schemas.StandingAnswer, say func(string)) error {
+	before := people.DescribeStanding(g, h.now)
 	if err := desk.Revoke(ctx, g, strconv.FormatInt(t.From.ID, 10)); err != nil {
-		return v.refuseGrant(err, say)
+		return h.refuseGrant(err, say)
 	}
-	switch before.Undo { // without an agent's words: Telegram may show them as links
+	switch before.Undo { // no text of the agent's here: Telegram may turn it into links
 	case "":
-		say("Nothing changed: it has ended already (" + before.Until + ").")
+		say("Nothing changed: it has already ended (" + before.Until + ").")
 	case "forget":
-		say("Forgotten: the same call is asked about again.")
+		say("Forgotten: nod asks about the same call again.")
 	default:
-		say("Revoked: what it allowed is asked about again.")
+		say("Revoked: nod asks about such calls again.")
 	}
 	if k := t.Message.ReplyMarkup; k != nil {
-		v.edit(ctx, t.Message, k.ended(t.Data))
+		h.edit(ctx, t.Message, k.ended(t.Data))
 	}
 	return nil
 }
 
-// ended is the keyboard with the button that sends data saying that it has ended.
+// ended returns the keyboard with the button for data labelled as done.
 func (k *keyboard) ended(data string) *keyboard {
 	var now keyboard
 	for _, row := range k.Rows {

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// grantDesk has standing answers, and notes which were ended.
+// grantDesk has standing answers, and records those that were revoked.
 type grantDesk struct {
 	*desk
 	mu    sync.Mutex
@@ -103,8 +103,8 @@ func labels(m telegramtest.Message) (all []string) {
 	return all
 }
 
-// Standing answers are listed a few at a time, the newest first, and each has one
-// button, which ends that very one, once.
+// Standing answers are listed a few at a time, newest first. Each has one button, which
+// ends that very answer, once.
 func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 7)
@@ -129,11 +129,11 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 
 	for range 2 {
 		w.Press(ann, ann, list.ID, list.Buttons[0].Data, false)
-		w.told("Forgotten: the same call is asked about again.")
+		w.told("Forgotten: nod asks about the same call again.")
 	}
-	w.told("Nothing changed: it has ended already (revoked by Ann).")
+	w.told("Nothing changed: it has already ended (revoked by Ann).")
 	w.Press(ann, ann, second.ID, second.Buttons[1].Data, true)
-	w.told("Revoked: what it allowed is asked about again.")
+	w.told("Revoked: nod asks about such calls again.")
 	w.Equal([]string{peopletest.Ann + " grant-00", peopletest.Ann + " grant-06"}, d.has())
 	w.waits(func() bool {
 		for _, m := range w.Chat(ann) {
@@ -145,8 +145,8 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	})
 }
 
-// A button ends nothing for another person, nor one that was made up, and who is no
-// approver sees nothing.
+// Another person's press ends nothing, and neither does a made-up button. A person who
+// is no approver sees no standing answers.
 func TestStandingAnswersAreTheirPersonsOwn(t *testing.T) {
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 1)
@@ -181,7 +181,7 @@ func TestStandingAnswersAreTheirPersonsOwn(t *testing.T) {
 	w.told("Nothing is allowed or denied beyond one call.")
 }
 
-// What is long is listed in more messages, and every message is one that Telegram takes.
+// A long list takes several messages, each within Telegram's limits.
 func TestLongStandingAnswersAreAllListed(t *testing.T) {
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 6)

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// expires ends the request at its deadline; announce is one try to settle m.
+// expires ends the request at its deadline. announce tries once to show that at m.
 func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	ended := w.desk.prompt
 	ended.Decision = &schemas.Decision{Outcome: schemas.TimedOut, By: schemas.By{Kind: schemas.ByClock}, DecidedAt: time.Now()}
@@ -20,7 +20,7 @@ func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	return func() error { return w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }
 }
 
-// announcing announces while an answer is on its way, too.
+// announcing calls announce while an answer is on its way as well.
 func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	meanwhile = make(chan error, 100)
 	refused := w.desk.err
@@ -28,8 +28,8 @@ func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	return meanwhile
 }
 
-// held makes sure that an announcement was put off.
-func (w *world) held(err error) {
+// heldBack requires that an announcement was put off.
+func (w *world) heldBack(err error) {
 	w.t.Helper()
 	var e *people.Error
 	w.True(errors.As(err, &e), "%v", err)
@@ -37,30 +37,30 @@ func (w *world) held(err error) {
 	w.False(e.Permanent || e.Unreachable)
 }
 
-// runs runs the carrier; its end is for the test to await.
+// runs runs the carrier. The test awaits its end.
 func (w *world) runs() (ended chan error) {
 	ended = make(chan error, 1)
 	go func() { ended <- w.carrier.Run(w.ctx, w.desk) }()
 	return ended
 }
 
-// awaits reports whether the carrier has heard what waited, and awaits what comes.
+// awaits reports whether the carrier has received the backlog and polls for more.
 func (w *world) awaits() bool { return w.Calls("getUpdates") == 2 && w.Polling() }
 
-// What was pressed while nod was away is heard before the deadline is announced
-// that passed meanwhile, whether nod polls or is called.
+// A press from while nod was away is handled before an expiry is shown, whether nod polls
+// or has a webhook.
 func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
-	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.hooks() }} {
+	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.useWebhook() }} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			m := w.shows()
 			prepare(w)
 			announce := w.expires(m)
 			meanwhile := w.announcing(announce)
-			w.held(announce())
+			w.heldBack(announce())
 			w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
 			defer w.run()()
-			w.held(<-meanwhile)
+			w.heldBack(<-meanwhile)
 			w.told("Nothing changed: this expired")
 			w.waits(func() bool { return announce() == nil })
 			w.Contains(w.seen().Text, "Expired")
@@ -68,8 +68,8 @@ func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	}
 }
 
-// A machine that wakes has a poll open that hears nothing any more: it is given up,
-// and what was tapped during the sleep comes first all the same.
+// A machine that wakes has an open poll that receives nothing any more. The poll is given
+// up, and presses from during the sleep are still handled first.
 func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	for _, slept := range []time.Duration{10 * time.Second, 8 * time.Hour} {
 		t.Run(slept.String(), func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 			w.Empty(meanwhile)
 			w.carrier.Sleeps(slept)
 			w.waits(func() bool { return len(meanwhile) > 0 })
-			w.held(<-meanwhile)
+			w.heldBack(<-meanwhile)
 			w.told("Nothing changed: this expired")
 			w.waits(func() bool { return announce() == nil })
 			w.Contains(w.seen().Text, "Expired")
@@ -92,7 +92,7 @@ func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	}
 }
 
-// However long Telegram is out of reach, it is heard first once it is back.
+// After an outage of any length, the presses that wait at Telegram come first.
 func TestALateDeadlineWaitsOutAnOutage(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -100,14 +100,14 @@ func TestALateDeadlineWaitsOutAnOutage(t *testing.T) {
 	for range 10 {
 		w.Server.Fail(telegramtest.Fault{Method: "getMe"}) // the connection breaks
 		w.ErrorContains(<-w.runs(), "getMe")
-		w.held(announce())
+		w.heldBack(announce())
 		w.carrier.Runs(time.Minute)
 	}
-	w.held(announce())
+	w.heldBack(announce())
 	w.NoError(w.afterRun(announce))
 }
 
-// afterRun is what announce returns once the carrier runs.
+// afterRun is the result of announce once the carrier runs.
 func (w *world) afterRun(announce func() error) (err error) {
 	defer w.run()()
 	w.waits(func() bool {
@@ -118,7 +118,7 @@ func (w *world) afterRun(announce func() error) (err error) {
 	return err
 }
 
-// Where nod cannot take what waits, deadlines are announced in the end.
+// If nod cannot take the updates, expiries are shown in the end.
 func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -127,14 +127,14 @@ func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
 	w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
 	for range 5 {
 		w.ErrorContains(<-w.runs(), "no engine")
-		w.held(announce())
+		w.heldBack(announce())
 		w.carrier.Runs(time.Minute)
 	}
 	w.NoError(announce())
 	w.Contains(w.seen().Text, "Expired")
 }
 
-// Who does not receive has nothing to wait for: another one does.
+// A worker that does not receive updates does not hold expiries back: another receives.
 func TestALateDeadlineDoesNotWaitForAnotherReceiver(t *testing.T) {
 	for name, other := range map[string]func(*world) (end func()){
 		"a poller": func(w *world) func() {
@@ -145,7 +145,7 @@ func TestALateDeadlineDoesNotWaitForAnotherReceiver(t *testing.T) {
 			stop := w.run()
 			w.ErrorContains(<-ended, "Conflict")
 			w.carrier = first
-			return func() { _ = stop() } // it ends as it was told to
+			return func() { _ = stop() } // its error is ctx's
 		},
 		"a webhook": func(w *world) func() {
 			w.ForeignWebhook()

@@ -69,7 +69,7 @@ func TestAnUpdateThatPanicsKeepsNoOtherBack(t *testing.T) {
 	w.waits(func() bool { return w.Unconfirmed() == 0 })
 }
 
-// Nothing can be pressed for ever under a question that nod does not keep any more.
+// A question that nod no longer keeps loses its buttons at a press.
 func TestAPressOnAQuestionThatNodForgot(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -81,7 +81,7 @@ func TestAPressOnAQuestionThatNodForgot(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// Two pollers: the one that is pushed aside says so, and how to end it.
+// Of two pollers, the one that lost the bot says so, and how to end that.
 func TestASecondPollerPushesTheFirstAside(t *testing.T) {
 	w := newWorld(t)
 	first := make(chan error, 1)
@@ -118,8 +118,8 @@ func TestWhoCannotBeReached(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	for recipient, want := range map[string]people.Error{
-		"4242":              {Unreachable: true}, // who never opened the bot
-		peopletest.Ann:      {Unreachable: true}, // who blocked it
+		"4242":              {Unreachable: true}, // never opened the bot
+		peopletest.Ann:      {Unreachable: true}, // blocked the bot
 		"ann@example.org":   {Permanent: true},
 		"47 11":             {Permanent: true},
 		"99999999999999999": {Unreachable: true},
@@ -161,7 +161,7 @@ func TestWhatIsWritten(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// A bot that was renamed, or a copy of nod's words, is no question of nod's.
+// A copy of nod's words, or a message of another bot, is no question of nod's.
 func TestAReplyToAnybodyElsesWordsDecidesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.shows()
@@ -174,7 +174,7 @@ func TestAReplyToAnybodyElsesWordsDecidesNothing(t *testing.T) {
 	w.Empty(w.desk.answers)
 }
 
-// The steps that decide nothing are the person's own as well.
+// Only the person themselves can open the steps that decide nothing, too.
 func TestAStrangerOpensNoSecondStep(t *testing.T) {
 	w := newWorld(t)
 	w.Start(666)
@@ -190,7 +190,7 @@ func TestAStrangerOpensNoSecondStep(t *testing.T) {
 	w.Equal([]telegramtest.Message{m}, w.Chat(ann), "nothing was changed or added")
 }
 
-// The buttons of a request that ends while a second step is opened do not stay.
+// A request that ends while its second step is opened loses its buttons.
 func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
 	w := newWorld(t)
 	w.desk.prompt.Request.Options = append(w.desk.prompt.Request.Options, schemas.Option{OptionID: "always", Name: "Bash(make:*)", Kind: schemas.AllowAlways})
@@ -205,7 +205,7 @@ func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
 	w.Empty(w.Chat(ann)[0].Buttons)
 }
 
-// A question that changes while it is open says so, and keeps its buttons.
+// A question that changes while it is pending says so, and keeps its buttons.
 func TestAChangedQuestionKeepsItsButtons(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()

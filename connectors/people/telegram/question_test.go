@@ -25,7 +25,7 @@ func aQuestion() *schemas.Prompt {
 	return &schemas.Prompt{SessionID: "s", PendingID: "q", Request: r, Digest: digest, Deadline: time.Unix(1000, 0)}
 }
 
-// A question has a button for each answer, and none that just allows.
+// A question has a button for each answer, and no plain Allow.
 func TestAQuestionHasItsOwnButtons(t *testing.T) {
 	p := aQuestion()
 	var texts []string
@@ -35,21 +35,21 @@ func TestAQuestionHasItsOwnButtons(t *testing.T) {
 	}
 	assert.Equal(t, []string{"Postgres", "SQLite", "Something else (in your own words)", "Leave it (gives no answer)"}, texts)
 
-	a, ok := chosen(p, "1", schemas.From{UserID: "7"})
+	a, ok := answerFor(p, "1", schemas.From{UserID: "7"})
 	require.True(t, ok)
 	assert.Equal(t, "answer_2", a.OptionID)
 	for _, action := range []string{actAllow, "2", "9", actSay, ""} {
-		_, ok := chosen(p, action, schemas.From{UserID: "7"})
+		_, ok := answerFor(p, action, schemas.From{UserID: "7"})
 		assert.False(t, ok, "%q", action)
 	}
-	_, ok = people.Said{Word: people.Yes}.Answer(p, schemas.From{UserID: "7"})
+	_, ok = people.Utterance{Word: people.Yes}.Answer(p, schemas.From{UserID: "7"})
 	assert.False(t, ok, "a yes names no answer")
 
-	a, ok = spoken(p, "the one we have", schemas.From{UserID: "7"})
+	a, ok = textAnswer(p, "the one we have", schemas.From{UserID: "7"})
 	require.True(t, ok)
 	assert.Equal(t, "own_words", a.OptionID)
 	assert.Equal(t, "the one we have", a.Message)
 	p.Request.Options = p.Request.Options[:2]
-	_, ok = spoken(p, "x", schemas.From{UserID: "7"})
+	_, ok = textAnswer(p, "x", schemas.From{UserID: "7"})
 	assert.False(t, ok, "it takes no words")
 }

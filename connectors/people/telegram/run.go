@@ -13,80 +13,80 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// poll is the question for updates. Telegram forgets what comes before Offset.
+// poll is a request for updates. Telegram forgets the updates below Offset.
 type poll struct {
 	Offset  int64    `json:"offset,omitempty"`
 	Timeout int      `json:"timeout"`
 	Allowed []string `json:"allowed_updates"`
 }
 
-// allowed are the updates that nod wants.
+// allowed are the kinds of updates that nod asks for.
 var allowed = []string{"message", "callback_query"}
 
-// Run receives what people press and write. What Telegram sent counts as
-// received only when nod has taken or refused all of it: after an error or a
-// restart it comes again, and an answer that was taken before says so.
+// Run receives presses and messages. Telegram's updates count as received only once nod
+// has taken or refused all of them. After an error or a restart they come again; an
+// answer that was taken before then reads so.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
-	err := c.listen(ctx, desk)
-	if f := (*fault)(nil); errors.Is(err, errForeign) || errors.As(err, &f) && f.code == http.StatusConflict {
-		c.late.heard(c.late.now()) // by another one, who receives
+	err := c.receiveUpdates(ctx, desk)
+	if f := (*apiError)(nil); errors.Is(err, errForeign) || errors.As(err, &f) && f.code == http.StatusConflict {
+		c.backlog.drained(c.backlog.now()) // another worker receives them
 		return err
 	}
-	c.late.shut(errors.As(err, new(*people.Error)))
+	c.backlog.forget(errors.As(err, new(*people.Error)))
 	return err
 }
 
-func (c *Carrier) listen(ctx context.Context, desk people.Desk) error {
+func (c *Carrier) receiveUpdates(ctx context.Context, desk people.Desk) error {
 	var me user
 	if err := c.api.call(ctx, "getMe", struct{}{}, &me); err != nil {
 		return err
 	}
 	c.me.Store(me.ID)
 	if c.hook != nil {
-		return c.receive(ctx, desk)
+		return c.serveWebhook(ctx, desk)
 	}
 	err := c.poll(ctx, desk)
-	if f := (*fault)(nil); errors.As(err, &f) && f.code == http.StatusConflict && f.says("webhook is active") {
-		if err := c.leave(ctx); err != nil {
+	if f := (*apiError)(nil); errors.As(err, &f) && f.code == http.StatusConflict && f.says("webhook is active") {
+		if err := c.removeWebhook(ctx); err != nil {
 			return err
 		}
-		c.log.Info("telegram: nod's webhook was removed, as the settings name none")
+		c.log.Info("telegram: removed nod's webhook, because the settings name none")
 		return c.poll(ctx, desk)
 	}
 	return err
 }
 
-// poll asks for what waits first, and then for what comes. After a sleep it is
-// what waits again.
+// poll first asks for the updates that wait, without holding the request open, and then
+// for new ones. After the machine slept it starts over.
 func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 	ask := poll{Allowed: allowed}
 	for ctx.Err() == nil {
-		asked := c.late.now()
+		askedAt := c.backlog.now()
 		updates, err := c.updates(ctx, ask)
 		if err != nil {
 			return err
 		}
-		if err := c.take(ctx, desk, updates); err != nil {
+		if err := c.handleAll(ctx, desk, updates); err != nil {
 			return err
 		}
 		for _, u := range updates {
 			ask.Offset = max(ask.Offset, u.ID+1)
 		}
-		if len(updates) == 0 && ask.Timeout > 0 && c.late.now().ran-asked.ran < pollPause { // this server holds no poll open
+		if len(updates) == 0 && ask.Timeout > 0 && c.backlog.now().ran-askedAt.ran < pollPause { // the server does not hold polls open
 			pause(ctx)
 		}
 		ask.Timeout = 0
-		if len(updates) < maxUpdates && c.late.heard(asked) {
+		if len(updates) < maxUpdates && c.backlog.drained(askedAt) {
 			ask.Timeout = int(pollFor / time.Second)
 		}
 	}
 	return ctx.Err()
 }
 
-// updates asks once. What is asked over a sleep is given up, and finds nothing: the
-// other end may have forgotten it.
+// updates asks once. If the machine sleeps meanwhile, the request is given up and returns
+// no updates: the server may have forgotten it.
 func (c *Carrier) updates(ctx context.Context, ask poll) (found []update, err error) {
-	awake, cancel := c.late.awake(ctx)
+	awake, cancel := c.backlog.awake(ctx)
 	defer cancel()
 	err = c.api.call(awake, "getUpdates", ask, &found)
 	if err == nil || awake.Err() == nil || ctx.Err() != nil {
@@ -105,13 +105,13 @@ func pause(ctx context.Context) {
 	}
 }
 
-// take handles updates: those of one person in order, those of different ones
-// at once. It returns when all are handled for good, or with an error when one
+// handleAll handles updates: those of one person in order, those of different people at
+// the same time. It returns once all are handled for good, or with an error if an update
 // must come again.
-func (c *Carrier) take(ctx context.Context, desk people.Desk, updates []update) error {
+func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, updates []update) error {
 	theirs := map[int64][]update{}
 	for _, u := range updates {
-		theirs[u.who()] = append(theirs[u.who()], u)
+		theirs[u.senderID()] = append(theirs[u.senderID()], u)
 	}
 	errs := make(chan error, len(theirs))
 	var tasks sync.WaitGroup
@@ -130,8 +130,8 @@ func (c *Carrier) take(ctx context.Context, desk people.Desk, updates []update) 
 	return <-errs // the first, or nil
 }
 
-// handle handles one update. One that panics is dropped: it would come again
-// for ever and keep all others back.
+// handle handles one update. An update that panics is dropped: it would come again for
+// ever and hold up all others.
 func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -139,21 +139,21 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err e
 			err = nil
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
-	v := visit{Carrier: c, desk: desk, now: time.Now()}
+	h := handler{Carrier: c, desk: desk, now: time.Now()}
 	switch {
 	case u.Callback != nil:
-		return v.tapped(ctx, u.Callback)
+		return h.handlePress(ctx, u.Callback)
 	case u.Message != nil && u.Message.From != nil && !u.Message.From.IsBot && u.Message.Chat.Type == "private":
-		return v.wrote(ctx, u.Message)
+		return h.handleMessage(ctx, u.Message)
 	}
-	return nil // nobody is named, or it is not between this person and the bot
+	return nil // no sender, a bot, or no private chat
 }
 
-// again reports whether a desk's error leaves open how it ended, so that the
+// mustRetry reports whether a desk's error leaves the outcome open, in which case the
 // update must come again.
-func again(err error) bool {
+func mustRetry(err error) bool {
 	var e *schemas.Error
 	return err != nil && (!errors.As(err, &e) || e.Code == schemas.CodeUnavailable)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,8 +19,8 @@ import (
 
 const token = "777:AAsecretsecretsecretsecretsecretsec"
 
-// rig is a Telegram with the suite's people on it. Whatever the suite does,
-// the server must find nothing to refuse that a correct client never sends.
+// rig is a Telegram with the suite's people on it. It fails the test if the carrier
+// sends a call that a correct client never sends.
 type rig struct {
 	t *testing.T
 	*telegramtest.Server
@@ -38,7 +39,9 @@ func newRig(t *testing.T) peopletest.Rig {
 	return r
 }
 
-func TestTheSuite(t *testing.T) { peopletest.Run(t, newRig, token, "secretsecret") }
+var features = peopletest.Features{Buttons: true, Replies: true, Edits: true, Reasons: true, Scopes: true, AgentOptions: true}
+
+func TestTheSuite(t *testing.T) { peopletest.Run(t, features, newRig, token, "secretsecret") }
 
 func id(user string) int64 {
 	n, err := strconv.ParseInt(user, 10, 64)
@@ -70,8 +73,8 @@ func (r *rig) Read(user string) []peopletest.Message {
 	return all
 }
 
-// message is one as the suite sees it. What an agent supplied must be where
-// Telegram makes no links of it.
+// message converts a message for the suite. Text of the agent must be marked as code,
+// in which Telegram makes no links.
 func (r *rig) message(m telegramtest.Message) peopletest.Message {
 	for _, live := range []string{"://", "/pending https", "@everyone", "rm -rf"} {
 		require.NotContains(r.t, m.Bare, live)
@@ -83,7 +86,7 @@ func (r *rig) message(m telegramtest.Message) peopletest.Message {
 	return out
 }
 
-// kindOf is the kind of option that a button chooses, if it is a plain one.
+// kindOf is the kind of option that a button chooses; empty for a step.
 func kindOf(label string) schemas.OptionKind {
 	for prefix, kind := range map[string]schemas.OptionKind{
 		"✅ Allow once": schemas.AllowOnce, "✅ Allow, agent remembers": schemas.AllowAlways, "⛔ Deny, agent remembers": schemas.RejectAlways,
@@ -103,16 +106,34 @@ func (r *rig) Does(user string, act peopletest.Act) bool {
 	if act.Of != "" {
 		chat = act.Of
 	}
-	about, _ := strconv.ParseInt(act.Message, 10, 64) // none is 0
-	if act.Press != "" {
+	about, _ := strconv.ParseInt(act.Message, 10, 64) // 0 for no message
+	switch {
+	case act.Press != "":
 		r.Press(id(user), id(chat), about, act.Press, false)
-	} else {
+	case act.Reason != "":
+		return r.deny(user, about, act.Reason)
+	default:
 		r.Write(id(user), act.Say, about)
 	}
 	return true
 }
 
-func (r *rig) Lasts() peopletest.Lasts { return peopletest.Lasts{Rules: true, Agents: true} }
+// deny presses the button that asks for a reason, and replies to the form with it.
+func (r *rig) deny(user string, about int64, reason string) bool {
+	for _, m := range r.Chat(id(user)) {
+		for _, b := range m.Buttons {
+			if m.ID != about || b.Text != "Deny, say why" {
+				continue
+			}
+			before := len(r.Chat(id(user)))
+			r.Press(id(user), id(user), about, b.Data, false)
+			require.Eventually(r.t, func() bool { return len(r.Chat(id(user))) > before }, 30*time.Second, 2*time.Millisecond)
+			r.Write(id(user), reason, r.Chat(id(user))[before].ID)
+			return true
+		}
+	}
+	return false
+}
 
 func (r *rig) Break(fault peopletest.Fault) {
 	r.Fail(map[peopletest.Fault]telegramtest.Fault{

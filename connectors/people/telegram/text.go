@@ -12,16 +12,16 @@ import (
 const (
 	// maxText is the longest message, in UTF-16 units after entities.
 	maxText = 4096
-	// margin is what a prompt leaves free for the words that change with time:
-	// "in 7 days", "which has passed", the outcome.
+	// margin is the space that a prompt leaves for words that change with time: "in 7
+	// days", "which has passed", the outcome.
 	margin = 256
-	// maxEntities is how many Telegram keeps. Beyond them text would be bare,
-	// and what looks like a link in it would become one.
+	// maxEntities is the number of entities that Telegram keeps. Beyond it text would not
+	// be marked as code, and Telegram would turn parts of it into links.
 	maxEntities = 100
 )
 
-// The lines by which a message names its request. Only nod's own words can
-// start a line there: see people.Part.
+// The lines by which a message names its request. Only nod's own words can start a line
+// in a message's head; see people.Part.
 const (
 	requestLine = "Request: "
 	sessionLine = "Session: "
@@ -36,7 +36,7 @@ type content struct {
 	entities []entity
 }
 
-// add appends s, as an entity of that kind where one is named.
+// add appends s, as an entity if kind is set.
 func (c *content) add(kind, s string) {
 	n := people.UTF16(s)
 	if kind != "" && n > 0 {
@@ -54,16 +54,16 @@ func (c *content) newline() {
 
 func (c *content) fits(limit int) bool { return c.units <= limit && len(c.entities) <= maxEntities }
 
-// repeated heads a prompt that may be there already, and repeatEnded its outcome: nod
-// cannot edit the other message.
+// repeated heads a prompt that may already be in the chat, and repeatEnded its
+// outcome. nod cannot edit the other message.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
 )
 
-// show lays a prompt out: whole where it fits, and in brief where it does not.
-func show(p *schemas.Prompt, now time.Time) *content {
-	if whole(p) {
+// promptContent lays a prompt out: whole if it fits, otherwise in brief.
+func promptContent(p *schemas.Prompt, now time.Time) *content {
+	if fitsWhole(p) {
 		if c := layout(p, people.Parts(p, now)); c.fits(maxText) { // an outcome may be long
 			return c
 		}
@@ -71,16 +71,16 @@ func show(p *schemas.Prompt, now time.Time) *content {
 	return layout(p, people.Brief(p, now))
 }
 
-// whole reports whether a prompt is shown with its exact payload; nothing may
-// be allowed where it is not. The answer is the same whenever it is asked, as
-// an answer to a prompt must find what its asking found.
-func whole(p *schemas.Prompt) bool {
+// fitsWhole reports whether a prompt is shown with its exact payload; otherwise nothing
+// may be allowed from it. The result never changes over the life of a request: it is the
+// same for the answer as for the question.
+func fitsWhole(p *schemas.Prompt) bool {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls
 	return layout(&open, people.Parts(&open, p.Request.CreatedAt)).fits(maxText - margin)
 }
 
-// mostCalls is more than any question counts.
+// mostCalls exceeds the calls that any question counts.
 const mostCalls = 99999
 
 func layout(p *schemas.Prompt, parts []people.Part) *content {
@@ -102,8 +102,8 @@ func layout(p *schemas.Prompt, parts []people.Part) *content {
 	return c
 }
 
-// part writes nod's words bold and everything that may be an agent's as code:
-// in there Telegram makes no links, mentions or commands.
+// part writes nod's words in bold and all text that may be the agent's as code, in which
+// Telegram makes no links, mentions or commands.
 func (c *content) part(p people.Part) {
 	switch {
 	case len(p.Lines) == 0:
@@ -124,7 +124,7 @@ func (c *content) part(p people.Part) {
 	}
 }
 
-// label writes a part's label; the name of a field is the agent's word.
+// label writes a part's label. The name of a field is the agent's text.
 func (c *content) label(p people.Part) {
 	kind := "bold"
 	if p.Field {
@@ -134,8 +134,8 @@ func (c *content) label(p people.Part) {
 	c.add("", ":")
 }
 
-// counted is how many calls a message of nod's own counts that asks for words.
-func counted(text string) int {
+// callsCountedIn is the number of calls that a message from replyMessage counts.
+func callsCountedIn(text string) int {
 	for line := range strings.Lines(text) {
 		if rest, found := strings.CutPrefix(strings.TrimSuffix(line, "\n"), callsLine); found {
 			n, _ := strconv.Atoi(rest)
@@ -145,8 +145,8 @@ func counted(text string) int {
 	return 1
 }
 
-// named reads which request a message of nod's own is about.
-func named(text string) (session, id string, ok bool) {
+// requestNamedIn returns the request that one of nod's own messages is about.
+func requestNamedIn(text string) (session, id string, ok bool) {
 	lines := strings.SplitN(text, "\n", headLines+1)
 	for _, line := range lines[:min(len(lines), headLines)] {
 		if rest, found := strings.CutPrefix(line, requestLine); found && id == "" {

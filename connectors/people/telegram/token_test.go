@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/people/telegram"
-	"github.com/nodbus/nod/schemas"
 )
 
 func TestSettingsThatCannotWork(t *testing.T) {
@@ -20,13 +19,13 @@ func TestSettingsThatCannotWork(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 	log := slog.New(slog.DiscardHandler)
 	t.Setenv("NOD_TEST_TOKEN", "")
-	for want, s := range map[string]schemas.TelegramSettings{
+	for want, s := range map[string]telegram.Settings{
 		"":                                {TokenFile: file},
 		"it must begin with https://":     {TokenFile: file, BaseURL: "http://proxy.example"},
 		"it must be a plain address":      {TokenFile: file, BaseURL: "https://me:" + "secretsecret" + "@proxy.example"},
 		"token_file":                      {TokenFile: filepath.Join(dir, "none")},
 		"NOD_TEST_TOKEN is not set":       {TokenEnv: "NOD_TEST_TOKEN"},
-		"copy what @BotFather gave":       {TokenEnv: "PATH"},
+		"copy the one from @BotFather":    {TokenEnv: "PATH"},
 		"connectors.telegram.token_file:": {TokenFile: dir},
 	} {
 		_, err := telegram.Open(s, log)
@@ -39,7 +38,7 @@ func TestSettingsThatCannotWork(t *testing.T) {
 	}
 }
 
-// The token goes to nobody but the server that was named, and into no error.
+// The token reaches only the server in the settings, and no error.
 func TestTheTokenGoesNowhereElse(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("a request was sent elsewhere: %s", r.URL)

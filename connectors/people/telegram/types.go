@@ -1,15 +1,15 @@
 package telegram
 
-// What the Bot API says and hears, as far as nod needs it.
+// The types of the Bot API, as far as nod needs them.
 
 type update struct {
-	ID       int64    `json:"update_id"`
-	Message  *message `json:"message"`
-	Callback *tap     `json:"callback_query"`
+	ID       int64          `json:"update_id"`
+	Message  *message       `json:"message"`
+	Callback *callbackQuery `json:"callback_query"`
 }
 
-// who is the person behind an update, 0 for nobody.
-func (u *update) who() int64 {
+// senderID is the id of the person behind an update, or 0 without one.
+func (u *update) senderID() int64 {
 	switch {
 	case u.Callback != nil:
 		return u.Callback.From.ID
@@ -38,9 +38,9 @@ type message struct {
 	ReplyMarkup *keyboard `json:"reply_markup"`
 }
 
-// tap is a callback query: somebody pressed a button. A message that is gone,
-// or too old, has no text.
-type tap struct {
+// callbackQuery is the press of a button. A message that was deleted, or is too old, has
+// no text.
+type callbackQuery struct {
 	ID      string   `json:"id"`
 	From    user     `json:"from"`
 	Message *message `json:"message"`
@@ -58,13 +58,13 @@ type button struct {
 
 type entity struct {
 	Type   string `json:"type"`
-	Offset int    `json:"offset"` // in UTF-16 units, as Length
+	Offset int    `json:"offset"` // in UTF-16 units, like Length
 	Length int    `json:"length"`
 }
 
 type replyTo struct {
 	MessageID int64 `json:"message_id"`
-	// Without: a message that is gone does not keep the reply back.
+	// Without lets the reply be sent even if the message was deleted.
 	Without bool `json:"allow_sending_without_reply"`
 }
 

@@ -16,35 +16,34 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
-	"github.com/nodbus/nod/schemas"
 )
 
 const (
-	// hookPath ends the address of every webhook of nod's: by it nod knows its own,
-	// and removes nobody else's.
+	// hookPath ends the address of every webhook of nod's. By it nod recognises its own
+	// webhooks, and removes no other program's.
 	hookPath = "/nod/telegram"
-	// hookSecret is the header in which Telegram shows the secret.
+	// hookSecret is the header that carries the secret.
 	hookSecret = "X-Telegram-Bot-Api-Secret-Token"
-	// maxUpdate bounds one update; the longest there are have two long messages.
+	// maxUpdate bounds one update, in bytes; the longest has two long messages.
 	maxUpdate = 1 << 20
-	// hookEvery is how often nod looks whether the webhook is set still, and whether
-	// anything waits.
-	hookEvery = 30 * time.Second
-	// minSecret is the shortest secret.
+	// hookCheckEvery is the time between checks that the webhook is still set and that no
+	// update waits.
+	hookCheckEvery = 30 * time.Second
+	// minSecret is the least number of the secret's characters.
 	minSecret = 16
 )
 
-// Webhook is how Telegram reaches nod, where nod does not poll.
+// Webhook is the address at which Telegram calls nod, if nod does not poll.
 type Webhook struct {
-	Listen    string // HOST:PORT; without TLS of this machine alone
+	Listen    string // HOST:PORT; without TLS, a loopback address
 	PublicURL string // https://, without hookPath
 	Secret    string
 	TLS       *tls.Certificate // nil behind a reverse proxy
 }
 
-// Receive has Run take what people press and write through a webhook. It refuses
-// what would let others than Telegram in, or show the secret to the network.
-func (c *Carrier) Receive(w Webhook) error {
+// UseWebhook has Run receive updates through a webhook. It refuses one that would admit
+// callers other than Telegram, or expose the secret to the network.
+func (c *Carrier) UseWebhook(w Webhook) error {
 	u, err := url.Parse(w.PublicURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("connectors.telegram.webhook.public_url: it must be a plain address that begins with https://, such as https://nod.example.com")
@@ -66,9 +65,9 @@ func (c *Carrier) Receive(w Webhook) error {
 
 const secretLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 
-// receive serves the webhook until ctx ends. It stays set then: what people press
-// while nobody serves it waits at Telegram, as it does without one.
-func (c *Carrier) receive(ctx context.Context, desk people.Desk) error {
+// serveWebhook serves the webhook until ctx ends. The webhook stays set afterwards:
+// updates then wait at Telegram, as they do for a poller.
+func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 	listener, err := net.Listen("tcp", c.hook.Listen)
 	if err != nil {
 		return fmt.Errorf("connectors.telegram.webhook.listen: %w", err)
@@ -77,19 +76,19 @@ func (c *Carrier) receive(ctx context.Context, desk people.Desk) error {
 		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{*c.hook.TLS}, MinVersion: tls.VersionTLS12})
 	}
 	server := &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.called(w, r, desk) }),
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.serveUpdate(w, r, desk) }),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: callTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // strangers' broken connections
+		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // other callers' broken connections
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	err = c.hooked(ctx, ended)
-	// What is being handled ends with ctx, and is answered so that it comes again.
+	err = c.keepWebhook(ctx, ended)
+	// Updates in hand end with ctx; the reply to each has Telegram send it again.
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()
 	if server.Shutdown(stopping) != nil {
-		_ = server.Close() // it may be closed
+		_ = server.Close() // it may be closed already
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -97,15 +96,15 @@ func (c *Carrier) receive(ctx context.Context, desk people.Desk) error {
 	return err
 }
 
-// hooked sets the webhook, and again where somebody removed it. It returns when
-// ctx or the serving ends.
-func (c *Carrier) hooked(ctx context.Context, ended <-chan error) error {
+// keepWebhook sets the webhook, and sets it again if it was removed. It returns when ctx
+// or the server ends.
+func (c *Carrier) keepWebhook(ctx context.Context, ended <-chan error) error {
 	if err := c.setHook(ctx); err != nil {
 		return err
 	}
 	for {
-		wait := hookEvery
-		heard, err := c.look(ctx)
+		wait := hookCheckEvery
+		heard, err := c.checkBacklog(ctx)
 		if err != nil {
 			return err
 		}
@@ -126,17 +125,18 @@ func (c *Carrier) setHook(ctx context.Context) error {
 	return c.api.call(ctx, "setWebhook", map[string]any{"url": c.hook.PublicURL, "secret_token": c.hook.Secret, "allowed_updates": allowed}, nil)
 }
 
-// look reports whether Telegram has sent what waited.
-func (c *Carrier) look(ctx context.Context) (heard bool, err error) {
+// checkBacklog reports whether Telegram has sent all updates that waited. It sets the
+// webhook again if another one has replaced it.
+func (c *Carrier) checkBacklog(ctx context.Context) (heard bool, err error) {
 	var now hookInfo
-	asked := c.late.now()
+	askedAt := c.backlog.now()
 	if err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &now); err != nil {
 		return false, err
 	}
 	if !strings.HasSuffix(now.URL, hookPath) {
 		return false, c.setHook(ctx)
 	}
-	return now.Pending == 0 && c.late.heard(asked), nil
+	return now.Pending == 0 && c.backlog.drained(askedAt), nil
 }
 
 type hookInfo struct {
@@ -144,16 +144,16 @@ type hookInfo struct {
 	Pending int    `json:"pending_update_count"`
 }
 
-// called takes one update. It is confirmed only when nod has taken or refused it
-// for good: Telegram sends again what is not.
-func (c *Carrier) called(w http.ResponseWriter, r *http.Request, desk people.Desk) {
+// serveUpdate takes one update. It confirms the update only once nod has taken or refused
+// it for good: Telegram sends the others again.
+func (c *Carrier) serveUpdate(w http.ResponseWriter, r *http.Request, desk people.Desk) {
 	shown := []byte(r.Header.Get(hookSecret))
 	switch {
 	case subtle.ConstantTimeCompare(shown, []byte(c.hook.Secret)) != 1:
-		http.Error(w, "this is not for you", http.StatusForbidden)
+		http.Error(w, "only Telegram may call this address", http.StatusForbidden)
 		return
 	case r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, hookPath):
-		http.Error(w, "nothing is here", http.StatusNotFound)
+		http.Error(w, "not found", http.StatusNotFound)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxUpdate))
@@ -163,7 +163,7 @@ func (c *Carrier) called(w http.ResponseWriter, r *http.Request, desk people.Des
 	}
 	var u update
 	if err := json.Unmarshal(body, &u); err != nil || u.ID == 0 {
-		http.Error(w, "this is no update", http.StatusBadRequest)
+		http.Error(w, "this is not an update", http.StatusBadRequest)
 		return
 	}
 	if err := c.handle(r.Context(), desk, u); err != nil {
@@ -174,12 +174,12 @@ func (c *Carrier) called(w http.ResponseWriter, r *http.Request, desk people.Des
 	w.WriteHeader(http.StatusOK)
 }
 
-// errForeign is a webhook of another program's.
-var errForeign = errors.New("another program receives what this bot is told, through a webhook of its own: give nod a bot of its own, or remove that webhook")
+// errForeign reports a webhook of another program.
+var errForeign = errors.New("another program receives this bot's updates, through its own webhook: give nod its own bot, or remove that webhook")
 
-// leave removes a webhook of nod's own, so that nod may poll. One that is not
-// nod's stays, and is told of.
-func (c *Carrier) leave(ctx context.Context) error {
+// removeWebhook removes a webhook of nod's own, which makes room for polling. A webhook
+// of another program stays, and is returned as an error.
+func (c *Carrier) removeWebhook(ctx context.Context) error {
 	var now hookInfo
 	if err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &now); err != nil || now.URL == "" {
 		return err
@@ -188,19 +188,4 @@ func (c *Carrier) leave(ctx context.Context) error {
 		return &people.Error{After: rivalPause, Err: errForeign}
 	}
 	return c.api.call(ctx, "deleteWebhook", struct{}{}, nil)
-}
-
-// openHook reads what the settings name of a webhook.
-func openHook(s *schemas.TelegramWebhook) (w Webhook, err error) {
-	w = Webhook{Listen: s.Listen, PublicURL: s.PublicURL}
-	w.Secret, err = readSecret("connectors.telegram.webhook.secret", s.SecretEnv, s.SecretFile, "a secret of your own")
-	if err != nil || s.CertFile == "" {
-		return w, err
-	}
-	cert, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
-	if err != nil {
-		return w, fmt.Errorf("connectors.telegram.webhook.cert_file and key_file: %w", err)
-	}
-	w.TLS = &cert
-	return w, nil
 }

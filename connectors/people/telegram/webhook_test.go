@@ -20,15 +20,15 @@ import (
 
 const hookSecret = "secretsecret-0123456789"
 
-// hooked is a rig whose carriers are called by Telegram, through a proxy.
-type hooked struct {
+// webhookRig is a rig whose carriers Telegram calls through a proxy.
+type webhookRig struct {
 	*rig
 	listen string
 }
 
-func (r hooked) Open(log *slog.Logger) people.Carrier {
+func (r webhookRig) Open(log *slog.Logger) people.Carrier {
 	c := r.rig.Open(log).(*telegram.Carrier)
-	require.NoError(r.t, c.Receive(hookAt(r.listen)))
+	require.NoError(r.t, c.UseWebhook(hookAt(r.listen)))
 	return c
 }
 
@@ -44,31 +44,31 @@ func freeAddr(t *testing.T) string {
 }
 
 func TestTheSuiteOnAWebhook(t *testing.T) {
-	peopletest.Run(t, func(t *testing.T) peopletest.Rig {
-		r := hooked{newRig(t).(*rig), freeAddr(t)}
+	peopletest.Run(t, features, func(t *testing.T) peopletest.Rig {
+		r := webhookRig{newRig(t).(*rig), freeAddr(t)}
 		r.Proxy("http://" + r.listen)
 		return r
 	}, token, "secretsecret")
 }
 
-// hooks has the world's carrier be called from now on.
-func (w *world) hooks() (target string) {
+// useWebhook switches the carrier from polling to a webhook.
+func (w *world) useWebhook() (target string) {
 	listen := freeAddr(w.t)
 	w.Proxy("http://" + listen)
-	w.NoError(w.carrier.Receive(hookAt(listen)))
+	w.NoError(w.carrier.UseWebhook(hookAt(listen)))
 	return "http://" + listen + "/nod/telegram"
 }
 
 func TestAWebhookConfirmsNothingBeforeNodTookIt(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
-	w.hooks()
+	w.useWebhook()
 	tries := make(chan struct{}, 1000)
 	w.desk.err = func() error { tries <- struct{}{}; return schemas.Errorf(schemas.CodeUnavailable, "no engine") }
 	stop := w.run()
 	w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
 	<-tries
-	<-tries // it came again
+	<-tries // the update came again
 	w.Equal(1, w.Unconfirmed())
 	w.ErrorIs(stop(), context.Canceled)
 
@@ -79,11 +79,11 @@ func TestAWebhookConfirmsNothingBeforeNodTookIt(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// Only Telegram knows the secret; what others send is not even read.
+// Only Telegram knows the secret; the body of any other call is not even read.
 func TestWhoKnowsNoSecretIsNotHeard(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
-	target := w.hooks()
+	target := w.useWebhook()
 	defer w.run()()
 	w.waits(func() bool { return w.Webhook() != "" })
 	update := fmt.Sprintf(`{"update_id":1,"callback_query":{"id":"x","from":{"id":%d},"data":%q,"message":{"message_id":%d,"chat":{"id":%d,"type":"private"},"text":%q}}}`,
@@ -112,7 +112,7 @@ func TestWhoKnowsNoSecretIsNotHeard(t *testing.T) {
 	w.Empty(w.desk.answers)
 }
 
-// Between polling and a webhook nod goes to and fro by itself, and loses nothing.
+// nod switches between polling and a webhook, and loses no update.
 func TestFromAWebhookToPollingAndBack(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -121,9 +121,9 @@ func TestFromAWebhookToPollingAndBack(t *testing.T) {
 	w.NoError(err)
 	for _, c := range []*telegram.Carrier{hooking, polling, hooking} {
 		if w.carrier = c; c == hooking {
-			w.hooks()
+			w.useWebhook()
 		}
-		w.Press(ann, ann, m.ID, m.Buttons[0].Data, false) // while nobody receives
+		w.Press(ann, ann, m.ID, m.Buttons[0].Data, false) // while no carrier receives
 		stop := w.run()
 		<-w.desk.answers
 		w.waits(func() bool { return w.Unconfirmed() == 0 })
@@ -133,7 +133,8 @@ func TestFromAWebhookToPollingAndBack(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// A webhook that would let others in, or show its secret, is refused in a line.
+// An unsafe webhook is refused in one line: one that would admit other callers, or
+// show its secret.
 func TestWebhooksThatAreRefused(t *testing.T) {
 	ok := hookAt("127.0.0.1:0")
 	for want, change := range map[string]func(*telegram.Webhook){
@@ -147,14 +148,14 @@ func TestWebhooksThatAreRefused(t *testing.T) {
 		change(&w)
 		c, err := telegram.New("", token, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
-		err = c.Receive(w)
+		err = c.UseWebhook(w)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 		require.NotContains(t, err.Error(), hookSecret)
 	}
 }
 
-// A port that is taken is said, and tried again by the retry loop.
+// A port in use is an error, and the worker tries again.
 func TestAWebhookWhosePortIsTaken(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorld(t)
@@ -163,7 +164,7 @@ func TestAWebhookWhosePortIsTaken(t *testing.T) {
 	defer l.Close()
 	w.carrier, err = telegram.New(w.URL(), token, slog.New(slog.NewTextHandler(&log, nil)))
 	w.NoError(err)
-	w.NoError(w.carrier.Receive(hookAt(l.Addr().String())))
+	w.NoError(w.carrier.UseWebhook(hookAt(l.Addr().String())))
 	w.ErrorContains(w.carrier.Run(w.ctx, w.desk), "connectors.telegram.webhook.listen: listen tcp")
 	w.Empty(w.Webhook())
 }

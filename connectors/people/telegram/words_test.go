@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// form waits until Ann is asked for words, and returns that message.
+// form waits for the message that asks Ann for words, and returns it.
 func (w *world) form(head string) (m telegramtest.Message) {
 	w.t.Helper()
 	w.waits(func() bool {
@@ -19,8 +19,8 @@ func (w *world) form(head string) (m telegramtest.Message) {
 	return m
 }
 
-// Words count for the very request that they were asked for: an id may have been
-// given to another one since.
+// Words count only for the very request that asked for them: another request may have
+// its id by then.
 func TestWordsForAnotherRequestUnderTheSameID(t *testing.T) {
 	for button, c := range map[string]struct{ head, option string }{
 		"Deny, say why":  {"Reply to this message and say why", "reject_once"},

@@ -18,7 +18,7 @@ import (
 
 var ann = id(peopletest.Ann)
 
-// world is a Telegram with its limits, a carrier, and a nod with one request.
+// world is a Telegram with its limits, a carrier, and a desk with one request.
 type world struct {
 	*require.Assertions
 	*telegramtest.Server
@@ -57,7 +57,7 @@ func (w *world) waits(holds func() bool) {
 	w.Eventually(holds, 30*time.Second, 2*time.Millisecond)
 }
 
-// told waits until Ann was told something that has this in it.
+// told waits for a message or toast to Ann that contains text.
 func (w *world) told(text string) {
 	w.t.Helper()
 	w.waits(func() bool {
@@ -83,14 +83,14 @@ func (w *world) shows() telegramtest.Message {
 	return all[len(all)-1]
 }
 
-// desk has one request, and notes the answers to it.
+// desk has one request, and records the answers to it.
 type desk struct {
 	people.Desk
 	prompt  schemas.Prompt
 	answers chan schemas.Answer
 	err     func() error
 	shows   func() schemas.Prompt // nil for the prompt as it is
-	gone    bool                  // nod keeps it no more
+	gone    bool                  // nod no longer keeps the request
 }
 
 func newDesk(t *testing.T) *desk {

@@ -43,7 +43,7 @@ func (c *client) listGrants(ctx context.Context, m clientMessage, a actionPayloa
 		c.fail(m, failureOf(err))
 		return
 	}
-	people.Newest(all)
+	people.SortNewestFirst(all)
 	now := c.clock.now()
 	reply := grantsReply{Grants: []grantView{}, ServerTime: now}
 	for i := range all {
@@ -53,10 +53,10 @@ func (c *client) listGrants(ctx context.Context, m clientMessage, a actionPayloa
 }
 
 func newGrantView(g *schemas.StandingAnswer, now time.Time) grantView {
-	s := people.StandingOf(g, now)
+	s := people.DescribeStanding(g, now)
 	return grantView{
 		GrantID: g.GrantID, Scope: g.Scope, SessionID: g.SessionID, Agent: g.Agent,
-		Text: s.Covers, Lasts: people.Lasting(g), By: s.By,
+		Text: s.Covers, Lasts: people.ScopeAndTerm(g), By: s.By,
 		CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt, RevokedAt: g.RevokedAt, RevokedBy: people.Line(g.RevokedBy), Live: g.Live(now),
 		Effect: s.Effect, Where: s.Where, Uses: s.Uses, Until: s.Until, Question: s.From, Message: s.Message, Undo: s.Undo,
 	}

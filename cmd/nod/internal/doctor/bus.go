@@ -116,7 +116,7 @@ func channels(ctx context.Context, o Options, s *schemas.Settings) []Finding {
 		defer done()
 		found = append(found, clock(ctx, store))
 	}
-	for _, name := range embed.Channels() {
+	for _, name := range embed.ChannelNames() {
 		err, named := reached[name]
 		if !named {
 			continue

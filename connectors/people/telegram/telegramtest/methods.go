@@ -66,7 +66,7 @@ type update struct {
 	Callback *callback `json:"callback_query,omitempty"`
 }
 
-// outgoing is what sends and edits take; a field that is not here is refused.
+// outgoing is a message to send or edit. Other fields are refused.
 type outgoing struct {
 	ChatID    int64    `json:"chat_id"`
 	MessageID int64    `json:"message_id"`
@@ -97,8 +97,8 @@ func (s *Server) bot() sender { return sender{ID: BotID, IsBot: true, Name: "nod
 
 func (s *Server) getMe(*http.Request, []byte) (any, *failure) { return s.bot(), nil }
 
-// getUpdates holds a poll open until there is something. A second poll ends
-// the first, as the real server does.
+// getUpdates holds a poll open until there is an update. A second poll ends the first, as
+// on the real server.
 func (s *Server) getUpdates(r *http.Request, body []byte) (any, *failure) {
 	var ask struct {
 		Offset  int64    `json:"offset"`
@@ -119,7 +119,7 @@ func (s *Server) getUpdates(r *http.Request, body []byte) (any, *failure) {
 	}
 	mine := make(chan struct{})
 	s.poll = mine
-	s.confirmed(ask.Offset)
+	s.forgetBelow(ask.Offset)
 	s.mu.Unlock()
 
 	end := time.NewTimer(time.Duration(ask.Timeout) * time.Second)
@@ -153,8 +153,8 @@ func (s *Server) done(poll chan struct{}) *failure {
 	return nil
 }
 
-// confirmed forgets the updates below an offset.
-func (s *Server) confirmed(offset int64) {
+// forgetBelow forgets the updates below an offset.
+func (s *Server) forgetBelow(offset int64) {
 	kept := s.updates[:0]
 	for _, u := range s.updates {
 		if u.ID >= offset {
@@ -205,11 +205,11 @@ func (s *Server) sendMessage(_ *http.Request, body []byte) (any, *failure) {
 	}
 	p.messages = append(p.messages, sent)
 	p.read = append(p.read, Read{Message: sent.ID})
-	reply := *sent // an edit may come before this is written
+	reply := *sent // an edit may come before the reply is written
 	return &reply, nil
 }
 
-// check holds the limits.
+// check enforces the limits of a message.
 func check(m *outgoing) *failure {
 	units := utf16.Encode([]rune(m.Text))
 	switch {
@@ -312,7 +312,7 @@ func (s *Server) edit(body []byte, change func(old *message, m *outgoing) *failu
 	if reflect.DeepEqual(before, *old) {
 		return nil, gone("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message")
 	}
-	after := *old // another edit may come before this is written
+	after := *old // another edit may come before the reply is written
 	return &after, nil
 }
 
@@ -341,7 +341,7 @@ func (s *Server) answerCallbackQuery(_ *http.Request, body []byte) (any, *failur
 	return true, nil
 }
 
-// deleteMessage deletes a message of either side of a private chat.
+// deleteMessage deletes a message from either side of a private chat.
 func (s *Server) deleteMessage(_ *http.Request, body []byte) (any, *failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

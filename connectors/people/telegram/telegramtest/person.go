@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 )
 
-// person is somebody with a chat with the bot, or without one.
+// person is a Telegram user with a chat with the bot.
 type person struct {
 	sender
 	blocked  bool
@@ -23,35 +23,34 @@ func (p *person) find(id int64) *message {
 	return p.messages[i]
 }
 
-// press is a button pressed, to be answered once.
+// press is a pressed button. It is answered once.
 type press struct {
 	by       *person
 	answered bool
 }
 
-// Read is one thing that a person was told: a message, by its id, or a text
-// over the chat.
+// Read is one text that a person saw: a message, by its id, or a toast over the chat.
 type Read struct {
 	Message int64
 	Toast   string
 }
 
-// Message is a message as its person sees it now.
+// Message is a message as the person sees it now.
 type Message struct {
 	ID      int64
 	Text    string
 	Buttons []Button
 	// First is the text as it was sent, before any edit.
 	First string
-	// Bare is the text outside of code and pre, where Telegram makes links and
-	// commands of what looks like them.
+	// Bare is the text outside of code and pre, in which Telegram makes links and
+	// commands.
 	Bare string
 }
 
-// Button is one under a message.
+// Button is a button under a message.
 type Button struct{ Text, Data string }
 
-// Start has somebody open the bot: without that it cannot write to them.
+// Start has a person open the bot, which may write to them only then.
 func (s *Server) Start(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,21 +61,21 @@ func (s *Server) Start(id int64) {
 	s.people[id] = &person{sender: sender{ID: id, Name: fmt.Sprint("user ", id)}}
 }
 
-// Block has somebody block the bot.
+// Block has a person block the bot.
 func (s *Server) Block(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.people[id].blocked = true
 }
 
-// Delete has somebody clear the chat.
+// Delete has a person clear the chat.
 func (s *Server) Delete(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.people[id].messages = nil
 }
 
-// Read is all that a person was told, oldest first.
+// Read lists all texts that a person saw, oldest first.
 func (s *Server) Read(id int64) []Read {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +85,7 @@ func (s *Server) Read(id int64) []Read {
 	return nil
 }
 
-// Chat is what the bot's messages to a person look like now, oldest first.
+// Chat lists the bot's messages to a person as they look now, oldest first.
 func (s *Server) Chat(id int64) []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,9 +110,9 @@ func (m *message) seen() Message {
 	return seen
 }
 
-// Press has somebody press a button under a message in somebody's chat, with
-// whatever data: a client that was tampered with sends anything. Forgotten is
-// set where Telegram no longer has the message's text.
+// Press has a person press a button under a message in any person's chat, with any data:
+// a manipulated client may send anything. If forgotten is set, Telegram no longer has the
+// message's text.
 func (s *Server) Press(by, chatID, messageID int64, data string, forgotten bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +127,7 @@ func (s *Server) Press(by, chatID, messageID int64, data string, forgotten bool)
 	s.queue(update{Callback: &callback{ID: id, From: p.sender, Message: about, Data: data}})
 }
 
-// Expire makes every press so far too old to be answered over the chat.
+// Expire makes every earlier press too old to be answered with a toast.
 func (s *Server) Expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,8 +136,7 @@ func (s *Server) Expire() {
 	}
 }
 
-// Write has somebody write to the bot, in reply to one of the chat's messages
-// where that is not 0.
+// Write has a person write to the bot, as a reply unless replyTo is 0.
 func (s *Server) Write(by int64, text string, replyTo int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +145,7 @@ func (s *Server) Write(by int64, text string, replyTo int64) {
 	m := &message{ID: s.lastID, From: p.sender, Chat: chat{by, "private"}, Date: time.Now().Unix(), Text: text}
 	if about := p.find(replyTo); about != nil {
 		copied := *about
-		copied.ReplyTo = nil // Telegram does not nest them
+		copied.ReplyTo = nil // Telegram does not nest replies
 		m.ReplyTo = &copied
 	}
 	p.messages = append(p.messages, m)
@@ -174,14 +172,14 @@ func (m *message) bare() string {
 	return string(utf16.Decode(left))
 }
 
-// Keeps reports whether a chat has a message with this text, whoever wrote it.
+// Keeps reports whether a chat has a message with this text, from either side.
 func (s *Server) Keeps(id int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.people[id].messages, func(m *message) bool { return m.Text == text })
 }
 
-// Last is the id of the last message in a chat, whoever wrote it.
+// Last is the id of the last message in a chat, from either side.
 func (s *Server) Last(id int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

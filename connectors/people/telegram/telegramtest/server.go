@@ -1,6 +1,6 @@
-// Package telegramtest is a Telegram in memory: a Bot API server that is as
-// strict as the real one, and stricter where that would cut or drop in silence,
-// and the people who use it.
+// Package telegramtest is an in-memory Telegram for tests: a Bot API server with its
+// users. It is as strict as the real one, and stricter in cases in which the real one
+// silently cuts or drops.
 package telegramtest
 
 import (
@@ -16,19 +16,19 @@ import (
 // BotID is the bot's user id.
 const BotID = 777
 
-// The limits that the real server has.
+// The limits of the real server.
 const (
 	maxText     = 4096 // UTF-16 units, after entities
 	maxEntities = 100
 	maxData     = 64  // bytes of a button
 	maxToast    = 200 // characters
-	chatBurst   = 20  // messages at once to one chat, then one a second
-	allBurst    = 60  // and to all, then 30 a second
+	chatBurst   = 20  // burst of messages to one chat, then one a second
+	allBurst    = 60  // burst to all chats, then 30 a second
 )
 
-// Server is one bot's Telegram. It is safe for concurrent use.
+// Server is the Telegram of one bot. It is safe for concurrent use.
 type Server struct {
-	// Token is the bot's.
+	// Token is the bot's token.
 	Token string
 
 	http *httptest.Server
@@ -38,29 +38,29 @@ type Server struct {
 	updates  []update
 	lastID   int64 // of updates, messages and presses
 	poll     chan struct{}
-	wake     chan struct{} // closed when there is an update
+	wake     chan struct{} // closed on the next update
 	hook     *hook         // nil without a webhook
 	proxy    string
 	presses  map[string]*press
 	faults   []Fault
 	calls    map[string]int
-	rate     map[int64]*bucket // by chat; 0 is all
+	rate     map[int64]*bucket // by chat; 0 for all chats together
 	rejected []string
 
 	unlimited bool
 	latency   time.Duration
 }
 
-// Fault is how a call fails.
+// Fault is a planned failure of a call.
 type Fault struct {
-	Method     string // which call; empty is any that sends or edits
-	Code       int    // the status; 0 breaks the connection
+	Method     string // the method; empty for any that sends or edits
+	Code       int    // the HTTP status; 0 breaks the connection
 	Words      string // the description
 	RetryAfter int    // in seconds
-	Done       bool   // the call is carried out all the same
+	Done       bool   // the call is carried out before it fails
 }
 
-// New starts a Telegram. Close ends it.
+// New starts a Telegram server. Close ends it.
 func New(token string) *Server {
 	s := &Server{
 		Token: token, people: map[int64]*person{}, presses: map[string]*press{}, calls: map[string]int{},
@@ -70,10 +70,10 @@ func New(token string) *Server {
 	return s
 }
 
-// URL is its base URL.
+// URL is the base URL of the server.
 func (s *Server) URL() string { return s.http.URL }
 
-// Close ends it, and every poll.
+// Close ends the server, and every open poll.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.unhook()
@@ -82,7 +82,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Fail has the next calls fail, one a fault.
+// Fail has the next calls fail, each with one of the faults.
 func (s *Server) Fail(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,53 +96,51 @@ func (s *Server) Polling() bool {
 	return s.poll != nil
 }
 
-// Strand has the poll that is open hear nothing any more, as one whose machine
-// slept.
+// Strand disconnects the open poll from updates, as if the client's machine slept.
 func (s *Server) Strand() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.poll = nil
 }
 
-// Unlimited lifts the limits on how much may be sent in a second, which the
-// real server counts by a clock.
+// Unlimited lifts the limits per second, which depend on the clock.
 func (s *Server) Unlimited() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unlimited = true
 }
 
-// Latency has every reply but a poll's come this long after the call was carried
-// out, as over a network.
+// Latency delays every reply but a poll's after the call was carried out, as a network
+// does.
 func (s *Server) Latency(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.latency = d
 }
 
-// Calls is how often a method was called.
+// Calls is the number of calls of a method.
 func (s *Server) Calls(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[method]
 }
 
-// Rejected are the refusals that a correct client never meets: malformed calls
-// and broken limits.
+// Rejected are the refusals that a correct client never gets: malformed calls and broken
+// limits.
 func (s *Server) Rejected() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string{}, s.rejected...)
 }
 
-// Unconfirmed is how many updates the bot has not confirmed.
+// Unconfirmed is the number of updates that the bot has not confirmed.
 func (s *Server) Unconfirmed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.updates)
 }
 
-// failure is a refusal on its way out.
+// failure is an error reply.
 type failure struct {
 	code  int
 	words string
@@ -245,13 +243,13 @@ func (s *Server) write(w http.ResponseWriter, name string, result any, f *failur
 	_ = json.NewEncoder(w).Encode(reply) // the client may be gone
 }
 
-// bucket is a rate: so many at once, then so many a second.
+// bucket is a rate limit: a burst, then a number of calls a second.
 type bucket struct {
 	left  float64
 	since time.Time
 }
 
-// spend takes one from the bucket of a chat, or says how long to wait.
+// spend takes a call from a chat's bucket, or fails with the time to wait.
 func (s *Server) spend(chat int64, burst, perSecond float64) *failure {
 	if s.unlimited {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
-// A reply tells how the call was carried out, whatever is edited before it arrives.
+// A reply shows the message as it was sent, even if an edit comes before it arrives.
 func TestAReplyIsOfTheMessageAsItWasSent(t *testing.T) {
 	s := telegramtest.New("777:token")
 	defer s.Close()

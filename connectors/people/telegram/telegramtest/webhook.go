@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// hook is a webhook that is set.
+// hook is a webhook in force.
 type hook struct {
 	url, secret string
 	stop        context.CancelFunc
 }
 
-// hookAgain is how long a webhook that did not take an update is left alone.
+// hookAgain is the time before a refused update is sent again.
 const hookAgain = 50 * time.Millisecond
 
-// Proxy is the reverse proxy before every webhook's public address: where it
-// passes on what is sent there, such as http://127.0.0.1:4281.
+// Proxy sets the address that every webhook's public address forwards to, such as
+// http://127.0.0.1:4281.
 func (s *Server) Proxy(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *Server) ForeignWebhook() {
 	s.hook = &hook{url: "https://elsewhere.example/hook", stop: func() {}}
 }
 
-// Webhook is where updates are sent, or empty.
+// Webhook is the address in force, or empty.
 func (s *Server) Webhook() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *Server) unhook() {
 
 var secretWords = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
 
-// setWebhook ends polls and sends the updates, those that wait too.
+// setWebhook ends polls and starts to send updates, including those that wait.
 func (s *Server) setWebhook(_ *http.Request, body []byte) (any, *failure) {
 	var m struct {
 		URL     string   `json:"url"`
@@ -109,8 +109,8 @@ func (s *Server) getWebhookInfo(_ *http.Request, body []byte) (any, *failure) {
 	return info, nil
 }
 
-// send sends one update after another until ctx ends, each again until it is
-// taken.
+// send sends one update after another until ctx ends, repeating each until the webhook
+// takes it.
 func (s *Server) send(ctx context.Context, path, secret string) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
@@ -125,7 +125,7 @@ func (s *Server) send(ctx context.Context, path, secret string) {
 			}
 		case s.took(ctx, target+path, secret, found[0]):
 			s.mu.Lock()
-			s.confirmed(found[0].ID + 1)
+			s.forgetBelow(found[0].ID + 1)
 			s.mu.Unlock()
 		default:
 			select {

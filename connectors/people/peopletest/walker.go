@@ -6,36 +6,34 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reader is Ann before one message of a carrier's.
+// reader is Ann in front of one message of a carrier's.
 type reader struct {
 	*stage
 	prompt schemas.Prompt
 	id     string
 }
 
-// unseen: what lasts is on the screen before it can be chosen.
-func unseen(s *stage) {
-	offers := Lasts{}
-	if lasting, ok := s.Rig.(interface{ Lasts() Lasts }); ok {
-		offers = lasting.Lasts()
-	}
-	NothingLastsUnseen(s.t, 4, offers, func(int) Person {
-		p := s.desk.ask(unseenRequest(), Ann)
-		p.Remember = s.desk.remembers(p, unseenRules)
+// nothingUnseen requires that a lasting answer is read before it can be chosen. It
+// also fails if the channel offers Scopes or AgentOptions without declaring them.
+func nothingUnseen(s *stage) {
+	NothingLastsUnseen(s.t, 4, Lasts{Rules: s.features.Scopes, Agents: s.features.AgentOptions}, func(int) Person {
+		p := s.desk.ask(lastingRequest(), Ann)
+		p.Remember = s.desk.remembers(p, lastingRules)
 		_, err := s.carrier.Prompt(s.ctx, p)
 		s.NoError(err)
-		return &reader{s, p, s.asked().ID}
+		return &reader{s, p, s.lastQuestion().ID}
 	})
 }
 
-// asked is the last question that Ann got: a word about an earlier one may follow it.
-func (s *stage) asked() (asked Message) {
+// lastQuestion is the last question to Ann. A reply about an earlier question may
+// follow it.
+func (s *stage) lastQuestion() (last Message) {
 	for _, m := range s.Read(Ann) {
-		if m.ID != "" && len(m.Choices) > 0 {
-			asked = m
+		if m.ID != "" && (len(m.Choices) > 0 || !s.features.Buttons) {
+			last = m
 		}
 	}
-	return asked
+	return last
 }
 
 func (r *reader) now() Message { return r.looks(Ann, r.id) }
@@ -64,13 +62,13 @@ func (r *reader) Press(label string) {
 		}
 	}
 	sent := r.messages()
-	r.waits("what comes of "+label, func() bool {
+	r.waits("the effect of "+label, func() bool {
 		return r.Said() != nil || !sameChoices(before, r.now()) || r.messages() > sent
 	})
 }
 
-// messages counts those that Ann got; a word about a press may come before what it
-// leads to.
+// messages is the number of Ann's messages, toasts left out: a toast about a press may
+// come before the next step.
 func (r *reader) messages() (n int) {
 	for _, m := range r.Read(Ann) {
 		if m.ID != "" {

@@ -22,7 +22,7 @@ func faults(s *stage) {
 		p := s.desk.ask(call("make"), Ann)
 		s.Break(fault)
 		_, err := s.carrier.Prompt(s.ctx, p)
-		s.same(err, want, fault)
+		s.sameError(err, want, fault)
 		p.Repeat = true
 		ref, err := s.carrier.Prompt(s.ctx, p)
 		s.NoError(err, "once the fault has passed")
@@ -31,45 +31,58 @@ func faults(s *stage) {
 			continue
 		}
 		s.Break(fault)
-		s.same(s.carrier.Settle(s.ctx, ref, ended), want, fault)
+		s.sameError(s.carrier.Settle(s.ctx, ref, ended), want, fault)
 		s.NoError(s.carrier.Settle(s.ctx, ref, ended))
 	}
 }
 
-// same compares what the retry loop goes by.
-func (s *stage) same(err error, want people.Error, fault Fault) {
+// sameError compares the fields that the worker's retry depends on.
+func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.t.Helper()
 	var e *people.Error
 	s.True(errors.As(err, &e), "fault %d: %v", fault, err)
 	s.Equal(want, people.Error{After: e.After, Permanent: e.Permanent, Unreachable: e.Unreachable}, "fault %d: %v", fault, err)
 	s.NotContains(err.Error(), "\n")
-	s.keeps(err.Error())
+	s.noSecretIn(err.Error())
 }
 
-// repeatedPrompt: a message that may be there twice says so as long as it is there,
-// and one that is not does not.
+// repeatedPrompt requires that a message which may be there twice says so, even once
+// it has ended, and that any other message does not.
 func repeatedPrompt(s *stage) {
 	_, _, once := s.shown("make")
 	s.NotContains(once.Text, "again")
-	p := s.desk.ask(call("make"), Ann)
-	p.Repeat = true
-	ref, err := s.carrier.Prompt(s.ctx, p)
-	s.NoError(err)
-	m := s.last(Ann)
+	p, ref, m := s.shownAgain("make")
 	s.Contains(m.Text, "again")
-	if reviser, can := s.carrier.(people.Reviser); can {
-		p.Detached = true
-		s.NoError(reviser.Revise(s.ctx, ref, p))
-		s.Contains(s.looks(Ann, m.ID).Text, "again")
-	}
-	s.presses(s.looks(Ann, m.ID), schemas.AllowOnce)
+	s.answers(m, schemas.AllowOnce)
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)
 	s.settles(ref, s.desk.now(p))
 	s.Contains(s.last(Ann).Text+s.looks(Ann, m.ID).Text, "again")
 }
 
-// endedPrompt: how a question ended whose message nobody can edit is a message of its
-// own, with nothing to press.
+func repeatedRevision(s *stage) {
+	p, ref, m := s.shownAgain("make")
+	p.Detached = true
+	s.NoError(s.reviser().Revise(s.ctx, ref, p))
+	now := s.looks(Ann, m.ID)
+	s.Contains(now.Text, "again")
+	s.answers(now, schemas.AllowOnce)
+	s.Equal(schemas.Allowed, s.decided(p).Outcome)
+	s.settles(ref, s.desk.now(p))
+	s.Contains(s.last(Ann).Text+s.looks(Ann, m.ID).Text, "again")
+}
+
+// shownAgain shows Ann a prompt that may be there already.
+func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message) {
+	s.t.Helper()
+	p := s.desk.ask(call(command), Ann)
+	p.Repeat = true
+	ref, err := s.carrier.Prompt(s.ctx, p)
+	s.NoError(err)
+	return p, ref, s.last(Ann)
+}
+
+// endedPrompt requires that the outcome comes in a new message without choices if the
+// question's own message is lost.
 func endedPrompt(s *stage) {
 	p := s.desk.ask(call("rm -rf build"), Ann)
 	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"})
@@ -83,9 +96,8 @@ func endedPrompt(s *stage) {
 	s.Empty(m.Choices)
 }
 
-// unknownMessage: a question is there twice, of which nod's worker knows the second.
-// An answer to the first counts, or its person reads what happened, and nothing stays
-// there to be pressed.
+// unknownMessage shows a question twice, of which the worker knows the second message.
+// An answer to the first counts, or its person reads the outcome, and its choices go.
 func unknownMessage(s *stage) {
 	for _, decided := range []bool{false, true} {
 		p, _, first := s.shown("make")
@@ -94,29 +106,36 @@ func unknownMessage(s *stage) {
 		s.NoError(err)
 		if decided {
 			s.settles(ref, s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"}))
-			s.Contains(s.presses(first, schemas.AllowOnce), "Nothing changed: Bob denied this")
+			s.Contains(s.answers(first, schemas.AllowOnce), "Nothing changed: Bob denied this")
 		} else {
-			s.presses(first, schemas.AllowOnce)
+			s.answers(first, schemas.AllowOnce)
 			s.Equal(schemas.Allowed, s.decided(p).Outcome)
 		}
-		s.waits("nothing to press", func() bool { return len(s.looks(Ann, first.ID).Choices) == 0 })
+		s.waits("the choices to go", func() bool { return len(s.looks(Ann, first.ID).Choices) == 0 })
 	}
 }
 
-// tooLong: a choice to allow is there only where every byte is seen.
+// tooLong requires that only a message with every byte of the command can be allowed.
 func tooLong(s *stage) {
 	for _, n := range []int{100, 1000, 2000, 3000, 3500, 3900, 4000, 4200, 20000, 100000} {
 		command := "echo begin " + strings.Repeat("x", n) + " end-" + strings.Repeat("y", 20)
 		p, ref, m := s.shown(command)
 		_, allows := m.choice(schemas.AllowOnce)
+		if !s.features.Buttons {
+			allows = strings.Contains(plain(m.Text), plain(command))
+		}
 		if allows {
 			s.Contains(plain(m.Text), plain(command), "%d characters", n)
 		} else {
-			s.Contains(m.Text, "nod show "+p.PendingID, "it says where to look")
+			s.Contains(m.Text, "nod show "+p.PendingID, "it names the command that shows all")
+			if s.features.Replies {
+				s.says(Ann, Act{Message: m.ID, Say: "yes"})
+				s.pending(p)
+			}
 		}
 		s.True(n > 1000 || allows, "%d characters fit", n)
 		s.True(n < 20000 || !allows, "%d characters do not fit", n)
-		s.presses(m, schemas.RejectOnce)
+		s.answers(m, schemas.RejectOnce)
 		s.Equal(schemas.Denied, s.decided(p).Outcome)
 		s.NoError(s.carrier.Settle(s.ctx, ref, s.desk.now(p)))
 	}
@@ -138,13 +157,13 @@ func hostile(s *stage) {
 		r.Reason, r.Title, r.AgentName, r.SessionLabel, r.TaskID = text, text, text, text, text
 		p, ref, m := s.shownOf(r)
 		s.Contains(plain(m.Text), plain(seen))
-		s.presses(m, schemas.RejectOnce)
-		s.Equal(schemas.Denied, s.decided(p).Outcome, "it is this request that was answered")
+		s.answers(m, schemas.RejectOnce)
+		s.Equal(schemas.Denied, s.decided(p).Outcome, "this very request was answered")
 		s.NoError(s.carrier.Settle(s.ctx, ref, s.desk.now(p)))
 	}
 }
 
-// apart: what is wrong with one person's chat keeps nobody else from reading.
+// apart requires that a fault in one person's chat keeps no other person from reading.
 func apart(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.Break(Blocked)
@@ -153,16 +172,13 @@ func apart(s *stage) {
 	q := s.desk.ask(call("make test"), Bob)
 	_, err = s.carrier.Prompt(s.ctx, q)
 	s.NoError(err)
-	m := s.last(Bob)
-	allow, ok := m.choice(schemas.AllowOnce)
-	s.True(ok)
-	s.does(Bob, Act{Message: m.ID, Press: allow.Token})
+	s.says(Bob, s.act(s.last(Bob), schemas.AllowOnce))
 	s.Equal("Bob", s.decided(q).By.Name)
-	s.open(p)
+	s.pending(p)
 }
 
 func cancelled(s *stage) {
-	s.stop() // which waits for Run
+	s.stop() // waits for Run to return
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- s.carrier.Run(ctx, s.desk) }()
@@ -171,6 +187,6 @@ func cancelled(s *stage) {
 	case err := <-ended:
 		s.ErrorIs(err, context.Canceled)
 	case <-time.After(10 * time.Second):
-		s.Fail("Run goes on")
+		s.Fail("Run does not return")
 	}
 }

@@ -13,79 +13,79 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Person is somebody before one question on a channel, from the moment at which it is
-// shown to them.
+// Person is a user in front of one question on a channel, from the moment at which the
+// question is shown.
 type Person interface {
-	// Sees is all that they can read now: the question, and what stands on each thing
-	// that can be pressed. What is beyond the screen's edge is not in it.
+	// Sees returns everything that the person can read now: the question and the labels
+	// of everything that can be pressed. Text beyond the edge of the screen is left out.
 	Sees() string
-	// May is what they can press now, no two alike.
+	// May lists the things that the person can press now, each with its own label.
 	May() []Pressable
-	// Press presses one of those, and returns when the channel has shown what comes
-	// of it, or nod has the answer.
+	// Press presses one of them. It returns once the channel has shown the effect, or nod
+	// has the answer.
 	Press(label string)
-	// Said is the answer that nod got, or nil.
+	// Said returns the answer that nod received, or nil.
 	Said() *schemas.Answer
 }
 
-// Offering is a Person whose question offers rules of its own.
+// Offering is a Person whose question offers other rules than UnseenPrompt does.
 type Offering interface {
 	Offered() []schemas.Reach
 }
 
-// Pressable is something that can be pressed. What only chooses answers nothing by
-// itself: to press it last is not tried.
+// Pressable is a thing to press, such as a button or a key. One that only Chooses answers
+// nothing by itself: it is never tried as the last press.
 type Pressable struct {
 	Label   string
 	Chooses bool
 }
 
-// Lasts says what an answer on a channel may leave behind.
+// Lasts says which kinds of lasting answers a channel offers.
 type Lasts struct {
-	Rules  bool // a rule of nod's
-	Agents bool // what the agent remembers by itself
+	Rules  bool // rules of nod's
+	Agents bool // options that the agent itself remembers
 }
 
-// Its question offers two rules of nod's, and answers that the agent remembers.
+// The question offers two rules of nod's, and two options that the agent remembers.
 var (
-	unseenRules = []schemas.Reach{
+	lastingRules = []schemas.Reach{
 		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"git", "status"}, Project: "/workspace"}}},
 		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"git"}, Prefix: true, Project: "/workspace"}}},
 	}
-	unseenOptions = []schemas.Option{
+	lastingOptions = []schemas.Option{
 		{OptionID: "always-1", Name: "Bash(git status:*) until this session ends", Kind: schemas.AllowAlways},
 		{OptionID: "never-1", Name: "Bash(git push:*) in your own settings", Kind: schemas.RejectAlways},
 	}
 )
 
-// unseenRequest is what is asked.
-func unseenRequest() schemas.Request {
+// lastingRequest is a request with options that last.
+func lastingRequest() schemas.Request {
 	r := call("git status")
-	r.Options = append(schemas.DefaultOptions(), unseenOptions...)
+	r.Options = append(schemas.DefaultOptions(), lastingOptions...)
 	return r
 }
 
-// UnseenPrompt is a question of which more may last than this call, shown anew each
-// time: n tells them apart.
+// UnseenPrompt is a question whose answer may outlive this call. n distinguishes the
+// questions of one test.
 func UnseenPrompt(n int) schemas.Prompt {
-	r := unseenRequest()
+	r := lastingRequest()
 	r.Type, r.SessionID, r.PendingID, r.CreatedAt = schemas.TypeRequest, "session-1", fmt.Sprint("unseen-", n), time.Now().UTC()
 	r.Project = "/workspace"
 	digest, err := schemas.Digest(&r)
 	if err != nil {
-		panic(err) // the test's own
+		panic(err) // the test's own request
 	}
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: uint64(n + 1), Agent: "local", Request: r, Digest: digest,
-		Risk: schemas.RiskMedium, Tier: schemas.TierDisconnected, Deadline: r.CreatedAt.Add(time.Hour), Remember: unseenRules, Waiters: 1, Waiting: 1,
+		Risk: schemas.RiskMedium, Tier: schemas.TierDisconnected, Deadline: r.CreatedAt.Add(time.Hour), Remember: lastingRules, Waiters: 1, Waiting: 1,
 	}
 }
 
-// NothingLastsUnseen has somebody press whatever can be pressed, in every order of at
-// most depth presses, each time before a question of their own. Before an answer that
-// outlives its call is given, what it leaves behind stands on the screen: the exact
-// rule, where it holds and for how long, or what the agent remembers, and that it is
-// the agent who does. All that the channel is said to offer is found on the way.
+// NothingLastsUnseen has a person press things in every order of at most depth presses,
+// each order in front of a new question, which asks shows. Before each answer that
+// outlives its call, its effect must have been on the screen: the exact rule with its
+// scope and its time, or the option that the agent remembers, with a notice that the
+// agent does so. The walk must find a way to everything in offers, and to nothing else.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) Person) {
 	w := walk{t: t, asks: asks, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
 	w.all()
@@ -97,35 +97,35 @@ func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) 
 		want = append(want, "always-1", "never-1")
 	}
 	for _, each := range want {
-		require.True(t, w.found[each], "no way was found to answer with %s; %d ways were tried, and found %v", each, w.count, w.found)
+		require.True(t, w.found[each], "the channel offers no way to answer with %s; %d ways were tried, and found %v", each, w.count, w.found)
 	}
 	for each := range w.found {
-		require.Contains(t, want, each, "the channel offers more than it is said to")
+		require.Contains(t, want, each, "the channel offers a lasting answer that its test does not declare")
 	}
 }
 
-// walk is one walk over all that can be pressed.
+// walk is one walk over all orders of presses.
 type walk struct {
 	t     *testing.T
 	asks  func(n int) Person
 	depth int
 	count int
-	been  map[string]bool // what was on the screen
+	been  map[string]bool // the screens seen
 	found map[string]bool
 }
 
-// all walks the shortest ways first, and each screen that it comes to once.
+// all tries the shortest orders first, and goes on from each screen only once.
 func (w *walk) all() {
 	for paths := [][]string{nil}; len(paths) > 0; paths = paths[1:] {
 		paths = append(paths, w.step(paths[0])...)
 	}
 }
 
-// step goes one path, and returns those that lead on from its end.
+// step goes one path, and returns the paths that lead on from its end.
 func (w *walk) step(path []string) (on [][]string) {
 	before, p := w.goes(path)
 	if said := p.Said(); said != nil {
-		rules := unseenRules
+		rules := lastingRules
 		if own, ok := p.(Offering); ok {
 			rules = own.Offered()
 		}
@@ -145,15 +145,15 @@ func (w *walk) step(path []string) (on [][]string) {
 	return on
 }
 
-// goes presses a path before a question of its own, and returns what was on the
-// screen before the last press.
+// goes presses a path in front of a new question, and returns the screen before the last
+// press.
 func (w *walk) goes(path []string) (before string, p Person) {
 	w.t.Helper()
 	p = w.asks(w.count)
 	w.count++
 	for _, label := range path {
 		before = p.Sees()
-		require.Contains(w.t, labels(p.May()), label, "%q: not to be pressed the second time", path)
+		require.Contains(w.t, labels(p.May()), label, "%q: the last one cannot be pressed in front of a second question", path)
 		p.Press(label)
 	}
 	return before, p
@@ -166,7 +166,7 @@ func labels(all []Pressable) (out []string) {
 	return out
 }
 
-// check compares what an answer leaves behind with what its person had read.
+// check compares the effects of an answer with the text that its person had read.
 func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []schemas.Reach) {
 	w.t.Helper()
 	reads := func(one ...string) {
@@ -175,7 +175,7 @@ func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []sche
 		require.True(w.t, slices.ContainsFunc(one, func(text string) bool { return strings.Contains(all, plain(text)) }),
 			"after %q an answer lasts, and none of %q was on the screen:\n%s", path, one, seen)
 	}
-	for _, o := range unseenOptions {
+	for _, o := range lastingOptions {
 		if a.OptionID == o.OptionID {
 			w.found[o.OptionID] = true
 			reads(o.Name)

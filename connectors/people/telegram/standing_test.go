@@ -8,10 +8,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// seen is Ann's first message as it is now.
+// seen is Ann's first message as it looks now.
 func (w *world) seen() telegramtest.Message { return w.Chat(ann)[0] }
 
-// step presses a button of it by its text, and waits for others in their place.
+// step presses a button of that message by its text, and waits for the next buttons.
 func (w *world) step(label string) telegramtest.Message {
 	w.t.Helper()
 	before := w.seen()
@@ -31,8 +31,7 @@ func (w *world) press(m telegramtest.Message, label string) {
 	w.Failf("no such button", "%s among %v", label, m.Buttons)
 }
 
-// remembering has the request offer two reaches, the second too long a name for
-// a button.
+// remembering has the request offer two reaches. The second is too long for a button.
 func (w *world) remembering() {
 	w.desk.prompt.Remember = []schemas.Reach{
 		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}, Project: "/app"}}},
@@ -40,7 +39,8 @@ func (w *world) remembering() {
 	}
 }
 
-// From now on is never one tap: the rule is read first, then its end is chosen.
+// A standing answer never takes a single press: the rule is read first, then its scope
+// and time are chosen.
 func TestFromNowOnIsChosenWithItsRuleAndItsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		reach, end string
@@ -86,8 +86,7 @@ func TestFromNowOnCanBeLeftAgain(t *testing.T) {
 	w.Empty(w.desk.answers)
 }
 
-// A rule that is not there, or that nobody can read whole, is not chosen by a
-// button that is made up.
+// A made-up button cannot choose a rule that is not offered, or not shown whole.
 func TestAReachThatIsNotOffered(t *testing.T) {
 	w := newWorld(t)
 	w.remembering()
@@ -107,8 +106,8 @@ func TestAReachThatIsNotOffered(t *testing.T) {
 	w.Empty(w.desk.answers)
 }
 
-// asked waits until Ann is asked for the code word, and returns that message.
-func (w *world) asked(allows string) telegramtest.Message {
+// codeWordForm waits for the message that asks Ann for the code word, and returns it.
+func (w *world) codeWordForm(allows string) telegramtest.Message {
 	w.t.Helper()
 	var m telegramtest.Message
 	w.waits(func() bool {
@@ -119,8 +118,8 @@ func (w *world) asked(allows string) telegramtest.Message {
 	return m
 }
 
-// A request that takes the code word is not allowed by a tap, nor by a yes, and
-// the word does not stay in the chat.
+// A request that takes the code word cannot be allowed by a press or a yes, and the word
+// does not stay in the chat.
 func TestTheCodeWordIsAskedFor(t *testing.T) {
 	w := newWorld(t)
 	w.remembering()
@@ -128,7 +127,7 @@ func TestTheCodeWordIsAskedFor(t *testing.T) {
 	m := w.shows()
 	defer w.run()()
 	w.press(m, "Allow once")
-	form := w.asked("once")
+	form := w.codeWordForm("once")
 	w.desk.err = func() error { return schemas.Errorf(schemas.CodeForbidden, "it takes the code word") }
 	w.Write(ann, "sesame", form.ID)
 	w.told("that was not the code word")
@@ -144,11 +143,11 @@ func TestTheCodeWordIsAskedFor(t *testing.T) {
 	w.waits(func() bool { return !w.Keeps(ann, " open sesame ") && !w.Keeps(ann, form.Text) })
 
 	w.Write(ann, "yes", m.ID)
-	w.asked("once")
+	w.codeWordForm("once")
 	w.step("More options")
 	w.step("From now on, 1")
 	w.press(w.seen(), "1, in this session, for 60 minutes")
-	form = w.asked("From now on, 1: Bash(make) in /app, in this session, for 60 minutes")
+	form = w.codeWordForm("From now on, 1: Bash(make) in /app, in this session, for 60 minutes")
 	w.Empty(w.desk.answers)
 	w.Server.Fail(telegramtest.Fault{Method: "deleteMessage", Code: 400, Words: "Bad Request: message can't be deleted"})
 	w.Write(ann, "open sesame", form.ID)
@@ -160,14 +159,14 @@ func TestTheCodeWordIsAskedFor(t *testing.T) {
 	w.Equal("reject_once", (<-w.desk.answers).OptionID, "denying takes no word")
 }
 
-// The word counts for the very request that it was asked for.
+// The code word counts only for the very request that asked for it.
 func TestTheCodeWordOfAnotherRequest(t *testing.T) {
 	w := newWorld(t)
 	w.desk.prompt.Takes = []string{"the code word"}
 	m := w.shows()
 	defer w.run()()
 	w.press(m, "Allow once")
-	form := w.asked("once")
+	form := w.codeWordForm("once")
 	w.desk.prompt.Digest = strings.Repeat("ab", 32)
 	w.Write(ann, "sesame", form.ID)
 	w.told("no such request")

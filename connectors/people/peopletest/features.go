@@ -1,0 +1,99 @@
+package peopletest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Features are the optional abilities of a channel. The suite runs every test of a
+// declared feature. For a feature that is not declared it runs a test that fails if
+// the channel has the feature nevertheless. A channel has Buttons or Replies.
+type Features struct {
+	Buttons      bool // messages have choices to press
+	Replies      bool // a reply of yes or no to a message answers it
+	Edits        bool // sent messages can be changed; the carrier is a people.Reviser
+	Reasons      bool // a denial can carry the person's reason
+	Scopes       bool // an answer can outlive its call by a rule of nod's
+	AgentOptions bool // an answer can choose an option that the agent itself remembers
+}
+
+// feature is the name of a field of Features.
+type feature string
+
+const (
+	buttons      feature = "Buttons"
+	replies      feature = "Replies"
+	edits        feature = "Edits"
+	reasons      feature = "Reasons"
+	scopes       feature = "Scopes"
+	agentOptions feature = "AgentOptions"
+)
+
+func (f Features) declared() map[feature]bool {
+	return map[feature]bool{
+		buttons: f.Buttons, replies: f.Replies, edits: f.Edits, reasons: f.Reasons, scopes: f.Scopes, agentOptions: f.AgentOptions,
+	}
+}
+
+// absences holds, for each feature, the test that the channel does not have it.
+var absences = map[feature]func(*stage){
+	buttons:      noButtons,
+	replies:      noReplies,
+	edits:        noEdits,
+	reasons:      noReasons,
+	scopes:       nothingUnseen, // fails if it finds a way to give a lasting answer
+	agentOptions: nothingUnseen,
+}
+
+// runAbsences runs a test for each feature that is not declared.
+func runAbsences(t *testing.T, features Features, stage func(*testing.T) *stage) {
+	for name, declared := range features.declared() {
+		if !declared {
+			t.Run("without "+string(name), func(t *testing.T) { absences[name](stage(t)) })
+		}
+	}
+}
+
+const undeclared = "the channel has a feature that its test does not declare"
+
+func noButtons(s *stage) {
+	r := call("git status")
+	r.Options = append(schemas.DefaultOptions(), lastingOptions...)
+	p, _, m := s.shownOf(r)
+	s.Empty(m.Choices, undeclared)
+	s.False(s.Does(Ann, Act{Message: m.ID, Press: "x"}), undeclared)
+	s.pending(p)
+}
+
+func noReplies(s *stage) {
+	p, _, m := s.shown("make")
+	s.False(s.Does(Ann, Act{Message: m.ID, Say: "yes"}), undeclared)
+	s.pending(p)
+}
+
+// noEdits requires that Settle leaves the prompt's message alone and sends another.
+func noEdits(s *stage) {
+	_, can := s.carrier.(people.Reviser)
+	s.False(can, undeclared)
+	p, ref, m := s.shown("make")
+	s.settles(ref, s.desk.end(p, schemas.TimedOut, schemas.By{Kind: schemas.ByClock}))
+	s.Equal(m, s.looks(Ann, m.ID), undeclared)
+	s.NotEqual(m.ID, s.last(Ann).ID, "the outcome is a message of its own")
+}
+
+func noReasons(s *stage) {
+	p, _, m := s.shown("make")
+	s.False(s.Does(Ann, Act{Message: m.ID, Reason: reason}), undeclared)
+	if s.features.Replies {
+		for _, text := range []string{"no " + reason, "no, " + reason, "no: " + reason} {
+			s.says(Ann, Act{Message: m.ID, Say: text})
+			s.pending(p)
+		}
+	}
+	for _, c := range m.Choices {
+		s.False(strings.Contains(strings.ToLower(c.Label), "why"), "%s: %q", undeclared, c.Label)
+	}
+}

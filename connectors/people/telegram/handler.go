@@ -1,0 +1,312 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// sayTimeout bounds calls that only inform a person.
+	sayTimeout = 5 * time.Second
+	// recordingAfter is how long an answer may take before its person reads that it is
+	// being recorded, and updateTimeout how long before its update must come again.
+	recordingAfter = 2 * time.Second
+	updateTimeout  = 30 * time.Second
+	// maxToast is the longest text, in UTF-16 units, that Telegram shows over the chat.
+	maxToast = 200
+)
+
+// reasonHead heads the message whose replies deny with a reason.
+const reasonHead = "Reply to this message and say why: your reply denies it."
+
+// answerHead heads the message whose replies answer a question.
+const answerHead = "Reply to this message with your answer."
+
+// handler handles one update.
+type handler struct {
+	*Carrier
+	desk people.Desk
+	now  time.Time // the broker's time once a page has brought it; until then this machine's
+}
+
+// unknown is the error for ids that are unknown, foreign or made up.
+var unknown = &schemas.Error{Code: schemas.CodeNotFound}
+
+// handlePress handles the press of a button.
+func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
+	say, stop := withRecordingNotice(func(text string) { h.toast(ctx, t, text) })
+	defer stop()
+	if !t.From.IsBot {
+		if ours, err := h.handleGrantPress(ctx, t, say); ours {
+			return err
+		}
+	}
+	shown, ok := readCallback(t.Data)
+	action := shown.action
+	if !ok || t.From.IsBot {
+		say(people.Refusal(unknown, h.now))
+		return nil
+	}
+	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
+	if err != nil {
+		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer keeps the request; a made-up press leaves the buttons
+			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
+		}
+		return h.refuse(err, say)
+	}
+	_, _, reach := reachChosen(&p, action)
+	switch {
+	case reach, action == actMore, action == actBack, action == actWhy, action == actSay:
+		return h.showStep(ctx, t, &p, action, say)
+	}
+	a, ok := answerFor(&p, action, t.from())
+	if !ok {
+		say(people.Refusal(unknown, h.now))
+		return nil
+	}
+	if needsCodeWord(&p, &a) {
+		return h.showStep(ctx, t, &p, action, say)
+	}
+	if err := h.answer(ctx, &p, a, say); err != nil {
+		return err
+	}
+	h.showOutcome(ctx, t.From.ID, t.Message, p)
+	return nil
+}
+
+// inOwnChat reports whether the pressed message is in the person's own chat.
+func (t *callbackQuery) inOwnChat() bool { return t.Message != nil && t.Message.Chat.ID == t.From.ID }
+
+// showOutcome edits a decided request's message to the outcome, if it is in the own chat
+// of the person who acted. No worker may know this message if the worker that sent it was
+// killed.
+func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now schemas.Prompt) {
+	if now.Decision == nil || m == nil || m.Chat.ID != person {
+		return
+	}
+	// A message that says it may be here twice keeps saying so in its outcome.
+	now.Repeat = now.Repeat || strings.HasPrefix(m.Text, repeated) || strings.HasPrefix(m.Text, repeatEnded)
+	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
+	defer cancel()
+	if err := h.editToOutcome(ctx, refOf(m.Chat.ID, m.ID), now); err != nil {
+		h.log.Info("telegram: the buttons of a decided request were not removed", "key", now.Key(), "error", err)
+	}
+}
+
+// withRecordingNotice returns tell, which wraps say. If tell was not called within
+// recordingAfter, the person reads that the answer is being recorded. After that notice
+// tell passes on refusals alone: the question itself shows that the answer counts. stop
+// cancels the notice.
+func withRecordingNotice(say func(string)) (tell func(string), stop func()) {
+	var mu sync.Mutex
+	over, recording := false, false
+	timer := time.AfterFunc(recordingAfter, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			recording = true
+			say(people.Recording)
+		}
+	})
+	stop = func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+	}
+	return func(text string) {
+		stop()
+		if !recording || strings.HasPrefix(text, "Not") {
+			say(text)
+		}
+	}, stop
+}
+
+// from is the person who pressed, never the chat.
+func (t *callbackQuery) from() schemas.From {
+	f := schemas.From{UserID: strconv.FormatInt(t.From.ID, 10)}
+	if t.Message != nil {
+		f.Chat, f.MessageID = strconv.FormatInt(t.Message.Chat.ID, 10), strconv.FormatInt(t.Message.ID, 10)
+	}
+	return f
+}
+
+// findRequest returns the request that a message shows, with the calls that its button
+// counted. Its digest must equal the button's. If the message's text is no longer
+// readable, the request is looked up among all that this person may see.
+func (h *handler) findRequest(ctx context.Context, m *message, person int64, b buttonData) (schemas.Prompt, error) {
+	if m != nil && m.Text != "" {
+		session, id, ok := requestNamedIn(m.Text)
+		if !ok {
+			return schemas.Prompt{}, unknown
+		}
+		p, page, err := h.desk.Show(ctx, session, id)
+		if err != nil {
+			return p, err
+		}
+		h.now = page.Now
+		if p.Digest != b.digest {
+			return schemas.Prompt{}, unknown
+		}
+		return people.AsShown(p, b.waiters), nil
+	}
+	open, err := h.desk.Pending(ctx, schemas.Query{Recipient: strconv.FormatInt(person, 10)})
+	if err != nil {
+		return schemas.Prompt{}, err
+	}
+	i := slices.IndexFunc(open, func(p schemas.Prompt) bool { return p.Digest == b.digest })
+	if i < 0 {
+		return schemas.Prompt{}, unknown
+	}
+	return people.AsShown(open[i], b.waiters), nil
+}
+
+// answer submits an answer, tells the person the result and stores the decision in p.
+// Success is told only once the answer is recorded.
+func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer, say func(string)) error {
+	d, err := h.desk.Answer(ctx, a)
+	var e *schemas.Error
+	switch {
+	case errors.As(err, &e) && e.Decision() != nil:
+		p.Decision = e.Decision()
+		return h.refuse(err, say)
+	case err != nil:
+		return h.refuse(err, say)
+	case p.Decision != nil:
+		say(people.AlreadyDecided(&d, h.now))
+	default:
+		say(people.Recorded(&d, p))
+	}
+	p.Decision = &d
+	return nil
+}
+
+// refuse tells the person why an answer did not count, or returns the error if that is
+// not known yet.
+func (h *handler) refuse(err error, say func(string)) error {
+	if mustRetry(err) {
+		return fmt.Errorf("bring an answer from Telegram: %w", err)
+	}
+	var e *schemas.Error
+	errors.As(err, &e)
+	say(people.Refusal(e, h.now))
+	return nil
+}
+
+// showStep shows the next step of a button, in the person's own chat alone.
+func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Prompt, action string, say func(string)) error {
+	switch {
+	case !t.inOwnChat():
+		say(people.Refusal(&schemas.Error{Code: schemas.CodeForbidden}, h.now))
+		return nil
+	case p.Decision != nil:
+		say(people.Refusal((&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision), h.now))
+		h.showOutcome(ctx, t.From.ID, t.Message, *p)
+		return nil
+	case action == actWhy:
+		h.send(ctx, replyMessage(t.Message, p, reasonHead, "use make clean instead"))
+		say("")
+		return nil
+	case action == actSay:
+		h.send(ctx, replyMessage(t.Message, p, answerHead, "your answer"))
+		say("")
+		return nil
+	}
+	rows, word := moreButtons(p), ""
+	if i, rule, ok := reachChosen(p, action); ok {
+		rows, word = extentButtons(p, i), h.showRule(ctx, t.Message, rule)
+	} else if action == actBack {
+		rows = buttons(p)
+	} else if action != actMore { // an action that allows and needs the code word
+		h.send(ctx, codeWordMessage(t.Message, p, action))
+		say("")
+		return nil
+	}
+	say(word)
+	h.edit(ctx, t.Message, rows)
+	// The request may have ended meanwhile, and its buttons with it.
+	now, _, err := h.desk.Show(ctx, p.SessionID, p.PendingID)
+	if err != nil {
+		return h.refuse(err, func(string) {})
+	}
+	if now.Decision != nil {
+		h.showOutcome(ctx, t.From.ID, t.Message, now)
+	}
+	return nil
+}
+
+// replyMessage asks for a text in reply: the reason of a denial, the answer to a
+// question, or the code word. It names the request as a prompt does, which lets any
+// worker read the reply, and its digest, because the id may stand for another request by
+// then. It counts the calls that the button counted.
+func replyMessage(about *message, p *schemas.Prompt, head, example string) outgoing {
+	var c content
+	c.add("bold", head)
+	c.newline()
+	c.add("", requestLine)
+	c.add("code", p.PendingID)
+	c.newline()
+	c.add("", sessionLine)
+	c.add("code", p.SessionID)
+	c.newline()
+	c.add("", "Of: ")
+	c.add("code", p.Digest)
+	if p.Waiters > 1 {
+		c.newline()
+		c.add("", callsLine)
+		c.add("code", strconv.Itoa(p.Waiters))
+	}
+	return outgoing{
+		ChatID: about.Chat.ID, Text: c.text.String(), Entities: c.entities, Preview: preview{IsDisabled: true},
+		ReplyTo: &replyTo{MessageID: about.ID, Without: true}, Markup: forceReply{ForceReply: true, Placeholder: example},
+	}
+}
+
+// toast answers a press with a text over the chat. A text that is too long, or that comes
+// too late, is sent as a message instead.
+func (h *handler) toast(ctx context.Context, t *callbackQuery, text string) {
+	fits := people.UTF16(text) <= maxToast
+	params := map[string]any{"callback_query_id": t.ID}
+	if fits && text != "" {
+		params["text"] = text
+		params["show_alert"] = strings.HasPrefix(text, "Not") || strings.HasPrefix(text, ruleHead)
+	}
+	hop, cancel := context.WithTimeout(ctx, sayTimeout)
+	defer cancel()
+	err := h.api.call(hop, "answerCallbackQuery", params, nil)
+	if err != nil && !isRefusal(err, "query is too old", "query ID is invalid") {
+		h.log.Info("telegram: a press was not answered", "error", err)
+	}
+	if text != "" && text != people.Recording && t.Message != nil && (err != nil || !fits) {
+		h.send(ctx, outgoing{ChatID: t.Message.Chat.ID, Text: text, ReplyTo: &replyTo{MessageID: t.Message.ID, Without: true}})
+	}
+}
+
+// send sends a message that changes nothing. A lost one is only logged: the person sees
+// its content again when they ask again.
+func (h *handler) send(ctx context.Context, m outgoing) {
+	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
+	defer cancel()
+	m.Preview.IsDisabled = true
+	if err := h.api.call(ctx, "sendMessage", m, nil); err != nil {
+		h.log.Info("telegram: a reply was not sent", "error", err)
+	}
+}
+
+func (h *handler) edit(ctx context.Context, m *message, k *keyboard) {
+	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
+	defer cancel()
+	err := h.api.call(ctx, "editMessageReplyMarkup", map[string]any{"chat_id": m.Chat.ID, "message_id": m.ID, "reply_markup": k}, nil)
+	if err != nil && !isRefusal(err, "message is not modified") {
+		h.log.Info("telegram: the options were not shown", "error", err)
+	}
+}

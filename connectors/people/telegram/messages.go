@@ -1,0 +1,212 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// handleMessage handles a written message. Two kinds of messages decide: a reply to a
+// question that is a whole yes or no, and a reply to the message that asks for a reason,
+// an answer or the code word. Every other message changes nothing.
+func (h *handler) handleMessage(ctx context.Context, m *message) error {
+	say := func(text string) {
+		h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text, ReplyTo: &replyTo{MessageID: m.ID, Without: true}})
+	}
+	if m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == h.me.Load() {
+		if strings.HasPrefix(m.ReplyTo.Text, reasonHead+"\n") {
+			return h.handleWords(ctx, m, reasonHead, say, func(p *schemas.Prompt) (schemas.Answer, bool) {
+				return people.Utterance{Word: people.No, Reason: m.Text}.Answer(p, m.from())
+			})
+		}
+		if strings.HasPrefix(m.ReplyTo.Text, answerHead+"\n") {
+			return h.handleWords(ctx, m, answerHead, say, func(p *schemas.Prompt) (schemas.Answer, bool) { return textAnswer(p, m.Text, m.from()) })
+		}
+		if strings.HasPrefix(m.ReplyTo.Text, codeWordHead+"\n") {
+			return h.handleCodeWord(ctx, m, say)
+		}
+		if _, _, ok := requestNamedIn(m.ReplyTo.Text); ok {
+			return h.handleReply(ctx, m, say)
+		}
+	}
+	command, rest := cutWord(m.Text)
+	command, _, _ = strings.Cut(command, "@")
+	switch command {
+	case "/pending":
+		return h.listPending(ctx, m)
+	case "/start", "/pair":
+		if rest != "" {
+			return h.pair(ctx, m, rest, say)
+		}
+	case "/grants":
+		return h.listGrants(ctx, m, say)
+	case "/web":
+		return h.sendLoginLink(ctx, m, say)
+	case "/freeze", "/thaw":
+		return h.freezeOrThaw(ctx, m, command, rest, say)
+	}
+	say(fmt.Sprintf("Nothing changed. Answer with the buttons under a question, or reply to it with yes or no.\n"+
+		"/pending lists the requests that wait for you, /grants your answers that last, /freeze denies every request until /thaw, /web sends a link to the web inbox.\n\nYour Telegram user id is %d. nod recognises approvers by it.", m.From.ID))
+	return nil
+}
+
+// pair submits the code by which nod pair learns a person's user id.
+func (h *handler) pair(ctx context.Context, m *message, code string, say func(string)) error {
+	pairer, ok := h.desk.(people.Pairer)
+	if !ok {
+		say("Nothing changed: this channel takes no pairing codes.")
+		return nil
+	}
+	if err := pairer.Pair(ctx, code, m.from()); err != nil {
+		return h.refuse(err, func(string) {
+			say("That code is not awaited. Run nod pair telegram, and send the code exactly as it stands there.")
+		})
+	}
+	say("The code is right. You can answer as soon as nod pair accepts you, in the terminal where it runs.")
+	return nil
+}
+
+// sendLoginLink sends a link that logs this person in to the web inbox once.
+func (h *handler) sendLoginLink(ctx context.Context, m *message, say func(string)) error {
+	linker, ok := h.desk.(people.LoginLinker)
+	if !ok {
+		say("Nothing changed: this channel sends no links to the web inbox.")
+		return nil
+	}
+	p, err := linker.LoginLink(ctx, m.from())
+	var e *schemas.Error
+	switch {
+	case errors.As(err, &e) && e.Code == schemas.CodeForbidden:
+		say("No link: " + e.Message)
+		return nil
+	case err != nil:
+		return h.refuse(err, say)
+	}
+	say(people.LoginLink(p.URL, p.Code) + "\n\nThis link logs one browser in, once, until " + p.Until.UTC().Format("15:04 UTC") + ".")
+	return nil
+}
+
+// handleWords answers with the written text: the reason of a denial, or the answer to a
+// question. It counts only for the very request that asked for it.
+func (h *handler) handleWords(ctx context.Context, m *message, head string, say func(string), answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
+	session, id, ok := requestNamedIn(m.ReplyTo.Text)
+	if !ok || strings.TrimSpace(m.Text) == "" {
+		say("Nothing changed: write it as a text.")
+		return nil
+	}
+	p, page, err := h.desk.Show(ctx, session, id)
+	if err != nil {
+		return h.refuse(err, say)
+	}
+	h.now = page.Now
+	p = people.AsShown(p, callsCountedIn(m.ReplyTo.Text))
+	a, ok := answer(&p)
+	if !ok || replyMessage(m.ReplyTo, &p, head, "").Text != m.ReplyTo.Text {
+		say(people.Refusal(unknown, h.now))
+		return nil
+	}
+	return h.answer(ctx, &p, a, say)
+}
+
+// textAnswer is the answer to p in the person's own words, if p accepts such an answer.
+func textAnswer(p *schemas.Prompt, text string, from schemas.From) (a schemas.Answer, ok bool) {
+	i := slices.IndexFunc(p.Request.Options, func(o schemas.Option) bool { return o.Text && (fitsWhole(p) || !o.Kind.Allows()) })
+	if i < 0 {
+		return a, false
+	}
+	return schemas.Answer{
+		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest,
+		Waiters: p.Waiters, OptionID: p.Request.Options[i].OptionID, Message: text, From: from,
+	}, true
+}
+
+// handleReply handles a yes or a no in reply to a question.
+func (h *handler) handleReply(ctx context.Context, m *message, say func(string)) error {
+	shown, ok := m.ReplyTo.button()
+	if !ok {
+		say("Nothing changed: that request is no longer pending.")
+		return nil
+	}
+	p, err := h.findRequest(ctx, m.ReplyTo, m.From.ID, shown)
+	if err != nil {
+		return h.refuse(err, say)
+	}
+	action := map[people.Word]string{people.Yes: actAllow, people.No: actDeny}
+	said := people.ReadText(m.Text)
+	a, ok := answerFor(&p, action[said.Word], m.from())
+	if said.Code != "" || !ok {
+		say("I did not understand that, and nothing changed. Press a button, or reply just yes or no. To deny with a reason, press “Deny, say why”.")
+		return nil
+	}
+	if needsCodeWord(&p, &a) {
+		h.send(ctx, codeWordMessage(m.ReplyTo, &p, actAllow))
+		return nil
+	}
+	if err := h.answer(ctx, &p, a, say); err != nil {
+		return err
+	}
+	h.showOutcome(ctx, m.From.ID, m.ReplyTo, p)
+	return nil
+}
+
+func (m *message) from() schemas.From {
+	return schemas.From{
+		UserID: strconv.FormatInt(m.From.ID, 10), Chat: strconv.FormatInt(m.Chat.ID, 10), MessageID: strconv.FormatInt(m.ID, 10),
+	}
+}
+
+// button is the data of the first button of a prompt.
+func (m *message) button() (buttonData, bool) {
+	if m.ReplyMarkup == nil || len(m.ReplyMarkup.Rows) == 0 || len(m.ReplyMarkup.Rows[0]) == 0 {
+		return buttonData{}, false
+	}
+	return readCallback(m.ReplyMarkup.Rows[0][0].Data)
+}
+
+// maxListed is the number of requests in one list.
+const maxListed = 20
+
+// listPending lists the requests that wait for this person.
+func (h *handler) listPending(ctx context.Context, m *message) error {
+	open, err := h.desk.Pending(ctx, schemas.Query{Recipient: strconv.FormatInt(m.From.ID, 10)})
+	if err != nil {
+		return h.refuse(err, func(text string) { h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text}) })
+	}
+	list := listing(open)
+	h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: list.text.String(), Entities: list.entities})
+	return nil
+}
+
+// times is " · ×3" if three identical calls wait.
+func times(p *schemas.Prompt) string {
+	if people.Times(p) == "" {
+		return ""
+	}
+	return " · " + people.Times(p)
+}
+
+func listing(open []schemas.Prompt) *content {
+	c := &content{}
+	if len(open) == 0 {
+		c.add("", people.NotUnderstood(nil))
+		return c
+	}
+	c.add("bold", fmt.Sprintf("%d waiting. Answer with the buttons under each question.", len(open)))
+	for i := range open[:min(len(open), maxListed)] {
+		p := &open[i]
+		c.newline()
+		c.add("code", p.PendingID[:min(len(p.PendingID), 16)])
+		c.add("", fmt.Sprintf(" · %s%s · until %s\n", p.Risk, times(p), p.Deadline.UTC().Format("2 Jan 15:04 UTC")))
+		c.add("pre", "│ "+people.Summary(p, 100))
+	}
+	if more := len(open) - maxListed; more > 0 {
+		c.add("", fmt.Sprintf("\nand %d more: nod pending", more))
+	}
+	return c
+}

@@ -1,0 +1,139 @@
+package telegram
+
+import (
+	"crypto/tls"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Name is the connector's name.
+const Name = "telegram"
+
+//go:embed settings.schema.json
+var settingsSchema []byte
+
+// Channel registers the connector; see package embed.
+var Channel = people.Channel{
+	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings},
+	Open:     openSettings,
+	Account:  "Telegram bot",
+	Guide:    "docs/phone.md",
+}
+
+// Settings are connectors.telegram in settings.json. They name the bot's token, and
+// never contain it.
+type Settings struct {
+	BaseURL   string `json:"base_url,omitempty"` // default https://api.telegram.org
+	TokenEnv  string `json:"token_env,omitempty"`
+	TokenFile string `json:"token_file,omitempty"`
+	// Webhook is nil if nod polls, which needs no public address.
+	Webhook *WebhookSettings `json:"webhook,omitempty"`
+}
+
+// WebhookSettings have Telegram call nod. They name the secret that Telegram shows with
+// each call, and never contain it.
+type WebhookSettings struct {
+	Listen     string `json:"listen"`     // HOST:PORT; without TLS files, a loopback address
+	PublicURL  string `json:"public_url"` // the https:// address that Telegram calls
+	SecretEnv  string `json:"secret_env,omitempty"`
+	SecretFile string `json:"secret_file,omitempty"`
+	CertFile   string `json:"cert_file,omitempty"`
+	KeyFile    string `json:"key_file,omitempty"`
+}
+
+func parseSettings(data json.RawMessage) (s Settings, err error) {
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, schemas.Errorf(schemas.CodeValidation, "connectors.telegram: %v", err)
+	}
+	return s, nil
+}
+
+// checkSettings enforces the rules that settings.schema.json cannot express.
+func checkSettings(data json.RawMessage) error {
+	s, err := parseSettings(data)
+	if err != nil {
+		return err
+	}
+	switch w := s.Webhook; {
+	case (s.TokenEnv == "") == (s.TokenFile == ""):
+		return schemas.Errorf(schemas.CodeValidation, "connectors.telegram: needs token_env or token_file, one of the two, to name the bot's token")
+	case w == nil:
+	case (w.SecretEnv == "") == (w.SecretFile == ""):
+		return schemas.Errorf(schemas.CodeValidation, "connectors.telegram.webhook: needs secret_env or secret_file, one of the two, to name the secret by which nod recognises Telegram")
+	case (w.CertFile == "") != (w.KeyFile == ""):
+		return schemas.Errorf(schemas.CodeValidation, "connectors.telegram.webhook: needs both cert_file and key_file, or neither and a reverse proxy")
+	}
+	return nil
+}
+
+func openSettings(data json.RawMessage, log *slog.Logger) (people.Carrier, error) {
+	s, err := parseSettings(data)
+	if err != nil {
+		return nil, err
+	}
+	c, err := Open(s, log)
+	if err != nil {
+		return nil, err // and no carrier: a nil *Carrier would be one
+	}
+	return c, nil
+}
+
+// Open is New for the bot in the settings. It reads the token, and the webhook's secret,
+// from the files or environment variables that the settings name.
+func Open(s Settings, log *slog.Logger) (*Carrier, error) {
+	token, err := readSecret("connectors.telegram.token", s.TokenEnv, s.TokenFile, "the bot's token")
+	if err != nil {
+		return nil, err
+	}
+	c, err := New(s.BaseURL, token, log)
+	if err != nil || s.Webhook == nil {
+		return c, err
+	}
+	hook, err := readWebhook(s.Webhook)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.UseWebhook(hook); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// readWebhook reads the webhook in the settings, with its secret and certificate.
+func readWebhook(s *WebhookSettings) (w Webhook, err error) {
+	w = Webhook{Listen: s.Listen, PublicURL: s.PublicURL}
+	w.Secret, err = readSecret("connectors.telegram.webhook.secret", s.SecretEnv, s.SecretFile, "a secret of your own")
+	if err != nil || s.CertFile == "" {
+		return w, err
+	}
+	cert, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
+	if err != nil {
+		return w, fmt.Errorf("connectors.telegram.webhook.cert_file and key_file: %w", err)
+	}
+	w.TLS = &cert
+	return w, nil
+}
+
+// readSecret reads the secret from the file or the environment variable of a setting.
+func readSecret(setting, env, file, what string) (string, error) {
+	if file != "" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("%s_file: %w", setting, err)
+		}
+		return strings.TrimSpace(string(data)), nil
+	}
+	secret := os.Getenv(env)
+	if secret == "" {
+		name := setting[strings.LastIndexByte(setting, '.')+1:]
+		return "", fmt.Errorf("%s_env: the environment variable %s is not set: put %s there, or name a file in %s_file", setting, env, what, name)
+	}
+	return secret, nil
+}

@@ -1,0 +1,42 @@
+package telegram_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/people/telegram"
+)
+
+// The schema has the fields of the struct. Those that Go always writes are required.
+func TestTheSchemaIsTheStruct(t *testing.T) {
+	type node struct {
+		Properties map[string]node
+		Required   []string
+	}
+	var compare func(typ reflect.Type, schema node)
+	compare = func(typ reflect.Type, schema node) {
+		var names, always []string
+		for field := range typ.Fields() {
+			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			names = append(names, name)
+			if options == "" {
+				always = append(always, name)
+			}
+			if field.Type.Kind() == reflect.Pointer {
+				compare(field.Type.Elem(), schema.Properties[name])
+			}
+		}
+		require.ElementsMatch(t, always, schema.Required, typ)
+		require.Len(t, schema.Properties, len(names), typ)
+		for _, name := range names {
+			require.Contains(t, schema.Properties, name, typ)
+		}
+	}
+	var schema node
+	require.NoError(t, json.Unmarshal(telegram.Channel.Settings.Schema, &schema))
+	compare(reflect.TypeFor[telegram.Settings](), schema)
+}

@@ -1,0 +1,127 @@
+package telegram
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// extent is the scope and the time of a standing answer.
+type extent struct {
+	scope   schemas.Scope
+	seconds int // 0 stands for: until it is revoked
+}
+
+// extents are the extents on offer, narrowest first.
+var extents = []extent{
+	{schemas.ScopeSession, 60 * 60},
+	{schemas.ScopeSession, 0},
+	{schemas.ScopeAgent, 24 * 60 * 60},
+	{schemas.ScopeAgent, 0},
+}
+
+// String is the extent in words for a person.
+func (e extent) String() string {
+	where := "in this session"
+	if e.scope == schemas.ScopeAgent {
+		where = "for this agent, in any session"
+	}
+	if e.seconds == 0 {
+		return where + ", until you revoke it"
+	}
+	return where + ", for " + schemas.Words(time.Duration(e.seconds)*time.Second)
+}
+
+// reachAction is the action of a button that leads to the extents of reach i.
+func reachAction(i int) string { return "r" + strconv.Itoa(i) }
+
+// action is the action of a button that chooses reach i with this extent. It spells the
+// extent out, so the button means the same to every version of nod.
+func (e extent) action(i int) string {
+	return fmt.Sprintf("k%d%c%d", i, e.scope[0], e.seconds)
+}
+
+// offeredReaches are the reaches that an answer from here may have. There are none if the
+// rules do not fit the message, and one press never chooses a reach.
+func offeredReaches(p *schemas.Prompt) []schemas.Reach {
+	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
+	switch {
+	case !once, p.Request.Kind == schemas.KindQuestion, len(p.Remember) == 0, !fitsWhole(p):
+		return nil
+	case p.Request.Kind == schemas.KindPermission:
+		return p.Remember[:1]
+	}
+	return p.Remember
+}
+
+// ruleHead starts the text of an exact rule.
+const ruleHead = "From now on"
+
+func ruleText(i int, r *schemas.Reach) string {
+	return fmt.Sprintf("%s, %d: %s", ruleHead, i+1, people.Line(r.String()))
+}
+
+// reachRows are the buttons that lead to the extents of each reach. A reach appears by
+// its number in the question's text if its rule is too long for a button.
+func reachRows(p *schemas.Prompt) (rows [][]button) {
+	for i, r := range offeredReaches(p) {
+		text := ruleText(i, &r)
+		if people.UTF16(text) > maxLabel {
+			text = fmt.Sprintf("%s, %d …", ruleHead, i+1)
+		}
+		rows = append(rows, []button{{text, callback(p, reachAction(i))}})
+	}
+	return rows
+}
+
+// extentButtons are the last step: a press gives the standing answer.
+func extentButtons(p *schemas.Prompt, i int) *keyboard {
+	var k keyboard
+	for _, e := range extents {
+		k.Rows = append(k.Rows, []button{{fmt.Sprintf("✅ %d, %s", i+1, e), callback(p, e.action(i))}})
+	}
+	k.Rows = append(k.Rows, back(p))
+	return &k
+}
+
+// reachChosen is the reach that an action chooses, and its exact rule.
+func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool) {
+	for i, r := range offeredReaches(p) {
+		if reachAction(i) == action {
+			return i, ruleText(i, &r), true
+		}
+	}
+	return 0, "", false
+}
+
+// standingAnswer is the answer for an action that names a reach and an extent.
+func standingAnswer(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
+	for i := range offeredReaches(p) {
+		for _, e := range extents {
+			if e.action(i) == action {
+				a, ok = people.Utterance{Word: people.Yes}.Answer(p, from)
+				a.Scope, a.Reach, a.ForSeconds = e.scope, i, e.seconds
+				return a, ok
+			}
+		}
+	}
+	return a, false
+}
+
+// showRule shows the exact rule before it is chosen: over the chat if it fits, and
+// otherwise in a message.
+func (h *handler) showRule(ctx context.Context, about *message, exact string) (toast string) {
+	const then = "\n\nThe next tap allows it for as long as you choose."
+	if people.UTF16(exact+then) <= maxToast {
+		return exact + then
+	}
+	var c content
+	c.add("code", exact)
+	c.add("", then)
+	h.send(ctx, outgoing{ChatID: about.Chat.ID, Text: c.text.String(), Entities: c.entities, ReplyTo: &replyTo{MessageID: about.ID, Without: true}})
+	return ""
+}

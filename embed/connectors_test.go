@@ -1,0 +1,25 @@
+package embed_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+// A channel is documented: its guide exists, and the README lists how to pair it.
+func TestChannelsAreDocumented(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, embed.Channels())
+	for _, c := range embed.Channels() {
+		require.FileExists(t, filepath.Join("..", c.Guide))
+		require.Contains(t, string(readme), "`nod pair "+c.Name()+"` (["+c.Guide+"]("+c.Guide+"))")
+		require.NotEmpty(t, c.Account)
+		require.Contains(t, string(schemas.SettingsSchema()), `"`+c.Name()+`": {`)
+	}
+}
