@@ -92,9 +92,6 @@ func (p *Policy) at(c *Call) place {
 	return pl
 }
 
-// hardenDiff are the subcommands of git that may run a configured differ.
-var hardenDiff = map[string]bool{"diff": true, "log": true, "show": true}
-
 // What keeps git from running a configured file monitor, or a program that
 // checks signatures.
 const (
@@ -144,7 +141,7 @@ func subcommand(call *syntax.CallExpr, src string) *syntax.Word {
 		case w == "-C", w == "-c":
 			i++
 		case !strings.HasPrefix(w, "-"):
-			if hardenDiff[w] {
+			if commands().entry("git " + w).differ {
 				return call.Args[i]
 			}
 			return nil

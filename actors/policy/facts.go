@@ -26,19 +26,6 @@ const maxFacts = 400
 // maxText is how much of a line is looked into as text.
 const maxText = 4 << 10
 
-// wrappers run the rest of their words as a command. The number is how many
-// words of their own come first at least.
-var wrappers = map[string]bool{
-	"sudo": true, "doas": true, "env": true, "nohup": true, "nice": true, "ionice": true, "time": true, "timeout": true, "xargs": true, "command": true,
-	"builtin": true, "exec": true, "stdbuf": true, "setsid": true, "chroot": true, "unshare": true, "watch": true, "parallel": true, "busybox": true,
-	"toybox": true, "runuser": true, "su": true, "script": true, "strace": true, "ltrace": true, "flock": true, "caffeinate": true, "arch": true, "noglob": true,
-	"nocorrect": true, "then": true, "do": true, "gtimeout": true, "chronic": true, "rtk": true, "dotenv": true, "direnv": true, "find": true, "npx": true, "systemd-run": true,
-	"nod": true,
-}
-
-// interpreters take a command line as a word.
-var interpreters = map[string]bool{"sh": true, "bash": true, "zsh": true, "dash": true, "ksh": true, "fish": true, "eval": true, "ssh": true, "su": true, "env": true, "watch": true, "xargs": true, "parallel": true, "script": true}
-
 // gather walks the whole tree; what cannot be parsed is searched as text.
 func (p *Policy) gather(line *scope, file *syntax.File, src string, pl *place) *facts {
 	if len(line.dirs) > 0 {
@@ -169,7 +156,7 @@ func (f *facts) command(argv []string, depth int) {
 		return
 	}
 	for i, a := range argv {
-		if !interpreters[base(a)] {
+		if !f.pol.commands.entry(base(a)).interprets {
 			continue
 		}
 		for _, inner := range argv[i+1:] {
@@ -202,7 +189,7 @@ func (f *facts) addArgv(argv []string) {
 		return
 	}
 	f.argvs = append(f.argvs, argv)
-	if !wrappers[base(argv[0])] {
+	if !f.pol.commands.entry(base(argv[0])).wraps {
 		return
 	}
 	for i := 1; i < len(argv) && i < 12; i++ {

@@ -2,46 +2,9 @@ package policy
 
 import "strings"
 
-// level is the first preset that allows a command.
-type level int
-
-// The levels, each holding the ones before it.
-const (
-	levelDesign level = iota
-	levelReaders
-	levelProject
-)
-
-// spec is what a command may be given. A flag that is not listed asks, an
-// abbreviated long flag too: what is unknown may write or execute.
-type spec struct {
-	level level
-	short string // letters without a value
-	value string // letters with a value, attached or in the next word
-	tail  string // letters with an optional value, attached only
-	// long lists long flags: "name" without a value, "name=" with an optional
-	// one after =, "name:" with one after = or in the next word.
-	long    string
-	digits  bool   // -20 and +20 are counts
-	operand int    // most operands allowed
-	text    bool   // operands are text, not paths
-	raw     bool   // has no flags that matter: every word is an operand
-	anyFlag bool   // no flag of this command does harm, so a name that turns out to be one may
-	apart   bool   // a letter's value is the next word, whatever letters follow it
-	ordered bool   // flags after the first operand ask
-	loose   bool   // values of flags are no paths, because the first operand is a pattern or a program
-	lists   bool   // prints names only, so a pattern counts for the directories that it spells out
-	script  string // where loose: the flag that gives the pattern instead of the first operand
-	check   func(s *scope, a *args) string
-
-	longs map[string]byte
-}
-
-// unlimited is no limit on operands.
-const unlimited = 1 << 20
-
 // args is a command's words sorted by what they are.
 type args struct {
+	of       *command
 	name     string
 	flags    []flag
 	operands []word
@@ -65,26 +28,12 @@ func (a *args) has(names ...string) bool {
 	return false
 }
 
-func compileSpecs(table map[string]*spec) map[string]*spec {
-	for _, s := range table {
-		s.longs = map[string]byte{}
-		for name := range strings.FieldsSeq(s.long) {
-			kind := byte(0)
-			if last := name[len(name)-1]; last == '=' || last == ':' {
-				name, kind = name[:len(name)-1], last
-			}
-			s.longs[name] = kind
-		}
-	}
-	return table
-}
-
 // parse sorts the words after a command's name, as GNU getopt does: flags may
 // follow operands. Other programs read those as operands, so the caller checks
 // every value that follows an operand as a path as well.
-func (s *spec) parse(name string, words []word) (args, string) {
-	a := args{name: name, dashes: -1}
-	if s.raw {
+func (c *command) parse(name string, words []word) (args, string) {
+	a := args{of: c, name: name, dashes: -1}
+	if c.raw {
 		a.operands = words
 		return a, ""
 	}
@@ -92,10 +41,10 @@ func (s *spec) parse(name string, words []word) (args, string) {
 		w := words[i]
 		t := w.text
 		switch {
-		case w.glob && s.operand != unlimited && !s.text:
+		case w.glob && c.operands != unlimited && !c.text:
 			return a, "a pattern may stand for more words than it reads"
-		case a.dashes >= 0 || t == "-" || t == "" || t[0] != '-' && (t[0] != '+' || !s.digits):
-			if w.lead && a.dashes < 0 && !s.anyFlag {
+		case a.dashes >= 0 || t == "-" || t == "" || t[0] != '-' && (t[0] != '+' || !c.digits):
+			if w.lead && a.dashes < 0 && !c.anyFlag {
 				return a, "a file name that the pattern matches could be read as a flag: put -- or ./ before it"
 			}
 			a.operands = append(a.operands, w)
@@ -103,20 +52,20 @@ func (s *spec) parse(name string, words []word) (args, string) {
 			return a, "what a pattern in a flag stands for is not known"
 		case t == "--":
 			a.dashes = len(a.operands)
-		case s.ordered && len(a.operands) > 0:
+		case c.ordered && len(a.operands) > 0:
 			return a, t + " after an operand can be read as a file"
-		case s.digits && isCount(t):
+		case c.digits && isCount(t):
 			a.flags = append(a.flags, flag{"#", t[1:]})
 		case t[0] == '+':
 			a.operands = append(a.operands, w)
 		case strings.HasPrefix(t, "--"):
-			used, why := s.longFlag(&a, t[2:], words[i+1:])
+			used, why := c.longFlag(&a, t[2:], words[i+1:])
 			if why != "" {
 				return a, why
 			}
 			i += used
 		default:
-			used, why := s.cluster(&a, t[1:], words[i+1:])
+			used, why := c.cluster(&a, t[1:], words[i+1:])
 			if why != "" {
 				return a, why
 			}
@@ -124,9 +73,9 @@ func (s *spec) parse(name string, words []word) (args, string) {
 		}
 	}
 	switch {
-	case len(a.operands) > s.operand:
+	case len(a.operands) > c.operands:
 		return a, "more operands than it reads"
-	case s.takesScript(&a) && a.operands[0].glob:
+	case c.takesScript(&a) && a.operands[0].glob:
 		return a, "a pattern in place of its script may stand for files as well"
 	}
 	return a, ""
@@ -134,8 +83,8 @@ func (s *spec) parse(name string, words []word) (args, string) {
 
 // takesScript reports whether the first operand is a script or a pattern, and
 // no file.
-func (s *spec) takesScript(a *args) bool {
-	return s.script != "" && len(a.operands) > 0 && !a.has(s.script, "regexp", "expression", "files", "type-list")
+func (c *command) takesScript(a *args) bool {
+	return c.script != "" && len(a.operands) > 0 && !a.has(c.script, "regexp", "expression", "files", "type-list")
 }
 
 // boundGlob reports whether all that a pattern in a flag may stand for is the
@@ -164,9 +113,9 @@ func isCount(t string) bool {
 	return len(t) > 1 && len(t) < 12
 }
 
-func (s *spec) longFlag(a *args, t string, rest []word) (int, string) {
+func (c *command) longFlag(a *args, t string, rest []word) (int, string) {
 	name, value, eq := strings.Cut(t, "=")
-	kind, ok := s.longs[name]
+	kind, ok := c.longs[name]
 	switch {
 	case !ok:
 		return 0, "--" + name + " is not a flag known to be harmless"
@@ -181,17 +130,17 @@ func (s *spec) longFlag(a *args, t string, rest []word) (int, string) {
 	return 0, ""
 }
 
-func (s *spec) cluster(a *args, t string, rest []word) (int, string) {
+func (c *command) cluster(a *args, t string, rest []word) (int, string) {
 	for i := 0; i < len(t); i++ {
-		c := t[i]
+		letter := t[i]
 		switch {
-		case strings.IndexByte(s.short, c) >= 0:
+		case strings.IndexByte(c.short, letter) >= 0:
 			a.flags = append(a.flags, flag{t[i : i+1], ""})
-		case strings.IndexByte(s.tail, c) >= 0:
+		case strings.IndexByte(c.tail, letter) >= 0:
 			a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})
 			return 0, ""
-		case strings.IndexByte(s.value, c) >= 0:
-			if i+1 < len(t) && s.apart && !isCount("-"+t[i+1:]) {
+		case strings.IndexByte(c.value, letter) >= 0:
+			if i+1 < len(t) && c.apart && !isCount("-"+t[i+1:]) {
 				return 0, "what follows -" + t[i:i+1] + " is read as more flags"
 			}
 			if i+1 < len(t) {
@@ -220,4 +169,27 @@ func nextValue(name string, rest []word) (string, string) {
 		return "", "the value of " + name + " looks like a flag"
 	}
 	return rest[0].text, ""
+}
+
+// paths are the words that may be files: the operands but for a leading script
+// or pattern.
+func (a *args) paths() []word {
+	if a.of.takesScript(a) {
+		return a.operands[1:]
+	}
+	return a.operands
+}
+
+// scripts are the patterns or programs that a command is given.
+func (a *args) scripts() []string {
+	var out []string
+	for _, f := range a.flags {
+		if a.of.script == "e" && f.name == "e" || f.name == "regexp" || f.name == "expression" {
+			out = append(out, f.value)
+		}
+	}
+	if len(out) == 0 && len(a.operands) > 0 {
+		out = append(out, a.operands[0].text)
+	}
+	return out
 }

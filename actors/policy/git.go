@@ -6,59 +6,6 @@ import (
 	"strings"
 )
 
-// diffLong and diffShort are the flags of git's diff machinery that only
-// shape output. Left out: --output writes, --ext-diff and --textconv run
-// programs, --no-index reads outside the repository, -O reads a file.
-const (
-	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified: indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
-		"color= no-color color-moved= no-color-moved color-moved-ws: word-diff= word-diff-regex: color-words= no-renames rename-empty no-rename-empty check full-index binary abbrev= break-rewrites= find-renames= find-copies= find-copies-harder irreversible-delete diff-filter: " +
-		"pickaxe-all pickaxe-regex relative= no-relative text ignore-cr-at-eol ignore-space-at-eol ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines: inter-hunk-context: function-context exit-code quiet no-ext-diff no-textconv ignore-submodules= " +
-		"src-prefix: dst-prefix: no-prefix default-prefix line-prefix: output-indicator-new: output-indicator-old: output-indicator-context: ita-invisible-in-index merge-base cached staged base ours theirs combined-all-paths cc"
-	diffShort = "puswbaRWzcm"
-	diffTail  = "MCBXD"
-	logLong   = diffLong + " follow no-follow decorate= no-decorate decorate-refs: decorate-refs-exclude: source mailmap no-mailmap use-mailmap full-diff log-size max-count: skip: since: after: until: before: author: committer: grep: all-match invert-grep regexp-ignore-case basic-regexp extended-regexp fixed-strings perl-regexp " +
-		"merges no-merges min-parents: max-parents: first-parent all branches= tags= remotes= glob: exclude: ignore-missing cherry-mark cherry-pick left-only right-only cherry walk-reflogs merge boundary simplify-by-decoration full-history dense sparse simplify-merges ancestry-path= date-order author-date-order topo-order reverse " +
-		"no-walk= do-walk pretty: format: abbrev-commit no-abbrev-commit oneline encoding: expand-tabs= no-expand-tabs notes= no-notes relative-date date: parents children left-right graph no-graph show-linear-break= diff-merges: no-diff-merges dd not remove-empty"
-	logShort = diffShort + "gEFPirt"
-	logValue = "UlSGIn"
-)
-
-// gitReads are the reading forms of git's subcommands.
-func gitReads() map[string]*spec {
-	log := spec{short: logShort, value: logValue + "L", tail: diffTail, digits: true, operand: unlimited, long: logLong, check: gitFormat}
-	show, shortlog, reflog := log, log, log
-	shortlog.level, shortlog.short, shortlog.tail, shortlog.long = levelReaders, "nsec", "w", "numbered summary email committer since: after: until: before: author: no-merges merges all group: format:"
-	shortlog.value = ""
-	reflog.level = levelReaders
-	return compileSpecs(map[string]*spec{
-		"status": {short: "sbvz", tail: "uM", operand: unlimited, long: "short branch show-stash porcelain= long verbose untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
-		"log":    &log, "show": &show,
-		"diff": {short: diffShort, value: "UlSGI", tail: diffTail, operand: unlimited, long: diffLong, check: gitDiff},
-		"branch": {text: true, short: "arvil", operand: unlimited, check: gitBranch,
-			long: "all remotes verbose list show-current contains= no-contains= merged= no-merged= points-at: sort: format: color= no-color column= no-column abbrev= no-abbrev ignore-case omit-empty"},
-		"shortlog": &shortlog, "reflog show": &reflog, "reflog": {level: levelReaders, value: "n", digits: true},
-		"rev-parse":    {level: levelReaders, short: "q", operand: unlimited, long: "verify quiet short= abbrev-ref= symbolic symbolic-full-name show-toplevel show-prefix show-cdup git-dir absolute-git-dir git-common-dir is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository all branches= tags= remotes= show-superproject-working-tree"},
-		"ls-files":     {level: levelReaders, short: "cdmoistuvzk", value: "x", operand: unlimited, long: "cached deleted modified others ignored stage unmerged killed directory no-empty-directory eol error-unmatch full-name exclude: exclude-standard abbrev= deduplicate"},
-		"ls-tree":      {level: levelReaders, short: "drtlz", operand: unlimited, long: "long name-only name-status full-name full-tree abbrev= object-only"},
-		"blame":        {level: levelReaders, short: "bcefhklnpstw", value: "L", tail: "CM", operand: unlimited, long: "root show-stats porcelain line-porcelain show-name show-number show-email date: abbrev: color-lines color-by-age"},
-		"cat-file":     {level: levelReaders, short: "epts", operand: 2},
-		"describe":     {level: levelReaders, operand: unlimited, long: "all tags contains abbrev: candidates: exact-match long match: exclude: always first-parent dirty= broken="},
-		"merge-base":   {level: levelReaders, short: "a", operand: unlimited, long: "all octopus independent is-ancestor fork-point"},
-		"rev-list":     {level: levelReaders, value: "n", digits: true, operand: unlimited, long: "count all branches= tags= remotes= max-count: skip: since: after: until: before: author: no-merges merges first-parent left-right cherry-pick reverse topo-order date-order parents objects left-only right-only oneline abbrev-commit"},
-		"name-rev":     {level: levelReaders, operand: unlimited, long: "tags name-only always all"},
-		"for-each-ref": {level: levelReaders, operand: unlimited, long: "count: sort: format: points-at: merged= no-merged= contains= no-contains=", check: gitFormat},
-		"grep": {level: levelReaders, short: "aiIwvhHEGFPnlLzocpWq", value: "eABCm", operand: unlimited, loose: true, script: "e",
-			long: "text ignore-case word-regexp invert-match full-name extended-regexp basic-regexp perl-regexp fixed-strings line-number column files-with-matches name-only files-without-match null only-matching count color= no-color break heading show-function after-context: before-context: context: function-context max-count: max-depth: cached and or not all-match quiet"},
-		"remote": {level: levelReaders, short: "v", long: "verbose"}, "remote get-url": {level: levelReaders, operand: 1, long: "all push"},
-		"tag":           {level: levelReaders, text: true, short: "l", tail: "n", operand: unlimited, long: "list sort: format: contains= no-contains= merged= no-merged= points-at: column= no-column color=", check: gitTag},
-		"stash list":    {level: levelReaders, digits: true, long: "oneline stat"},
-		"stash show":    {level: levelReaders, short: "pu", operand: 1, long: "stat patch name-only name-status"},
-		"worktree list": {level: levelReaders, short: "vz", long: "porcelain verbose"},
-		"check-ignore":  {level: levelReaders, short: "qvnz", operand: unlimited, long: "quiet verbose non-matching no-index"},
-		"count-objects": {level: levelReaders, short: "vH", long: "verbose human-readable"},
-	})
-}
-
 // git allows the reading forms of a repository in the project. Where its
 // configuration names a program (core.fsmonitor, diff.external, a textconv),
 // git runs it even so; Harden rewrites the command against that.
@@ -97,11 +44,11 @@ func (s *scope) git(words []word) (string, bool) {
 	if len(words) == 0 || words[0].glob {
 		return "has no plain subcommand", false
 	}
-	sub, name := s.pol.git[words[0].text], words[0].text
-	if len(words) > 1 && !words[1].glob && s.pol.git[name+" "+words[1].text] != nil {
+	sub, name := s.pol.commands.reader("git "+words[0].text), words[0].text
+	if len(words) > 1 && !words[1].glob && s.pol.commands.reader("git "+name+" "+words[1].text) != nil {
 		words = words[1:]
 		name += " " + words[0].text
-		sub = s.pol.git[name]
+		sub = s.pol.commands.reader("git " + name)
 	}
 	if sub == nil || sub.level > s.pol.level {
 		return name + " is not a subcommand known to only read", false
@@ -112,7 +59,7 @@ func (s *scope) git(words []word) (string, bool) {
 	}
 	operands, checked := a.operands, words[1:]
 	if sub.loose {
-		operands = sub.paths(&a)
+		operands = a.paths()
 		checked = operands
 	}
 	if sub.text {

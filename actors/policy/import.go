@@ -88,17 +88,14 @@ func unbounded(r *rule) string {
 		}
 		return ""
 	}
-	switch {
-	case r.argv == nil:
+	if r.argv == nil {
 		return "it allows every command"
-	case r.prefix && (interpreters[base(r.argv[0])] || inlineCode[base(r.argv[0])] != "" || wrappers[base(r.argv[0])] || runsOthers[base(r.argv[0])]) && len(r.argv) == 1:
+	}
+	switch c := commands().entry(base(r.argv[0])); {
+	case r.prefix && len(r.argv) == 1 && (c.interprets || c.inline != "" || c.wraps || c.runsAny):
 		return "with it, any other command can be run"
 	case base(r.argv[0]) == "nod":
 		return "agents may not run nod commands that decide, grant or configure"
 	}
 	return ""
 }
-
-// runsOthers are programs that a flag, or a command of their own, makes run any
-// other one.
-var runsOthers = set("git awk gawk mawk nawk sed tar vi vim nvim view ed emacs less more man docker podman kubectl gdb lldb tmux screen make ninja cmake rsync scp sftp socat nc ncat go cargo npm pnpm yarn bun uv uvx bunx pipx pip gem bundle rake gradle mvn dotnet swift zip split sort tclsh expect java erl iex rg fd")

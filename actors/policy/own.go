@@ -90,20 +90,20 @@ func (f *facts) leavesAlone(argv []string, inside bool) bool {
 		return true
 	case "git":
 		if len(argv) > 1 && (argv[1] == "add" || argv[1] == "commit") {
-			return !inside && reads(runnerReads["git "+argv[1]], argv[2:])
+			return !inside && reads(f.pol.commands.entry("git "+argv[1]), argv[2:])
 		}
 		return f.gitReads(argv[1:])
 	}
-	return reads(f.pol.specs[argv[0]], argv[1:])
+	return !strings.Contains(argv[0], " ") && reads(f.pol.commands.reader(argv[0]), argv[1:])
 }
 
 // reads reports whether the words are flags and operands that keep a command to
 // what its spec says.
-func reads(s *spec, words []string) bool {
-	if s == nil {
+func reads(c *command, words []string) bool {
+	if c == nil {
 		return false
 	}
-	_, why := s.parse("", plainly(words))
+	_, why := c.parse("", plainly(words))
 	return why == ""
 }
 
@@ -118,7 +118,7 @@ func (f *facts) gitReads(words []string) bool {
 		words = words[min(n, len(words)):]
 	}
 	for n := min(2, len(words)); n > 0; n-- {
-		if sub := f.pol.git[strings.Join(words[:n], " ")]; sub != nil {
+		if sub := f.pol.commands.reader("git " + strings.Join(words[:n], " ")); sub != nil {
 			return reads(sub, words[n:])
 		}
 	}

@@ -75,16 +75,15 @@ type Remembered struct{ List, Index int }
 // Policy is a compiled set of rules. It is immutable and safe for concurrent
 // use.
 type Policy struct {
-	level   level
-	layers  []layer
-	grants  []*Answers // remembered answers, as With was given them
-	specs   map[string]*spec
-	git     map[string]*spec
-	secrets *names
-	own     *names
-	guarded bool // own names files that nod was told about
-	open    map[string]bool
-	parsers *sync.Pool // of *syntax.Parser
+	level    level
+	layers   []layer
+	grants   []*Answers // remembered answers, as With was given them
+	commands commandTable
+	secrets  *names
+	own      *names
+	guarded  bool // own names files that nod was told about
+	open     map[string]bool
+	parsers  *sync.Pool // of *syntax.Parser
 }
 
 // New compiles rules and the layers over them. A rule that cannot be
@@ -92,8 +91,8 @@ type Policy struct {
 // let something through.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{
-		specs: commandTable(), git: gitReads(),
-		secrets: compileNames(secretNames, ownNames), own: compileNames(ownNames), open: map[string]bool{},
+		commands: commands(),
+		secrets:  compileNames(secretNames, ownNames), own: compileNames(ownNames), open: map[string]bool{},
 		parsers: parserPool(),
 	}
 	for _, n := range openNames {

@@ -24,8 +24,7 @@ func sedPart(delim string) string {
 }
 
 func checkSed(_ *scope, a *args) string {
-	spec := spec{script: "e"}
-	scripts := spec.scripts(a)
+	scripts := a.scripts()
 	if len(scripts) == 0 {
 		return "lacks its script"
 	}
@@ -82,7 +81,7 @@ func checkPrintf(_ *scope, a *args) string {
 // checkGrep keeps a search of whole trees, which reads hidden files too, to
 // files that hold no secrets, or to names and counts.
 func checkGrep(s *scope, a *args) string {
-	paths := (&spec{script: "e"}).paths(a)
+	paths := a.paths()
 	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && s.searchesPrivate(paths) {
 		return "searches a directory in which secrets lie"
 	}
@@ -137,7 +136,7 @@ func namesFile(p word) bool {
 // checkRg keeps ripgrep to what it reads by default, which leaves hidden files
 // out; a glob overrides that.
 func checkRg(s *scope, a *args) string {
-	if s.searchesPrivate((&spec{script: "e"}).paths(a)) {
+	if s.searchesPrivate(a.paths()) {
 		return "searches a directory in which secrets lie"
 	}
 	names := !a.has("json") && a.has("files", "l", "files-with-matches", "files-without-match", "c", "count", "count-matches", "q", "quiet", "type-list")

@@ -24,7 +24,7 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 	if why != "" || !line.harmless() || len(line.dirs) == 0 {
 		return nil, errUntold
 	}
-	r := reading{disk: disk, specs: p.specs, dirs: line.stands()}
+	r := reading{disk: disk, commands: p.commands, dirs: line.stands()}
 	r.paths = slices.Clone(r.dirs)
 	for ; line != nil; line = line.again {
 		for i := range line.parts {
@@ -92,16 +92,10 @@ func from(dir, p string) string {
 
 // reading collects the paths that a line may read.
 type reading struct {
-	disk  Disk
-	specs map[string]*spec
-	dirs  []string // where the line may stand
-	paths []string
-}
-
-// following are flags by which a command follows the links that it comes upon.
-var following = map[string][]string{
-	"grep": {"R", "dereference-recursive"}, "egrep": {"R", "dereference-recursive"}, "fgrep": {"R", "dereference-recursive"},
-	"rg": {"L", "follow"}, "ls": {"L", "dereference"}, "du": {"L", "dereference"}, "tree": {"l"}, "diff": {"r", "recursive"},
+	disk     Disk
+	commands commandTable
+	dirs     []string // where the line may stand
+	paths    []string
 }
 
 func (r *reading) part(words []word) error {
@@ -115,8 +109,9 @@ func (r *reading) part(words []word) error {
 		return errUntold
 	case name == "find" && slices.ContainsFunc(words, func(w word) bool { return w.text == "-L" || w.text == "-follow" }):
 		return errUntold
-	case following[name] != nil:
-		if a, _ := r.specs[name].parse(name, words); a.has(following[name]...) {
+	case r.commands.entry(name).follows != "":
+		c := r.commands.entry(name)
+		if a, _ := c.parse(name, words); a.has(strings.Fields(c.follows)...) {
 			return errUntold
 		}
 	case name == "git":

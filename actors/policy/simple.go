@@ -20,36 +20,35 @@ func (s *scope) simple(words []word) (string, bool) {
 	switch name.text {
 	case "pushd", "popd":
 		s.lost = true
-	case "cd", "test", "git", "find", "rtk", "workmux":
-		if name.text != "git" && s.pol.level < levelReaders {
-			if name.text == "cd" {
-				s.cd(words[1:]) // for the rules of where it goes
-			}
-			break
+	case "cd":
+		if s.pol.level < levelReaders {
+			s.changeDir(words[1:]) // for the rules of the directory that it names
 		}
-		return s.special(name.text, words[1:])
 	}
-	spec := s.pol.specs[name.text]
-	if spec == nil || spec.level > s.pol.level {
+	entry := s.pol.commands.entry(name.text)
+	if entry.level == levelNone || entry.level > s.pol.level {
 		return "is not a command known to only read", false
 	}
-	a, why := spec.parse(name.text, words[1:])
-	if why != "" {
-		return why, s.anySecret(words[1:], spec.text)
+	if entry.special != nil {
+		return entry.special(s, words[1:])
 	}
-	if spec.check != nil {
-		if why := spec.check(s, &a); why != "" {
-			return why, s.anySecret(words[1:], spec.text)
+	a, why := entry.parse(name.text, words[1:])
+	if why != "" {
+		return why, s.anySecret(words[1:], entry.text)
+	}
+	if entry.check != nil {
+		if why := entry.check(s, &a); why != "" {
+			return why, s.anySecret(words[1:], entry.text)
 		}
 	}
 	checked := words[1:]
 	switch {
-	case spec.loose:
-		checked = spec.paths(&a)
-	case spec.lists:
+	case entry.loose:
+		checked = a.paths()
+	case entry.lists:
 		checked = spelled(checked)
 	}
-	if w := s.firstSecret(checked, spec.text); w != "" {
+	if w := s.firstSecret(checked, entry.text); w != "" {
 		return "names a secret, " + w, true
 	}
 	return "", false
@@ -82,37 +81,26 @@ func spelled(words []word) []word {
 	return out
 }
 
-func (s *scope) special(name string, words []word) (string, bool) {
-	switch name {
-	case "cd":
-		return s.cd(words)
-	case "test":
-		return s.test(words, false)
-	case "find":
-		return s.find(words)
-	case "rtk":
-		// A filter that shortens what git prints; all else that it runs asks.
-		if len(words) == 0 || words[0].text != "git" {
-			return "is not a command known to only read", false
-		}
-		return s.git(words[1:])
-	case "workmux":
-		return s.workmux(words)
-	}
-	return s.git(words)
-}
-
-// workmuxReads are the commands of workmux that show work trees and what their
-// agents print.
-var workmuxReads = compileSpecs(map[string]*spec{
-	"status": {operand: unlimited, long: "json"}, "list": {operand: unlimited, long: "json all"}, "capture": {operand: 1, value: "n", long: "lines:"},
-})
-
-func (s *scope) workmux(words []word) (string, bool) {
-	if len(words) == 0 || workmuxReads[words[0].text] == nil {
+// rtk allows rtk git, which shortens the output of git; rtk asks for every other
+// program that it runs.
+func (s *scope) rtk(words []word) (string, bool) {
+	if len(words) == 0 || words[0].text != "git" {
 		return "is not a command known to only read", false
 	}
-	_, why := workmuxReads[words[0].text].parse("workmux", words[1:])
+	return s.git(words[1:])
+}
+
+// workmux allows the commands of workmux that show work trees and the output of
+// their agents.
+func (s *scope) workmux(words []word) (string, bool) {
+	if len(words) == 0 {
+		return "is not a command known to only read", false
+	}
+	sub := s.pol.commands.reader("workmux " + words[0].text)
+	if sub == nil {
+		return "is not a command known to only read", false
+	}
+	_, why := sub.parse("workmux", words[1:])
 	return why, false
 }
 
@@ -156,7 +144,7 @@ func (s *scope) secretIn(t string, dots bool) bool {
 
 // cd follows a change of directory. Whether it succeeds is not known, so the
 // command may stand in the old and in the new one from there on.
-func (s *scope) cd(words []word) (why string, secret bool) {
+func (s *scope) changeDir(words []word) (why string, secret bool) {
 	defer func() { s.lost = s.lost || why != "" }()
 	if len(words) > 0 && words[0].text == "--" {
 		words = words[1:]
@@ -187,6 +175,8 @@ func (s *scope) cd(words []word) (why string, secret bool) {
 
 // test allows questions about files and equality of strings. Other operators
 // evaluate arithmetic in one shell or another, which can run commands.
+func (s *scope) testWords(words []word) (string, bool) { return s.test(words, false) }
+
 func (s *scope) test(words []word, bracket bool) (string, bool) {
 	if bracket {
 		if len(words) == 0 || words[len(words)-1].text != "]" {

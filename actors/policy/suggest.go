@@ -94,7 +94,7 @@ func (p *Policy) shellNeeds(in input, pl place) [][]Always {
 			return nil
 		}
 		var options []Always
-		if n := runnerWords(argv); n > 0 {
+		if n := p.commands.runnerWords(argv); n > 0 {
 			options = []Always{
 				{Tool: "Bash", Argv: argv, Project: pl.project},
 				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: pl.project},
@@ -130,18 +130,18 @@ func (p *part) argv() ([]string, bool) {
 // by its plain name, and no more than medium in the table of risks.
 func (p *Policy) boundable(argv []string, pl *place) bool {
 	name := base(argv[0])
-	if interpreters[name] || wrappers[name] || name == "nod" || !plain(argv[0]) {
+	known := p.commands.entry(name)
+	if known.interprets || known.wraps || name == "nod" || !plain(argv[0]) {
 		return false
 	}
 	f := &facts{pol: p, place: pl, argvs: [][]string{argv}, words: argv}
-	for _, h := range f.hazards(argv) {
-		if h.risk == schemas.RiskHigh || h.why == "deletes files" || h.why == "uses the network" || h.why == "installs software" || h.why == "stops processes" {
+	for _, h := range f.harms(argv) {
+		if h.risk == schemas.RiskHigh || h == deletes || h == usesNetwork || h == installs || h == stopsProcesses {
 			return false
 		}
 	}
-	_, known := hazards[name]
 	sets := slices.ContainsFunc(argv[1:], func(a string) bool { return !strings.HasPrefix(a, "-") && strings.Contains(a, "=") })
-	return known && !sets && !slices.Contains(argv, inlineCode[name])
+	return known.harm != (harm{}) && !sets && !slices.Contains(argv, known.inline)
 }
 
 func editNeeds(in input, t tool, pl *place) [][]Always {
@@ -267,9 +267,9 @@ func settled(parts [][]string, chosen map[string]bool, next string) bool {
 func alsoAllows(a Always) []string {
 	switch {
 	case a.Prefix:
-		why := hazards[base(a.Argv[0])].why
+		why := commands().entry(base(a.Argv[0])).harm.why
 		for n := 2; n <= len(a.Argv); n++ {
-			if h, ok := hazards[strings.Join(a.Argv[:n], " ")]; ok {
+			if h := commands().entry(strings.Join(a.Argv[:n], " ")).harm; h != (harm{}) {
 				why = h.why
 			}
 		}

@@ -1,0 +1,65 @@
+package policy
+
+import "strings"
+
+func checkSleep(_ *scope, a *args) string {
+	if len(a.operands) != 1 || len(a.operands[0].text) > 4 || strings.Trim(a.operands[0].text, "0123456789.") != "" {
+		return "waits for something else than some seconds"
+	}
+	return ""
+}
+
+// checkPs allows numbers of processes: what is none has ps read its flags in
+// another way, in which they show environments.
+func checkPs(_ *scope, a *args) string {
+	for _, f := range a.flags {
+		if f.name == "p" && strings.Trim(f.value, "0123456789,") != "" {
+			return "names a process by something else than its number"
+		}
+	}
+	return ""
+}
+
+// checkStrings refuses @FILE, from which flags and names are read after -- too,
+// and what is none is printed.
+func checkStrings(_ *scope, a *args) string {
+	for _, o := range a.operands {
+		if o.lead || strings.HasPrefix(o.text, "@") {
+			return "reads flags from a file"
+		}
+	}
+	return ""
+}
+
+// checkCommandV allows command -v and -V; without them it runs its operands.
+func checkCommandV(_ *scope, a *args) string {
+	if len(a.flags) == 0 {
+		return "runs another command"
+	}
+	return ""
+}
+
+// checkDate allows to print a date; an operand without + sets the clock.
+func checkDate(_ *scope, a *args) string {
+	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].text, "+") {
+		return "could set the clock"
+	}
+	return ""
+}
+
+// checkDiff allows to compare files. Given directories, diff prints what
+// differs in each file of them, secrets too.
+func checkDiff(_ *scope, a *args) string {
+	if a.has("q", "brief") {
+		return ""
+	}
+	if a.has("r", "recursive") {
+		return "reads whole directories, in which secrets may lie"
+	}
+	for _, o := range a.operands {
+		if o.text != "-" && !namesFile(o) {
+			return "may read whole directories, in which secrets may lie"
+		}
+	}
+	return ""
+}
