@@ -46,10 +46,10 @@ type command struct {
 	script   string // of a loose command: the flag that gives the pattern instead of the first operand
 	// check refuses flags and operands that read, write or run more than the lists
 	// above tell; it returns the reason, or "".
-	check func(s *scope, a *args) string
+	check func(line *commandLine, a *args) string
 	// special judges the command instead of the lists above. It returns the reason
 	// to ask, or "", and whether the reason is a secret.
-	special func(s *scope, words []word) (why string, secret bool)
+	special func(line *commandLine, words []word) (why string, secret bool)
 	follows string // flags that make it follow the links that it finds
 	differ  bool   // of git: may run a configured diff program
 

@@ -84,12 +84,12 @@ func newCommandTable() commandTable {
 		"tty":      {level: levelReaders, short: "s"},
 
 		// commands with a grammar of their own
-		"cd":              {level: levelReaders, special: (*scope).changeDir},
-		"test":            {level: levelReaders, special: (*scope).testWords},
-		"find":            {level: levelReaders, special: (*scope).find, wraps: true},
-		"git":             {level: levelDesign, special: (*scope).git, harm: changesRepository, runsAny: true},
-		"rtk":             {level: levelReaders, special: (*scope).rtk, wraps: true},
-		"workmux":         {level: levelReaders, special: (*scope).workmux},
+		"cd":              {level: levelReaders, special: (*commandLine).changeDir},
+		"test":            {level: levelReaders, special: (*commandLine).testCommand},
+		"find":            {level: levelReaders, special: (*commandLine).findFiles, wraps: true},
+		"git":             {level: levelDesign, special: (*commandLine).git, harm: changesRepository, runsAny: true},
+		"rtk":             {level: levelReaders, special: (*commandLine).rtk, wraps: true},
+		"workmux":         {level: levelReaders, special: (*commandLine).workmux},
 		"workmux status":  {level: levelReaders, operands: unlimited, long: "json"},
 		"workmux list":    {level: levelReaders, operands: unlimited, long: "json all"},
 		"workmux capture": {level: levelReaders, operands: 1, value: "n", long: "lines:"},

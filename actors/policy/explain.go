@@ -27,7 +27,7 @@ type ExplainedPart struct {
 // Explain judges a call as Check does and says why.
 func (p *Policy) Explain(c Call) Explanation {
 	e := Explanation{Verdict: p.Check(c), Allows: p.Propose(c)}
-	if canonical(c.ToolName).kind != kindShell {
+	if canonicalTool(c.ToolName).kind != kindShell {
 		return e
 	}
 	in, err := readInput(c.Input)
@@ -35,7 +35,7 @@ func (p *Policy) Explain(c Call) Explanation {
 		return e
 	}
 	src, _, _ := in.command()
-	line, _ := p.read(src, p.at(&c))
+	line, _ := p.readLine(src, p.locate(&c))
 	e.Line = line.why
 	for _, part := range line.parts {
 		argv := make([]string, len(part.words))
@@ -86,10 +86,10 @@ func (e Explanation) String() string {
 }
 
 // at is where a call happens.
-func (p *Policy) at(c *Call) place {
-	pl := newPlace(c)
-	pl.lead = p.secrets.leads(pl.dirs)
-	return pl
+func (p *Policy) locate(c *Call) location {
+	loc := newLocation(c)
+	loc.leadsToSecret = p.secrets.mayLeadFrom(loc.dirs)
+	return loc
 }
 
 // What keeps git from running a configured file monitor, or a program that
@@ -105,11 +105,11 @@ const (
 // is allowed as it stands.
 func (p *Policy) Harden(c Call) (string, bool) {
 	in, err := readInput(c.Input)
-	if err != nil || canonical(c.ToolName).kind != kindShell {
+	if err != nil || canonicalTool(c.ToolName).kind != kindShell {
 		return "", false
 	}
 	src, _, why := in.command()
-	line, _ := p.read(src, p.at(&c))
+	line, _ := p.readLine(src, p.locate(&c))
 	file := p.parse(src)
 	if why != "" || file == nil || !line.harmless() {
 		return src, false
@@ -123,11 +123,11 @@ func (p *Policy) Harden(c Call) (string, bool) {
 		}
 	}
 	for _, call := range allCalls(file) {
-		if name, _ := readWord1(call.Args[0], src); name != "git" {
+		if name, _ := knownText(call.Args[0], src); name != "git" {
 			continue
 		}
 		harden(int(call.Args[0].End().Offset()), " -c "+noMonitor+" -c "+noSignature)
-		if sub := subcommand(call, src); sub != nil {
+		if sub := differSubcommand(call, src); sub != nil {
 			harden(int(sub.End().Offset()), " --no-ext-diff --no-textconv")
 		}
 	}
@@ -135,9 +135,9 @@ func (p *Policy) Harden(c Call) (string, bool) {
 }
 
 // subcommand is git's subcommand where it may run a configured differ.
-func subcommand(call *syntax.CallExpr, src string) *syntax.Word {
+func differSubcommand(call *syntax.CallExpr, src string) *syntax.Word {
 	for i := 1; i < len(call.Args); i++ {
-		switch w, _ := readWord1(call.Args[i], src); {
+		switch w, _ := knownText(call.Args[i], src); {
 		case w == "-C", w == "-c":
 			i++
 		case !strings.HasPrefix(w, "-"):

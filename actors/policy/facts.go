@@ -9,14 +9,14 @@ import (
 // facts are what can be told of any command line, harmless or not: they serve
 // to forbid, to ask and to name the risk, never to allow.
 type facts struct {
-	argvs  [][]string // every command in the line, wrappers taken off
-	words  []string   // every word that is known
-	writes []string   // files that redirections write
-	piped  []string   // names of commands that read a pipe
-	subst  bool
-	own    string // why the line may not run at all; "" if it may
-	place  *place
-	pol    *Policy
+	argvs     [][]string // every command in the line, wrappers taken off
+	words     []string   // every word that is known
+	writes    []string   // files that redirections write
+	piped     []string   // names of commands that read a pipe
+	subst     bool
+	forbidden string // why the line may not run at all; "" if it may
+	location  *location
+	pol       *Policy
 }
 
 // maxFacts bounds what is told of a line: one with more commands or words than
@@ -27,24 +27,24 @@ const maxFacts = 400
 const maxText = 4 << 10
 
 // gather walks the whole tree; what cannot be parsed is searched as text.
-func (p *Policy) gather(line *scope, file *syntax.File, src string, pl *place) *facts {
+func (p *Policy) gatherFacts(line *commandLine, file *syntax.File, src string, loc *location) *facts {
 	if len(line.dirs) > 0 {
-		pl = &line.place // with the directories that the line changes to
+		loc = &line.location // with the directories that the line changes to
 	}
-	f := &facts{place: pl, pol: p}
-	if line.flat {
+	f := &facts{location: loc, pol: p}
+	if line.simple {
 		argv := make([]string, len(line.parts[0].words))
 		for i, w := range line.parts[0].words {
 			argv[i] = w.text
 		}
-		f.command(argv, 0)
+		f.addCommand(argv, 0)
 		f.ownWrites(false)
 		return f
 	}
 	if file == nil {
 		src = src[:min(len(src), maxText)]
 		if mayNameOwn(src) && ownText.MatchString(src) {
-			f.own = "agents may not run nod commands that decide, grant or configure"
+			f.forbidden = "agents may not run nod commands that decide, grant or configure"
 		}
 		for _, w := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) }) {
 			if len(f.words) < maxFacts {
@@ -80,7 +80,7 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.CallExpr:
 			f.callExpr(n, src, depth)
 		case *syntax.Redirect:
-			w, _ := readWord1(n.Word, src)
+			w, _ := knownText(n.Word, src)
 			switch n.Op {
 			case syntax.DplOut, syntax.DplIn, syntax.RdrIn, syntax.WordHdoc, syntax.Hdoc, syntax.DashHdoc:
 				f.words = append(f.words, w)
@@ -97,7 +97,7 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.BinaryCmd:
 			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 				if c, ok := n.Y.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 {
-					w, _ := readWord1(c.Args[0], src)
+					w, _ := knownText(c.Args[0], src)
 					f.piped = append(f.piped, w)
 				}
 			}
@@ -107,44 +107,44 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 }
 
 // readWord1 is a word's text as far as it is known, and whether that is all.
-func readWord1(w *syntax.Word, src string) (string, bool) {
+func knownText(w *syntax.Word, src string) (string, bool) {
 	if w == nil || len(w.Parts) == 0 {
 		return "", false
 	}
 	if d, why := readWord(w, src); why == "" {
 		return d.text, true
 	}
-	r := reader{src: src}
+	dec := wordDecoder{src: src}
 	all := true
 	for i, part := range w.Parts {
-		if r.part(part, i == 0, i == len(w.Parts)-1) != "" {
+		if dec.part(part, i == 0, i == len(w.Parts)-1) != "" {
 			all = false
 			if s, ok := part.(*syntax.SglQuoted); ok {
-				r.text.WriteString(s.Value)
+				dec.text.WriteString(s.Value)
 			}
 			if d, ok := part.(*syntax.DblQuoted); ok {
 				for _, in := range d.Parts {
 					if l, ok := in.(*syntax.Lit); ok {
-						r.text.WriteString(l.Value)
+						dec.text.WriteString(l.Value)
 					}
 				}
 			}
 		}
 	}
-	return r.text.String(), all
+	return dec.text.String(), all
 }
 
 func (f *facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	argv := make([]string, 0, len(c.Args))
 	for _, a := range c.Args {
-		w, _ := readWord1(a, src)
+		w, _ := knownText(a, src)
 		argv = append(argv, w)
 	}
-	f.command(argv, depth)
+	f.addCommand(argv, depth)
 }
 
 // command notes a command and those in its words.
-func (f *facts) command(argv []string, depth int) {
+func (f *facts) addCommand(argv []string, depth int) {
 	if len(f.words) < maxFacts {
 		f.words = append(f.words, argv...)
 	}
@@ -164,7 +164,7 @@ func (f *facts) command(argv []string, depth int) {
 				if file := f.pol.parse(inner); file != nil {
 					f.walk(file, inner, depth+1)
 				} else if ownText.MatchString(inner) {
-					f.own = "agents may not run nod commands that decide, grant or configure"
+					f.forbidden = "agents may not run nod commands that decide, grant or configure"
 				}
 			}
 		}
@@ -203,7 +203,7 @@ func (f *facts) addArgv(argv []string) {
 
 // covered reports whether a deny or ask rule about commands covers one of the
 // line's. A path to a program counts as its name.
-func (f *facts) covered(r *rule) bool {
+func (f *facts) matchesRule(r *rule) bool {
 	if r.argv == nil {
 		return true
 	}
@@ -223,15 +223,15 @@ func (f *facts) covered(r *rule) bool {
 }
 
 // names reports whether a word of the line may stand for a path of the rule.
-func (f *facts) names(r *rule, line *scope) bool {
-	pl := line.place
-	if len(pl.dirs) == 0 {
-		pl = *f.place
+func (f *facts) namesPathOf(r *rule, line *commandLine) bool {
+	loc := line.location
+	if len(loc.dirs) == 0 {
+		loc = *f.location
 	}
 	for _, list := range [][]string{f.words, f.writes} {
 		for _, w := range list {
 			for _, at := range pieces(w) {
-				if at != "" && r.coversPath(at, &pl, false) {
+				if at != "" && r.coversPath(at, &loc, false) {
 					return true
 				}
 			}

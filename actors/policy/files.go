@@ -9,52 +9,52 @@ import (
 )
 
 // files judges a tool that reads, searches or writes files.
-func (j *judge) files(in input) {
+func (ev *evaluation) evaluateFiles(in input) {
 	if dir, ok := in.text("cwd"); ok {
-		j.place.dirs = newPlace(&Call{Cwd: dir}).dirs
-		j.place.lead = j.pol.secrets.leads(j.place.dirs)
+		ev.location.dirs = newLocation(&Call{Cwd: dir}).dirs
+		ev.location.leadsToSecret = ev.pol.secrets.mayLeadFrom(ev.location.dirs)
 	}
-	paths, known := in.filePaths(j.tool)
-	j.v = Verdict{Effect: Allow, Risk: schemas.RiskLow}
-	writes := j.tool.kind == kindEdit
+	paths, known := in.filePaths(ev.tool)
+	ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
+	writes := ev.tool.kind == kindEdit
 	if writes {
-		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"writes a file"}}
+		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"writes a file"}}
 	}
-	if j.tool.kind == kindSearch {
+	if ev.tool.kind == kindSearch {
 		for _, k := range []string{"pattern", "glob", "include", "include_pattern", "includePattern"} {
 			s, ok := in.text(k)
 			if in[k] != nil && !ok {
-				j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its "+k+" cannot be read"
+				ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default", "its "+k+" cannot be read"
 			}
-			if ok && (k != "pattern" || j.tool.name == "Glob") {
+			if ok && (k != "pattern" || ev.tool.name == "Glob") {
 				known = known || k == "pattern"
 				if k == "pattern" && isAbs(slashes(s)) {
 					s, _ = path.Split(slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
-				} else if p := spelledOut(s); p != "" && j.pol.secret(p, j.place, true) || k != "pattern" && j.pol.secretFilter(s, false) {
+				} else if p := spelledOut(s); p != "" && ev.pol.mayBeSecret(p, ev.location, true) || k != "pattern" && ev.pol.secretFilter(s, false) {
 					paths = append(paths, s)
-					j.namesSecret(s)
+					ev.askAboutSecret(s)
 				}
 			}
 		}
 	}
-	if j.unknownField(in); !known && len(in) > 0 && j.tool.kind == kindFile {
-		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its path cannot be told"
+	if ev.unknownField(in); !known && len(in) > 0 && ev.tool.kind == kindFile {
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default", "its path cannot be told"
 	}
-	if len(paths) == 0 && j.tool.kind == kindSearch {
+	if len(paths) == 0 && ev.tool.kind == kindSearch {
 		paths = []string{"."}
 	}
 	for _, p := range paths {
-		j.path(p, writes)
+		ev.checkPath(p, writes)
 	}
-	if j.v.Effect == Deny {
+	if ev.verdict.Effect == Deny {
 		return
 	}
-	if j.rules(&target{paths: paths}) {
+	if ev.applyRules(&ruleSubject{paths: paths}) {
 		return
 	}
-	if writes && j.pol.level >= levelProject && known && j.editable(paths) {
-		j.v.Effect = Allow
+	if writes && ev.pol.level >= levelProject && known && ev.editable(paths) {
+		ev.verdict.Effect = Allow
 	}
 }
 
@@ -88,7 +88,7 @@ func (p *Policy) secretFilter(filter string, every bool) bool {
 			if every || !sourceGlob(name) && strings.Trim(name, "*") != "" {
 				segs = append(segs, name)
 			}
-			if len(segs) > 0 && p.secret(strings.Join(segs, "/"), &place{}, true) {
+			if len(segs) > 0 && p.mayBeSecret(strings.Join(segs, "/"), &location{}, true) {
 				return true
 			}
 		}
@@ -122,40 +122,40 @@ func alternatives(filter string) []string {
 	return out
 }
 
-func (j *judge) namesSecret(p string) {
-	j.v.Effect, j.v.Rule, j.v.Risk, j.v.Why = Ask, "default secrets", schemas.RiskHigh, "names a secret or settings, "+p
-	j.reason("touches a secret or settings")
+func (ev *evaluation) askAboutSecret(p string) {
+	ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Risk, ev.verdict.Why = Ask, "default secrets", schemas.RiskHigh, "names a secret or settings, "+p
+	ev.addReason("touches a secret or settings")
 }
 
 // path notes what stands against a path: nod's own files and secrets.
-func (j *judge) path(p string, writes bool) {
+func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
-	case strings.TrimSpace(p) == "" && j.tool.kind != kindSearch:
-		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its path is empty"
+	case strings.TrimSpace(p) == "" && ev.tool.kind != kindSearch:
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default", "its path is empty"
 	case visible(p) != "":
-		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "its path "+visible(p)
-	case writes && j.ownPath(p):
-		j.v = Verdict{Effect: Deny, Rule: "default nod", Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: "agents may not write nod's own files"}
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default secrets", "its path "+visible(p)
+	case writes && ev.ownPath(p):
+		ev.verdict = Verdict{Effect: Deny, Rule: "default nod", Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: "agents may not write nod's own files"}
 		return
-	case slices.ContainsFunc(pieces(strings.TrimSpace(p)), func(at string) bool { return j.pol.secret(at, j.place, false) }):
-		j.namesSecret(p)
-	case j.tool.name == "Grep" && j.pol.private(p, j.place):
-		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "searches a directory in which secrets lie"
+	case slices.ContainsFunc(pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.mayBeSecret(at, ev.location, false) }):
+		ev.askAboutSecret(p)
+	case ev.tool.name == "Grep" && ev.pol.holdsSecrets(p, ev.location):
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default secrets", "searches a directory in which secrets lie"
 	}
-	if !j.place.inProject(p) && (j.place.project != "" || isAbs(slashes(p))) {
-		j.reason("outside the project")
+	if !ev.location.inProject(p) && (ev.location.project != "" || isAbs(slashes(p))) {
+		ev.addReason("outside the project")
 	}
 }
 
-func (j *judge) reason(r string) {
-	if !slices.Contains(j.v.Reasons, r) {
-		j.v.Reasons = append(j.v.Reasons, r)
+func (ev *evaluation) addReason(r string) {
+	if !slices.Contains(ev.verdict.Reasons, r) {
+		ev.verdict.Reasons = append(ev.verdict.Reasons, r)
 	}
 }
 
 // dotNames are hidden files of a project that people write like any other. The
 // rest says what may run, for shells, editors, agents and version control.
-var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
+var dotNames = wordSet(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
 	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
 
 // fixedNames are files that say what may run, or make a directory a repository:
@@ -193,16 +193,16 @@ func shortName(seg string) bool {
 
 // editable reports whether every path is one of the project's own files. Where
 // the project is a home directory, everything that starts with a login is too.
-func (j *judge) editable(paths []string) bool {
-	if j.place.project != "" && j.place.holdsHome(j.place.project) {
+func (ev *evaluation) editable(paths []string) bool {
+	if ev.location.project != "" && ev.location.holdsHome(ev.location.project) {
 		return false
 	}
 	for _, p := range paths {
-		if !j.place.inProject(p) {
+		if !ev.location.inProject(p) {
 			return false
 		}
-		for _, full := range j.place.resolve(p) {
-			if rel := j.place.inside(full); rel == "" || len(unusual(rel)) > 0 {
+		for _, full := range ev.location.resolve(p) {
+			if rel := ev.location.relative(full); rel == "" || len(unusual(rel)) > 0 {
 				return false
 			}
 		}

@@ -9,19 +9,19 @@ import (
 // git allows the reading forms of a repository in the project. Where its
 // configuration names a program (core.fsmonitor, diff.external, a textconv),
 // git runs it even so; Harden rewrites the command against that.
-func (s *scope) git(words []word) (string, bool) {
-	dirs := s.dirs
+func (line *commandLine) git(words []word) (string, bool) {
+	dirs := line.dirs
 	for len(words) > 0 && strings.HasPrefix(words[0].text, "-") {
 		switch opt := words[0]; {
 		case opt.text == "--no-pager", opt.text == "-P", opt.text == "--no-optional-locks", opt.text == "--literal-pathspecs":
 			words = words[1:]
 		case opt.text == "-c" && len(words) > 1 && (words[1].text == noMonitor || words[1].text == noSignature): // as Harden writes
 			words = words[2:]
-		case opt.text == "-C" && s.pol.level >= levelReaders && len(words) > 1:
-			if words[1].glob || !isAbs(slashes(words[1].text)) && !words[1].tilde || s.secretPath(words[1]) {
+		case opt.text == "-C" && line.pol.level >= levelReaders && len(words) > 1:
+			if words[1].glob || !isAbs(slashes(words[1].text)) && !words[1].tilde || line.secretPath(words[1]) {
 				return "-C does not name the project or a directory in it in full", false
 			}
-			dirs, words = s.resolve(words[1].text), words[2:]
+			dirs, words = line.resolve(words[1].text), words[2:]
 			if len(dirs) == 0 {
 				return "-C names a directory that nod does not know", false
 			}
@@ -31,7 +31,7 @@ func (s *scope) git(words []word) (string, bool) {
 			return opt.text + " before the subcommand can re-point git", false
 		}
 	}
-	here := s.place
+	here := line.location
 	here.dirs = dirs
 	if !here.standsInProject() {
 		return "reads a repository outside the project, whose configuration can run programs", false
@@ -44,18 +44,18 @@ func (s *scope) git(words []word) (string, bool) {
 	if len(words) == 0 || words[0].glob {
 		return "has no plain subcommand", false
 	}
-	sub, name := s.pol.commands.reader("git "+words[0].text), words[0].text
-	if len(words) > 1 && !words[1].glob && s.pol.commands.reader("git "+name+" "+words[1].text) != nil {
+	sub, name := line.pol.commands.reader("git "+words[0].text), words[0].text
+	if len(words) > 1 && !words[1].glob && line.pol.commands.reader("git "+name+" "+words[1].text) != nil {
 		words = words[1:]
 		name += " " + words[0].text
-		sub = s.pol.commands.reader("git " + name)
+		sub = line.pol.commands.reader("git " + name)
 	}
-	if sub == nil || sub.level > s.pol.level {
+	if sub == nil || sub.level > line.pol.level {
 		return name + " is not a subcommand known to only read", false
 	}
 	a, why := sub.parse(name, words[1:])
 	if why == "" && sub.check != nil {
-		why = sub.check(s, &a)
+		why = sub.check(line, &a)
 	}
 	operands, checked := a.operands, words[1:]
 	if sub.loose {
@@ -66,26 +66,26 @@ func (s *scope) git(words []word) (string, bool) {
 		return why, false
 	}
 	for _, w := range checked {
-		if s.gitSecret(w.text) {
+		if line.gitSecret(w.text) {
 			return "names a secret, " + w.text, true
 		}
 	}
 	if why == "" {
-		why = s.gitPaths(operands, &here)
+		why = line.gitPaths(operands, &here)
 	}
 	return why, false
 }
 
 // gitSecret judges a word of git, which expands patterns by itself and takes
 // REV:PATH and :(magic)PATH.
-func (s *scope) gitSecret(t string) bool {
+func (line *commandLine) gitSecret(t string) bool {
 	if strings.HasPrefix(t, ":!") || strings.HasPrefix(t, ":^") || strings.HasPrefix(t, "--") && !strings.Contains(t, "=") {
 		return false // leaves the path out
 	}
 	if i := strings.LastIndexByte(t, ')'); i >= 0 && strings.HasPrefix(t, ":(") {
 		t = t[i+1:]
 	}
-	if i := strings.LastIndexByte(t, ':'); i >= 0 && i+1 < len(t) && s.secretIn(t[i+1:], true) {
+	if i := strings.LastIndexByte(t, ':'); i >= 0 && i+1 < len(t) && line.secretIn(t[i+1:], true) {
 		return true
 	}
 	for strings.HasSuffix(t, "/*") || strings.HasSuffix(t, "/**") {
@@ -93,12 +93,12 @@ func (s *scope) gitSecret(t string) bool {
 	}
 	// Tracked files are meant to be shared: of the patterns, only those ask
 	// that are about secrets, not every one that could match one.
-	return !sourceGlob(t) && t != "*" && s.secretText(t, !strings.HasPrefix(t, "-"))
+	return !sourceGlob(t) && t != "*" && line.secretText(t, !strings.HasPrefix(t, "-"))
 }
 
 // gitPaths keeps git to the project: outside a repository, and given paths
 // outside it, diff reads any file.
-func (s *scope) gitPaths(words []word, here *place) string {
+func (line *commandLine) gitPaths(words []word, here *location) string {
 	for _, w := range words {
 		t := w.text
 		if strings.HasPrefix(t, ":(") && !strings.HasPrefix(t, ":(exclude)") && !strings.HasPrefix(t, ":(top)") {
@@ -119,7 +119,7 @@ var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|refere
 
 // gitFormat refuses formats that verify signatures, which runs gpg, names that
 // the configuration may give such a format, and --remerge-diff by another name.
-func gitFormat(_ *scope, a *args) string {
+func gitFormat(_ *commandLine, a *args) string {
 	for _, f := range a.flags {
 		switch f.name {
 		case "diff-merges":
@@ -148,7 +148,7 @@ var gitRevision = regexp.MustCompile(`^(?:HEAD|@|main|master|develop|trunk|stash
 
 // gitDiff refuses two words that may be directories: outside a repository git
 // compares all files in them, secrets too.
-func gitDiff(_ *scope, a *args) string {
+func gitDiff(_ *commandLine, a *args) string {
 	dirs := 0
 	for _, o := range a.operands {
 		if !gitRevision.MatchString(o.text) && !namesFile(o) {
@@ -163,16 +163,16 @@ func gitDiff(_ *scope, a *args) string {
 
 // gitBranch allows listing only: a name is a branch to be made, unless --list
 // makes it a pattern. Old versions of git take -l for something else.
-func gitBranch(s *scope, a *args) string {
+func gitBranch(line *commandLine, a *args) string {
 	if len(a.operands) > 0 && !a.has("list", "contains", "no-contains", "merged", "no-merged", "points-at") {
 		return "could make a branch"
 	}
-	return gitFormat(s, a)
+	return gitFormat(line, a)
 }
 
-func gitTag(s *scope, a *args) string {
+func gitTag(line *commandLine, a *args) string {
 	if len(a.operands) > 0 && !a.has("l", "list", "contains", "no-contains", "merged", "no-merged", "points-at") {
 		return "could make a tag"
 	}
-	return gitFormat(s, a)
+	return gitFormat(line, a)
 }

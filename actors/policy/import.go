@@ -26,18 +26,18 @@ func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, erro
 			AdditionalDirectories []string `json:"additionalDirectories"`
 		} `json:"permissions"`
 	}
-	var in imported
+	var in ruleImport
 	if err := json.Unmarshal(settings, &file); err != nil {
 		return in.rules, nil, fmt.Errorf("read Claude Code's settings: %w", err)
 	}
-	in.take(denyList, file.Permissions.Deny...)
-	in.take(askList, file.Permissions.Ask...)
-	in.take(allowList, file.Permissions.Allow...)
+	in.takeRules(denyList, file.Permissions.Deny...)
+	in.takeRules(askList, file.Permissions.Ask...)
+	in.takeRules(allowList, file.Permissions.Allow...)
 	if m := file.Permissions.DefaultMode; m != "" && m != "default" {
-		in.leave("defaultMode", m, "nod has presets instead: see nod policy presets")
+		in.leaveOut("defaultMode", m, "nod has presets instead: see nod policy presets")
 	}
 	for _, d := range file.Permissions.AdditionalDirectories {
-		in.leave("additionalDirectories", d, "nod asks for edits outside the project: write a rule such as Edit(/"+d+"/**)")
+		in.leaveOut("additionalDirectories", d, "nod asks for edits outside the project: write a rule such as Edit(/"+d+"/**)")
 	}
 	return in.rules, in.left, nil
 }
@@ -50,17 +50,17 @@ const (
 )
 
 // imported are the rules that are taken over, and those that are not.
-type imported struct {
+type ruleImport struct {
 	rules schemas.Permissions
 	left  []NotImported
 }
 
-func (in *imported) leave(list, rule, why string) {
+func (in *ruleImport) leaveOut(list, rule, why string) {
 	in.left = append(in.left, NotImported{list, rule, why})
 }
 
 // take takes rules over that nod can read, and bounds where they allow.
-func (in *imported) take(list string, rules ...string) {
+func (in *ruleImport) takeRules(list string, rules ...string) {
 	into := map[string]*[]string{allowList: &in.rules.Allow, askList: &in.rules.Ask, denyList: &in.rules.Deny}[list]
 	for _, text := range rules {
 		text = strings.TrimSpace(text)
@@ -72,7 +72,7 @@ func (in *imported) take(list string, rules ...string) {
 			why = unbounded(&r)
 		}
 		if why != "" {
-			in.leave(list, text, why)
+			in.leaveOut(list, text, why)
 			continue
 		}
 		*into = append(*into, text)
@@ -82,7 +82,7 @@ func (in *imported) take(list string, rules ...string) {
 // unbounded says why an allow rule would allow anything at all; "" if it has
 // bounds.
 func unbounded(r *rule) string {
-	if _, pattern, _ := strings.Cut(r.text, "("); canonical(r.tool).kind != kindShell {
+	if _, pattern, _ := strings.Cut(r.text, "("); canonicalTool(r.tool).kind != kindShell {
 		if r.root == 'p' && strings.HasPrefix(pattern, "/") {
 			return "there it starts at the directory of the settings file, here at every project: write it as //abs/path or ./path"
 		}

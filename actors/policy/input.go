@@ -44,7 +44,7 @@ func flatInput(raw json.RawMessage) input {
 		if key < 0 || key+1 >= len(raw) || raw[key] != ':' || bytes.IndexFunc(raw[at:key], func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf }) >= 0 {
 			return nil
 		}
-		from := spaced(raw, key+1)
+		from := skipSpaces(raw, key+1)
 		value := stringEnd(raw, from)
 		if value < 0 || bytes.IndexByte(raw[from:value], '\\') >= 0 && !json.Valid(raw[from:value]) {
 			return nil
@@ -52,7 +52,7 @@ func flatInput(raw json.RawMessage) input {
 		in[string(raw[at+1:key-1])] = raw[from:value]
 		switch {
 		case raw[value] == ',':
-			at = spaced(raw, value+1)
+			at = skipSpaces(raw, value+1)
 		case value == len(raw)-1:
 			return in
 		default:
@@ -62,7 +62,7 @@ func flatInput(raw json.RawMessage) input {
 }
 
 // spaced is where what comes after the spaces at at begins.
-func spaced(raw json.RawMessage, at int) int {
+func skipSpaces(raw json.RawMessage, at int) int {
 	for at < len(raw) && raw[at] == ' ' {
 		at++
 	}
@@ -144,15 +144,15 @@ func (in input) filePaths(t tool) ([]string, bool) {
 
 // fields are the text fields that a tool of a kind may have. One that is not
 // known may name another file or address.
-var fields = map[kind]map[string]bool{
-	kindFile:   set("file_path filePath path notebook_path absolute_path dir_path cwd pages description explanation"),
-	kindSearch: set("path filePath dir_path cwd pattern glob include include_pattern includePattern query regex type output_mode ignore exclude exclude_pattern excludePattern description explanation"),
-	kindWeb:    set("url prompt query format type description explanation allowed_domains blocked_domains cwd"),
-	kindEdit: set("file_path filePath path notebook_path absolute_path patch input cwd content contents file_text old_string new_string oldString newString old_str new_str " +
+var toolFields = map[kind]map[string]bool{
+	kindFile:   wordSet("file_path filePath path notebook_path absolute_path dir_path cwd pages description explanation"),
+	kindSearch: wordSet("path filePath dir_path cwd pattern glob include include_pattern includePattern query regex type output_mode ignore exclude exclude_pattern excludePattern description explanation"),
+	kindWeb:    wordSet("url prompt query format type description explanation allowed_domains blocked_domains cwd"),
+	kindEdit: wordSet("file_path filePath path notebook_path absolute_path patch input cwd content contents file_text old_string new_string oldString newString old_str new_str " +
 		"edits new_source cell_id cell_type edit_mode insert_text instruction description explanation"),
 }
 
-func set(names string) map[string]bool {
+func wordSet(names string) map[string]bool {
 	out := map[string]bool{}
 	for n := range strings.FieldsSeq(names) {
 		out[n] = true
@@ -164,7 +164,7 @@ func set(names string) map[string]bool {
 // there is none. Numbers and yes or no name nothing.
 func (in input) unknown(k kind) string {
 	for name, raw := range in {
-		if fields[k][name] || strings.Trim(string(raw), "0123456789.,+-eE[] \t\r\n") == "" || string(raw) == "true" || string(raw) == "false" || string(raw) == "null" {
+		if toolFields[k][name] || strings.Trim(string(raw), "0123456789.,+-eE[] \t\r\n") == "" || string(raw) == "true" || string(raw) == "false" || string(raw) == "null" {
 			continue
 		}
 		return name
@@ -175,7 +175,7 @@ func (in input) unknown(k kind) string {
 	}
 	for _, e := range edits {
 		for name := range e {
-			if strings.HasSuffix(strings.ToLower(name), "path") || !fields[k][name] && name != "replace_all" && name != "replaceAll" {
+			if strings.HasSuffix(strings.ToLower(name), "path") || !toolFields[k][name] && name != "replace_all" && name != "replaceAll" {
 				return "edits." + name
 			}
 		}

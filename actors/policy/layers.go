@@ -35,15 +35,15 @@ func compileLayer(at string, l schemas.PolicyLayer) (layer, error) {
 // applies reports whether the layer is for this call. Where something that it
 // matches on is unknown, it is for the call if that tightens; and then every
 // directory that the call is made in counts, not its project alone.
-func (l *layer) applies(c *Call, pl *place, tightens bool) bool {
-	return matchAny(l.match.Agents, c.Agent, tightens) && matchAny(l.match.Hosts, c.Host, tightens) && l.matchProject(pl, tightens)
+func (l *layer) applies(c *Call, loc *location, tightens bool) bool {
+	return matchAny(l.match.Agents, c.Agent, tightens) && matchAny(l.match.Hosts, c.Host, tightens) && l.matchProject(loc, tightens)
 }
 
 // Matches reports whether a match is for a request of this agent, project and
 // host. What it matches on must be known.
 func Matches(m schemas.PolicyMatch, agent, project, host string) bool {
 	l := layer{match: m}
-	return l.applies(&Call{Agent: agent, Host: host}, &place{project: project}, false)
+	return l.applies(&Call{Agent: agent, Host: host}, &location{project: project}, false)
 }
 
 func matchAny(patterns []string, s string, tightens bool) bool {
@@ -53,21 +53,21 @@ func matchAny(patterns []string, s string, tightens bool) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return s != "" && match(p, s) })
 }
 
-func (l *layer) matchProject(pl *place, tightens bool) bool {
+func (l *layer) matchProject(loc *location, tightens bool) bool {
 	if len(l.match.Projects) == 0 {
 		return true
 	}
-	if pl.project == "" {
+	if loc.project == "" {
 		return tightens
 	}
 	return slices.ContainsFunc(l.match.Projects, func(p string) bool {
-		dir := pl.resolve(strings.TrimSuffix(p, "/**"))
+		dir := loc.resolve(strings.TrimSuffix(p, "/**"))
 		if len(dir) != 1 {
 			return tightens
 		}
-		if pl.project == dir[0] || strings.HasSuffix(p, "/**") && within(pl.project, dir[0]) {
+		if loc.project == dir[0] || strings.HasSuffix(p, "/**") && within(loc.project, dir[0]) {
 			return true
 		}
-		return tightens && slices.ContainsFunc(pl.dirs, func(d string) bool { return within(d, dir[0]) })
+		return tightens && slices.ContainsFunc(loc.dirs, func(d string) bool { return within(d, dir[0]) })
 	})
 }

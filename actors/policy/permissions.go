@@ -106,7 +106,7 @@ func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolv
 		if err != nil {
 			return nil, err
 		}
-		if !holds(set, at) && !slices.Contains(missing, at) {
+		if !includes(set, at) && !slices.Contains(missing, at) {
 			missing = append(missing, at)
 		}
 	}
@@ -121,7 +121,7 @@ func Covers(set *schemas.SessionPermissions, p Permission, resolve Resolver) boo
 
 // holds looks at names alone. The working directory may be read and written,
 // and what may be written may be read.
-func holds(set *schemas.SessionPermissions, p Permission) bool {
+func includes(set *schemas.SessionPermissions, p Permission) bool {
 	if set == nil {
 		return false
 	}
@@ -194,7 +194,7 @@ func ExecScope(set schemas.SessionPermissions, tags []string, resolve Resolver) 
 		if err != nil {
 			return schemas.SessionPermissions{}, fmt.Errorf("permission %q: %w", tag, err)
 		}
-		if !holds(&set, p) {
+		if !includes(&set, p) {
 			return schemas.SessionPermissions{}, schemas.Errorf(schemas.CodeForbidden, "Cannot attach permission '%s' - you don't have it.", tag)
 		}
 		scope = Apply(scope, p)

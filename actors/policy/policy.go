@@ -75,15 +75,15 @@ type Remembered struct{ List, Index int }
 // Policy is a compiled set of rules. It is immutable and safe for concurrent
 // use.
 type Policy struct {
-	level    level
-	layers   []layer
-	grants   []*Answers // remembered answers, as With was given them
-	commands commandTable
-	secrets  *names
-	own      *names
-	guarded  bool // own names files that nod was told about
-	open     map[string]bool
-	parsers  *sync.Pool // of *syntax.Parser
+	level     level
+	layers    []layer
+	answers   []*Answers // remembered answers, as With was given them
+	commands  commandTable
+	secrets   *namePatterns
+	own       *namePatterns
+	protected bool // own names files that nod was told about
+	readable  map[string]bool
+	parsers   *sync.Pool // of *syntax.Parser
 }
 
 // New compiles rules and the layers over them. A rule that cannot be
@@ -92,11 +92,11 @@ type Policy struct {
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{
 		commands: commands(),
-		secrets:  compileNames(secretNames, ownNames), own: compileNames(ownNames), open: map[string]bool{},
+		secrets:  compileNames(secretNames, ownNames), own: compileNames(ownNames), readable: map[string]bool{},
 		parsers: parserPool(),
 	}
 	for _, n := range openNames {
-		pol.open[n] = true
+		pol.readable[n] = true
 	}
 	var err error
 	if pol.level, err = levelOf(p.Preset); err != nil {
@@ -133,7 +133,7 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 	}
 	for _, rules := range [][]rule{l.ask, l.deny} {
 		for i := range rules {
-			rules[i].at = cleanAbs(dir)
+			rules[i].dir = cleanAbs(dir)
 		}
 	}
 	out := *p
@@ -144,12 +144,12 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 // Dirs are the directories whose own rules a call is under: its project, where it
 // is made, and where its command line goes. One that is unknown is left out.
 func (p *Policy) Dirs(c Call) []string {
-	dirs := newPlace(&c).dirs
+	dirs := newLocation(&c).dirs
 	if c.Project != "" {
 		dirs = append(dirs, c.Project)
 	}
-	if canonical(c.ToolName).kind == kindShell && goes.Match(c.Input) {
-		if line, _ := p.line(&c); line != nil {
+	if canonicalTool(c.ToolName).kind == kindShell && directoryChange.Match(c.Input) {
+		if line, _ := p.callLine(&c); line != nil {
 			dirs = append(dirs, line.dirs...)
 		}
 	}
@@ -158,7 +158,7 @@ func (p *Policy) Dirs(c Call) []string {
 
 // goes finds what may change the directory in a shell tool's input, a command or
 // a field, written out or escaped.
-var goes = regexp.MustCompile(`cd|dir|\\u`)
+var directoryChange = regexp.MustCompile(`cd|dir|\\u`)
 
 // Guard is p with further files or directories of nod's own, by full path, such
 // as a data directory that is not where it usually is. A path that is not full
@@ -173,36 +173,36 @@ func (p *Policy) Guard(paths ...string) (*Policy, error) {
 		own = append(own, strings.ToLower(clean))
 	}
 	out := *p
-	out.secrets, out.own, out.guarded = compileNames(secretNames, ownNames, own), compileNames(ownNames, own), len(own) > 0
+	out.secrets, out.own, out.protected = compileNames(secretNames, ownNames, own), compileNames(ownNames, own), len(own) > 0
 	return &out, nil
 }
 
 // Check judges a call.
 func (p *Policy) Check(c Call) Verdict {
-	pl := newPlace(&c)
-	t := canonical(c.ToolName)
-	j := judge{pol: p, call: &c, place: &pl, tool: t}
+	loc := newLocation(&c)
+	t := canonicalTool(c.ToolName)
+	ev := evaluation{pol: p, call: &c, location: &loc, tool: t}
 	in, err := readInput(c.Input)
-	if err == nil && !t.fits(c.ActionType) {
+	if err == nil && !t.hasEffect(c.ActionType) {
 		err = fmt.Errorf("its effect, %s, is none that %s is known to have", c.ActionType, t.name)
 	}
 	switch {
 	case err != nil:
-		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"nod cannot tell what it does"}}
-		j.rules(nil)
+		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"nod cannot tell what it does"}}
+		ev.applyRules(nil)
 	case t.kind == kindShell:
-		j.shell(in)
+		ev.evaluateShell(in)
 	case t.kind == kindFile || t.kind == kindSearch || t.kind == kindEdit:
-		pl.lead = p.secrets.leads(pl.dirs)
-		j.files(in)
+		loc.leadsToSecret = p.secrets.mayLeadFrom(loc.dirs)
+		ev.evaluateFiles(in)
 	default:
-		j.other(in)
+		ev.evaluateOther(in)
 	}
-	if j.v.Rule == "" {
-		j.v.Rule = Default
+	if ev.verdict.Rule == "" {
+		ev.verdict.Rule = Default
 	}
-	if j.v.Effect != Allow && j.v.Why == "" {
-		j.v.Why = strings.Join(j.v.Reasons, ", ")
+	if ev.verdict.Effect != Allow && ev.verdict.Why == "" {
+		ev.verdict.Why = strings.Join(ev.verdict.Reasons, ", ")
 	}
-	return j.v
+	return ev.verdict
 }

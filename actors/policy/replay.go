@@ -23,7 +23,7 @@ type SessionCall struct {
 func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	t := transcript{session: name, projects: map[string]string{}}
 	err := eachLine(r, func(n int, line []byte) error {
-		var e entry
+		var e transcriptLine
 		if err := json.Unmarshal(line, &e); err != nil {
 			return fmt.Errorf("line %d of %s is not JSON: %w", n, name, err)
 		}
@@ -34,7 +34,7 @@ func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 }
 
 // entry is a line of any of the formats.
-type entry struct {
+type transcriptLine struct {
 	Run       string          `json:"run"`
 	Kind      string          `json:"kind"`
 	ToolName  string          `json:"tool_name"`
@@ -65,7 +65,7 @@ func (t *transcript) add(session, cwd, tool string, input json.RawMessage) {
 	t.calls = append(t.calls, SessionCall{session, Call{ToolName: tool, Input: input, Cwd: cwd, Project: project}})
 }
 
-func (t *transcript) entry(e *entry) {
+func (t *transcript) entry(e *transcriptLine) {
 	switch {
 	case e.ToolName != "":
 		if e.Kind != "agent-internal" {
@@ -85,7 +85,7 @@ func (t *transcript) entry(e *entry) {
 	}
 }
 
-func (t *transcript) claude(e *entry) {
+func (t *transcript) claude(e *transcriptLine) {
 	var m struct {
 		Content []struct {
 			Type  string
@@ -101,13 +101,13 @@ func (t *transcript) claude(e *entry) {
 		session = t.session
 	}
 	for _, c := range m.Content {
-		if c.Type == "tool_use" && !internal[c.Name] {
+		if c.Type == "tool_use" && !promptlessTools[c.Name] {
 			t.add(session, e.Cwd, c.Name, c.Input)
 		}
 	}
 }
 
-func (t *transcript) codex(e *entry) {
+func (t *transcript) codex(e *transcriptLine) {
 	var item struct {
 		Type, Name, Arguments, Input string
 		Action                       struct {
@@ -120,7 +120,7 @@ func (t *transcript) codex(e *entry) {
 	}
 	switch item.Type {
 	case "function_call":
-		if !internal[item.Name] {
+		if !promptlessTools[item.Name] {
 			t.add(t.session, t.cwd, item.Name, json.RawMessage(item.Arguments))
 		}
 	case "custom_tool_call":
@@ -134,7 +134,7 @@ func (t *transcript) codex(e *entry) {
 
 // internal are tools by which an agent talks to itself or to its user; their
 // hosts ask no permission for them.
-var internal = map[string]bool{
+var promptlessTools = map[string]bool{
 	"Task": true, "Agent": true, "Skill": true, "AskUserQuestion": true, "ExitPlanMode": true, "EnterPlanMode": true, "SendMessage": true, "TaskStop": true,
 	"TeamCreate": true, "TeamDelete": true, "TodoWrite": true, "TodoRead": true, "TaskCreate": true, "TaskUpdate": true, "TaskGet": true, "TaskList": true,
 	"TaskOutput": true, "ToolSearch": true, "update_plan": true, "write_stdin": true, "ask_user": true,
@@ -184,7 +184,7 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 		switch p.Check(c.Call).Effect {
 		case Allow:
 			r.Allowed++
-			r.AllowedBy[canonical(c.ToolName).name]++
+			r.AllowedBy[canonicalTool(c.ToolName).name]++
 		case Deny:
 			r.Denied++
 		default:

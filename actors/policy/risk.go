@@ -13,7 +13,7 @@ func riskRank(r schemas.Risk) int {
 }
 
 // risk names what a command line may do, from the table, and how bad that is.
-func (f *facts) risk(line *scope) (schemas.Risk, []string) {
+func (f *facts) risk(line *commandLine) (schemas.Risk, []string) {
 	worst, why := schemas.RiskLow, []string(nil)
 	add := func(h harm) {
 		if riskRank(h.risk) > riskRank(worst) {
@@ -37,15 +37,15 @@ func (f *facts) risk(line *scope) (schemas.Risk, []string) {
 		}
 	}
 	for _, w := range append(f.words[:len(f.words):len(f.words)], f.writes...) {
-		if p := slashes(w); (isAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.place.project != "" && !f.place.inProject(p) {
+		if p := slashes(w); (isAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.location.project != "" && !f.location.inProject(p) {
 			add(harm{schemas.RiskMedium, "outside the project"})
 			break
 		}
 	}
-	if line.touches() || slices.ContainsFunc(f.words, func(w string) bool { return w != "" && f.pol.secret(w, f.place, false) }) {
+	if line.namesSecret() || slices.ContainsFunc(f.words, func(w string) bool { return w != "" && f.pol.mayBeSecret(w, f.location, false) }) {
 		add(harm{schemas.RiskHigh, "touches a secret or settings"})
 	}
-	if f.own != "" {
+	if f.forbidden != "" {
 		add(harm{schemas.RiskHigh, "changes nod itself"})
 	}
 	if f.subst {

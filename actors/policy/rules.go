@@ -18,7 +18,7 @@ type rule struct {
 	prefix bool     // Bash: more words may follow
 	paths  []string // file tools: the pattern's segments; nil for every path
 	root   byte     // what paths starts at: / ~ p(roject) *(any depth)
-	at     string   // the directory that the rule's file is about, where that is a project's own
+	dir    string   // the directory that the rule's file is about, where that is a project's own
 	domain string   // WebFetch
 }
 
@@ -46,7 +46,7 @@ func parseRule(text string) (rule, error) {
 		}
 		return r, nil
 	}
-	t := canonical(r.tool)
+	t := canonicalTool(r.tool)
 	r.tool = t.name
 	if !strings.Contains(text, "(") || m[2] == "*" {
 		return r, nil
@@ -90,7 +90,7 @@ func (r *rule) command(s string) error {
 func splitCommand(s string) ([]string, error) {
 	var pol Policy
 	pol.parsers = parserPool()
-	sc := scope{pol: &pol, src: s}
+	sc := commandLine{pol: &pol, src: s}
 	file := pol.parse(s)
 	if file == nil || visible(s) != "" {
 		return nil, fmt.Errorf("the command in it cannot be parsed")
@@ -168,23 +168,23 @@ func (r *rule) coversTool(t tool, strict bool) bool {
 // an allow rule leaves to the project is the project's; another one is as well
 // about the directory that its file lies in, and about every other one that the
 // call is made in.
-func (r *rule) bases(pl *place, allow bool) ([]string, bool) {
+func (r *rule) bases(loc *location, allow bool) ([]string, bool) {
 	switch {
 	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
 		return []string{""}, true
 	case r.root == '/':
 		return []string{"/"}, true
 	case r.root == '~':
-		return []string{pl.home}, pl.home != ""
-	case pl.project == "" || allow:
-		return []string{pl.project}, pl.project != ""
+		return []string{loc.home}, loc.home != ""
+	case loc.project == "" || allow:
+		return []string{loc.project}, loc.project != ""
 	}
-	out := append(make([]string, 0, 4), pl.project)
-	if r.at != "" {
-		out = append(out, r.at)
+	out := append(make([]string, 0, 4), loc.project)
+	if r.dir != "" {
+		out = append(out, r.dir)
 	}
-	for _, d := range pl.dirs {
-		if !pl.inTree(d) {
+	for _, d := range loc.dirs {
+		if !loc.inTree(d) {
 			out = append(out, d)
 		}
 	}
@@ -194,17 +194,17 @@ func (r *rule) bases(pl *place, allow bool) ([]string, bool) {
 // coversPath reports whether p matches. For an allow rule it must match whole
 // and may hold no wildcard; otherwise a match of some path that p may stand
 // for, or of a directory above it, is enough.
-func (r *rule) coversPath(p string, pl *place, allow bool) bool {
+func (r *rule) coversPath(p string, loc *location, allow bool) bool {
 	if r.paths == nil {
 		return true
 	}
-	bases, known := r.bases(pl, allow)
-	all := pl.resolve(p)
+	bases, known := r.bases(loc, allow)
+	all := loc.resolve(p)
 	if !known || len(all) == 0 {
-		return !allow && r.loose(p, pl)
+		return !allow && r.matchesByEnd(p, loc)
 	}
 	for _, full := range all {
-		covers := func(base string) bool { return r.from(base, full, allow) }
+		covers := func(base string) bool { return r.matchesFrom(base, full, allow) }
 		if ok := slices.ContainsFunc(bases, covers); ok != allow {
 			return ok
 		}
@@ -213,7 +213,7 @@ func (r *rule) coversPath(p string, pl *place, allow bool) bool {
 }
 
 // from reports whether the full path p matches where the rule begins at base.
-func (r *rule) from(base, p string, allow bool) bool {
+func (r *rule) matchesFrom(base, p string, allow bool) bool {
 	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(base, "/"))
 	if !ok || rel != "" && rel[0] != '/' && base != "" {
 		return false
@@ -222,12 +222,12 @@ func (r *rule) from(base, p string, allow bool) bool {
 }
 
 // below reports whether files that the rule is about may lie below p.
-func (r *rule) below(p string, pl *place) bool {
-	bases, known := r.bases(pl, false)
+func (r *rule) mayLieBelow(p string, loc *location) bool {
+	bases, known := r.bases(loc, false)
 	if r.root == '*' || !known {
 		return true
 	}
-	all := pl.resolve(p)
+	all := loc.resolve(p)
 	return len(all) == 0 || slices.ContainsFunc(bases, func(start string) bool {
 		for _, seg := range r.paths {
 			if isGlob(seg) {
@@ -241,9 +241,9 @@ func (r *rule) below(p string, pl *place) bool {
 
 // spellsOut reports whether the rule names what is unusual about p: a rule for
 // every file is not meant for hooks and settings.
-func (r *rule) spellsOut(p string, pl *place) bool {
-	for _, full := range pl.resolve(p) {
-		for _, seg := range unusual(pl.inside(full)) {
+func (r *rule) spellsOut(p string, loc *location) bool {
+	for _, full := range loc.resolve(p) {
+		for _, seg := range unusual(loc.relative(full)) {
 			if !slices.ContainsFunc(r.paths, func(own string) bool { return strings.EqualFold(own, seg) }) {
 				return false
 			}
@@ -253,7 +253,7 @@ func (r *rule) spellsOut(p string, pl *place) bool {
 }
 
 // loose compares a path of an unknown place by its end alone.
-func (r *rule) loose(p string, _ *place) bool {
+func (r *rule) matchesByEnd(p string, _ *location) bool {
 	return r.segments(append([]string{"**"}, splitPath(nil, p)...), false) || r.root == '*' && r.segments(splitPath(nil, p), false)
 }
 

@@ -12,17 +12,17 @@ func (r *rule) coversArgv(argv []string, allow bool) bool {
 	if r.argv == nil {
 		return true
 	}
-	return argvMatch(r.argv, argv, r.prefix, allow) && !(allow && r.turns(argv))
+	return argvMatch(r.argv, argv, r.prefix, allow) && !(allow && r.addsHarmfulFlag(argv))
 }
 
 // gitTurns are flags by which any command of git's writes a file of any name, or
 // starts a program.
-var gitTurns = []string{"--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"}
+var gitHarmfulFlags = []string{"--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"}
 
 // turns reports whether one of the words that the rule does not hold is such a
 // flag, which git takes in part as well: a rule for git log is not written for
 // them, so that it has to spell them out.
-func (r *rule) turns(argv []string) bool {
+func (r *rule) addsHarmfulFlag(argv []string) bool {
 	if r.argv[0] != "git" {
 		return false
 	}
@@ -34,7 +34,7 @@ func (r *rule) turns(argv []string) bool {
 			continue
 		}
 		name, _, _ := strings.Cut(w, "=")
-		long := len(name) > 2 && slices.ContainsFunc(gitTurns, func(flag string) bool { return strings.HasPrefix(flag, name) })
+		long := len(name) > 2 && slices.ContainsFunc(gitHarmfulFlags, func(flag string) bool { return strings.HasPrefix(flag, name) })
 		if long || slices.Contains(argv, "grep") && len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "O") {
 			return true
 		}

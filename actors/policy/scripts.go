@@ -23,7 +23,7 @@ func sedPart(delim string) string {
 	return `(?:[^\\\[\]\n` + regexp.QuoteMeta(delim) + `]|\\[^\n]|\[\^?[A-Za-z0-9_., :-]+\])*`
 }
 
-func checkSed(_ *scope, a *args) string {
+func checkSed(_ *commandLine, a *args) string {
 	scripts := a.scripts()
 	if len(scripts) == 0 {
 		return "lacks its script"
@@ -50,7 +50,7 @@ const (
 	awkItem      = `(?:\$(?:[0-9]+|NF)|N[RF]|"[^"\\|\n]*")`
 )
 
-func checkAwk(_ *scope, a *args) string {
+func checkAwk(_ *commandLine, a *args) string {
 	if len(a.operands) == 0 || !awkProgram.MatchString(a.operands[0].text) {
 		return "its program is more than printing fields"
 	}
@@ -60,7 +60,7 @@ func checkAwk(_ *scope, a *args) string {
 // jqReads finds what makes a filter read the environment or a module.
 var jqReads = regexp.MustCompile(`\benv\b|ENV|\bimport\b|\binclude\b|\bmodulemeta\b|\bget_search_list\b|\binput_filename\b`)
 
-func checkJq(_ *scope, a *args) string {
+func checkJq(_ *commandLine, a *args) string {
 	if len(a.operands) == 0 || jqReads.MatchString(a.operands[0].text) {
 		return "its filter may read the environment or other files"
 	}
@@ -71,7 +71,7 @@ func checkJq(_ *scope, a *args) string {
 // and a leading dash is a flag. A pattern may stand for a file that is named so.
 var printfFormat = regexp.MustCompile(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
 
-func checkPrintf(_ *scope, a *args) string {
+func checkPrintf(_ *commandLine, a *args) string {
 	if len(a.operands) == 0 || len(a.flags) > 0 || a.operands[0].glob || !printfFormat.MatchString(a.operands[0].text) {
 		return "its format is more than text and %s"
 	}
@@ -80,9 +80,9 @@ func checkPrintf(_ *scope, a *args) string {
 
 // checkGrep keeps a search of whole trees, which reads hidden files too, to
 // files that hold no secrets, or to names and counts.
-func checkGrep(s *scope, a *args) string {
+func checkGrep(line *commandLine, a *args) string {
 	paths := a.paths()
-	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && s.searchesPrivate(paths) {
+	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && line.searchesPrivate(paths) {
 		return "searches a directory in which secrets lie"
 	}
 	if !a.has("r", "R", "recursive", "dereference-recursive") || a.has("l", "L", "c", "q", "files-with-matches", "files-without-match", "count", "quiet", "silent") {
@@ -94,7 +94,7 @@ func checkGrep(s *scope, a *args) string {
 		case f.name == "exclude" && !included:
 			return "lets in every file but the excluded ones: put --include first"
 		case f.name == "include":
-			if included = true; s.pol.secretFilter(f.value, true) {
+			if included = true; line.pol.secretFilter(f.value, true) {
 				return "searches files that may hold secrets"
 			}
 		}
@@ -115,11 +115,11 @@ func checkGrep(s *scope, a *args) string {
 
 // searchesPrivate reports whether a search of these, or of the directory that it
 // stands in, goes through a home directory or one that holds listed secrets.
-func (s *scope) searchesPrivate(paths []word) bool {
+func (line *commandLine) searchesPrivate(paths []word) bool {
 	if len(paths) == 0 {
-		return s.pol.private(".", &s.place)
+		return line.pol.holdsSecrets(".", &line.location)
 	}
-	return slices.ContainsFunc(paths, func(p word) bool { return s.pol.private(p.text, &s.place) })
+	return slices.ContainsFunc(paths, func(p word) bool { return line.pol.holdsSecrets(p.text, &line.location) })
 }
 
 // namesFile reports whether p looks like a file: its name has an extension of
@@ -130,13 +130,13 @@ func namesFile(p word) bool {
 	if dot < 1 || dot == len(base)-1 {
 		return false
 	}
-	return sourceKinds[base[dot+1:]]
+	return sourceExtensions[base[dot+1:]]
 }
 
 // checkRg keeps ripgrep to what it reads by default, which leaves hidden files
 // out; a glob overrides that.
-func checkRg(s *scope, a *args) string {
-	if s.searchesPrivate(a.paths()) {
+func checkRg(line *commandLine, a *args) string {
+	if line.searchesPrivate(a.paths()) {
 		return "searches a directory in which secrets lie"
 	}
 	names := !a.has("json") && a.has("files", "l", "files-with-matches", "files-without-match", "c", "count", "count-matches", "q", "quiet", "type-list")
@@ -147,7 +147,7 @@ func checkRg(s *scope, a *args) string {
 				return "searches hidden or ignored files, in which secrets lie"
 			}
 		case "g", "glob", "iglob":
-			if !names && !strings.HasPrefix(f.value, "!") && s.pol.secretFilter(f.value, true) {
+			if !names && !strings.HasPrefix(f.value, "!") && line.pol.secretFilter(f.value, true) {
 				return "searches files that may hold secrets"
 			}
 		}
@@ -167,7 +167,7 @@ var findTests = map[string]int{
 }
 
 // find allows to list files: no action but printing.
-func (s *scope) find(words []word) (string, bool) {
+func (line *commandLine) findFiles(words []word) (string, bool) {
 	tests := false
 	for i := 0; i < len(words); i++ {
 		w := words[i]
@@ -189,7 +189,7 @@ func (s *scope) find(words []word) (string, bool) {
 			i += n
 		case tests || strings.HasPrefix(w.text, "-"):
 			return w.text + " is not a test known to be harmless", false
-		case s.secretPath(w):
+		case line.secretPath(w):
 			return "names a secret, " + w.text, true
 		}
 	}

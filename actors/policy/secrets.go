@@ -63,7 +63,7 @@ var openNames = []string{
 }
 
 // sourceKinds are extensions of files that people write to be read.
-var sourceKinds = map[string]bool{
+var sourceExtensions = map[string]bool{
 	"c": true, "cc": true, "cpp": true, "cs": true, "css": true, "dart": true, "fish": true, "go": true, "h": true, "hpp": true, "html": true, "java": true,
 	"js": true, "json": true, "jsx": true, "kt": true, "lock": true, "log": true, "lua": true, "md": true, "mdx": true, "mjs": true, "php": true, "pl": true,
 	"proto": true, "py": true, "rb": true, "rs": true, "scala": true, "scss": true, "sh": true, "sql": true, "svelte": true, "swift": true, "tf": true,
@@ -73,25 +73,25 @@ var sourceKinds = map[string]bool{
 // sourceGlob reports whether a pattern is *.EXT of such files.
 func sourceGlob(p string) bool {
 	base := p[strings.LastIndexByte(p, '/')+1:]
-	return strings.HasPrefix(base, "*.") && sourceKinds[base[2:]]
+	return strings.HasPrefix(base, "*.") && sourceExtensions[base[2:]]
 }
 
 // secret reports whether t may stand for a secret or for a file of nod's own.
 //
 // A backslash is a separator on Windows, and in a pattern takes the next
 // character for itself: both are looked at.
-func (p *Policy) secret(t string, pl *place, dots bool) bool {
-	if p.hidden(t, dots) {
+func (p *Policy) mayBeSecret(t string, loc *location, dots bool) bool {
+	if p.listedSecret(t, dots) {
 		return true
 	}
-	if strings.IndexByte(t, '\\') >= 0 && p.secret(strings.ReplaceAll(t, `\`, ""), pl, dots) {
+	if strings.IndexByte(t, '\\') >= 0 && p.mayBeSecret(strings.ReplaceAll(t, `\`, ""), loc, dots) {
 		return true
 	}
-	if isAbs(slashes(t)) || !pl.lead && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {
+	if isAbs(slashes(t)) || !loc.leadsToSecret && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {
 		return false
 	}
-	for _, r := range pl.resolve(t) {
-		if p.hidden(r, dots) {
+	for _, r := range loc.resolve(t) {
+		if p.listedSecret(r, dots) {
 			return true
 		}
 	}
@@ -100,17 +100,17 @@ func (p *Policy) secret(t string, pl *place, dots bool) bool {
 
 // private reports whether what lies below t is a home directory, or holds
 // secrets at a listed place: ~/.config holds those of many programs.
-func (p *Policy) private(t string, pl *place) bool {
-	if pl.aboveHome(t) || p.secrets.above(t, pl) {
+func (p *Policy) holdsSecrets(t string, loc *location) bool {
+	if loc.aboveHome(t) || p.secrets.mayLieBelow(t, loc) {
 		return true
 	}
-	return slices.ContainsFunc(pl.resolve(t), func(full string) bool { return p.secrets.above(full, pl) })
+	return slices.ContainsFunc(loc.resolve(t), func(full string) bool { return p.secrets.mayLieBelow(full, loc) })
 }
 
-func (p *Policy) hidden(t string, dots bool) bool {
+func (p *Policy) listedSecret(t string, dots bool) bool {
 	if !isGlob(t) {
 		low := strings.ToLower(slashes(t))
-		if p.open[low[strings.LastIndexByte(low, '/')+1:]] || p.open[low] {
+		if p.readable[low[strings.LastIndexByte(low, '/')+1:]] || p.readable[low] {
 			dir := strings.LastIndexByte(low, '/')
 			return dir > 0 && low != "/dev/null" && !strings.HasPrefix(low, "/proc/") && p.secrets.has(low[:dir], dots)
 		}

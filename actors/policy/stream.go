@@ -15,7 +15,7 @@ import (
 const maxLine = 4 << 20
 
 // checked is one answer of CheckStream.
-type checked struct {
+type streamVerdict struct {
 	Verdict Effect       `json:"verdict"`
 	Rule    string       `json:"rule"`
 	Risk    schemas.Risk `json:"risk"`
@@ -24,7 +24,7 @@ type checked struct {
 }
 
 // asked is one call in a stream or a test file.
-type asked struct {
+type streamCall struct {
 	ToolName  string          `json:"tool_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
 	Cwd       string          `json:"cwd"`
@@ -34,7 +34,7 @@ type asked struct {
 
 // fill makes the call that a line is about; what the line leaves out comes
 // from base.
-func (a *asked) fill(base Call) Call {
+func (a *streamCall) fill(base Call) Call {
 	base.ToolName, base.Input = a.ToolName, a.ToolInput
 	if a.Cwd != "" {
 		base.Cwd = a.Cwd
@@ -54,14 +54,14 @@ func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call) error {
 	out := bufio.NewWriter(w)
 	err := eachLine(r, func(_ int, line []byte) error {
 		v := Verdict{Effect: Ask, Rule: "default", Risk: schemas.RiskMedium, Reasons: []string{}, Why: "the line is not a JSON object with tool_name and tool_input"}
-		var a asked
+		var a streamCall
 		if json.Unmarshal(line, &a) == nil && a.ToolName != "" {
 			v = p.Check(a.fill(base))
 		}
 		if v.Reasons == nil {
 			v.Reasons = []string{}
 		}
-		raw, err := schemas.Encode(checked{v.Effect, v.Rule, v.Risk, v.Reasons, v.Why})
+		raw, err := schemas.Encode(streamVerdict{v.Effect, v.Rule, v.Risk, v.Reasons, v.Why})
 		if err != nil {
 			return fmt.Errorf("write a verdict: %w", err)
 		}
@@ -114,7 +114,7 @@ func (p *Policy) TestFile(r io.Reader, base Call) (cases int, failed []Mismatch,
 		if strings.HasPrefix(text, "#") {
 			return nil
 		}
-		var a asked
+		var a streamCall
 		if strings.HasPrefix(text, "{") {
 			if err := json.Unmarshal(line, &a); err != nil {
 				return fmt.Errorf("line %d is not a case: %w", n, err)

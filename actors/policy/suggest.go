@@ -18,7 +18,7 @@ func (p *Policy) Propose(c Call) []Always {
 		return nil
 	}
 	var out []Always
-	for _, need := range p.needs(c) {
+	for _, need := range p.missingRules(c) {
 		out = append(out, need...)
 	}
 	if len(out) == 0 || p.With(out...).Check(c).Effect != Allow {
@@ -35,7 +35,7 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
 		return nil
 	}
-	needs := p.needs(c)
+	needs := p.missingRules(c)
 	var reaches []schemas.Reach
 	for _, pick := range []func([]Always) Always{
 		func(options []Always) Always { return options[0] },
@@ -55,32 +55,32 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 
 // needs are, for each thing in a call that asks, the rules that would settle
 // it. It is empty where some thing has none.
-func (p *Policy) needs(c Call) [][]Always {
-	pl := p.at(&c)
-	t := canonical(c.ToolName)
+func (p *Policy) missingRules(c Call) [][]Always {
+	loc := p.locate(&c)
+	t := canonicalTool(c.ToolName)
 	in, err := readInput(c.Input)
 	if err != nil {
 		return nil
 	}
 	switch t.kind {
 	case kindShell:
-		return p.shellNeeds(in, pl)
+		return p.shellNeeds(in, loc)
 	case kindEdit:
-		return editNeeds(in, t, &pl)
+		return editNeeds(in, t, &loc)
 	case kindNotes:
-		return [][]Always{{{Tool: t.name, Project: pl.project}}}
+		return [][]Always{{{Tool: t.name, Project: loc.project}}}
 	}
 	return nil
 }
 
-func (p *Policy) shellNeeds(in input, pl place) [][]Always {
+func (p *Policy) shellNeeds(in input, loc location) [][]Always {
 	src, dir, why := in.command()
 	if dir != "" {
-		pl.dirs = newPlace(&Call{Cwd: dir}).dirs
-		pl.lead = p.secrets.leads(pl.dirs)
+		loc.dirs = newLocation(&Call{Cwd: dir}).dirs
+		loc.leadsToSecret = p.secrets.mayLeadFrom(loc.dirs)
 	}
-	line, _ := p.read(src, pl)
-	if why != "" || line.why != "" || line.notes || pl.project == "" {
+	line, _ := p.readLine(src, loc)
+	if why != "" || line.why != "" || line.comments || loc.project == "" {
 		return nil
 	}
 	var out [][]Always
@@ -90,18 +90,18 @@ func (p *Policy) shellNeeds(in input, pl place) [][]Always {
 			continue
 		}
 		argv, ok := part.argv()
-		if !ok || part.touch {
+		if !ok || part.secret {
 			return nil
 		}
 		var options []Always
 		if n := p.commands.runnerWords(argv); n > 0 {
 			options = []Always{
-				{Tool: "Bash", Argv: argv, Project: pl.project},
-				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: pl.project},
+				{Tool: "Bash", Argv: argv, Project: loc.project},
+				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: loc.project},
 			}
-		} else if p.boundable(argv, &pl) {
+		} else if p.boundable(argv, &loc) {
 			dirs := slices.Sorted(slices.Values(line.dirs))
-			options = []Always{{Tool: "Bash", Argv: argv, Project: pl.project, Dirs: slices.Compact(dirs)}}
+			options = []Always{{Tool: "Bash", Argv: argv, Project: loc.project, Dirs: slices.Compact(dirs)}}
 		}
 		if len(options) == 0 {
 			return nil
@@ -113,7 +113,7 @@ func (p *Policy) shellNeeds(in input, pl place) [][]Always {
 
 // argv is the part's words where all are known and none is a pattern.
 func (p *part) argv() ([]string, bool) {
-	if p.bad || len(p.words) == 0 {
+	if p.unknownWords || len(p.words) == 0 {
 		return nil, false
 	}
 	out := make([]string, len(p.words))
@@ -128,13 +128,13 @@ func (p *part) argv() ([]string, bool) {
 
 // boundable reports whether nod can say what a command does: it is a program
 // by its plain name, and no more than medium in the table of risks.
-func (p *Policy) boundable(argv []string, pl *place) bool {
+func (p *Policy) boundable(argv []string, loc *location) bool {
 	name := base(argv[0])
 	known := p.commands.entry(name)
 	if known.interprets || known.wraps || name == "nod" || !plain(argv[0]) {
 		return false
 	}
-	f := &facts{pol: p, place: pl, argvs: [][]string{argv}, words: argv}
+	f := &facts{pol: p, location: loc, argvs: [][]string{argv}, words: argv}
 	for _, h := range f.harms(argv) {
 		if h.risk == schemas.RiskHigh || h == deletes || h == usesNetwork || h == installs || h == stopsProcesses {
 			return false
@@ -144,20 +144,20 @@ func (p *Policy) boundable(argv []string, pl *place) bool {
 	return known.harm != (harm{}) && !sets && !slices.Contains(argv, known.inline)
 }
 
-func editNeeds(in input, t tool, pl *place) [][]Always {
+func editNeeds(in input, t tool, loc *location) [][]Always {
 	paths, ok := in.filePaths(t)
-	if !ok || pl.project == "" {
+	if !ok || loc.project == "" {
 		return nil
 	}
 	var out [][]Always
 	for _, p := range paths {
-		all := pl.resolve(p)
-		if len(all) != 1 || isGlob(p) || fixedNames.has(pl.inside(all[0]), true) {
+		all := loc.resolve(p)
+		if len(all) != 1 || isGlob(p) || fixedNames.has(loc.relative(all[0]), true) {
 			return nil
 		}
-		options := []Always{{Tool: t.name, Path: all[0], Project: pl.project}}
-		if dir := editDir(all[0], pl); !pl.aboveHome(dir) {
-			options = append(options, Always{Tool: t.name, Path: dir + "/", Project: pl.project})
+		options := []Always{{Tool: t.name, Path: all[0], Project: loc.project}}
+		if dir := editDir(all[0], loc); !loc.aboveHome(dir) {
+			options = append(options, Always{Tool: t.name, Path: dir + "/", Project: loc.project})
 		}
 		out = append(out, options)
 	}
@@ -166,14 +166,14 @@ func editNeeds(in input, t tool, pl *place) [][]Always {
 
 // editDir is the directory whose files are edited like p: the project or its
 // main tree, the hidden one in it that p lies in, or else p's own.
-func editDir(p string, pl *place) string {
+func editDir(p string, loc *location) string {
 	dir := path.Dir(p)
-	if !pl.inTree(p) {
+	if !loc.inTree(p) {
 		return dir
 	}
-	top := pl.main
-	if within(p, pl.project) {
-		top = p[:len(p)-len(pl.inside(p))]
+	top := loc.main
+	if within(p, loc.project) {
+		top = p[:len(p)-len(loc.relative(p))]
 	}
 	for within(dir, top) && len(unusual(dir[len(top):])) == 0 {
 		if dir == top {
@@ -202,7 +202,7 @@ func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 		if p.Check(c).Effect != Ask {
 			continue
 		}
-		needs := p.needs(c)
+		needs := p.missingRules(c)
 		if len(needs) == 0 {
 			continue
 		}
@@ -222,10 +222,10 @@ func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 			parts, open = append(parts, question), append(open, keys)
 		}
 	}
-	return choose(parts, open, byKey, limit)
+	return chooseRules(parts, open, byKey, limit)
 }
 
-func choose(parts [][][]string, open []map[string]bool, byKey map[string]Always, limit int) []Suggestion {
+func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]Always, limit int) []Suggestion {
 	chosen := map[string]bool{}
 	done := make([]bool, len(parts))
 	var out []Suggestion
@@ -233,7 +233,7 @@ func choose(parts [][][]string, open []map[string]bool, byKey map[string]Always,
 		spares := map[string]int{}
 		for i := range parts {
 			for key := range open[i] {
-				if !done[i] && settled(parts[i], chosen, key) {
+				if !done[i] && hasRuleForEach(parts[i], chosen, key) {
 					spares[key]++
 				}
 			}
@@ -248,7 +248,7 @@ func choose(parts [][][]string, open []map[string]bool, byKey map[string]Always,
 		key := best[0]
 		chosen[key] = true
 		for i := range parts {
-			done[i] = done[i] || settled(parts[i], chosen, "")
+			done[i] = done[i] || hasRuleForEach(parts[i], chosen, "")
 		}
 		rule := byKey[key]
 		out = append(out, Suggestion{Rule: rule, Spares: spares[key], Also: alsoAllows(rule)})
@@ -257,7 +257,7 @@ func choose(parts [][][]string, open []map[string]bool, byKey map[string]Always,
 }
 
 // settled reports whether every part has a rule among chosen and next.
-func settled(parts [][]string, chosen map[string]bool, next string) bool {
+func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })
 	})

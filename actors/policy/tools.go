@@ -50,7 +50,7 @@ var toolTable = map[string]tool{
 
 // fits reports whether a tool's effect, as the host says it, is one that a tool
 // of its kind has. A tool that has another one is not the tool nod knows.
-func (t tool) fits(a schemas.ActionType) bool {
+func (t tool) hasEffect(a schemas.ActionType) bool {
 	if a == "" || a == schemas.ActionOther {
 		return true
 	}
@@ -67,7 +67,7 @@ func (t tool) fits(a schemas.ActionType) bool {
 	return true
 }
 
-func canonical(name string) tool {
+func canonicalTool(name string) tool {
 	if t, ok := toolTable[name]; ok {
 		return t
 	}
@@ -128,8 +128,8 @@ func (in input) command() (src, dir string, why string) {
 // privateDomains end names of this machine and its network; shared are addresses
 // between a provider and its customers, which private networks use too.
 var (
-	privateDomains = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
-	shared         = netip.MustParsePrefix("100.64.0.0/10")
+	privateDomains  = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
+	sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 )
 
 // privateURL says why a URL is none of the open web; "" if it is one.
@@ -148,7 +148,7 @@ func privateURL(raw string) string {
 	if !strings.Contains(host, ".") || slices.ContainsFunc(privateDomains, func(d string) bool { return strings.HasSuffix(host, d) }) {
 		return "reaches this machine or its network"
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && (!ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() || shared.Contains(ip)) {
+	if ip, err := netip.ParseAddr(host); err == nil && (!ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() || sharedAddresses.Contains(ip)) {
 		return "reaches this machine or its network"
 	}
 	if last := host[strings.LastIndexByte(host, '.')+1:]; last[0] >= '0' && last[0] <= '9' {

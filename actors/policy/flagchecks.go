@@ -2,7 +2,7 @@ package policy
 
 import "strings"
 
-func checkSleep(_ *scope, a *args) string {
+func checkSleep(_ *commandLine, a *args) string {
 	if len(a.operands) != 1 || len(a.operands[0].text) > 4 || strings.Trim(a.operands[0].text, "0123456789.") != "" {
 		return "waits for something else than some seconds"
 	}
@@ -11,7 +11,7 @@ func checkSleep(_ *scope, a *args) string {
 
 // checkPs allows numbers of processes: what is none has ps read its flags in
 // another way, in which they show environments.
-func checkPs(_ *scope, a *args) string {
+func checkPs(_ *commandLine, a *args) string {
 	for _, f := range a.flags {
 		if f.name == "p" && strings.Trim(f.value, "0123456789,") != "" {
 			return "names a process by something else than its number"
@@ -22,7 +22,7 @@ func checkPs(_ *scope, a *args) string {
 
 // checkStrings refuses @FILE, from which flags and names are read after -- too,
 // and what is none is printed.
-func checkStrings(_ *scope, a *args) string {
+func checkStrings(_ *commandLine, a *args) string {
 	for _, o := range a.operands {
 		if o.lead || strings.HasPrefix(o.text, "@") {
 			return "reads flags from a file"
@@ -32,7 +32,7 @@ func checkStrings(_ *scope, a *args) string {
 }
 
 // checkCommandV allows command -v and -V; without them it runs its operands.
-func checkCommandV(_ *scope, a *args) string {
+func checkCommandV(_ *commandLine, a *args) string {
 	if len(a.flags) == 0 {
 		return "runs another command"
 	}
@@ -40,7 +40,7 @@ func checkCommandV(_ *scope, a *args) string {
 }
 
 // checkDate allows to print a date; an operand without + sets the clock.
-func checkDate(_ *scope, a *args) string {
+func checkDate(_ *commandLine, a *args) string {
 	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].text, "+") {
 		return "could set the clock"
 	}
@@ -49,7 +49,7 @@ func checkDate(_ *scope, a *args) string {
 
 // checkDiff allows to compare files. Given directories, diff prints what
 // differs in each file of them, secrets too.
-func checkDiff(_ *scope, a *args) string {
+func checkDiff(_ *commandLine, a *args) string {
 	if a.has("q", "brief") {
 		return ""
 	}

@@ -25,14 +25,14 @@ func readWord(w *syntax.Word, src string) (word, string) {
 			return word{text: l.Value, bare: true}, ""
 		}
 	}
-	r := reader{src: src}
+	dec := wordDecoder{src: src}
 	for i, part := range w.Parts {
-		if why := r.part(part, i == 0, i == len(w.Parts)-1); why != "" {
+		if why := dec.part(part, i == 0, i == len(w.Parts)-1); why != "" {
 			return word{}, why
 		}
 	}
-	r.out.text = r.text.String()
-	return r.out, ""
+	dec.out.text = dec.text.String()
+	return dec.out, ""
 }
 
 // plain reports whether an unquoted literal means itself in every shell.
@@ -52,29 +52,29 @@ func plain(s string) bool {
 }
 
 // reader decodes the parts of one word.
-type reader struct {
+type wordDecoder struct {
 	src  string
 	text strings.Builder
 	out  word
 }
 
-func (r *reader) part(part syntax.WordPart, first, last bool) string {
+func (dec *wordDecoder) part(part syntax.WordPart, first, last bool) string {
 	switch p := part.(type) {
 	case *syntax.Lit:
-		return r.unquoted(p.Value, first, last)
+		return dec.unquoted(p.Value, first, last)
 	case *syntax.SglQuoted:
 		if p.Dollar {
 			return "$'…' hides what it stands for"
 		}
-		r.text.WriteString(p.Value)
+		dec.text.WriteString(p.Value)
 		return ""
 	case *syntax.DblQuoted:
 		if p.Dollar {
 			return `$"…" is translated before it is used`
 		}
-		return r.quoted(p)
+		return dec.quoted(p)
 	case *syntax.ParamExp:
-		return r.param(p)
+		return dec.param(p)
 	case *syntax.CmdSubst:
 		return "runs a command inside another"
 	case *syntax.ProcSubst:
@@ -89,22 +89,22 @@ func (r *reader) part(part syntax.WordPart, first, last bool) string {
 
 // param allows $? alone: it is a number, and every other expansion may hold
 // anything. Zsh goes on reading a subscript or a modifier after it.
-func (r *reader) param(p *syntax.ParamExp) string {
+func (dec *wordDecoder) param(p *syntax.ParamExp) string {
 	end := int(p.End().Offset())
 	next := byte(0)
-	if end < len(r.src) {
-		next = r.src[end]
+	if end < len(dec.src) {
+		next = dec.src[end]
 	}
 	if !p.Short || p.Param == nil || p.Param.Value != "?" || end != int(p.Pos().Offset())+2 || next == '[' || next == ':' {
 		return "a variable may hold anything"
 	}
-	r.text.WriteByte('0')
+	dec.text.WriteByte('0')
 	return ""
 }
 
 // unquoted decodes a literal outside quotes, where a backslash takes the
 // character after it literally.
-func (r *reader) unquoted(s string, first, last bool) string {
+func (dec *wordDecoder) unquoted(s string, first, last bool) string {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		atStart := first && i == 0
@@ -115,16 +115,16 @@ func (r *reader) unquoted(s string, first, last bool) string {
 				return "ends in a backslash"
 			}
 			if s[i] != '\n' {
-				r.text.WriteByte(s[i])
+				dec.text.WriteByte(s[i])
 			}
 			continue
 		case '*', '?', '[':
-			r.out.glob = true
-			if r.text.Len() == 0 {
-				r.out.lead = true
+			dec.out.glob = true
+			if dec.text.Len() == 0 {
+				dec.out.lead = true
 			}
 		case '~':
-			if why := r.tilde(s, i, atStart, last); why != "" {
+			if why := dec.tilde(s, i, atStart, last); why != "" {
 				return why
 			}
 		case '^':
@@ -136,11 +136,11 @@ func (r *reader) unquoted(s string, first, last bool) string {
 				return "Zsh replaces a leading = by a program's path"
 			}
 		case '{', '}':
-			n := upstream(s[i:], r.text.String())
+			n := upstream(s[i:], dec.text.String())
 			if n == 0 {
 				return "braces expand to several words"
 			}
-			r.text.WriteString(s[i : i+n])
+			dec.text.WriteString(s[i : i+n])
 			i += n - 1
 			continue
 		case '!':
@@ -151,7 +151,7 @@ func (r *reader) unquoted(s string, first, last bool) string {
 		case '$', '`', '(', ')', '<', '>', '|', '&', ';', '\n':
 			return "an expansion that nod does not know"
 		}
-		r.text.WriteByte(c)
+		dec.text.WriteByte(c)
 	}
 	return ""
 }
@@ -171,7 +171,7 @@ func upstream(s, before string) int {
 	return end + 1
 }
 
-func (r *reader) tilde(s string, i int, atStart, last bool) string {
+func (dec *wordDecoder) tilde(s string, i int, atStart, last bool) string {
 	if !atStart {
 		if i == 0 || s[i-1] == '=' || s[i-1] == ':' {
 			return "Bash and Zsh read this ~ differently"
@@ -181,16 +181,16 @@ func (r *reader) tilde(s string, i int, atStart, last bool) string {
 	if len(s) > 1 && s[1] != '/' || len(s) == 1 && !last {
 		return "~ with a name stands for a directory that nod does not know"
 	}
-	r.out.tilde = true
+	dec.out.tilde = true
 	return ""
 }
 
 // quoted decodes what stands between double quotes.
-func (r *reader) quoted(d *syntax.DblQuoted) string {
+func (dec *wordDecoder) quoted(d *syntax.DblQuoted) string {
 	for i, part := range d.Parts {
 		lit, ok := part.(*syntax.Lit)
 		if !ok {
-			if why := r.part(part, false, false); why != "" {
+			if why := dec.part(part, false, false); why != "" {
 				return why
 			}
 			continue
@@ -223,13 +223,13 @@ func (r *reader) quoted(d *syntax.DblQuoted) string {
 					return "a variable may hold anything"
 				}
 			case '!':
-				if !r.harmlessBang(next, end, int(d.End().Offset())) {
+				if !dec.harmlessBang(next, end, int(d.End().Offset())) {
 					return "! may recall an earlier command"
 				}
 			case '`':
 				return "runs a command inside another"
 			}
-			r.text.WriteByte(s[j])
+			dec.text.WriteByte(s[j])
 		}
 	}
 	return ""
@@ -238,9 +238,9 @@ func (r *reader) quoted(d *syntax.DblQuoted) string {
 // harmlessBang reports whether a ! in double quotes means itself in an
 // interactive shell too. Zsh swallows the quote in !", which changes nothing
 // where no other quote follows: the line is then left open.
-func (r *reader) harmlessBang(next byte, end bool, quoteEnd int) bool {
+func (dec *wordDecoder) harmlessBang(next byte, end bool, quoteEnd int) bool {
 	if end {
-		return quoteEnd <= len(r.src) && !strings.ContainsAny(r.src[quoteEnd:], `"'`+"`")
+		return quoteEnd <= len(dec.src) && !strings.ContainsAny(dec.src[quoteEnd:], `"'`+"`")
 	}
 	return next == ' ' || next == '\t' || next == '\n' || next == '='
 }

@@ -40,57 +40,57 @@ func tooMuch(src string) string {
 
 // part is one simple command of a command line.
 type part struct {
-	words []word
-	why   string // why it is not known to be harmless; "" if it is
-	bad   bool   // the words are not all known, so that no rule may allow it
-	touch bool   // it names a secret
-	fed   bool   // it reads what another part writes, or a file
+	words        []word
+	why          string // why it is not known to be harmless; "" if it is
+	unknownWords bool   // the words are not all known, so that no rule may allow it
+	secret       bool   // it names a secret
+	hasInput     bool   // it reads what another part writes, or a file
 }
 
 // scope is one reading of one command line: a closed recursion over its tree
 // that knows a few forms and refuses the rest.
-type scope struct {
-	place
-	pol   *Policy
-	src   string
-	parts []part
-	reads []word // the files that redirections read
-	again *scope // the line as an interactive Zsh reads it, where that is not the same
-	why   string // why the line as a whole is not known to be harmless
-	touch bool   // a redirection names a secret
-	notes bool   // holds comments
-	flat  bool   // is one command of plain words, which needs no tree
-	lost  bool   // goes where nod does not follow
-	zsh   bool   // the reading of an interactive Zsh, where # starts no comment
+type commandLine struct {
+	location
+	pol        *Policy
+	src        string
+	parts      []part
+	inputFiles []word       // the files that redirections read
+	zshReading *commandLine // the line as an interactive Zsh reads it, where that is not the same
+	why        string       // why the line as a whole is not known to be harmless
+	secret     bool         // a redirection names a secret
+	comments   bool         // holds comments
+	simple     bool         // is one command of plain words, which needs no tree
+	untracked  bool         // goes where nod does not follow
+	zsh        bool         // the reading of an interactive Zsh, where # starts no comment
 }
 
 // harmless reports whether the line runs nothing but what is known to do no
 // harm.
-func (s *scope) harmless() bool {
-	for i := range s.parts {
-		if s.parts[i].why != "" {
+func (line *commandLine) harmless() bool {
+	for i := range line.parts {
+		if line.parts[i].why != "" {
 			return false
 		}
 	}
-	return s.why == "" && len(s.parts) > 0
+	return line.why == "" && len(line.parts) > 0
 }
 
 // touches reports whether the line is known to name a secret.
-func (s *scope) touches() bool {
-	for i := range s.parts {
-		if s.parts[i].touch {
+func (line *commandLine) namesSecret() bool {
+	for i := range line.parts {
+		if line.parts[i].secret {
 			return true
 		}
 	}
-	return s.touch
+	return line.secret
 }
 
 // reason is the first thing that stands against the line.
-func (s *scope) reason() string {
-	if s.why != "" {
-		return s.why
+func (line *commandLine) reason() string {
+	if line.why != "" {
+		return line.why
 	}
-	for _, p := range s.parts {
+	for _, p := range line.parts {
 		if p.why != "" {
 			if len(p.words) > 0 {
 				return p.words[0].text + ": " + p.why
@@ -123,58 +123,58 @@ func plainWords(src string) []word {
 
 // read parses and walks a command line. The tree is nil where it cannot be
 // parsed, or need not be.
-func (p *Policy) read(src string, pl place) (*scope, *syntax.File) {
-	s := &scope{place: pl, pol: p, src: src}
-	if s.why = tooMuch(src); s.why != "" {
-		return s, nil
+func (p *Policy) readLine(src string, loc location) (*commandLine, *syntax.File) {
+	line := &commandLine{location: loc, pol: p, src: src}
+	if line.why = tooMuch(src); line.why != "" {
+		return line, nil
 	}
-	if s.why = visible(src); s.why != "" {
-		return s, nil
+	if line.why = visible(src); line.why != "" {
+		return line, nil
 	}
 	if words := plainWords(src); words != nil {
-		s.flat = true
-		s.judge(part{words: words})
-		return s, nil
+		line.simple = true
+		line.addPart(part{words: words})
+		return line, nil
 	}
 	file := p.parse(src)
 	if file == nil {
-		s.why = "cannot be parsed"
-		return s, nil
+		line.why = "cannot be parsed"
+		return line, nil
 	}
-	s.list(file.Stmts)
+	line.list(file.Stmts)
 	if strings.IndexByte(src, '#') >= 0 {
-		s.uncomment(file)
+		line.readCommentsAsZsh(file)
 	}
-	return s, file
+	return line, file
 }
 
 // uncomment reads the line once more as an interactive Zsh does, which takes
 // comments for words.
-func (s *scope) uncomment(file *syntax.File) {
+func (line *commandLine) readCommentsAsZsh(file *syntax.File) {
 	var b strings.Builder
 	last := 0
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if c, ok := n.(*syntax.Comment); ok && int(c.Hash.Offset()) >= last {
-			b.WriteString(s.src[last:c.Hash.Offset()])
+			b.WriteString(line.src[last:c.Hash.Offset()])
 			b.WriteByte('\\')
 			last = int(c.Hash.Offset())
 		}
 		return true
 	})
-	if s.notes = b.Len() > 0; !s.notes || !s.harmless() {
+	if line.comments = b.Len() > 0; !line.comments || !line.harmless() {
 		return
 	}
-	b.WriteString(s.src[last:])
-	again := &scope{place: s.place, pol: s.pol, src: b.String(), zsh: true}
-	other := s.pol.parse(again.src)
+	b.WriteString(line.src[last:])
+	again := &commandLine{location: line.location, pol: line.pol, src: b.String(), zsh: true}
+	other := line.pol.parse(again.src)
 	if other == nil {
-		s.why = "an interactive Zsh takes the comment for words"
+		line.why = "an interactive Zsh takes the comment for words"
 		return
 	}
-	s.again = again
+	line.zshReading = again
 	again.list(other.Stmts)
 	if !again.harmless() {
-		s.why = "an interactive Zsh takes the comment for words: " + again.reason()
+		line.why = "an interactive Zsh takes the comment for words: " + again.reason()
 	}
 }
 
@@ -190,58 +190,58 @@ func (p *Policy) parse(src string) *syntax.File {
 	return file
 }
 
-func (s *scope) refuse(why string) {
-	if s.why == "" {
-		s.why = why
+func (line *commandLine) refuse(why string) {
+	if line.why == "" {
+		line.why = why
 	}
 }
 
-func (s *scope) list(stmts []*syntax.Stmt) {
+func (line *commandLine) list(stmts []*syntax.Stmt) {
 	for _, st := range stmts {
-		s.stmt(st)
+		line.stmt(st)
 	}
 }
 
-func (s *scope) stmt(st *syntax.Stmt) {
+func (line *commandLine) stmt(st *syntax.Stmt) {
 	switch {
 	case st.Background, st.Coprocess, st.Disown:
-		s.refuse("runs in the background")
+		line.refuse("runs in the background")
 	case st.Negated:
-		s.refuse("negates a command")
+		line.refuse("negates a command")
 	}
-	from := len(s.parts)
+	from := len(line.parts)
 	for _, r := range st.Redirs {
-		s.redirect(r)
+		line.redirect(r)
 	}
 	switch c := st.Cmd.(type) {
 	case *syntax.CallExpr:
-		s.call(c)
+		line.call(c)
 	case *syntax.BinaryCmd:
-		if chain := goingOn(c); chain != nil {
-			s.goOn(chain)
+		if chain := cdChain(c); chain != nil {
+			line.walkChain(chain)
 			break
 		}
 		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt && c.Op != syntax.Pipe {
-			s.refuse("joins commands by " + c.Op.String())
+			line.refuse("joins commands by " + c.Op.String())
 		}
-		s.stmt(c.X)
+		line.stmt(c.X)
 		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt {
-			defer s.feed(len(s.parts))
+			defer line.markInput(len(line.parts))
 		}
-		s.stmt(c.Y)
+		line.stmt(c.Y)
 	case nil:
-		s.refuse("has no command")
+		line.refuse("has no command")
 	default:
-		s.refuse("is more than simple commands joined by |, &&, || and ;")
+		line.refuse("is more than simple commands joined by |, &&, || and ;")
 	}
 	if slices.ContainsFunc(st.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrIn }) {
-		s.feed(from)
+		line.markInput(from)
 	}
 }
 
 // goingOn are the statements of cd DIR && a && b, where DIR is written from the
 // root; nil for every other line.
-func goingOn(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
+func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 	for c.Op == syntax.AndStmt {
 		chain = append(chain, c.Y)
 		if inner, ok := c.X.Cmd.(*syntax.BinaryCmd); ok && !c.X.Negated && len(c.X.Redirs) == 0 {
@@ -261,47 +261,47 @@ func goingOn(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 
 // goOn judges such statements: what follows runs in that directory alone, as
 // otherwise it does not run.
-func (s *scope) goOn(chain []*syntax.Stmt) {
-	was := s.dirs
-	s.stmt(chain[0])
-	if to := s.dirs[min(len(was), len(s.dirs)):]; len(was) > 0 && len(to) > 0 {
-		s.dirs, s.lead = slices.Clone(to), s.pol.secrets.leads(to)
+func (line *commandLine) walkChain(chain []*syntax.Stmt) {
+	was := line.dirs
+	line.stmt(chain[0])
+	if to := line.dirs[min(len(was), len(line.dirs)):]; len(was) > 0 && len(to) > 0 {
+		line.dirs, line.leadsToSecret = slices.Clone(to), line.pol.secrets.mayLeadFrom(to)
 	} else {
 		was = nil
 	}
-	s.list(chain[1:])
+	line.list(chain[1:])
 	if was != nil {
-		for _, d := range s.dirs {
+		for _, d := range line.dirs {
 			if !slices.Contains(was, d) {
 				was = append(was[:len(was):len(was)], d)
 			}
 		}
-		s.dirs, s.lead = was, s.pol.secrets.leads(was)
+		line.dirs, line.leadsToSecret = was, line.pol.secrets.mayLeadFrom(was)
 	}
 }
 
-func (s *scope) call(c *syntax.CallExpr) {
+func (line *commandLine) call(c *syntax.CallExpr) {
 	p := part{words: make([]word, 0, len(c.Args))}
 	if len(c.Assigns) > 0 {
-		p.why, p.bad = "sets a variable, which can change what a command does", true
+		p.why, p.unknownWords = "sets a variable, which can change what a command does", true
 	}
 	for _, a := range c.Args {
-		w, why := readWord(a, s.src)
+		w, why := readWord(a, line.src)
 		if why != "" {
-			p.bad = true
+			p.unknownWords = true
 			if p.why == "" {
 				p.why = why
 			}
 		}
 		p.words = append(p.words, w)
 	}
-	s.judge(p)
+	line.addPart(p)
 }
 
 // judge notes a simple command, and judges it where its words are known.
-func (s *scope) judge(p part) {
+func (line *commandLine) addPart(p part) {
 	if p.why == "" {
-		p.why, p.touch = s.simple(p.words)
+		p.why, p.secret = line.checkCommand(p.words)
 	}
-	s.parts = append(s.parts, p)
+	line.parts = append(line.parts, p)
 }

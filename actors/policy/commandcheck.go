@@ -6,39 +6,39 @@ import (
 
 // simple judges one command whose words are all known: why it may do harm, and
 // whether that is because it names a secret.
-func (s *scope) simple(words []word) (string, bool) {
+func (line *commandLine) checkCommand(words []word) (string, bool) {
 	name := words[0]
-	if s.zsh && strings.HasPrefix(name.text, "#") {
+	if line.zsh && strings.HasPrefix(name.text, "#") {
 		return "", false // there is no such command
 	}
 	if !name.bare {
-		if name.text == "[" && len(name.text) == 1 && s.pol.level >= levelReaders {
-			return s.test(words[1:], true)
+		if name.text == "[" && len(name.text) == 1 && line.pol.level >= levelReaders {
+			return line.test(words[1:], true)
 		}
 		return "the command's name is quoted or a pattern", false
 	}
 	switch name.text {
 	case "pushd", "popd":
-		s.lost = true
+		line.untracked = true
 	case "cd":
-		if s.pol.level < levelReaders {
-			s.changeDir(words[1:]) // for the rules of the directory that it names
+		if line.pol.level < levelReaders {
+			line.changeDir(words[1:]) // for the rules of the directory that it names
 		}
 	}
-	entry := s.pol.commands.entry(name.text)
-	if entry.level == levelNone || entry.level > s.pol.level {
+	entry := line.pol.commands.entry(name.text)
+	if entry.level == levelNone || entry.level > line.pol.level {
 		return "is not a command known to only read", false
 	}
 	if entry.special != nil {
-		return entry.special(s, words[1:])
+		return entry.special(line, words[1:])
 	}
 	a, why := entry.parse(name.text, words[1:])
 	if why != "" {
-		return why, s.anySecret(words[1:], entry.text)
+		return why, line.anySecret(words[1:], entry.text)
 	}
 	if entry.check != nil {
-		if why := entry.check(s, &a); why != "" {
-			return why, s.anySecret(words[1:], entry.text)
+		if why := entry.check(line, &a); why != "" {
+			return why, line.anySecret(words[1:], entry.text)
 		}
 	}
 	checked := words[1:]
@@ -48,7 +48,7 @@ func (s *scope) simple(words []word) (string, bool) {
 	case entry.lists:
 		checked = spelled(checked)
 	}
-	if w := s.firstSecret(checked, entry.text); w != "" {
+	if w := line.firstSecret(checked, entry.text); w != "" {
 		return "names a secret, " + w, true
 	}
 	return "", false
@@ -83,20 +83,20 @@ func spelled(words []word) []word {
 
 // rtk allows rtk git, which shortens the output of git; rtk asks for every other
 // program that it runs.
-func (s *scope) rtk(words []word) (string, bool) {
+func (line *commandLine) rtk(words []word) (string, bool) {
 	if len(words) == 0 || words[0].text != "git" {
 		return "is not a command known to only read", false
 	}
-	return s.git(words[1:])
+	return line.git(words[1:])
 }
 
 // workmux allows the commands of workmux that show work trees and the output of
 // their agents.
-func (s *scope) workmux(words []word) (string, bool) {
+func (line *commandLine) workmux(words []word) (string, bool) {
 	if len(words) == 0 {
 		return "is not a command known to only read", false
 	}
-	sub := s.pol.commands.reader("workmux " + words[0].text)
+	sub := line.pol.commands.reader("workmux " + words[0].text)
 	if sub == nil {
 		return "is not a command known to only read", false
 	}
@@ -104,13 +104,15 @@ func (s *scope) workmux(words []word) (string, bool) {
 	return why, false
 }
 
-func (s *scope) anySecret(words []word, text bool) bool { return s.firstSecret(words, text) != "" }
+func (line *commandLine) anySecret(words []word, text bool) bool {
+	return line.firstSecret(words, text) != ""
+}
 
 // firstSecret is the first word that may stand for a secret. Of a command
 // whose words are text, only those count that the shell expands.
-func (s *scope) firstSecret(words []word, text bool) string {
+func (line *commandLine) firstSecret(words []word, text bool) string {
 	for _, w := range words {
-		if (!text || w.glob || w.tilde) && s.secretPath(w) {
+		if (!text || w.glob || w.tilde) && line.secretPath(w) {
 			return w.text
 		}
 	}
@@ -119,65 +121,65 @@ func (s *scope) firstSecret(words []word, text bool) string {
 
 // secretPath reports whether w, or what follows a = or : in it, may stand for
 // a secret or a file of nod's own.
-func (s *scope) secretPath(w word) bool { return s.secretText(w.text, false) }
+func (line *commandLine) secretPath(w word) bool { return line.secretText(w.text, false) }
 
 // secretText judges t, and each piece of it between the signs that may start a
 // path in a word: --flag=PATH, REV:PATH, @PATH.
-func (s *scope) secretText(t string, dots bool) bool {
-	if s.secretIn(t, dots) {
+func (line *commandLine) secretText(t string, dots bool) bool {
+	if line.secretIn(t, dots) {
 		return true
 	}
 	for _, piece := range pieces(t)[1:] {
-		if s.secretIn(piece, dots) {
+		if line.secretIn(piece, dots) {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *scope) secretIn(t string, dots bool) bool {
+func (line *commandLine) secretIn(t string, dots bool) bool {
 	if t == "" || isCount("-"+t) {
 		return false
 	}
-	return s.pol.secret(t, &s.place, dots)
+	return line.pol.mayBeSecret(t, &line.location, dots)
 }
 
 // cd follows a change of directory. Whether it succeeds is not known, so the
 // command may stand in the old and in the new one from there on.
-func (s *scope) changeDir(words []word) (why string, secret bool) {
-	defer func() { s.lost = s.lost || why != "" }()
+func (line *commandLine) changeDir(words []word) (why string, secret bool) {
+	defer func() { line.untracked = line.untracked || why != "" }()
 	if len(words) > 0 && words[0].text == "--" {
 		words = words[1:]
 	}
 	if len(words) != 1 || words[0].text == "" || words[0].glob || strings.HasPrefix(words[0].text, "-") || strings.HasPrefix(words[0].text, "+") {
 		return "does not name one plain directory", false
 	}
-	if s.secretPath(words[0]) {
+	if line.secretPath(words[0]) {
 		return "names a secret, " + words[0].text, true
 	}
-	to := s.resolve(words[0].text)
+	to := line.resolve(words[0].text)
 	if len(to) == 0 {
 		// From an unknown directory to an unknown one: nothing relative can be
 		// judged any more, so name a place that is in no project.
 		to = []string{"/?/" + slashes(words[0].text)}
 	}
-	if len(s.dirs)+len(to) > 8 {
+	if len(line.dirs)+len(to) > 8 {
 		return "changes the directory too often to follow", false
 	}
-	if len(s.dirs) == 0 {
-		s.dirs = to
+	if len(line.dirs) == 0 {
+		line.dirs = to
 	} else {
-		s.dirs = append(s.dirs[:len(s.dirs):len(s.dirs)], to...)
+		line.dirs = append(line.dirs[:len(line.dirs):len(line.dirs)], to...)
 	}
-	s.lead = s.pol.secrets.leads(s.dirs)
+	line.leadsToSecret = line.pol.secrets.mayLeadFrom(line.dirs)
 	return "", false
 }
 
 // test allows questions about files and equality of strings. Other operators
 // evaluate arithmetic in one shell or another, which can run commands.
-func (s *scope) testWords(words []word) (string, bool) { return s.test(words, false) }
+func (line *commandLine) testCommand(words []word) (string, bool) { return line.test(words, false) }
 
-func (s *scope) test(words []word, bracket bool) (string, bool) {
+func (line *commandLine) test(words []word, bracket bool) (string, bool) {
 	if bracket {
 		if len(words) == 0 || words[len(words)-1].text != "]" {
 			return "lacks its ]", false
@@ -194,7 +196,7 @@ func (s *scope) test(words []word, bracket bool) (string, bool) {
 	}
 	switch {
 	case len(words) == 2 && len(words[0].text) == 2 && words[0].text[0] == '-' && strings.IndexByte("efdrwxsLhzn", words[0].text[1]) >= 0:
-		if s.secretPath(words[1]) {
+		if line.secretPath(words[1]) {
 			return "names a secret, " + words[1].text, true
 		}
 		return "", false

@@ -18,7 +18,7 @@ func (p *Policy) With(grants ...Always) *Policy { return p.WithLists(NewAnswers(
 // verdict's Remembered tells places in them.
 func (p *Policy) WithLists(lists ...*Answers) *Policy {
 	out := *p
-	out.grants = append(p.grants[:len(p.grants):len(p.grants)], lists...)
+	out.answers = append(p.answers[:len(p.answers):len(p.answers)], lists...)
 	return &out
 }
 
@@ -34,7 +34,7 @@ func (p *Policy) rememberedTool(covers func(*Always) bool) (*Always, Remembered)
 }
 
 func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*Always) bool) (*Always, Remembered) {
-	for l, list := range p.grants {
+	for l, list := range p.answers {
 		for _, i := range candidates(list) {
 			if g := &list.all[i]; covers(g) {
 				return g, Remembered{l, i}
@@ -45,55 +45,55 @@ func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*Always
 }
 
 // inScope reports whether the call happens in the grant's project.
-func inScope(a *Always, pl *place) bool {
+func inAnswersProject(a *Always, loc *location) bool {
 	if a.Project == "" {
 		return true
 	}
 	project := cleanAbs(a.Project)
-	if project == "" || len(pl.dirs) == 0 {
+	if project == "" || len(loc.dirs) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(pl.dirs, func(d string) bool { return !within(d, project) })
+	return !slices.ContainsFunc(loc.dirs, func(d string) bool { return !within(d, project) })
 }
 
 // coversArgv reports whether the grant holds exactly this command.
-func coversArgv(a *Always, j *judge, argv []string) bool {
+func coversArgv(a *Always, ev *evaluation, argv []string) bool {
 	// The words come first: they tell most answers apart, of which there may be many.
 	if len(a.Argv) == 0 || len(argv) < len(a.Argv) || !slices.Equal(a.Argv, argv[:len(a.Argv)]) {
 		return false
 	}
-	if canonical(a.Tool).name != j.tool.name || !inScope(a, &j.line.place) {
+	if canonicalTool(a.Tool).name != ev.tool.name || !inAnswersProject(a, &ev.line.location) {
 		return false
 	}
-	if len(a.Dirs) > 0 && slices.ContainsFunc(j.line.dirs, func(d string) bool { return !slices.Contains(a.Dirs, d) }) {
+	if len(a.Dirs) > 0 && slices.ContainsFunc(ev.line.dirs, func(d string) bool { return !slices.Contains(a.Dirs, d) }) {
 		return false
 	}
 	if a.Prefix && len(argv) > len(a.Argv) {
-		return further(a, &j.line.place, argv[len(a.Argv):])
+		return keepsToAnswer(a, &ev.line.location, argv[len(a.Argv):])
 	}
 	return len(argv) == len(a.Argv)
 }
 
 // coversTool reports whether the grant holds a call that is no command.
-func coversTool(a *Always, j *judge, t *target) bool {
+func coversTool(a *Always, ev *evaluation, t *ruleSubject) bool {
 	// What is cheap to tell comes first: there may be many answers. What of the web asks
 	// does so for its address, which no grant holds.
-	if len(a.Argv) > 0 || j.tool.kind == kindShell || j.tool.kind == kindWeb {
+	if len(a.Argv) > 0 || ev.tool.kind == kindShell || ev.tool.kind == kindWeb {
 		return false
 	}
-	if canonical(a.Tool).name != j.tool.name || !inScope(a, j.place) {
+	if canonicalTool(a.Tool).name != ev.tool.name || !inAnswersProject(a, ev.location) {
 		return false
 	}
 	if a.Path == "" {
-		return j.tool.kind != kindEdit
+		return ev.tool.kind != kindEdit
 	}
 	for _, p := range t.paths {
-		for _, full := range j.place.resolve(p) {
+		for _, full := range ev.location.resolve(p) {
 			if dir, ok := strings.CutSuffix(a.Path, "/"); ok && (!within(full, dir) || len(unusual(full[len(dir):])) > 0) || !ok && full != a.Path {
 				return false
 			}
 		}
-		if len(j.place.resolve(p)) == 0 {
+		if len(ev.location.resolve(p)) == 0 {
 			return false
 		}
 	}

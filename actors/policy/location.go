@@ -8,16 +8,16 @@ import (
 
 // place is where a call happens: what relative paths and ~ stand for.
 // Everything here is lexical; a symbolic link is not followed.
-type place struct {
-	dirs    []string // where the command may stand by now, clean; empty if unknown
-	project string   // clean; "" if unknown
-	main    string   // the project that project is a work tree of; else project
-	home    string   // clean; "" if unknown
-	lead    bool     // a secret may begin in dirs and end in a path below them
+type location struct {
+	dirs          []string // where the command may stand by now, clean; empty if unknown
+	project       string   // clean; "" if unknown
+	main          string   // the project that project is a work tree of; else project
+	home          string   // clean; "" if unknown
+	leadsToSecret bool     // a secret may begin in dirs and end in a path below them
 }
 
-func newPlace(c *Call) place {
-	p := place{project: cleanAbs(c.Project), home: cleanAbs(c.Home)}
+func newLocation(c *Call) location {
+	p := location{project: cleanAbs(c.Project), home: cleanAbs(c.Home)}
 	if cwd := cleanAbs(c.Cwd); cwd != "" {
 		p.dirs = []string{cwd}
 		if p.project == "" {
@@ -45,17 +45,17 @@ func mainTree(dir string) string {
 
 // inTree reports whether the clean path p lies in the project or in a work
 // tree of it.
-func (pl *place) inTree(p string) bool {
-	return within(p, pl.project) || within(mainTree(p), pl.main)
+func (loc *location) inTree(p string) bool {
+	return within(p, loc.project) || within(mainTree(p), loc.main)
 }
 
 // inside is the clean path p without the project, or without the work tree of
 // it in the project, that p lies in; p itself where it lies elsewhere.
-func (pl *place) inside(p string) string {
-	if !within(p, pl.project) {
+func (loc *location) relative(p string) string {
+	if !within(p, loc.project) {
 		return p
 	}
-	p = p[len(pl.project):]
+	p = p[len(loc.project):]
 	for _, w := range worktreeDirs {
 		if rest, ok := strings.CutPrefix(p, w); ok {
 			name, _, _ := strings.Cut(rest, "/")
@@ -89,23 +89,23 @@ func cleanAbs(p string) string {
 }
 
 // resolve returns every path that p may stand for; none if that is unknown.
-func (pl *place) resolve(p string) []string {
+func (loc *location) resolve(p string) []string {
 	p = slashes(p)
 	switch {
 	case p == "~" || strings.HasPrefix(p, "~/"):
-		if pl.home == "" {
+		if loc.home == "" {
 			return nil
 		}
-		return []string{path.Join(pl.home, p[1:])}
+		return []string{path.Join(loc.home, p[1:])}
 	case isAbs(p):
 		p = path.Clean(p)
-		if len(pl.project) > 1 && pl.project[1] == ':' && len(p) > 2 && p[2] == '/' && p[0] == '/' {
+		if len(loc.project) > 1 && loc.project[1] == ':' && len(p) > 2 && p[2] == '/' && p[0] == '/' {
 			p = strings.ToLower(p[1:2]) + ":" + p[2:] // Git Bash writes d:/x as /d/x
 		}
 		return []string{p}
 	}
-	out := make([]string, 0, len(pl.dirs))
-	for _, d := range pl.dirs {
+	out := make([]string, 0, len(loc.dirs))
+	for _, d := range loc.dirs {
 		out = append(out, path.Join(d, p))
 	}
 	return out
@@ -120,20 +120,20 @@ func within(p, dir string) bool {
 }
 
 // inProject reports whether p certainly stands for a path of the project.
-func (pl *place) inProject(p string) bool {
-	all := pl.resolve(p)
+func (loc *location) inProject(p string) bool {
+	all := loc.resolve(p)
 	for _, r := range all {
-		if !within(r, pl.project) {
+		if !within(r, loc.project) {
 			return false
 		}
 	}
-	return len(all) > 0 && pl.project != ""
+	return len(all) > 0 && loc.project != ""
 }
 
 // standsInProject reports whether the command certainly runs in the project.
-func (pl *place) standsInProject() bool {
-	for _, d := range pl.dirs {
-		if !pl.inTree(d) {
+func (loc *location) standsInProject() bool {
+	for _, d := range loc.dirs {
+		if !loc.inTree(d) {
 			return false
 		}
 	}
@@ -142,10 +142,10 @@ func (pl *place) standsInProject() bool {
 
 // standsAtTop reports whether the command certainly runs at the top of the
 // project or of a work tree of it, and not in a directory below.
-func (pl *place) standsAtTop() bool {
-	return !slices.ContainsFunc(pl.dirs, func(d string) bool {
-		return d != pl.project && d != pl.main && !slices.ContainsFunc(worktreeDirs, func(w string) bool {
-			name, ok := strings.CutPrefix(d, pl.main+w)
+func (loc *location) standsAtTop() bool {
+	return !slices.ContainsFunc(loc.dirs, func(d string) bool {
+		return d != loc.project && d != loc.main && !slices.ContainsFunc(worktreeDirs, func(w string) bool {
+			name, ok := strings.CutPrefix(d, loc.main+w)
 			return ok && name != "" && !strings.Contains(name, "/")
 		})
 	})
@@ -153,17 +153,17 @@ func (pl *place) standsAtTop() bool {
 
 // aboveHome reports whether p may be the home directory or hold it: searching
 // such a tree reads every secret in it.
-func (pl *place) aboveHome(p string) bool {
+func (loc *location) aboveHome(p string) bool {
 	p = slashes(p)
 	if p == "~" || p == "~/" || strings.HasPrefix(p, "~/.") && strings.Trim(p[2:], "./") == "" {
 		return true
 	}
-	all := pl.resolve(p)
+	all := loc.resolve(p)
 	if len(all) == 0 {
 		return isAbs(p) || strings.HasPrefix(p, "..")
 	}
 	for _, r := range all {
-		if pl.holdsHome(r) || r != pl.project && !strings.Contains(strings.Trim(r, "/"), "/") {
+		if loc.holdsHome(r) || r != loc.project && !strings.Contains(strings.Trim(r, "/"), "/") {
 			return true
 		}
 	}
@@ -172,8 +172,8 @@ func (pl *place) aboveHome(p string) bool {
 
 // holdsHome reports whether the clean path p is a home directory or holds one,
 // by its name where this user's is not known.
-func (pl *place) holdsHome(p string) bool {
-	if pl.home != "" && within(pl.home, p) {
+func (loc *location) holdsHome(p string) bool {
+	if loc.home != "" && within(loc.home, p) {
 		return true
 	}
 	parts := strings.Split(strings.Trim(strings.ToLower(p), "/"), "/")

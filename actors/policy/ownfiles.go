@@ -37,42 +37,42 @@ func (f *facts) ownCommand(argv []string) {
 	if len(argv) == 1 || ownVerbs[verb] || ownVerbs[argv[1]] {
 		return
 	}
-	f.own = "agents may not run nod commands that decide, grant or configure"
+	f.forbidden = "agents may not run nod commands that decide, grant or configure"
 }
 
 // ownWrites looks for a command that may write nod's own files: a redirection
 // into them, or any command but a reader that names them.
 func (f *facts) ownWrites(unparsed bool) {
 	const why = "agents may not write nod's own files"
-	at := *f.place
+	at := *f.location
 	for _, argv := range f.argvs {
 		if len(at.dirs) < 4 && slices.Contains(argv, "-C") {
-			at.dirs = append(at.dirs[:len(at.dirs):len(at.dirs)], f.changed(argv)...)
+			at.dirs = append(at.dirs[:len(at.dirs):len(at.dirs)], f.directoriesAfterC(argv)...)
 		}
 	}
 	own := func(p string) bool { return ownPathIn(f.pol, &at, p) }
 	if slices.ContainsFunc(f.writes, own) {
-		f.own = why
+		f.forbidden = why
 	}
 	if !slices.ContainsFunc(f.words, own) {
 		return
 	}
 	if unparsed {
-		f.own = why
+		f.forbidden = why
 		return
 	}
 	inside := slices.ContainsFunc(f.argvs, func(a []string) bool { return a[0] == "cd" && slices.ContainsFunc(a, own) })
 	for _, argv := range f.argvs {
-		if (inside || slices.ContainsFunc(argv, own)) && !f.leavesAlone(argv, inside) {
-			f.own = why
+		if (inside || slices.ContainsFunc(argv, own)) && !f.leavesOwnFiles(argv, inside) {
+			f.forbidden = why
 			return
 		}
 	}
 }
 
 // changed is where -C of git, tar or make has a command's other words be.
-func (f *facts) changed(argv []string) []string {
-	to := *f.place
+func (f *facts) directoriesAfterC(argv []string) []string {
+	to := *f.location
 	for i := 0; i+1 < len(argv) && i < 12; i++ {
 		if argv[i] == "-C" {
 			to.dirs = to.resolve(argv[i+1])
@@ -84,32 +84,32 @@ func (f *facts) changed(argv []string) []string {
 // leavesAlone reports whether a command, as far as its flags tell, writes none
 // of the files that it names: it is a reader, or puts them into a repository.
 // Inside a directory of nod's own that repository's files are there too.
-func (f *facts) leavesAlone(argv []string, inside bool) bool {
+func (f *facts) leavesOwnFiles(argv []string, inside bool) bool {
 	switch argv[0] {
 	case "cd", "test", "[":
 		return true
 	case "git":
 		if len(argv) > 1 && (argv[1] == "add" || argv[1] == "commit") {
-			return !inside && reads(f.pol.commands.entry("git "+argv[1]), argv[2:])
+			return !inside && fitsEntry(f.pol.commands.entry("git "+argv[1]), argv[2:])
 		}
-		return f.gitReads(argv[1:])
+		return f.gitOnlyReads(argv[1:])
 	}
-	return !strings.Contains(argv[0], " ") && reads(f.pol.commands.reader(argv[0]), argv[1:])
+	return !strings.Contains(argv[0], " ") && fitsEntry(f.pol.commands.reader(argv[0]), argv[1:])
 }
 
 // reads reports whether the words are flags and operands that keep a command to
 // what its spec says.
-func reads(c *command, words []string) bool {
+func fitsEntry(c *command, words []string) bool {
 	if c == nil {
 		return false
 	}
-	_, why := c.parse("", plainly(words))
+	_, why := c.parse("", literalWords(words))
 	return why == ""
 }
 
 // gitReads reports whether words make git read. Options before the subcommand
 // may re-point it, but write nothing by themselves.
-func (f *facts) gitReads(words []string) bool {
+func (f *facts) gitOnlyReads(words []string) bool {
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		n := 1
 		if words[0] == "-C" || words[0] == "-c" {
@@ -119,14 +119,14 @@ func (f *facts) gitReads(words []string) bool {
 	}
 	for n := min(2, len(words)); n > 0; n-- {
 		if sub := f.pol.commands.reader("git " + strings.Join(words[:n], " ")); sub != nil {
-			return reads(sub, words[n:])
+			return fitsEntry(sub, words[n:])
 		}
 	}
 	return len(words) == 0
 }
 
 // plainly are words that stand for nothing but themselves.
-func plainly(texts []string) []word {
+func literalWords(texts []string) []word {
 	words := make([]word, len(texts))
 	for i, t := range texts {
 		words[i] = word{text: t}
@@ -134,20 +134,20 @@ func plainly(texts []string) []word {
 	return words
 }
 
-func (j *judge) ownPath(p string) bool { return ownPathIn(j.pol, j.place, p) }
+func (ev *evaluation) ownPath(p string) bool { return ownPathIn(ev.pol, ev.location, p) }
 
-func ownPathIn(pol *Policy, pl *place, p string) bool {
-	if !pol.guarded && !mayNameOwn(p) && !slices.ContainsFunc(pl.dirs, mayNameOwn) {
+func ownPathIn(pol *Policy, loc *location, p string) bool {
+	if !pol.protected && !mayNameOwn(p) && !slices.ContainsFunc(loc.dirs, mayNameOwn) {
 		return false
 	}
-	if len(p) > 2 && p[0] == '-' && p[1] != '-' && ownPathIn(pol, pl, p[2:]) {
+	if len(p) > 2 && p[0] == '-' && p[1] != '-' && ownPathIn(pol, loc, p[2:]) {
 		return true // -oFILE
 	}
 	for _, at := range pieces(p) {
 		if spellsOwn(pol, at) {
 			return true
 		}
-		for _, r := range pl.resolve(at) {
+		for _, r := range loc.resolve(at) {
 			if spellsOwn(pol, r) {
 				return true
 			}

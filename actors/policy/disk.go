@@ -17,7 +17,7 @@ type Resolver func(path string) (string, error)
 
 // linksMax is how many symbolic links a path may go through, the kernel's own
 // limit.
-const linksMax = 40
+const maxLinks = 40
 
 // Disk is what ShellNeeds has to know of the files of the machine that a line
 // runs on. An error means that it cannot be told.
@@ -34,12 +34,12 @@ type Disk interface {
 type ThisDisk struct{}
 
 // linksIn is in how many entries of a directory links are looked for.
-const linksIn = 4096
+const maxDirEntries = 4096
 
 // Links are those of a directory as it is now; none where it is not there. A
 // directory of too many entries is an error.
 func (ThisDisk) Links(dir string) (names []string, err error) {
-	entries, err := entriesOf(dir)
+	entries, err := dirEntries(dir)
 	if err != nil {
 		return nil, fmt.Errorf("find the links in %q: %w", dir, err)
 	}
@@ -51,20 +51,20 @@ func (ThisDisk) Links(dir string) (names []string, err error) {
 	return names, nil
 }
 
-func entriesOf(dir string) ([]fs.DirEntry, error) {
+func dirEntries(dir string) ([]fs.DirEntry, error) {
 	f, err := os.Open(dir)
-	if missing(err) {
+	if isMissing(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	entries, err := f.ReadDir(linksIn)
+	entries, err := f.ReadDir(maxDirEntries)
 	switch {
-	case len(entries) == linksIn:
-		return nil, fmt.Errorf("it has %d entries or more", linksIn)
-	case errors.Is(err, io.EOF) || missing(err):
+	case len(entries) == maxDirEntries:
+		return nil, fmt.Errorf("it has %d entries or more", maxDirEntries)
+	case errors.Is(err, io.EOF) || isMissing(err):
 		err = nil
 	}
 	return entries, err
@@ -77,7 +77,7 @@ func (ThisDisk) WorkTree(dir string) (string, error) {
 		return "", err
 	}
 	for up := at; ; up = path.Dir(up) {
-		is, err := repository(up)
+		is, err := isRepository(up)
 		switch {
 		case err != nil:
 			return "", fmt.Errorf("find the repository of %q: %w", dir, err)
@@ -91,21 +91,21 @@ func (ThisDisk) WorkTree(dir string) (string, error) {
 
 // repository reports whether dir is the top of a work tree, or a repository that
 // has none.
-func repository(dir string) (bool, error) {
+func isRepository(dir string) (bool, error) {
 	info, err := os.Stat(dir + "/.git")
 	switch {
-	case missing(err):
+	case isMissing(err):
 	case err != nil || !info.IsDir():
 		return err == nil, err
 	}
 	for _, at := range []string{dir + "/.git", dir} {
-		if _, err := os.Lstat(at + "/HEAD"); missing(err) {
+		if _, err := os.Lstat(at + "/HEAD"); isMissing(err) {
 			continue
 		} else if err != nil {
 			return false, err
 		}
 		for _, store := range []string{"/objects", "/commondir"} {
-			if _, err := os.Stat(at + store); !missing(err) {
+			if _, err := os.Stat(at + store); !isMissing(err) {
 				return err == nil, err
 			}
 		}
@@ -114,7 +114,7 @@ func repository(dir string) (bool, error) {
 }
 
 // missing reports whether err says that there is no such file.
-func missing(err error) bool {
+func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
@@ -147,8 +147,8 @@ func OnDisk(p string) (string, error) {
 			return "", fmt.Errorf("find where %q leads: %w", p, err)
 		case target == "":
 			at = next
-		case links == linksMax:
-			return "", fmt.Errorf("find where %q leads: it goes through more than %d symbolic links", p, linksMax)
+		case links == maxLinks:
+			return "", fmt.Errorf("find where %q leads: it goes through more than %d symbolic links", p, maxLinks)
 		default:
 			links++
 			rest = target + "/" + rest

@@ -56,18 +56,18 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 		return nil, err
 	}
 	if access == AccessNetwork {
-		if err := in.openWeb(); err != nil {
+		if err := in.checkWebAddress(); err != nil {
 			return nil, err
 		}
 		return []Permission{{Access: AccessNetwork}}, nil
 	}
-	t := canonical(name)
+	t := canonicalTool(name)
 	if t.kind == kindUnknown { // the caller's own, which reads or writes files
 		if t.kind = kindFile; access == AccessWrite {
 			t.kind = kindEdit
 		}
 	}
-	paths, err := in.needed(t)
+	paths, err := in.neededPaths(t)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 // answer, rules that deny or ask stand above it, and what says which programs
 // run (.git, agents' settings) is in none: it must have been given by its name.
 func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []Always {
-	if canonical(name).kind != kindEdit {
+	if canonicalTool(name).kind != kindEdit {
 		return []Always{{Tool: name}}
 	}
 	var rules []Always
@@ -105,7 +105,7 @@ func Covered(name string, set *schemas.SessionPermissions, perms []Permission, r
 }
 
 // openWeb refuses an address that is a file's.
-func (in input) openWeb() error {
+func (in input) checkWebAddress() error {
 	raw, ok := in["url"]
 	if !ok {
 		return nil
@@ -118,7 +118,7 @@ func (in input) openWeb() error {
 }
 
 // needed are the paths that a file tool's call is about, as it names them.
-func (in input) needed(t tool) ([]string, error) {
+func (in input) neededPaths(t tool) ([]string, error) {
 	if k := in.unknown(t.kind); k != "" {
 		return nil, fmt.Errorf("its input has a field that nod does not know, %q", k)
 	}

@@ -9,7 +9,7 @@ import (
 
 // names is a list of path patterns made fast: most segments of most paths are
 // settled by their first and last letter.
-type names struct {
+type namePatterns struct {
 	exact  map[string]bool // whole segments without a wildcard
 	wild   []string        // single segments with one
 	rows   [][]string      // several segments; a first "" is the root
@@ -21,8 +21,8 @@ type names struct {
 	byEnd, byStart [256][]string // wild by the last letter where they start with a *, else by the first
 }
 
-func compileNames(lists ...[]string) *names {
-	n := &names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
+func compileNames(lists ...[]string) *namePatterns {
+	n := &namePatterns{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
 	all := slices.Concat(lists...)
 	for _, p := range all { // macOS keeps these directories below /private
 		if strings.HasPrefix(p, "/etc/") || strings.HasPrefix(p, "/var/") || strings.HasPrefix(p, "/tmp/") {
@@ -60,8 +60,8 @@ func compileNames(lists ...[]string) *names {
 
 // has reports whether p, which may hold wildcards, may stand for a listed path
 // or for one below it. dots says that a leading wildcard matches a dot too.
-func (n *names) has(p string, dots bool) bool {
-	if n.quiet(p) {
+func (n *namePatterns) has(p string, dots bool) bool {
+	if n.cannotMatch(p) {
 		return false
 	}
 	segs := splitPath(make([]string, 0, 16), p)
@@ -69,7 +69,7 @@ func (n *names) has(p string, dots bool) bool {
 		globbed := isGlob(s)
 		begins := s != "" && n.starts[s[0]]
 		switch {
-		case globbed && n.mayBe(s, i == len(segs)-1, dots), begins && n.exact[s]:
+		case globbed && n.globMayMatch(s, i == len(segs)-1, dots), begins && n.exact[s]:
 			return true
 		case !globbed && s != "" && (begins || n.ends[s[len(s)-1]]) && n.matchWild(s):
 			return true
@@ -77,7 +77,7 @@ func (n *names) has(p string, dots bool) bool {
 			continue
 		}
 		for _, row := range n.rows {
-			if n.row(row, segs[i:], i == 0, dots) {
+			if n.rowMatches(row, segs[i:], i == 0, dots) {
 				return true
 			}
 		}
@@ -85,7 +85,7 @@ func (n *names) has(p string, dots bool) bool {
 	return false
 }
 
-func (n *names) matchWild(s string) bool {
+func (n *namePatterns) matchWild(s string) bool {
 	for _, w := range n.byEnd[s[len(s)-1]] {
 		if strings.HasSuffix(s, w[1:]) || strings.IndexByte(w[1:], '*') >= 0 && match(w, s) {
 			return true
@@ -96,7 +96,7 @@ func (n *names) matchWild(s string) bool {
 
 // quiet reports whether no segment of p even begins or ends like a listed
 // name. It looks at each byte once and says no where it is not sure.
-func (n *names) quiet(p string) bool {
+func (n *namePatterns) cannotMatch(p string) bool {
 	if p == "" || p[0] == '/' && n.rooted(p) {
 		return p == ""
 	}
@@ -123,7 +123,7 @@ func (n *names) quiet(p string) bool {
 }
 
 // rooted reports whether an absolute path may match a listed one.
-func (n *names) rooted(p string) bool {
+func (n *namePatterns) rooted(p string) bool {
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
 		if row[0] != "" {
 			return false
@@ -136,7 +136,7 @@ func (n *names) rooted(p string) bool {
 // mayBe reports whether the pattern s may stand for a listed name. Within a
 // path it stands for directories, and those have hidden names; a lone * there
 // says nothing about which.
-func (n *names) mayBe(s string, last, dots bool) bool {
+func (n *namePatterns) globMayMatch(s string, last, dots bool) bool {
 	if !last && strings.Trim(s, "*") == "" {
 		return false
 	}
@@ -153,7 +153,7 @@ func (n *names) mayBe(s string, last, dots bool) bool {
 	return false
 }
 
-func (n *names) row(row, segs []string, atRoot, dots bool) bool {
+func (n *namePatterns) rowMatches(row, segs []string, atRoot, dots bool) bool {
 	if row[0] == "" && (!atRoot || segs[0] != "") || len(segs) < len(row) {
 		return false
 	}
@@ -168,7 +168,7 @@ func (n *names) row(row, segs []string, atRoot, dots bool) bool {
 // leads reports whether a listed path may begin in one of the directories and
 // go on below it. Most directories lead nowhere, and then a relative path need
 // not be resolved.
-func (n *names) leads(dirs []string) bool {
+func (n *namePatterns) mayLeadFrom(dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool {
 		if n.roots[strings.ToLower(d)] {
 			return true
@@ -194,12 +194,12 @@ func (n *names) leads(dirs []string) bool {
 // above reports whether a listed path of several segments lies below p. Where
 // such a path begins with a plain name, as library/cookies, it counts in a home
 // directory only: elsewhere that is a directory like any other.
-func (n *names) above(p string, pl *place) bool {
+func (n *namePatterns) mayLieBelow(p string, loc *location) bool {
 	segs := splitPath(make([]string, 0, 16), p)
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
 		for k := 1; k < len(row) && k <= len(segs); k++ {
 			before := segs[:len(segs)-k]
-			if !n.row(row[:k], segs[len(before):], len(before) == 0, true) {
+			if !n.rowMatches(row[:k], segs[len(before):], len(before) == 0, true) {
 				continue
 			}
 			counts := row[0] != "" && row[0][0] == '.' && !dotNames[row[0]]
@@ -207,7 +207,7 @@ func (n *names) above(p string, pl *place) bool {
 			case row[0] == "":
 				counts = len(before) == 0
 			case row[0][0] != '.':
-				counts = len(before) > 0 && (before[0] == "~" || pl.holdsHome(strings.Join(before, "/")))
+				counts = len(before) > 0 && (before[0] == "~" || loc.holdsHome(strings.Join(before, "/")))
 			}
 			if counts {
 				return true

@@ -1,0 +1,167 @@
+package policy
+
+import (
+	"slices"
+	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+func parserPool() *sync.Pool {
+	return &sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
+}
+
+// judge is one call on its way to a verdict.
+type evaluation struct {
+	pol      *Policy
+	call     *Call
+	location *location
+	tool     tool
+	verdict  Verdict
+	facts    *facts // of a shell command, once they are needed
+	line     *commandLine
+}
+
+// target is what rules are held against besides the tool: one of these.
+type ruleSubject struct {
+	paths []string
+	url   string
+}
+
+// find is the first rule of the matching layers' lists that covers the call.
+func (ev *evaluation) firstRule(list func(*layer) []rule, allow bool, covers func(*rule) bool) *rule {
+	for i := range ev.pol.layers {
+		l := &ev.pol.layers[i]
+		rules := list(l)
+		if len(rules) == 0 || !ev.layerApplies(l, !allow) {
+			continue
+		}
+		for k := range rules {
+			if rules[k].coversTool(ev.tool, allow) && covers(&rules[k]) {
+				return &rules[k]
+			}
+		}
+	}
+	return nil
+}
+
+// under reports whether a layer is for the call. What tightens is so wherever a
+// command line goes to.
+func (ev *evaluation) layerApplies(l *layer, tightens bool) bool {
+	if tightens && ev.line != nil {
+		return l.applies(ev.call, &ev.line.location, true)
+	}
+	return l.applies(ev.call, ev.location, tightens)
+}
+
+func denyRules(l *layer) []rule  { return l.deny }
+func askRules(l *layer) []rule   { return l.ask }
+func allowRules(l *layer) []rule { return l.allow }
+
+// rules applies deny, then ask, then allow rules to a call that is no shell
+// command, and reports whether one decided. A nil target, of an input that
+// cannot be read, is covered by every rule that forbids and by none that
+// allows.
+func (ev *evaluation) applyRules(t *ruleSubject) bool {
+	covers := func(allow bool) func(*rule) bool {
+		return func(r *rule) bool {
+			switch {
+			case t == nil:
+				return !allow
+			case allow && ev.tool.kind == kindEdit && slices.ContainsFunc(t.paths, func(p string) bool { return !r.spellsOut(p, ev.location) }):
+				return false
+			case r.paths != nil && len(t.paths) == 0:
+				return !allow
+			case r.paths != nil:
+				hit := func(p string) bool { return r.coversPath(p, ev.location, allow) }
+				if allow {
+					return !slices.ContainsFunc(t.paths, func(p string) bool { return !hit(p) })
+				}
+				return slices.ContainsFunc(t.paths, hit)
+			case r.argv != nil:
+				return !allow
+			}
+			return r.coversURL(t.url, allow)
+		}
+	}
+	if r := ev.firstRule(denyRules, false, covers(false)); r != nil {
+		return ev.decide(Deny, "deny "+r.text)
+	}
+	if r := ev.firstRule(askRules, false, covers(false)); r != nil {
+		return ev.decide(Ask, "ask "+r.text)
+	}
+	if r := ev.searchRule(t); r != nil {
+		ev.verdict.Why = "searches a directory that may hold what the rule " + r.text + " is about"
+		return ev.decide(Ask, r.text)
+	}
+	if ev.verdict.Rule != "" {
+		return true // a built-in ask stands above every allow
+	}
+	if r := ev.firstRule(allowRules, true, covers(true)); r != nil {
+		return ev.decide(Allow, "allow "+r.text)
+	}
+	if t == nil {
+		return false
+	}
+	g, which := ev.pol.rememberedTool(func(g *Always) bool { return coversTool(g, ev, t) })
+	if g == nil {
+		return false
+	}
+	ev.verdict.Remembered = append(ev.verdict.Remembered, which)
+	return ev.decide(Allow, "always "+g.String())
+}
+
+// searched is a rule that forbids or asks about files below a directory that
+// Grep searches. What it would print of them is not known, so it asks.
+func (ev *evaluation) searchRule(t *ruleSubject) *rule {
+	if t == nil || ev.tool.name != "Grep" {
+		return nil
+	}
+	below := func(r *rule) bool {
+		return r.paths != nil && slices.ContainsFunc(t.paths, func(p string) bool { return r.mayLieBelow(p, ev.location) })
+	}
+	if r := ev.firstRule(denyRules, false, below); r != nil {
+		return r
+	}
+	return ev.firstRule(askRules, false, below)
+}
+
+func (ev *evaluation) decide(e Effect, rule string) bool {
+	ev.verdict.Effect, ev.verdict.Rule = e, rule
+	if e == Allow {
+		ev.verdict.Why = ""
+	} else if ev.verdict.Why == "" {
+		ev.verdict.Why = "the rule " + rule + " says so"
+	}
+	return true
+}
+
+// unknownField asks, above every allow, where the input has a field that tools
+// of this kind are not known to have.
+func (ev *evaluation) unknownField(in input) {
+	if name := in.unknown(ev.tool.kind); name != "" {
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default", "its input has a field that nod does not know, "+name
+	}
+}
+
+// other judges a tool that is neither a shell nor about files.
+func (ev *evaluation) evaluateOther(in input) {
+	url := in.inputURL()
+	switch {
+	case ev.tool.kind == kindWeb:
+		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow, Reasons: []string{"uses the network"}}
+		if why := privateURL(url); ev.tool.name == "WebFetch" && len(in) > 0 && why != "" {
+			ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskHigh, Reasons: []string{"uses the network", why}, Why: why}
+		}
+		ev.unknownField(in)
+	case ev.tool.kind == kindNotes && ev.pol.level >= levelReaders:
+		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
+	case ev.tool.kind == kindNotes:
+		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}
+	default:
+		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"unknown tool"}}
+	}
+	ev.applyRules(&ruleSubject{url: url})
+}
