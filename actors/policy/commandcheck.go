@@ -4,12 +4,12 @@ import (
 	"strings"
 )
 
-// simple judges one command whose words are all known: why it may do harm, and
-// whether that is because it names a secret.
+// checkCommand checks one command whose words are all known. It returns the reason to
+// ask, or "", and whether the reason is a secret.
 func (line *commandLine) checkCommand(words []word) (string, bool) {
 	name := words[0]
 	if line.zsh && strings.HasPrefix(name.text, "#") {
-		return "", false // there is no such command
+		return "", false // Zsh finds no command of this name
 	}
 	if !name.bare {
 		if name.text == "[" && len(name.text) == 1 && line.pol.level >= levelReaders {
@@ -54,8 +54,9 @@ func (line *commandLine) checkCommand(words []word) (string, bool) {
 	return "", false
 }
 
-// spelled is words with patterns cut off where they begin, but for patterns of
-// hidden names: * matches none of those, and what else it matches is a name.
+// spelled cuts each pattern off at its first wildcard, because a command that only
+// lists names shows nothing below it. Patterns of hidden names stay whole: a plain *
+// matches none of those.
 func spelled(words []word) []word {
 	out := make([]word, 0, len(words))
 	for _, w := range words {
@@ -90,8 +91,8 @@ func (line *commandLine) rtk(words []word) (string, bool) {
 	return line.git(words[1:])
 }
 
-// workmux allows the commands of workmux that show work trees and the output of
-// their agents.
+// workmux allows the commands of workmux that show work trees and the output of their
+// agents.
 func (line *commandLine) workmux(words []word) (string, bool) {
 	if len(words) == 0 {
 		return "is not a command known to only read", false
@@ -108,8 +109,8 @@ func (line *commandLine) anySecret(words []word, text bool) bool {
 	return line.firstSecret(words, text) != ""
 }
 
-// firstSecret is the first word that may stand for a secret. Of a command
-// whose words are text, only those count that the shell expands.
+// firstSecret returns the first word that may stand for a secret, or "". Of a command
+// whose words are text, only the words that the shell expands count.
 func (line *commandLine) firstSecret(words []word, text bool) string {
 	for _, w := range words {
 		if (!text || w.glob || w.tilde) && line.secretPath(w) {
@@ -119,12 +120,12 @@ func (line *commandLine) firstSecret(words []word, text bool) string {
 	return ""
 }
 
-// secretPath reports whether w, or what follows a = or : in it, may stand for
-// a secret or a file of nod's own.
+// secretPath reports whether w, or a path after = or : in it, may stand for a secret or
+// a file of nod's own.
 func (line *commandLine) secretPath(w word) bool { return line.secretText(w.text, false) }
 
-// secretText judges t, and each piece of it between the signs that may start a
-// path in a word: --flag=PATH, REV:PATH, @PATH.
+// secretText checks t, and each piece of it between the signs that may start a path in
+// a word: --flag=PATH, REV:PATH, @PATH.
 func (line *commandLine) secretText(t string, dots bool) bool {
 	if line.secretIn(t, dots) {
 		return true
@@ -144,8 +145,8 @@ func (line *commandLine) secretIn(t string, dots bool) bool {
 	return line.pol.mayBeSecret(t, &line.location, dots)
 }
 
-// cd follows a change of directory. Whether it succeeds is not known, so the
-// command may stand in the old and in the new one from there on.
+// changeDir follows a change of directory. It may fail, so from there on the command
+// may run in the old and in the new directory.
 func (line *commandLine) changeDir(words []word) (why string, secret bool) {
 	defer func() { line.untracked = line.untracked || why != "" }()
 	if len(words) > 0 && words[0].text == "--" {
@@ -159,8 +160,8 @@ func (line *commandLine) changeDir(words []word) (why string, secret bool) {
 	}
 	to := line.resolve(words[0].text)
 	if len(to) == 0 {
-		// From an unknown directory to an unknown one: nothing relative can be
-		// judged any more, so name a place that is in no project.
+		// From an unknown directory to an unknown one: no relative path can be checked
+		// any more, so use a directory that is in no project.
 		to = []string{"/?/" + slashes(words[0].text)}
 	}
 	if len(line.dirs)+len(to) > 8 {
@@ -175,8 +176,9 @@ func (line *commandLine) changeDir(words []word) (why string, secret bool) {
 	return "", false
 }
 
-// test allows questions about files and equality of strings. Other operators
-// evaluate arithmetic in one shell or another, which can run commands.
+// testCommand checks test, and test checks its words. Questions about files and
+// comparisons of strings are allowed. Other operators evaluate arithmetic in some
+// shells, and arithmetic can run commands.
 func (line *commandLine) testCommand(words []word) (string, bool) { return line.test(words, false) }
 
 func (line *commandLine) test(words []word, bracket bool) (string, bool) {

@@ -2,16 +2,16 @@ package policy
 
 import "strings"
 
-// args is a command's words sorted by what they are.
+// args are the words after a command's name, sorted into flags and operands.
 type args struct {
 	of       *command
 	name     string
 	flags    []flag
 	operands []word
-	dashes   int // operands that came before --; -1 without one
+	dashes   int // operands before --; -1 without a --
 }
 
-// flag is one flag; value is "" where it has none.
+// flag is one flag; value is "" if it has none.
 type flag struct {
 	name  string // without dashes
 	value string
@@ -28,9 +28,9 @@ func (a *args) has(names ...string) bool {
 	return false
 }
 
-// parse sorts the words after a command's name, as GNU getopt does: flags may
-// follow operands. Other programs read those as operands, so the caller checks
-// every value that follows an operand as a path as well.
+// parse sorts the words after a command's name, as GNU getopt does: flags may follow
+// operands. Other programs read such flags as operands, so the caller checks every word
+// after an operand as a path too. It returns the reason to ask, or "".
 func (c *command) parse(name string, words []word) (args, string) {
 	a := args{of: c, name: name, dashes: -1}
 	if c.raw {
@@ -81,17 +81,16 @@ func (c *command) parse(name string, words []word) (args, string) {
 	return a, ""
 }
 
-// takesScript reports whether the first operand is a script or a pattern, and
-// no file.
+// takesScript reports whether the first operand is a script or a pattern, not a file.
 func (c *command) takesScript(a *args) bool {
 	return c.script != "" && len(a.operands) > 0 && !a.has(c.script, "regexp", "expression", "files", "type-list")
 }
 
-// boundGlob reports whether all that a pattern in a flag may stand for is the
-// flag as it is judged, though a file may have any name: it leaves files out of
-// a search, or lets in those whose names one * tells. In every other value, a
-// file could be a script or a format that nod never saw. With a second *, or a
-// ? or [, its name could be a wider pattern than the one that is written.
+// boundGlob reports whether a pattern in a flag keeps its meaning whatever files exist.
+// An excluding flag only narrows a search, and --include with one * lets in files whose
+// names the flag shows. In any other flag, the shell could put a file name that nod
+// never saw in place of the pattern: the name of a script, a format or, with a second
+// *, or a ? or [, a wider pattern.
 func boundGlob(t string) bool {
 	name, value, _ := strings.Cut(t, "=")
 	switch name {
@@ -157,8 +156,8 @@ func (c *command) cluster(a *args, t string, rest []word) (int, string) {
 	return 0, ""
 }
 
-// nextValue is the next word as a flag's value. One that could be a flag asks,
-// because programs disagree on it; a negative count is none.
+// nextValue returns the next word as a flag's value. A word that could be a flag asks,
+// because programs disagree on it; a negative count is a value.
 func nextValue(name string, rest []word) (string, string) {
 	switch {
 	case len(rest) == 0:
@@ -171,8 +170,7 @@ func nextValue(name string, rest []word) (string, string) {
 	return rest[0].text, ""
 }
 
-// paths are the words that may be files: the operands but for a leading script
-// or pattern.
+// paths returns the operands that may be files: all but a leading script or pattern.
 func (a *args) paths() []word {
 	if a.of.takesScript(a) {
 		return a.operands[1:]
@@ -180,7 +178,7 @@ func (a *args) paths() []word {
 	return a.operands
 }
 
-// scripts are the patterns or programs that a command is given.
+// scripts returns the patterns or programs that a command is given.
 func (a *args) scripts() []string {
 	var out []string
 	for _, f := range a.flags {

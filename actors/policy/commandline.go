@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Bounds of what is looked into. What is longer asks: nobody reads it, and
-// checking it could be made slow.
+// Bounds of a line to check. A longer line asks: people do not read such lines, and an
+// attacker could make the check slow.
 const (
 	maxCommand = 8 << 10 // bytes
 	maxNesting = 100     // brackets
@@ -16,7 +16,7 @@ const (
 	maxSpaces  = 1500
 )
 
-// tooMuch says which bound a command line breaks; "" if none.
+// tooMuch returns the reason why a command line is over a bound; "" if it is not.
 func tooMuch(src string) string {
 	if len(src) > maxCommand {
 		return "is too long to check"
@@ -41,31 +41,30 @@ func tooMuch(src string) string {
 // part is one simple command of a command line.
 type part struct {
 	words        []word
-	why          string // why it is not known to be harmless; "" if it is
-	unknownWords bool   // the words are not all known, so that no rule may allow it
+	why          string // the reason to ask; "" if the command is known to be harmless
+	unknownWords bool   // not all words are known, so no rule may allow it
 	secret       bool   // it names a secret
-	hasInput     bool   // it reads what another part writes, or a file
+	hasInput     bool   // reads the output of another part, or a file
 }
 
-// scope is one reading of one command line: a closed recursion over its tree
-// that knows a few forms and refuses the rest.
+// commandLine is one reading of a command line: a walk over its tree that knows a few
+// forms and refuses every other one.
 type commandLine struct {
 	location
 	pol        *Policy
 	src        string
 	parts      []part
-	inputFiles []word       // the files that redirections read
-	zshReading *commandLine // the line as an interactive Zsh reads it, where that is not the same
-	why        string       // why the line as a whole is not known to be harmless
+	inputFiles []word       // files that redirections read
+	zshReading *commandLine // the line as an interactive Zsh reads it, if that differs
+	why        string       // the reason why the line as a whole asks; "" if there is none
 	secret     bool         // a redirection names a secret
 	comments   bool         // holds comments
-	simple     bool         // is one command of plain words, which needs no tree
-	untracked  bool         // goes where nod does not follow
-	zsh        bool         // the reading of an interactive Zsh, where # starts no comment
+	simple     bool         // one command of plain words, for which no tree was parsed
+	untracked  bool         // changes to a directory that nod cannot follow
+	zsh        bool         // read as an interactive Zsh does, for which # starts no comment
 }
 
-// harmless reports whether the line runs nothing but what is known to do no
-// harm.
+// harmless reports whether the line runs only commands known to do no harm.
 func (line *commandLine) harmless() bool {
 	for i := range line.parts {
 		if line.parts[i].why != "" {
@@ -75,7 +74,7 @@ func (line *commandLine) harmless() bool {
 	return line.why == "" && len(line.parts) > 0
 }
 
-// touches reports whether the line is known to name a secret.
+// namesSecret reports whether the line is known to name a secret.
 func (line *commandLine) namesSecret() bool {
 	for i := range line.parts {
 		if line.parts[i].secret {
@@ -85,7 +84,7 @@ func (line *commandLine) namesSecret() bool {
 	return line.secret
 }
 
-// reason is the first thing that stands against the line.
+// reason returns the first reason to ask about the line; "" if there is none.
 func (line *commandLine) reason() string {
 	if line.why != "" {
 		return line.why
@@ -101,9 +100,9 @@ func (line *commandLine) reason() string {
 	return ""
 }
 
-// plainWords are the words of a line of nothing but words that mean themselves
-// in every shell, and of spaces: most commands are such, and splitting them is
-// all that parsing would do. nil for every other line.
+// plainWords splits a line that consists only of spaces and words that mean themselves
+// in every shell, as most commands do: for such a line, splitting does all that parsing
+// would. It returns nil for every other line.
 func plainWords(src string) []word {
 	words := make([]word, 0, 8)
 	for text := range strings.SplitSeq(src, " ") {
@@ -121,8 +120,8 @@ func plainWords(src string) []word {
 	return words
 }
 
-// read parses and walks a command line. The tree is nil where it cannot be
-// parsed, or need not be.
+// readLine parses and walks a command line. The tree is nil if the line cannot be
+// parsed or need not be.
 func (p *Policy) readLine(src string, loc location) (*commandLine, *syntax.File) {
 	line := &commandLine{location: loc, pol: p, src: src}
 	if line.why = tooMuch(src); line.why != "" {
@@ -148,7 +147,7 @@ func (p *Policy) readLine(src string, loc location) (*commandLine, *syntax.File)
 	return line, file
 }
 
-// uncomment reads the line once more as an interactive Zsh does, which takes
+// readCommentsAsZsh reads the line once more as an interactive Zsh does, which takes
 // comments for words.
 func (line *commandLine) readCommentsAsZsh(file *syntax.File) {
 	var b strings.Builder
@@ -178,8 +177,8 @@ func (line *commandLine) readCommentsAsZsh(file *syntax.File) {
 	}
 }
 
-// parse is nil for what is no Bash. Errors are never recovered from: a guess
-// at what was meant is not what runs.
+// parse returns nil for text that is not Bash. It recovers from no error, because a
+// guess at the meaning of a line is not what the shell runs.
 func (p *Policy) parse(src string) *syntax.File {
 	parser := p.parsers.Get().(*syntax.Parser)
 	file, err := parser.Parse(strings.NewReader(src), "")
@@ -239,8 +238,8 @@ func (line *commandLine) stmt(st *syntax.Stmt) {
 	}
 }
 
-// goingOn are the statements of cd DIR && a && b, where DIR is written from the
-// root; nil for every other line.
+// cdChain returns the statements of cd DIR && a && b with an absolute DIR; nil for
+// every other line.
 func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 	for c.Op == syntax.AndStmt {
 		chain = append(chain, c.Y)
@@ -259,8 +258,8 @@ func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 	return nil
 }
 
-// goOn judges such statements: what follows runs in that directory alone, as
-// otherwise it does not run.
+// walkChain checks the statements of a cdChain: all but the first run in the new
+// directory alone, because they do not run if cd fails.
 func (line *commandLine) walkChain(chain []*syntax.Stmt) {
 	was := line.dirs
 	line.stmt(chain[0])
@@ -298,7 +297,7 @@ func (line *commandLine) call(c *syntax.CallExpr) {
 	line.addPart(p)
 }
 
-// judge notes a simple command, and judges it where its words are known.
+// addPart adds a simple command and checks it if its words are known.
 func (line *commandLine) addPart(p part) {
 	if p.why == "" {
 		p.why, p.secret = line.checkCommand(p.words)

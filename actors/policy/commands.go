@@ -10,29 +10,28 @@ import (
 // level is the first preset that allows a command, or the preset in force.
 type level int
 
-// The levels of the presets, each allowing what the one before it does. No
-// preset allows an entry below or above them.
+// The levels of the presets, each allowing what the one before it does. No preset
+// allows an entry below or above them.
 const (
-	levelNone     level = iota // no flags are known
-	levelDesign                // PresetDesign
-	levelReaders               // PresetReaders
-	levelProject               // PresetProject
-	levelApproved              // the flags are known, and only a person or a rule allows the command
+	levelNone level = iota // no flags are known
+	levelDesign
+	levelReaders
+	levelProject
+	levelApproved // the flags are known, and only a person or a rule allows the command
 )
 
-// command is an entry of the command table: the words that may follow a
-// command, the harm that it may do, and how a rule may bound it.
+// command is an entry of the command table: the words that may follow a command, the
+// harm that it may do, and how a rule may bound it.
 //
 // Unlisted flags ask, abbreviated long flags too: they may write or execute.
 type command struct {
 	level level
 
-	// The words that keep the command to its level.
 	short string // letters without a value
 	value string // letters with a value, attached or in the next word
 	tail  string // letters with an optional value, attached only
-	// long lists long flags: "name" takes no value, "name=" an optional one
-	// after =, "name:" one after = or in the next word.
+	// long lists long flags: "name" takes no value, "name=" an optional one after =,
+	// "name:" one after = or in the next word.
 	long     string
 	digits   bool   // -20 and +20 are counts
 	operands int    // most operands allowed
@@ -47,8 +46,8 @@ type command struct {
 	// check refuses flags and operands that read, write or run more than the lists
 	// above tell; it returns the reason, or "".
 	check func(line *commandLine, a *args) string
-	// special judges the command instead of the lists above. It returns the reason
-	// to ask, or "", and whether the reason is a secret.
+	// special judges the command instead of the lists above. It returns the reason to
+	// ask, or "", and whether the reason is a secret.
 	special func(line *commandLine, words []word) (why string, secret bool)
 	follows string // flags that make it follow the links that it finds
 	differ  bool   // of git: may run a configured diff program
@@ -102,8 +101,8 @@ var (
 	showsSecrets       = harm{schemas.RiskHigh, "shows secrets"}
 )
 
-// commandTable holds the known commands by name, or by name and first words, as
-// in "git log".
+// commandTable holds the known commands by name, or by name and first words, as in "git
+// log".
 type commandTable map[string]*command
 
 // commands returns the table that all policies share. It must not be changed.
@@ -119,8 +118,8 @@ func (t commandTable) entry(name string) *command {
 	return &unknownCommand
 }
 
-// reader returns the entry of a command that some preset allows by the flags
-// listed for it; nil for every other command.
+// reader returns the entry of a command that some preset allows by the flags listed for
+// it; nil for every other command.
 func (t commandTable) reader(name string) *command {
 	c := t[name]
 	if c == nil || c.level == levelNone || c.level == levelApproved || c.special != nil {
@@ -129,8 +128,8 @@ func (t commandTable) reader(name string) *command {
 	return c
 }
 
-// runnerWords counts the words that bound a command as a runner's, 0 for a
-// command that is not a runner's.
+// runnerWords counts the words that bound a command as a runner's, 0 for a command that
+// is not a runner's.
 func (t commandTable) runnerWords(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {
 		if n := t.runnerWords(argv[1:]); n > 0 {

@@ -2,10 +2,10 @@ package policy
 
 // newCommandTable lists every command that the package knows, one entry each.
 //
-// To let a preset allow a command that only reads, add an entry with its level
-// and the flags that keep it reading. Leave out flags that write (-o), run a
-// program (--pre, --compress-program, -l of diff), read a list of files from a
-// file (--files0-from), or make it follow files that nod cannot see.
+// To let a preset allow a command that only reads, add an entry with its level and the
+// flags that keep it reading. Leave out flags that write (-o), run a program (--pre,
+// --compress-program, -l of diff), read a list of files from a file (--files0-from), or
+// make it follow files that nod cannot see.
 func newCommandTable() commandTable {
 	return compileCommands(commandTable{
 		// preset design: list and print files
@@ -146,66 +146,38 @@ func newCommandTable() commandTable {
 		"gh run list":         ghRead(),
 		"gh repo view":        ghRead(),
 
-		// deletes files
+		// commands that do harm, by harm
 		"rm": {harm: deletes}, "rmdir": {harm: deletes}, "unlink": {harm: deletes}, "git rm": {harm: deletes}, "trash": {harm: deletes},
-
-		// destroys data
 		"shred": {harm: destroys}, "dd": {harm: destroys}, "wipefs": {harm: destroys}, "truncate": {harm: destroys}, "srm": {harm: destroys},
-
-		// writes to a disk
 		"mkfs": {harm: writesDisk}, "fdisk": {harm: writesDisk}, "parted": {harm: writesDisk}, "diskutil": {harm: writesDisk}, "mount": {harm: writesDisk},
 		"umount": {harm: writesDisk},
-
-		// writes files
-		"cp": {harm: writesFiles}, "mv": {harm: writesFiles}, "mkdir": {harm: writesFiles}, "touch": {harm: writesFiles}, "tee": {harm: writesFiles},
+		"cp":     {harm: writesFiles}, "mv": {harm: writesFiles}, "mkdir": {harm: writesFiles}, "touch": {harm: writesFiles}, "tee": {harm: writesFiles},
 		"ln": {harm: writesFiles}, "install": {harm: writesFiles}, "patch": {harm: writesFiles}, "unzip": {harm: writesFiles},
 		"tar": {harm: writesFiles, runsAny: true}, "split": {harm: writesFiles, runsAny: true}, "rsync": {harm: writesFiles, runsAny: true},
 		"cpio": {harm: writesFiles}, "7z": {harm: writesFiles}, "zip": {harm: writesFiles, runsAny: true},
-
-		// changes who may use files
 		"chmod": {harm: changesAccess}, "chown": {harm: changesAccess}, "chgrp": {harm: changesAccess}, "setfacl": {harm: changesAccess},
 		"chattr": {harm: changesAccess}, "umask": {harm: changesAccess},
-
-		// runs as root
 		"sudo": {harm: runsAsRoot, wraps: true}, "doas": {harm: runsAsRoot, wraps: true}, "su": {harm: runsAsRoot, wraps: true, interprets: true},
 		"runuser": {harm: runsAsRoot, wraps: true}, "pkexec": {harm: runsAsRoot},
-
-		// uses the network
 		"curl": {harm: usesNetwork}, "wget": {harm: usesNetwork}, "nc": {harm: usesNetwork, runsAny: true}, "ncat": {harm: usesNetwork, runsAny: true},
 		"telnet": {harm: usesNetwork}, "ftp": {harm: usesNetwork}, "sftp": {harm: usesNetwork, runsAny: true}, "ping": {harm: usesNetwork},
 		"dig": {harm: usesNetwork}, "nslookup": {harm: usesNetwork}, "host": {harm: usesNetwork}, "git pull": {harm: usesNetwork},
 		"git clone": {harm: usesNetwork}, "git ls-remote": {harm: usesNetwork}, "gh": {harm: usesNetwork}, "glab": {harm: usesNetwork},
 		"http": {harm: usesNetwork}, "openssl": {harm: usesNetwork},
-
-		// runs on another machine
 		"ssh": {harm: runsRemotely, interprets: true}, "scp": {harm: runsRemotely, runsAny: true}, "mosh": {harm: runsRemotely},
 		"ansible": {harm: runsRemotely}, "ansible-playbook": {harm: runsRemotely},
-
-		// publishes
 		"git push": {harm: publishes}, "npm publish": {harm: publishes}, "cargo publish": {harm: publishes}, "twine": {harm: publishes},
 		"docker push": {harm: publishes}, "gh release": {harm: publishes}, "gh pr merge": {harm: publishes}, "pnpm publish": {harm: publishes},
 		"yarn publish": {harm: publishes}, "gem push": {harm: publishes},
-
-		// discards changes
 		"git reset": {harm: discardsChanges}, "git clean": {harm: discardsChanges}, "git restore": {harm: discardsChanges},
 		"git checkout": {harm: discardsChanges}, "git stash drop": {harm: discardsChanges}, "git stash clear": {harm: discardsChanges},
 		"git update-ref": {harm: discardsChanges}, "git filter-branch": {harm: discardsChanges}, "git rebase": {harm: discardsChanges},
-
-		// changes the repository
 		"git merge": {harm: changesRepository}, "git stash": {harm: changesRepository}, "git switch": {harm: changesRepository},
-
-		// changes settings
 		"git config": {harm: changesSettings}, "defaults": {harm: changesSettings}, "sysctl": {harm: changesSettings}, "crontab": {harm: changesSettings},
 		"systemctl": {harm: changesSettings}, "launchctl": {harm: changesSettings}, "at": {harm: changesSettings}, "batch": {harm: changesSettings},
 		"visudo": {harm: changesSettings}, "usermod": {harm: changesSettings}, "useradd": {harm: changesSettings}, "passwd": {harm: changesSettings},
-
-		// stops processes
 		"kill": {harm: stopsProcesses}, "pkill": {harm: stopsProcesses}, "killall": {harm: stopsProcesses},
-
-		// stops the machine
 		"shutdown": {harm: stopsMachine}, "reboot": {harm: stopsMachine}, "halt": {harm: stopsMachine}, "poweroff": {harm: stopsMachine},
-
-		// installs software
 		"apt": {harm: installs}, "apt-get": {harm: installs}, "brew": {harm: installs}, "dnf": {harm: installs}, "yum": {harm: installs},
 		"pacman": {harm: installs}, "apk": {harm: installs}, "snap": {harm: installs}, "pip install": {harm: installs}, "pip3 install": {harm: installs},
 		"npm install": {harm: installs}, "npm i": {harm: installs}, "npm ci": {harm: installs, runner: true}, "pnpm install": {harm: installs},
@@ -247,33 +219,25 @@ func newCommandTable() commandTable {
 		"vitest": {harm: runsProject, runner: true}, "xcodebuild": {runner: true, target: true, oneDash: true}, "yarn": {harm: runsProject, runsAny: true},
 		"yarn build": {runner: true}, "yarn lint": {runner: true}, "yarn run": {runner: true, target: true}, "yarn test": {runner: true},
 
-		// runs code that the command holds
+		// the same: programs that run code, control systems or show secrets
 		"eval": {harm: runsInlineCode, interprets: true}, "sh": {harm: runsInlineCode, interprets: true}, "bash": {harm: runsInlineCode, interprets: true},
 		"zsh": {harm: runsInlineCode, interprets: true}, "dash": {harm: runsInlineCode, interprets: true}, "fish": {harm: runsInlineCode, interprets: true},
 		"ksh": {harm: runsInlineCode, interprets: true}, "source": {harm: runsInlineCode}, ".": {harm: runsInlineCode},
-
-		// runs a program
 		"python": {harm: runsProgram, inline: "-c"}, "python3": {harm: runsProgram, inline: "-c"}, "node": {harm: runsProgram, inline: "-e"},
 		"deno": {harm: runsProgram, inline: "eval"}, "ruby": {harm: runsProgram, inline: "-e"}, "perl": {harm: runsProgram, inline: "-e"},
 		"php": {harm: runsProgram, inline: "-r"}, "lua": {harm: runsProgram, inline: "-e"}, "osascript": {harm: runsProgram, inline: "-e"},
-
-		// controls containers
 		"docker": {harm: controlsContainers, runsAny: true}, "podman": {harm: controlsContainers, runsAny: true}, "docker-compose": {harm: controlsContainers},
-		"colima": {harm: controlsContainers},
-
-		// changes other systems
+		"colima":  {harm: controlsContainers},
 		"kubectl": {harm: changesSystems, runsAny: true}, "helm": {harm: changesSystems}, "terraform": {harm: changesSystems}, "tofu": {harm: changesSystems},
 		"pulumi": {harm: changesSystems}, "aws": {harm: changesSystems}, "gcloud": {harm: changesSystems}, "az": {harm: changesSystems},
 		"heroku": {harm: changesSystems}, "fly": {harm: changesSystems}, "vercel": {harm: changesSystems}, "netlify": {harm: changesSystems},
 		"wrangler": {harm: changesSystems}, "psql": {harm: changesSystems}, "mysql": {harm: changesSystems}, "mongo": {harm: changesSystems},
 		"mongosh": {harm: changesSystems}, "redis-cli": {harm: changesSystems}, "sqlite3": {harm: changesSystems},
-
-		// shows secrets
 		"printenv": {harm: showsSecrets}, "env": {harm: showsSecrets, wraps: true, interprets: true}, "set": {harm: showsSecrets},
 		"security": {harm: showsSecrets}, "op": {harm: showsSecrets}, "pass": {harm: showsSecrets}, "vault": {harm: showsSecrets}, "gpg": {harm: showsSecrets},
 		"git credential": {harm: showsSecrets},
 
-		// wrappers, and programs that run any other one
+		// wrappers, and programs that can run any other program
 		"nohup": {wraps: true}, "nice": {wraps: true}, "ionice": {wraps: true}, "time": {wraps: true}, "timeout": {wraps: true},
 		"xargs": {wraps: true, interprets: true}, "builtin": {wraps: true}, "exec": {wraps: true}, "stdbuf": {wraps: true}, "setsid": {wraps: true},
 		"chroot": {wraps: true}, "unshare": {wraps: true}, "watch": {wraps: true, interprets: true}, "parallel": {wraps: true, interprets: true},
@@ -299,9 +263,9 @@ func rgCommand() *command {
 		long: "after-context: before-context: context: regexp: fixed-strings ignore-case case-sensitive smart-case line-number no-line-number column no-column with-filename no-filename files files-with-matches files-without-match count count-matches include-zero invert-match word-regexp line-regexp only-matching multiline multiline-dotall pcre2 quiet glob: iglob: type: type-not: type-list max-count: max-columns: max-columns-preview max-depth: max-filesize: threads: replace: trim no-heading heading pretty color: colors: sort: sortr: stats json vimgrep null no-messages no-config text hidden no-hidden no-ignore no-ignore-vcs no-ignore-parent follow one-file-system passthru passthrough engine: encoding: context-separator: field-match-separator: glob-case-insensitive crlf byte-offset no-unicode unrestricted"}
 }
 
-// Flags of git's diff machinery that only shape output. Left out: --output
-// writes, --ext-diff and --textconv run programs, --no-index reads outside the
-// repository, -O reads a file.
+// Flags of git's diff machinery that only shape output. Left out: --output writes,
+// --ext-diff and --textconv run programs, --no-index reads outside the repository, -O
+// reads a file.
 const (
 	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified: indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
 		"color= no-color color-moved= no-color-moved color-moved-ws: word-diff= word-diff-regex: color-words= no-renames rename-empty no-rename-empty check full-index binary abbrev= break-rewrites= find-renames= find-copies= find-copies-harder irreversible-delete diff-filter: " +

@@ -11,33 +11,33 @@ import (
 	"syscall"
 )
 
-// Resolver says where an absolute path leads: the same place without symbolic
-// links, "." or "..". An error means that this cannot be told.
+// Resolver returns the true path of an absolute one, without symbolic links, "." or
+// "..". It returns an error if it cannot tell.
 type Resolver func(path string) (string, error)
 
-// linksMax is how many symbolic links a path may go through, the kernel's own
+// maxLinks is the number of symbolic links that a path may go through, the kernel's own
 // limit.
 const maxLinks = 40
 
-// Disk is what ShellNeeds has to know of the files of the machine that a line
-// runs on. An error means that it cannot be told.
+// Disk gives ShellNeeds the facts about the files of the machine that a line runs on.
+// Its methods return an error if they cannot tell.
 type Disk interface {
-	// Links are the names of the symbolic links in a directory.
+	// Links returns the names of the symbolic links in a directory.
 	Links(dir string) ([]string, error)
-	// WorkTree is the top of the repository that git finds from a directory, dir
-	// itself where it finds none.
+	// WorkTree returns the top of the repository that git finds from dir, or dir itself
+	// if git finds none.
 	WorkTree(dir string) (string, error)
 }
 
-// ThisDisk is the Disk of this machine. It and OnDisk are the only things in
-// this package that look at files.
+// ThisDisk is the Disk of this machine. ThisDisk and OnDisk are the only parts of this
+// package that look at files.
 type ThisDisk struct{}
 
-// linksIn is in how many entries of a directory links are looked for.
+// maxDirEntries limits the entries of a directory that Links looks at.
 const maxDirEntries = 4096
 
-// Links are those of a directory as it is now; none where it is not there. A
-// directory of too many entries is an error.
+// Links returns the links in a directory as it is now, none if the directory does not
+// exist. A directory of too many entries is an error.
 func (ThisDisk) Links(dir string) (names []string, err error) {
 	entries, err := dirEntries(dir)
 	if err != nil {
@@ -89,8 +89,7 @@ func (ThisDisk) WorkTree(dir string) (string, error) {
 	}
 }
 
-// repository reports whether dir is the top of a work tree, or a repository that
-// has none.
+// isRepository reports whether dir is the top of a work tree, or a bare repository.
 func isRepository(dir string) (bool, error) {
 	info, err := os.Stat(dir + "/.git")
 	switch {
@@ -113,16 +112,15 @@ func isRepository(dir string) (bool, error) {
 	return false, nil
 }
 
-// missing reports whether err says that there is no such file.
+// isMissing reports whether err says that a file does not exist.
 func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// OnDisk is the Resolver of this machine. It follows links as the kernel does
-// that opens or creates p, so a link that leads nowhere stands for its target,
-// and what is not there yet for itself in the directory that is. It is right
-// about this process's own file system alone, and only for as long as nobody
-// moves things.
+// OnDisk is the Resolver of this machine. It follows links as the kernel does to open
+// or create p: a dangling link stands for its target, and a file that does not exist
+// for itself in the directory that does. The result holds only on this process's file
+// system, and only until files are moved.
 func OnDisk(p string) (string, error) {
 	if !path.IsAbs(p) {
 		return "", fmt.Errorf("find where %q leads: it is not absolute", p)
@@ -160,7 +158,7 @@ func OnDisk(p string) (string, error) {
 	return at, nil
 }
 
-// readLink is what the symbolic link p says; "" where p is none.
+// readLink returns the target of the symbolic link p; "" if p is not a link.
 func readLink(p string) (string, error) {
 	info, err := os.Lstat(p)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {

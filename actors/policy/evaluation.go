@@ -13,24 +13,26 @@ func parserPool() *sync.Pool {
 	return &sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
 }
 
-// judge is one call on its way to a verdict.
+// evaluation is one call on its way to a verdict.
 type evaluation struct {
 	pol      *Policy
 	call     *Call
 	location *location
 	tool     tool
 	verdict  Verdict
-	facts    *facts // of a shell command, once they are needed
+	facts    *facts // of a shell command, once gathered
 	line     *commandLine
 }
 
-// target is what rules are held against besides the tool: one of these.
+// ruleSubject is the part of a call, besides its tool, that rules are compared with:
+// paths or a URL.
 type ruleSubject struct {
 	paths []string
 	url   string
 }
 
-// find is the first rule of the matching layers' lists that covers the call.
+// firstRule returns the first rule in the lists of the matching layers that covers the
+// call, nil if there is none.
 func (ev *evaluation) firstRule(list func(*layer) []rule, allow bool, covers func(*rule) bool) *rule {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
@@ -47,8 +49,8 @@ func (ev *evaluation) firstRule(list func(*layer) []rule, allow bool, covers fun
 	return nil
 }
 
-// under reports whether a layer is for the call. What tightens is so wherever a
-// command line goes to.
+// layerApplies reports whether a layer is for the call. A layer that tightens also
+// applies if the command line goes to a directory that the layer is for.
 func (ev *evaluation) layerApplies(l *layer, tightens bool) bool {
 	if tightens && ev.line != nil {
 		return l.applies(ev.call, &ev.line.location, true)
@@ -60,10 +62,9 @@ func denyRules(l *layer) []rule  { return l.deny }
 func askRules(l *layer) []rule   { return l.ask }
 func allowRules(l *layer) []rule { return l.allow }
 
-// rules applies deny, then ask, then allow rules to a call that is no shell
-// command, and reports whether one decided. A nil target, of an input that
-// cannot be read, is covered by every rule that forbids and by none that
-// allows.
+// applyRules applies deny, then ask, then allow rules to a call that is not a shell
+// command, and reports whether one decided. t is nil if the input cannot be read: then
+// every deny and ask rule for the tool covers the call, and no allow rule does.
 func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	covers := func(allow bool) func(*rule) bool {
 		return func(r *rule) bool {
@@ -97,7 +98,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 		return ev.decide(Ask, r.text)
 	}
 	if ev.verdict.Rule != "" {
-		return true // a built-in ask stands above every allow
+		return true // a built-in ask outranks every allow
 	}
 	if r := ev.firstRule(allowRules, true, covers(true)); r != nil {
 		return ev.decide(Allow, "allow "+r.text)
@@ -113,8 +114,8 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	return ev.decide(Allow, "always "+g.String())
 }
 
-// searched is a rule that forbids or asks about files below a directory that
-// Grep searches. What it would print of them is not known, so it asks.
+// searchRule returns a deny or ask rule about files below a directory that Grep
+// searches: its output could show those files, so the search asks.
 func (ev *evaluation) searchRule(t *ruleSubject) *rule {
 	if t == nil || ev.tool.name != "Grep" {
 		return nil
@@ -138,15 +139,15 @@ func (ev *evaluation) decide(e Effect, rule string) bool {
 	return true
 }
 
-// unknownField asks, above every allow, where the input has a field that tools
-// of this kind are not known to have.
+// unknownField makes the verdict ask, whatever the rules allow, if the input has a
+// field that tools of this kind are not known to have.
 func (ev *evaluation) unknownField(in input) {
 	if name := in.unknown(ev.tool.kind); name != "" {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default", "its input has a field that nod does not know, "+name
 	}
 }
 
-// other judges a tool that is neither a shell nor about files.
+// evaluateOther checks a tool that is neither a shell nor about files.
 func (ev *evaluation) evaluateOther(in input) {
 	url := in.inputURL()
 	switch {

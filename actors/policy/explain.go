@@ -8,23 +8,23 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Explanation says how a verdict came about.
+// Explanation tells how a verdict was reached.
 type Explanation struct {
 	Verdict Verdict
 	Parts   []ExplainedPart // the simple commands of a command line, in order
-	Line    string          // why the line as a whole asks; "" where it does not
-	Allows  []Always        // rules that would allow the call, the narrowest first; none where nod cannot bound one
-	Harden  string          // the line with git's configured programs switched off; "" where that changes nothing
+	Line    string          // the reason why the line as a whole asks; "" if it does not
+	Allows  []Always        // rules that would allow the call, the narrowest first; none if nod cannot bound one
+	Harden  string          // the line with git's configured programs switched off; "" if that changes nothing
 }
 
 // ExplainedPart is one simple command.
 type ExplainedPart struct {
 	Command  string
 	Harmless bool
-	Why      string // why it is not known to be harmless
+	Why      string // the reason to ask; "" if the command is known to be harmless
 }
 
-// Explain judges a call as Check does and says why.
+// Explain checks a call as Check does and returns the reasons.
 func (p *Policy) Explain(c Call) Explanation {
 	e := Explanation{Verdict: p.Check(c), Allows: p.Propose(c)}
 	if canonicalTool(c.ToolName).kind != kindShell {
@@ -53,7 +53,7 @@ func (p *Policy) Explain(c Call) Explanation {
 	return e
 }
 
-// String is the explanation for a person.
+// String formats the explanation for a person.
 func (e Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  by %s, risk %s\n", e.Verdict.Effect, e.Verdict.Rule, e.Verdict.Risk)
@@ -85,24 +85,23 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
-// at is where a call happens.
+// locate returns the location of a call.
 func (p *Policy) locate(c *Call) location {
 	loc := newLocation(c)
 	loc.leadsToSecret = p.secrets.mayLeadFrom(loc.dirs)
 	return loc
 }
 
-// What keeps git from running a configured file monitor, or a program that
+// Settings that keep git from running a configured file monitor, or a program that
 // checks signatures.
 const (
 	noMonitor   = "core.fsmonitor=false"
 	noSignature = "log.showSignature=false"
 )
 
-// Harden rewrites a command line that is allowed by itself so that a git read
-// in it runs no program that the repository's configuration names. It returns
-// the line as it is, and false, where there is nothing to rewrite; what it made
-// is allowed as it stands.
+// Harden rewrites a command line that needs no rule to be allowed so that git runs no
+// program that the repository's configuration names. It returns the line unchanged and
+// false if there is nothing to rewrite. The rewritten line is allowed too.
 func (p *Policy) Harden(c Call) (string, bool) {
 	in, err := readInput(c.Input)
 	if err != nil || canonicalTool(c.ToolName).kind != kindShell {
@@ -134,7 +133,7 @@ func (p *Policy) Harden(c Call) (string, bool) {
 	return b.String() + src[last:], last > 0
 }
 
-// subcommand is git's subcommand where it may run a configured differ.
+// differSubcommand returns git's subcommand if it may run a configured diff program.
 func differSubcommand(call *syntax.CallExpr, src string) *syntax.Word {
 	for i := 1; i < len(call.Args); i++ {
 		switch w, _ := knownText(call.Args[i], src); {
@@ -150,8 +149,8 @@ func differSubcommand(call *syntax.CallExpr, src string) *syntax.Word {
 	return nil
 }
 
-// HardenInput is a tool's input with its command hardened, for a host that
-// takes an updated input; false where there is nothing to change.
+// HardenInput returns a tool's input with its command hardened, for a host that accepts
+// an updated input; false if there is nothing to change.
 func (p *Policy) HardenInput(c Call) (json.RawMessage, bool) {
 	hard, changed := p.Harden(c)
 	if !changed {

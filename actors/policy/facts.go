@@ -6,27 +6,27 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// facts are what can be told of any command line, harmless or not: they serve
-// to forbid, to ask and to name the risk, never to allow.
+// facts hold the properties of any command line, harmless or not. They serve to deny,
+// to ask and to name the risk, never to allow.
 type facts struct {
-	argvs     [][]string // every command in the line, wrappers taken off
-	words     []string   // every word that is known
+	argvs     [][]string // every command in the line, also without its wrappers
+	words     []string   // every known word
 	writes    []string   // files that redirections write
 	piped     []string   // names of commands that read a pipe
 	subst     bool
-	forbidden string // why the line may not run at all; "" if it may
+	forbidden string // the reason to deny the line; "" if there is none
 	location  *location
 	pol       *Policy
 }
 
-// maxFacts bounds what is told of a line: one with more commands or words than
-// that asks in any case.
+// maxFacts limits the commands and the words that are kept of a line; a line with more
+// asks in any case.
 const maxFacts = 400
 
-// maxText is how much of a line is looked into as text.
+// maxText limits how many bytes of an unparsable line are searched.
 const maxText = 4 << 10
 
-// gather walks the whole tree; what cannot be parsed is searched as text.
+// gatherFacts walks the whole tree; a line that cannot be parsed is searched as text.
 func (p *Policy) gatherFacts(line *commandLine, file *syntax.File, src string, loc *location) *facts {
 	if len(line.dirs) > 0 {
 		loc = &line.location // with the directories that the line changes to
@@ -106,7 +106,7 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 	})
 }
 
-// readWord1 is a word's text as far as it is known, and whether that is all.
+// knownText returns the known text of a word and whether it is all of the word.
 func knownText(w *syntax.Word, src string) (string, bool) {
 	if w == nil || len(w.Parts) == 0 {
 		return "", false
@@ -143,7 +143,7 @@ func (f *facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	f.addCommand(argv, depth)
 }
 
-// command notes a command and those in its words.
+// addCommand adds a command and the commands in its words.
 func (f *facts) addCommand(argv []string, depth int) {
 	if len(f.words) < maxFacts {
 		f.words = append(f.words, argv...)
@@ -182,7 +182,7 @@ func base(name string) string {
 	return strings.TrimSuffix(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]), ".exe")
 }
 
-// addArgv notes a command, and each command that it may run in turn.
+// addArgv adds a command and each command that it may run in turn.
 func (f *facts) addArgv(argv []string) {
 	f.ownCommand(argv)
 	if len(f.argvs) > maxFacts {
@@ -201,8 +201,8 @@ func (f *facts) addArgv(argv []string) {
 	}
 }
 
-// covered reports whether a deny or ask rule about commands covers one of the
-// line's. A path to a program counts as its name.
+// matchesRule reports whether a deny or ask rule covers one of the line's commands. A
+// path to a program counts as the program's name.
 func (f *facts) matchesRule(r *rule) bool {
 	if r.argv == nil {
 		return true
@@ -211,8 +211,8 @@ func (f *facts) matchesRule(r *rule) bool {
 		if r.coversArgv(argv, false) || r.coversArgv(append([]string{base(argv[0])}, argv[1:]...), false) {
 			return true
 		}
-		// git -C DIR push is a push: flags before a subcommand are left out,
-		// with the words that may be their values.
+		// git -C DIR push is a push: flags before a subcommand are left out, with the
+		// words that may be their values.
 		for i := 1; i < len(argv) && i < 12 && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
 			if r.coversArgv(append([]string{base(argv[0])}, argv[i+1:]...), false) {
 				return true
@@ -222,7 +222,7 @@ func (f *facts) matchesRule(r *rule) bool {
 	return false
 }
 
-// names reports whether a word of the line may stand for a path of the rule.
+// namesPathOf reports whether a word of the line may stand for a path of the rule.
 func (f *facts) namesPathOf(r *rule, line *commandLine) bool {
 	loc := line.location
 	if len(loc.dirs) == 0 {

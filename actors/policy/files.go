@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// files judges a tool that reads, searches or writes files.
+// evaluateFiles checks a tool that reads, searches or writes files.
 func (ev *evaluation) evaluateFiles(in input) {
 	if dir, ok := in.text("cwd"); ok {
 		ev.location.dirs = newLocation(&Call{Cwd: dir}).dirs
@@ -58,8 +58,8 @@ func (ev *evaluation) evaluateFiles(in input) {
 	}
 }
 
-// spelledOut is what a pattern of a search says about names: its segments but
-// for those that start with a wildcard.
+// spelledOut returns the segments of a search pattern that do not start with a
+// wildcard.
 func spelledOut(pattern string) string {
 	var out []string
 	for seg := range strings.SplitSeq(slashes(pattern), "/") {
@@ -70,11 +70,10 @@ func spelledOut(pattern string) string {
 	return strings.Join(out, "/")
 }
 
-// secretFilter reports whether a search's filter, which may be several, is
-// about files that hold secrets. Where every says so, that is each filter that
-// some secret passes; otherwise one of every name, or of all files of a kind
-// that people write, only narrows a search that may be. Directories that it
-// spells out count all the same.
+// secretFilter reports whether a search's filter, or one of several, is about files
+// that hold secrets. With every set, a filter counts if any secret passes it. Otherwise
+// *, and *.EXT of source files, count as narrowing only; the directories that a filter
+// spells out count in both cases.
 func (p *Policy) secretFilter(filter string, every bool) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
 		all := alternatives(one)
@@ -96,11 +95,11 @@ func (p *Policy) secretFilter(filter string, every bool) bool {
 	return false
 }
 
-// maxAlternatives bounds what a filter with braces is written out to.
+// maxAlternatives limits the filters that one with braces expands to.
 const maxAlternatives = 64
 
-// alternatives are what a filter with {a,b} in it stands for, also where the
-// commas stand outside braces; none where that is too much.
+// alternatives expands a filter with {a,b} in it, and with commas outside braces. It
+// returns nil if there are too many.
 func alternatives(filter string) []string {
 	out, todo := []string(nil), []string{filter}
 	for len(todo) > 0 {
@@ -127,7 +126,7 @@ func (ev *evaluation) askAboutSecret(p string) {
 	ev.addReason("touches a secret or settings")
 }
 
-// path notes what stands against a path: nod's own files and secrets.
+// checkPath applies the built-in rules about a path: nod's own files and secrets.
 func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
 	case strings.TrimSpace(p) == "" && ev.tool.kind != kindSearch:
@@ -153,23 +152,23 @@ func (ev *evaluation) addReason(r string) {
 	}
 }
 
-// dotNames are hidden files of a project that people write like any other. The
-// rest says what may run, for shells, editors, agents and version control.
+// dotNames are hidden files of a project that people write like any other. The other
+// hidden files decide what runs, for shells, editors, agents and version control.
 var dotNames = wordSet(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
 	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
 
-// fixedNames are files that say what may run, or make a directory a repository:
-// git reads HEAD, config and hooks wherever it finds them. No rule for them is
-// ever proposed.
+// fixedNames are files that decide what runs, or make a directory a repository: git
+// reads HEAD, config and hooks in any directory that has them. No rule for them is ever
+// proposed.
 var fixedNames = compileNames([]string{
 	".git", "head", ".gitmodules", ".gitattributes", ".hg", ".jj", ".svn", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".opencode", ".augment", ".aider*",
 	".github/hooks", ".vscode", ".idea", ".zed", "*.code-workspace", ".devcontainer", ".husky", ".githooks", ".envrc", ".direnv", ".pre-commit-config.yaml", "lefthook.yml",
 	".mise.toml", "mise.toml", ".tool-versions",
 })
 
-// unusual are the segments of a path that are not plainly a file's or a
-// directory's: hidden ones, and other spellings of a name. A path of several
-// segments that says what may run is unusual as a whole.
+// unusual returns the segments of a path that are hidden or another spelling of a name,
+// and the path as a whole if several of its segments together name a file that decides
+// what runs.
 func unusual(p string) []string {
 	var out []string
 	for seg := range strings.SplitSeq(strings.ToLower(p), "/") {
@@ -184,15 +183,15 @@ func unusual(p string) []string {
 	return out
 }
 
-// shortName reports whether Windows may take seg for the beginning of a longer
-// name, as GIT~1 for .git.
+// shortName reports whether Windows may take seg for the short form of a longer name,
+// as GIT~1 for .git.
 func shortName(seg string) bool {
 	i := strings.IndexByte(seg, '~')
 	return i > 0 && i+1 < len(seg) && seg[i+1] >= '0' && seg[i+1] <= '9'
 }
 
-// editable reports whether every path is one of the project's own files. Where
-// the project is a home directory, everything that starts with a login is too.
+// editable reports whether every path is one of the project's own files. In a project
+// that is a home directory no path is: its files include those that every login runs.
 func (ev *evaluation) editable(paths []string) bool {
 	if ev.location.project != "" && ev.location.holdsHome(ev.location.project) {
 		return false

@@ -9,8 +9,8 @@ func checkSleep(_ *commandLine, a *args) string {
 	return ""
 }
 
-// checkPs allows numbers of processes: what is none has ps read its flags in
-// another way, in which they show environments.
+// checkPs allows process numbers only: with any other value ps reads its flags by other
+// rules, under which they show environments.
 func checkPs(_ *commandLine, a *args) string {
 	for _, f := range a.flags {
 		if f.name == "p" && strings.Trim(f.value, "0123456789,") != "" {
@@ -20,8 +20,8 @@ func checkPs(_ *commandLine, a *args) string {
 	return ""
 }
 
-// checkStrings refuses @FILE, from which flags and names are read after -- too,
-// and what is none is printed.
+// checkStrings refuses @FILE, even after --: strings reads flags and file names from
+// such a file and prints every word that is neither.
 func checkStrings(_ *commandLine, a *args) string {
 	for _, o := range a.operands {
 		if o.lead || strings.HasPrefix(o.text, "@") {
@@ -31,7 +31,7 @@ func checkStrings(_ *commandLine, a *args) string {
 	return ""
 }
 
-// checkCommandV allows command -v and -V; without them it runs its operands.
+// checkCommandV allows command -v and -V; without them command runs its operands.
 func checkCommandV(_ *commandLine, a *args) string {
 	if len(a.flags) == 0 {
 		return "runs another command"
@@ -39,7 +39,7 @@ func checkCommandV(_ *commandLine, a *args) string {
 	return ""
 }
 
-// checkDate allows to print a date; an operand without + sets the clock.
+// checkDate allows printing a date; an operand without + sets the clock.
 func checkDate(_ *commandLine, a *args) string {
 	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].text, "+") {
 		return "could set the clock"
@@ -47,8 +47,8 @@ func checkDate(_ *commandLine, a *args) string {
 	return ""
 }
 
-// checkDiff allows to compare files. Given directories, diff prints what
-// differs in each file of them, secrets too.
+// checkDiff allows comparing files. Of two directories, diff prints the differences
+// between all their files, secrets too.
 func checkDiff(_ *commandLine, a *args) string {
 	if a.has("q", "brief") {
 		return ""

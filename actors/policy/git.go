@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// git allows the reading forms of a repository in the project. Where its
-// configuration names a program (core.fsmonitor, diff.external, a textconv),
-// git runs it even so; Harden rewrites the command against that.
+// git allows the reading subcommands in a repository of the project. Git may still run
+// a program that the repository's configuration names (core.fsmonitor, diff.external, a
+// textconv); Harden rewrites the command to prevent that.
 func (line *commandLine) git(words []word) (string, bool) {
 	dirs := line.dirs
 	for len(words) > 0 && strings.HasPrefix(words[0].text, "-") {
 		switch opt := words[0]; {
 		case opt.text == "--no-pager", opt.text == "-P", opt.text == "--no-optional-locks", opt.text == "--literal-pathspecs":
 			words = words[1:]
-		case opt.text == "-c" && len(words) > 1 && (words[1].text == noMonitor || words[1].text == noSignature): // as Harden writes
+		case opt.text == "-c" && len(words) > 1 && (words[1].text == noMonitor || words[1].text == noSignature): // written by Harden
 			words = words[2:]
 		case opt.text == "-C" && line.pol.level >= levelReaders && len(words) > 1:
 			if words[1].glob || !isAbs(slashes(words[1].text)) && !words[1].tilde || line.secretPath(words[1]) {
@@ -37,8 +37,8 @@ func (line *commandLine) git(words []word) (string, bool) {
 		return "reads a repository outside the project, whose configuration can run programs", false
 	}
 	if !here.standsAtTop() {
-		// What a project holds may be somebody else's, and look like a repository
-		// there: git takes its configuration, and what that says to run.
+		// Files in a project may come from strangers and look like a repository: git
+		// would obey its configuration, which can name programs to run.
 		return "a directory below the project may be a repository of its own, whose configuration can run programs: put -C and the project's path before the subcommand", false
 	}
 	if len(words) == 0 || words[0].glob {
@@ -76,11 +76,11 @@ func (line *commandLine) git(words []word) (string, bool) {
 	return why, false
 }
 
-// gitSecret judges a word of git, which expands patterns by itself and takes
-// REV:PATH and :(magic)PATH.
+// gitSecret reports whether a word of git may name a secret. Git expands patterns by
+// itself and takes REV:PATH and :(magic)PATH.
 func (line *commandLine) gitSecret(t string) bool {
 	if strings.HasPrefix(t, ":!") || strings.HasPrefix(t, ":^") || strings.HasPrefix(t, "--") && !strings.Contains(t, "=") {
-		return false // leaves the path out
+		return false // excludes the path
 	}
 	if i := strings.LastIndexByte(t, ')'); i >= 0 && strings.HasPrefix(t, ":(") {
 		t = t[i+1:]
@@ -91,13 +91,13 @@ func (line *commandLine) gitSecret(t string) bool {
 	for strings.HasSuffix(t, "/*") || strings.HasSuffix(t, "/**") {
 		t = strings.TrimRight(t, "*/")
 	}
-	// Tracked files are meant to be shared: of the patterns, only those ask
-	// that are about secrets, not every one that could match one.
+	// Tracked files are meant to be shared, so a pattern asks only if it is about
+	// secrets, not if it merely could match one.
 	return !sourceGlob(t) && t != "*" && line.secretText(t, !strings.HasPrefix(t, "-"))
 }
 
-// gitPaths keeps git to the project: outside a repository, and given paths
-// outside it, diff reads any file.
+// gitPaths refuses paths outside the project: given such paths, git diff reads any
+// file.
 func (line *commandLine) gitPaths(words []word, here *location) string {
 	for _, w := range words {
 		t := w.text
@@ -117,8 +117,8 @@ func (line *commandLine) gitPaths(words []word, here *location) string {
 
 var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
-// gitFormat refuses formats that verify signatures, which runs gpg, names that
-// the configuration may give such a format, and --remerge-diff by another name.
+// gitFormat refuses formats that verify signatures, which runs gpg, format names that
+// the configuration may define as such, and other spellings of --remerge-diff.
 func gitFormat(_ *commandLine, a *args) string {
 	for _, f := range a.flags {
 		switch f.name {
@@ -142,12 +142,12 @@ func gitFormat(_ *commandLine, a *args) string {
 	return ""
 }
 
-// gitRevision is what is plainly no directory: a commit, by what it is counted
-// from, its hash, its version, or the branch that everything goes into.
+// gitRevision matches words that are plainly a commit and not a directory: a relative
+// revision, a hash, a version or a main branch.
 var gitRevision = regexp.MustCompile(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
 
-// gitDiff refuses two words that may be directories: outside a repository git
-// compares all files in them, secrets too.
+// gitDiff refuses two words that may be directories: outside a repository, git compares
+// all files in them, secrets too.
 func gitDiff(_ *commandLine, a *args) string {
 	dirs := 0
 	for _, o := range a.operands {
@@ -161,8 +161,8 @@ func gitDiff(_ *commandLine, a *args) string {
 	return ""
 }
 
-// gitBranch allows listing only: a name is a branch to be made, unless --list
-// makes it a pattern. Old versions of git take -l for something else.
+// gitBranch allows listing only: git creates a branch of the given name unless --list
+// makes the name a pattern. Old versions of git give -l another meaning.
 func gitBranch(line *commandLine, a *args) string {
 	if len(a.operands) > 0 && !a.has("list", "contains", "no-contains", "merged", "no-merged", "points-at") {
 		return "could make a branch"

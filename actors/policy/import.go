@@ -8,16 +8,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// NotImported is a rule that could not be taken over, and why.
+// NotImported is a rule that could not be imported, and the reason.
 type NotImported struct {
 	List string `json:"list"` // allow, ask or deny
 	Rule string `json:"rule"`
 	Why  string `json:"why"`
 }
 
-// ImportClaudeCode takes the rules of a Claude Code settings file over. A rule
-// that nod cannot read, or that allows what nod would not bound, is left out
-// and named. It fails where settings is no such file.
+// ImportClaudeCode imports the rules of a Claude Code settings file. It leaves out and
+// names each rule that nod cannot read, and each allow rule that nod would not bound.
+// It fails if settings is not such a file.
 func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Permissions struct {
@@ -49,7 +49,7 @@ const (
 	denyList  = "deny"
 )
 
-// imported are the rules that are taken over, and those that are not.
+// ruleImport holds the rules that are imported and those that are left out.
 type ruleImport struct {
 	rules schemas.Permissions
 	left  []NotImported
@@ -59,7 +59,8 @@ func (in *ruleImport) leaveOut(list, rule, why string) {
 	in.left = append(in.left, NotImported{list, rule, why})
 }
 
-// take takes rules over that nod can read, and bounds where they allow.
+// takeRules imports the rules that nod can read and, of allow rules, only those that
+// have bounds.
 func (in *ruleImport) takeRules(list string, rules ...string) {
 	into := map[string]*[]string{allowList: &in.rules.Allow, askList: &in.rules.Ask, denyList: &in.rules.Deny}[list]
 	for _, text := range rules {
@@ -79,8 +80,7 @@ func (in *ruleImport) takeRules(list string, rules ...string) {
 	}
 }
 
-// unbounded says why an allow rule would allow anything at all; "" if it has
-// bounds.
+// unbounded returns the reason why an allow rule has no bounds; "" if it has.
 func unbounded(r *rule) string {
 	if _, pattern, _ := strings.Cut(r.text, "("); canonicalTool(r.tool).kind != kindShell {
 		if r.root == 'p' && strings.HasPrefix(pattern, "/") {

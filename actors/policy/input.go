@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// input is a tool's input by its exact keys. Go's struct decoding would take
-// "Command" for "command", and judge another text than the one that runs.
+// input is a tool's input by its exact keys. Go's struct decoding would accept
+// "Command" for "command", and check another text than the one that runs.
 type input map[string]json.RawMessage
 
 func readInput(raw json.RawMessage) (input, error) {
@@ -32,8 +32,8 @@ func readInput(raw json.RawMessage) (input, error) {
 	return in, nil
 }
 
-// flatInput reads an object of plain keys and strings, which most inputs are;
-// nil for every other JSON, and for what is none. The strings stay encoded.
+// flatInput reads an object of plain keys and strings, which most inputs are. It
+// returns nil for everything else. The strings stay encoded.
 func flatInput(raw json.RawMessage) input {
 	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' || len(raw) > schemas.MaxRequestBytes {
 		return nil
@@ -61,7 +61,7 @@ func flatInput(raw json.RawMessage) input {
 	}
 }
 
-// spaced is where what comes after the spaces at at begins.
+// skipSpaces returns the index of the first byte from at on that is not a space.
 func skipSpaces(raw json.RawMessage, at int) int {
 	for at < len(raw) && raw[at] == ' ' {
 		at++
@@ -69,8 +69,7 @@ func skipSpaces(raw json.RawMessage, at int) int {
 	return at
 }
 
-// stringEnd is where the JSON string that starts at at ends; -1 where none
-// does.
+// stringEnd returns the end of the JSON string that starts at at; -1 if there is none.
 func stringEnd(raw json.RawMessage, at int) int {
 	if at >= len(raw) || raw[at] != '"' {
 		return -1
@@ -88,7 +87,8 @@ func stringEnd(raw json.RawMessage, at int) int {
 	return -1
 }
 
-// text is the string under the only one of these keys that is there.
+// text returns the string under these keys; false if none or several of them are there,
+// or if the value is not a string.
 func (in input) text(keys ...string) (string, bool) {
 	out, found := "", false
 	for _, k := range keys {
@@ -105,7 +105,7 @@ func (in input) text(keys ...string) (string, bool) {
 	return out, found
 }
 
-// unquote is a JSON string's text. A plain one needs no second decoding.
+// unquote returns the text of a JSON string. A plain one needs no decoding.
 func unquote(raw json.RawMessage) (string, bool) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
 		return string(raw[1 : n-1]), true
@@ -117,8 +117,8 @@ func unquote(raw json.RawMessage) (string, bool) {
 	return s, true
 }
 
-// filePaths are the paths that a file tool names; false where they cannot be
-// told.
+// filePaths returns the paths that a file tool names; false if they cannot be
+// determined.
 func (in input) filePaths(t tool) ([]string, bool) {
 	var out []string
 	if t.name == "Edit" && (in["patch"] != nil || in["input"] != nil) {
@@ -142,8 +142,8 @@ func (in input) filePaths(t tool) ([]string, bool) {
 	return out, len(out) > 0
 }
 
-// fields are the text fields that a tool of a kind may have. One that is not
-// known may name another file or address.
+// toolFields are the text fields that a tool of a kind may have. An unknown field may
+// name another file or address.
 var toolFields = map[kind]map[string]bool{
 	kindFile:   wordSet("file_path filePath path notebook_path absolute_path dir_path cwd pages description explanation"),
 	kindSearch: wordSet("path filePath dir_path cwd pattern glob include include_pattern includePattern query regex type output_mode ignore exclude exclude_pattern excludePattern description explanation"),
@@ -160,37 +160,51 @@ func wordSet(names string) map[string]bool {
 	return out
 }
 
-// unknown is a field that tools of this kind are not known to have; "" if
-// there is none. Numbers and yes or no name nothing.
+// unknown returns a field that tools of this kind are not known to have, the first by
+// name; "" if there is none. Numbers and booleans are ignored, because they name no
+// file.
 func (in input) unknown(k kind) string {
-	for name, raw := range in {
-		if toolFields[k][name] || strings.Trim(string(raw), "0123456789.,+-eE[] \t\r\n") == "" || string(raw) == "true" || string(raw) == "false" || string(raw) == "null" {
-			continue
-		}
+	listed := func(name string) bool {
+		raw := string(in[name])
+		return toolFields[k][name] || strings.Trim(raw, "0123456789.,+-eE[] \t\r\n") == "" || raw == "true" || raw == "false" || raw == "null"
+	}
+	if name := firstUnlisted(in, listed); name != "" {
 		return name
 	}
 	var edits []map[string]json.RawMessage
 	if raw, ok := in["edits"]; k == kindEdit && ok && json.Unmarshal(raw, &edits) != nil {
 		return "edits"
 	}
+	listed = func(name string) bool {
+		return !strings.HasSuffix(strings.ToLower(name), "path") && (toolFields[k][name] || name == "replace_all" || name == "replaceAll")
+	}
 	for _, e := range edits {
-		for name := range e {
-			if strings.HasSuffix(strings.ToLower(name), "path") || !toolFields[k][name] && name != "replace_all" && name != "replaceAll" {
-				return "edits." + name
-			}
+		if name := firstUnlisted(e, listed); name != "" {
+			return "edits." + name
 		}
 	}
 	return ""
 }
 
-// patchHeads name a file in an apply_patch envelope, patchMarks stand beside
-// them.
+// firstUnlisted returns the first field by name that is not listed, so that the same
+// input always gets the same reason; "" if all are listed.
+func firstUnlisted(fields map[string]json.RawMessage, listed func(name string) bool) string {
+	first := ""
+	for name := range fields {
+		if (first == "" || name < first) && !listed(name) {
+			first = name
+		}
+	}
+	return first
+}
+
+// patchHeads name a file in an apply_patch envelope; patchMarks are its other lines.
 var (
 	patchHeads = []string{"*** Add File", "*** Update File", "*** Delete File", "*** Move to"}
 	patchMarks = []string{"*** Begin Patch", "*** End Patch", "*** End of File"}
 )
 
-// patchPaths are the files that an apply_patch envelope changes.
+// patchPaths returns the files that an apply_patch envelope changes.
 func (in input) patchPaths() ([]string, bool) {
 	patch, ok := in.text("patch", "input")
 	if !ok {

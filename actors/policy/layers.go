@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// layer is one set of rules and whom it is for.
+// layer is one set of rules and the calls that they are for.
 type layer struct {
 	match            schemas.PolicyMatch
 	deny, ask, allow []rule
@@ -32,15 +32,15 @@ func compileLayer(at string, l schemas.PolicyLayer) (layer, error) {
 	return out, nil
 }
 
-// applies reports whether the layer is for this call. Where something that it
-// matches on is unknown, it is for the call if that tightens; and then every
-// directory that the call is made in counts, not its project alone.
+// applies reports whether the layer is for this call. If the layer tightens, it applies
+// as well if a field that it matches on is unknown, or if the call runs in a directory
+// of a matching project.
 func (l *layer) applies(c *Call, loc *location, tightens bool) bool {
 	return matchAny(l.match.Agents, c.Agent, tightens) && matchAny(l.match.Hosts, c.Host, tightens) && l.matchProject(loc, tightens)
 }
 
-// Matches reports whether a match is for a request of this agent, project and
-// host. What it matches on must be known.
+// Matches reports whether a match is for a request of this agent, project and host.
+// Every field that it matches on must be known.
 func Matches(m schemas.PolicyMatch, agent, project, host string) bool {
 	l := layer{match: m}
 	return l.applies(&Call{Agent: agent, Host: host}, &location{project: project}, false)

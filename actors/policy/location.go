@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// place is where a call happens: what relative paths and ~ stand for.
-// Everything here is lexical; a symbolic link is not followed.
+// location is the place of a call: its directories, project and home, which give
+// relative paths and ~ a meaning. It is computed from names alone; symbolic links are
+// not followed.
 type location struct {
-	dirs          []string // where the command may stand by now, clean; empty if unknown
+	dirs          []string // directories that the command may run in, clean; empty if unknown
 	project       string   // clean; "" if unknown
-	main          string   // the project that project is a work tree of; else project
+	main          string   // the project of which project is a work tree; otherwise project
 	home          string   // clean; "" if unknown
-	leadsToSecret bool     // a secret may begin in dirs and end in a path below them
+	leadsToSecret bool     // dirs may begin the path of a secret, as ~/.config begins .config/gh
 }
 
 func newLocation(c *Call) location {
@@ -28,12 +29,12 @@ func newLocation(c *Call) location {
 	return p
 }
 
-// worktreeDirs are where tools keep further work trees of a project: in the
-// project, or next to it under its name.
+// worktreeDirs are the directories in which tools keep further work trees of a project:
+// inside it, or next to it under its name.
 var worktreeDirs = []string{"/.claude/worktrees/", "/.worktrees/", "__worktrees/", ".worktrees/"}
 
-// mainTree is the project of which dir is a work tree, by its name; dir itself
-// where it is none.
+// mainTree returns the project of which dir is a work tree, judged by its name; dir
+// itself if it is not a work tree.
 func mainTree(dir string) string {
 	for _, w := range worktreeDirs {
 		if i := strings.Index(dir, w); i > 0 && dir[i-1] != '/' {
@@ -43,14 +44,13 @@ func mainTree(dir string) string {
 	return dir
 }
 
-// inTree reports whether the clean path p lies in the project or in a work
-// tree of it.
+// inTree reports whether the clean path p lies in the project or in a work tree of it.
 func (loc *location) inTree(p string) bool {
 	return within(p, loc.project) || within(mainTree(p), loc.main)
 }
 
-// inside is the clean path p without the project, or without the work tree of
-// it in the project, that p lies in; p itself where it lies elsewhere.
+// relative returns the clean path p without the project, or without the work tree in
+// the project, that holds p; p itself if it lies elsewhere.
 func (loc *location) relative(p string) string {
 	if !within(p, loc.project) {
 		return p
@@ -88,7 +88,7 @@ func cleanAbs(p string) string {
 	return path.Clean(p)
 }
 
-// resolve returns every path that p may stand for; none if that is unknown.
+// resolve returns every path that p may stand for; none if they are unknown.
 func (loc *location) resolve(p string) []string {
 	p = slashes(p)
 	switch {
@@ -140,8 +140,8 @@ func (loc *location) standsInProject() bool {
 	return true // an unknown directory is the one that the agent started in
 }
 
-// standsAtTop reports whether the command certainly runs at the top of the
-// project or of a work tree of it, and not in a directory below.
+// standsAtTop reports whether the command certainly runs at the top of the project or
+// of a work tree of it, and not in a directory below.
 func (loc *location) standsAtTop() bool {
 	return !slices.ContainsFunc(loc.dirs, func(d string) bool {
 		return d != loc.project && d != loc.main && !slices.ContainsFunc(worktreeDirs, func(w string) bool {
@@ -151,8 +151,8 @@ func (loc *location) standsAtTop() bool {
 	})
 }
 
-// aboveHome reports whether p may be the home directory or hold it: searching
-// such a tree reads every secret in it.
+// aboveHome reports whether p may be the home directory or hold it: a search of such a
+// tree reads every secret in it.
 func (loc *location) aboveHome(p string) bool {
 	p = slashes(p)
 	if p == "~" || p == "~/" || strings.HasPrefix(p, "~/.") && strings.Trim(p[2:], "./") == "" {
@@ -170,15 +170,15 @@ func (loc *location) aboveHome(p string) bool {
 	return false
 }
 
-// holdsHome reports whether the clean path p is a home directory or holds one,
-// by its name where this user's is not known.
+// holdsHome reports whether the clean path p is a home directory or holds one: the
+// user's own, or one by its name, such as /home/ann.
 func (loc *location) holdsHome(p string) bool {
 	if loc.home != "" && within(loc.home, p) {
 		return true
 	}
 	parts := strings.Split(strings.Trim(strings.ToLower(p), "/"), "/")
 	if len(parts[0]) == 2 && parts[0][1] == ':' || parts[0] == "mnt" {
-		parts = parts[1:] // a drive
+		parts = parts[1:] // a drive letter
 	}
 	return len(parts) == 0 || len(parts) == 1 && slices.Contains([]string{"", "home", "users", "root"}, parts[0]) || len(parts) == 2 && (parts[0] == "home" || parts[0] == "users")
 }

@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// names is a list of path patterns made fast: most segments of most paths are
-// settled by their first and last letter.
+// namePatterns is a list of path patterns, indexed for speed: the first and last
+// letters of most path segments already rule out a match.
 type namePatterns struct {
 	exact  map[string]bool // whole segments without a wildcard
-	wild   []string        // single segments with one
+	wild   []string        // single segments with a wildcard
 	rows   [][]string      // several segments; a first "" is the root
 	first  map[string]bool // the first segments of rows
 	roots  map[string]bool // absolute directories in which rows at the root begin
-	starts [256]bool       // first letters of exact, of first, and of what is open at its end
-	ends   [256]bool       // last letters of wild that are closed at their end
+	starts [256]bool       // first letters of exact, of first, and of wild
+	ends   [256]bool       // last letters of those in wild that do not end in a *
 
-	byEnd, byStart [256][]string // wild by the last letter where they start with a *, else by the first
+	byEnd, byStart [256][]string // wild by last letter if they start with a *, otherwise by first letter
 }
 
 func compileNames(lists ...[]string) *namePatterns {
@@ -58,8 +58,8 @@ func compileNames(lists ...[]string) *namePatterns {
 	return n
 }
 
-// has reports whether p, which may hold wildcards, may stand for a listed path
-// or for one below it. dots says that a leading wildcard matches a dot too.
+// has reports whether p, which may hold wildcards, may stand for a listed path or for a
+// path below one. With dots, a leading wildcard matches a dot too.
 func (n *namePatterns) has(p string, dots bool) bool {
 	if n.cannotMatch(p) {
 		return false
@@ -94,8 +94,8 @@ func (n *namePatterns) matchWild(s string) bool {
 	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return match(w, s) })
 }
 
-// quiet reports whether no segment of p even begins or ends like a listed
-// name. It looks at each byte once and says no where it is not sure.
+// cannotMatch reports whether no segment of p even begins or ends like a listed name.
+// It looks at each byte once and returns false if unsure.
 func (n *namePatterns) cannotMatch(p string) bool {
 	if p == "" || p[0] == '/' && n.rooted(p) {
 		return p == ""
@@ -133,9 +133,9 @@ func (n *namePatterns) rooted(p string) bool {
 	})
 }
 
-// mayBe reports whether the pattern s may stand for a listed name. Within a
-// path it stands for directories, and those have hidden names; a lone * there
-// says nothing about which.
+// globMayMatch reports whether the pattern s may stand for a listed name. Before the
+// last segment only hidden names count, because listed directories are hidden; a lone *
+// there does not count.
 func (n *namePatterns) globMayMatch(s string, last, dots bool) bool {
 	if !last && strings.Trim(s, "*") == "" {
 		return false
@@ -165,9 +165,9 @@ func (n *namePatterns) rowMatches(row, segs []string, atRoot, dots bool) bool {
 	return true
 }
 
-// leads reports whether a listed path may begin in one of the directories and
-// go on below it. Most directories lead nowhere, and then a relative path need
-// not be resolved.
+// mayLeadFrom reports whether a listed path may begin in one of the directories and go
+// on below it. For most directories it returns false, and then a relative path need not
+// be resolved.
 func (n *namePatterns) mayLeadFrom(dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool {
 		if n.roots[strings.ToLower(d)] {
@@ -191,9 +191,9 @@ func (n *namePatterns) mayLeadFrom(dirs []string) bool {
 	})
 }
 
-// above reports whether a listed path of several segments lies below p. Where
-// such a path begins with a plain name, as library/cookies, it counts in a home
-// directory only: elsewhere that is a directory like any other.
+// mayLieBelow reports whether a listed path of several segments lies below p. A path
+// that begins with a plain name, such as library/cookies, counts only in a home
+// directory: elsewhere library is a directory like any other.
 func (n *namePatterns) mayLieBelow(p string, loc *location) bool {
 	segs := splitPath(make([]string, 0, 16), p)
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
@@ -217,8 +217,8 @@ func (n *namePatterns) mayLieBelow(p string, loc *location) bool {
 	})
 }
 
-// splitPath appends p's segments in lower case, without "." and with ".."
-// taken back; an absolute path starts with "".
+// splitPath appends p's segments in lower case, with "." and ".." removed; an absolute
+// path starts with "".
 func splitPath(segs []string, p string) []string {
 	p = strings.ToLower(slashes(p))
 	if strings.HasPrefix(p, "/") {
@@ -232,7 +232,7 @@ func splitPath(segs []string, p string) []string {
 		case s == ".." && len(segs) == 1 && segs[0] == "":
 		default:
 			if plain := strings.TrimRight(s, " ."); plain != "" {
-				s = plain // Windows leaves them out as well
+				s = plain // Windows ignores them as well
 			}
 			segs = append(segs, s)
 		}

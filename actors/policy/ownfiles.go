@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ownVerbs are nod's commands that only show; every other one decides, grants
-// or configures, and so does one that this list does not know yet.
+// ownVerbs are nod's commands that only show. Every other command, known or not, counts
+// as one that decides, grants or configures.
 var ownVerbs = map[string]bool{
 	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "--help": true, "--version": true, "-h": true,
 	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,
@@ -27,7 +27,7 @@ func (f *facts) ownCommand(argv []string) {
 		i := slices.IndexFunc(argv, func(a string) bool { return strings.Contains(a, "cmd/nod") })
 		argv = argv[i:]
 	}
-	if len(argv) > 1 && argv[1] == "exec" { // it runs, inside less, what follows
+	if len(argv) > 1 && argv[1] == "exec" { // nod exec runs the rest of its words
 		for i := range argv[2:] {
 			f.ownCommand(argv[2+i:])
 		}
@@ -40,8 +40,8 @@ func (f *facts) ownCommand(argv []string) {
 	f.forbidden = "agents may not run nod commands that decide, grant or configure"
 }
 
-// ownWrites looks for a command that may write nod's own files: a redirection
-// into them, or any command but a reader that names them.
+// ownWrites denies a line that may write nod's own files: by a redirection into them,
+// or by a command other than a reader that names them.
 func (f *facts) ownWrites(unparsed bool) {
 	const why = "agents may not write nod's own files"
 	at := *f.location
@@ -70,7 +70,8 @@ func (f *facts) ownWrites(unparsed bool) {
 	}
 }
 
-// changed is where -C of git, tar or make has a command's other words be.
+// directoriesAfterC returns the directories that -C of git, tar or make gives a
+// command's other words.
 func (f *facts) directoriesAfterC(argv []string) []string {
 	to := *f.location
 	for i := 0; i+1 < len(argv) && i < 12; i++ {
@@ -81,9 +82,10 @@ func (f *facts) directoriesAfterC(argv []string) []string {
 	return to.dirs
 }
 
-// leavesAlone reports whether a command, as far as its flags tell, writes none
-// of the files that it names: it is a reader, or puts them into a repository.
-// Inside a directory of nod's own that repository's files are there too.
+// leavesOwnFiles reports whether a command, judged by its flags, writes none of the
+// files that it names: it is a reader, or it adds them to a repository. inside means
+// that the line runs in a directory of nod's own, in which adding to a repository
+// writes too.
 func (f *facts) leavesOwnFiles(argv []string, inside bool) bool {
 	switch argv[0] {
 	case "cd", "test", "[":
@@ -97,8 +99,8 @@ func (f *facts) leavesOwnFiles(argv []string, inside bool) bool {
 	return !strings.Contains(argv[0], " ") && fitsEntry(f.pol.commands.reader(argv[0]), argv[1:])
 }
 
-// reads reports whether the words are flags and operands that keep a command to
-// what its spec says.
+// fitsEntry reports whether the words are flags and operands that the command's entry
+// lists.
 func fitsEntry(c *command, words []string) bool {
 	if c == nil {
 		return false
@@ -107,8 +109,8 @@ func fitsEntry(c *command, words []string) bool {
 	return why == ""
 }
 
-// gitReads reports whether words make git read. Options before the subcommand
-// may re-point it, but write nothing by themselves.
+// gitOnlyReads reports whether words make git read. Options before the subcommand may
+// re-point git, but write nothing by themselves.
 func (f *facts) gitOnlyReads(words []string) bool {
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		n := 1
@@ -125,7 +127,7 @@ func (f *facts) gitOnlyReads(words []string) bool {
 	return len(words) == 0
 }
 
-// plainly are words that stand for nothing but themselves.
+// literalWords turns texts into words without patterns.
 func literalWords(texts []string) []word {
 	words := make([]word, len(texts))
 	for i, t := range texts {
@@ -156,7 +158,7 @@ func ownPathIn(pol *Policy, loc *location, p string) bool {
 	return false
 }
 
-// mayNameOwn is a quick look: every name of nod's own files holds "nod".
+// mayNameOwn is a quick check: every name of nod's own files holds "nod".
 func mayNameOwn(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
@@ -171,8 +173,8 @@ func mayNameOwn(p string) bool {
 	return false
 }
 
-// spellsOwn reports whether p names nod's files. A pattern counts where some
-// of the name is spelled out: rm * is about other things, and asks.
+// spellsOwn reports whether p names nod's files. A pattern counts only if it spells out
+// some of the name: rm * is about other files, and asks.
 func spellsOwn(pol *Policy, p string) bool {
 	if isGlob(p) {
 		for seg := range strings.SplitSeq(slashes(p), "/") {
@@ -189,8 +191,8 @@ func spellsOwn(pol *Policy, p string) bool {
 	return pol.own.has(p, true)
 }
 
-// pieces are p and what stands between the signs that may start or end a path
-// in it, as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
+// pieces returns p and the parts of it between the signs that may start or end a path,
+// as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
 func pieces(p string) []string {
 	out := []string{p}
 	if !strings.ContainsAny(p, "=:@,") {

@@ -2,8 +2,7 @@ package policy
 
 import "mvdan.cc/sh/v3/syntax"
 
-// redirect allows to discard output, to join the two outputs, and to read a
-// plain file.
+// redirect allows discarding output, joining the two outputs, and reading a plain file.
 func (line *commandLine) redirect(r *syntax.Redirect) {
 	n := ""
 	if r.N != nil {
@@ -45,7 +44,7 @@ func (line *commandLine) redirect(r *syntax.Redirect) {
 	}
 }
 
-// feed notes that the parts from the nth on are given something to read.
+// markInput records that the parts from the nth on read some input.
 func (line *commandLine) markInput(n int) {
 	for i := range line.parts[n:] {
 		line.parts[n+i].hasInput = true

@@ -7,28 +7,28 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Always is a remembered "yes" with its exact reach.
+// Always is a remembered allow with its exact reach.
 type Always = schemas.Always
 
-// With is p with remembered answers. They allow what asks and nothing else: rules
-// that deny or ask, secrets and nod's own commands stand above them.
+// With returns p with remembered answers. They allow only calls that would ask: deny
+// and ask rules, secrets and nod's own commands outrank them.
 func (p *Policy) With(grants ...Always) *Policy { return p.WithLists(NewAnswers(grants)) }
 
-// WithLists is With for lists that are too long to copy. It keeps them, and a
-// verdict's Remembered tells places in them.
+// WithLists is With for lists that are too long to copy. The policy keeps the lists,
+// and Verdict.Remembered points into them.
 func (p *Policy) WithLists(lists ...*Answers) *Policy {
 	out := *p
 	out.answers = append(p.answers[:len(p.answers):len(p.answers)], lists...)
 	return &out
 }
 
-// rememberedCommand finds the first of the remembered answers for a command, of those
-// with the fewest words, for which covers holds.
+// rememberedCommand returns the first remembered answer for a command for which covers
+// returns true. Answers with fewer words come first.
 func (p *Policy) rememberedCommand(argv []string, covers func(*Always) bool) (*Always, Remembered) {
 	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, covers)
 }
 
-// rememberedTool finds the first of those for anything else.
+// rememberedTool returns the first such answer for a call that is not a command.
 func (p *Policy) rememberedTool(covers func(*Always) bool) (*Always, Remembered) {
 	return p.remembered((*Answers).tools, covers)
 }
@@ -44,7 +44,7 @@ func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*Always
 	return nil, Remembered{}
 }
 
-// inScope reports whether the call happens in the grant's project.
+// inAnswersProject reports whether the call happens in the project of the answer.
 func inAnswersProject(a *Always, loc *location) bool {
 	if a.Project == "" {
 		return true
@@ -56,9 +56,9 @@ func inAnswersProject(a *Always, loc *location) bool {
 	return !slices.ContainsFunc(loc.dirs, func(d string) bool { return !within(d, project) })
 }
 
-// coversArgv reports whether the grant holds exactly this command.
+// coversArgv reports whether the answer covers this command.
 func coversArgv(a *Always, ev *evaluation, argv []string) bool {
-	// The words come first: they tell most answers apart, of which there may be many.
+	// The words are compared first, because they rule out most answers.
 	if len(a.Argv) == 0 || len(argv) < len(a.Argv) || !slices.Equal(a.Argv, argv[:len(a.Argv)]) {
 		return false
 	}
@@ -74,10 +74,10 @@ func coversArgv(a *Always, ev *evaluation, argv []string) bool {
 	return len(argv) == len(a.Argv)
 }
 
-// coversTool reports whether the grant holds a call that is no command.
+// coversTool reports whether the answer covers a call that is not a command.
 func coversTool(a *Always, ev *evaluation, t *ruleSubject) bool {
-	// What is cheap to tell comes first: there may be many answers. What of the web asks
-	// does so for its address, which no grant holds.
+	// The cheap checks come first, because there may be many answers. A web call asks
+	// because of its address, and no answer holds an address.
 	if len(a.Argv) > 0 || ev.tool.kind == kindShell || ev.tool.kind == kindWeb {
 		return false
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// SessionCall is a call in an agent's own transcript.
+// SessionCall is a call in an agent's transcript.
 type SessionCall struct {
 	Session string
 	Call
 }
 
-// ReadTranscript reads the tool calls of a transcript, one JSON object a line:
-// Claude Code's, Codex's, or calls {"run","tool_name","tool_input","cwd"}.
-// name is the session of lines that name none. Lines about other things are
-// passed over; a line that is no JSON is an error that names it.
+// ReadTranscript reads the tool calls of a transcript, one JSON object a line: Claude
+// Code's, Codex's, or calls {"run","tool_name","tool_input","cwd"}. name is the session
+// of lines that name none. Lines about other things are skipped; a line that is not
+// JSON is an error that names the line.
 func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	t := transcript{session: name, projects: map[string]string{}}
 	err := eachLine(r, func(n int, line []byte) error {
@@ -33,7 +33,7 @@ func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	return t.calls, err
 }
 
-// entry is a line of any of the formats.
+// transcriptLine is a line of any of the formats.
 type transcriptLine struct {
 	Run       string          `json:"run"`
 	Kind      string          `json:"kind"`
@@ -49,7 +49,7 @@ type transcriptLine struct {
 
 type transcript struct {
 	session, cwd string
-	projects     map[string]string // of each session: where it began
+	projects     map[string]string // by session: the directory in which it began
 	calls        []SessionCall
 }
 
@@ -132,7 +132,7 @@ func (t *transcript) codex(e *transcriptLine) {
 	}
 }
 
-// internal are tools by which an agent talks to itself or to its user; their
+// promptlessTools are tools that an agent uses on itself or to talk to its user; their
 // hosts ask no permission for them.
 var promptlessTools = map[string]bool{
 	"Task": true, "Agent": true, "Skill": true, "AskUserQuestion": true, "ExitPlanMode": true, "EnterPlanMode": true, "SendMessage": true, "TaskStop": true,
@@ -140,7 +140,8 @@ var promptlessTools = map[string]bool{
 	"TaskOutput": true, "ToolSearch": true, "update_plan": true, "write_stdin": true, "ask_user": true,
 }
 
-// Replayed is what a preset would have asked.
+// Replayed counts the calls that nod would have allowed, asked about and denied under a
+// preset.
 type Replayed struct {
 	Preset      string         `json:"preset"`
 	Sessions    int            `json:"sessions"`
@@ -151,11 +152,11 @@ type Replayed struct {
 	Median      int            `json:"median"` // prompts per session
 	P90         int            `json:"p90"`
 	AllowedBy   map[string]int `json:"allowed_by_tool"`
-	Suggestions []Suggestion   `json:"suggestions"` // the best ones over all projects
+	Suggestions []Suggestion   `json:"suggestions"` // the best over all projects
 }
 
-// Replay says, for each preset on top of these permissions, what nod would
-// have asked, and which limit suggestions would spare the most.
+// Replay counts, for each preset on top of these permissions, the calls that nod would
+// have asked about, and finds up to limit rules that would spare the most of them.
 func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replayed, error) {
 	var out []Replayed
 	for _, preset := range []string{PresetDesign, PresetReaders, PresetProject} {
@@ -203,7 +204,7 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 	return r
 }
 
-// String is the replay for a person.
+// String formats the replay for a person.
 func (r Replayed) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-8s %d calls in %d sessions: %d allowed, %d asked, %d denied; prompts per session: median %d, 90%% up to %d\n",

@@ -7,12 +7,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// riskRank orders the risks; -1 for what is none.
+// riskRank orders the risks; -1 for an unknown one.
 func riskRank(r schemas.Risk) int {
 	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, r)
 }
 
-// risk names what a command line may do, from the table, and how bad that is.
+// risk returns the worst risk of a command line and its reasons.
 func (f *facts) risk(line *commandLine) (schemas.Risk, []string) {
 	worst, why := schemas.RiskLow, []string(nil)
 	add := func(h harm) {
@@ -57,7 +57,7 @@ func (f *facts) risk(line *commandLine) (schemas.Risk, []string) {
 	return worst, why
 }
 
-// hazards are what one command may do.
+// harms returns the harms that one command may do.
 func (f *facts) harms(argv []string) []harm {
 	name := base(argv[0])
 	known := f.pol.commands.entry(name)
@@ -69,7 +69,7 @@ func (f *facts) harms(argv []string) []harm {
 	}
 	var out []harm
 	switch gitRead := name == "git" && len(argv) > 1 && f.pol.commands.reader("git "+argv[1]) != nil; {
-	case h == harm{}, gitRead && h == changesRepository: // a read, or refused for a reason of its own
+	case h == harm{}, gitRead && h == changesRepository: // it only reads, or is refused for another reason
 	default:
 		out = append(out, h)
 	}

@@ -11,20 +11,21 @@ import (
 // rule is one compiled line of permissions.
 type rule struct {
 	text string // as the user wrote it
-	tool string // the tool's name in rules, or an MCP server's or tool's
+	tool string // the tool's name in rules, or the name of an MCP server or tool
 	mcp  bool   // covers every tool of the server
 
 	argv   []string // Bash: the words; nil for every command
 	prefix bool     // Bash: more words may follow
 	paths  []string // file tools: the pattern's segments; nil for every path
-	root   byte     // what paths starts at: / ~ p(roject) *(any depth)
-	dir    string   // the directory that the rule's file is about, where that is a project's own
+	root   byte     // the start of paths: / ~ p(roject) *(any depth)
+	dir    string   // the directory of the project whose settings hold the rule; "" for other rules
 	domain string   // WebFetch
 }
 
 var toolPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
 
-// parseRule compiles a rule, or says what is wrong with it and how to write it.
+// parseRule compiles a rule, or returns an error that says what is wrong with it and
+// how to write it.
 func parseRule(text string) (rule, error) {
 	m := toolPattern.FindStringSubmatch(text)
 	if m == nil {
@@ -86,7 +87,7 @@ func (r *rule) command(s string) error {
 	return nil
 }
 
-// splitCommand is the words of one plain command.
+// splitCommand returns the words of one plain command.
 func splitCommand(s string) ([]string, error) {
 	var pol Policy
 	pol.parsers = parserPool()
@@ -148,9 +149,9 @@ func (r *rule) pathPattern(s string) error {
 	return nil
 }
 
-// coversTool reports whether the rule is about this tool. A rule with a path
-// speaks of what is done to files, so Read(p) covers searches and Edit(p)
-// every tool that writes; strict takes a bare name for itself alone.
+// coversTool reports whether the rule is about this tool. A rule with a path is about
+// access to files: Read(p) covers searches too, and Edit(p) every tool that writes.
+// With strict, a name without a path covers that tool alone.
 func (r *rule) coversTool(t tool, strict bool) bool {
 	if r.tool == t.name {
 		return true
@@ -164,10 +165,10 @@ func (r *rule) coversTool(t tool, strict bool) bool {
 	return r.tool == "Read" && t.kind == kindSearch || r.tool == "Edit" && t.kind == kindEdit
 }
 
-// bases are where the rule's paths may begin, and whether that is known. What
-// an allow rule leaves to the project is the project's; another one is as well
-// about the directory that its file lies in, and about every other one that the
-// call is made in.
+// bases returns the directories in which the rule's paths may begin, and whether they
+// are known. Relative paths of an allow rule begin in the project. Those of a deny or
+// ask rule begin as well in the directory of the rule's settings file, and in every
+// directory of the call outside the project.
 func (r *rule) bases(loc *location, allow bool) ([]string, bool) {
 	switch {
 	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
@@ -191,9 +192,9 @@ func (r *rule) bases(loc *location, allow bool) ([]string, bool) {
 	return out, true
 }
 
-// coversPath reports whether p matches. For an allow rule it must match whole
-// and may hold no wildcard; otherwise a match of some path that p may stand
-// for, or of a directory above it, is enough.
+// coversPath reports whether p matches. For an allow rule the whole path must match,
+// without wildcards in p; for others it is enough that some path that p may stand for
+// matches, or a directory above it.
 func (r *rule) coversPath(p string, loc *location, allow bool) bool {
 	if r.paths == nil {
 		return true
@@ -212,7 +213,7 @@ func (r *rule) coversPath(p string, loc *location, allow bool) bool {
 	return allow
 }
 
-// from reports whether the full path p matches where the rule begins at base.
+// matchesFrom reports whether the full path p matches if the rule begins at base.
 func (r *rule) matchesFrom(base, p string, allow bool) bool {
 	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(base, "/"))
 	if !ok || rel != "" && rel[0] != '/' && base != "" {
@@ -221,7 +222,7 @@ func (r *rule) matchesFrom(base, p string, allow bool) bool {
 	return r.segments(strings.Split(strings.Trim(rel, "/"), "/"), allow)
 }
 
-// below reports whether files that the rule is about may lie below p.
+// mayLieBelow reports whether files that the rule is about may lie below p.
 func (r *rule) mayLieBelow(p string, loc *location) bool {
 	bases, known := r.bases(loc, false)
 	if r.root == '*' || !known {
@@ -239,7 +240,7 @@ func (r *rule) mayLieBelow(p string, loc *location) bool {
 	})
 }
 
-// spellsOut reports whether the rule names what is unusual about p: a rule for
+// spellsOut reports whether the rule itself names the unusual segments of p: a rule for
 // every file is not meant for hooks and settings.
 func (r *rule) spellsOut(p string, loc *location) bool {
 	for _, full := range loc.resolve(p) {
@@ -252,7 +253,7 @@ func (r *rule) spellsOut(p string, loc *location) bool {
 	return true
 }
 
-// loose compares a path of an unknown place by its end alone.
+// matchesByEnd compares only the end of a path whose directory is unknown.
 func (r *rule) matchesByEnd(p string, _ *location) bool {
 	return r.segments(append([]string{"**"}, splitPath(nil, p)...), false) || r.root == '*' && r.segments(splitPath(nil, p), false)
 }
@@ -273,8 +274,8 @@ func (r *rule) segments(segs []string, allow bool) bool {
 	return false
 }
 
-// segmentsMatch matches whole segments; ** stands for any number of them. A
-// rule that forbids takes wildcards on both sides and any case.
+// segmentsMatch matches whole segments; ** stands for any number of them. Without
+// strict, as for deny and ask rules, wildcards count on both sides and case does not.
 func segmentsMatch(pattern, segs []string, strict bool) bool {
 	switch {
 	case len(pattern) > 0 && pattern[0] == "**":

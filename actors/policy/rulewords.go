@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// coversArgv reports whether the command's words match. In an allow rule a *
-// is one word and nothing else; elsewhere it is any number of them.
+// coversArgv reports whether the command's words match. In an allow rule a * stands for
+// exactly one word, elsewhere for any number of them.
 func (r *rule) coversArgv(argv []string, allow bool) bool {
 	if r.argv == nil {
 		return true
@@ -15,13 +15,12 @@ func (r *rule) coversArgv(argv []string, allow bool) bool {
 	return argvMatch(r.argv, argv, r.prefix, allow) && !(allow && r.addsHarmfulFlag(argv))
 }
 
-// gitTurns are flags by which any command of git's writes a file of any name, or
-// starts a program.
+// gitHarmfulFlags make any command of git write a file of any name, or start a program.
 var gitHarmfulFlags = []string{"--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"}
 
-// turns reports whether one of the words that the rule does not hold is such a
-// flag, which git takes in part as well: a rule for git log is not written for
-// them, so that it has to spell them out.
+// addsHarmfulFlag reports whether the command has such a flag that the rule does not
+// spell out; git accepts abbreviations too. An allow rule for git log is not written
+// for these flags.
 func (r *rule) addsHarmfulFlag(argv []string) bool {
 	if r.argv[0] != "git" {
 		return false

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// checkRemote refuses addresses: what is fetched comes from the project's own
-// remotes and registry.
+// checkRemote refuses addresses: the project's own remotes and registry are the only
+// sources.
 func checkRemote(_ *commandLine, a *args) string {
 	if slices.ContainsFunc(a.operands, func(o word) bool { return strings.Contains(o.text, ":") }) {
 		return "names an address"
@@ -22,14 +22,13 @@ func checkGh(_ *commandLine, a *args) string {
 	return ""
 }
 
-// otherCode are flags by which runners take code, or a program, that is not the
-// project's, or delete what they name.
+// codeFlags make a runner take code or a program from outside the project, or delete
+// the files that they name.
 var codeFlags = wordSet("exec toolexec vettool overlay eval E e c upload-pack receive-pack script-shell node-options init-script I config python-executable plugin load-path override execute execute-print execute-continue basetemp")
 
-// bringsCode reports whether a word is a flag of otherCode, or may be taken for
-// one: a long one may be written as its beginning, and one of a letter with
-// others before it or its value behind it. Go's linker is named by a flag within
-// a flag.
+// bringsCode reports whether a word is a flag of codeFlags, or may be read as one: a
+// long flag may be abbreviated, and a letter may follow other letters or precede its
+// value. Go's linker is named by a flag within a flag.
 func bringsCode(program, w string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
 	switch {
@@ -51,8 +50,8 @@ func bringsCode(program, w string) bool {
 	return codeFlags[name] || codeFlags[name[:1]] || strings.Contains(name[:letters], "E")
 }
 
-// nextTarget reports whether one of a runner's further words is one more thing
-// to run, besides the one that was shown.
+// addsTarget reports whether one of a runner's further words is another target to run,
+// besides the one that the person saw.
 func addsTarget(shown, rest []string) bool {
 	c := commands().entry(shown[0])
 	for i, w := range rest {
@@ -64,9 +63,9 @@ func addsTarget(shown, rest []string) bool {
 	return false
 }
 
-// further reports whether the words that a prefix leaves open keep to what was
-// shown: they name nothing outside the project, set no variable, run no other
-// target and bring no code of their own.
+// keepsToAnswer reports whether the words that a prefix leaves open keep to the answer:
+// they name nothing outside the project, set no variable, run no other target and bring
+// no code of their own.
 func keepsToAnswer(a *Always, loc *location, rest []string) bool {
 	argv := a.Argv
 	if argv[0] == "rtk" && len(argv) > 1 {
@@ -81,8 +80,8 @@ func keepsToAnswer(a *Always, loc *location, rest []string) bool {
 	return !addsTarget(argv, rest) && !slices.ContainsFunc(rest, func(w string) bool { return leadsOut(argv[0], w, loc) })
 }
 
-// strays reports whether a further word of a runner leads out of what it runs,
-// or to a file that says what else may run, such as a hook.
+// leadsOut reports whether a further word of a runner leads out of the project, or to a
+// file that decides what else runs, such as a hook.
 func leadsOut(program, w string, loc *location) bool {
 	flag := strings.HasPrefix(w, "-")
 	if bringsCode(program, w) || !flag && strings.Contains(w, "=") {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// The small languages inside commands, each as a closed grammar: what it does
-// not produce asks.
+// The small languages inside commands, each as a closed grammar: a script outside the
+// grammar asks.
 
-// sedAddress is a line number, the last line, a step, or a plain expression.
-// Brackets in an expression hold no delimiter, as one sed would end the
-// expression there and another would not.
+// sedAddress is a line number, the last line, a step, or a plain expression. Brackets
+// in an expression hold no delimiter: one sed would end the expression there, and
+// another would not.
 const sedAddress = `(?:[0-9]+(?:~[0-9]+)?|\$|/(?:[^/\\\[\]\n]|\\[^\n]|\[\^?[A-Za-z0-9_., :-]+\])*/I?)`
 
 var sedCommand = regexp.MustCompile(`^\s*(?:` + sedAddress + `(?:,\s*(?:` + sedAddress + `|[+~][0-9]+))?)?\s*!?\s*(?:[pdqQ=Pl]?)\s*$`)
@@ -41,8 +41,8 @@ func checkSed(_ *commandLine, a *args) string {
 	return ""
 }
 
-// awkProgram prints fields of lines chosen by number or by a plain expression;
-// it has no >, |, getline or call.
+// awkProgram prints fields of lines chosen by number or by a plain expression; it has
+// no >, |, getline or call.
 var awkProgram = regexp.MustCompile(`^\s*(?:` + awkCondition + `(?:\s*(?:&&|\|\|)\s*` + awkCondition + `)*)?\s*(?:\{\s*print(?:\s+` + awkItem + `(?:\s*,\s*` + awkItem + `|\s+` + awkItem + `)*)?\s*;?\s*\})?\s*$`)
 
 const (
@@ -57,7 +57,7 @@ func checkAwk(_ *commandLine, a *args) string {
 	return ""
 }
 
-// jqReads finds what makes a filter read the environment or a module.
+// jqReads matches filters that read the environment or a module.
 var jqReads = regexp.MustCompile(`\benv\b|ENV|\bimport\b|\binclude\b|\bmodulemeta\b|\bget_search_list\b|\binput_filename\b`)
 
 func checkJq(_ *commandLine, a *args) string {
@@ -67,8 +67,8 @@ func checkJq(_ *commandLine, a *args) string {
 	return ""
 }
 
-// printfFormat is text with %s: other conversions evaluate arithmetic in Zsh,
-// and a leading dash is a flag. A pattern may stand for a file that is named so.
+// printfFormat is text with %s: other conversions evaluate arithmetic in Zsh, and a
+// leading dash is a flag.
 var printfFormat = regexp.MustCompile(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
 
 func checkPrintf(_ *commandLine, a *args) string {
@@ -78,8 +78,8 @@ func checkPrintf(_ *commandLine, a *args) string {
 	return ""
 }
 
-// checkGrep keeps a search of whole trees, which reads hidden files too, to
-// files that hold no secrets, or to names and counts.
+// checkGrep keeps a search of whole trees, which reads hidden files too, to files that
+// hold no secrets, or to names and counts.
 func checkGrep(line *commandLine, a *args) string {
 	paths := a.paths()
 	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && line.searchesPrivate(paths) {
@@ -113,8 +113,8 @@ func checkGrep(line *commandLine, a *args) string {
 	return ""
 }
 
-// searchesPrivate reports whether a search of these, or of the directory that it
-// stands in, goes through a home directory or one that holds listed secrets.
+// searchesPrivate reports whether a search of these paths, or of the current directory
+// if there are none, goes through a home directory or one that holds listed secrets.
 func (line *commandLine) searchesPrivate(paths []word) bool {
 	if len(paths) == 0 {
 		return line.pol.holdsSecrets(".", &line.location)
@@ -122,8 +122,8 @@ func (line *commandLine) searchesPrivate(paths []word) bool {
 	return slices.ContainsFunc(paths, func(p word) bool { return line.pol.holdsSecrets(p.text, &line.location) })
 }
 
-// namesFile reports whether p looks like a file: its name has an extension of
-// letters and no pattern in front of it that could match a directory's name.
+// namesFile reports whether p looks like a file: its name has an extension of letters
+// and no pattern in front of it that could match a directory's name.
 func namesFile(p word) bool {
 	base := p.text[strings.LastIndexByte(p.text, '/')+1:]
 	dot := strings.LastIndexByte(base, '.')
@@ -133,8 +133,8 @@ func namesFile(p word) bool {
 	return sourceExtensions[base[dot+1:]]
 }
 
-// checkRg keeps ripgrep to what it reads by default, which leaves hidden files
-// out; a glob overrides that.
+// checkRg keeps ripgrep to the files that it reads by default, which are not hidden; a
+// glob overrides that.
 func checkRg(line *commandLine, a *args) string {
 	if line.searchesPrivate(a.paths()) {
 		return "searches a directory in which secrets lie"
@@ -155,8 +155,8 @@ func checkRg(line *commandLine, a *args) string {
 	return ""
 }
 
-// findTests are find's tests and actions that only choose and print, with the
-// number of words each takes.
+// findTests are find's tests and actions that only choose and print, with the number of
+// words that each takes.
 var findTests = map[string]int{
 	"-name": 1, "-iname": 1, "-path": 1, "-ipath": 1, "-wholename": 1, "-iwholename": 1, "-regex": 1, "-iregex": 1, "-regextype": 1,
 	"-type": 1, "-xtype": 1, "-maxdepth": 1, "-mindepth": 1, "-size": 1, "-mtime": 1, "-mmin": 1, "-atime": 1, "-amin": 1, "-ctime": 1,
@@ -166,7 +166,7 @@ var findTests = map[string]int{
 	"-nogroup": 0, "!": 0, "(": 0, ")": 0, ",": 0, "-L": 0, "-H": 0, "-P": 0,
 }
 
-// find allows to list files: no action but printing.
+// findFiles allows listing files: no action but printing.
 func (line *commandLine) findFiles(words []word) (string, bool) {
 	tests := false
 	for i := 0; i < len(words); i++ {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// secretNames are files and directories that hold secrets, or that configure
-// what may run. A name matches a path segment anywhere, several match in a
-// row, and what lies below matches too; a leading / ties it to the root. Names
-// are compared without case: the file systems of macOS and Windows do so.
+// secretNames are files and directories that hold secrets, or that configure which
+// programs run. A name matches a path segment anywhere, several match consecutive
+// segments, and every path below matches too; a leading / ties a name to the root. Case
+// does not count, as in the file systems of macOS and Windows.
 var secretNames = []string{
 	// keys
 	".ssh", ".gnupg", "id_rsa", "id_rsa*", "id_dsa", "id_dsa*", "id_ecdsa", "id_ecdsa*", "id_ed25519", "id_ed25519*", "secring.gpg",
@@ -55,14 +55,14 @@ var ownNames = []string{
 	".nod", ".local/share/nod", ".config/nod", ".local/state/nod", "application support/nod", "appdata/local/nod", "appdata/roaming/nod",
 }
 
-// openNames look like secrets and are made to be read.
+// openNames look like secrets and are meant to be read.
 var openNames = []string{
 	".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", "example.env", "sample.env", "template.env",
 	"id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed25519.pub",
 	"/dev/null", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime",
 }
 
-// sourceKinds are extensions of files that people write to be read.
+// sourceExtensions are extensions of files that people write to be read.
 var sourceExtensions = map[string]bool{
 	"c": true, "cc": true, "cpp": true, "cs": true, "css": true, "dart": true, "fish": true, "go": true, "h": true, "hpp": true, "html": true, "java": true,
 	"js": true, "json": true, "jsx": true, "kt": true, "lock": true, "log": true, "lua": true, "md": true, "mdx": true, "mjs": true, "php": true, "pl": true,
@@ -76,10 +76,10 @@ func sourceGlob(p string) bool {
 	return strings.HasPrefix(base, "*.") && sourceExtensions[base[2:]]
 }
 
-// secret reports whether t may stand for a secret or for a file of nod's own.
+// mayBeSecret reports whether t may stand for a secret or for a file of nod's own.
 //
-// A backslash is a separator on Windows, and in a pattern takes the next
-// character for itself: both are looked at.
+// A backslash is a separator on Windows, and in a pattern it makes the next character
+// literal; both meanings count.
 func (p *Policy) mayBeSecret(t string, loc *location, dots bool) bool {
 	if p.listedSecret(t, dots) {
 		return true
@@ -98,8 +98,8 @@ func (p *Policy) mayBeSecret(t string, loc *location, dots bool) bool {
 	return false
 }
 
-// private reports whether what lies below t is a home directory, or holds
-// secrets at a listed place: ~/.config holds those of many programs.
+// holdsSecrets reports whether the tree below t is a home directory or has listed
+// secrets in it: ~/.config holds those of many programs.
 func (p *Policy) holdsSecrets(t string, loc *location) bool {
 	if loc.aboveHome(t) || p.secrets.mayLieBelow(t, loc) {
 		return true

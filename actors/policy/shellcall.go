@@ -6,7 +6,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// shell judges a command line.
+// evaluateShell checks a shell tool's command line.
 func (ev *evaluation) evaluateShell(in input) {
 	src, dir, why := in.command()
 	if dir != "" {
@@ -65,8 +65,8 @@ func (ev *evaluation) evaluateShell(in input) {
 	}
 }
 
-// shellRules reports whether some deny or ask rule may concern a shell
-// command, or a path in it.
+// shellRules reports whether a deny or ask rule may cover a shell command, or a path in
+// it.
 func (ev *evaluation) shellRules() bool {
 	for i := range ev.pol.layers {
 		for _, list := range [][]rule{ev.pol.layers[i].deny, ev.pol.layers[i].ask} {
@@ -80,9 +80,9 @@ func (ev *evaluation) shellRules() bool {
 	return false
 }
 
-// pathRule holds the deny or the ask rules about files against every word of
-// the line, and reports whether one decided: a file that may not be read by
-// Read may not be read by cat either.
+// pathRule applies the deny or the ask rules about files to every word of the line and
+// reports whether one decided. A file that a rule keeps from Read is kept from cat as
+// well.
 func (ev *evaluation) pathRule(effect Effect) bool {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
@@ -103,8 +103,9 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 	return false
 }
 
-// allowedParts is the rule that allows the line: every part must be harmless
-// or covered, alone and whole, and nothing around the parts may do more.
+// allowedParts returns the rule that allows the line, or "". Each part must be harmless
+// or covered by a rule on its own and as a whole, and the line must do nothing beyond
+// its parts.
 func (ev *evaluation) allowedParts() string {
 	if !ev.mayAllow() || ev.line.comments || ev.line.untracked || ev.line.why != "" || len(ev.line.parts) == 0 || !ev.line.standsInProject() {
 		return ""
@@ -127,7 +128,7 @@ func (ev *evaluation) allowedParts() string {
 	return found
 }
 
-// mayAllow reports whether there is any rule that could allow something.
+// mayAllow reports whether any rule or answer could allow a command.
 func (ev *evaluation) mayAllow() bool {
 	return len(ev.pol.answers) > 0 || slices.ContainsFunc(ev.pol.layers, func(l layer) bool { return len(l.allow) > 0 })
 }
@@ -136,7 +137,7 @@ func (ev *evaluation) allowsPart(p *part) string {
 	argv := make([]string, len(p.words))
 	for i, w := range p.words {
 		if w.glob {
-			return "" // what it stands for is not what the rule showed
+			return "" // the rule did not show the words that the pattern stands for
 		}
 		argv[i] = w.text
 	}
@@ -144,7 +145,7 @@ func (ev *evaluation) allowsPart(p *part) string {
 		return "allow " + r.text
 	}
 	if p.hasInput {
-		return "" // its input was no part of what the answer showed, and may be code
+		return "" // the answer did not show the input, which may be code
 	}
 	g, which := ev.pol.rememberedCommand(argv, func(g *Always) bool { return coversArgv(g, ev, argv) })
 	if g == nil {

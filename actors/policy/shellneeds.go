@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// errUntold has a person asked about a line that may read more than its words.
+// errReadsUnknown makes nod ask about a line that may read more than its words name.
 var errReadsUnknown = errors.New("what it reads cannot be told")
 
-// ShellNeeds are the permissions without which a command line that only reads
-// does not do what it says: to read where it may stand, all that its words may
-// name as paths, and the whole work tree of a repository that git reads, which
-// together is more than it reads. A tool that is no shell is ErrOtherTool; every
-// other error says why it cannot be told what the line reads, and then a person
-// must be asked. disk is of the machine that the line runs on.
+// ShellNeeds returns the permissions that a command line that only reads needs: to read
+// the directories that it may run in, all paths that its words may name, and the whole
+// work tree of a repository that git reads. Together they are more than the line reads.
+// It returns ErrOtherTool for a tool that is not a shell; any other error tells why the
+// reads are unknown, and then a person must be asked. disk is the machine's that the
+// line runs on.
 func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 	if canonicalTool(c.ToolName).kind != kindShell {
 		return nil, ErrOtherTool
@@ -49,8 +49,8 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 	return perms, nil
 }
 
-// line is a shell call's command as it is read where the tool runs it; why says
-// what of the call is not known.
+// callLine reads a shell call's command in the directory that the tool runs it in; why
+// tells which part of the call is unknown.
 func (p *Policy) callLine(c *Call) (line *commandLine, why string) {
 	in, err := readInput(c.Input)
 	if err != nil {
@@ -65,9 +65,8 @@ func (p *Policy) callLine(c *Call) (line *commandLine, why string) {
 	return line, why
 }
 
-// stands are the directories that the line may stand in. Where a cd's path is
-// not there without its "..", Bash follows it as it is written, so that is one
-// of them.
+// directories returns the directories that the line may run in. If a cd's path does not
+// exist without its "..", Bash follows it as it is written, so that path is included.
 func (line *commandLine) directories() []string {
 	dirs := slices.Clone(line.dirs)
 	for i := range line.parts {
@@ -82,7 +81,7 @@ func (line *commandLine) directories() []string {
 	return slices.Compact(dirs)
 }
 
-// from is p as a path from dir. It keeps "..", which a Resolver understands.
+// joinPath returns p as a path from dir. It keeps "..", which a Resolver understands.
 func joinPath(dir, p string) string {
 	if path.IsAbs(p) {
 		return p
@@ -90,17 +89,17 @@ func joinPath(dir, p string) string {
 	return dir + "/" + p
 }
 
-// reading collects the paths that a line may read.
+// readCollector collects the paths that a line may read.
 type readCollector struct {
 	disk     Disk
 	commands commandTable
-	dirs     []string // where the line may stand
+	dirs     []string // directories that the line may run in
 	paths    []string
 }
 
 func (r *readCollector) part(words []word) error {
 	name := words[0].text
-	if name == "rtk" { // shortens what git prints
+	if name == "rtk" { // shortens the output of git
 		name, words = "git", words[1:]
 	}
 	words = words[1:]
@@ -145,8 +144,8 @@ func (r *readCollector) repository(words []word) error {
 	return nil
 }
 
-// word adds what a word may name from each directory: the word, and what follows
-// = or the letters of a flag.
+// word adds the paths that a word may name from each directory: the word, and the text
+// after = or after the letters of a flag.
 func (r *readCollector) word(w word) error {
 	texts := []string{w.text}
 	if _, value, ok := strings.Cut(w.text, "="); ok {
@@ -165,7 +164,7 @@ func (r *readCollector) word(w word) error {
 				r.paths = append(r.paths, joinPath(d, t))
 			}
 		case strings.Contains(t[at:], "/"):
-			return errReadsUnknown // any of the directories that it stands for may be a link
+			return errReadsUnknown // any of the directories that match may be a link
 		default:
 			if err := r.pattern(t[:at], t[strings.LastIndexAny(t, "*?[]")+1:]); err != nil {
 				return err
@@ -175,9 +174,9 @@ func (r *readCollector) word(w word) error {
 	return nil
 }
 
-// pattern adds the directory that a pattern is about, and the links in it that
-// the pattern may stand for, by what it begins and ends with: of what is between,
-// quotes may have made letters.
+// pattern adds the directory of a pattern, and the links in it that may match by their
+// beginning and end. The middle is not compared, because quotes may have made wildcards
+// literal there.
 func (r *readCollector) pattern(begin, end string) error {
 	in, begin := begin[:strings.LastIndexByte(begin, '/')+1], begin[strings.LastIndexByte(begin, '/')+1:]
 	for _, d := range r.dirs {

@@ -8,17 +8,17 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// word is a shell word as Bash and Zsh both read it: quotes are gone, nothing
-// in it expands but a leading ~ and file name patterns.
+// word is a shell word as both Bash and Zsh read it: its quotes are removed, and only a
+// leading ~ and file name patterns in it still expand.
 type word struct {
 	text  string
 	glob  bool // has an unquoted *, ? or [
-	lead  bool // starts with one, so that it may expand to a flag
-	bare  bool // spelled without quotes, backslashes or expansions
-	tilde bool // starts with the home directory
+	lead  bool // starts with a wildcard, so it may expand to a flag
+	bare  bool // written without quotes, backslashes or expansions
+	tilde bool // starts with ~, the home directory
 }
 
-// readWord decodes w, or says why it cannot be known what w stands for.
+// readWord decodes w, or returns the reason why its value cannot be known.
 func readWord(w *syntax.Word, src string) (word, string) {
 	if lit := w.Parts[0]; len(w.Parts) == 1 {
 		if l, ok := lit.(*syntax.Lit); ok && plain(l.Value) {
@@ -51,7 +51,7 @@ func plain(s string) bool {
 	return true
 }
 
-// reader decodes the parts of one word.
+// wordDecoder decodes the parts of one word.
 type wordDecoder struct {
 	src  string
 	text strings.Builder
@@ -87,8 +87,8 @@ func (dec *wordDecoder) part(part syntax.WordPart, first, last bool) string {
 	return "a form that nod does not know"
 }
 
-// param allows $? alone: it is a number, and every other expansion may hold
-// anything. Zsh goes on reading a subscript or a modifier after it.
+// param allows only $?, which is a number; every other expansion may hold any text. Zsh
+// also reads a subscript or a modifier after $?.
 func (dec *wordDecoder) param(p *syntax.ParamExp) string {
 	end := int(p.End().Offset())
 	next := byte(0)
@@ -102,8 +102,8 @@ func (dec *wordDecoder) param(p *syntax.ParamExp) string {
 	return ""
 }
 
-// unquoted decodes a literal outside quotes, where a backslash takes the
-// character after it literally.
+// unquoted decodes a literal outside quotes, in which a backslash makes the next
+// character literal.
 func (dec *wordDecoder) unquoted(s string, first, last bool) string {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -156,8 +156,8 @@ func (dec *wordDecoder) unquoted(s string, first, last bool) string {
 	return ""
 }
 
-// upstream is the length of {word} at the start of s where it follows @, as in
-// HEAD@{1}; such braces hold no list and do not expand.
+// upstream returns the length of {word} at the start of s if s follows @, as in
+// HEAD@{1}: such braces hold no list and do not expand. Otherwise it returns 0.
 func upstream(s, before string) int {
 	end := strings.IndexByte(s, '}')
 	if !strings.HasSuffix(before, "@") || s[0] != '{' || end < 2 {
@@ -185,7 +185,8 @@ func (dec *wordDecoder) tilde(s string, i int, atStart, last bool) string {
 	return ""
 }
 
-// quoted decodes what stands between double quotes.
+// visible returns "" if every character of s shows as itself; otherwise it names the
+// kind of character that is hidden or misleading.
 func (dec *wordDecoder) quoted(d *syntax.DblQuoted) string {
 	for i, part := range d.Parts {
 		lit, ok := part.(*syntax.Lit)
@@ -235,9 +236,9 @@ func (dec *wordDecoder) quoted(d *syntax.DblQuoted) string {
 	return ""
 }
 
-// harmlessBang reports whether a ! in double quotes means itself in an
-// interactive shell too. Zsh swallows the quote in !", which changes nothing
-// where no other quote follows: the line is then left open.
+// harmlessBang reports whether a ! in double quotes means itself in an interactive
+// shell too. Zsh swallows the quote in !", which is harmless if no other quote follows:
+// then the line is incomplete and does not run.
 func (dec *wordDecoder) harmlessBang(next byte, end bool, quoteEnd int) bool {
 	if end {
 		return quoteEnd <= len(dec.src) && !strings.ContainsAny(dec.src[quoteEnd:], `"'`+"`")
@@ -249,8 +250,8 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// visible says which character of s does not show, repaints what shows, or
-// shows as another one; "" if there is none.
+// visible returns the reason why s may not be the text that a person sees, a control or
+// an invisible character; "" if there is none.
 func visible(s string) string {
 	for i := 0; i < len(s); {
 		c := s[i]

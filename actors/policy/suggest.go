@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Propose is the rules that would allow this call and its like, the narrowest
-// first. It proposes none for what already is allowed, for what no rule can
-// allow, and for what nod cannot bound: inline code, deletion, computed words.
+// Propose returns rules that would allow this call and similar ones, the narrowest
+// first. It returns none for a call that is allowed, that no rule can allow, or that
+// nod cannot bound: inline code, deletion, computed words.
 func (p *Policy) Propose(c Call) []Always {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -27,10 +27,10 @@ func (p *Policy) Propose(c Call) []Always {
 	return out
 }
 
-// Remember are the ways in which a call that asks could be allowed from now
-// on, each with all the rules it needs, the narrowest first: exactly this call,
-// and what it begins with where that can be bounded. There are none where nod
-// cannot say what a rule would allow.
+// Remember returns the ways to allow a call that asks from now on, each with all the
+// rules it needs, the narrowest first: exactly this call, and calls with the same
+// beginning if nod can bound them. It returns none if nod cannot tell what a rule would
+// allow.
 func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -53,8 +53,8 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 	return reaches
 }
 
-// needs are, for each thing in a call that asks, the rules that would settle
-// it. It is empty where some thing has none.
+// missingRules returns, for each part of a call that asks, the rules that would allow
+// the part. It returns none if some part has no such rule.
 func (p *Policy) missingRules(c Call) [][]Always {
 	loc := p.locate(&c)
 	t := canonicalTool(c.ToolName)
@@ -111,7 +111,7 @@ func (p *Policy) shellNeeds(in input, loc location) [][]Always {
 	return out
 }
 
-// argv is the part's words where all are known and none is a pattern.
+// argv returns the part's words if all are known and none is a pattern.
 func (p *part) argv() ([]string, bool) {
 	if p.unknownWords || len(p.words) == 0 {
 		return nil, false
@@ -126,8 +126,8 @@ func (p *part) argv() ([]string, bool) {
 	return out, true
 }
 
-// boundable reports whether nod can say what a command does: it is a program
-// by its plain name, and no more than medium in the table of risks.
+// boundable reports whether nod can tell what a command does: it is called by a plain
+// name, and the command table lists it with at most a medium risk.
 func (p *Policy) boundable(argv []string, loc *location) bool {
 	name := base(argv[0])
 	known := p.commands.entry(name)
@@ -164,8 +164,8 @@ func editNeeds(in input, t tool, loc *location) [][]Always {
 	return out
 }
 
-// editDir is the directory whose files are edited like p: the project or its
-// main tree, the hidden one in it that p lies in, or else p's own.
+// editDir returns the directory that a rule for edits like that of p covers: the
+// project or its main tree, the hidden directory in it that holds p, or p's own.
 func editDir(p string, loc *location) string {
 	dir := path.Dir(p)
 	if !loc.inTree(p) {
@@ -184,18 +184,18 @@ func editDir(p string, loc *location) string {
 	return dir
 }
 
-// Suggestion is a rule that would have spared questions.
+// Suggestion is a rule that would have spared prompts.
 type Suggestion struct {
 	Rule   Always   `json:"rule"`
-	Spares int      `json:"spares"` // questions of these calls that it, with the suggestions before it, answers
-	Also   []string `json:"also"`   // what else it would have allowed, and what that may do
+	Spares int      `json:"spares"` // questions of these calls that this rule, with the suggestions before it, answers
+	Also   []string `json:"also"`   // other calls that it would have allowed, and their harm
 }
 
-// Suggest proposes up to limit rules that would have spared the most of these
-// calls' questions, the best first. It looks for the best next one each time,
-// so the sum counts each question once.
+// Suggest proposes up to limit rules that would have spared the most prompts of these
+// calls, the best first. It looks for the next best rule each time, so each prompt
+// counts once.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
-	var open []map[string]bool // for each question, the rules of which one for each part is needed
+	var open []map[string]bool // by question: the rules of which each part needs one
 	byKey := map[string]Always{}
 	var parts [][][]string
 	for _, c := range calls {
@@ -238,7 +238,7 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]Al
 				}
 			}
 		}
-		// Of equals, the one that says more is the narrower one.
+		// Of equals, the rule with more words is the narrower one.
 		best := slices.SortedFunc(maps.Keys(spares), func(a, b string) int {
 			return cmp.Or(spares[b]-spares[a], len(byKey[b].Argv)-len(byKey[a].Argv), cmp.Compare(a, b))
 		})
@@ -256,14 +256,15 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]Al
 	return out
 }
 
-// settled reports whether every part has a rule among chosen and next.
+// hasRuleForEach reports whether every part has a rule among chosen and next.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })
 	})
 }
 
-// alsoAllows is what a rule allows beyond what it was made from.
+// alsoAllows describes the calls that a rule allows beyond the one that it was made
+// from.
 func alsoAllows(a Always) []string {
 	switch {
 	case a.Prefix:

@@ -12,18 +12,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ErrOtherTool says that permissions are not about this tool: the rules decide.
+// ErrOtherTool means that permissions do not govern this tool: the rules decide.
 var ErrOtherTool = errors.New("permissions are not about this tool")
 
-// webTools need the network, besides those that rules know as well.
+// webTools need the network, besides the web tools that rules know.
 var webTools = []string{
 	"web_search", "anthropic_search", "openai_search", "gemini_search", "perplexity_search", "exa_search",
 	"anthropic_fetch", "firecrawl_fetch", "web_fetch",
 }
 
-// DefaultNeeds is the access that each tool needs which permissions are about:
-// the tools that read, search and write files, and those that use the web. It
-// is the caller's own, to add to.
+// DefaultNeeds returns the access that each tool governed by permissions needs: tools
+// that read, search and write files, and tools that use the web. The caller may add to
+// the map.
 func DefaultNeeds() map[string]Access {
 	needs := make(map[string]Access)
 	for name, t := range toolTable {
@@ -42,10 +42,10 @@ func DefaultNeeds() map[string]Access {
 	return needs
 }
 
-// ToolNeeds are the permissions that a tool's call needs, one or more, their
-// links not resolved; details are its input, with the host's cwd. A tool that is
-// not in needs is ErrOtherTool. Every other error says why it cannot be told
-// what the call needs, and then a person must be asked.
+// ToolNeeds returns the permissions that a tool's call needs, one or more, with their
+// links not resolved; details are its input, with the host's cwd. It returns
+// ErrOtherTool for a tool that is not in needs. Any other error tells why the needs of
+// the call are unknown, and then a person must be asked.
 func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([]Permission, error) {
 	access, ok := needs[name]
 	if !ok {
@@ -62,7 +62,7 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 		return []Permission{{Access: AccessNetwork}}, nil
 	}
 	t := canonicalTool(name)
-	if t.kind == kindUnknown { // the caller's own, which reads or writes files
+	if t.kind == kindUnknown { // a tool that the caller added, which reads or writes files
 		if t.kind = kindFile; access == AccessWrite {
 			t.kind = kindEdit
 		}
@@ -81,10 +81,10 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 	return perms, nil
 }
 
-// Covered are the remembered answers that a call stands on whose perms, as
-// ToolNeeds gave them, set holds: this tool on these files. As with every such
-// answer, rules that deny or ask stand above it, and what says which programs
-// run (.git, agents' settings) is in none: it must have been given by its name.
+// Covered returns the remembered answers that stand for permissions: they allow this
+// tool on the files of perms, as ToolNeeds returned them, if set includes perms. Deny
+// and ask rules outrank them, as they do every remembered answer. Files that decide
+// which programs run (.git, agents' settings) are covered only if set names them.
 func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []Always {
 	if canonicalTool(name).kind != kindEdit {
 		return []Always{{Tool: name}}
@@ -104,7 +104,7 @@ func Covered(name string, set *schemas.SessionPermissions, perms []Permission, r
 	return rules
 }
 
-// openWeb refuses an address that is a file's.
+// checkWebAddress refuses addresses of files.
 func (in input) checkWebAddress() error {
 	raw, ok := in["url"]
 	if !ok {
@@ -117,7 +117,7 @@ func (in input) checkWebAddress() error {
 	return nil
 }
 
-// needed are the paths that a file tool's call is about, as it names them.
+// neededPaths returns the paths that a file tool's call is about, as it names them.
 func (in input) neededPaths(t tool) ([]string, error) {
 	if k := in.unknown(t.kind); k != "" {
 		return nil, fmt.Errorf("its input has a field that nod does not know, %q", k)
@@ -148,9 +148,9 @@ func (in input) hasAny(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return in[k] != nil })
 }
 
-// globPaths are the directories that a search for pattern begins in: dirs, or
-// where the pattern leads out of them. (A wildcard may yet tell the names, not
-// what is in them, of files that a link in there leads to.)
+// globPaths returns the directories in which a search for pattern begins: dirs, or the
+// directory that the pattern leads to. (A wildcard may still reveal the names, not the
+// content, of files behind a link in there.)
 func globPaths(dirs []string, pattern string) ([]string, error) {
 	dirs = slices.Clone(dirs)
 	fixed := pattern[:strings.IndexAny(pattern+"*", `*?[{\`)]
@@ -165,12 +165,12 @@ func globPaths(dirs []string, pattern string) ([]string, error) {
 		return dirs, nil
 	}
 	for i := range dirs {
-		dirs[i] += "/" + fixed // as it is written: what .. means depends on links
+		dirs[i] += "/" + fixed // as written, because the meaning of .. depends on links
 	}
 	return dirs, nil
 }
 
-// absolute is p from where the call is made. It keeps "..", which a Resolver
+// absolute joins p to the call's working directory. It keeps "..", which a Resolver
 // understands.
 func (in input) absolute(p string) (string, error) {
 	switch {

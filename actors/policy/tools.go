@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// kind is what nod knows of a tool.
+// kind classifies a tool.
 type kind int
 
 const (
@@ -30,8 +30,7 @@ type tool struct {
 	kind kind
 }
 
-// toolTable names the tools of the agents that nod knows; every other tool
-// asks.
+// toolTable holds the tools of the agents that nod knows; every other tool asks.
 var toolTable = map[string]tool{
 	"Bash": {"Bash", kindShell}, "bash": {"Bash", kindShell}, "shell": {"Bash", kindShell}, "exec_command": {"Bash", kindShell},
 	"local_shell": {"Bash", kindShell}, "run_shell_command": {"Bash", kindShell}, "container.exec": {"Bash", kindShell},
@@ -48,8 +47,8 @@ var toolTable = map[string]tool{
 	"TaskGet": {"TaskGet", kindNotes}, "TaskList": {"TaskList", kindNotes}, "TaskOutput": {"TaskOutput", kindNotes}, "ToolSearch": {"ToolSearch", kindNotes},
 }
 
-// fits reports whether a tool's effect, as the host says it, is one that a tool
-// of its kind has. A tool that has another one is not the tool nod knows.
+// hasEffect reports whether the effect that the host states is one that a tool of this
+// kind has. With another effect, it is not the tool that nod knows.
 func (t tool) hasEffect(a schemas.ActionType) bool {
 	if a == "" || a == schemas.ActionOther {
 		return true
@@ -81,12 +80,11 @@ var shellKeys = map[string]bool{
 	"tty": true, "justification": true, "explanation": true, "initial_wait": true, "mode": true, "sessionId": true,
 }
 
-// command is the text that a shell tool runs and where.
+// command returns the text that a shell tool runs and its directory, or the reason why
+// they are unknown.
 func (in input) command() (src, dir string, why string) {
-	for k := range in {
-		if !shellKeys[k] {
-			return "", "", "its input has a field that nod does not know, " + k
-		}
+	if k := firstUnlisted(in, func(name string) bool { return shellKeys[name] }); k != "" {
+		return "", "", "its input has a field that nod does not know, " + k
 	}
 	dirs := 0
 	for _, k := range []string{"cwd", "workdir", "directory", "dir_path"} {
@@ -100,7 +98,7 @@ func (in input) command() (src, dir string, why string) {
 		}
 	}
 	if in["cwd"] != nil && dirs == 2 {
-		// The host says the session's directory beside the tool's own.
+		// The host adds the session's directory to the tool's own.
 		dirs, dir = 1, ""
 		for _, k := range []string{"workdir", "directory", "dir_path"} {
 			if d, ok := in.text(k); ok && d != "" {
@@ -125,14 +123,14 @@ func (in input) command() (src, dir string, why string) {
 	return "", dir, "its command cannot be read"
 }
 
-// privateDomains end names of this machine and its network; shared are addresses
-// between a provider and its customers, which private networks use too.
+// privateDomains end the names of this machine and its network. sharedAddresses lie
+// between a provider and its customers; private networks use them too.
 var (
 	privateDomains  = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
 	sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 )
 
-// privateURL says why a URL is none of the open web; "" if it is one.
+// privateURL returns the reason why a URL is not on the open web; "" if it is.
 func privateURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
@@ -159,9 +157,9 @@ func privateURL(raw string) string {
 	return ""
 }
 
-// inputURL is the address that a web tool is given.
+// inputURL returns the address that a web tool is given.
 func (in input) inputURL() string {
 	var s string
-	_ = json.Unmarshal(in["url"], &s) // "" is no address, which asks
+	_ = json.Unmarshal(in["url"], &s) // "" is not an address, so it asks
 	return s
 }
