@@ -49,7 +49,7 @@ func (c *command) parse(name string, words []word) (args, string) {
 			}
 			a.operands = append(a.operands, w)
 		case w.glob && !boundGlob(t):
-			return a, "what a pattern in a flag stands for is not known"
+			return a, "a pattern in a flag stands for unknown words"
 		case t == "--":
 			a.dashes = len(a.operands)
 		case c.ordered && len(a.operands) > 0:
@@ -74,7 +74,7 @@ func (c *command) parse(name string, words []word) (args, string) {
 	}
 	switch {
 	case len(a.operands) > c.operands:
-		return a, "more operands than it reads"
+		return a, "has more operands than it reads"
 	case c.takesScript(&a) && a.operands[0].glob:
 		return a, "a pattern in place of its script may stand for files as well"
 	}
@@ -140,7 +140,7 @@ func (c *command) cluster(a *args, t string, rest []word) (int, string) {
 			return 0, ""
 		case strings.IndexByte(c.value, letter) >= 0:
 			if i+1 < len(t) && c.apart && !isCount("-"+t[i+1:]) {
-				return 0, "what follows -" + t[i:i+1] + " is read as more flags"
+				return 0, "the letters after -" + t[i:i+1] + " is read as more flags"
 			}
 			if i+1 < len(t) {
 				a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})

@@ -131,7 +131,7 @@ func OnDisk(p string) (string, error) {
 		name, rest, _ = strings.Cut(rest, "/")
 		next := path.Join(at, name)
 		if missing && name == ".." {
-			return "", fmt.Errorf("find where %q leads: %s is not there to go back from", p, at)
+			return "", fmt.Errorf("find where %q leads: %s, before a .., does not exist", p, at)
 		}
 		if missing || next == at || name == ".." {
 			at = next
@@ -165,7 +165,7 @@ func readLink(p string) (string, error) {
 		return "", err
 	}
 	if within(p, "/proc") {
-		return "", fmt.Errorf("%s is another file for each process", p)
+		return "", fmt.Errorf("%s differs for each process", p)
 	}
 	return os.Readlink(p)
 }

@@ -94,7 +94,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 		return ev.decide(Ask, "ask "+r.text)
 	}
 	if r := ev.searchRule(t); r != nil {
-		ev.verdict.Why = "searches a directory that may hold what the rule " + r.text + " is about"
+		ev.verdict.Why = "searches a directory that may hold files that the rule " + r.text + " covers"
 		return ev.decide(Ask, r.text)
 	}
 	if ev.verdict.Rule != "" {

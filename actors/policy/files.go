@@ -39,7 +39,7 @@ func (ev *evaluation) evaluateFiles(in input) {
 		}
 	}
 	if ev.unknownField(in); !known && len(in) > 0 && ev.tool.kind == kindFile {
-		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default", "its path cannot be told"
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default", "its path is not known"
 	}
 	if len(paths) == 0 && ev.tool.kind == kindSearch {
 		paths = []string{"."}

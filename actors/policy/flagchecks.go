@@ -4,7 +4,7 @@ import "strings"
 
 func checkSleep(_ *commandLine, a *args) string {
 	if len(a.operands) != 1 || len(a.operands[0].text) > 4 || strings.Trim(a.operands[0].text, "0123456789.") != "" {
-		return "waits for something else than some seconds"
+		return "does not wait for a number of seconds"
 	}
 	return ""
 }
@@ -14,7 +14,7 @@ func checkSleep(_ *commandLine, a *args) string {
 func checkPs(_ *commandLine, a *args) string {
 	for _, f := range a.flags {
 		if f.name == "p" && strings.Trim(f.value, "0123456789,") != "" {
-			return "names a process by something else than its number"
+			return "names a process other than by its number"
 		}
 	}
 	return ""

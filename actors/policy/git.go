@@ -124,7 +124,7 @@ func gitFormat(_ *commandLine, a *args) string {
 		switch f.name {
 		case "diff-merges":
 			if f.value == "r" || f.value == "remerge" {
-				return "merges once more, which can run a program"
+				return "repeats a merge, which can run a program"
 			}
 		case "format", "pretty":
 			if strings.Contains(f.value, "%G") || strings.Contains(strings.ToLower(f.value), "signature") {

@@ -84,7 +84,7 @@ func (in *ruleImport) takeRules(list string, rules ...string) {
 func unbounded(r *rule) string {
 	if _, pattern, _ := strings.Cut(r.text, "("); canonicalTool(r.tool).kind != kindShell {
 		if r.root == 'p' && strings.HasPrefix(pattern, "/") {
-			return "there it starts at the directory of the settings file, here at every project: write it as //abs/path or ./path"
+			return "in Claude Code this path starts at the directory of the settings file, in nod at every project: write it as //abs/path or ./path"
 		}
 		return ""
 	}
@@ -93,7 +93,7 @@ func unbounded(r *rule) string {
 	}
 	switch c := commands().entry(base(r.argv[0])); {
 	case r.prefix && len(r.argv) == 1 && (c.interprets || c.inline != "" || c.wraps || c.runsAny):
-		return "with it, any other command can be run"
+		return "it allows running any other command"
 	case base(r.argv[0]) == "nod":
 		return "agents may not run nod commands that decide, grant or configure"
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // onlyPrefixRules is the reason to leave out a rule that says more than nod can import.
-const onlyPrefixRules = "nod takes over rules about the beginning of a shell command alone"
+const onlyPrefixRules = "nod imports only rules about the beginning of a shell command"
 
 // plainPrefix matches the words that a rule about the beginning of a command may have.
 var plainPrefix = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
@@ -23,7 +23,7 @@ var plainPrefix = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=
 func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, error) {
 	if slices.ContainsFunc(in.left, func(n NotImported) bool { return n.List != allowList }) {
 		for _, rule := range in.rules.Allow {
-			in.leaveOut(allowList, rule, "it stands beside rules that nod does not read, which may forbid it")
+			in.leaveOut(allowList, rule, "other rules, which nod cannot read, may forbid it")
 		}
 		in.rules.Allow = nil
 	}

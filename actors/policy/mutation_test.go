@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// harmful are flags that write, run a program, read a list of files or wait on
-// another machine, by command, and the words around them. The flag is the first
-// word after the command.
+// harmful are flags that write, run a program, read a list of files or wait for another
+// machine, by command, with the words around them. The flag is the first word after the
+// command.
 var harmful = map[string][]string{
 	"sort":     {"-o x", "--output=x", "--compress-program=x", "--files0-from=x", "-T x", "--temporary-directory=x"},
 	"uniq":     {"x y"},
@@ -72,7 +72,7 @@ func newReaders(t *testing.T) *Policy {
 	t.Helper()
 	p, err := New(schemas.Permissions{})
 	require.NoError(t, err)
-	p.commands = newCommandTable() // its own, to change
+	p.commands = newCommandTable() // its own table, to change
 	return p
 }
 
@@ -99,9 +99,9 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 	}
 }
 
-// TestFlagListsMatter adds each harmful flag to its command's list. Unless
-// something else refuses it, the verdict then turns to allow, which shows that
-// the list is what held, and that the test above sees a list that grew.
+// TestFlagListsMatter adds each harmful flag to its command's list. Unless another
+// check refuses the flag, the verdict must turn to allow. This shows that the list kept
+// the flag out, and that the test above would notice a list that grew.
 func TestFlagListsMatter(t *testing.T) {
 	held := 0
 	grow := func(name, f string) {
@@ -140,8 +140,8 @@ func TestFlagListsMatter(t *testing.T) {
 	assert.Greater(t, held, 100)
 }
 
-// TestUnlistedFlagsAsk tries every letter that is not listed, and every listed
-// word cut short by one.
+// Every unlisted letter asks, and every listed long flag that lacks its last letter or
+// has one more.
 func TestUnlistedFlagsAsk(t *testing.T) {
 	p := newReaders(t)
 	try := func(line string, c *command) {

@@ -9,8 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// FuzzPlainWords holds that a line which is split without a tree has the very
-// words that the tree has.
+// A line that is split without a tree has exactly the words of the tree.
 func FuzzPlainWords(f *testing.F) {
 	for _, s := range []string{"ls -la", "git log -1 a..b", "  a  b ", "a=b c", "c a=b", "if true", "time ls", "a:b @c %d +e", "", " ", "ls ~", "ls\tx", "function x", "select a", "a@b.c=d"} {
 		f.Add(s)
@@ -40,8 +39,7 @@ func FuzzPlainWords(f *testing.F) {
 	})
 }
 
-// FuzzFlatInput holds that an input that is read by hand is what the JSON
-// decoder reads.
+// An input that is read by hand equals the result of the JSON decoder.
 func FuzzFlatInput(f *testing.F) {
 	for _, s := range []string{`{"command":"ls"}`, `{"a":"b","c":"d"}`, `{"a":"\\"","b":"\\\\"}`, `{"a":"b",}`, `{"a":"b"`, `{}`, `{"a":1}`, `{"a\\u0062":"x"}`, `{"a":"b"}}`, `{"a":"b" }`, `{"a":"\\x"}`, `{"a":"x\\"}`, `{"a": "b",  "c":"d"}`, `{"a": }`, `{"a":"b", }`, `{"a":  `} {
 		f.Add(s)

@@ -168,7 +168,7 @@ func (p *Policy) Guard(paths ...string) (*Policy, error) {
 	for _, at := range paths {
 		clean := cleanAbs(at)
 		if strings.Trim(clean, "/") == "" {
-			return nil, fmt.Errorf("%q is no full path that could be guarded", at)
+			return nil, fmt.Errorf("%q is not a full path, so it cannot be protected", at)
 		}
 		own = append(own, strings.ToLower(clean))
 	}
@@ -184,7 +184,7 @@ func (p *Policy) Check(c Call) Verdict {
 	ev := evaluation{pol: p, call: &c, location: &loc, tool: t}
 	in, err := readInput(c.Input)
 	if err == nil && !t.hasEffect(c.ActionType) {
-		err = fmt.Errorf("its effect, %s, is none that %s is known to have", c.ActionType, t.name)
+		err = fmt.Errorf("its effect, %s, is not one that %s is known to have", c.ActionType, t.name)
 	}
 	switch {
 	case err != nil:

@@ -33,7 +33,7 @@ func (f *facts) risk(line *commandLine) (schemas.Risk, []string) {
 	}
 	for _, w := range f.piped {
 		if h := f.pol.commands.entry(base(w)).harm; h == runsInlineCode || h == runsProgram {
-			add(harm{schemas.RiskHigh, "runs what it is sent"})
+			add(harm{schemas.RiskHigh, "runs its input as code"})
 		}
 	}
 	for _, w := range append(f.words[:len(f.words):len(f.words)], f.writes...) {
@@ -79,7 +79,7 @@ func (f *facts) harms(argv []string) []harm {
 	case known.inline != "" && slices.Contains(argv[1:], known.inline):
 		out = append(out, runsInlineCode)
 	case name == "git" && slices.ContainsFunc(argv, func(a string) bool { return a == "--force" || a == "-f" || a == "--force-with-lease" || a == "--hard" }):
-		out = append(out, harm{schemas.RiskHigh, "overwrites what others may need"})
+		out = append(out, harm{schemas.RiskHigh, "overwrites work that others may need"})
 	case name == "find" && slices.Contains(argv, "-delete"):
 		out = append(out, harm{schemas.RiskHigh, "deletes files"})
 	case name == "sed" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasPrefix(a, "-i") || strings.HasPrefix(a, "--in-place") }):

@@ -92,7 +92,7 @@ func checkGrep(line *commandLine, a *args) string {
 	for _, f := range a.flags {
 		switch {
 		case f.name == "exclude" && !included:
-			return "lets in every file but the excluded ones: put --include first"
+			return "searches every file except the excluded ones: put --include first"
 		case f.name == "include":
 			if included = true; line.pol.secretFilter(f.value, true) {
 				return "searches files that may hold secrets"

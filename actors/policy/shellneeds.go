@@ -8,7 +8,7 @@ import (
 )
 
 // errReadsUnknown makes nod ask about a line that may read more than its words name.
-var errReadsUnknown = errors.New("what it reads cannot be told")
+var errReadsUnknown = errors.New("nod cannot tell which files it reads")
 
 // ShellNeeds returns the permissions that a command line that only reads needs: to read
 // the directories that it may run in, all paths that its words may name, and the whole

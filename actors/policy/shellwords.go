@@ -64,7 +64,7 @@ func (dec *wordDecoder) part(part syntax.WordPart, first, last bool) string {
 		return dec.unquoted(p.Value, first, last)
 	case *syntax.SglQuoted:
 		if p.Dollar {
-			return "$'…' hides what it stands for"
+			return "$'…' hides its value"
 		}
 		dec.text.WriteString(p.Value)
 		return ""
@@ -129,7 +129,7 @@ func (dec *wordDecoder) unquoted(s string, first, last bool) string {
 			}
 		case '^':
 			if atStart {
-				return "Zsh may read a leading ^ as all files but these"
+				return "Zsh may read a leading ^ as all files except these"
 			}
 		case '=':
 			if atStart {

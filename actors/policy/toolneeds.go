@@ -112,7 +112,7 @@ func (in input) checkWebAddress() error {
 	}
 	s, _ := unquote(raw)
 	if u, err := url.Parse(s); err != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("its address is none of the web")
+		return errors.New("its address is not a web address")
 	}
 	return nil
 }
@@ -125,21 +125,21 @@ func (in input) neededPaths(t tool) ([]string, error) {
 	paths, ok := in.filePaths(t)
 	if t.kind != kindSearch {
 		if !ok {
-			return nil, errors.New("its path cannot be told")
+			return nil, errors.New("its path is not known")
 		}
 		return paths, nil
 	}
 	if !ok && len(paths) == 0 && !in.hasAny("file_path", "filePath", "path", "notebook_path", "absolute_path", "dir_path") {
 		paths = []string{"."}
 	} else if !ok {
-		return nil, errors.New("its path cannot be told")
+		return nil, errors.New("its path is not known")
 	}
 	if t.name != "Glob" {
 		return paths, nil
 	}
 	pattern, ok := in.text("pattern")
 	if !ok && in["pattern"] != nil {
-		return nil, errors.New("its pattern cannot be told")
+		return nil, errors.New("its pattern cannot be read")
 	}
 	return globPaths(paths, pattern)
 }
@@ -175,13 +175,13 @@ func globPaths(dirs []string, pattern string) ([]string, error) {
 func (in input) absolute(p string) (string, error) {
 	switch {
 	case p == "" || strings.HasPrefix(p, "~") || strings.ContainsRune(p, 0):
-		return "", fmt.Errorf("its path %q cannot be told", p)
+		return "", fmt.Errorf("its path %q is not known", p)
 	case path.IsAbs(p):
 		return p, nil
 	}
 	cwd, _ := in.text("cwd")
 	if !path.IsAbs(cwd) {
-		return "", errors.New("its path is relative, and where the call is made is not said")
+		return "", errors.New("its path is relative, and its directory is not known")
 	}
 	return cwd + "/" + p, nil
 }

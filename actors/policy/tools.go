@@ -134,7 +134,7 @@ var (
 func privateURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
-		return "is no address of the web"
+		return "is not a web address"
 	}
 	if u.User != nil {
 		return "its address holds a login"
@@ -151,7 +151,7 @@ func privateURL(raw string) string {
 	}
 	if last := host[strings.LastIndexByte(host, '.')+1:]; last[0] >= '0' && last[0] <= '9' {
 		if ip, err := netip.ParseAddr(host); err != nil || !ip.Is4() {
-			return "its address hides a number"
+			return "its address may hide an IP address"
 		}
 	}
 	return ""
