@@ -13,7 +13,7 @@ func (line *commandLine) checkCommand(words []word) (string, bool) {
 	}
 	if !name.bare {
 		if name.text == "[" && len(name.text) == 1 && line.pol.level >= levelReaders {
-			return line.test(words[1:], true)
+			return line.testExpression(words[1:], true)
 		}
 		return "the command's name is quoted or a pattern", false
 	}
@@ -27,7 +27,7 @@ func (line *commandLine) checkCommand(words []word) (string, bool) {
 	}
 	entry := line.pol.commands.entry(name.text)
 	if entry.level == levelNone || entry.level > line.pol.level {
-		return "is not a command known to only read", false
+		return unknownReader, false
 	}
 	if entry.special != nil {
 		return entry.special(line, words[1:])
@@ -54,9 +54,9 @@ func (line *commandLine) checkCommand(words []word) (string, bool) {
 	return "", false
 }
 
-// spelled cuts each pattern off at its first wildcard, because a command that only
-// lists names shows nothing below it. Patterns of hidden names stay whole: a plain *
-// matches none of those.
+// spelled cuts each word off at its first segment with a wildcard, unless that segment
+// begins with a dot: other wildcards do not match hidden names, and a command that
+// prints names only reveals nothing else.
 func spelled(words []word) []word {
 	out := make([]word, 0, len(words))
 	for _, w := range words {
@@ -82,11 +82,14 @@ func spelled(words []word) []word {
 	return out
 }
 
+// unknownReader is the reason to ask about a command that no preset in force allows.
+const unknownReader = "is not a command known to only read"
+
 // rtk allows rtk git, which shortens the output of git; rtk asks for every other
 // program that it runs.
 func (line *commandLine) rtk(words []word) (string, bool) {
 	if len(words) == 0 || words[0].text != "git" {
-		return "is not a command known to only read", false
+		return unknownReader, false
 	}
 	return line.git(words[1:])
 }
@@ -95,11 +98,11 @@ func (line *commandLine) rtk(words []word) (string, bool) {
 // agents.
 func (line *commandLine) workmux(words []word) (string, bool) {
 	if len(words) == 0 {
-		return "is not a command known to only read", false
+		return unknownReader, false
 	}
 	sub := line.pol.commands.reader("workmux " + words[0].text)
 	if sub == nil {
-		return "is not a command known to only read", false
+		return unknownReader, false
 	}
 	_, why := sub.parse("workmux", words[1:])
 	return why, false
@@ -176,12 +179,13 @@ func (line *commandLine) changeDir(words []word) (why string, secret bool) {
 	return "", false
 }
 
-// testCommand checks test, and test checks its words. Questions about files and
-// comparisons of strings are allowed. Other operators evaluate arithmetic in some
-// shells, and arithmetic can run commands.
-func (line *commandLine) testCommand(words []word) (string, bool) { return line.test(words, false) }
+func (line *commandLine) testCommand(words []word) (string, bool) {
+	return line.testExpression(words, false)
+}
 
-func (line *commandLine) test(words []word, bracket bool) (string, bool) {
+// testExpression allows questions about files and comparisons of strings, in test or in
+// brackets. Other operators evaluate arithmetic in some shells, which can run commands.
+func (line *commandLine) testExpression(words []word, bracket bool) (string, bool) {
 	if bracket {
 		if len(words) == 0 || words[len(words)-1].text != "]" {
 			return "lacks its ]", false

@@ -46,7 +46,7 @@ type command struct {
 	// check refuses flags and operands that read, write or run more than the lists
 	// above tell; it returns the reason, or "".
 	check func(line *commandLine, a *args) string
-	// special judges the command instead of the lists above. It returns the reason to
+	// special checks the command instead of the lists above. It returns the reason to
 	// ask, or "", and whether the reason is a secret.
 	special func(line *commandLine, words []word) (why string, secret bool)
 	follows string // flags that make it follow the links that it finds

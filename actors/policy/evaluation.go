@@ -143,7 +143,7 @@ func (ev *evaluation) decide(e Effect, rule string) bool {
 // field that tools of this kind are not known to have.
 func (ev *evaluation) unknownField(in input) {
 	if name := in.unknown(ev.tool.kind); name != "" {
-		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default", "its input has a field that nod does not know, "+name
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its input has a field that nod does not know, "+name
 	}
 }
 

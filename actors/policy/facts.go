@@ -43,8 +43,8 @@ func (p *Policy) gatherFacts(line *commandLine, file *syntax.File, src string, l
 	}
 	if file == nil {
 		src = src[:min(len(src), maxText)]
-		if mayNameOwn(src) && ownText.MatchString(src) {
-			f.forbidden = "agents may not run nod commands that decide, grant or configure"
+		if mayNameOwn(src) && ownCommandText.MatchString(src) {
+			f.forbidden = ownCommandDenied
 		}
 		for _, w := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) }) {
 			if len(f.words) < maxFacts {
@@ -163,8 +163,8 @@ func (f *facts) addCommand(argv []string, depth int) {
 			if strings.ContainsAny(inner, " ;|&\n") {
 				if file := f.pol.parse(inner); file != nil {
 					f.walk(file, inner, depth+1)
-				} else if ownText.MatchString(inner) {
-					f.forbidden = "agents may not run nod commands that decide, grant or configure"
+				} else if ownCommandText.MatchString(inner) {
+					f.forbidden = ownCommandDenied
 				}
 			}
 		}

@@ -24,7 +24,7 @@ func (ev *evaluation) evaluateFiles(in input) {
 		for _, k := range []string{"pattern", "glob", "include", "include_pattern", "includePattern"} {
 			s, ok := in.text(k)
 			if in[k] != nil && !ok {
-				ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default", "its "+k+" cannot be read"
+				ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its "+k+" cannot be read"
 			}
 			if ok && (k != "pattern" || ev.tool.name == "Glob") {
 				known = known || k == "pattern"
@@ -39,7 +39,7 @@ func (ev *evaluation) evaluateFiles(in input) {
 		}
 	}
 	if ev.unknownField(in); !known && len(in) > 0 && ev.tool.kind == kindFile {
-		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default", "its path is not known"
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its path is not known"
 	}
 	if len(paths) == 0 && ev.tool.kind == kindSearch {
 		paths = []string{"."}
@@ -122,7 +122,7 @@ func alternatives(filter string) []string {
 }
 
 func (ev *evaluation) askAboutSecret(p string) {
-	ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Risk, ev.verdict.Why = Ask, "default secrets", schemas.RiskHigh, "names a secret or settings, "+p
+	ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Risk, ev.verdict.Why = Ask, secretsRule, schemas.RiskHigh, "names a secret or settings, "+p
 	ev.addReason("touches a secret or settings")
 }
 
@@ -130,16 +130,16 @@ func (ev *evaluation) askAboutSecret(p string) {
 func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
 	case strings.TrimSpace(p) == "" && ev.tool.kind != kindSearch:
-		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default", "its path is empty"
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its path is empty"
 	case visible(p) != "":
-		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default secrets", "its path "+visible(p)
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "its path "+visible(p)
 	case writes && ev.ownPath(p):
-		ev.verdict = Verdict{Effect: Deny, Rule: "default nod", Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: "agents may not write nod's own files"}
+		ev.verdict = Verdict{Effect: Deny, Rule: ownRule, Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: ownFilesDenied}
 		return
 	case slices.ContainsFunc(pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.mayBeSecret(at, ev.location, false) }):
 		ev.askAboutSecret(p)
 	case ev.tool.name == "Grep" && ev.pol.holdsSecrets(p, ev.location):
-		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, "default secrets", "searches a directory in which secrets lie"
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
 	}
 	if !ev.location.inProject(p) && (ev.location.project != "" || isAbs(slashes(p))) {
 		ev.addReason("outside the project")

@@ -95,7 +95,7 @@ func unbounded(r *rule) string {
 	case r.prefix && len(r.argv) == 1 && (c.interprets || c.inline != "" || c.wraps || c.runsAny):
 		return "it allows running any other command"
 	case base(r.argv[0]) == "nod":
-		return "agents may not run nod commands that decide, grant or configure"
+		return ownCommandDenied
 	}
 	return ""
 }

@@ -6,15 +6,23 @@ import (
 	"strings"
 )
 
-// ownVerbs are nod's commands that only show. Every other command, known or not, counts
+// ownShowCommands are nod's commands that only show. Every other command, known or not, counts
 // as one that decides, grants or configures.
-var ownVerbs = map[string]bool{
+var ownShowCommands = map[string]bool{
 	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "--help": true, "--version": true, "-h": true,
 	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,
 	"session show": true, "settings show": true, "settings schema": true, "audit tail": true, "audit verify": true,
 }
 
-var ownText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
+// The reasons to deny access to nod itself.
+const (
+	ownCommandDenied = "agents may not run nod commands that decide, grant or configure"
+	ownFilesDenied   = "agents may not write nod's own files"
+)
+
+// ownCommandText finds nod's commands that decide, grant or configure in a text that cannot be
+// parsed.
+var ownCommandText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
 
 func (f *facts) ownCommand(argv []string) {
 	if b := base(argv[0]); b != "nod" && !(b == "go" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasSuffix(a, "cmd/nod") || strings.Contains(a, "cmd/nod@") })) {
@@ -34,16 +42,15 @@ func (f *facts) ownCommand(argv []string) {
 		return
 	}
 	verb := strings.Join(argv[1:min(len(argv), 3)], " ")
-	if len(argv) == 1 || ownVerbs[verb] || ownVerbs[argv[1]] {
+	if len(argv) == 1 || ownShowCommands[verb] || ownShowCommands[argv[1]] {
 		return
 	}
-	f.forbidden = "agents may not run nod commands that decide, grant or configure"
+	f.forbidden = ownCommandDenied
 }
 
 // ownWrites denies a line that may write nod's own files: by a redirection into them,
 // or by a command other than a reader that names them.
 func (f *facts) ownWrites(unparsed bool) {
-	const why = "agents may not write nod's own files"
 	at := *f.location
 	for _, argv := range f.argvs {
 		if len(at.dirs) < 4 && slices.Contains(argv, "-C") {
@@ -52,19 +59,19 @@ func (f *facts) ownWrites(unparsed bool) {
 	}
 	own := func(p string) bool { return ownPathIn(f.pol, &at, p) }
 	if slices.ContainsFunc(f.writes, own) {
-		f.forbidden = why
+		f.forbidden = ownFilesDenied
 	}
 	if !slices.ContainsFunc(f.words, own) {
 		return
 	}
 	if unparsed {
-		f.forbidden = why
+		f.forbidden = ownFilesDenied
 		return
 	}
 	inside := slices.ContainsFunc(f.argvs, func(a []string) bool { return a[0] == "cd" && slices.ContainsFunc(a, own) })
 	for _, argv := range f.argvs {
 		if (inside || slices.ContainsFunc(argv, own)) && !f.leavesOwnFiles(argv, inside) {
-			f.forbidden = why
+			f.forbidden = ownFilesDenied
 			return
 		}
 	}

@@ -57,6 +57,12 @@ func CallOf(agent string, r *schemas.Request) Call {
 // Default is the Rule of a verdict that no rule of the user decided.
 const Default = "default"
 
+// Rules that stand above the user's own.
+const (
+	secretsRule = "default secrets" // asks for secrets
+	ownRule     = "default nod"     // denies access to nod itself
+)
+
 // Verdict is the result of checking a call.
 type Verdict struct {
 	Effect  Effect

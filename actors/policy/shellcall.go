@@ -34,7 +34,7 @@ func (ev *evaluation) evaluateShell(in input) {
 	ev.verdict = Verdict{Effect: Ask, Why: line.reason()}
 	ev.verdict.Risk, ev.verdict.Reasons = ev.facts.risk(line)
 	if ev.facts.forbidden != "" {
-		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Deny, "default nod", ev.facts.forbidden
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Deny, ownRule, ev.facts.forbidden
 		return
 	}
 	if r := ev.firstRule(denyRules, false, ev.facts.matchesRule); r != nil {
@@ -53,7 +53,7 @@ func (ev *evaluation) evaluateShell(in input) {
 		return
 	}
 	if line.namesSecret() {
-		ev.verdict.Rule = "default secrets"
+		ev.verdict.Rule = secretsRule
 		return
 	}
 	if line.harmless() {

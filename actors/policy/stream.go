@@ -53,7 +53,7 @@ func (a *streamCall) fill(base Call) Call {
 func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call) error {
 	out := bufio.NewWriter(w)
 	err := eachLine(r, func(_ int, line []byte) error {
-		v := Verdict{Effect: Ask, Rule: "default", Risk: schemas.RiskMedium, Reasons: []string{}, Why: "the line is not a JSON object with tool_name and tool_input"}
+		v := Verdict{Effect: Ask, Rule: Default, Risk: schemas.RiskMedium, Reasons: []string{}, Why: "the line is not a JSON object with tool_name and tool_input"}
 		var a streamCall
 		if json.Unmarshal(line, &a) == nil && a.ToolName != "" {
 			v = p.Check(a.fill(base))
