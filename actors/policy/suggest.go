@@ -18,8 +18,8 @@ func (p *Policy) Propose(c Call) []Always {
 		return nil
 	}
 	var out []Always
-	for _, need := range p.missingRules(c) {
-		out = append(out, need...)
+	for _, options := range p.missingRules(c) {
+		out = append(out, options...)
 	}
 	if len(out) == 0 || p.With(out...).Check(c).Effect != Allow {
 		return nil
@@ -35,14 +35,14 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
 		return nil
 	}
-	needs := p.missingRules(c)
+	missing := p.missingRules(c)
 	var reaches []schemas.Reach
 	for _, pick := range []func([]Always) Always{
 		func(options []Always) Always { return options[0] },
 		func(options []Always) Always { return options[len(options)-1] },
 	} {
 		var r schemas.Reach
-		for _, options := range needs {
+		for _, options := range missing {
 			r.Rules = append(r.Rules, pick(options))
 		}
 		same := len(reaches) > 0 && reaches[0].String() == r.String()
@@ -64,16 +64,16 @@ func (p *Policy) missingRules(c Call) [][]Always {
 	}
 	switch t.kind {
 	case kindShell:
-		return p.shellNeeds(in, loc)
+		return p.missingShellRules(in, loc)
 	case kindEdit:
-		return editNeeds(in, t, &loc)
+		return missingEditRules(in, t, &loc)
 	case kindNotes:
 		return [][]Always{{{Tool: t.name, Project: loc.project}}}
 	}
 	return nil
 }
 
-func (p *Policy) shellNeeds(in input, loc location) [][]Always {
+func (p *Policy) missingShellRules(in input, loc location) [][]Always {
 	src, dir, why := in.command()
 	if dir != "" {
 		loc.dirs = newLocation(&Call{Cwd: dir}).dirs
@@ -127,7 +127,8 @@ func (p *part) argv() ([]string, bool) {
 }
 
 // boundable reports whether nod can tell what a command does: it is called by a plain
-// name, and the command table lists it with at most a medium risk.
+// name, and the harm in its entry is at most of medium risk and is not to delete files,
+// use the network, install software or stop processes.
 func (p *Policy) boundable(argv []string, loc *location) bool {
 	name := base(argv[0])
 	known := p.commands.entry(name)
@@ -144,7 +145,7 @@ func (p *Policy) boundable(argv []string, loc *location) bool {
 	return known.harm != (harm{}) && !sets && !slices.Contains(argv, known.inline)
 }
 
-func editNeeds(in input, t tool, loc *location) [][]Always {
+func missingEditRules(in input, t tool, loc *location) [][]Always {
 	paths, ok := in.filePaths(t)
 	if !ok || loc.project == "" {
 		return nil
@@ -202,13 +203,13 @@ func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 		if p.Check(c).Effect != Ask {
 			continue
 		}
-		needs := p.missingRules(c)
-		if len(needs) == 0 {
+		missing := p.missingRules(c)
+		if len(missing) == 0 {
 			continue
 		}
 		all := []Always{}
 		question, keys := [][]string{}, map[string]bool{}
-		for _, options := range needs {
+		for _, options := range missing {
 			var names []string
 			for _, a := range options {
 				byKey[a.String()] = a
