@@ -6,6 +6,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -18,7 +19,7 @@ type evaluation struct {
 	pol      *Policy
 	call     *Call
 	location *location
-	tool     tool
+	tool     tools.Tool
 	verdict  Verdict
 	facts    *facts // of a shell command, once gathered
 	line     *commandLine
@@ -71,7 +72,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 			switch {
 			case t == nil:
 				return !allow
-			case allow && ev.tool.kind == kindEdit && slices.ContainsFunc(t.paths, func(p string) bool { return !r.spellsOut(p, ev.location) }):
+			case allow && ev.tool.Kind == tools.Edit && slices.ContainsFunc(t.paths, func(p string) bool { return !r.spellsOut(p, ev.location) }):
 				return false
 			case r.paths != nil && len(t.paths) == 0:
 				return !allow
@@ -117,7 +118,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 // searchRule returns a deny or ask rule about files below a directory that Grep
 // searches: its output could show those files, so the search asks.
 func (ev *evaluation) searchRule(t *ruleSubject) *rule {
-	if t == nil || ev.tool.name != "Grep" {
+	if t == nil || ev.tool.Name != "Grep" {
 		return nil
 	}
 	below := func(r *rule) bool {
@@ -141,25 +142,25 @@ func (ev *evaluation) decide(e Effect, rule string) bool {
 
 // unknownField makes the verdict ask, whatever the rules allow, if the input has a
 // field that tools of this kind are not known to have.
-func (ev *evaluation) unknownField(in input) {
-	if name := in.unknown(ev.tool.kind); name != "" {
+func (ev *evaluation) unknownField(in tools.Input) {
+	if name := in.UnknownField(ev.tool.Kind); name != "" {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its input has a field that nod does not know, "+name
 	}
 }
 
 // evaluateOther checks a tool that is neither a shell nor about files.
-func (ev *evaluation) evaluateOther(in input) {
-	url := in.inputURL()
+func (ev *evaluation) evaluateOther(in tools.Input) {
+	url := in.URL()
 	switch {
-	case ev.tool.kind == kindWeb:
+	case ev.tool.Kind == tools.Web:
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow, Reasons: []string{"uses the network"}}
-		if why := privateURL(url); ev.tool.name == "WebFetch" && len(in) > 0 && why != "" {
+		if why := tools.PrivateURL(url); ev.tool.Name == "WebFetch" && len(in) > 0 && why != "" {
 			ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskHigh, Reasons: []string{"uses the network", why}, Why: why}
 		}
 		ev.unknownField(in)
-	case ev.tool.kind == kindNotes && ev.pol.level >= levelReaders:
+	case ev.tool.Kind == tools.Notes && ev.pol.level >= levelReaders:
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
-	case ev.tool.kind == kindNotes:
+	case ev.tool.Kind == tools.Notes:
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}
 	default:
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"unknown tool"}}

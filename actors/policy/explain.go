@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nodbus/nod/actors/policy/tools"
 )
 
 // Explanation tells how a verdict was reached.
@@ -27,14 +29,14 @@ type ExplainedPart struct {
 // Explain checks a call as Check does and returns the reasons.
 func (p *Policy) Explain(c Call) Explanation {
 	e := Explanation{Verdict: p.Check(c), Allows: p.Propose(c)}
-	if canonicalTool(c.ToolName).kind != kindShell {
+	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return e
 	}
-	in, err := readInput(c.Input)
+	in, err := tools.ReadInput(c.Input)
 	if err != nil {
 		return e
 	}
-	src, _, _ := in.command()
+	src, _, _ := in.Command()
 	line, _ := p.readLine(src, p.locate(&c))
 	e.Line = line.why
 	for _, part := range line.parts {
@@ -103,11 +105,11 @@ const (
 // program that the repository's configuration names. It returns the line unchanged and
 // false if there is nothing to rewrite. The rewritten line is allowed too.
 func (p *Policy) Harden(c Call) (string, bool) {
-	in, err := readInput(c.Input)
-	if err != nil || canonicalTool(c.ToolName).kind != kindShell {
+	in, err := tools.ReadInput(c.Input)
+	if err != nil || tools.Named(c.ToolName).Kind != tools.Shell {
 		return "", false
 	}
-	src, _, why := in.command()
+	src, _, why := in.Command()
 	line, _ := p.readLine(src, p.locate(&c))
 	file := p.parse(src)
 	if why != "" || file == nil || !line.harmless() {
@@ -156,7 +158,7 @@ func (p *Policy) HardenInput(c Call) (json.RawMessage, bool) {
 	if !changed {
 		return nil, false
 	}
-	in, err := readInput(c.Input)
+	in, err := tools.ReadInput(c.Input)
 	if err != nil {
 		return nil, false
 	}

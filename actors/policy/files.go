@@ -5,28 +5,29 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
 // evaluateFiles checks a tool that reads, searches or writes files.
-func (ev *evaluation) evaluateFiles(in input) {
-	if dir, ok := in.text("cwd"); ok {
+func (ev *evaluation) evaluateFiles(in tools.Input) {
+	if dir, ok := in.Text("cwd"); ok {
 		ev.location.dirs = newLocation(&Call{Cwd: dir}).dirs
 		ev.location.leadsToSecret = ev.pol.secrets.mayLeadFrom(ev.location.dirs)
 	}
-	paths, known := in.filePaths(ev.tool)
+	paths, known := in.FilePaths(ev.tool)
 	ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
-	writes := ev.tool.kind == kindEdit
+	writes := ev.tool.Kind == tools.Edit
 	if writes {
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"writes a file"}}
 	}
-	if ev.tool.kind == kindSearch {
+	if ev.tool.Kind == tools.Search {
 		for _, k := range []string{"pattern", "glob", "include", "include_pattern", "includePattern"} {
-			s, ok := in.text(k)
+			s, ok := in.Text(k)
 			if in[k] != nil && !ok {
 				ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its "+k+" cannot be read"
 			}
-			if ok && (k != "pattern" || ev.tool.name == "Glob") {
+			if ok && (k != "pattern" || ev.tool.Name == "Glob") {
 				known = known || k == "pattern"
 				if k == "pattern" && isAbs(slashes(s)) {
 					s, _ = path.Split(slashes(s[:strings.IndexAny(s+"*", "*?[")]))
@@ -38,10 +39,10 @@ func (ev *evaluation) evaluateFiles(in input) {
 			}
 		}
 	}
-	if ev.unknownField(in); !known && len(in) > 0 && ev.tool.kind == kindFile {
+	if ev.unknownField(in); !known && len(in) > 0 && ev.tool.Kind == tools.File {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its path is not known"
 	}
-	if len(paths) == 0 && ev.tool.kind == kindSearch {
+	if len(paths) == 0 && ev.tool.Kind == tools.Search {
 		paths = []string{"."}
 	}
 	for _, p := range paths {
@@ -129,7 +130,7 @@ func (ev *evaluation) askAboutSecret(p string) {
 // checkPath applies the built-in rules about a path: nod's own files and secrets.
 func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
-	case strings.TrimSpace(p) == "" && ev.tool.kind != kindSearch:
+	case strings.TrimSpace(p) == "" && ev.tool.Kind != tools.Search:
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its path is empty"
 	case visible(p) != "":
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "its path "+visible(p)
@@ -138,7 +139,7 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 		return
 	case slices.ContainsFunc(pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.mayBeSecret(at, ev.location, false) }):
 		ev.askAboutSecret(p)
-	case ev.tool.name == "Grep" && ev.pol.holdsSecrets(p, ev.location):
+	case ev.tool.Name == "Grep" && ev.pol.holdsSecrets(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
 	}
 	if !ev.location.inProject(p) && (ev.location.project != "" || isAbs(slashes(p))) {
@@ -150,6 +151,15 @@ func (ev *evaluation) addReason(r string) {
 	if !slices.Contains(ev.verdict.Reasons, r) {
 		ev.verdict.Reasons = append(ev.verdict.Reasons, r)
 	}
+}
+
+// wordSet returns the words of a text as a set.
+func wordSet(names string) map[string]bool {
+	out := map[string]bool{}
+	for n := range strings.FieldsSeq(names) {
+		out[n] = true
+	}
+	return out
 }
 
 // dotNames are hidden files of a project that people write like any other. The other

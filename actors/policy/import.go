@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -82,7 +83,7 @@ func (in *ruleImport) takeRules(list string, rules ...string) {
 
 // unbounded returns the reason why an allow rule has no bounds; "" if it has.
 func unbounded(r *rule) string {
-	if _, pattern, _ := strings.Cut(r.text, "("); canonicalTool(r.tool).kind != kindShell {
+	if _, pattern, _ := strings.Cut(r.text, "("); tools.Named(r.tool).Kind != tools.Shell {
 		if r.root == 'p' && strings.HasPrefix(pattern, "/") {
 			return "in Claude Code this path starts at the directory of the settings file, in nod at every project: write it as //abs/path or ./path"
 		}

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"testing"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -35,31 +34,6 @@ func FuzzPlainWords(f *testing.F) {
 			if w, why := readWord(a, src); why != "" || w != words[i] {
 				t.Fatalf("%q: word %d is %+v (%s), not %+v", src, i, w, why, words[i])
 			}
-		}
-	})
-}
-
-// An input that is read by hand equals the result of the JSON decoder.
-func FuzzFlatInput(f *testing.F) {
-	for _, s := range []string{`{"command":"ls"}`, `{"a":"b","c":"d"}`, `{"a":"\\"","b":"\\\\"}`, `{"a":"b",}`, `{"a":"b"`, `{}`, `{"a":1}`, `{"a\\u0062":"x"}`, `{"a":"b"}}`, `{"a":"b" }`, `{"a":"\\x"}`, `{"a":"x\\"}`, `{"a": "b",  "c":"d"}`, `{"a": }`, `{"a":"b", }`, `{"a":  `} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		flat := flatInput(json.RawMessage(raw))
-		if flat == nil {
-			return
-		}
-		var want map[string]string
-		if err := json.Unmarshal([]byte(raw), &want); err != nil {
-			t.Fatalf("%q is no JSON: %v", raw, err)
-		}
-		for k := range flat {
-			if got, ok := flat.text(k); !ok || got != want[k] {
-				t.Fatalf("%q: %q is %q, not %q", raw, k, got, want[k])
-			}
-		}
-		if len(want) != len(flat) {
-			t.Fatalf("%q has other keys", raw)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -154,7 +155,7 @@ func (p *Policy) Dirs(c Call) []string {
 	if c.Project != "" {
 		dirs = append(dirs, c.Project)
 	}
-	if canonicalTool(c.ToolName).kind == kindShell && directoryChange.Match(c.Input) {
+	if tools.Named(c.ToolName).Kind == tools.Shell && directoryChange.Match(c.Input) {
 		if line, _ := p.callLine(&c); line != nil {
 			dirs = append(dirs, line.dirs...)
 		}
@@ -186,19 +187,19 @@ func (p *Policy) Guard(paths ...string) (*Policy, error) {
 // Check returns the verdict on a call.
 func (p *Policy) Check(c Call) Verdict {
 	loc := newLocation(&c)
-	t := canonicalTool(c.ToolName)
+	t := tools.Named(c.ToolName)
 	ev := evaluation{pol: p, call: &c, location: &loc, tool: t}
-	in, err := readInput(c.Input)
-	if err == nil && !t.hasEffect(c.ActionType) {
-		err = fmt.Errorf("its effect, %s, is not one that %s is known to have", c.ActionType, t.name)
+	in, err := tools.ReadInput(c.Input)
+	if err == nil && !t.HasEffect(c.ActionType) {
+		err = fmt.Errorf("its effect, %s, is not one that %s is known to have", c.ActionType, t.Name)
 	}
 	switch {
 	case err != nil:
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"nod cannot tell what it does"}}
 		ev.applyRules(nil)
-	case t.kind == kindShell:
+	case t.Kind == tools.Shell:
 		ev.evaluateShell(in)
-	case t.kind == kindFile || t.kind == kindSearch || t.kind == kindEdit:
+	case t.Kind == tools.File || t.Kind == tools.Search || t.Kind == tools.Edit:
 		loc.leadsToSecret = p.secrets.mayLeadFrom(loc.dirs)
 		ev.evaluateFiles(in)
 	default:

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -62,7 +63,7 @@ func coversArgv(a *Always, ev *evaluation, argv []string) bool {
 	if len(a.Argv) == 0 || len(argv) < len(a.Argv) || !slices.Equal(a.Argv, argv[:len(a.Argv)]) {
 		return false
 	}
-	if canonicalTool(a.Tool).name != ev.tool.name || !inAnswersProject(a, &ev.line.location) {
+	if tools.Named(a.Tool).Name != ev.tool.Name || !inAnswersProject(a, &ev.line.location) {
 		return false
 	}
 	if len(a.Dirs) > 0 && slices.ContainsFunc(ev.line.dirs, func(d string) bool { return !slices.Contains(a.Dirs, d) }) {
@@ -78,14 +79,14 @@ func coversArgv(a *Always, ev *evaluation, argv []string) bool {
 func coversTool(a *Always, ev *evaluation, t *ruleSubject) bool {
 	// The cheap checks come first, because there may be many answers. A web call asks
 	// because of its address, and no answer holds an address.
-	if len(a.Argv) > 0 || ev.tool.kind == kindShell || ev.tool.kind == kindWeb {
+	if len(a.Argv) > 0 || ev.tool.Kind == tools.Shell || ev.tool.Kind == tools.Web {
 		return false
 	}
-	if canonicalTool(a.Tool).name != ev.tool.name || !inAnswersProject(a, ev.location) {
+	if tools.Named(a.Tool).Name != ev.tool.Name || !inAnswersProject(a, ev.location) {
 		return false
 	}
 	if a.Path == "" {
-		return ev.tool.kind != kindEdit
+		return ev.tool.Kind != tools.Edit
 	}
 	for _, p := range t.paths {
 		for _, full := range ev.location.resolve(p) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -185,7 +186,7 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 		switch p.Check(c.Call).Effect {
 		case Allow:
 			r.Allowed++
-			r.AllowedBy[canonicalTool(c.ToolName).name]++
+			r.AllowedBy[tools.Named(c.ToolName).Name]++
 		case Deny:
 			r.Denied++
 		default:

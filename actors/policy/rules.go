@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/tools"
 )
 
 // rule is one compiled line of permissions.
@@ -47,18 +49,18 @@ func parseRule(text string) (rule, error) {
 		}
 		return r, nil
 	}
-	t := canonicalTool(r.tool)
-	r.tool = t.name
+	t := tools.Named(r.tool)
+	r.tool = t.Name
 	if !strings.Contains(text, "(") || m[2] == "*" {
 		return r, nil
 	}
 	var err error
-	switch t.kind {
-	case kindShell:
+	switch t.Kind {
+	case tools.Shell:
 		err = r.command(m[2])
-	case kindFile, kindSearch, kindEdit:
+	case tools.File, tools.Search, tools.Edit:
 		err = r.pathPattern(m[2])
-	case kindWeb:
+	case tools.Web:
 		var ok bool
 		if r.domain, ok = strings.CutPrefix(m[2], "domain:"); !ok || r.domain == "" || strings.ContainsAny(strings.TrimPrefix(r.domain, "*."), "*/:@ ") {
 			err = fmt.Errorf("expected domain:example.com or domain:*.example.com")
@@ -152,17 +154,17 @@ func (r *rule) pathPattern(s string) error {
 // coversTool reports whether the rule is about this tool. A rule with a path is about
 // access to files: Read(p) covers searches too, and Edit(p) every tool that writes.
 // With strict, a name without a path covers that tool alone.
-func (r *rule) coversTool(t tool, strict bool) bool {
-	if r.tool == t.name {
+func (r *rule) coversTool(t tools.Tool, strict bool) bool {
+	if r.tool == t.Name {
 		return true
 	}
 	if r.mcp {
-		return strings.HasPrefix(t.name, r.tool+"__")
+		return strings.HasPrefix(t.Name, r.tool+"__")
 	}
 	if strict && r.paths == nil {
 		return false
 	}
-	return r.tool == "Read" && t.kind == kindSearch || r.tool == "Edit" && t.kind == kindEdit
+	return r.tool == "Read" && t.Kind == tools.Search || r.tool == "Edit" && t.Kind == tools.Edit
 }
 
 // bases returns the directories in which the rule's paths may begin, and whether they

@@ -3,12 +3,13 @@ package policy
 import (
 	"slices"
 
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
 // evaluateShell checks a shell tool's command line.
-func (ev *evaluation) evaluateShell(in input) {
-	src, dir, why := in.command()
+func (ev *evaluation) evaluateShell(in tools.Input) {
+	src, dir, why := in.Command()
 	if dir != "" {
 		ev.location.dirs = nil
 		if all := newLocation(&Call{Cwd: dir}).dirs; len(all) > 0 {

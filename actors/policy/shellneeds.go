@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/tools"
 )
 
 // errReadsUnknown makes nod ask about a line that may read more than its words name.
@@ -17,7 +19,7 @@ var errReadsUnknown = errors.New("nod cannot tell which files it reads")
 // reads are unknown, and then a person must be asked. disk is the machine's that the
 // line runs on.
 func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
-	if canonicalTool(c.ToolName).kind != kindShell {
+	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return nil, ErrOtherTool
 	}
 	line, why := p.callLine(&c)
@@ -52,11 +54,11 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 // callLine reads a shell call's command in the directory that the tool runs it in; why
 // tells which part of the call is unknown.
 func (p *Policy) callLine(c *Call) (line *commandLine, why string) {
-	in, err := readInput(c.Input)
+	in, err := tools.ReadInput(c.Input)
 	if err != nil {
 		return nil, err.Error()
 	}
-	src, dir, why := in.command()
+	src, dir, why := in.Command()
 	loc := p.locate(c)
 	if dir != "" {
 		loc.dirs = newLocation(&Call{Cwd: dir}).dirs

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -57,24 +58,24 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 // the part. It returns none if some part has no such rule.
 func (p *Policy) missingRules(c Call) [][]Always {
 	loc := p.locate(&c)
-	t := canonicalTool(c.ToolName)
-	in, err := readInput(c.Input)
+	t := tools.Named(c.ToolName)
+	in, err := tools.ReadInput(c.Input)
 	if err != nil {
 		return nil
 	}
-	switch t.kind {
-	case kindShell:
+	switch t.Kind {
+	case tools.Shell:
 		return p.missingShellRules(in, loc)
-	case kindEdit:
+	case tools.Edit:
 		return missingEditRules(in, t, &loc)
-	case kindNotes:
-		return [][]Always{{{Tool: t.name, Project: loc.project}}}
+	case tools.Notes:
+		return [][]Always{{{Tool: t.Name, Project: loc.project}}}
 	}
 	return nil
 }
 
-func (p *Policy) missingShellRules(in input, loc location) [][]Always {
-	src, dir, why := in.command()
+func (p *Policy) missingShellRules(in tools.Input, loc location) [][]Always {
+	src, dir, why := in.Command()
 	if dir != "" {
 		loc.dirs = newLocation(&Call{Cwd: dir}).dirs
 		loc.leadsToSecret = p.secrets.mayLeadFrom(loc.dirs)
@@ -145,8 +146,8 @@ func (p *Policy) boundable(argv []string, loc *location) bool {
 	return known.harm != (harm{}) && !sets && !slices.Contains(argv, known.inline)
 }
 
-func missingEditRules(in input, t tool, loc *location) [][]Always {
-	paths, ok := in.filePaths(t)
+func missingEditRules(in tools.Input, t tools.Tool, loc *location) [][]Always {
+	paths, ok := in.FilePaths(t)
 	if !ok || loc.project == "" {
 		return nil
 	}
@@ -156,9 +157,9 @@ func missingEditRules(in input, t tool, loc *location) [][]Always {
 		if len(all) != 1 || isGlob(p) || fixedNames.has(loc.relative(all[0]), true) {
 			return nil
 		}
-		options := []Always{{Tool: t.name, Path: all[0], Project: loc.project}}
+		options := []Always{{Tool: t.Name, Path: all[0], Project: loc.project}}
 		if dir := editDir(all[0], loc); !loc.aboveHome(dir) {
-			options = append(options, Always{Tool: t.name, Path: dir + "/", Project: loc.project})
+			options = append(options, Always{Tool: t.Name, Path: dir + "/", Project: loc.project})
 		}
 		out = append(out, options)
 	}

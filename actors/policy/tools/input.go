@@ -1,4 +1,4 @@
-package policy
+package tools
 
 import (
 	"bytes"
@@ -11,12 +11,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// input is a tool's input by its exact keys. Go's struct decoding would accept
+// Input is a tool's input by its exact keys. Go's struct decoding would accept
 // "Command" for "command", and check another text than the one that runs.
-type input map[string]json.RawMessage
+type Input map[string]json.RawMessage
 
-func readInput(raw json.RawMessage) (input, error) {
-	in := input{}
+// ReadInput decodes a tool's input; an empty one has no fields. It returns an error for
+// anything but an object, and for an input that is too long.
+func ReadInput(raw json.RawMessage) (Input, error) {
+	in := Input{}
 	if len(raw) == 0 {
 		return in, nil
 	}
@@ -34,11 +36,11 @@ func readInput(raw json.RawMessage) (input, error) {
 
 // flatInput reads an object of plain keys and strings, which most inputs are. It
 // returns nil for everything else. The strings stay encoded.
-func flatInput(raw json.RawMessage) input {
+func flatInput(raw json.RawMessage) Input {
 	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' || len(raw) > schemas.MaxRequestBytes {
 		return nil
 	}
-	in := make(input, 2)
+	in := make(Input, 2)
 	for at := 1; ; {
 		key := stringEnd(raw, at)
 		if key < 0 || key+1 >= len(raw) || raw[key] != ':' || bytes.IndexFunc(raw[at:key], func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf }) >= 0 {
@@ -87,9 +89,9 @@ func stringEnd(raw json.RawMessage, at int) int {
 	return -1
 }
 
-// text returns the string under these keys; false if none or several of them are there,
+// Text returns the string under these keys; false if none or several of them are there,
 // or if the value is not a string.
-func (in input) text(keys ...string) (string, bool) {
+func (in Input) Text(keys ...string) (string, bool) {
 	out, found := "", false
 	for _, k := range keys {
 		raw, ok := in[k]
@@ -117,11 +119,11 @@ func unquote(raw json.RawMessage) (string, bool) {
 	return s, true
 }
 
-// filePaths returns the paths that a file tool names; false if they cannot be
+// FilePaths returns the paths that a file tool names; false if they cannot be
 // determined.
-func (in input) filePaths(t tool) ([]string, bool) {
+func (in Input) FilePaths(t Tool) ([]string, bool) {
 	var out []string
-	if t.name == "Edit" && (in["patch"] != nil || in["input"] != nil) {
+	if t.Name == "Edit" && (in["patch"] != nil || in["input"] != nil) {
 		patched, ok := in.patchPaths()
 		if !ok {
 			return nil, false
@@ -142,17 +144,17 @@ func (in input) filePaths(t tool) ([]string, bool) {
 	return out, len(out) > 0
 }
 
-// toolFields are the text fields that a tool of a kind may have. An unknown field may
-// name another file or address.
-var toolFields = map[kind]map[string]bool{
-	kindFile:   wordSet("file_path filePath path notebook_path absolute_path dir_path cwd pages description explanation"),
-	kindSearch: wordSet("path filePath dir_path cwd pattern glob include include_pattern includePattern query regex type output_mode ignore exclude exclude_pattern excludePattern description explanation"),
-	kindWeb:    wordSet("url prompt query format type description explanation allowed_domains blocked_domains cwd"),
-	kindEdit: wordSet("file_path filePath path notebook_path absolute_path patch input cwd content contents file_text old_string new_string oldString newString old_str new_str " +
+// fields are the text fields that a tool of a kind may have. An unknown field may name
+// another file or address.
+var fields = map[Kind]map[string]bool{
+	File:   set("file_path filePath path notebook_path absolute_path dir_path cwd pages description explanation"),
+	Search: set("path filePath dir_path cwd pattern glob include include_pattern includePattern query regex type output_mode ignore exclude exclude_pattern excludePattern description explanation"),
+	Web:    set("url prompt query format type description explanation allowed_domains blocked_domains cwd"),
+	Edit: set("file_path filePath path notebook_path absolute_path patch input cwd content contents file_text old_string new_string oldString newString old_str new_str " +
 		"edits new_source cell_id cell_type edit_mode insert_text instruction description explanation"),
 }
 
-func wordSet(names string) map[string]bool {
+func set(names string) map[string]bool {
 	out := map[string]bool{}
 	for n := range strings.FieldsSeq(names) {
 		out[n] = true
@@ -160,23 +162,23 @@ func wordSet(names string) map[string]bool {
 	return out
 }
 
-// unknown returns a field that tools of this kind are not known to have, the first by
-// name; "" if there is none. Numbers and booleans are ignored, because they name no
+// UnknownField returns a field that tools of this kind are not known to have, the first
+// by name; "" if there is none. Numbers and booleans are ignored, because they name no
 // file.
-func (in input) unknown(k kind) string {
+func (in Input) UnknownField(k Kind) string {
 	listed := func(name string) bool {
 		raw := string(in[name])
-		return toolFields[k][name] || strings.Trim(raw, "0123456789.,+-eE[] \t\r\n") == "" || raw == "true" || raw == "false" || raw == "null"
+		return fields[k][name] || strings.Trim(raw, "0123456789.,+-eE[] \t\r\n") == "" || raw == "true" || raw == "false" || raw == "null"
 	}
 	if name := firstUnlisted(in, listed); name != "" {
 		return name
 	}
 	var edits []map[string]json.RawMessage
-	if raw, ok := in["edits"]; k == kindEdit && ok && json.Unmarshal(raw, &edits) != nil {
+	if raw, ok := in["edits"]; k == Edit && ok && json.Unmarshal(raw, &edits) != nil {
 		return "edits"
 	}
 	listed = func(name string) bool {
-		return !strings.HasSuffix(strings.ToLower(name), "path") && (toolFields[k][name] || name == "replace_all" || name == "replaceAll")
+		return !strings.HasSuffix(strings.ToLower(name), "path") && (fields[k][name] || name == "replace_all" || name == "replaceAll")
 	}
 	for _, e := range edits {
 		if name := firstUnlisted(e, listed); name != "" {
@@ -205,8 +207,8 @@ var (
 )
 
 // patchPaths returns the files that an apply_patch envelope changes.
-func (in input) patchPaths() ([]string, bool) {
-	patch, ok := in.text("patch", "input")
+func (in Input) patchPaths() ([]string, bool) {
+	patch, ok := in.Text("patch", "input")
 	if !ok {
 		return nil, false
 	}
