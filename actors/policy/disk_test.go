@@ -84,7 +84,7 @@ func TestLinksAreFollowed(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		for _, p := range []string{"/proc/self/cwd/x", "/dev/stdin", "/dev/fd/0"} {
 			_, err := policy.OnDisk(p)
-			assert.ErrorContains(t, err, "another file for each process", p)
+			assert.ErrorContains(t, err, "differs for each process", p)
 		}
 	}
 

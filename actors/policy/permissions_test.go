@@ -231,8 +231,8 @@ func TestToolNeeds(t *testing.T) {
 		{"read_me", `{"path":"/a"}`, policy.ErrOtherTool.Error()},
 		{"Read", `{}`, "its path is not known"},
 		{"Read", `{"file_path":["/a"]}`, "its path is not known"},
-		{"Read", `{"file_path":""}`, "cannot be told"},
-		{"Read", `{"file_path":"~/.ssh/id"}`, "cannot be told"},
+		{"Read", `{"file_path":""}`, "is not known"},
+		{"Read", `{"file_path":"~/.ssh/id"}`, "is not known"},
 		{"Read", `{"file_path":"b"}`, "its path is relative"},
 		{"Read", `{"file_path":"b","cwd":"src"}`, "its path is relative"},
 		{"Read", `{"file_path":"/a","also":"/etc/passwd"}`, `does not know, "also"`},
@@ -247,8 +247,8 @@ func TestToolNeeds(t *testing.T) {
 		{"Write", `{"content":"x"}`, "its path is not known"},
 		{"Write", `{"file_path":"/a","dest":"/b"}`, `does not know, "dest"`},
 		{"apply_patch", `{"input":"nothing"}`, "its path is not known"},
-		{"WebFetch", `{"url":"file:///etc/passwd"}`, "none of the web"},
-		{"WebFetch", `{"url":7}`, "none of the web"},
+		{"WebFetch", `{"url":"file:///etc/passwd"}`, "not a web address"},
+		{"WebFetch", `{"url":7}`, "not a web address"},
 	} {
 		perms, err := policy.ToolNeeds(needs, c.tool, []byte(c.details))
 		require.ErrorContains(t, err, c.why, "%s %s", c.tool, c.details)
