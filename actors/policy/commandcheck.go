@@ -2,6 +2,8 @@ package policy
 
 import (
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
 // checkCommand checks one command whose words are all known. It returns the reason to
@@ -67,7 +69,7 @@ func spelled(words []word) []word {
 				if end >= 0 {
 					seg = w.text[at : at+end]
 				}
-				if isGlob(seg) && seg[0] != '.' {
+				if pathname.IsGlob(seg) && seg[0] != '.' {
 					w.text = w.text[:at]
 					break
 				}
@@ -145,7 +147,7 @@ func (line *commandLine) secretIn(t string, dots bool) bool {
 	if t == "" || isCount("-"+t) {
 		return false
 	}
-	return line.pol.mayBeSecret(t, &line.location, dots)
+	return line.pol.mayBeSecret(t, &line.Location, dots)
 }
 
 // changeDir follows a change of directory. It may fail, so from there on the command
@@ -161,21 +163,21 @@ func (line *commandLine) changeDir(words []word) (why string, secret bool) {
 	if line.secretPath(words[0]) {
 		return "names a secret, " + words[0].text, true
 	}
-	to := line.resolve(words[0].text)
+	to := line.Resolve(words[0].text)
 	if len(to) == 0 {
 		// From an unknown directory to an unknown one: no relative path can be checked
 		// any more, so use a directory that is in no project.
-		to = []string{"/?/" + slashes(words[0].text)}
+		to = []string{"/?/" + pathname.Slashes(words[0].text)}
 	}
-	if len(line.dirs)+len(to) > 8 {
+	if len(line.Dirs)+len(to) > 8 {
 		return "changes the directory too often to follow", false
 	}
-	if len(line.dirs) == 0 {
-		line.dirs = to
+	if len(line.Dirs) == 0 {
+		line.Dirs = to
 	} else {
-		line.dirs = append(line.dirs[:len(line.dirs):len(line.dirs)], to...)
+		line.Dirs = append(line.Dirs[:len(line.Dirs):len(line.Dirs)], to...)
 	}
-	line.leadsToSecret = line.pol.secrets.mayLeadFrom(line.dirs)
+	line.LeadsToSecret = line.pol.secrets.MayLeadFrom(line.Dirs)
 	return "", false
 }
 

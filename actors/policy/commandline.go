@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
 // Bounds of a line to check. A longer line asks: people do not read such lines, and an
@@ -50,7 +52,7 @@ type part struct {
 // commandLine is one reading of a command line: a walk over its tree that knows a few
 // forms and refuses every other one.
 type commandLine struct {
-	location
+	pathname.Location
 	pol        *Policy
 	src        string
 	parts      []part
@@ -122,8 +124,8 @@ func plainWords(src string) []word {
 
 // readLine parses and walks a command line. The tree is nil if the line cannot be
 // parsed or need not be.
-func (p *Policy) readLine(src string, loc location) (*commandLine, *syntax.File) {
-	line := &commandLine{location: loc, pol: p, src: src}
+func (p *Policy) readLine(src string, loc pathname.Location) (*commandLine, *syntax.File) {
+	line := &commandLine{Location: loc, pol: p, src: src}
 	if line.why = tooMuch(src); line.why != "" {
 		return line, nil
 	}
@@ -164,7 +166,7 @@ func (line *commandLine) readCommentsAsZsh(file *syntax.File) {
 		return
 	}
 	b.WriteString(line.src[last:])
-	again := &commandLine{location: line.location, pol: line.pol, src: b.String(), zsh: true}
+	again := &commandLine{Location: line.Location, pol: line.pol, src: b.String(), zsh: true}
 	other := line.pol.parse(again.src)
 	if other == nil {
 		line.why = "an interactive Zsh takes the comment for words"
@@ -261,21 +263,21 @@ func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 // walkChain checks the statements of a cdChain: all but the first run in the new
 // directory alone, because they do not run if cd fails.
 func (line *commandLine) walkChain(chain []*syntax.Stmt) {
-	was := line.dirs
+	was := line.Dirs
 	line.stmt(chain[0])
-	if to := line.dirs[min(len(was), len(line.dirs)):]; len(was) > 0 && len(to) > 0 {
-		line.dirs, line.leadsToSecret = slices.Clone(to), line.pol.secrets.mayLeadFrom(to)
+	if to := line.Dirs[min(len(was), len(line.Dirs)):]; len(was) > 0 && len(to) > 0 {
+		line.Dirs, line.LeadsToSecret = slices.Clone(to), line.pol.secrets.MayLeadFrom(to)
 	} else {
 		was = nil
 	}
 	line.list(chain[1:])
 	if was != nil {
-		for _, d := range line.dirs {
+		for _, d := range line.Dirs {
 			if !slices.Contains(was, d) {
 				was = append(was[:len(was):len(was)], d)
 			}
 		}
-		line.dirs, line.leadsToSecret = was, line.pol.secrets.mayLeadFrom(was)
+		line.Dirs, line.LeadsToSecret = was, line.pol.secrets.MayLeadFrom(was)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"path"
 	"strings"
 	"syscall"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
 // Resolver returns the true path of an absolute one, without symbolic links, "." or
@@ -164,7 +166,7 @@ func readLink(p string) (string, error) {
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return "", err
 	}
-	if within(p, "/proc") {
+	if pathname.Within(p, "/proc") {
 		return "", fmt.Errorf("%s differs for each process", p)
 	}
 	return os.Readlink(p)

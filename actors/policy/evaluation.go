@@ -6,6 +6,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -18,7 +19,7 @@ func parserPool() *sync.Pool {
 type evaluation struct {
 	pol      *Policy
 	call     *Call
-	location *location
+	location *pathname.Location
 	tool     tools.Tool
 	verdict  Verdict
 	facts    *facts // of a shell command, once gathered
@@ -54,7 +55,7 @@ func (ev *evaluation) firstRule(list func(*layer) []rule, allow bool, covers fun
 // applies if the command line goes to a directory that the layer is for.
 func (ev *evaluation) layerApplies(l *layer, tightens bool) bool {
 	if tightens && ev.line != nil {
-		return l.applies(ev.call, &ev.line.location, true)
+		return l.applies(ev.call, &ev.line.Location, true)
 	}
 	return l.applies(ev.call, ev.location, tightens)
 }

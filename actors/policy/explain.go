@@ -7,6 +7,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
@@ -88,9 +89,9 @@ func (e Explanation) String() string {
 }
 
 // locate returns the location of a call.
-func (p *Policy) locate(c *Call) location {
-	loc := newLocation(c)
-	loc.leadsToSecret = p.secrets.mayLeadFrom(loc.dirs)
+func (p *Policy) locate(c *Call) pathname.Location {
+	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
+	loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
 	return loc
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
 // facts hold the properties of any command line, harmless or not. They serve to deny,
@@ -15,7 +17,7 @@ type facts struct {
 	piped     []string   // names of commands that read a pipe
 	subst     bool
 	forbidden string // the reason to deny the line; "" if there is none
-	location  *location
+	location  *pathname.Location
 	pol       *Policy
 }
 
@@ -27,9 +29,9 @@ const maxFacts = 400
 const maxText = 4 << 10
 
 // gatherFacts walks the whole tree; a line that cannot be parsed is searched as text.
-func (p *Policy) gatherFacts(line *commandLine, file *syntax.File, src string, loc *location) *facts {
-	if len(line.dirs) > 0 {
-		loc = &line.location // with the directories that the line changes to
+func (p *Policy) gatherFacts(line *commandLine, file *syntax.File, src string, loc *pathname.Location) *facts {
+	if len(line.Dirs) > 0 {
+		loc = &line.Location // with the directories that the line changes to
 	}
 	f := &facts{location: loc, pol: p}
 	if line.simple {
@@ -178,7 +180,7 @@ func (f *facts) addCommand(argv []string, depth int) {
 }
 
 func base(name string) string {
-	name = slashes(name)
+	name = pathname.Slashes(name)
 	return strings.TrimSuffix(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]), ".exe")
 }
 
@@ -224,8 +226,8 @@ func (f *facts) matchesRule(r *rule) bool {
 
 // namesPathOf reports whether a word of the line may stand for a path of the rule.
 func (f *facts) namesPathOf(r *rule, line *commandLine) bool {
-	loc := line.location
-	if len(loc.dirs) == 0 {
+	loc := line.Location
+	if len(loc.Dirs) == 0 {
 		loc = *f.location
 	}
 	for _, list := range [][]string{f.words, f.writes} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -12,8 +13,8 @@ import (
 // evaluateFiles checks a tool that reads, searches or writes files.
 func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if dir, ok := in.Text("cwd"); ok {
-		ev.location.dirs = newLocation(&Call{Cwd: dir}).dirs
-		ev.location.leadsToSecret = ev.pol.secrets.mayLeadFrom(ev.location.dirs)
+		ev.location.Dirs = pathname.Locate(dir, "", "").Dirs
+		ev.location.LeadsToSecret = ev.pol.secrets.MayLeadFrom(ev.location.Dirs)
 	}
 	paths, known := in.FilePaths(ev.tool)
 	ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
@@ -29,8 +30,8 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 			}
 			if ok && (k != "pattern" || ev.tool.Name == "Glob") {
 				known = known || k == "pattern"
-				if k == "pattern" && isAbs(slashes(s)) {
-					s, _ = path.Split(slashes(s[:strings.IndexAny(s+"*", "*?[")]))
+				if k == "pattern" && pathname.IsAbs(pathname.Slashes(s)) {
+					s, _ = path.Split(pathname.Slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
 				} else if p := spelledOut(s); p != "" && ev.pol.mayBeSecret(p, ev.location, true) || k != "pattern" && ev.pol.secretFilter(s, false) {
 					paths = append(paths, s)
@@ -63,7 +64,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 // wildcard.
 func spelledOut(pattern string) string {
 	var out []string
-	for seg := range strings.SplitSeq(slashes(pattern), "/") {
+	for seg := range strings.SplitSeq(pathname.Slashes(pattern), "/") {
 		if seg != "" && strings.IndexByte("*?[", seg[0]) < 0 {
 			out = append(out, seg)
 		}
@@ -88,7 +89,7 @@ func (p *Policy) secretFilter(filter string, every bool) bool {
 			if every || !sourceGlob(name) && strings.Trim(name, "*") != "" {
 				segs = append(segs, name)
 			}
-			if len(segs) > 0 && p.mayBeSecret(strings.Join(segs, "/"), &location{}, true) {
+			if len(segs) > 0 && p.mayBeSecret(strings.Join(segs, "/"), &pathname.Location{}, true) {
 				return true
 			}
 		}
@@ -142,7 +143,7 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 	case ev.tool.Name == "Grep" && ev.pol.holdsSecrets(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
 	}
-	if !ev.location.inProject(p) && (ev.location.project != "" || isAbs(slashes(p))) {
+	if !ev.location.InProject(p) && (ev.location.Project != "" || pathname.IsAbs(pathname.Slashes(p))) {
 		ev.addReason("outside the project")
 	}
 }
@@ -153,65 +154,18 @@ func (ev *evaluation) addReason(r string) {
 	}
 }
 
-// wordSet returns the words of a text as a set.
-func wordSet(names string) map[string]bool {
-	out := map[string]bool{}
-	for n := range strings.FieldsSeq(names) {
-		out[n] = true
-	}
-	return out
-}
-
-// dotNames are hidden files of a project that people write like any other. The other
-// hidden files decide what runs, for shells, editors, agents and version control.
-var dotNames = wordSet(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
-	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
-
-// fixedNames are files that decide what runs, or make a directory a repository: git
-// reads HEAD, config and hooks in any directory that has them. No rule for them is ever
-// proposed.
-var fixedNames = compileNames([]string{
-	".git", "head", ".gitmodules", ".gitattributes", ".hg", ".jj", ".svn", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".opencode", ".augment", ".aider*",
-	".github/hooks", ".vscode", ".idea", ".zed", "*.code-workspace", ".devcontainer", ".husky", ".githooks", ".envrc", ".direnv", ".pre-commit-config.yaml", "lefthook.yml",
-	".mise.toml", "mise.toml", ".tool-versions",
-})
-
-// unusual returns the segments of a path that are hidden or another spelling of a name,
-// and the path as a whole if several of its segments together name a file that decides
-// what runs.
-func unusual(p string) []string {
-	var out []string
-	for seg := range strings.SplitSeq(strings.ToLower(p), "/") {
-		other := seg != strings.Trim(seg, " \t\n") || strings.HasSuffix(seg, ".") || strings.ContainsAny(seg, "\\:*?[") || shortName(seg)
-		if seg != "" && (other || seg[0] == '.' && !dotNames[seg]) {
-			out = append(out, seg)
-		}
-	}
-	if len(out) == 0 && fixedNames.has(p, true) {
-		out = append(out, p)
-	}
-	return out
-}
-
-// shortName reports whether Windows may take seg for the short form of a longer name,
-// as GIT~1 for .git.
-func shortName(seg string) bool {
-	i := strings.IndexByte(seg, '~')
-	return i > 0 && i+1 < len(seg) && seg[i+1] >= '0' && seg[i+1] <= '9'
-}
-
 // editable reports whether every path is one of the project's own files. In a project
 // that is a home directory no path is: its files include those that every login runs.
 func (ev *evaluation) editable(paths []string) bool {
-	if ev.location.project != "" && ev.location.holdsHome(ev.location.project) {
+	if ev.location.Project != "" && ev.location.HoldsHome(ev.location.Project) {
 		return false
 	}
 	for _, p := range paths {
-		if !ev.location.inProject(p) {
+		if !ev.location.InProject(p) {
 			return false
 		}
-		for _, full := range ev.location.resolve(p) {
-			if rel := ev.location.relative(full); rel == "" || len(unusual(rel)) > 0 {
+		for _, full := range ev.location.Resolve(p) {
+			if rel := ev.location.Relative(full); rel == "" || len(pathname.Unusual(rel)) > 0 {
 				return false
 			}
 		}

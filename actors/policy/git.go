@@ -4,13 +4,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
 // git allows the reading subcommands in a repository of the project. Git may still run
 // a program that the repository's configuration names (core.fsmonitor, diff.external, a
 // textconv); Harden rewrites the command to prevent that.
 func (line *commandLine) git(words []word) (string, bool) {
-	dirs := line.dirs
+	dirs := line.Dirs
 	for len(words) > 0 && strings.HasPrefix(words[0].text, "-") {
 		switch opt := words[0]; {
 		case opt.text == "--no-pager", opt.text == "-P", opt.text == "--no-optional-locks", opt.text == "--literal-pathspecs":
@@ -18,10 +20,10 @@ func (line *commandLine) git(words []word) (string, bool) {
 		case opt.text == "-c" && len(words) > 1 && (words[1].text == noMonitor || words[1].text == noSignature): // written by Harden
 			words = words[2:]
 		case opt.text == "-C" && line.pol.level >= levelReaders && len(words) > 1:
-			if words[1].glob || !isAbs(slashes(words[1].text)) && !words[1].tilde || line.secretPath(words[1]) {
+			if words[1].glob || !pathname.IsAbs(pathname.Slashes(words[1].text)) && !words[1].tilde || line.secretPath(words[1]) {
 				return "-C does not name the project or a directory in it in full", false
 			}
-			dirs, words = line.resolve(words[1].text), words[2:]
+			dirs, words = line.Resolve(words[1].text), words[2:]
 			if len(dirs) == 0 {
 				return "-C names a directory that nod does not know", false
 			}
@@ -31,12 +33,12 @@ func (line *commandLine) git(words []word) (string, bool) {
 			return opt.text + " before the subcommand can re-point git", false
 		}
 	}
-	here := line.location
-	here.dirs = dirs
-	if !here.standsInProject() {
+	here := line.Location
+	here.Dirs = dirs
+	if !here.StandsInProject() {
 		return "reads a repository outside the project, whose configuration can run programs", false
 	}
-	if !here.standsAtTop() {
+	if !here.StandsAtTop() {
 		// Files in a project may come from strangers and look like a repository: git
 		// would obey its configuration, which can name programs to run.
 		return "a directory below the project may be a repository of its own, whose configuration can run programs: put -C and the project's path before the subcommand", false
@@ -98,17 +100,17 @@ func (line *commandLine) gitSecret(t string) bool {
 
 // gitPaths refuses paths outside the project: given such paths, git diff reads any
 // file.
-func (line *commandLine) gitPaths(words []word, here *location) string {
+func (line *commandLine) gitPaths(words []word, here *pathname.Location) string {
 	for _, w := range words {
 		t := w.text
 		if strings.HasPrefix(t, ":(") && !strings.HasPrefix(t, ":(exclude)") && !strings.HasPrefix(t, ":(top)") {
 			return "uses a path form that nod does not follow"
 		}
-		if !w.tilde && !isAbs(slashes(t)) && !strings.Contains("/"+slashes(t)+"/", "/../") {
+		if !w.tilde && !pathname.IsAbs(pathname.Slashes(t)) && !strings.Contains("/"+pathname.Slashes(t)+"/", "/../") {
 			continue
 		}
-		all := here.resolve(t)
-		if len(all) == 0 || slices.ContainsFunc(all, func(p string) bool { return !here.inTree(p) }) {
+		all := here.Resolve(t)
+		if len(all) == 0 || slices.ContainsFunc(all, func(p string) bool { return !here.InTree(p) }) {
 			return "names a path outside the project"
 		}
 	}

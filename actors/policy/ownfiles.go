@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
 // ownShowCommands are nod's commands that only show. Every other command, known or not, counts
@@ -53,8 +55,8 @@ func (f *facts) ownCommand(argv []string) {
 func (f *facts) ownWrites(unparsed bool) {
 	at := *f.location
 	for _, argv := range f.argvs {
-		if len(at.dirs) < 4 && slices.Contains(argv, "-C") {
-			at.dirs = append(at.dirs[:len(at.dirs):len(at.dirs)], f.directoriesAfterC(argv)...)
+		if len(at.Dirs) < 4 && slices.Contains(argv, "-C") {
+			at.Dirs = append(at.Dirs[:len(at.Dirs):len(at.Dirs)], f.directoriesAfterC(argv)...)
 		}
 	}
 	own := func(p string) bool { return ownPathIn(f.pol, &at, p) }
@@ -83,10 +85,10 @@ func (f *facts) directoriesAfterC(argv []string) []string {
 	to := *f.location
 	for i := 0; i+1 < len(argv) && i < 12; i++ {
 		if argv[i] == "-C" {
-			to.dirs = to.resolve(argv[i+1])
+			to.Dirs = to.Resolve(argv[i+1])
 		}
 	}
-	return to.dirs
+	return to.Dirs
 }
 
 // leavesOwnFiles reports whether a command, judged by its flags, writes none of the
@@ -145,8 +147,8 @@ func literalWords(texts []string) []word {
 
 func (ev *evaluation) ownPath(p string) bool { return ownPathIn(ev.pol, ev.location, p) }
 
-func ownPathIn(pol *Policy, loc *location, p string) bool {
-	if !pol.protected && !mayNameOwn(p) && !slices.ContainsFunc(loc.dirs, mayNameOwn) {
+func ownPathIn(pol *Policy, loc *pathname.Location, p string) bool {
+	if !pol.protected && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
 		return false
 	}
 	if len(p) > 2 && p[0] == '-' && p[1] != '-' && ownPathIn(pol, loc, p[2:]) {
@@ -156,7 +158,7 @@ func ownPathIn(pol *Policy, loc *location, p string) bool {
 		if spellsOwn(pol, at) {
 			return true
 		}
-		for _, r := range loc.resolve(at) {
+		for _, r := range loc.Resolve(at) {
 			if spellsOwn(pol, r) {
 				return true
 			}
@@ -183,9 +185,9 @@ func mayNameOwn(p string) bool {
 // spellsOwn reports whether p names nod's files. A pattern counts only if it spells out
 // some of the name: rm * is about other files, and asks.
 func spellsOwn(pol *Policy, p string) bool {
-	if isGlob(p) {
-		for seg := range strings.SplitSeq(slashes(p), "/") {
-			if isGlob(seg) && len(strings.Trim(seg, "*?[]")) < 2 {
+	if pathname.IsGlob(p) {
+		for seg := range strings.SplitSeq(pathname.Slashes(p), "/") {
+			if pathname.IsGlob(seg) && len(strings.Trim(seg, "*?[]")) < 2 {
 				return false
 			}
 			for i := 0; i < len(seg); i++ {
@@ -195,7 +197,7 @@ func spellsOwn(pol *Policy, p string) bool {
 			}
 		}
 	}
-	return pol.own.has(p, true)
+	return pol.own.Has(p, true)
 }
 
 // pieces returns p and the parts of it between the signs that may start or end a path,

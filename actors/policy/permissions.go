@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -125,7 +126,7 @@ func includes(set *schemas.SessionPermissions, p Permission) bool {
 	if set == nil {
 		return false
 	}
-	inside := func(dir string) bool { return within(p.Path, dir) }
+	inside := func(dir string) bool { return pathname.Within(p.Path, dir) }
 	switch p.Access {
 	case AccessNetwork:
 		return set.Network
@@ -174,7 +175,7 @@ func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) sche
 }
 
 func withDir(dirs []string, dir string) []string {
-	if CheckPath(dir) != nil || slices.ContainsFunc(dirs, func(d string) bool { return within(dir, d) }) {
+	if CheckPath(dir) != nil || slices.ContainsFunc(dirs, func(d string) bool { return pathname.Within(dir, d) }) {
 		return dirs
 	}
 	return append(dirs, dir)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -85,8 +86,8 @@ type Policy struct {
 	layers    []layer
 	answers   []*Answers // remembered answers, in the order given to With
 	commands  commandTable
-	secrets   *namePatterns
-	own       *namePatterns
+	secrets   *pathname.Names
+	own       *pathname.Names
 	protected bool // own includes paths given to Guard
 	readable  map[string]bool
 	parsers   *sync.Pool // of *syntax.Parser
@@ -98,7 +99,7 @@ type Policy struct {
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{
 		commands: commands(),
-		secrets:  compileNames(secretNames, ownNames), own: compileNames(ownNames), readable: map[string]bool{},
+		secrets:  pathname.Compile(secretNames, ownNames), own: pathname.Compile(ownNames), readable: map[string]bool{},
 		parsers: parserPool(),
 	}
 	for _, n := range openNames {
@@ -139,7 +140,7 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 	}
 	for _, rules := range [][]rule{l.ask, l.deny} {
 		for i := range rules {
-			rules[i].dir = cleanAbs(dir)
+			rules[i].dir = pathname.Clean(dir)
 		}
 	}
 	out := *p
@@ -151,13 +152,13 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 // working directory, and the directories that its command line changes to. Unknown
 // directories are left out.
 func (p *Policy) Dirs(c Call) []string {
-	dirs := newLocation(&c).dirs
+	dirs := pathname.Locate(c.Cwd, c.Project, c.Home).Dirs
 	if c.Project != "" {
 		dirs = append(dirs, c.Project)
 	}
 	if tools.Named(c.ToolName).Kind == tools.Shell && directoryChange.Match(c.Input) {
 		if line, _ := p.callLine(&c); line != nil {
-			dirs = append(dirs, line.dirs...)
+			dirs = append(dirs, line.Dirs...)
 		}
 	}
 	return dirs
@@ -173,20 +174,20 @@ var directoryChange = regexp.MustCompile(`cd|dir|\\u`)
 func (p *Policy) Guard(paths ...string) (*Policy, error) {
 	var own []string
 	for _, at := range paths {
-		clean := cleanAbs(at)
+		clean := pathname.Clean(at)
 		if strings.Trim(clean, "/") == "" {
 			return nil, fmt.Errorf("%q is not a full path, so it cannot be protected", at)
 		}
 		own = append(own, strings.ToLower(clean))
 	}
 	out := *p
-	out.secrets, out.own, out.protected = compileNames(secretNames, ownNames, own), compileNames(ownNames, own), len(own) > 0
+	out.secrets, out.own, out.protected = pathname.Compile(secretNames, ownNames, own), pathname.Compile(ownNames, own), len(own) > 0
 	return &out, nil
 }
 
 // Check returns the verdict on a call.
 func (p *Policy) Check(c Call) Verdict {
-	loc := newLocation(&c)
+	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
 	t := tools.Named(c.ToolName)
 	ev := evaluation{pol: p, call: &c, location: &loc, tool: t}
 	in, err := tools.ReadInput(c.Input)
@@ -200,7 +201,7 @@ func (p *Policy) Check(c Call) Verdict {
 	case t.Kind == tools.Shell:
 		ev.evaluateShell(in)
 	case t.Kind == tools.File || t.Kind == tools.Search || t.Kind == tools.Edit:
-		loc.leadsToSecret = p.secrets.mayLeadFrom(loc.dirs)
+		loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
 		ev.evaluateFiles(in)
 	default:
 		ev.evaluateOther(in)

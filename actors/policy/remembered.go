@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -46,15 +47,15 @@ func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*Always
 }
 
 // inAnswersProject reports whether the call happens in the project of the answer.
-func inAnswersProject(a *Always, loc *location) bool {
+func inAnswersProject(a *Always, loc *pathname.Location) bool {
 	if a.Project == "" {
 		return true
 	}
-	project := cleanAbs(a.Project)
-	if project == "" || len(loc.dirs) == 0 {
+	project := pathname.Clean(a.Project)
+	if project == "" || len(loc.Dirs) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(loc.dirs, func(d string) bool { return !within(d, project) })
+	return !slices.ContainsFunc(loc.Dirs, func(d string) bool { return !pathname.Within(d, project) })
 }
 
 // coversArgv reports whether the answer covers this command.
@@ -63,14 +64,14 @@ func coversArgv(a *Always, ev *evaluation, argv []string) bool {
 	if len(a.Argv) == 0 || len(argv) < len(a.Argv) || !slices.Equal(a.Argv, argv[:len(a.Argv)]) {
 		return false
 	}
-	if tools.Named(a.Tool).Name != ev.tool.Name || !inAnswersProject(a, &ev.line.location) {
+	if tools.Named(a.Tool).Name != ev.tool.Name || !inAnswersProject(a, &ev.line.Location) {
 		return false
 	}
-	if len(a.Dirs) > 0 && slices.ContainsFunc(ev.line.dirs, func(d string) bool { return !slices.Contains(a.Dirs, d) }) {
+	if len(a.Dirs) > 0 && slices.ContainsFunc(ev.line.Dirs, func(d string) bool { return !slices.Contains(a.Dirs, d) }) {
 		return false
 	}
 	if a.Prefix && len(argv) > len(a.Argv) {
-		return keepsToAnswer(a, &ev.line.location, argv[len(a.Argv):])
+		return keepsToAnswer(a, &ev.line.Location, argv[len(a.Argv):])
 	}
 	return len(argv) == len(a.Argv)
 }
@@ -89,12 +90,12 @@ func coversTool(a *Always, ev *evaluation, t *ruleSubject) bool {
 		return ev.tool.Kind != tools.Edit
 	}
 	for _, p := range t.paths {
-		for _, full := range ev.location.resolve(p) {
-			if dir, ok := strings.CutSuffix(a.Path, "/"); ok && (!within(full, dir) || len(unusual(full[len(dir):])) > 0) || !ok && full != a.Path {
+		for _, full := range ev.location.Resolve(p) {
+			if dir, ok := strings.CutSuffix(a.Path, "/"); ok && (!pathname.Within(full, dir) || len(pathname.Unusual(full[len(dir):])) > 0) || !ok && full != a.Path {
 				return false
 			}
 		}
-		if len(ev.location.resolve(p)) == 0 {
+		if len(ev.location.Resolve(p)) == 0 {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -55,13 +56,13 @@ type transcript struct {
 }
 
 func (t *transcript) add(session, cwd, tool string, input json.RawMessage) {
-	dir := cleanAbs(cwd)
-	if p, ok := t.projects[session]; !ok || p == "" || !within(dir, p) && within(p, dir) {
-		t.projects[session] = mainTree(dir)
+	dir := pathname.Clean(cwd)
+	if p, ok := t.projects[session]; !ok || p == "" || !pathname.Within(dir, p) && pathname.Within(p, dir) {
+		t.projects[session] = pathname.MainTree(dir)
 	}
 	project := t.projects[session]
-	if !within(mainTree(dir), project) {
-		project = mainTree(dir)
+	if !pathname.Within(pathname.MainTree(dir), project) {
+		project = pathname.MainTree(dir)
 	}
 	t.calls = append(t.calls, SessionCall{session, Call{ToolName: tool, Input: input, Cwd: cwd, Project: project}})
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -37,7 +38,7 @@ func (f *facts) risk(line *commandLine) (schemas.Risk, []string) {
 		}
 	}
 	for _, w := range append(f.words[:len(f.words):len(f.words)], f.writes...) {
-		if p := slashes(w); (isAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.location.project != "" && !f.location.inProject(p) {
+		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.location.Project != "" && !f.location.InProject(p) {
 			add(harm{schemas.RiskMedium, "outside the project"})
 			break
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
@@ -124,7 +125,7 @@ func (r *rule) pathPattern(s string) error {
 	case strings.HasPrefix(s, "~/"):
 		r.root, s = '~', s[2:]
 	case len(s) > 2 && s[1] == ':':
-		r.root, s = '/', slashes(s)
+		r.root, s = '/', pathname.Slashes(s)
 	case strings.HasPrefix(s, "/"):
 		r.root, s = 'p', s[1:]
 	case strings.HasPrefix(s, "./"):
@@ -171,23 +172,23 @@ func (r *rule) coversTool(t tools.Tool, strict bool) bool {
 // are known. Relative paths of an allow rule begin in the project. Those of a deny or
 // ask rule begin as well in the directory of the rule's settings file, and in every
 // directory of the call outside the project.
-func (r *rule) bases(loc *location, allow bool) ([]string, bool) {
+func (r *rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	switch {
 	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
 		return []string{""}, true
 	case r.root == '/':
 		return []string{"/"}, true
 	case r.root == '~':
-		return []string{loc.home}, loc.home != ""
-	case loc.project == "" || allow:
-		return []string{loc.project}, loc.project != ""
+		return []string{loc.Home}, loc.Home != ""
+	case loc.Project == "" || allow:
+		return []string{loc.Project}, loc.Project != ""
 	}
-	out := append(make([]string, 0, 4), loc.project)
+	out := append(make([]string, 0, 4), loc.Project)
 	if r.dir != "" {
 		out = append(out, r.dir)
 	}
-	for _, d := range loc.dirs {
-		if !loc.inTree(d) {
+	for _, d := range loc.Dirs {
+		if !loc.InTree(d) {
 			out = append(out, d)
 		}
 	}
@@ -197,12 +198,12 @@ func (r *rule) bases(loc *location, allow bool) ([]string, bool) {
 // coversPath reports whether p matches. For an allow rule the whole path must match,
 // without wildcards in p; for others it is enough that some path that p may stand for
 // matches, or a directory above it.
-func (r *rule) coversPath(p string, loc *location, allow bool) bool {
+func (r *rule) coversPath(p string, loc *pathname.Location, allow bool) bool {
 	if r.paths == nil {
 		return true
 	}
 	bases, known := r.bases(loc, allow)
-	all := loc.resolve(p)
+	all := loc.Resolve(p)
 	if !known || len(all) == 0 {
 		return !allow && r.matchesByEnd(p, loc)
 	}
@@ -225,28 +226,28 @@ func (r *rule) matchesFrom(base, p string, allow bool) bool {
 }
 
 // mayLieBelow reports whether files that the rule is about may lie below p.
-func (r *rule) mayLieBelow(p string, loc *location) bool {
+func (r *rule) mayLieBelow(p string, loc *pathname.Location) bool {
 	bases, known := r.bases(loc, false)
 	if r.root == '*' || !known {
 		return true
 	}
-	all := loc.resolve(p)
+	all := loc.Resolve(p)
 	return len(all) == 0 || slices.ContainsFunc(bases, func(start string) bool {
 		for _, seg := range r.paths {
-			if isGlob(seg) {
+			if pathname.IsGlob(seg) {
 				break
 			}
 			start = path.Join(start, seg)
 		}
-		return slices.ContainsFunc(all, func(full string) bool { return within(strings.ToLower(start), strings.ToLower(full)) })
+		return slices.ContainsFunc(all, func(full string) bool { return pathname.Within(strings.ToLower(start), strings.ToLower(full)) })
 	})
 }
 
 // spellsOut reports whether the rule itself names the unusual segments of p: a rule for
 // every file is not meant for hooks and settings.
-func (r *rule) spellsOut(p string, loc *location) bool {
-	for _, full := range loc.resolve(p) {
-		for _, seg := range unusual(loc.relative(full)) {
+func (r *rule) spellsOut(p string, loc *pathname.Location) bool {
+	for _, full := range loc.Resolve(p) {
+		for _, seg := range pathname.Unusual(loc.Relative(full)) {
 			if !slices.ContainsFunc(r.paths, func(own string) bool { return strings.EqualFold(own, seg) }) {
 				return false
 			}
@@ -256,8 +257,8 @@ func (r *rule) spellsOut(p string, loc *location) bool {
 }
 
 // matchesByEnd compares only the end of a path whose directory is unknown.
-func (r *rule) matchesByEnd(p string, _ *location) bool {
-	return r.segments(append([]string{"**"}, splitPath(nil, p)...), false) || r.root == '*' && r.segments(splitPath(nil, p), false)
+func (r *rule) matchesByEnd(p string, _ *pathname.Location) bool {
+	return r.segments(append([]string{"**"}, pathname.Split(nil, p)...), false) || r.root == '*' && r.segments(pathname.Split(nil, p), false)
 }
 
 func (r *rule) segments(segs []string, allow bool) bool {
@@ -266,7 +267,7 @@ func (r *rule) segments(segs []string, allow bool) bool {
 		pattern = append([]string{"**"}, pattern...)
 	}
 	if allow {
-		return slices.IndexFunc(segs, isGlob) < 0 && segmentsMatch(pattern, segs, true)
+		return slices.IndexFunc(segs, pathname.IsGlob) < 0 && segmentsMatch(pattern, segs, true)
 	}
 	for n := len(segs); n > 0; n-- {
 		if segmentsMatch(pattern, segs[:n], false) {
@@ -291,5 +292,5 @@ func segmentsMatch(pattern, segs []string, strict bool) bool {
 		ok, err := path.Match(pattern[0], segs[0])
 		return err == nil && ok && segmentsMatch(pattern[1:], segs[1:], strict)
 	}
-	return overlap(strings.ToLower(segs[0]), strings.ToLower(pattern[0]), true) && segmentsMatch(pattern[1:], segs[1:], strict)
+	return pathname.Overlap(strings.ToLower(segs[0]), strings.ToLower(pattern[0]), true) && segmentsMatch(pattern[1:], segs[1:], strict)
 }

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
 // coversArgv reports whether the command's words match. In an allow rule a * stands for
@@ -47,7 +49,7 @@ func argvMatch(pattern, argv []string, prefix, strict bool) bool {
 		return prefix || len(argv) == 0
 	case !strict && pattern[0] == "*":
 		return argvMatch(pattern[1:], argv, prefix, strict) || len(argv) > 0 && argvMatch(pattern, argv[1:], prefix, strict)
-	case len(argv) == 0 || argv[0] != pattern[0] && !(strings.Contains(pattern[0], "*") && match(pattern[0], argv[0])):
+	case len(argv) == 0 || argv[0] != pattern[0] && !(strings.Contains(pattern[0], "*") && pathname.Match(pattern[0], argv[0])):
 		return false
 	}
 	return argvMatch(pattern[1:], argv[1:], prefix, strict)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
 // checkRemote refuses addresses: the project's own remotes and registry are the only
@@ -66,7 +68,7 @@ func addsTarget(shown, rest []string) bool {
 // keepsToAnswer reports whether the words that a prefix leaves open keep to the answer:
 // they name nothing outside the project, set no variable, run no other target and bring
 // no code of their own.
-func keepsToAnswer(a *Always, loc *location, rest []string) bool {
+func keepsToAnswer(a *Always, loc *pathname.Location, rest []string) bool {
 	argv := a.Argv
 	if argv[0] == "rtk" && len(argv) > 1 {
 		argv = argv[1:]
@@ -82,7 +84,7 @@ func keepsToAnswer(a *Always, loc *location, rest []string) bool {
 
 // leadsOut reports whether a further word of a runner leads out of the project, or to a
 // file that decides what else runs, such as a hook.
-func leadsOut(program, w string, loc *location) bool {
+func leadsOut(program, w string, loc *pathname.Location) bool {
 	flag := strings.HasPrefix(w, "-")
 	if bringsCode(program, w) || !flag && strings.Contains(w, "=") {
 		return true
@@ -92,9 +94,18 @@ func leadsOut(program, w string, loc *location) bool {
 		parts = append(parts, w[2:]) // -C/DIR
 	}
 	return slices.ContainsFunc(parts, func(p string) bool {
-		out := isAbs(slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+slashes(p)+"/", "/../")
-		return out && p != "/dev/null" && !loc.inProject(p) || slices.ContainsFunc(splitPath(nil, p), func(seg string) bool {
-			return len(seg) > 1 && seg[0] == '.' && fixedNames.has(seg, true)
+		out := pathname.IsAbs(pathname.Slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+pathname.Slashes(p)+"/", "/../")
+		return out && p != "/dev/null" && !loc.InProject(p) || slices.ContainsFunc(pathname.Split(nil, p), func(seg string) bool {
+			return len(seg) > 1 && seg[0] == '.' && pathname.Fixed.Has(seg, true)
 		})
 	})
+}
+
+// wordSet returns the words of a text as a set.
+func wordSet(names string) map[string]bool {
+	out := map[string]bool{}
+	for n := range strings.FieldsSeq(names) {
+		out[n] = true
+	}
+	return out
 }

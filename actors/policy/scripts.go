@@ -117,9 +117,9 @@ func checkGrep(line *commandLine, a *args) string {
 // if there are none, goes through a home directory or one that holds listed secrets.
 func (line *commandLine) searchesPrivate(paths []word) bool {
 	if len(paths) == 0 {
-		return line.pol.holdsSecrets(".", &line.location)
+		return line.pol.holdsSecrets(".", &line.Location)
 	}
-	return slices.ContainsFunc(paths, func(p word) bool { return line.pol.holdsSecrets(p.text, &line.location) })
+	return slices.ContainsFunc(paths, func(p word) bool { return line.pol.holdsSecrets(p.text, &line.Location) })
 }
 
 // namesFile reports whether p looks like a file: its name has an extension of letters

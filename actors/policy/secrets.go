@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
 // secretNames are files and directories that hold secrets, or that configure which
@@ -80,17 +82,17 @@ func sourceGlob(p string) bool {
 //
 // A backslash is a separator on Windows, and in a pattern it makes the next character
 // literal; both meanings count.
-func (p *Policy) mayBeSecret(t string, loc *location, dots bool) bool {
+func (p *Policy) mayBeSecret(t string, loc *pathname.Location, dots bool) bool {
 	if p.listedSecret(t, dots) {
 		return true
 	}
 	if strings.IndexByte(t, '\\') >= 0 && p.mayBeSecret(strings.ReplaceAll(t, `\`, ""), loc, dots) {
 		return true
 	}
-	if isAbs(slashes(t)) || !loc.leadsToSecret && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {
+	if pathname.IsAbs(pathname.Slashes(t)) || !loc.LeadsToSecret && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {
 		return false
 	}
-	for _, r := range loc.resolve(t) {
+	for _, r := range loc.Resolve(t) {
 		if p.listedSecret(r, dots) {
 			return true
 		}
@@ -100,20 +102,20 @@ func (p *Policy) mayBeSecret(t string, loc *location, dots bool) bool {
 
 // holdsSecrets reports whether the tree below t is a home directory or has listed
 // secrets in it: ~/.config holds those of many programs.
-func (p *Policy) holdsSecrets(t string, loc *location) bool {
-	if loc.aboveHome(t) || p.secrets.mayLieBelow(t, loc) {
+func (p *Policy) holdsSecrets(t string, loc *pathname.Location) bool {
+	if loc.AboveHome(t) || p.secrets.MayLieBelow(t, loc) {
 		return true
 	}
-	return slices.ContainsFunc(loc.resolve(t), func(full string) bool { return p.secrets.mayLieBelow(full, loc) })
+	return slices.ContainsFunc(loc.Resolve(t), func(full string) bool { return p.secrets.MayLieBelow(full, loc) })
 }
 
 func (p *Policy) listedSecret(t string, dots bool) bool {
-	if !isGlob(t) {
-		low := strings.ToLower(slashes(t))
+	if !pathname.IsGlob(t) {
+		low := strings.ToLower(pathname.Slashes(t))
 		if p.readable[low[strings.LastIndexByte(low, '/')+1:]] || p.readable[low] {
 			dir := strings.LastIndexByte(low, '/')
-			return dir > 0 && low != "/dev/null" && !strings.HasPrefix(low, "/proc/") && p.secrets.has(low[:dir], dots)
+			return dir > 0 && low != "/dev/null" && !strings.HasPrefix(low, "/proc/") && p.secrets.Has(low[:dir], dots)
 		}
 	}
-	return p.secrets.has(t, dots)
+	return p.secrets.Has(t, dots)
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -11,17 +12,17 @@ import (
 func (ev *evaluation) evaluateShell(in tools.Input) {
 	src, dir, why := in.Command()
 	if dir != "" {
-		ev.location.dirs = nil
-		if all := newLocation(&Call{Cwd: dir}).dirs; len(all) > 0 {
-			ev.location.dirs = all
-			if ev.location.project == "" {
-				ev.location.project = all[0]
+		ev.location.Dirs = nil
+		if all := pathname.Locate(dir, "", "").Dirs; len(all) > 0 {
+			ev.location.Dirs = all
+			if ev.location.Project == "" {
+				ev.location.Project = all[0]
 			}
 		} else {
 			why = "its directory is not a full path"
 		}
 	}
-	ev.location.leadsToSecret = ev.pol.secrets.mayLeadFrom(ev.location.dirs)
+	ev.location.LeadsToSecret = ev.pol.secrets.MayLeadFrom(ev.location.Dirs)
 	line, file := ev.pol.readLine(src, *ev.location)
 	ev.line = line
 	if why != "" {
@@ -108,7 +109,7 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 // or covered by a rule on its own and as a whole, and the line must do nothing beyond
 // its parts.
 func (ev *evaluation) allowedParts() string {
-	if !ev.mayAllow() || ev.line.comments || ev.line.untracked || ev.line.why != "" || len(ev.line.parts) == 0 || !ev.line.standsInProject() {
+	if !ev.mayAllow() || ev.line.comments || ev.line.untracked || ev.line.why != "" || len(ev.line.parts) == 0 || !ev.line.StandsInProject() {
 		return ""
 	}
 	found := ""

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
@@ -23,7 +24,7 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 		return nil, ErrOtherTool
 	}
 	line, why := p.callLine(&c)
-	if why != "" || !line.harmless() || len(line.dirs) == 0 {
+	if why != "" || !line.harmless() || len(line.Dirs) == 0 {
 		return nil, errReadsUnknown
 	}
 	r := readCollector{disk: disk, commands: p.commands, dirs: line.directories()}
@@ -61,7 +62,7 @@ func (p *Policy) callLine(c *Call) (line *commandLine, why string) {
 	src, dir, why := in.Command()
 	loc := p.locate(c)
 	if dir != "" {
-		loc.dirs = newLocation(&Call{Cwd: dir}).dirs
+		loc.Dirs = pathname.Locate(dir, "", "").Dirs
 	}
 	line, _ = p.readLine(src, loc)
 	return line, why
@@ -70,7 +71,7 @@ func (p *Policy) callLine(c *Call) (line *commandLine, why string) {
 // directories returns the directories that the line may run in. If a cd's path does not
 // exist without its "..", Bash follows it as it is written, so that path is included.
 func (line *commandLine) directories() []string {
-	dirs := slices.Clone(line.dirs)
+	dirs := slices.Clone(line.Dirs)
 	for i := range line.parts {
 		if words := line.parts[i].words; words[0].text == "cd" {
 			to := words[len(words)-1].text

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -69,19 +70,19 @@ func (p *Policy) missingRules(c Call) [][]Always {
 	case tools.Edit:
 		return missingEditRules(in, t, &loc)
 	case tools.Notes:
-		return [][]Always{{{Tool: t.Name, Project: loc.project}}}
+		return [][]Always{{{Tool: t.Name, Project: loc.Project}}}
 	}
 	return nil
 }
 
-func (p *Policy) missingShellRules(in tools.Input, loc location) [][]Always {
+func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]Always {
 	src, dir, why := in.Command()
 	if dir != "" {
-		loc.dirs = newLocation(&Call{Cwd: dir}).dirs
-		loc.leadsToSecret = p.secrets.mayLeadFrom(loc.dirs)
+		loc.Dirs = pathname.Locate(dir, "", "").Dirs
+		loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
 	}
 	line, _ := p.readLine(src, loc)
-	if why != "" || line.why != "" || line.comments || loc.project == "" {
+	if why != "" || line.why != "" || line.comments || loc.Project == "" {
 		return nil
 	}
 	var out [][]Always
@@ -97,12 +98,12 @@ func (p *Policy) missingShellRules(in tools.Input, loc location) [][]Always {
 		var options []Always
 		if n := p.commands.runnerWords(argv); n > 0 {
 			options = []Always{
-				{Tool: "Bash", Argv: argv, Project: loc.project},
-				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: loc.project},
+				{Tool: "Bash", Argv: argv, Project: loc.Project},
+				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: loc.Project},
 			}
 		} else if p.boundable(argv, &loc) {
-			dirs := slices.Sorted(slices.Values(line.dirs))
-			options = []Always{{Tool: "Bash", Argv: argv, Project: loc.project, Dirs: slices.Compact(dirs)}}
+			dirs := slices.Sorted(slices.Values(line.Dirs))
+			options = []Always{{Tool: "Bash", Argv: argv, Project: loc.Project, Dirs: slices.Compact(dirs)}}
 		}
 		if len(options) == 0 {
 			return nil
@@ -130,7 +131,7 @@ func (p *part) argv() ([]string, bool) {
 // boundable reports whether nod can tell what a command does: it is called by a plain
 // name, and the harm in its entry is at most of medium risk and is not to delete files,
 // use the network, install software or stop processes.
-func (p *Policy) boundable(argv []string, loc *location) bool {
+func (p *Policy) boundable(argv []string, loc *pathname.Location) bool {
 	name := base(argv[0])
 	known := p.commands.entry(name)
 	if known.interprets || known.wraps || name == "nod" || !plain(argv[0]) {
@@ -146,20 +147,20 @@ func (p *Policy) boundable(argv []string, loc *location) bool {
 	return known.harm != (harm{}) && !sets && !slices.Contains(argv, known.inline)
 }
 
-func missingEditRules(in tools.Input, t tools.Tool, loc *location) [][]Always {
+func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]Always {
 	paths, ok := in.FilePaths(t)
-	if !ok || loc.project == "" {
+	if !ok || loc.Project == "" {
 		return nil
 	}
 	var out [][]Always
 	for _, p := range paths {
-		all := loc.resolve(p)
-		if len(all) != 1 || isGlob(p) || fixedNames.has(loc.relative(all[0]), true) {
+		all := loc.Resolve(p)
+		if len(all) != 1 || pathname.IsGlob(p) || pathname.Fixed.Has(loc.Relative(all[0]), true) {
 			return nil
 		}
-		options := []Always{{Tool: t.Name, Path: all[0], Project: loc.project}}
-		if dir := editDir(all[0], loc); !loc.aboveHome(dir) {
-			options = append(options, Always{Tool: t.Name, Path: dir + "/", Project: loc.project})
+		options := []Always{{Tool: t.Name, Path: all[0], Project: loc.Project}}
+		if dir := editDir(all[0], loc); !loc.AboveHome(dir) {
+			options = append(options, Always{Tool: t.Name, Path: dir + "/", Project: loc.Project})
 		}
 		out = append(out, options)
 	}
@@ -168,16 +169,16 @@ func missingEditRules(in tools.Input, t tools.Tool, loc *location) [][]Always {
 
 // editDir returns the directory that a rule for edits like that of p covers: the
 // project or its main tree, the hidden directory in it that holds p, or p's own.
-func editDir(p string, loc *location) string {
+func editDir(p string, loc *pathname.Location) string {
 	dir := path.Dir(p)
-	if !loc.inTree(p) {
+	if !loc.InTree(p) {
 		return dir
 	}
-	top := loc.main
-	if within(p, loc.project) {
-		top = p[:len(p)-len(loc.relative(p))]
+	top := loc.Main
+	if pathname.Within(p, loc.Project) {
+		top = p[:len(p)-len(loc.Relative(p))]
 	}
-	for within(dir, top) && len(unusual(dir[len(top):])) == 0 {
+	for pathname.Within(dir, top) && len(pathname.Unusual(dir[len(top):])) == 0 {
 		if dir == top {
 			return top
 		}

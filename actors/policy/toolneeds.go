@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -93,7 +94,9 @@ func Covered(name string, set *schemas.SessionPermissions, perms []Permission, r
 		if err != nil {
 			return nil
 		}
-		plain := func(dir string) bool { return within(at.Path, dir) && len(unusual(at.Path[len(dir):])) == 0 }
+		plain := func(dir string) bool {
+			return pathname.Within(at.Path, dir) && len(pathname.Unusual(at.Path[len(dir):])) == 0
+		}
 		if !plain(set.WorkingDir) && !slices.ContainsFunc(set.WriteDirs, plain) {
 			return nil
 		}

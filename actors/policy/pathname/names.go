@@ -1,4 +1,4 @@
-package policy
+package pathname
 
 import (
 	"cmp"
@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// namePatterns is a list of path patterns, indexed for speed: the first and last
+// Names is a list of path patterns, indexed for speed: the first and last
 // letters of most path segments already rule out a match.
-type namePatterns struct {
+type Names struct {
 	exact  map[string]bool // whole segments without a wildcard
 	wild   []string        // single segments with a wildcard
 	rows   [][]string      // several segments; a first "" is the root
@@ -21,8 +21,10 @@ type namePatterns struct {
 	byEnd, byStart [256][]string // wild by last letter if they start with a *, otherwise by first letter
 }
 
-func compileNames(lists ...[]string) *namePatterns {
-	n := &namePatterns{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
+// Compile indexes lists of path patterns: each matches a segment anywhere, several
+// consecutive ones, or, with a leading /, a path from the root.
+func Compile(lists ...[]string) *Names {
+	n := &Names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
 	all := slices.Concat(lists...)
 	for _, p := range all { // macOS keeps these directories below /private
 		if strings.HasPrefix(p, "/etc/") || strings.HasPrefix(p, "/var/") || strings.HasPrefix(p, "/tmp/") {
@@ -58,15 +60,15 @@ func compileNames(lists ...[]string) *namePatterns {
 	return n
 }
 
-// has reports whether p, which may hold wildcards, may stand for a listed path or for a
+// Has reports whether p, which may hold wildcards, may stand for a listed path or for a
 // path below one. With dots, a leading wildcard matches a dot too.
-func (n *namePatterns) has(p string, dots bool) bool {
+func (n *Names) Has(p string, dots bool) bool {
 	if n.cannotMatch(p) {
 		return false
 	}
-	segs := splitPath(make([]string, 0, 16), p)
+	segs := Split(make([]string, 0, 16), p)
 	for i, s := range segs {
-		globbed := isGlob(s)
+		globbed := IsGlob(s)
 		begins := s != "" && n.starts[s[0]]
 		switch {
 		case globbed && n.globMayMatch(s, i == len(segs)-1, dots), begins && n.exact[s]:
@@ -85,18 +87,18 @@ func (n *namePatterns) has(p string, dots bool) bool {
 	return false
 }
 
-func (n *namePatterns) matchWild(s string) bool {
+func (n *Names) matchWild(s string) bool {
 	for _, w := range n.byEnd[s[len(s)-1]] {
-		if strings.HasSuffix(s, w[1:]) || strings.IndexByte(w[1:], '*') >= 0 && match(w, s) {
+		if strings.HasSuffix(s, w[1:]) || strings.IndexByte(w[1:], '*') >= 0 && Match(w, s) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return match(w, s) })
+	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return Match(w, s) })
 }
 
 // cannotMatch reports whether no segment of p even begins or ends like a listed name.
 // It looks at each byte once and returns false if unsure.
-func (n *namePatterns) cannotMatch(p string) bool {
+func (n *Names) cannotMatch(p string) bool {
 	if p == "" || p[0] == '/' && n.rooted(p) {
 		return p == ""
 	}
@@ -123,7 +125,7 @@ func (n *namePatterns) cannotMatch(p string) bool {
 }
 
 // rooted reports whether an absolute path may match a listed one.
-func (n *namePatterns) rooted(p string) bool {
+func (n *Names) rooted(p string) bool {
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
 		if row[0] != "" {
 			return false
@@ -136,12 +138,12 @@ func (n *namePatterns) rooted(p string) bool {
 // globMayMatch reports whether the pattern s may stand for a listed name. Before the
 // last segment only hidden names count, because listed directories are hidden; a lone *
 // there does not count.
-func (n *namePatterns) globMayMatch(s string, last, dots bool) bool {
+func (n *Names) globMayMatch(s string, last, dots bool) bool {
 	if !last && strings.Trim(s, "*") == "" {
 		return false
 	}
 	for e := range n.exact {
-		if (last || e[0] == '.') && overlap(s, e, dots) {
+		if (last || e[0] == '.') && Overlap(s, e, dots) {
 			return true
 		}
 	}
@@ -153,22 +155,22 @@ func (n *namePatterns) globMayMatch(s string, last, dots bool) bool {
 	return false
 }
 
-func (n *namePatterns) rowMatches(row, segs []string, atRoot, dots bool) bool {
+func (n *Names) rowMatches(row, segs []string, atRoot, dots bool) bool {
 	if row[0] == "" && (!atRoot || segs[0] != "") || len(segs) < len(row) {
 		return false
 	}
 	for i, r := range row {
-		if s := segs[i]; s != r && !overlap(s, r, dots) {
+		if s := segs[i]; s != r && !Overlap(s, r, dots) {
 			return false
 		}
 	}
 	return true
 }
 
-// mayLeadFrom reports whether a listed path may begin in one of the directories and go
+// MayLeadFrom reports whether a listed path may begin in one of the directories and go
 // on below it. For most directories it returns false, and then a relative path need not
 // be resolved.
-func (n *namePatterns) mayLeadFrom(dirs []string) bool {
+func (n *Names) MayLeadFrom(dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool {
 		if n.roots[strings.ToLower(d)] {
 			return true
@@ -178,7 +180,7 @@ func (n *namePatterns) mayLeadFrom(dirs []string) bool {
 			if rest = after; seg == "" {
 				continue
 			}
-			if isGlob(seg) || n.ends[seg[len(seg)-1]|0x20] && n.matchWild(strings.ToLower(seg)) {
+			if IsGlob(seg) || n.ends[seg[len(seg)-1]|0x20] && n.matchWild(strings.ToLower(seg)) {
 				return true
 			}
 			if n.starts[seg[0]] || seg[0] >= 'A' && seg[0] <= 'Z' {
@@ -191,11 +193,11 @@ func (n *namePatterns) mayLeadFrom(dirs []string) bool {
 	})
 }
 
-// mayLieBelow reports whether a listed path of several segments lies below p. A path
+// MayLieBelow reports whether a listed path of several segments lies below p. A path
 // that begins with a plain name, such as library/cookies, counts only in a home
 // directory: elsewhere library is a directory like any other.
-func (n *namePatterns) mayLieBelow(p string, loc *location) bool {
-	segs := splitPath(make([]string, 0, 16), p)
+func (n *Names) MayLieBelow(p string, loc *Location) bool {
+	segs := Split(make([]string, 0, 16), p)
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
 		for k := 1; k < len(row) && k <= len(segs); k++ {
 			before := segs[:len(segs)-k]
@@ -207,7 +209,7 @@ func (n *namePatterns) mayLieBelow(p string, loc *location) bool {
 			case row[0] == "":
 				counts = len(before) == 0
 			case row[0][0] != '.':
-				counts = len(before) > 0 && (before[0] == "~" || loc.holdsHome(strings.Join(before, "/")))
+				counts = len(before) > 0 && (before[0] == "~" || loc.HoldsHome(strings.Join(before, "/")))
 			}
 			if counts {
 				return true
@@ -217,17 +219,17 @@ func (n *namePatterns) mayLieBelow(p string, loc *location) bool {
 	})
 }
 
-// splitPath appends p's segments in lower case, with "." and ".." removed; an absolute
+// Split appends p's segments in lower case, with "." and ".." removed; an absolute
 // path starts with "".
-func splitPath(segs []string, p string) []string {
-	p = strings.ToLower(slashes(p))
+func Split(segs []string, p string) []string {
+	p = strings.ToLower(Slashes(p))
 	if strings.HasPrefix(p, "/") {
 		segs = append(segs, "")
 	}
 	for s := range strings.SplitSeq(p, "/") {
 		switch {
 		case s == "" || s == ".":
-		case s == ".." && len(segs) > 0 && segs[len(segs)-1] != "" && segs[len(segs)-1] != ".." && !isGlob(segs[len(segs)-1]):
+		case s == ".." && len(segs) > 0 && segs[len(segs)-1] != "" && segs[len(segs)-1] != ".." && !IsGlob(segs[len(segs)-1]):
 			segs = segs[:len(segs)-1]
 		case s == ".." && len(segs) == 1 && segs[0] == "":
 		default:

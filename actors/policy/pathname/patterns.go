@@ -1,13 +1,13 @@
-package policy
+package pathname
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// isGlob reports whether s may stand for another text than itself. Letters outside
+// IsGlob reports whether s may stand for another text than itself. Letters outside
 // ASCII count: file systems fold some of them to plain ones.
-func isGlob(s string) bool {
+func IsGlob(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c == '*' || c == '?' || c == '[' || c >= utf8.RuneSelf {
 			return true
@@ -16,9 +16,9 @@ func isGlob(s string) bool {
 	return false
 }
 
-// overlap reports whether some name matches both patterns. If unsure it returns true:
+// Overlap reports whether some name matches both patterns. If unsure it returns true:
 // brackets, letters outside ASCII and patterns of many wildcards match any text.
-func overlap(shell, listed string, dots bool) bool {
+func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false // true of most pairs
 	}
@@ -72,7 +72,7 @@ func anyText(s string) string {
 // pattern spells out its beginning.
 func overlapList(shell, listed string, dots bool) bool {
 	if !strings.HasSuffix(listed, "*") {
-		return overlap(shell, listed, dots)
+		return Overlap(shell, listed, dots)
 	}
 	return strings.HasPrefix(shell[:strings.IndexAny(shell+"*", "*?[")], strings.TrimSuffix(listed, "*"))
 }
@@ -94,8 +94,8 @@ func meet(a, b string) bool {
 	return false
 }
 
-// match reports whether name matches a pattern of *.
-func match(pattern, name string) bool {
+// Match reports whether name matches a pattern of *.
+func Match(pattern, name string) bool {
 	star, mark := -1, 0
 	i, j := 0, 0
 	for j < len(name) {
