@@ -45,8 +45,8 @@ type part struct {
 	words        []word
 	why          string // the reason to ask; "" if the command is known to be harmless
 	unknownWords bool   // not all words are known, so no rule may allow it
-	secret       bool   // it names a secret
-	hasInput     bool   // reads the output of another part, or a file
+	secret       bool
+	hasInput     bool // reads the output of another part, or a file
 }
 
 // commandLine is one reading of a command line: a walk over its tree that knows a few
@@ -60,10 +60,10 @@ type commandLine struct {
 	zshReading *commandLine // the line as an interactive Zsh reads it, if that differs
 	why        string       // the reason why the line as a whole asks; "" if there is none
 	secret     bool         // a redirection names a secret
-	comments   bool         // holds comments
-	simple     bool         // one command of plain words, for which no tree was parsed
-	untracked  bool         // changes to a directory that nod cannot follow
-	zsh        bool         // read as an interactive Zsh does, for which # starts no comment
+	comments   bool
+	simple     bool // one command of plain words, for which no tree was parsed
+	untracked  bool // changes to a directory that nod cannot follow
+	zsh        bool // read as an interactive Zsh does, for which # starts no comment
 }
 
 // harmless reports whether the line runs only commands known to do no harm.

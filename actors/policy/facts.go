@@ -12,9 +12,9 @@ import (
 // to ask and to name the risk, never to allow.
 type facts struct {
 	argvs     [][]string // every command in the line, also without its wrappers
-	words     []string   // every known word
-	writes    []string   // files that redirections write
-	piped     []string   // names of commands that read a pipe
+	words     []string
+	writes    []string // files that redirections write
+	piped     []string // names of commands that read a pipe
 	subst     bool
 	forbidden string // the reason to deny the line; "" if there is none
 	location  *pathname.Location

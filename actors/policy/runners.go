@@ -101,7 +101,6 @@ func leadsOut(program, w string, loc *pathname.Location) bool {
 	})
 }
 
-// wordSet returns the words of a text as a set.
 func wordSet(names string) map[string]bool {
 	out := map[string]bool{}
 	for n := range strings.FieldsSeq(names) {

@@ -20,7 +20,7 @@ func IsGlob(s string) bool {
 // brackets, letters outside ASCII and patterns of many wildcards match any text.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
-		return false // true of most pairs
+		return false
 	}
 	shell, listed = anyText(unbracketed(shell)), unbracketed(listed)
 	if strings.Count(shell, "*") > 4 {

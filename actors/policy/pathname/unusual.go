@@ -40,7 +40,6 @@ func shortName(seg string) bool {
 	return i > 0 && i+1 < len(seg) && seg[i+1] >= '0' && seg[i+1] <= '9'
 }
 
-// set returns the words of a text as a set.
 func set(names string) map[string]bool {
 	out := map[string]bool{}
 	for n := range strings.FieldsSeq(names) {

@@ -21,9 +21,9 @@ type Kind int
 const (
 	Unknown Kind = iota
 	Shell
-	File   // reads a file
-	Search // searches files
-	Edit   // writes a file
+	File
+	Search
+	Edit // writes a file
 	Web
 	Notes // the agent's own bookkeeping
 )
