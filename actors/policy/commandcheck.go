@@ -87,8 +87,8 @@ func spelled(words []word) []word {
 // unknownReader is the reason to ask about a command that no preset in force allows.
 const unknownReader = "is not a command known to only read"
 
-// rtk allows rtk git, which shortens the output of git; rtk asks for every other
-// program that it runs.
+// rtk allows the command rtk git, which shortens the output of git. Every other program
+// that rtk can run asks.
 func (line *commandLine) rtk(words []word) (string, bool) {
 	if len(words) == 0 || words[0].text != "git" {
 		return unknownReader, false

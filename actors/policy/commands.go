@@ -55,7 +55,7 @@ type command struct {
 	harm harm // the harm that it may do; the longest entry that matches a command line counts
 
 	// How an answer or a rule may bound the command.
-	runner      bool   // an answer may hold these words and leave further words open
+	runner      bool   // builds, tests, checks or shows: an answer may leave further words open
 	target      bool   // of a runner: the next word names the target, so an answer holds that word too
 	manyTargets bool   // runs every further operand, so an answer for one target covers no second one
 	chooser     string // with manyTargets: the flag whose value is not a target
@@ -128,8 +128,8 @@ func (t commandTable) reader(name string) *command {
 	return c
 }
 
-// runnerWords counts the words that bound a command as a runner's, 0 for a command that
-// is not a runner's.
+// runnerWords counts the leading words that a remembered answer for a runner must hold;
+// 0 if the command is not a runner.
 func (t commandTable) runnerWords(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {
 		if n := t.runnerWords(argv[1:]); n > 0 {

@@ -28,7 +28,8 @@ const maxFacts = 400
 // maxText limits how many bytes of an unparsable line are searched.
 const maxText = 4 << 10
 
-// gatherFacts walks the whole tree; a line that cannot be parsed is searched as text.
+// gatherFacts collects the facts of a line from its whole tree, or from its text if the
+// line cannot be parsed.
 func (p *Policy) gatherFacts(line *commandLine, file *syntax.File, src string, loc *pathname.Location) *facts {
 	if len(line.Dirs) > 0 {
 		loc = &line.Location // with the directories that the line changes to

@@ -97,7 +97,7 @@ func (p *Policy) secretFilter(filter string, every bool) bool {
 	return false
 }
 
-// maxAlternatives limits the filters that one with braces expands to.
+// maxAlternatives limits the filters that a filter with braces is expanded to.
 const maxAlternatives = 64
 
 // alternatives expands a filter with {a,b} in it, and with commas outside braces. It

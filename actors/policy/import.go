@@ -81,7 +81,8 @@ func (in *ruleImport) takeRules(list string, rules ...string) {
 	}
 }
 
-// unbounded returns the reason why an allow rule has no bounds; "" if it has.
+// unbounded returns the reason to leave out an allow rule that nod would not bound; ""
+// for every other one.
 func unbounded(r *rule) string {
 	if _, pattern, _ := strings.Cut(r.text, "("); tools.Named(r.tool).Kind != tools.Shell {
 		if r.root == 'p' && strings.HasPrefix(pattern, "/") {

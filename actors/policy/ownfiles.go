@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// ownShowCommands are nod's commands that only show. Every other command, known or not, counts
-// as one that decides, grants or configures.
+// ownShowCommands are nod's commands that only show. Every other command, known or not,
+// counts as one that decides, grants or configures.
 var ownShowCommands = map[string]bool{
 	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "--help": true, "--version": true, "-h": true,
 	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,
@@ -22,8 +22,8 @@ const (
 	ownFilesDenied   = "agents may not write nod's own files"
 )
 
-// ownCommandText finds nod's commands that decide, grant or configure in a text that cannot be
-// parsed.
+// ownCommandText finds nod's commands that decide, grant or configure in a text that
+// cannot be parsed.
 var ownCommandText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
 
 func (f *facts) ownCommand(argv []string) {

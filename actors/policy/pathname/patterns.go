@@ -94,7 +94,7 @@ func meet(a, b string) bool {
 	return false
 }
 
-// Match reports whether name matches a pattern of *.
+// Match reports whether name matches a pattern in which only * is special.
 func Match(pattern, name string) bool {
 	star, mark := -1, 0
 	i, j := 0, 0
