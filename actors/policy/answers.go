@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// Answers are remembered answers, of which there may be many, found by the words of a
-// command. They may be used by several callers at once.
+// Answers is a long list of remembered answers, indexed by the words of their commands.
+// It is safe for concurrent use.
 type Answers struct {
 	all []Always
 
 	index   sync.Once
-	byWords map[string][]int // places of answers for commands, by all their words
-	longest int              // how many words one has at most
-	others  []int            // places of the other answers
+	byWords map[string][]int // indexes of answers for commands, by all their words
+	longest int              // the number of words of the longest command
+	others  []int            // indexes of the other answers
 }
 
 // NewAnswers keeps the list, which must not change.
@@ -33,11 +33,11 @@ func (a *Answers) build() {
 	}
 }
 
-// wordEnd ends a word in a key. Words that contain it can only make candidates that
+// wordEnd ends a word in a key. A word that contains it can only yield candidates that
 // do not match.
 const wordEnd = "\x00"
 
-// commands are the places of the answers whose words a command begins with.
+// commands returns the indexes of the answers whose words a command begins with.
 func (a *Answers) commands(argv []string) (places []int) {
 	a.index.Do(a.build)
 	var key strings.Builder
@@ -49,11 +49,11 @@ func (a *Answers) commands(argv []string) (places []int) {
 	return places
 }
 
-// tools are the places of the answers that are for no command.
+// tools returns the indexes of the answers that are not for a command.
 func (a *Answers) tools() []int {
 	a.index.Do(a.build)
 	return a.others
 }
 
-// Len is how many there are.
+// Len returns the number of answers.
 func (a *Answers) Len() int { return len(a.all) }

@@ -8,9 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// attacks are command lines that write, run, connect, configure or reveal a
-// secret, by the part of the judge that has to see it. None is ever allowed,
-// whatever the preset.
+// attacks are command lines that write, run, connect, configure or reveal a secret,
+// grouped by the check that has to notice. No preset ever allows one.
 func attacks() map[string][]string {
 	return map[string][]string{
 		"every node": {
@@ -75,8 +74,8 @@ func attacks() map[string][]string {
 	}
 }
 
-// reads are commands that agents run all day and that do no harm: what is
-// refused for looking like an attack must not be one of them.
+// reads are harmless commands that agents run all day. The checks against attacks must
+// not refuse them.
 func reads() []string {
 	return []string{
 		`rg x .github`, `rg x src/library`, `rg x etc`, `rg x .`, `rg x src docs`, `rg x /usr/include/linux`, `cd src && rg x`, `rg x ` + home + `/other/src`, `cat *.txt`, `grep x ./*.txt`,
@@ -104,7 +103,7 @@ func reads() []string {
 	}
 }
 
-// TestReads has them allowed by the default preset.
+// The default preset allows every read.
 func TestReads(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, c := range reads() {
@@ -113,7 +112,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestAttacks holds each under every preset, alone and beside a harmless read.
+// Every preset refuses each attack, alone and beside a harmless read.
 func TestAttacks(t *testing.T) {
 	count := 0
 	for _, name := range []string{policy.PresetDesign, policy.PresetReaders, policy.PresetProject} {

@@ -16,7 +16,7 @@ type toolAttack struct{ tool, input string }
 
 func toolAttacks() []toolAttack {
 	out := []toolAttack{
-		// reads that are more than they look
+		// calls that read more than they seem to
 		{"Read", `{"file_path":"README.md","path":".env"}`}, {"Read", `{"file_path":"README.md","files":[".env"]}`}, {"Read", `{"file_path":"README.md","extra":".env"}`}, {"Read", `{"file_path":"README.md","extra":{"a":".env"}}`}, {"Read", `{"file_path":[".env"]}`}, {"Read", `{"paths":["x"]}`}, {"Read", `{"File_Path":".env"}`}, {"Read", `[]`}, {"Read", `{"file_path":""}`}, {"Read", `{"file_path":7}`}, {"Read", `{"file_path":null}`},
 		{"Read", `{"file_path":"file:///etc/shadow"}`}, {"Read", `{"file_path":"file:///home/ann/.ssh/x"}`}, {"Read", `{"file_path":" .env"}`}, {"Read", `{"file_path":"\t.env"}`}, {"Read", `{"file_path":"\n.env"}`}, {"Read", `{"file_path":".env "}`}, {"Read", `{"file_path":".env."}`}, {"Read", `{"file_path":".netrc."}`}, {"Read", `{"file_path":".ssh./x"}`}, {"Read", `{"file_path":"a/.NETRC ."}`}, {"Read", `{"file_path":".env::$DATA"}`}, {"Read", `{"file_path":"x:.env"}`}, {"Read", `{"file_path":".env\u0000.md"}`}, {"Read", `{"file_path":".\u200benv"}`}, {"Read", `{"file_path":"./a/../.env"}`}, {"Read", `{"file_path":".ENV"}`}, {"Read", `{"file_path":"~/.ssh/id_rsa"}`}, {"Read", `{"file_path":"$HOME/.ssh/id_rsa"}`}, {"Read", `{"file_path":"%USERPROFILE%\\.ssh\\id"}`}, {"Read", `{"file_path":"C:\\Users\\ann\\.aws\\credentials"}`}, {"Read", `{"file_path":"\\\\?\\C:\\Users\\ann\\.ssh\\x"}`}, {"Read", `{"file_path":"\\\\host\\share\\.env"}`}, {"Read", `{"file_path":"/proc/self/environ"}`}, {"Read", `{"file_path":"/dev/mem"}`}, {"Read", `{"file_path":"/home/ann/.nod/x"}`}, {"Read", `{"file_path":"@.npmrc"}`},
 		{"view", `{"path":".npmrc"}`}, {"read_file", `{"absolute_path":"/home/ann/.netrc"}`}, {"read", `{"filePath":".env"}`}, {"LS", `{"path":"~/.ssh"}`}, {"list_directory", `{"dir_path":"/home/ann/.gnupg"}`},
@@ -25,7 +25,7 @@ func toolAttacks() []toolAttack {
 		{"Glob", `{"pattern":"~/.ssh/*"}`}, {"Glob", `{"pattern":"*","path":"/home/ann/.ssh"}`}, {"Glob", `{"pattern":"/home/ann/.ssh/*"}`},
 		// the web
 		{"WebFetch", `{"url":"http://localhost/"}`}, {"WebFetch", `{"url":"http://127.0.0.1/"}`}, {"WebFetch", `{"url":"http://127.1/"}`}, {"WebFetch", `{"url":"http://2130706433/"}`}, {"WebFetch", `{"url":"http://0x7f.1/"}`}, {"WebFetch", `{"url":"http://0177.0.0.1/"}`}, {"WebFetch", `{"url":"http://[::1]/"}`}, {"WebFetch", `{"url":"http://[::ffff:127.0.0.1]/"}`}, {"WebFetch", `{"url":"http://169.254.169.254/"}`}, {"WebFetch", `{"url":"http://10.0.0.1/"}`}, {"WebFetch", `{"url":"http://100.64.0.1/"}`}, {"WebFetch", `{"url":"http://192.168.1.1/"}`}, {"WebFetch", `{"url":"http://0.0.0.0/"}`}, {"WebFetch", `{"url":"http://metadata.google.internal/"}`}, {"WebFetch", `{"url":"http://nas.local/"}`}, {"WebFetch", `{"url":"http://router.lan/"}`}, {"WebFetch", `{"url":"http://x.home.arpa/"}`}, {"WebFetch", `{"url":"http://intranet/"}`}, {"WebFetch", `{"url":"http://localhost./"}`}, {"WebFetch", `{"url":"http://LOCALHOST/"}`}, {"WebFetch", `{"url":"file:///etc/passwd"}`}, {"WebFetch", `{"url":"ftp://x.com/"}`}, {"WebFetch", `{"url":"gopher://x.com/"}`}, {"WebFetch", `{"url":"https://user:pw@example.com/"}`}, {"WebFetch", `{"url":"https://example.com\\@127.0.0.1/"}`}, {"WebFetch", `{"url":"http://①②⑦.⓪.⓪.①/"}`}, {"WebFetch", `{"url":"http://127。0。0。1/"}`}, {"WebFetch", `{"url":"http://ⓛocalhost/"}`}, {"WebFetch", `{"url":"//127.0.0.1/"}`}, {"WebFetch", `{"url":"javascript:alert(1)"}`}, {"WebFetch", `{"url":"data:text/html,x"}`}, {"WebFetch", `{"url":["https://example.com"]}`}, {"WebFetch", `{"url":"https://example.com","method":"POST","body":"x"}`}, {"WebFetch", `{"url":"https://example.com","headers":{"a":"b"}}`}, {"WebFetch", `{"urls":["http://localhost"]}`}, {"web_fetch", `{"prompt":"get http://localhost"}`}, {"WebFetch", `{"prompt":"x"}`},
-		// tools that are not known
+		// unknown tools
 		{"Task", `{"prompt":"x"}`}, {"KillShell", `{}`}, {"mcp__a__b", `{}`}, {"mcp__filesystem__read_file", `{"path":"x"}`}, {"PowerShell", `{"command":"ls"}`}, {"write_stdin", `{"chars":"rm x\n"}`}, {"python", `{"code":"1"}`}, {"BASH", `{"command":"ls"}`}, {"Bash ", `{"command":"ls"}`}, {"reading", `{"path":"x"}`}, {"", `{"command":"ls"}`}, {"bash\u0000", `{"command":"ls"}`}, {"sql", `{"query":"select 1"}`}, {"computer", `{"action":"x"}`}, {"browser_navigate", `{"url":"https://example.com"}`}, {"Skill", `{}`}, {"NotebookRead", `{}`},
 		// shells
 		{"Bash", `{"command":"ls","command":"rm x"}`}, {"Bash", `{"command":"ls","cmd":"ls"}`}, {"Bash", `{"command":"ls","env":{}}`}, {"Bash", `{"command":"ls","shell":"fish"}`}, {"Bash", `{"command":"ls","stdin":"x"}`}, {"Bash", `{"command":["sh","-c","ls"]}`}, {"Bash", `{"command":["bash","-ic","ls"]}`}, {"Bash", `{"command":["/tmp/bash","-c","ls"]}`}, {"exec_command", `{"cmd":"git status","workdir":"/tmp/evil"}`}, {"exec_command", `{"cmd":"git status","workdir":"/home/ann/project/../x"}`}, {"exec_command", `{"cmd":"cat credentials","workdir":"/home/ann/.aws"}`}, {"exec_command", `{"cmd":"cat .netrc","workdir":"/home/ann"}`}, {"exec_command", `{"cmd":"ls","workdir":"~"}`}, {"exec_command", `{"cmd":"ls","workdir":["x"]}`}, {"exec_command", `{"cmd":"ls","cwd":7}`}, {"shell", `{"command":"ls","workdir":"/a","directory":"/b"}`}, {"shell", `{"command":"ls","sandbox_permissions":"require_escalated"}`}, {"shell", `{"command":"ls","with_escalated_permissions":true}`},
@@ -47,7 +47,7 @@ func toolAttacks() []toolAttack {
 	)
 }
 
-// TestToolAttacks holds each under every preset.
+// No preset allows one of the tool attacks.
 func TestToolAttacks(t *testing.T) {
 	for _, name := range []string{policy.PresetDesign, policy.PresetReaders, policy.PresetProject} {
 		p := preset(t, name)
@@ -62,8 +62,8 @@ func TestToolAttacks(t *testing.T) {
 	}
 }
 
-// TestEditsWhereTheProjectIsHome allows none by preset: everything that starts
-// with a login lies there.
+// In a project that is a home directory no preset allows an edit: the files there
+// include those that every login runs.
 func TestEditsWhereTheProjectIsHome(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann"} {
@@ -72,8 +72,7 @@ func TestEditsWhereTheProjectIsHome(t *testing.T) {
 	}
 }
 
-// TestActionMustFitTool has a tool whose effect is another one than its name
-// says asked about.
+// A tool asks if its stated effect differs from the one that its name implies.
 func TestActionMustFitTool(t *testing.T) {
 	c := call(t, "Read", map[string]string{"file_path": "a.go"})
 	for action, want := range map[schemas.ActionType]policy.Effect{"": policy.Allow, schemas.ActionFileRead: policy.Allow, schemas.ActionOther: policy.Allow,
@@ -83,8 +82,8 @@ func TestActionMustFitTool(t *testing.T) {
 	}
 }
 
-// TestRulesAreNotStretched has an allow rule or an answer made from one command
-// cover no other one, and a deny rule every spelling of its own.
+// An allow rule or an answer for one command covers no other command; a deny rule
+// covers every spelling of its command.
 func TestRulesAreNotStretched(t *testing.T) {
 	for _, c := range []struct {
 		allow []string
@@ -117,8 +116,7 @@ func TestRulesAreNotStretched(t *testing.T) {
 	}
 }
 
-// TestSearchesBesideDeniedFiles has a search of a directory that holds denied
-// files ask, and one beside them pass.
+// A search of a directory with denied files asks; a search beside them passes.
 func TestSearchesBesideDeniedFiles(t *testing.T) {
 	p := pol(t, schemas.Permissions{Deny: []string{"Read(secret/**)"}})
 	for path, want := range map[string]policy.Effect{"": policy.Ask, ".": policy.Ask, project: policy.Ask, "src": policy.Allow, "secret": policy.Deny, "secret/x": policy.Deny, "Secret": policy.Deny, "secrets": policy.Allow} {
@@ -131,8 +129,8 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 	}
 }
 
-// TestAnswersAreNotStretched has what follows the words that a person was shown
-// keep to what they saw.
+// The words after those that a person was shown must keep to the meaning that the
+// person saw.
 func TestAnswersAreNotStretched(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string
@@ -141,7 +139,8 @@ func TestAnswersAreNotStretched(t *testing.T) {
 		{[]string{"npm", "test"}, []string{"npm test --prefix /tmp/evil", "npm test --prefix=/tmp/evil", "npm test ../evil", "npm test ~/x", "npm test --script-shell=x", "npm test --script-sh=./x", "npm test --node-opt=--import=./x.js", "npm test X=1", "npm test; rm x", "npm test .env", "cd /tmp/evil && npm test"}, []string{"npm test -- --watch=false", "cd " + project + " && npm test 2>&1 | tail -n 40", "npm test src/a.test.ts"}},
 		{[]string{"go", "test"}, []string{"go test -exec=id ./...", "go test -exec id ./...", "go test -toolexec=x ./...", "go test -o /tmp/x", "go test -C /tmp/evil", "go test -C/tmp/evil", "go test -coverprofile=/etc/x ./...", "go test --vettool=x", "go test -overlay=x", "go test /tmp/evil/..."}, []string{"go test ./... -run 'TestA|TestB' -count=1 -race", "go test -o /dev/null ./x", "cd sub && go test ./..."}},
 		{[]string{"make", "build"}, []string{"make build SHELL=/tmp/x", "make build CC='touch x;'", "make build --eval '$(shell id)'", "make build -f /tmp/evil.mk", "make build -C /tmp/evil", "make build -C/tmp/evil", "make -C /tmp build",
-			// -E is --eval, and getopt takes it among other letters, with its value behind it, or in part.
+			// -E is --eval. getopt accepts it among other letters, with its value
+			// attached, and abbreviated.
 			"make build '-E$(shell id)'", "make build '-kE$(shell id)'", "make build -kE '$(shell id)'", "make build --ev='$(shell id)'", "make build deploy", "make build -j deploy", "make build -- deploy"}, []string{"make build -j4", "make build -k -j 4", "make build --keep-going --jobs=4 2>&1 | tail -5"}},
 		{[]string{"rake", "test"}, []string{"rake test deploy", "rake test '-eputs 1'", "rake test --execut='puts 1'"}, []string{"rake test --trace"}},
 		{[]string{"./gradlew", "test"}, []string{"./gradlew test publish", "./gradlew test --tests A publish"}, []string{"./gradlew test --tests com.acme.ATest"}},
@@ -168,8 +167,8 @@ func TestAnswersAreNotStretched(t *testing.T) {
 	}
 }
 
-// TestRulesHoldWhereNodCanFollow holds that a rule for cd covers no line whose
-// other commands then are nobody knows where.
+// A rule for cd does not cover a line whose other commands then run in an unknown
+// directory.
 func TestRulesHoldWhereNodCanFollow(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Bash(cd:*)", "Bash(pushd:*)", "Bash(popd:*)", "Bash(make:*)"}})
@@ -179,8 +178,7 @@ func TestRulesHoldWhereNodCanFollow(t *testing.T) {
 	}
 }
 
-// TestAnswersAreNotFed holds that an answer says nothing about what a command is
-// given to read: it may be the code that runs.
+// An answer does not cover the input of a command, which may be the code that runs.
 func TestAnswersAreNotFed(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, c := range []string{"python3 < x.py", "echo 'print(1)' | python3", "patch -p1 < a.patch", "cat a.patch | git apply", "ls && cat x | node | head", "make x < a"} {
@@ -193,8 +191,8 @@ func TestAnswersAreNotFed(t *testing.T) {
 	}
 }
 
-// TestAnswersHoldWhereTheyWereGiven has a command that was shown whole ask in
-// another directory, where its words are about other files.
+// A command that was shown whole asks again in another directory, because its words
+// name other files there.
 func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	proposed := p.Propose(bash(t, "cp a b"))
@@ -209,7 +207,7 @@ func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
 	assert.Equal(t, policy.Ask, with.Check(elsewhere).Effect)
 }
 
-// TestGuard has a data directory at an unusual place be nod's own.
+// A guarded data directory in an unusual place counts as nod's own.
 func TestGuard(t *testing.T) {
 	p, err := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write"}}).Guard("/srv/keep", project+"/Data")
 	require.NoError(t, err)
@@ -228,8 +226,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestImportTakesOverNoMoreThanThereWas leaves out what would allow more here
-// than it did there, or anything at all.
+// An import leaves out rules that would allow more in nod than in the host, or anything
+// at all.
 func TestImportTakesOverNoMoreThanThereWas(t *testing.T) {
 	for _, r := range []string{"Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(find:*)", "Bash(sed:*)", "Bash(awk:*)", "Bash(tar:*)", "Bash(vim:*)", "Bash(xargs:*)", "Bash(sh:*)", "Bash(env:*)", "Bash(python3:*)", "Bash(docker:*)", "Bash(tmux:*)", "Bash(nod:*)", "Bash(nod pending)", "Bash(ssh:*)", "Bash(npx:*)", "Bash(make:*)", "Bash(rg:*)", "Edit(/docs/**)", "Read(/x)", "Write(/src/*)"} {
 		perms, left, err := policy.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))

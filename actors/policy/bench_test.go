@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// BenchmarkCheck reports the median time of one command: over the seeds, the
-// corpus of commands and the corpus of real sessions, where they are there.
+// BenchmarkCheck reports the median time of one command, over the seeds and over the
+// corpora of commands and of real sessions if they are present.
 func BenchmarkCheck(b *testing.B) {
 	var short []policy.Call
 	for _, s := range seeds {

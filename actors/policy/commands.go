@@ -1,174 +1,166 @@
 package policy
 
-import "strings"
+import (
+	"strings"
+	"sync"
 
-// commandTable lists the commands that only read, with the flags that keep it
-// so. What is left out: flags that write (-o), run a program (--pre,
-// --compress-program, -l of diff), read a list of files from a file
-// (--files0-from), or follow what nod cannot see.
-func commandTable() map[string]*spec {
-	return compileSpecs(map[string]*spec{
-		// the design's list
-		"ls": {short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", value: "ITw", operand: unlimited, anyFlag: true, lists: true,
-			long: "all almost-all author escape block-size: ignore-backups color= directory dired classify= file-type format: full-time group-directories-first no-group human-readable si dereference dereference-command-line hide: hyperlink= indicator-style: inode ignore: kibibytes numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style: reverse recursive size sort: time: time-style: tabsize: width: context zero"},
-		"cat": {short: "AbeEnstTuv", operand: unlimited, anyFlag: true,
-			long: "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting"},
-		"head":  {short: "qvz", value: "nc", digits: true, operand: unlimited, anyFlag: true, long: "bytes: lines: quiet silent verbose zero-terminated"},
-		"tail":  {short: "fFqrvz", value: "ncbs", digits: true, operand: unlimited, anyFlag: true, long: "bytes: lines: follow= retry quiet silent verbose sleep-interval: zero-terminated"},
-		"pwd":   {short: "LP", long: "logical physical"},
-		"echo":  {operand: unlimited, text: true, raw: true},
-		"which": {short: "a", operand: unlimited, text: true, long: "all"},
+	"github.com/nodbus/nod/schemas"
+)
 
-		// shell words that do nothing
-		"true": {level: levelReaders}, "false": {level: levelReaders}, ":": {level: levelReaders, raw: true, text: true},
-		"sleep":   {level: levelReaders, operand: 1, check: checkSleep},
-		"type":    {level: levelReaders, short: "atpP", operand: unlimited, text: true},
-		"command": {level: levelReaders, operand: unlimited, text: true, short: "vV", ordered: true, check: checkCommandV},
-		"printf":  {level: levelReaders, operand: unlimited, text: true, check: checkPrintf},
+// level is the first preset that allows a command, or the preset in force.
+type level int
 
-		// text
-		"wc":   {level: levelReaders, short: "lcwmL", operand: unlimited, long: "bytes chars lines words max-line-length total:"},
-		"sort": {level: levelReaders, short: "bdfgiMhnRrVcCmsuz", value: "kt", operand: unlimited, long: "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse version-sort check= key: merge stable field-separator: unique zero-terminated"},
-		"uniq": {level: levelReaders, short: "cdDiuz", value: "fsw", operand: 1, ordered: true, long: "count repeated all-repeated= skip-fields: ignore-case skip-chars: unique check-chars: zero-terminated group="},
-		"cut":  {level: levelReaders, short: "nsz", value: "bcdf", operand: unlimited, long: "bytes: characters: delimiter: fields: complement only-delimited output-delimiter: zero-terminated"},
-		"nl":   {level: levelReaders, short: "p", value: "bdfhilnsvw", operand: unlimited, long: "body-numbering: section-delimiter: footer-numbering: header-numbering: line-increment: join-blank-lines: number-format: no-renumber number-separator: starting-line-number: number-width:"},
-		"tr":   {level: levelReaders, short: "cCdst", operand: 2, text: true, long: "complement delete squeeze-repeats truncate-set1"},
-		"rev":  {level: levelReaders, operand: unlimited}, "tac": {level: levelReaders, short: "br", value: "s", operand: unlimited, long: "before regex separator:"},
-		"paste":  {level: levelReaders, short: "sz", value: "d", operand: unlimited, long: "delimiters: serial zero-terminated"},
-		"fold":   {level: levelReaders, short: "bs", value: "w", operand: unlimited, long: "bytes spaces width:"},
-		"expand": {level: levelReaders, short: "i", value: "t", operand: unlimited, long: "initial tabs:"},
-		"column": {level: levelReaders, short: "tx", value: "cs", operand: unlimited},
-		"comm":   {level: levelReaders, short: "123", operand: 2, long: "check-order nocheck-order output-delimiter: total zero-terminated"},
-		"cmp":    {level: levelReaders, short: "bls", operand: 2, long: "print-bytes verbose quiet silent"},
-		"diff": {level: levelReaders, short: "abBcdeEiNpqrstTuwy", value: "CUWx", operand: 2,
-			long: "normal brief report-identical-files context= unified= ed side-by-side width: left-column suppress-common-lines show-c-function recursive new-file ignore-case ignore-tab-expansion ignore-trailing-space ignore-space-change ignore-all-space ignore-blank-lines strip-trailing-cr text minimal color= no-dereference exclude:", check: checkDiff},
-		"seq":  {level: levelReaders, short: "w", value: "s", operand: 3, text: true},
-		"grep": grepSpec(), "egrep": grepSpec(), "fgrep": grepSpec(),
-		"rg":  rgSpec(),
-		"sed": {level: levelReaders, short: "nErsuz", value: "e", operand: unlimited, loose: true, script: "e", long: "quiet silent regexp-extended separate unbuffered null-data expression: posix sandbox", check: checkSed},
-		"awk": {level: levelReaders, value: "F", operand: unlimited, loose: true, script: "-", ordered: true, check: checkAwk},
-		"jq": {level: levelReaders, short: "rcnesSRjaCM", operand: unlimited, loose: true, script: "-", check: checkJq,
-			long: "raw-output compact-output null-input exit-status slurp sort-keys raw-input join-output ascii-output color-output monochrome-output tab stream seq indent:"},
+// The levels of the presets, each allowing what the one before it does. No preset
+// allows an entry below or above them.
+const (
+	levelNone level = iota // no flags are known
+	levelDesign
+	levelReaders
+	levelProject
+	levelApproved // the flags are known, and only a person or a rule allows the command
+)
 
-		// files
-		"stat":     {level: levelReaders, short: "LtxsnFlqr", value: "cf", operand: unlimited, long: "dereference format: printf: terse file-system"},
-		"file":     {level: levelReaders, short: "bhiLkNr", operand: unlimited, long: "brief mime mime-type mime-encoding dereference no-dereference no-pad raw keep-going"},
-		"du":       {level: levelReaders, short: "abchHklLmsSx0", value: "dBIt", operand: unlimited, long: "all apparent-size block-size: bytes total dereference max-depth: human-readable inodes si summarize separate-dirs one-file-system threshold: exclude: time="},
-		"df":       {level: levelReaders, short: "ahHiklPTm", value: "Bt", operand: unlimited, long: "all block-size: human-readable si inodes local output= portability total type: print-type"},
-		"basename": {level: levelReaders, short: "az", value: "s", operand: unlimited, text: true, long: "multiple suffix: zero"},
-		"dirname":  {level: levelReaders, short: "z", operand: unlimited, text: true, long: "zero"},
-		"realpath": {level: levelReaders, short: "eLmPqsz", operand: unlimited, long: "canonicalize-existing canonicalize-missing logical physical quiet strip no-symlinks zero relative-to: relative-base:"},
-		"readlink": {level: levelReaders, short: "efmnqsvz", operand: unlimited, long: "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero"},
-		"tree":     {level: levelReaders, short: "adfilxCAnsShpugDFQNtUrcvJX", value: "LPI", apart: true, operand: unlimited, long: "dirsfirst filesfirst noreport prune gitignore du si inodes filelimit: matchdirs ignore-case"},
-		"md5sum":   {level: levelReaders, short: "bt", operand: unlimited}, "sha1sum": {level: levelReaders, short: "bt", operand: unlimited},
-		"sha256sum": {level: levelReaders, short: "bt", operand: unlimited}, "cksum": {level: levelReaders, operand: unlimited},
-		"shasum":  {level: levelReaders, short: "bt", value: "a", operand: unlimited, long: "algorithm: binary text"},
-		"hexdump": {level: levelReaders, short: "bcCdovx", value: "ns", operand: unlimited},
-		"od":      {level: levelReaders, short: "abcdfiloxsvx", value: "AjNtwS", operand: unlimited, long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width="},
-		"strings": {level: levelReaders, short: "a", value: "nt", operand: unlimited, long: "all bytes: radix:", check: checkStrings},
+// command is an entry of the command table: the words that may follow a command, the
+// harm that it may do, and how a rule may bound it.
+//
+// Unlisted flags ask, abbreviated long flags too: they may write or execute.
+type command struct {
+	level level
 
-		// the machine
-		"ps":     {level: levelReaders, short: "AefFjlw", value: "p", check: checkPs}, // not -u: of a user that there is not, ps -uxe shows environments
-		"date":   {level: levelReaders, short: "uR", value: "d", tail: "I", operand: 1, text: true, long: "date: utc universal iso-8601= rfc-3339: rfc-email", check: checkDate},
-		"whoami": {level: levelReaders}, "id": {level: levelReaders, short: "agGnruz", operand: 1, text: true},
-		"uname": {level: levelReaders, short: "amnprsvio", long: "all kernel-name nodename kernel-release kernel-version machine processor operating-system"},
-		"arch":  {level: levelReaders}, "nproc": {level: levelReaders, long: "all"}, "hostname": {level: levelReaders},
-		"uptime": {level: levelReaders, short: "ps"}, "free": {level: levelReaders, short: "bghkmtw"}, "tty": {level: levelReaders, short: "s"},
-	})
+	short string // letters without a value
+	value string // letters with a value, attached or in the next word
+	tail  string // letters with an optional value, attached only
+	// long lists long flags: "name" takes no value, "name=" an optional one after =,
+	// "name:" one after = or in the next word.
+	long     string
+	digits   bool   // -20 and +20 are counts
+	operands int    // most operands allowed
+	text     bool   // operands are text, not paths
+	raw      bool   // every word is an operand: the command has no flags that matter
+	anyFlag  bool   // no flag does harm, so a file name that is read as a flag is harmless
+	apart    bool   // a letter's value is the next word, whatever letters follow the letter
+	ordered  bool   // flags after the first operand ask
+	loose    bool   // values of flags are not paths, because the first operand is a pattern or a program
+	lists    bool   // prints names only, so of a pattern only the directories that it spells out are read
+	script   string // of a loose command: the flag that gives the pattern instead of the first operand
+	// check refuses flags and operands that read, write or run more than the lists
+	// above tell; it returns the reason, or "".
+	check func(line *commandLine, a *args) string
+	// special checks the command instead of the lists above. It returns the reason to
+	// ask, or "", and whether the reason is a secret.
+	special func(line *commandLine, words []word) (why string, secret bool)
+	follows string // flags that make it follow the links that it finds
+	differ  bool   // of git: may run a configured diff program
+
+	harm harm // the harm that it may do; the longest entry that matches a command line counts
+
+	// How an answer or a rule may bound the command.
+	runner      bool   // builds, tests, checks or shows: an answer may leave further words open
+	target      bool   // of a runner: the next word names the target, so an answer holds that word too
+	manyTargets bool   // runs every further operand, so an answer for one target covers no second one
+	chooser     string // with manyTargets: the flag whose value is not a target
+	oneDash     bool   // long flags have one dash
+	wraps       bool   // runs the rest of its words as a command
+	interprets  bool   // takes a command line as a word
+	inline      string // the flag that takes code
+	runsAny     bool   // a flag, or a command of its own, can run any other program
+
+	longs map[string]byte // long, compiled: "", = or : by name
 }
 
-func grepSpec() *spec {
-	return &spec{level: levelReaders, short: "abcEFGhHiIlLnoPqrRsTUvVwxyzZ", value: "ABCem", digits: true,
-		operand: unlimited, loose: true, script: "e", check: checkGrep,
-		long: "extended-regexp fixed-strings basic-regexp perl-regexp regexp: ignore-case no-ignore-case word-regexp line-regexp null-data no-messages invert-match max-count: byte-offset line-number line-buffered with-filename no-filename label: only-matching quiet silent binary-files: text recursive dereference-recursive include: exclude: exclude-dir: files-without-match files-with-matches count initial-tab null before-context: after-context: context: color= colour= unix-byte-offsets"}
+// unlimited means that a command takes any number of operands.
+const unlimited = 1 << 20
+
+// harm is the harm that a command may do: its risk and the reason for a person.
+type harm struct {
+	risk schemas.Risk
+	why  string
 }
 
-func rgSpec() *spec {
-	return &spec{level: levelReaders, short: "abcFHiIlLnNopPqsSUvVwx0.u", value: "ABCeEgjmMrtTd", operand: unlimited, loose: true, script: "e", check: checkRg,
-		long: "after-context: before-context: context: regexp: fixed-strings ignore-case case-sensitive smart-case line-number no-line-number column no-column with-filename no-filename files files-with-matches files-without-match count count-matches include-zero invert-match word-regexp line-regexp only-matching multiline multiline-dotall pcre2 quiet glob: iglob: type: type-not: type-list max-count: max-columns: max-columns-preview max-depth: max-filesize: threads: replace: trim no-heading heading pretty color: colors: sort: sortr: stats json vimgrep null no-messages no-config text hidden no-hidden no-ignore no-ignore-vcs no-ignore-parent follow one-file-system passthru passthrough engine: encoding: context-separator: field-match-separator: glob-case-insensitive crlf byte-offset no-unicode unrestricted"}
-}
+var (
+	deletes            = harm{schemas.RiskMedium, "deletes files"}
+	destroys           = harm{schemas.RiskHigh, "destroys data"}
+	writesDisk         = harm{schemas.RiskHigh, "writes to a disk"}
+	writesFiles        = harm{schemas.RiskMedium, "writes files"}
+	changesAccess      = harm{schemas.RiskMedium, "changes who may use files"}
+	runsAsRoot         = harm{schemas.RiskHigh, "runs as root"}
+	usesNetwork        = harm{schemas.RiskMedium, "uses the network"}
+	runsRemotely       = harm{schemas.RiskHigh, "runs on another machine"}
+	publishes          = harm{schemas.RiskHigh, "publishes"}
+	discardsChanges    = harm{schemas.RiskHigh, "discards changes"}
+	changesRepository  = harm{schemas.RiskMedium, "changes the repository"}
+	changesSettings    = harm{schemas.RiskHigh, "changes settings"}
+	stopsProcesses     = harm{schemas.RiskMedium, "stops processes"}
+	stopsMachine       = harm{schemas.RiskHigh, "stops the machine"}
+	installs           = harm{schemas.RiskMedium, "installs software"}
+	runsProject        = harm{schemas.RiskMedium, "runs the project's code"}
+	runsInlineCode     = harm{schemas.RiskHigh, "runs code that the command holds"}
+	runsProgram        = harm{schemas.RiskMedium, "runs a program"}
+	controlsContainers = harm{schemas.RiskMedium, "controls containers"}
+	changesSystems     = harm{schemas.RiskHigh, "changes other systems"}
+	showsSecrets       = harm{schemas.RiskHigh, "shows secrets"}
+)
 
-// paths are the words that may be files: the operands but for a leading script
-// or pattern.
-func (s *spec) paths(a *args) []word {
-	if s.takesScript(a) {
-		return a.operands[1:]
+// commandTable holds the known commands by name, or by name and first words, as in "git
+// log".
+type commandTable map[string]*command
+
+// commands returns the table that all policies share. It must not be changed.
+var commands = sync.OnceValue(newCommandTable)
+
+var unknownCommand = command{}
+
+// entry returns the entry of a command, an empty one if it has none.
+func (t commandTable) entry(name string) *command {
+	if c := t[name]; c != nil {
+		return c
 	}
-	return a.operands
+	return &unknownCommand
 }
 
-// scripts are the patterns or programs that a command is given.
-func (s *spec) scripts(a *args) []string {
-	var out []string
-	for _, f := range a.flags {
-		if s.script == "e" && f.name == "e" || f.name == "regexp" || f.name == "expression" {
-			out = append(out, f.value)
+// reader returns the entry of a command that some preset allows by the flags listed for
+// it; nil for every other command.
+func (t commandTable) reader(name string) *command {
+	c := t[name]
+	if c == nil || c.level == levelNone || c.level == levelApproved || c.special != nil {
+		return nil
+	}
+	return c
+}
+
+// runnerWords counts the leading words that a remembered answer for a runner must hold;
+// 0 if the command is not a runner.
+func (t commandTable) runnerWords(argv []string) int {
+	if len(argv) > 1 && argv[0] == "rtk" {
+		if n := t.runnerWords(argv[1:]); n > 0 {
+			return n + 1 // rtk shortens the runner's output
 		}
 	}
-	if len(out) == 0 && len(a.operands) > 0 {
-		out = append(out, a.operands[0].text)
-	}
-	return out
-}
-
-func checkSleep(_ *scope, a *args) string {
-	if len(a.operands) != 1 || len(a.operands[0].text) > 4 || strings.Trim(a.operands[0].text, "0123456789.") != "" {
-		return "waits for something else than some seconds"
-	}
-	return ""
-}
-
-// checkPs allows numbers of processes: what is none has ps read its flags in
-// another way, in which they show environments.
-func checkPs(_ *scope, a *args) string {
-	for _, f := range a.flags {
-		if f.name == "p" && strings.Trim(f.value, "0123456789,") != "" {
-			return "names a process by something else than its number"
+	for n := min(3, len(argv)); n > 0; n-- {
+		name := strings.Join(argv[:n], " ")
+		switch c := t.entry(name); {
+		case !c.runner || strings.Count(name, " ") != n-1: // a word that holds a space is not two words
+		case !c.target:
+			return n
+		case len(argv) == n || !plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):
+			return 0
+		default:
+			return n + 1
 		}
 	}
-	return ""
+	return 0
 }
 
-// checkStrings refuses @FILE, from which flags and names are read after -- too,
-// and what is none is printed.
-func checkStrings(_ *scope, a *args) string {
-	for _, o := range a.operands {
-		if o.lead || strings.HasPrefix(o.text, "@") {
-			return "reads flags from a file"
+func compileCommands(table commandTable) commandTable {
+	for _, c := range table {
+		c.longs = map[string]byte{}
+		for name := range strings.FieldsSeq(c.long) {
+			kind := byte(0)
+			if last := name[len(name)-1]; last == '=' || last == ':' {
+				name, kind = name[:len(name)-1], last
+			}
+			c.longs[name] = kind
 		}
 	}
-	return ""
-}
-
-// checkCommandV allows command -v and -V; without them it runs its operands.
-func checkCommandV(_ *scope, a *args) string {
-	if len(a.flags) == 0 {
-		return "runs another command"
-	}
-	return ""
-}
-
-// checkDate allows to print a date; an operand without + sets the clock.
-func checkDate(_ *scope, a *args) string {
-	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].text, "+") {
-		return "could set the clock"
-	}
-	return ""
-}
-
-// checkDiff allows to compare files. Given directories, diff prints what
-// differs in each file of them, secrets too.
-func checkDiff(_ *scope, a *args) string {
-	if a.has("q", "brief") {
-		return ""
-	}
-	if a.has("r", "recursive") {
-		return "reads whole directories, in which secrets may lie"
-	}
-	for _, o := range a.operands {
-		if o.text != "-" && !namesFile(o) {
-			return "may read whole directories, in which secrets may lie"
-		}
-	}
-	return ""
+	return table
 }

@@ -20,7 +20,7 @@ const (
 	project = "/home/ann/project"
 )
 
-// pol compiles permissions or ends the test.
+// pol compiles permissions and ends the test on an error.
 func pol(t testing.TB, p schemas.Permissions, layers ...schemas.PolicyLayer) *policy.Policy {
 	t.Helper()
 	out, err := policy.New(p, layers...)
@@ -33,7 +33,7 @@ func preset(t testing.TB, name string) *policy.Policy {
 	return pol(t, schemas.Permissions{Preset: name})
 }
 
-// call is a call of a tool in the project.
+// call returns a call of a tool in the project.
 func call(t testing.TB, tool string, input any) policy.Call {
 	t.Helper()
 	raw, err := json.Marshal(input)

@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// scratch is a directory with a repository, a home and files for the allowed
-// commands to read.
+// scratch makes a directory with a repository, a home and files that the allowed
+// commands read.
 func scratch(t *testing.T) (dir, homeDir string) {
 	t.Helper()
 	root := t.TempDir()
@@ -39,13 +39,13 @@ func scratch(t *testing.T) (dir, homeDir string) {
 	return dir, homeDir
 }
 
-// environ has no optional locks, so that git status leaves the index alone.
+// environ turns optional locks off, so that git status leaves the index alone.
 func environ(homeDir string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + homeDir, "GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "TMPDIR=" + homeDir,
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x"}
 }
 
-// snapshot is every file below dir with its mode and a hash of its content.
+// snapshot lists every file below dir with its mode and a hash of its content.
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -69,10 +69,9 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// TestAllowedCommandsChangeNothing runs every allowed command of the corpus,
-// of the traps and of the seeds under Bash, and Zsh where it is installed, without network,
-// and compares the files before and after. It can fail: a command that writes
-// is run the same way at the end and must be noticed.
+// Every allowed command of the corpus, of the traps and of the seeds runs under Bash,
+// and under Zsh if it is installed, without network, and must leave the files as they
+// are. A command that writes runs the same way at the end and must be noticed.
 func TestAllowedCommandsChangeNothing(t *testing.T) {
 	bashPath, err := exec.LookPath("bash")
 	if err != nil {
@@ -93,7 +92,7 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "unshare", "-rn", shell, "-c", command)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, environ(homeDir), time.Second
-		_ = cmd.Run() // how a read fails does not matter
+		_ = cmd.Run() // a read may fail
 	}
 	commands := append([]string(nil), seeds...)
 	for _, c := range corpusCommands(t) {
@@ -127,7 +126,7 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 	assert.NotEqual(t, before, snapshot(t, filepath.Dir(dir)), "a change is not noticed")
 }
 
-// changed are the lines of one snapshot that the other one lacks.
+// changed returns the lines of one snapshot that the other one lacks.
 func changed(before, after string) (lines []string) {
 	for _, l := range strings.Split(after, "\n") {
 		if !strings.Contains(before, l+"\n") {
@@ -137,8 +136,8 @@ func changed(before, after string) (lines []string) {
 	return lines
 }
 
-// corpusCommands are the commands of the corpus; none, and a printed line,
-// where it is missing.
+// corpusCommands returns the commands of the corpus; if it is missing, it logs that and
+// returns none.
 func corpusCommands(t *testing.T) []shellCase {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(corpusDir(), "shell.tsv")); err != nil {

@@ -6,36 +6,39 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
 )
 
-// Explanation says how a verdict came about.
+// Explanation tells how a verdict was reached.
 type Explanation struct {
 	Verdict Verdict
 	Parts   []ExplainedPart // the simple commands of a command line, in order
-	Line    string          // why the line as a whole asks; "" where it does not
-	Allows  []Always        // rules that would allow the call, the narrowest first; none where nod cannot bound one
-	Harden  string          // the line with git's configured programs switched off; "" where that changes nothing
+	Line    string          // the reason why the line as a whole asks; "" if it does not
+	Allows  []Always        // rules that would allow the call, the narrowest first; none if nod cannot bound one
+	Harden  string          // the line with git's configured programs switched off; "" if that changes nothing
 }
 
 // ExplainedPart is one simple command.
 type ExplainedPart struct {
 	Command  string
 	Harmless bool
-	Why      string // why it is not known to be harmless
+	Why      string // the reason to ask; "" if the command is known to be harmless
 }
 
-// Explain judges a call as Check does and says why.
+// Explain checks a call as Check does and returns the reasons.
 func (p *Policy) Explain(c Call) Explanation {
 	e := Explanation{Verdict: p.Check(c), Allows: p.Propose(c)}
-	if canonical(c.ToolName).kind != kindShell {
+	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return e
 	}
-	in, err := readInput(c.Input)
+	in, err := tools.ReadInput(c.Input)
 	if err != nil {
 		return e
 	}
-	src, _, _ := in.command()
-	line, _ := p.read(src, p.at(&c))
+	src, _, _ := in.Command()
+	line, _ := p.readLine(src, p.locate(&c))
 	e.Line = line.why
 	for _, part := range line.parts {
 		argv := make([]string, len(part.words))
@@ -53,7 +56,7 @@ func (p *Policy) Explain(c Call) Explanation {
 	return e
 }
 
-// String is the explanation for a person.
+// String formats the explanation for a person.
 func (e Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  by %s, risk %s\n", e.Verdict.Effect, e.Verdict.Rule, e.Verdict.Risk)
@@ -85,34 +88,30 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
-// at is where a call happens.
-func (p *Policy) at(c *Call) place {
-	pl := newPlace(c)
-	pl.lead = p.secrets.leads(pl.dirs)
-	return pl
+// locate returns the location of a call.
+func (p *Policy) locate(c *Call) pathname.Location {
+	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
+	loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
+	return loc
 }
 
-// hardenDiff are the subcommands of git that may run a configured differ.
-var hardenDiff = map[string]bool{"diff": true, "log": true, "show": true}
-
-// What keeps git from running a configured file monitor, or a program that
+// Settings that keep git from running a configured file monitor, or a program that
 // checks signatures.
 const (
 	noMonitor   = "core.fsmonitor=false"
 	noSignature = "log.showSignature=false"
 )
 
-// Harden rewrites a command line that is allowed by itself so that a git read
-// in it runs no program that the repository's configuration names. It returns
-// the line as it is, and false, where there is nothing to rewrite; what it made
-// is allowed as it stands.
+// Harden rewrites a command line that needs no rule to be allowed so that git runs no
+// program that the repository's configuration names. It returns the line unchanged and
+// false if there is nothing to rewrite. The rewritten line is allowed too.
 func (p *Policy) Harden(c Call) (string, bool) {
-	in, err := readInput(c.Input)
-	if err != nil || canonical(c.ToolName).kind != kindShell {
+	in, err := tools.ReadInput(c.Input)
+	if err != nil || tools.Named(c.ToolName).Kind != tools.Shell {
 		return "", false
 	}
-	src, _, why := in.command()
-	line, _ := p.read(src, p.at(&c))
+	src, _, why := in.Command()
+	line, _ := p.readLine(src, p.locate(&c))
 	file := p.parse(src)
 	if why != "" || file == nil || !line.harmless() {
 		return src, false
@@ -126,25 +125,25 @@ func (p *Policy) Harden(c Call) (string, bool) {
 		}
 	}
 	for _, call := range allCalls(file) {
-		if name, _ := readWord1(call.Args[0], src); name != "git" {
+		if name, _ := knownText(call.Args[0], src); name != "git" {
 			continue
 		}
 		harden(int(call.Args[0].End().Offset()), " -c "+noMonitor+" -c "+noSignature)
-		if sub := subcommand(call, src); sub != nil {
+		if sub := differSubcommand(call, src); sub != nil {
 			harden(int(sub.End().Offset()), " --no-ext-diff --no-textconv")
 		}
 	}
 	return b.String() + src[last:], last > 0
 }
 
-// subcommand is git's subcommand where it may run a configured differ.
-func subcommand(call *syntax.CallExpr, src string) *syntax.Word {
+// differSubcommand returns git's subcommand if it may run a configured diff program.
+func differSubcommand(call *syntax.CallExpr, src string) *syntax.Word {
 	for i := 1; i < len(call.Args); i++ {
-		switch w, _ := readWord1(call.Args[i], src); {
+		switch w, _ := knownText(call.Args[i], src); {
 		case w == "-C", w == "-c":
 			i++
 		case !strings.HasPrefix(w, "-"):
-			if hardenDiff[w] {
+			if commands().entry("git " + w).differ {
 				return call.Args[i]
 			}
 			return nil
@@ -153,14 +152,14 @@ func subcommand(call *syntax.CallExpr, src string) *syntax.Word {
 	return nil
 }
 
-// HardenInput is a tool's input with its command hardened, for a host that
-// takes an updated input; false where there is nothing to change.
+// HardenInput returns a tool's input with its command hardened, for a host that accepts
+// an updated input; false if there is nothing to change.
 func (p *Policy) HardenInput(c Call) (json.RawMessage, bool) {
 	hard, changed := p.Harden(c)
 	if !changed {
 		return nil, false
 	}
-	in, err := readInput(c.Input)
+	in, err := tools.ReadInput(c.Input)
 	if err != nil {
 		return nil, false
 	}

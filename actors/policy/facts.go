@@ -4,60 +4,50 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// facts are what can be told of any command line, harmless or not: they serve
-// to forbid, to ask and to name the risk, never to allow.
+// facts hold the properties of any command line, harmless or not. They serve to deny,
+// to ask and to name the risk, never to allow.
 type facts struct {
-	argvs  [][]string // every command in the line, wrappers taken off
-	words  []string   // every word that is known
-	writes []string   // files that redirections write
-	piped  []string   // names of commands that read a pipe
-	subst  bool
-	own    string // why the line may not run at all; "" if it may
-	place  *place
-	pol    *Policy
+	argvs     [][]string // every command in the line, also without its wrappers
+	words     []string
+	writes    []string // files that redirections write
+	piped     []string // names of commands that read a pipe
+	subst     bool
+	forbidden string // the reason to deny the line; "" if there is none
+	location  *pathname.Location
+	pol       *Policy
 }
 
-// maxFacts bounds what is told of a line: one with more commands or words than
-// that asks in any case.
+// maxFacts limits the commands and the words that are kept of a line; a line with more
+// asks in any case.
 const maxFacts = 400
 
-// maxText is how much of a line is looked into as text.
+// maxText limits how many bytes of an unparsable line are searched.
 const maxText = 4 << 10
 
-// wrappers run the rest of their words as a command. The number is how many
-// words of their own come first at least.
-var wrappers = map[string]bool{
-	"sudo": true, "doas": true, "env": true, "nohup": true, "nice": true, "ionice": true, "time": true, "timeout": true, "xargs": true, "command": true,
-	"builtin": true, "exec": true, "stdbuf": true, "setsid": true, "chroot": true, "unshare": true, "watch": true, "parallel": true, "busybox": true,
-	"toybox": true, "runuser": true, "su": true, "script": true, "strace": true, "ltrace": true, "flock": true, "caffeinate": true, "arch": true, "noglob": true,
-	"nocorrect": true, "then": true, "do": true, "gtimeout": true, "chronic": true, "rtk": true, "dotenv": true, "direnv": true, "find": true, "npx": true, "systemd-run": true,
-	"nod": true,
-}
-
-// interpreters take a command line as a word.
-var interpreters = map[string]bool{"sh": true, "bash": true, "zsh": true, "dash": true, "ksh": true, "fish": true, "eval": true, "ssh": true, "su": true, "env": true, "watch": true, "xargs": true, "parallel": true, "script": true}
-
-// gather walks the whole tree; what cannot be parsed is searched as text.
-func (p *Policy) gather(line *scope, file *syntax.File, src string, pl *place) *facts {
-	if len(line.dirs) > 0 {
-		pl = &line.place // with the directories that the line changes to
+// gatherFacts collects the facts of a line from its whole tree, or from its text if the
+// line cannot be parsed.
+func (p *Policy) gatherFacts(line *commandLine, file *syntax.File, src string, loc *pathname.Location) *facts {
+	if len(line.Dirs) > 0 {
+		loc = &line.Location // with the directories that the line changes to
 	}
-	f := &facts{place: pl, pol: p}
-	if line.flat {
+	f := &facts{location: loc, pol: p}
+	if line.simple {
 		argv := make([]string, len(line.parts[0].words))
 		for i, w := range line.parts[0].words {
 			argv[i] = w.text
 		}
-		f.command(argv, 0)
+		f.addCommand(argv, 0)
 		f.ownWrites(false)
 		return f
 	}
 	if file == nil {
 		src = src[:min(len(src), maxText)]
-		if mayNameOwn(src) && ownText.MatchString(src) {
-			f.own = "agents may not run nod commands that decide, grant or configure"
+		if mayNameOwn(src) && ownCommandText.MatchString(src) {
+			f.forbidden = ownCommandDenied
 		}
 		for _, w := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) }) {
 			if len(f.words) < maxFacts {
@@ -93,7 +83,7 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.CallExpr:
 			f.callExpr(n, src, depth)
 		case *syntax.Redirect:
-			w, _ := readWord1(n.Word, src)
+			w, _ := knownText(n.Word, src)
 			switch n.Op {
 			case syntax.DplOut, syntax.DplIn, syntax.RdrIn, syntax.WordHdoc, syntax.Hdoc, syntax.DashHdoc:
 				f.words = append(f.words, w)
@@ -110,7 +100,7 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.BinaryCmd:
 			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 				if c, ok := n.Y.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 {
-					w, _ := readWord1(c.Args[0], src)
+					w, _ := knownText(c.Args[0], src)
 					f.piped = append(f.piped, w)
 				}
 			}
@@ -119,45 +109,45 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 	})
 }
 
-// readWord1 is a word's text as far as it is known, and whether that is all.
-func readWord1(w *syntax.Word, src string) (string, bool) {
+// knownText returns the known text of a word and whether it is all of the word.
+func knownText(w *syntax.Word, src string) (string, bool) {
 	if w == nil || len(w.Parts) == 0 {
 		return "", false
 	}
 	if d, why := readWord(w, src); why == "" {
 		return d.text, true
 	}
-	r := reader{src: src}
+	dec := wordDecoder{src: src}
 	all := true
 	for i, part := range w.Parts {
-		if r.part(part, i == 0, i == len(w.Parts)-1) != "" {
+		if dec.part(part, i == 0, i == len(w.Parts)-1) != "" {
 			all = false
 			if s, ok := part.(*syntax.SglQuoted); ok {
-				r.text.WriteString(s.Value)
+				dec.text.WriteString(s.Value)
 			}
 			if d, ok := part.(*syntax.DblQuoted); ok {
 				for _, in := range d.Parts {
 					if l, ok := in.(*syntax.Lit); ok {
-						r.text.WriteString(l.Value)
+						dec.text.WriteString(l.Value)
 					}
 				}
 			}
 		}
 	}
-	return r.text.String(), all
+	return dec.text.String(), all
 }
 
 func (f *facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	argv := make([]string, 0, len(c.Args))
 	for _, a := range c.Args {
-		w, _ := readWord1(a, src)
+		w, _ := knownText(a, src)
 		argv = append(argv, w)
 	}
-	f.command(argv, depth)
+	f.addCommand(argv, depth)
 }
 
-// command notes a command and those in its words.
-func (f *facts) command(argv []string, depth int) {
+// addCommand adds a command and the commands in its words.
+func (f *facts) addCommand(argv []string, depth int) {
 	if len(f.words) < maxFacts {
 		f.words = append(f.words, argv...)
 	}
@@ -169,15 +159,15 @@ func (f *facts) command(argv []string, depth int) {
 		return
 	}
 	for i, a := range argv {
-		if !interpreters[base(a)] {
+		if !f.pol.commands.entry(base(a)).interprets {
 			continue
 		}
 		for _, inner := range argv[i+1:] {
 			if strings.ContainsAny(inner, " ;|&\n") {
 				if file := f.pol.parse(inner); file != nil {
 					f.walk(file, inner, depth+1)
-				} else if ownText.MatchString(inner) {
-					f.own = "agents may not run nod commands that decide, grant or configure"
+				} else if ownCommandText.MatchString(inner) {
+					f.forbidden = ownCommandDenied
 				}
 			}
 		}
@@ -191,18 +181,18 @@ func (f *facts) command(argv []string, depth int) {
 }
 
 func base(name string) string {
-	name = slashes(name)
+	name = pathname.Slashes(name)
 	return strings.TrimSuffix(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]), ".exe")
 }
 
-// addArgv notes a command, and each command that it may run in turn.
+// addArgv adds a command and each command that it may run in turn.
 func (f *facts) addArgv(argv []string) {
 	f.ownCommand(argv)
 	if len(f.argvs) > maxFacts {
 		return
 	}
 	f.argvs = append(f.argvs, argv)
-	if !wrappers[base(argv[0])] {
+	if !f.pol.commands.entry(base(argv[0])).wraps {
 		return
 	}
 	for i := 1; i < len(argv) && i < 12; i++ {
@@ -214,9 +204,9 @@ func (f *facts) addArgv(argv []string) {
 	}
 }
 
-// covered reports whether a deny or ask rule about commands covers one of the
-// line's. A path to a program counts as its name.
-func (f *facts) covered(r *rule) bool {
+// matchesRule reports whether a deny or ask rule covers one of the line's commands. A
+// path to a program counts as the program's name.
+func (f *facts) matchesRule(r *rule) bool {
 	if r.argv == nil {
 		return true
 	}
@@ -224,8 +214,8 @@ func (f *facts) covered(r *rule) bool {
 		if r.coversArgv(argv, false) || r.coversArgv(append([]string{base(argv[0])}, argv[1:]...), false) {
 			return true
 		}
-		// git -C DIR push is a push: flags before a subcommand are left out,
-		// with the words that may be their values.
+		// git -C DIR push is a push: flags before a subcommand are left out, with the
+		// words that may be their values.
 		for i := 1; i < len(argv) && i < 12 && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
 			if r.coversArgv(append([]string{base(argv[0])}, argv[i+1:]...), false) {
 				return true
@@ -235,16 +225,16 @@ func (f *facts) covered(r *rule) bool {
 	return false
 }
 
-// names reports whether a word of the line may stand for a path of the rule.
-func (f *facts) names(r *rule, line *scope) bool {
-	pl := line.place
-	if len(pl.dirs) == 0 {
-		pl = *f.place
+// namesPathOf reports whether a word of the line may stand for a path of the rule.
+func (f *facts) namesPathOf(r *rule, line *commandLine) bool {
+	loc := line.Location
+	if len(loc.Dirs) == 0 {
+		loc = *f.location
 	}
 	for _, list := range [][]string{f.words, f.writes} {
 		for _, w := range list {
 			for _, at := range pieces(w) {
-				if at != "" && r.coversPath(at, &pl, false) {
+				if at != "" && r.coversPath(at, &loc, false) {
 					return true
 				}
 			}

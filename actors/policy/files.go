@@ -5,64 +5,66 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
-// files judges a tool that reads, searches or writes files.
-func (j *judge) files(in input) {
-	if dir, ok := in.text("cwd"); ok {
-		j.place.dirs = newPlace(&Call{Cwd: dir}).dirs
-		j.place.lead = j.pol.secrets.leads(j.place.dirs)
+// evaluateFiles checks a tool that reads, searches or writes files.
+func (ev *evaluation) evaluateFiles(in tools.Input) {
+	if dir, ok := in.Text("cwd"); ok {
+		ev.location.Dirs = pathname.Locate(dir, "", "").Dirs
+		ev.location.LeadsToSecret = ev.pol.secrets.MayLeadFrom(ev.location.Dirs)
 	}
-	paths, known := in.filePaths(j.tool)
-	j.v = Verdict{Effect: Allow, Risk: schemas.RiskLow}
-	writes := j.tool.kind == kindEdit
+	paths, known := in.FilePaths(ev.tool)
+	ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
+	writes := ev.tool.Kind == tools.Edit
 	if writes {
-		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"writes a file"}}
+		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"writes a file"}}
 	}
-	if j.tool.kind == kindSearch {
+	if ev.tool.Kind == tools.Search {
 		for _, k := range []string{"pattern", "glob", "include", "include_pattern", "includePattern"} {
-			s, ok := in.text(k)
+			s, ok := in.Text(k)
 			if in[k] != nil && !ok {
-				j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its "+k+" cannot be read"
+				ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its "+k+" cannot be read"
 			}
-			if ok && (k != "pattern" || j.tool.name == "Glob") {
+			if ok && (k != "pattern" || ev.tool.Name == "Glob") {
 				known = known || k == "pattern"
-				if k == "pattern" && isAbs(slashes(s)) {
-					s, _ = path.Split(slashes(s[:strings.IndexAny(s+"*", "*?[")]))
+				if k == "pattern" && pathname.IsAbs(pathname.Slashes(s)) {
+					s, _ = path.Split(pathname.Slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
-				} else if p := spelledOut(s); p != "" && j.pol.secret(p, j.place, true) || k != "pattern" && j.pol.secretFilter(s, false) {
+				} else if p := spelledOut(s); p != "" && ev.pol.mayBeSecret(p, ev.location, true) || k != "pattern" && ev.pol.secretFilter(s, false) {
 					paths = append(paths, s)
-					j.namesSecret(s)
+					ev.askAboutSecret(s)
 				}
 			}
 		}
 	}
-	if j.unknownField(in); !known && len(in) > 0 && j.tool.kind == kindFile {
-		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its path cannot be told"
+	if ev.unknownField(in); !known && len(in) > 0 && ev.tool.Kind == tools.File {
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its path is not known"
 	}
-	if len(paths) == 0 && j.tool.kind == kindSearch {
+	if len(paths) == 0 && ev.tool.Kind == tools.Search {
 		paths = []string{"."}
 	}
 	for _, p := range paths {
-		j.path(p, writes)
+		ev.checkPath(p, writes)
 	}
-	if j.v.Effect == Deny {
+	if ev.verdict.Effect == Deny {
 		return
 	}
-	if j.rules(&target{paths: paths}) {
+	if ev.applyRules(&ruleSubject{paths: paths}) {
 		return
 	}
-	if writes && j.pol.level >= levelProject && known && j.editable(paths) {
-		j.v.Effect = Allow
+	if writes && ev.pol.level >= levelProject && known && ev.editable(paths) {
+		ev.verdict.Effect = Allow
 	}
 }
 
-// spelledOut is what a pattern of a search says about names: its segments but
-// for those that start with a wildcard.
+// spelledOut returns the segments of a search pattern that do not start with a
+// wildcard.
 func spelledOut(pattern string) string {
 	var out []string
-	for seg := range strings.SplitSeq(slashes(pattern), "/") {
+	for seg := range strings.SplitSeq(pathname.Slashes(pattern), "/") {
 		if seg != "" && strings.IndexByte("*?[", seg[0]) < 0 {
 			out = append(out, seg)
 		}
@@ -70,11 +72,10 @@ func spelledOut(pattern string) string {
 	return strings.Join(out, "/")
 }
 
-// secretFilter reports whether a search's filter, which may be several, is
-// about files that hold secrets. Where every says so, that is each filter that
-// some secret passes; otherwise one of every name, or of all files of a kind
-// that people write, only narrows a search that may be. Directories that it
-// spells out count all the same.
+// secretFilter reports whether a search's filter, or one of several, is about files
+// that hold secrets. With every set, a filter counts if any secret passes it. Otherwise
+// *, and *.EXT of source files, count as narrowing only; the directories that a filter
+// spells out count in both cases.
 func (p *Policy) secretFilter(filter string, every bool) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
 		all := alternatives(one)
@@ -88,7 +89,7 @@ func (p *Policy) secretFilter(filter string, every bool) bool {
 			if every || !sourceGlob(name) && strings.Trim(name, "*") != "" {
 				segs = append(segs, name)
 			}
-			if len(segs) > 0 && p.secret(strings.Join(segs, "/"), &place{}, true) {
+			if len(segs) > 0 && p.mayBeSecret(strings.Join(segs, "/"), &pathname.Location{}, true) {
 				return true
 			}
 		}
@@ -96,11 +97,11 @@ func (p *Policy) secretFilter(filter string, every bool) bool {
 	return false
 }
 
-// maxAlternatives bounds what a filter with braces is written out to.
+// maxAlternatives limits the filters that a filter with braces is expanded to.
 const maxAlternatives = 64
 
-// alternatives are what a filter with {a,b} in it stands for, also where the
-// commas stand outside braces; none where that is too much.
+// alternatives expands a filter with {a,b} in it, and with commas outside braces. It
+// returns nil if there are too many.
 func alternatives(filter string) []string {
 	out, todo := []string(nil), []string{filter}
 	for len(todo) > 0 {
@@ -122,87 +123,49 @@ func alternatives(filter string) []string {
 	return out
 }
 
-func (j *judge) namesSecret(p string) {
-	j.v.Effect, j.v.Rule, j.v.Risk, j.v.Why = Ask, "default secrets", schemas.RiskHigh, "names a secret or settings, "+p
-	j.reason("touches a secret or settings")
+func (ev *evaluation) askAboutSecret(p string) {
+	ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Risk, ev.verdict.Why = Ask, secretsRule, schemas.RiskHigh, "names a secret or settings, "+p
+	ev.addReason("touches a secret or settings")
 }
 
-// path notes what stands against a path: nod's own files and secrets.
-func (j *judge) path(p string, writes bool) {
+// checkPath applies the built-in rules about a path: nod's own files and secrets.
+func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
-	case strings.TrimSpace(p) == "" && j.tool.kind != kindSearch:
-		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default", "its path is empty"
+	case strings.TrimSpace(p) == "" && ev.tool.Kind != tools.Search:
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its path is empty"
 	case visible(p) != "":
-		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "its path "+visible(p)
-	case writes && j.ownPath(p):
-		j.v = Verdict{Effect: Deny, Rule: "default nod", Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: "agents may not write nod's own files"}
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "its path "+visible(p)
+	case writes && ev.ownPath(p):
+		ev.verdict = Verdict{Effect: Deny, Rule: ownRule, Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: ownFilesDenied}
 		return
-	case slices.ContainsFunc(pieces(strings.TrimSpace(p)), func(at string) bool { return j.pol.secret(at, j.place, false) }):
-		j.namesSecret(p)
-	case j.tool.name == "Grep" && j.pol.private(p, j.place):
-		j.v.Effect, j.v.Rule, j.v.Why = Ask, "default secrets", "searches a directory in which secrets lie"
+	case slices.ContainsFunc(pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.mayBeSecret(at, ev.location, false) }):
+		ev.askAboutSecret(p)
+	case ev.tool.Name == "Grep" && ev.pol.holdsSecrets(p, ev.location):
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
 	}
-	if !j.place.inProject(p) && (j.place.project != "" || isAbs(slashes(p))) {
-		j.reason("outside the project")
-	}
-}
-
-func (j *judge) reason(r string) {
-	if !slices.Contains(j.v.Reasons, r) {
-		j.v.Reasons = append(j.v.Reasons, r)
+	if !ev.location.InProject(p) && (ev.location.Project != "" || pathname.IsAbs(pathname.Slashes(p))) {
+		ev.addReason("outside the project")
 	}
 }
 
-// dotNames are hidden files of a project that people write like any other. The
-// rest says what may run, for shells, editors, agents and version control.
-var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
-	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
-
-// fixedNames are files that say what may run, or make a directory a repository:
-// git reads HEAD, config and hooks wherever it finds them. No rule for them is
-// ever proposed.
-var fixedNames = compileNames([]string{
-	".git", "head", ".gitmodules", ".gitattributes", ".hg", ".jj", ".svn", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".opencode", ".augment", ".aider*",
-	".github/hooks", ".vscode", ".idea", ".zed", "*.code-workspace", ".devcontainer", ".husky", ".githooks", ".envrc", ".direnv", ".pre-commit-config.yaml", "lefthook.yml",
-	".mise.toml", "mise.toml", ".tool-versions",
-})
-
-// unusual are the segments of a path that are not plainly a file's or a
-// directory's: hidden ones, and other spellings of a name. A path of several
-// segments that says what may run is unusual as a whole.
-func unusual(p string) []string {
-	var out []string
-	for seg := range strings.SplitSeq(strings.ToLower(p), "/") {
-		other := seg != strings.Trim(seg, " \t\n") || strings.HasSuffix(seg, ".") || strings.ContainsAny(seg, "\\:*?[") || shortName(seg)
-		if seg != "" && (other || seg[0] == '.' && !dotNames[seg]) {
-			out = append(out, seg)
-		}
+func (ev *evaluation) addReason(r string) {
+	if !slices.Contains(ev.verdict.Reasons, r) {
+		ev.verdict.Reasons = append(ev.verdict.Reasons, r)
 	}
-	if len(out) == 0 && fixedNames.has(p, true) {
-		out = append(out, p)
-	}
-	return out
 }
 
-// shortName reports whether Windows may take seg for the beginning of a longer
-// name, as GIT~1 for .git.
-func shortName(seg string) bool {
-	i := strings.IndexByte(seg, '~')
-	return i > 0 && i+1 < len(seg) && seg[i+1] >= '0' && seg[i+1] <= '9'
-}
-
-// editable reports whether every path is one of the project's own files. Where
-// the project is a home directory, everything that starts with a login is too.
-func (j *judge) editable(paths []string) bool {
-	if j.place.project != "" && j.place.holdsHome(j.place.project) {
+// editable reports whether every path is one of the project's own files. In a project
+// that is a home directory no path is: its files include those that every login runs.
+func (ev *evaluation) editable(paths []string) bool {
+	if ev.location.Project != "" && ev.location.HoldsHome(ev.location.Project) {
 		return false
 	}
 	for _, p := range paths {
-		if !j.place.inProject(p) {
+		if !ev.location.InProject(p) {
 			return false
 		}
-		for _, full := range j.place.resolve(p) {
-			if rel := j.place.inside(full); rel == "" || len(unusual(rel)) > 0 {
+		for _, full := range ev.location.Resolve(p) {
+			if rel := ev.location.Relative(full); rel == "" || len(pathname.Unusual(rel)) > 0 {
 				return false
 			}
 		}

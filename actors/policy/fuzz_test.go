@@ -40,8 +40,8 @@ func verdict(p *policy.Policy, command string) policy.Verdict {
 	return p.Check(policy.Call{ToolName: "Bash", Input: raw, Cwd: project, Project: project, Home: home})
 }
 
-// FuzzInfected takes any command and adds one that writes, in every way that a
-// shell knows: none of them may be allowed.
+// A command that writes, added to any other command in every way that a shell knows, is
+// never allowed.
 func FuzzInfected(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
@@ -60,7 +60,7 @@ func FuzzInfected(f *testing.F) {
 			}
 		}
 		if strings.ContainsAny(src, "'\"\\#") {
-			return // what is put in there may be text
+			return // the added text may be inside quotes
 		}
 		for i := 0; i <= len(src); i++ {
 			for _, in := range []string{"$(touch pwned)", "`touch pwned`", ";touch pwned;", "\ntouch pwned\n"} {
@@ -74,9 +74,9 @@ func FuzzInfected(f *testing.F) {
 
 var simpleWord = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 
-// FuzzSpelling changes what Bash does not see: quotes around plain words and
-// the space between them. The verdict stays. The first word of a command keeps
-// its spelling, because Bash sees quotes there: they switch aliases off.
+// Quotes around plain words, and the space between words, do not change the verdict,
+// because Bash does not see them. The first word of a command keeps its spelling: Bash
+// sees quotes there, as they switch aliases off.
 func FuzzSpelling(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetReaders)
@@ -116,8 +116,7 @@ func FuzzSpelling(f *testing.F) {
 	})
 }
 
-// FuzzZsh holds that what is allowed is the same to Zsh: as many commands, of
-// as many words.
+// An allowed line means the same to Zsh: as many commands, of as many words.
 func FuzzZsh(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
@@ -142,14 +141,14 @@ func FuzzZsh(f *testing.F) {
 	})
 }
 
-// FuzzBounded holds that no input panics and none takes long. The shortest of
-// some runs counts, so that a busy machine does not fail it.
+// No input panics, and none takes long. The shortest of several runs counts, so that a
+// busy machine does not fail the test.
 func FuzzBounded(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
 	limit := 10 * time.Millisecond
 	if fuzzing := flag.Lookup("test.fuzz"); raceEnabled || fuzzing != nil && fuzzing.Value.String() != "" {
-		limit *= 10 // instrumented code is that much slower
+		limit *= 10 // instrumented code is about ten times slower
 	}
 	f.Fuzz(func(t *testing.T, src string) {
 		best := time.Hour
@@ -168,7 +167,7 @@ func FuzzBounded(f *testing.F) {
 	})
 }
 
-// FuzzInput gives any JSON to any tool.
+// Any JSON may come as the input of any tool.
 func FuzzInput(f *testing.F) {
 	for _, s := range []string{`{"command":"ls"}`, `{"command":["bash","-lc","ls"]}`, `{"file_path":"x"}`, `{"url":"http://x"}`, `{"input":"*** Update File: a"}`, `{`, `[]`, `null`} {
 		for _, tool := range []string{"Bash", "Read", "Edit", "apply_patch", "WebFetch", "Grep", "mcp__a__b", ""} {

@@ -5,19 +5,20 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
-// NotImported is a rule that could not be taken over, and why.
+// NotImported is a rule that could not be imported, and the reason.
 type NotImported struct {
 	List string `json:"list"` // allow, ask or deny
 	Rule string `json:"rule"`
 	Why  string `json:"why"`
 }
 
-// ImportClaudeCode takes the rules of a Claude Code settings file over. A rule
-// that nod cannot read, or that allows what nod would not bound, is left out
-// and named. It fails where settings is no such file.
+// ImportClaudeCode imports the rules of a Claude Code settings file. It leaves out and
+// names each rule that nod cannot read, and each allow rule that nod would not bound.
+// It fails if settings is not such a file.
 func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Permissions struct {
@@ -26,18 +27,18 @@ func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, erro
 			AdditionalDirectories []string `json:"additionalDirectories"`
 		} `json:"permissions"`
 	}
-	var in imported
+	var in ruleImport
 	if err := json.Unmarshal(settings, &file); err != nil {
 		return in.rules, nil, fmt.Errorf("read Claude Code's settings: %w", err)
 	}
-	in.take(denyList, file.Permissions.Deny...)
-	in.take(askList, file.Permissions.Ask...)
-	in.take(allowList, file.Permissions.Allow...)
+	in.takeRules(denyList, file.Permissions.Deny...)
+	in.takeRules(askList, file.Permissions.Ask...)
+	in.takeRules(allowList, file.Permissions.Allow...)
 	if m := file.Permissions.DefaultMode; m != "" && m != "default" {
-		in.leave("defaultMode", m, "nod has presets instead: see nod policy presets")
+		in.leaveOut("defaultMode", m, "nod has presets instead: see nod policy presets")
 	}
 	for _, d := range file.Permissions.AdditionalDirectories {
-		in.leave("additionalDirectories", d, "nod asks for edits outside the project: write a rule such as Edit(/"+d+"/**)")
+		in.leaveOut("additionalDirectories", d, "nod asks for edits outside the project: write a rule such as Edit(/"+d+"/**)")
 	}
 	return in.rules, in.left, nil
 }
@@ -49,18 +50,19 @@ const (
 	denyList  = "deny"
 )
 
-// imported are the rules that are taken over, and those that are not.
-type imported struct {
+// ruleImport holds the rules that are imported and those that are left out.
+type ruleImport struct {
 	rules schemas.Permissions
 	left  []NotImported
 }
 
-func (in *imported) leave(list, rule, why string) {
+func (in *ruleImport) leaveOut(list, rule, why string) {
 	in.left = append(in.left, NotImported{list, rule, why})
 }
 
-// take takes rules over that nod can read, and bounds where they allow.
-func (in *imported) take(list string, rules ...string) {
+// takeRules imports the rules that nod can read and, of allow rules, only those that
+// have bounds.
+func (in *ruleImport) takeRules(list string, rules ...string) {
 	into := map[string]*[]string{allowList: &in.rules.Allow, askList: &in.rules.Ask, denyList: &in.rules.Deny}[list]
 	for _, text := range rules {
 		text = strings.TrimSpace(text)
@@ -72,33 +74,30 @@ func (in *imported) take(list string, rules ...string) {
 			why = unbounded(&r)
 		}
 		if why != "" {
-			in.leave(list, text, why)
+			in.leaveOut(list, text, why)
 			continue
 		}
 		*into = append(*into, text)
 	}
 }
 
-// unbounded says why an allow rule would allow anything at all; "" if it has
-// bounds.
+// unbounded returns the reason to leave out an allow rule that nod would not bound; ""
+// for every other one.
 func unbounded(r *rule) string {
-	if _, pattern, _ := strings.Cut(r.text, "("); canonical(r.tool).kind != kindShell {
+	if _, pattern, _ := strings.Cut(r.text, "("); tools.Named(r.tool).Kind != tools.Shell {
 		if r.root == 'p' && strings.HasPrefix(pattern, "/") {
-			return "there it starts at the directory of the settings file, here at every project: write it as //abs/path or ./path"
+			return "in Claude Code this path starts at the directory of the settings file, in nod at every project: write it as //abs/path or ./path"
 		}
 		return ""
 	}
-	switch {
-	case r.argv == nil:
+	if r.argv == nil {
 		return "it allows every command"
-	case r.prefix && (interpreters[base(r.argv[0])] || inlineCode[base(r.argv[0])] != "" || wrappers[base(r.argv[0])] || runsOthers[base(r.argv[0])]) && len(r.argv) == 1:
-		return "with it, any other command can be run"
+	}
+	switch c := commands().entry(base(r.argv[0])); {
+	case r.prefix && len(r.argv) == 1 && (c.interprets || c.inline != "" || c.wraps || c.runsAny):
+		return "it allows running any other command"
 	case base(r.argv[0]) == "nod":
-		return "agents may not run nod commands that decide, grant or configure"
+		return ownCommandDenied
 	}
 	return ""
 }
-
-// runsOthers are programs that a flag, or a command of their own, makes run any
-// other one.
-var runsOthers = set("git awk gawk mawk nawk sed tar vi vim nvim view ed emacs less more man docker podman kubectl gdb lldb tmux screen make ninja cmake rsync scp sftp socat nc ncat go cargo npm pnpm yarn bun uv uvx bunx pipx pip gem bundle rake gradle mvn dotnet swift zip split sort tclsh expect java erl iex rg fd")

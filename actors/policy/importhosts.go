@@ -12,37 +12,37 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// unread is why a rule is left out that says more than nod can take over.
-const unread = "nod takes over rules about the beginning of a shell command alone"
+// onlyPrefixRules is the reason to leave out a rule that says more than nod can import.
+const onlyPrefixRules = "nod imports only rules about the beginning of a shell command"
 
-// plainPrefix are what a rule about the beginning of a command may consist of.
+// plainPrefix matches the words that a rule about the beginning of a command may have.
 var plainPrefix = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
 
-// cautious is what is taken over where rules that restrict were all read: an allow
-// may have been bounded by one that was not.
-func (in *imported) cautious() (schemas.Permissions, []NotImported, error) {
+// dropDoubtfulAllows keeps the allow rules only if every rule that restricts was
+// imported: one that was not could have bounded them.
+func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, error) {
 	if slices.ContainsFunc(in.left, func(n NotImported) bool { return n.List != allowList }) {
 		for _, rule := range in.rules.Allow {
-			in.leave(allowList, rule, "it stands beside rules that nod does not read, which may forbid it")
+			in.leaveOut(allowList, rule, "other rules, which nod cannot read, may forbid it")
 		}
 		in.rules.Allow = nil
 	}
 	return in.rules, in.left, nil
 }
 
-// takePrefix takes over what a host says of commands that begin so. text is the
-// rule as the host has it.
-func (in *imported) takePrefix(list, prefix, text string) {
+// takePrefix imports a host's rule for commands with this beginning. text is the rule
+// as the host has it.
+func (in *ruleImport) takePrefix(list, prefix, text string) {
 	if !plainPrefix.MatchString(prefix) {
-		in.leave(list, text, unread)
+		in.leaveOut(list, text, onlyPrefixRules)
 		return
 	}
-	in.take(list, "Bash("+prefix+":*)")
+	in.takeRules(list, "Bash("+prefix+":*)")
 }
 
-// ImportGemini takes over which shell commands a settings.json of Gemini CLI's
-// allows, word by word where Gemini CLI goes by letters. The rest is named. It fails
-// where settings is no such file.
+// ImportGemini imports the shell commands that a settings.json of Gemini CLI allows.
+// nod's rules compare whole words; Gemini CLI compares letters. Every other setting is
+// named. It fails if settings is not such a file.
 func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Tools struct {
@@ -50,7 +50,7 @@ func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 		} `json:"tools"`
 		Before []string `json:"allowedTools"` // the setting's former name
 	}
-	var in imported
+	var in ruleImport
 	if err := json.Unmarshal(settings, &file); err != nil {
 		return in.rules, nil, fmt.Errorf("read Gemini CLI's settings: %w", err)
 	}
@@ -58,7 +58,7 @@ func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 		prefix, shell := strings.CutPrefix(text, "run_shell_command(")
 		prefix, ends := strings.CutSuffix(prefix, ")")
 		if !shell || !ends {
-			in.leave(allowList, text, unread)
+			in.leaveOut(allowList, text, onlyPrefixRules)
 			continue
 		}
 		in.takePrefix(allowList, prefix, text)
@@ -66,17 +66,17 @@ func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	return in.rules, in.left, nil
 }
 
-// geminiFields are those of a rule of Gemini CLI's that can be taken over. Any other
-// one is a condition that nod's rule would not have.
+// geminiFields are the fields that an imported rule of Gemini CLI may have. Any other
+// field is a condition that nod's rule would lack.
 var geminiFields = []string{"toolName", "commandPrefix", "decision", "priority", "denyMessage", "modes"}
 
-// ImportGeminiPolicy does the same for a file of Gemini CLI's policies. Where it
-// has a rule that asks or denies and cannot be taken over, none that allows is.
+// ImportGeminiPolicy imports a file of Gemini CLI's policies. It imports no allow rule
+// if a rule that asks or denies cannot be imported.
 func ImportGeminiPolicy(policies []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Rules []map[string]any `toml:"rule"`
 	}
-	var in imported
+	var in ruleImport
 	if _, err := toml.Decode(string(policies), &file); err != nil {
 		return in.rules, nil, fmt.Errorf("read Gemini CLI's policies: %w", err)
 	}
@@ -84,32 +84,33 @@ func ImportGeminiPolicy(policies []byte) (schemas.Permissions, []NotImported, er
 		decision, _ := r["decision"].(string)
 		list := map[string]string{"allow": allowList, "ask_user": askList, "deny": denyList}[decision]
 		text := fmt.Sprintf("%v %v", r["toolName"], r["commandPrefix"])
-		prefixes := texts(r["commandPrefix"])
-		if list == "" || len(prefixes) == 0 || !geminiRead(r) {
-			in.leave(decision, text, unread)
+		prefixes := textList(r["commandPrefix"])
+		if list == "" || len(prefixes) == 0 || !geminiReadable(r) {
+			in.leaveOut(decision, text, onlyPrefixRules)
 			continue
 		}
 		for _, prefix := range prefixes {
 			in.takePrefix(list, prefix, text)
 		}
 	}
-	return in.cautious()
+	return in.dropDoubtfulAllows()
 }
 
-// geminiRead reports whether a rule is about the shell, whenever it is used.
-func geminiRead(r map[string]any) bool {
+// geminiReadable reports whether a rule is about the shell and has no condition
+// besides.
+func geminiReadable(r map[string]any) bool {
 	for field := range r {
 		if !slices.Contains(geminiFields, field) {
 			return false
 		}
 	}
-	tool := r["toolName"] // mostly left out beside a prefix
-	modes := r["modes"]   // where Gemini CLI asks, at least
-	return (tool == nil || slices.Equal(texts(tool), []string{"run_shell_command"})) && (modes == nil || slices.Contains(texts(modes), "default"))
+	tool := r["toolName"] // usually absent beside a prefix
+	modes := r["modes"]   // must hold the mode in which Gemini CLI asks
+	return (tool == nil || slices.Equal(textList(tool), []string{"run_shell_command"})) && (modes == nil || slices.Contains(textList(modes), "default"))
 }
 
-// words is a text or several; nothing else is one.
-func texts(v any) (all []string) {
+// textList returns a string or a list of strings as a list; nil for anything else.
+func textList(v any) (all []string) {
 	several, ok := v.([]any)
 	if !ok {
 		several = []any{v}
@@ -124,14 +125,14 @@ func texts(v any) (all []string) {
 	return all
 }
 
-// codexRule is one as Codex writes it when its user allows a command from then on.
-// What is written otherwise, in a file that may be a program, is left out.
+// codexRule matches a rule as Codex writes it when its user allows a command from then
+// on. The file may be a program, so every other line is left out.
 var codexRule = regexp.MustCompile(`^prefix_rule\(\s*pattern\s*=\s*(\[[^\[\]]*\])\s*,\s*decision\s*=\s*"(allow|prompt|forbidden)"\s*,?\s*\)\s*(?:#.*)?$`)
 
-// ImportCodex takes over a file of Codex's rules as Codex writes them, a line each.
-// Any other line is named, and none that allows is taken over beside it.
+// ImportCodex imports a file of Codex's rules as Codex writes them, one a line. It
+// names every other line, and then imports no allow rule.
 func ImportCodex(rules []byte) (schemas.Permissions, []NotImported, error) {
-	var in imported
+	var in ruleImport
 	for line := range strings.Lines(string(rules)) {
 		line = strings.TrimRight(line, " \t\r\n")
 		if line == "" || line[0] == '#' {
@@ -140,15 +141,15 @@ func ImportCodex(rules []byte) (schemas.Permissions, []NotImported, error) {
 		found := codexRule.FindStringSubmatch(line)
 		var argv []string
 		if found == nil || json.Unmarshal([]byte(found[1]), &argv) != nil {
-			in.leave("rules", line, "nod reads rules as Codex writes them: prefix_rule(pattern=[\"…\"], decision=\"…\")")
+			in.leaveOut("rules", line, "nod reads rules as Codex writes them: prefix_rule(pattern=[\"…\"], decision=\"…\")")
 			continue
 		}
 		list := map[string]string{"allow": allowList, "prompt": askList, "forbidden": denyList}[found[2]]
 		if slices.ContainsFunc(argv, func(word string) bool { return strings.Contains(word, " ") }) {
-			in.leave(list, line, unread)
+			in.leaveOut(list, line, onlyPrefixRules)
 			continue
 		}
 		in.takePrefix(list, strings.Join(argv, " "), line)
 	}
-	return in.cautious()
+	return in.dropDoubtfulAllows()
 }

@@ -12,8 +12,7 @@ import (
 
 type importer func([]byte) (schemas.Permissions, []policy.NotImported, error)
 
-// What agent programs allow is taken over where a rule of nod's says no more, and
-// named otherwise.
+// Rules of other hosts are imported if nod's rule allows no more, and named otherwise.
 func TestImportOtherHosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		from importer

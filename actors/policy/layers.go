@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/schemas"
 )
 
-// layer is one set of rules and whom it is for.
+// layer is one set of rules and the calls that they are for.
 type layer struct {
 	match            schemas.PolicyMatch
 	deny, ask, allow []rule
@@ -32,42 +33,42 @@ func compileLayer(at string, l schemas.PolicyLayer) (layer, error) {
 	return out, nil
 }
 
-// applies reports whether the layer is for this call. Where something that it
-// matches on is unknown, it is for the call if that tightens; and then every
-// directory that the call is made in counts, not its project alone.
-func (l *layer) applies(c *Call, pl *place, tightens bool) bool {
-	return matchAny(l.match.Agents, c.Agent, tightens) && matchAny(l.match.Hosts, c.Host, tightens) && l.matchProject(pl, tightens)
+// applies reports whether the layer is for this call. If the layer tightens, it applies
+// as well if a field that it matches on is unknown, or if the call runs in a directory
+// of a matching project.
+func (l *layer) applies(c *Call, loc *pathname.Location, tightens bool) bool {
+	return matchAny(l.match.Agents, c.Agent, tightens) && matchAny(l.match.Hosts, c.Host, tightens) && l.matchProject(loc, tightens)
 }
 
-// Matches reports whether a match is for a request of this agent, project and
-// host. What it matches on must be known.
+// Matches reports whether a match is for a request of this agent, project and host.
+// Every field that it matches on must be known.
 func Matches(m schemas.PolicyMatch, agent, project, host string) bool {
 	l := layer{match: m}
-	return l.applies(&Call{Agent: agent, Host: host}, &place{project: project}, false)
+	return l.applies(&Call{Agent: agent, Host: host}, &pathname.Location{Project: project}, false)
 }
 
 func matchAny(patterns []string, s string, tightens bool) bool {
 	if len(patterns) == 0 || s == "" && tightens {
 		return true
 	}
-	return slices.ContainsFunc(patterns, func(p string) bool { return s != "" && match(p, s) })
+	return slices.ContainsFunc(patterns, func(p string) bool { return s != "" && pathname.Match(p, s) })
 }
 
-func (l *layer) matchProject(pl *place, tightens bool) bool {
+func (l *layer) matchProject(loc *pathname.Location, tightens bool) bool {
 	if len(l.match.Projects) == 0 {
 		return true
 	}
-	if pl.project == "" {
+	if loc.Project == "" {
 		return tightens
 	}
 	return slices.ContainsFunc(l.match.Projects, func(p string) bool {
-		dir := pl.resolve(strings.TrimSuffix(p, "/**"))
+		dir := loc.Resolve(strings.TrimSuffix(p, "/**"))
 		if len(dir) != 1 {
 			return tightens
 		}
-		if pl.project == dir[0] || strings.HasSuffix(p, "/**") && within(pl.project, dir[0]) {
+		if loc.Project == dir[0] || strings.HasSuffix(p, "/**") && pathname.Within(loc.Project, dir[0]) {
 			return true
 		}
-		return tightens && slices.ContainsFunc(pl.dirs, func(d string) bool { return within(d, dir[0]) })
+		return tightens && slices.ContainsFunc(loc.Dirs, func(d string) bool { return pathname.Within(d, dir[0]) })
 	})
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// harmful are flags that write, run a program, read a list of files or wait on
-// another machine, by command, and the words around them. The flag is the first
-// word after the command.
+// harmful are flags that write, run a program, read a list of files or wait for another
+// machine, by command, with the words around them. The flag is the first word after the
+// command.
 var harmful = map[string][]string{
 	"sort":     {"-o x", "--output=x", "--compress-program=x", "--files0-from=x", "-T x", "--temporary-directory=x"},
 	"uniq":     {"x y"},
@@ -72,6 +72,7 @@ func newReaders(t *testing.T) *Policy {
 	t.Helper()
 	p, err := New(schemas.Permissions{})
 	require.NoError(t, err)
+	p.commands = newCommandTable() // its own table, to change
 	return p
 }
 
@@ -98,72 +99,72 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 	}
 }
 
-// TestFlagListsMatter adds each harmful flag to its command's list. Unless
-// something else refuses it, the verdict then turns to allow, which shows that
-// the list is what held, and that the test above sees a list that grew.
+// TestFlagListsMatter adds each harmful flag to its command's list. Unless another
+// check refuses the flag, the verdict must turn to allow. This shows that the list kept
+// the flag out, and that the test above would notice a list that grew.
 func TestFlagListsMatter(t *testing.T) {
 	held := 0
-	grow := func(get func(*Policy) *spec, command, f string) {
+	grow := func(name, f string) {
 		p := newReaders(t)
-		s := get(p)
+		c := p.commands.reader(name)
+		command := name + " " + f
 		flag, _, _ := strings.Cut(f, " ")
-		name, _, value := strings.Cut(flag, "=")
+		long, _, value := strings.Cut(flag, "=")
 		switch {
-		case s == nil || !strings.HasPrefix(flag, "-") || flag[1] != '-' && len(flag) > 2:
+		case c == nil || !strings.HasPrefix(flag, "-") || flag[1] != '-' && len(flag) > 2:
 			return
 		case strings.HasPrefix(flag, "--"):
-			s.longs[name[2:]] = 0
+			c.longs[long[2:]] = 0
 			if value {
-				s.longs[name[2:]] = '='
+				c.longs[long[2:]] = '='
 			}
 		default:
-			s.short += flag[1:2]
+			c.short += flag[1:2]
 		}
-		s.operand, s.check, s.ordered = unlimited, nil, false
+		c.operands, c.check, c.ordered = unlimited, nil, false
 		assert.Equal(t, Allow, effect(t, p, command), "%s: another thing than the list refuses it", command)
 		held++
 	}
 	for name, flags := range harmful {
 		for _, f := range flags {
-			grow(func(p *Policy) *spec { return p.specs[name] }, name+" "+f, f)
+			grow(name, f)
 		}
 	}
 	for name, flags := range harmfulGit {
 		for _, f := range flags {
 			if name != "for-each-ref" {
-				grow(func(p *Policy) *spec { return p.git[name] }, "git "+name+" "+f, f)
+				grow("git "+name, f)
 			}
 		}
 	}
 	assert.Greater(t, held, 100)
 }
 
-// TestUnlistedFlagsAsk tries every letter that is not listed, and every listed
-// word cut short by one.
+// Every unlisted letter asks, and every listed long flag that lacks its last letter or
+// has one more.
 func TestUnlistedFlagsAsk(t *testing.T) {
 	p := newReaders(t)
-	try := func(command string, s *spec) {
-		if s.raw {
+	try := func(line string, c *command) {
+		if c.raw {
 			return
 		}
-		for c := byte('!'); c <= '~'; c++ {
-			if !isAlnum(c) || strings.IndexByte(s.short+s.value+s.tail, c) >= 0 || s.digits && c >= '0' && c <= '9' {
+		for letter := byte('!'); letter <= '~'; letter++ {
+			if !isAlnum(letter) || strings.IndexByte(c.short+c.value+c.tail, letter) >= 0 || c.digits && letter >= '0' && letter <= '9' {
 				continue
 			}
-			assert.NotEqual(t, Allow, effect(t, p, command+" -"+string(c)), "%s -%c", command, c)
-			assert.NotEqual(t, Allow, effect(t, p, command+" -"+string(c)+"x y.md"), "%s -%cx", command, c)
+			assert.NotEqual(t, Allow, effect(t, p, line+" -"+string(letter)), "%s -%c", line, letter)
+			assert.NotEqual(t, Allow, effect(t, p, line+" -"+string(letter)+"x y.md"), "%s -%cx", line, letter)
 		}
-		for long := range s.longs {
-			if _, listed := s.longs[long[:len(long)-1]]; len(long) > 1 && !listed {
-				assert.NotEqual(t, Allow, effect(t, p, command+" --"+long[:len(long)-1]+" x.md"), "%s --%s cut short", command, long)
+		for long := range c.longs {
+			if _, listed := c.longs[long[:len(long)-1]]; len(long) > 1 && !listed {
+				assert.NotEqual(t, Allow, effect(t, p, line+" --"+long[:len(long)-1]+" x.md"), "%s --%s cut short", line, long)
 			}
-			assert.NotEqual(t, Allow, effect(t, p, command+" --"+long+"x x.md"), "%s --%sx", command, long)
+			assert.NotEqual(t, Allow, effect(t, p, line+" --"+long+"x x.md"), "%s --%sx", line, long)
 		}
 	}
-	for name, s := range p.specs {
-		try(name, s)
-	}
-	for name, s := range p.git {
-		try("git "+name, s)
+	for name := range p.commands {
+		if c := p.commands.reader(name); c != nil {
+			try(name, c)
+		}
 	}
 }

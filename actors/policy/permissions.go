@@ -8,10 +8,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/schemas"
 )
 
-// Access is what a permission is for.
+// Access is the kind of access that a permission gives.
 type Access string
 
 // The kinds of access.
@@ -21,15 +22,15 @@ const (
 	AccessNetwork Access = "network"
 )
 
-// Permission is a permission tag, taken apart. Its path is absolute; it is
-// true only where Missing gave it, or a Resolver.
+// Permission is a parsed permission tag. Its path is absolute; its links are resolved
+// only if the permission comes from Missing or a Resolver.
 type Permission struct {
 	Access Access
 	Path   string // "" for the network
 }
 
-// ParsePermission reads a tag: @read:<path>, @write:<path> or @network. Its
-// errors are those that agents know, and tell no path.
+// ParsePermission reads a tag: @read:<path>, @write:<path> or @network. Agents see its
+// errors, which reveal no path.
 func ParsePermission(tag string) (Permission, error) {
 	kind, dir, _ := strings.Cut(tag, ":")
 	switch {
@@ -53,9 +54,9 @@ func pathPermission(access Access, dir, word string) (Permission, error) {
 	return Permission{access, path.Clean(dir)}, nil
 }
 
-// CheckPath refuses what cannot be the path of a permission. A ".." is refused
-// because what it stands for depends on the links before it, and a ~ because
-// it depends on who reads it.
+// CheckPath refuses a text that cannot be the path of a permission. It refuses ".."
+// because its meaning depends on the links before it, and ~ because its meaning depends
+// on the reader.
 func CheckPath(dir string) error {
 	var why string
 	switch {
@@ -73,7 +74,7 @@ func CheckPath(dir string) error {
 	return schemas.Errorf(schemas.CodeValidation, "%s", why)
 }
 
-// String is p's tag.
+// String returns p's tag.
 func (p Permission) String() string {
 	if p.Access == AccessNetwork {
 		return "@network"
@@ -81,7 +82,7 @@ func (p Permission) String() string {
 	return "@" + string(p.Access) + ":" + p.Path
 }
 
-// resolved is p with the path that its own leads to.
+// resolved returns p with its path's links resolved.
 func (p Permission) resolved(resolve Resolver) (Permission, error) {
 	if p.Access == AccessNetwork {
 		return p, nil
@@ -93,12 +94,12 @@ func (p Permission) resolved(resolve Resolver) (Permission, error) {
 	return Permission{p.Access, at}, err
 }
 
-// Missing is what set lacks of perms, in their order: links are resolved, so
-// these are the true paths, which a person is shown and Apply adds. A nil set
-// lacks everything. It fails where a path cannot be resolved.
+// Missing returns the permissions of perms that set lacks, in their order, with links
+// resolved: a person is shown these true paths, and Apply adds them. A nil set lacks
+// everything. It fails if a path cannot be resolved.
 //
-// The directories of the set are taken as they are and not resolved again:
-// whoever may write beside one could put a link in its place.
+// The directories of the set are not resolved again: a program that may write beside
+// one could have put a link in its place.
 func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolver) ([]Permission, error) {
 	var missing []Permission
 	for _, p := range perms {
@@ -106,26 +107,26 @@ func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolv
 		if err != nil {
 			return nil, err
 		}
-		if !holds(set, at) && !slices.Contains(missing, at) {
+		if !includes(set, at) && !slices.Contains(missing, at) {
 			missing = append(missing, at)
 		}
 	}
 	return missing, nil
 }
 
-// Covers reports whether set certainly holds p, links resolved.
+// Covers reports whether set certainly includes p, links resolved.
 func Covers(set *schemas.SessionPermissions, p Permission, resolve Resolver) bool {
 	missing, err := Missing(set, []Permission{p}, resolve)
 	return err == nil && len(missing) == 0
 }
 
-// holds looks at names alone. The working directory may be read and written,
-// and what may be written may be read.
-func holds(set *schemas.SessionPermissions, p Permission) bool {
+// includes compares names only. The working directory may be read and written, and a
+// directory that may be written may be read.
+func includes(set *schemas.SessionPermissions, p Permission) bool {
 	if set == nil {
 		return false
 	}
-	inside := func(dir string) bool { return within(p.Path, dir) }
+	inside := func(dir string) bool { return pathname.Within(p.Path, dir) }
 	switch p.Access {
 	case AccessNetwork:
 		return set.Network
@@ -137,9 +138,9 @@ func holds(set *schemas.SessionPermissions, p Permission) bool {
 	return false
 }
 
-// Apply is set with perms added. It never takes anything away, and adding what
-// is there changes nothing; set itself stays as it is. It resolves no links:
-// perms should come from Missing.
+// Apply returns set with perms added. It removes nothing, and adding a permission that
+// set includes changes nothing; set itself is not changed. It resolves no links: perms
+// should come from Missing.
 func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionPermissions {
 	set.ReadDirs, set.WriteDirs = slices.Clone(set.ReadDirs), slices.Clone(set.WriteDirs)
 	for _, p := range perms {
@@ -156,8 +157,8 @@ func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionP
 	return set
 }
 
-// Held is what a session holds: the set that its owner gave it, nil for none,
-// and what was granted, of which every grant must be live.
+// Held returns the permissions that a session has: the set that its owner gave it (nil
+// for none) and its grants, all of which must be live.
 func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) schemas.SessionPermissions {
 	var held schemas.SessionPermissions
 	if set != nil {
@@ -165,7 +166,7 @@ func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) sche
 	}
 	for _, g := range grants {
 		for _, tag := range g.Permissions {
-			if p, err := ParsePermission(tag); err == nil { // no other was ever granted
+			if p, err := ParsePermission(tag); err == nil { // no other tag was ever granted
 				held = Apply(held, p)
 			}
 		}
@@ -174,16 +175,15 @@ func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) sche
 }
 
 func withDir(dirs []string, dir string) []string {
-	if CheckPath(dir) != nil || slices.ContainsFunc(dirs, func(d string) bool { return within(dir, d) }) {
+	if CheckPath(dir) != nil || slices.ContainsFunc(dirs, func(d string) bool { return pathname.Within(dir, d) }) {
 		return dirs
 	}
 	return append(dirs, dir)
 }
 
-// ExecScope is what a command may do that a holder of set runs: use the
-// working directory, and what the tags name that the holder has. Nothing else
-// of the set goes along, and the set stays as it is. A tag that the holder does
-// not certainly have is an error, and then the scope is empty.
+// ExecScope returns the permissions of a command that a holder of set runs: the working
+// directory, and the tags given, which the holder must have. The command gets nothing
+// else of the set. It returns an error and no permissions if the holder may lack a tag.
 func ExecScope(set schemas.SessionPermissions, tags []string, resolve Resolver) (schemas.SessionPermissions, error) {
 	scope := schemas.SessionPermissions{WorkingDir: set.WorkingDir}
 	for _, tag := range tags {
@@ -194,7 +194,7 @@ func ExecScope(set schemas.SessionPermissions, tags []string, resolve Resolver) 
 		if err != nil {
 			return schemas.SessionPermissions{}, fmt.Errorf("permission %q: %w", tag, err)
 		}
-		if !holds(&set, p) {
+		if !includes(&set, p) {
 			return schemas.SessionPermissions{}, schemas.Errorf(schemas.CodeForbidden, "Cannot attach permission '%s' - you don't have it.", tag)
 		}
 		scope = Apply(scope, p)

@@ -44,7 +44,7 @@ func TestPermissionTags(t *testing.T) {
 		"@read:/..a/...":                      "@read:/..a/...",
 		"@read:/" + strings.Repeat("ä", 4095): "@read:/" + strings.Repeat("ä", 4095),
 		"@write:/" + strings.Repeat("x/", 2047) + "y": "@write:/" + strings.Repeat("x/", 2047) + "y",
-		"@read:/\u202egnp":                            "@read:/\u202egnp", // made harmless where it is shown
+		"@read:/\u202egnp":                            "@read:/\u202egnp", // escaped when it is shown
 	} {
 		p, err := policy.ParsePermission(tag)
 		require.NoError(t, err, tag)
@@ -93,14 +93,14 @@ func TestWhatASetCovers(t *testing.T) {
 	}{
 		{&set, "@read:/src", true},
 		{&set, "@read:/src/a/b", true},
-		{&set, "@read:/srcfoo", false}, // whole segments
+		{&set, "@read:/srcfoo", false}, // whole segments only
 		{&set, "@read:/sr", false},
 		{&set, "@read:/", false},
 		{&set, "@write:/src/a", false},
 		{&set, "@read:/etc/hosts", true},
 		{&set, "@read:/etc", false},
 		{&set, "@write:/out/x", true},
-		{&set, "@read:/out/x", true}, // to write is to read
+		{&set, "@read:/out/x", true}, // a directory that may be written may be read
 		{&set, "@write:/outer", false},
 		{&set, "@write:/home/x", true},
 		{&set, "@read:/home", true},
@@ -108,7 +108,7 @@ func TestWhatASetCovers(t *testing.T) {
 		{&set, "@network", false},
 		{&everything, "@read:/x", true},
 		{&everything, "@network", true},
-		{&schemas.SessionPermissions{}, "@read:/", false}, // an empty path holds nothing
+		{&schemas.SessionPermissions{}, "@read:/", false}, // an empty path covers nothing
 		{&schemas.SessionPermissions{ReadDirs: []string{"", "src", "."}}, "@read:/src", false},
 		{nil, "@read:/src", false},
 		{nil, "@network", false},
@@ -148,7 +148,7 @@ func TestApplyAddsAndTakesNothingAway(t *testing.T) {
 	assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a"}}, before)
 	assert.Equal(t, after, policy.Apply(after, parse(t, "@write:/out", "@read:/a/b", "@network")...))
 
-	// The first grant does not narrow what could be read before.
+	// The first grant does not narrow the access before it.
 	assert.True(t, policy.Covers(&after, parse(t, "@read:/home/x")[0], asWritten))
 	assert.True(t, policy.Covers(&after, parse(t, "@read:/a/x")[0], asWritten))
 	odd := []policy.Permission{{Access: policy.AccessRead}, {Access: policy.AccessWrite, Path: "../x"}, {Access: "own", Path: "/x"}}
@@ -229,26 +229,26 @@ func TestToolNeeds(t *testing.T) {
 		{"Bash", `{"command":"ls"}`, policy.ErrOtherTool.Error()},
 		{"TodoWrite", `{}`, policy.ErrOtherTool.Error()},
 		{"read_me", `{"path":"/a"}`, policy.ErrOtherTool.Error()},
-		{"Read", `{}`, "its path cannot be told"},
-		{"Read", `{"file_path":["/a"]}`, "its path cannot be told"},
-		{"Read", `{"file_path":""}`, "cannot be told"},
-		{"Read", `{"file_path":"~/.ssh/id"}`, "cannot be told"},
+		{"Read", `{}`, "its path is not known"},
+		{"Read", `{"file_path":["/a"]}`, "its path is not known"},
+		{"Read", `{"file_path":""}`, "is not known"},
+		{"Read", `{"file_path":"~/.ssh/id"}`, "is not known"},
 		{"Read", `{"file_path":"b"}`, "its path is relative"},
 		{"Read", `{"file_path":"b","cwd":"src"}`, "its path is relative"},
 		{"Read", `{"file_path":"/a","also":"/etc/passwd"}`, `does not know, "also"`},
 		{"Read", `{"File_Path":"/a"}`, `does not know, "File_Path"`},
 		{"Read", `[]`, "not a JSON object"},
-		{"Grep", `{"pattern":"x","path":7,"cwd":"/src"}`, "its path cannot be told"},
+		{"Grep", `{"pattern":"x","path":7,"cwd":"/src"}`, "its path is not known"},
 		{"Glob", `{"pattern":"*/../../*","path":"/src"}`, "may lead anywhere"},
 		{"Glob", `{"pattern":"..","path":"/src"}`, "may lead anywhere"},
-		{"Glob", `{"pattern":["/etc/*"],"path":"/src"}`, "its pattern cannot be told"},
+		{"Glob", `{"pattern":["/etc/*"],"path":"/src"}`, "its pattern cannot be read"},
 		{"Glob", `{"pattern":"{/etc,x}/*","path":"/src"}`, "may lead anywhere"},
 		{"Glob", `{"pattern":"{.,x}{.,y}/*","path":"/src"}`, "may lead anywhere"},
-		{"Write", `{"content":"x"}`, "its path cannot be told"},
+		{"Write", `{"content":"x"}`, "its path is not known"},
 		{"Write", `{"file_path":"/a","dest":"/b"}`, `does not know, "dest"`},
-		{"apply_patch", `{"input":"nothing"}`, "its path cannot be told"},
-		{"WebFetch", `{"url":"file:///etc/passwd"}`, "none of the web"},
-		{"WebFetch", `{"url":7}`, "none of the web"},
+		{"apply_patch", `{"input":"nothing"}`, "its path is not known"},
+		{"WebFetch", `{"url":"file:///etc/passwd"}`, "not a web address"},
+		{"WebFetch", `{"url":7}`, "not a web address"},
 	} {
 		perms, err := policy.ToolNeeds(needs, c.tool, []byte(c.details))
 		require.ErrorContains(t, err, c.why, "%s %s", c.tool, c.details)

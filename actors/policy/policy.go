@@ -1,11 +1,11 @@
-// Package policy decides, without I/O and without state, what needs asking: a
-// tool call goes in, a verdict comes out, always the same one. It also says
-// what a session's permissions cover.
+// Package policy decides tool calls by rules: a call goes in, a verdict comes out. It
+// keeps no state and does no I/O, and the same call always gets the same verdict. It
+// also computes what the permissions of a session cover.
 //
-// Rules are tried deny, then ask, then allow, over all layers that match; only
-// where none matches does the preset decide. Whatever the package does not
-// know, it asks. Paths are compared as they are written: a symbolic link is
-// not followed. (Permissions are about true paths: see OnDisk.)
+// Deny rules are tried first, then ask rules, then allow rules, over all layers that
+// match the call; the preset decides only a call that no rule covers. Every form of
+// call that the package does not know asks. Paths are compared as they are written:
+// symbolic links are not followed. (Permissions are about true paths: see OnDisk.)
 package policy
 
 import (
@@ -15,89 +15,95 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
-// Effect is what a verdict does with a call.
+// Effect is the outcome of a verdict.
 type Effect string
 
-// The effects. The zero Effect is none of them and must be treated as Ask.
+// The effects. The zero Effect is invalid and must be treated as Ask.
 const (
 	Allow Effect = "allow"
 	Ask   Effect = "ask"
 	Deny  Effect = "deny"
 )
 
-// Call is a tool call to judge. What is empty is unknown, and what depends on
-// it asks.
+// Call is a tool call to check. An empty field means unknown, and a verdict that
+// depends on an unknown field is to ask.
 type Call struct {
 	ToolName   string
 	ActionType schemas.ActionType
 	Input      json.RawMessage // the tool's input, an object
 	Cwd        string
 
-	Agent   string // who asks, for layers; from the subject, never from the payload
+	Agent   string // the agent's name, for layers; from the subject, never from the payload
 	Host    string
-	Project string // the project's root; Cwd where empty
-	Home    string // what ~ stands for
+	Project string // the project's root; Cwd if empty
+	Home    string // the directory that ~ stands for
 }
 
-// CallOf is a request of an agent's as a call to judge.
+// CallOf returns the call that an agent's request is about.
 func CallOf(agent string, r *schemas.Request) Call {
 	var where struct {
 		Cwd string `json:"cwd"`
 	}
-	_ = json.Unmarshal(r.ActionDetails, &where) // the schema says that it is an object; no cwd is none
+	_ = json.Unmarshal(r.ActionDetails, &where) // the schema guarantees an object; without cwd the directory is unknown
 	return Call{
 		ToolName: r.ToolName, ActionType: r.ActionType, Input: r.ActionDetails, Cwd: where.Cwd,
 		Agent: agent, Host: r.Host, Project: r.Project,
 	}
 }
 
-// Default is the rule of what no rule of the user's decides.
+// Default is the Rule of a verdict that no rule of the user decided.
 const Default = "default"
 
-// Verdict is the judgement of a call.
+// Rules that stand above the user's own.
+const (
+	secretsRule = "default secrets" // asks for secrets
+	ownRule     = "default nod"     // denies access to nod itself
+)
+
+// Verdict is the result of checking a call.
 type Verdict struct {
 	Effect  Effect
-	Rule    string // the rule that decided, as the user would write it; "default" for the preset
+	Rule    string // the rule that decided, as the user wrote it; Default for the preset
 	Risk    schemas.Risk
-	Reasons []string // why the risk is what it is
-	Why     string   // why it was not allowed, in a sentence for a person; "" where it was
-	// Remembered are the remembered answers that an allow rests on.
+	Reasons []string // the reasons for the risk
+	Why     string   // the reason not to allow the call, a sentence for a person; "" if it is allowed
+	// Remembered names the remembered answers that an allow rests on.
 	Remembered []Remembered
 }
 
-// Remembered names one of the answers that a policy was given: the list,
-// counted from 0 in the order given, and the place in it.
+// Remembered names one remembered answer: its list, counted from 0 in the order in
+// which With was given them, and its index in the list.
 type Remembered struct{ List, Index int }
 
-// Policy is a compiled set of rules. It is immutable and safe for concurrent
-// use.
+// Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	level   level
-	layers  []layer
-	grants  []*Answers // remembered answers, as With was given them
-	specs   map[string]*spec
-	git     map[string]*spec
-	secrets *names
-	own     *names
-	guarded bool // own names files that nod was told about
-	open    map[string]bool
-	parsers *sync.Pool // of *syntax.Parser
+	level     level
+	layers    []layer
+	answers   []*Answers // remembered answers, in the order given to With
+	commands  commandTable
+	secrets   *pathname.Names
+	own       *pathname.Names
+	protected bool // own includes paths given to Guard
+	readable  map[string]bool
+	parsers   *sync.Pool // of *syntax.Parser
 }
 
-// New compiles rules and the layers over them. A rule that cannot be
-// understood is an error that names it: a rule that is silently ignored would
-// let something through.
+// New compiles permissions and the layers over them. It returns an error that names the
+// rule if it cannot parse one: ignoring a rule silently would let calls through that
+// the rule forbids.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{
-		specs: commandTable(), git: gitReads(),
-		secrets: compileNames(secretNames, ownNames), own: compileNames(ownNames), open: map[string]bool{},
+		commands: commands(),
+		secrets:  pathname.Compile(secretNames, ownNames), own: pathname.Compile(ownNames), readable: map[string]bool{},
 		parsers: parserPool(),
 	}
 	for _, n := range openNames {
-		pol.open[n] = true
+		pol.readable[n] = true
 	}
 	var err error
 	if pol.level, err = levelOf(p.Preset); err != nil {
@@ -118,9 +124,9 @@ func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) 
 	return pol, nil
 }
 
-// Tighten is p with the own settings of the project at dir on top, for calls of
-// that project. Such settings may only tighten: their allow rules and their
-// preset are left out, and named in ignored.
+// Tighten returns p with the settings of the project at dir on top, for calls of that
+// project. Project settings may only tighten: Tighten leaves their allow rules and
+// their preset out and lists them in ignored.
 func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy, ignored []string, err error) {
 	for _, r := range project.Allow {
 		ignored = append(ignored, "allow "+r)
@@ -134,7 +140,7 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 	}
 	for _, rules := range [][]rule{l.ask, l.deny} {
 		for i := range rules {
-			rules[i].at = cleanAbs(dir)
+			rules[i].dir = pathname.Clean(dir)
 		}
 	}
 	out := *p
@@ -142,68 +148,69 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 	return &out, ignored, nil
 }
 
-// Dirs are the directories whose own rules a call is under: its project, where it
-// is made, and where its command line goes. One that is unknown is left out.
+// Dirs returns the directories whose project settings apply to a call: its project, its
+// working directory, and the directories that its command line changes to. Unknown
+// directories are left out.
 func (p *Policy) Dirs(c Call) []string {
-	dirs := newPlace(&c).dirs
+	dirs := pathname.Locate(c.Cwd, c.Project, c.Home).Dirs
 	if c.Project != "" {
 		dirs = append(dirs, c.Project)
 	}
-	if canonical(c.ToolName).kind == kindShell && goes.Match(c.Input) {
-		if line, _ := p.line(&c); line != nil {
-			dirs = append(dirs, line.dirs...)
+	if tools.Named(c.ToolName).Kind == tools.Shell && directoryChange.Match(c.Input) {
+		if line, _ := p.callLine(&c); line != nil {
+			dirs = append(dirs, line.Dirs...)
 		}
 	}
 	return dirs
 }
 
-// goes finds what may change the directory in a shell tool's input, a command or
-// a field, written out or escaped.
-var goes = regexp.MustCompile(`cd|dir|\\u`)
+// directoryChange matches a shell tool's input that may change the directory by a
+// command or a field, written out or escaped.
+var directoryChange = regexp.MustCompile(`cd|dir|\\u`)
 
-// Guard is p with further files or directories of nod's own, by full path, such
-// as a data directory that is not where it usually is. A path that is not full
-// is an error: it would protect nothing.
+// Guard returns p with further files or directories of nod's own to protect, by full
+// path, such as a data directory in an unusual place. A relative path is an error,
+// because it would protect nothing.
 func (p *Policy) Guard(paths ...string) (*Policy, error) {
 	var own []string
 	for _, at := range paths {
-		clean := cleanAbs(at)
+		clean := pathname.Clean(at)
 		if strings.Trim(clean, "/") == "" {
-			return nil, fmt.Errorf("%q is no full path that could be guarded", at)
+			return nil, fmt.Errorf("%q is not a full path, so it cannot be protected", at)
 		}
 		own = append(own, strings.ToLower(clean))
 	}
 	out := *p
-	out.secrets, out.own, out.guarded = compileNames(secretNames, ownNames, own), compileNames(ownNames, own), len(own) > 0
+	out.secrets, out.own, out.protected = pathname.Compile(secretNames, ownNames, own), pathname.Compile(ownNames, own), len(own) > 0
 	return &out, nil
 }
 
-// Check judges a call.
+// Check returns the verdict on a call.
 func (p *Policy) Check(c Call) Verdict {
-	pl := newPlace(&c)
-	t := canonical(c.ToolName)
-	j := judge{pol: p, call: &c, place: &pl, tool: t}
-	in, err := readInput(c.Input)
-	if err == nil && !t.fits(c.ActionType) {
-		err = fmt.Errorf("its effect, %s, is none that %s is known to have", c.ActionType, t.name)
+	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
+	t := tools.Named(c.ToolName)
+	ev := evaluation{pol: p, call: &c, location: &loc, tool: t}
+	in, err := tools.ReadInput(c.Input)
+	if err == nil && !t.HasEffect(c.ActionType) {
+		err = fmt.Errorf("its effect, %s, is not one that %s is known to have", c.ActionType, t.Name)
 	}
 	switch {
 	case err != nil:
-		j.v = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"nod cannot tell what it does"}}
-		j.rules(nil)
-	case t.kind == kindShell:
-		j.shell(in)
-	case t.kind == kindFile || t.kind == kindSearch || t.kind == kindEdit:
-		pl.lead = p.secrets.leads(pl.dirs)
-		j.files(in)
+		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Why: err.Error(), Reasons: []string{"nod cannot tell what it does"}}
+		ev.applyRules(nil)
+	case t.Kind == tools.Shell:
+		ev.evaluateShell(in)
+	case t.Kind == tools.File || t.Kind == tools.Search || t.Kind == tools.Edit:
+		loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
+		ev.evaluateFiles(in)
 	default:
-		j.other(in)
+		ev.evaluateOther(in)
 	}
-	if j.v.Rule == "" {
-		j.v.Rule = Default
+	if ev.verdict.Rule == "" {
+		ev.verdict.Rule = Default
 	}
-	if j.v.Effect != Allow && j.v.Why == "" {
-		j.v.Why = strings.Join(j.v.Reasons, ", ")
+	if ev.verdict.Effect != Allow && ev.verdict.Why == "" {
+		ev.verdict.Why = strings.Join(ev.verdict.Reasons, ", ")
 	}
-	return j.v
+	return ev.verdict
 }

@@ -5,7 +5,7 @@ import "fmt"
 // The presets, from the one that asks most to the one that asks least.
 const (
 	PresetDesign  = "design"
-	PresetReaders = "readers" // in force where settings name none
+	PresetReaders = "readers" // the default
 	PresetProject = "project"
 )
 

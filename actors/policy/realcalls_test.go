@@ -64,8 +64,7 @@ func TestRealCallsByClass(t *testing.T) {
 	}
 }
 
-// TestReplayWithSuggestions is what a user gets who takes the five best
-// suggestions of each project.
+// A user who takes the five best suggestions of each project is prompted rarely.
 func TestReplayWithSuggestions(t *testing.T) {
 	calls, err := policy.ReadTranscript(corpus(t, "real-calls.jsonl"), "real-calls")
 	require.NoError(t, err)

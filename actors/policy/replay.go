@@ -7,23 +7,25 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
-// SessionCall is a call in an agent's own transcript.
+// SessionCall is a call in an agent's transcript.
 type SessionCall struct {
 	Session string
 	Call
 }
 
-// ReadTranscript reads the tool calls of a transcript, one JSON object a line:
-// Claude Code's, Codex's, or calls {"run","tool_name","tool_input","cwd"}.
-// name is the session of lines that name none. Lines about other things are
-// passed over; a line that is no JSON is an error that names it.
+// ReadTranscript reads the tool calls of a transcript, one JSON object a line: Claude
+// Code's, Codex's, or calls {"run","tool_name","tool_input","cwd"}. name is the session
+// of lines that name none. Lines about other things are skipped; a line that is not
+// JSON is an error that names the line.
 func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	t := transcript{session: name, projects: map[string]string{}}
 	err := eachLine(r, func(n int, line []byte) error {
-		var e entry
+		var e transcriptLine
 		if err := json.Unmarshal(line, &e); err != nil {
 			return fmt.Errorf("line %d of %s is not JSON: %w", n, name, err)
 		}
@@ -33,8 +35,8 @@ func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	return t.calls, err
 }
 
-// entry is a line of any of the formats.
-type entry struct {
+// transcriptLine is a line of any of the formats.
+type transcriptLine struct {
 	Run       string          `json:"run"`
 	Kind      string          `json:"kind"`
 	ToolName  string          `json:"tool_name"`
@@ -49,23 +51,23 @@ type entry struct {
 
 type transcript struct {
 	session, cwd string
-	projects     map[string]string // of each session: where it began
+	projects     map[string]string // by session: the directory in which it began
 	calls        []SessionCall
 }
 
 func (t *transcript) add(session, cwd, tool string, input json.RawMessage) {
-	dir := cleanAbs(cwd)
-	if p, ok := t.projects[session]; !ok || p == "" || !within(dir, p) && within(p, dir) {
-		t.projects[session] = mainTree(dir)
+	dir := pathname.Clean(cwd)
+	if p, ok := t.projects[session]; !ok || p == "" || !pathname.Within(dir, p) && pathname.Within(p, dir) {
+		t.projects[session] = pathname.MainTree(dir)
 	}
 	project := t.projects[session]
-	if !within(mainTree(dir), project) {
-		project = mainTree(dir)
+	if !pathname.Within(pathname.MainTree(dir), project) {
+		project = pathname.MainTree(dir)
 	}
 	t.calls = append(t.calls, SessionCall{session, Call{ToolName: tool, Input: input, Cwd: cwd, Project: project}})
 }
 
-func (t *transcript) entry(e *entry) {
+func (t *transcript) entry(e *transcriptLine) {
 	switch {
 	case e.ToolName != "":
 		if e.Kind != "agent-internal" {
@@ -85,7 +87,7 @@ func (t *transcript) entry(e *entry) {
 	}
 }
 
-func (t *transcript) claude(e *entry) {
+func (t *transcript) claude(e *transcriptLine) {
 	var m struct {
 		Content []struct {
 			Type  string
@@ -101,13 +103,13 @@ func (t *transcript) claude(e *entry) {
 		session = t.session
 	}
 	for _, c := range m.Content {
-		if c.Type == "tool_use" && !internal[c.Name] {
+		if c.Type == "tool_use" && !promptlessTools[c.Name] {
 			t.add(session, e.Cwd, c.Name, c.Input)
 		}
 	}
 }
 
-func (t *transcript) codex(e *entry) {
+func (t *transcript) codex(e *transcriptLine) {
 	var item struct {
 		Type, Name, Arguments, Input string
 		Action                       struct {
@@ -120,7 +122,7 @@ func (t *transcript) codex(e *entry) {
 	}
 	switch item.Type {
 	case "function_call":
-		if !internal[item.Name] {
+		if !promptlessTools[item.Name] {
 			t.add(t.session, t.cwd, item.Name, json.RawMessage(item.Arguments))
 		}
 	case "custom_tool_call":
@@ -132,15 +134,16 @@ func (t *transcript) codex(e *entry) {
 	}
 }
 
-// internal are tools by which an agent talks to itself or to its user; their
+// promptlessTools are tools that an agent uses on itself or to talk to its user; their
 // hosts ask no permission for them.
-var internal = map[string]bool{
+var promptlessTools = map[string]bool{
 	"Task": true, "Agent": true, "Skill": true, "AskUserQuestion": true, "ExitPlanMode": true, "EnterPlanMode": true, "SendMessage": true, "TaskStop": true,
 	"TeamCreate": true, "TeamDelete": true, "TodoWrite": true, "TodoRead": true, "TaskCreate": true, "TaskUpdate": true, "TaskGet": true, "TaskList": true,
 	"TaskOutput": true, "ToolSearch": true, "update_plan": true, "write_stdin": true, "ask_user": true,
 }
 
-// Replayed is what a preset would have asked.
+// Replayed counts the calls that nod would have allowed, asked about and denied under a
+// preset.
 type Replayed struct {
 	Preset      string         `json:"preset"`
 	Sessions    int            `json:"sessions"`
@@ -151,11 +154,11 @@ type Replayed struct {
 	Median      int            `json:"median"` // prompts per session
 	P90         int            `json:"p90"`
 	AllowedBy   map[string]int `json:"allowed_by_tool"`
-	Suggestions []Suggestion   `json:"suggestions"` // the best ones over all projects
+	Suggestions []Suggestion   `json:"suggestions"` // the best over all projects
 }
 
-// Replay says, for each preset on top of these permissions, what nod would
-// have asked, and which limit suggestions would spare the most.
+// Replay counts, for each preset on top of these permissions, the calls that nod would
+// have asked about, and finds up to limit rules that would spare the most of them.
 func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replayed, error) {
 	var out []Replayed
 	for _, preset := range []string{PresetDesign, PresetReaders, PresetProject} {
@@ -184,7 +187,7 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 		switch p.Check(c.Call).Effect {
 		case Allow:
 			r.Allowed++
-			r.AllowedBy[canonical(c.ToolName).name]++
+			r.AllowedBy[tools.Named(c.ToolName).Name]++
 		case Deny:
 			r.Denied++
 		default:
@@ -203,7 +206,7 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 	return r
 }
 
-// String is the replay for a person.
+// String formats the replay for a person.
 func (r Replayed) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-8s %d calls in %d sessions: %d allowed, %d asked, %d denied; prompts per session: median %d, 90%% up to %d\n",

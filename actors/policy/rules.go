@@ -6,25 +6,29 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
 )
 
 // rule is one compiled line of permissions.
 type rule struct {
 	text string // as the user wrote it
-	tool string // the tool's name in rules, or an MCP server's or tool's
+	tool string // the tool's name in rules, or the name of an MCP server or tool
 	mcp  bool   // covers every tool of the server
 
 	argv   []string // Bash: the words; nil for every command
 	prefix bool     // Bash: more words may follow
 	paths  []string // file tools: the pattern's segments; nil for every path
-	root   byte     // what paths starts at: / ~ p(roject) *(any depth)
-	at     string   // the directory that the rule's file is about, where that is a project's own
+	root   byte     // the start of paths: / ~ p(roject) *(any depth)
+	dir    string   // the directory of the project whose settings hold the rule; "" for other rules
 	domain string   // WebFetch
 }
 
 var toolPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
 
-// parseRule compiles a rule, or says what is wrong with it and how to write it.
+// parseRule compiles a rule, or returns an error that says what is wrong with it and
+// how to write it.
 func parseRule(text string) (rule, error) {
 	m := toolPattern.FindStringSubmatch(text)
 	if m == nil {
@@ -46,18 +50,18 @@ func parseRule(text string) (rule, error) {
 		}
 		return r, nil
 	}
-	t := canonical(r.tool)
-	r.tool = t.name
+	t := tools.Named(r.tool)
+	r.tool = t.Name
 	if !strings.Contains(text, "(") || m[2] == "*" {
 		return r, nil
 	}
 	var err error
-	switch t.kind {
-	case kindShell:
+	switch t.Kind {
+	case tools.Shell:
 		err = r.command(m[2])
-	case kindFile, kindSearch, kindEdit:
+	case tools.File, tools.Search, tools.Edit:
 		err = r.pathPattern(m[2])
-	case kindWeb:
+	case tools.Web:
 		var ok bool
 		if r.domain, ok = strings.CutPrefix(m[2], "domain:"); !ok || r.domain == "" || strings.ContainsAny(strings.TrimPrefix(r.domain, "*."), "*/:@ ") {
 			err = fmt.Errorf("expected domain:example.com or domain:*.example.com")
@@ -86,11 +90,11 @@ func (r *rule) command(s string) error {
 	return nil
 }
 
-// splitCommand is the words of one plain command.
+// splitCommand returns the words of one plain command.
 func splitCommand(s string) ([]string, error) {
 	var pol Policy
 	pol.parsers = parserPool()
-	sc := scope{pol: &pol, src: s}
+	sc := commandLine{pol: &pol, src: s}
 	file := pol.parse(s)
 	if file == nil || visible(s) != "" {
 		return nil, fmt.Errorf("the command in it cannot be parsed")
@@ -121,7 +125,7 @@ func (r *rule) pathPattern(s string) error {
 	case strings.HasPrefix(s, "~/"):
 		r.root, s = '~', s[2:]
 	case len(s) > 2 && s[1] == ':':
-		r.root, s = '/', slashes(s)
+		r.root, s = '/', pathname.Slashes(s)
 	case strings.HasPrefix(s, "/"):
 		r.root, s = 'p', s[1:]
 	case strings.HasPrefix(s, "./"):
@@ -148,63 +152,63 @@ func (r *rule) pathPattern(s string) error {
 	return nil
 }
 
-// coversTool reports whether the rule is about this tool. A rule with a path
-// speaks of what is done to files, so Read(p) covers searches and Edit(p)
-// every tool that writes; strict takes a bare name for itself alone.
-func (r *rule) coversTool(t tool, strict bool) bool {
-	if r.tool == t.name {
+// coversTool reports whether the rule is about this tool. A rule with a path is about
+// access to files: Read(p) covers searches too, and Edit(p) every tool that writes.
+// With strict, a name without a path covers that tool alone.
+func (r *rule) coversTool(t tools.Tool, strict bool) bool {
+	if r.tool == t.Name {
 		return true
 	}
 	if r.mcp {
-		return strings.HasPrefix(t.name, r.tool+"__")
+		return strings.HasPrefix(t.Name, r.tool+"__")
 	}
 	if strict && r.paths == nil {
 		return false
 	}
-	return r.tool == "Read" && t.kind == kindSearch || r.tool == "Edit" && t.kind == kindEdit
+	return r.tool == "Read" && t.Kind == tools.Search || r.tool == "Edit" && t.Kind == tools.Edit
 }
 
-// bases are where the rule's paths may begin, and whether that is known. What
-// an allow rule leaves to the project is the project's; another one is as well
-// about the directory that its file lies in, and about every other one that the
-// call is made in.
-func (r *rule) bases(pl *place, allow bool) ([]string, bool) {
+// bases returns the directories in which the rule's paths may begin, and whether they
+// are known. Relative paths of an allow rule begin in the project. Those of a deny or
+// ask rule begin as well in the directory of the rule's settings file, and in every
+// directory of the call outside the project.
+func (r *rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	switch {
 	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
 		return []string{""}, true
 	case r.root == '/':
 		return []string{"/"}, true
 	case r.root == '~':
-		return []string{pl.home}, pl.home != ""
-	case pl.project == "" || allow:
-		return []string{pl.project}, pl.project != ""
+		return []string{loc.Home}, loc.Home != ""
+	case loc.Project == "" || allow:
+		return []string{loc.Project}, loc.Project != ""
 	}
-	out := append(make([]string, 0, 4), pl.project)
-	if r.at != "" {
-		out = append(out, r.at)
+	out := append(make([]string, 0, 4), loc.Project)
+	if r.dir != "" {
+		out = append(out, r.dir)
 	}
-	for _, d := range pl.dirs {
-		if !pl.inTree(d) {
+	for _, d := range loc.Dirs {
+		if !loc.InTree(d) {
 			out = append(out, d)
 		}
 	}
 	return out, true
 }
 
-// coversPath reports whether p matches. For an allow rule it must match whole
-// and may hold no wildcard; otherwise a match of some path that p may stand
-// for, or of a directory above it, is enough.
-func (r *rule) coversPath(p string, pl *place, allow bool) bool {
+// coversPath reports whether p matches. For an allow rule the whole path must match,
+// without wildcards in p; for others it is enough that some path that p may stand for
+// matches, or a directory above it.
+func (r *rule) coversPath(p string, loc *pathname.Location, allow bool) bool {
 	if r.paths == nil {
 		return true
 	}
-	bases, known := r.bases(pl, allow)
-	all := pl.resolve(p)
+	bases, known := r.bases(loc, allow)
+	all := loc.Resolve(p)
 	if !known || len(all) == 0 {
-		return !allow && r.loose(p, pl)
+		return !allow && r.matchesByEnd(p, loc)
 	}
 	for _, full := range all {
-		covers := func(base string) bool { return r.from(base, full, allow) }
+		covers := func(base string) bool { return r.matchesFrom(base, full, allow) }
 		if ok := slices.ContainsFunc(bases, covers); ok != allow {
 			return ok
 		}
@@ -212,8 +216,8 @@ func (r *rule) coversPath(p string, pl *place, allow bool) bool {
 	return allow
 }
 
-// from reports whether the full path p matches where the rule begins at base.
-func (r *rule) from(base, p string, allow bool) bool {
+// matchesFrom reports whether the full path p matches if the rule begins at base.
+func (r *rule) matchesFrom(base, p string, allow bool) bool {
 	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(base, "/"))
 	if !ok || rel != "" && rel[0] != '/' && base != "" {
 		return false
@@ -221,29 +225,29 @@ func (r *rule) from(base, p string, allow bool) bool {
 	return r.segments(strings.Split(strings.Trim(rel, "/"), "/"), allow)
 }
 
-// below reports whether files that the rule is about may lie below p.
-func (r *rule) below(p string, pl *place) bool {
-	bases, known := r.bases(pl, false)
+// mayLieBelow reports whether files that the rule is about may lie below p.
+func (r *rule) mayLieBelow(p string, loc *pathname.Location) bool {
+	bases, known := r.bases(loc, false)
 	if r.root == '*' || !known {
 		return true
 	}
-	all := pl.resolve(p)
+	all := loc.Resolve(p)
 	return len(all) == 0 || slices.ContainsFunc(bases, func(start string) bool {
 		for _, seg := range r.paths {
-			if isGlob(seg) {
+			if pathname.IsGlob(seg) {
 				break
 			}
 			start = path.Join(start, seg)
 		}
-		return slices.ContainsFunc(all, func(full string) bool { return within(strings.ToLower(start), strings.ToLower(full)) })
+		return slices.ContainsFunc(all, func(full string) bool { return pathname.Within(strings.ToLower(start), strings.ToLower(full)) })
 	})
 }
 
-// spellsOut reports whether the rule names what is unusual about p: a rule for
+// spellsOut reports whether the rule itself names the unusual segments of p: a rule for
 // every file is not meant for hooks and settings.
-func (r *rule) spellsOut(p string, pl *place) bool {
-	for _, full := range pl.resolve(p) {
-		for _, seg := range unusual(pl.inside(full)) {
+func (r *rule) spellsOut(p string, loc *pathname.Location) bool {
+	for _, full := range loc.Resolve(p) {
+		for _, seg := range pathname.Unusual(loc.Relative(full)) {
 			if !slices.ContainsFunc(r.paths, func(own string) bool { return strings.EqualFold(own, seg) }) {
 				return false
 			}
@@ -252,9 +256,9 @@ func (r *rule) spellsOut(p string, pl *place) bool {
 	return true
 }
 
-// loose compares a path of an unknown place by its end alone.
-func (r *rule) loose(p string, _ *place) bool {
-	return r.segments(append([]string{"**"}, splitPath(nil, p)...), false) || r.root == '*' && r.segments(splitPath(nil, p), false)
+// matchesByEnd compares only the end of a path whose directory is unknown.
+func (r *rule) matchesByEnd(p string, _ *pathname.Location) bool {
+	return r.segments(append([]string{"**"}, pathname.Split(nil, p)...), false) || r.root == '*' && r.segments(pathname.Split(nil, p), false)
 }
 
 func (r *rule) segments(segs []string, allow bool) bool {
@@ -263,7 +267,7 @@ func (r *rule) segments(segs []string, allow bool) bool {
 		pattern = append([]string{"**"}, pattern...)
 	}
 	if allow {
-		return slices.IndexFunc(segs, isGlob) < 0 && segmentsMatch(pattern, segs, true)
+		return slices.IndexFunc(segs, pathname.IsGlob) < 0 && segmentsMatch(pattern, segs, true)
 	}
 	for n := len(segs); n > 0; n-- {
 		if segmentsMatch(pattern, segs[:n], false) {
@@ -273,8 +277,8 @@ func (r *rule) segments(segs []string, allow bool) bool {
 	return false
 }
 
-// segmentsMatch matches whole segments; ** stands for any number of them. A
-// rule that forbids takes wildcards on both sides and any case.
+// segmentsMatch matches whole segments; ** stands for any number of them. Without
+// strict, as for deny and ask rules, wildcards count on both sides and case does not.
 func segmentsMatch(pattern, segs []string, strict bool) bool {
 	switch {
 	case len(pattern) > 0 && pattern[0] == "**":
@@ -288,5 +292,5 @@ func segmentsMatch(pattern, segs []string, strict bool) bool {
 		ok, err := path.Match(pattern[0], segs[0])
 		return err == nil && ok && segmentsMatch(pattern[1:], segs[1:], strict)
 	}
-	return overlap(strings.ToLower(segs[0]), strings.ToLower(pattern[0]), true) && segmentsMatch(pattern[1:], segs[1:], strict)
+	return pathname.Overlap(strings.ToLower(segs[0]), strings.ToLower(pattern[0]), true) && segmentsMatch(pattern[1:], segs[1:], strict)
 }

@@ -4,25 +4,26 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// coversArgv reports whether the command's words match. In an allow rule a *
-// is one word and nothing else; elsewhere it is any number of them.
+// coversArgv reports whether the command's words match. In an allow rule a * stands for
+// exactly one word, elsewhere for any number of them.
 func (r *rule) coversArgv(argv []string, allow bool) bool {
 	if r.argv == nil {
 		return true
 	}
-	return argvMatch(r.argv, argv, r.prefix, allow) && !(allow && r.turns(argv))
+	return argvMatch(r.argv, argv, r.prefix, allow) && !(allow && r.addsHarmfulFlag(argv))
 }
 
-// gitTurns are flags by which any command of git's writes a file of any name, or
-// starts a program.
-var gitTurns = []string{"--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"}
+// gitHarmfulFlags make any command of git write a file of any name, or start a program.
+var gitHarmfulFlags = []string{"--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"}
 
-// turns reports whether one of the words that the rule does not hold is such a
-// flag, which git takes in part as well: a rule for git log is not written for
-// them, so that it has to spell them out.
-func (r *rule) turns(argv []string) bool {
+// addsHarmfulFlag reports whether the command has such a flag that the rule does not
+// spell out; git accepts abbreviations too. An allow rule for git log is not written
+// for these flags.
+func (r *rule) addsHarmfulFlag(argv []string) bool {
 	if r.argv[0] != "git" {
 		return false
 	}
@@ -34,7 +35,7 @@ func (r *rule) turns(argv []string) bool {
 			continue
 		}
 		name, _, _ := strings.Cut(w, "=")
-		long := len(name) > 2 && slices.ContainsFunc(gitTurns, func(flag string) bool { return strings.HasPrefix(flag, name) })
+		long := len(name) > 2 && slices.ContainsFunc(gitHarmfulFlags, func(flag string) bool { return strings.HasPrefix(flag, name) })
 		if long || slices.Contains(argv, "grep") && len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "O") {
 			return true
 		}
@@ -48,7 +49,7 @@ func argvMatch(pattern, argv []string, prefix, strict bool) bool {
 		return prefix || len(argv) == 0
 	case !strict && pattern[0] == "*":
 		return argvMatch(pattern[1:], argv, prefix, strict) || len(argv) > 0 && argvMatch(pattern, argv[1:], prefix, strict)
-	case len(argv) == 0 || argv[0] != pattern[0] && !(strings.Contains(pattern[0], "*") && match(pattern[0], argv[0])):
+	case len(argv) == 0 || argv[0] != pattern[0] && !(strings.Contains(pattern[0], "*") && pathname.Match(pattern[0], argv[0])):
 		return false
 	}
 	return argvMatch(pattern[1:], argv[1:], prefix, strict)

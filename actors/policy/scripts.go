@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// The small languages inside commands, each as a closed grammar: what it does
-// not produce asks.
+// The small languages inside commands, each as a closed grammar: a script outside the
+// grammar asks.
 
-// sedAddress is a line number, the last line, a step, or a plain expression.
-// Brackets in an expression hold no delimiter, as one sed would end the
-// expression there and another would not.
+// sedAddress is a line number, the last line, a step, or a plain expression. Brackets
+// in an expression hold no delimiter: one sed would end the expression there, and
+// another would not.
 const sedAddress = `(?:[0-9]+(?:~[0-9]+)?|\$|/(?:[^/\\\[\]\n]|\\[^\n]|\[\^?[A-Za-z0-9_., :-]+\])*/I?)`
 
 var sedCommand = regexp.MustCompile(`^\s*(?:` + sedAddress + `(?:,\s*(?:` + sedAddress + `|[+~][0-9]+))?)?\s*!?\s*(?:[pdqQ=Pl]?)\s*$`)
@@ -23,9 +23,8 @@ func sedPart(delim string) string {
 	return `(?:[^\\\[\]\n` + regexp.QuoteMeta(delim) + `]|\\[^\n]|\[\^?[A-Za-z0-9_., :-]+\])*`
 }
 
-func checkSed(_ *scope, a *args) string {
-	spec := spec{script: "e"}
-	scripts := spec.scripts(a)
+func checkSed(_ *commandLine, a *args) string {
+	scripts := a.scripts()
 	if len(scripts) == 0 {
 		return "lacks its script"
 	}
@@ -42,8 +41,8 @@ func checkSed(_ *scope, a *args) string {
 	return ""
 }
 
-// awkProgram prints fields of lines chosen by number or by a plain expression;
-// it has no >, |, getline or call.
+// awkProgram prints fields of lines chosen by number or by a plain expression; it has
+// no >, |, getline or call.
 var awkProgram = regexp.MustCompile(`^\s*(?:` + awkCondition + `(?:\s*(?:&&|\|\|)\s*` + awkCondition + `)*)?\s*(?:\{\s*print(?:\s+` + awkItem + `(?:\s*,\s*` + awkItem + `|\s+` + awkItem + `)*)?\s*;?\s*\})?\s*$`)
 
 const (
@@ -51,39 +50,39 @@ const (
 	awkItem      = `(?:\$(?:[0-9]+|NF)|N[RF]|"[^"\\|\n]*")`
 )
 
-func checkAwk(_ *scope, a *args) string {
+func checkAwk(_ *commandLine, a *args) string {
 	if len(a.operands) == 0 || !awkProgram.MatchString(a.operands[0].text) {
 		return "its program is more than printing fields"
 	}
 	return ""
 }
 
-// jqReads finds what makes a filter read the environment or a module.
+// jqReads matches filters that read the environment or a module.
 var jqReads = regexp.MustCompile(`\benv\b|ENV|\bimport\b|\binclude\b|\bmodulemeta\b|\bget_search_list\b|\binput_filename\b`)
 
-func checkJq(_ *scope, a *args) string {
+func checkJq(_ *commandLine, a *args) string {
 	if len(a.operands) == 0 || jqReads.MatchString(a.operands[0].text) {
 		return "its filter may read the environment or other files"
 	}
 	return ""
 }
 
-// printfFormat is text with %s: other conversions evaluate arithmetic in Zsh,
-// and a leading dash is a flag. A pattern may stand for a file that is named so.
+// printfFormat is text with %s: other conversions evaluate arithmetic in Zsh, and a
+// leading dash is a flag.
 var printfFormat = regexp.MustCompile(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
 
-func checkPrintf(_ *scope, a *args) string {
+func checkPrintf(_ *commandLine, a *args) string {
 	if len(a.operands) == 0 || len(a.flags) > 0 || a.operands[0].glob || !printfFormat.MatchString(a.operands[0].text) {
 		return "its format is more than text and %s"
 	}
 	return ""
 }
 
-// checkGrep keeps a search of whole trees, which reads hidden files too, to
-// files that hold no secrets, or to names and counts.
-func checkGrep(s *scope, a *args) string {
-	paths := (&spec{script: "e"}).paths(a)
-	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && s.searchesPrivate(paths) {
+// checkGrep keeps a search of whole trees, which reads hidden files too, to files that
+// hold no secrets, or to names and counts.
+func checkGrep(line *commandLine, a *args) string {
+	paths := a.paths()
+	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && line.searchesPrivate(paths) {
 		return "searches a directory in which secrets lie"
 	}
 	if !a.has("r", "R", "recursive", "dereference-recursive") || a.has("l", "L", "c", "q", "files-with-matches", "files-without-match", "count", "quiet", "silent") {
@@ -93,9 +92,9 @@ func checkGrep(s *scope, a *args) string {
 	for _, f := range a.flags {
 		switch {
 		case f.name == "exclude" && !included:
-			return "lets in every file but the excluded ones: put --include first"
+			return "searches every file except the excluded ones: put --include first"
 		case f.name == "include":
-			if included = true; s.pol.secretFilter(f.value, true) {
+			if included = true; line.pol.secretFilter(f.value, true) {
 				return "searches files that may hold secrets"
 			}
 		}
@@ -114,30 +113,30 @@ func checkGrep(s *scope, a *args) string {
 	return ""
 }
 
-// searchesPrivate reports whether a search of these, or of the directory that it
-// stands in, goes through a home directory or one that holds listed secrets.
-func (s *scope) searchesPrivate(paths []word) bool {
+// searchesPrivate reports whether a search of these paths, or of the current directory
+// if there are none, goes through a home directory or one that holds listed secrets.
+func (line *commandLine) searchesPrivate(paths []word) bool {
 	if len(paths) == 0 {
-		return s.pol.private(".", &s.place)
+		return line.pol.holdsSecrets(".", &line.Location)
 	}
-	return slices.ContainsFunc(paths, func(p word) bool { return s.pol.private(p.text, &s.place) })
+	return slices.ContainsFunc(paths, func(p word) bool { return line.pol.holdsSecrets(p.text, &line.Location) })
 }
 
-// namesFile reports whether p looks like a file: its name has an extension of
-// letters and no pattern in front of it that could match a directory's name.
+// namesFile reports whether p looks like a file: its name has an extension of letters
+// and no pattern in front of it that could match a directory's name.
 func namesFile(p word) bool {
 	base := p.text[strings.LastIndexByte(p.text, '/')+1:]
 	dot := strings.LastIndexByte(base, '.')
 	if dot < 1 || dot == len(base)-1 {
 		return false
 	}
-	return sourceKinds[base[dot+1:]]
+	return sourceExtensions[base[dot+1:]]
 }
 
-// checkRg keeps ripgrep to what it reads by default, which leaves hidden files
-// out; a glob overrides that.
-func checkRg(s *scope, a *args) string {
-	if s.searchesPrivate((&spec{script: "e"}).paths(a)) {
+// checkRg keeps ripgrep to the files that it reads by default, which are not hidden; a
+// glob overrides that.
+func checkRg(line *commandLine, a *args) string {
+	if line.searchesPrivate(a.paths()) {
 		return "searches a directory in which secrets lie"
 	}
 	names := !a.has("json") && a.has("files", "l", "files-with-matches", "files-without-match", "c", "count", "count-matches", "q", "quiet", "type-list")
@@ -148,7 +147,7 @@ func checkRg(s *scope, a *args) string {
 				return "searches hidden or ignored files, in which secrets lie"
 			}
 		case "g", "glob", "iglob":
-			if !names && !strings.HasPrefix(f.value, "!") && s.pol.secretFilter(f.value, true) {
+			if !names && !strings.HasPrefix(f.value, "!") && line.pol.secretFilter(f.value, true) {
 				return "searches files that may hold secrets"
 			}
 		}
@@ -156,8 +155,8 @@ func checkRg(s *scope, a *args) string {
 	return ""
 }
 
-// findTests are find's tests and actions that only choose and print, with the
-// number of words each takes.
+// findTests are find's tests and actions that only choose and print, with the number of
+// words that each takes.
 var findTests = map[string]int{
 	"-name": 1, "-iname": 1, "-path": 1, "-ipath": 1, "-wholename": 1, "-iwholename": 1, "-regex": 1, "-iregex": 1, "-regextype": 1,
 	"-type": 1, "-xtype": 1, "-maxdepth": 1, "-mindepth": 1, "-size": 1, "-mtime": 1, "-mmin": 1, "-atime": 1, "-amin": 1, "-ctime": 1,
@@ -167,8 +166,8 @@ var findTests = map[string]int{
 	"-nogroup": 0, "!": 0, "(": 0, ")": 0, ",": 0, "-L": 0, "-H": 0, "-P": 0,
 }
 
-// find allows to list files: no action but printing.
-func (s *scope) find(words []word) (string, bool) {
+// findFiles allows listing files: no action but printing.
+func (line *commandLine) findFiles(words []word) (string, bool) {
 	tests := false
 	for i := 0; i < len(words); i++ {
 		w := words[i]
@@ -190,7 +189,7 @@ func (s *scope) find(words []word) (string, bool) {
 			i += n
 		case tests || strings.HasPrefix(w.text, "-"):
 			return w.text + " is not a test known to be harmless", false
-		case s.secretPath(w):
+		case line.secretPath(w):
 			return "names a secret, " + w.text, true
 		}
 	}

@@ -3,12 +3,14 @@ package policy
 import (
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// secretNames are files and directories that hold secrets, or that configure
-// what may run. A name matches a path segment anywhere, several match in a
-// row, and what lies below matches too; a leading / ties it to the root. Names
-// are compared without case: the file systems of macOS and Windows do so.
+// secretNames are files and directories that hold secrets, or that configure which
+// programs run. A name matches a path segment anywhere, several match consecutive
+// segments, and every path below matches too; a leading / ties a name to the root. Case
+// does not count, as in the file systems of macOS and Windows.
 var secretNames = []string{
 	// keys
 	".ssh", ".gnupg", "id_rsa", "id_rsa*", "id_dsa", "id_dsa*", "id_ecdsa", "id_ecdsa*", "id_ed25519", "id_ed25519*", "secring.gpg",
@@ -55,15 +57,15 @@ var ownNames = []string{
 	".nod", ".local/share/nod", ".config/nod", ".local/state/nod", "application support/nod", "appdata/local/nod", "appdata/roaming/nod",
 }
 
-// openNames look like secrets and are made to be read.
+// openNames look like secrets and are meant to be read.
 var openNames = []string{
 	".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", "example.env", "sample.env", "template.env",
 	"id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed25519.pub",
 	"/dev/null", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime",
 }
 
-// sourceKinds are extensions of files that people write to be read.
-var sourceKinds = map[string]bool{
+// sourceExtensions are extensions of files that people write to be read.
+var sourceExtensions = map[string]bool{
 	"c": true, "cc": true, "cpp": true, "cs": true, "css": true, "dart": true, "fish": true, "go": true, "h": true, "hpp": true, "html": true, "java": true,
 	"js": true, "json": true, "jsx": true, "kt": true, "lock": true, "log": true, "lua": true, "md": true, "mdx": true, "mjs": true, "php": true, "pl": true,
 	"proto": true, "py": true, "rb": true, "rs": true, "scala": true, "scss": true, "sh": true, "sql": true, "svelte": true, "swift": true, "tf": true,
@@ -73,47 +75,47 @@ var sourceKinds = map[string]bool{
 // sourceGlob reports whether a pattern is *.EXT of such files.
 func sourceGlob(p string) bool {
 	base := p[strings.LastIndexByte(p, '/')+1:]
-	return strings.HasPrefix(base, "*.") && sourceKinds[base[2:]]
+	return strings.HasPrefix(base, "*.") && sourceExtensions[base[2:]]
 }
 
-// secret reports whether t may stand for a secret or for a file of nod's own.
+// mayBeSecret reports whether t may stand for a secret or for a file of nod's own.
 //
-// A backslash is a separator on Windows, and in a pattern takes the next
-// character for itself: both are looked at.
-func (p *Policy) secret(t string, pl *place, dots bool) bool {
-	if p.hidden(t, dots) {
+// A backslash is a separator on Windows, and in a pattern it makes the next character
+// literal; both meanings count.
+func (p *Policy) mayBeSecret(t string, loc *pathname.Location, dots bool) bool {
+	if p.listedSecret(t, dots) {
 		return true
 	}
-	if strings.IndexByte(t, '\\') >= 0 && p.secret(strings.ReplaceAll(t, `\`, ""), pl, dots) {
+	if strings.IndexByte(t, '\\') >= 0 && p.mayBeSecret(strings.ReplaceAll(t, `\`, ""), loc, dots) {
 		return true
 	}
-	if isAbs(slashes(t)) || !pl.lead && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {
+	if pathname.IsAbs(pathname.Slashes(t)) || !loc.LeadsToSecret && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {
 		return false
 	}
-	for _, r := range pl.resolve(t) {
-		if p.hidden(r, dots) {
+	for _, r := range loc.Resolve(t) {
+		if p.listedSecret(r, dots) {
 			return true
 		}
 	}
 	return false
 }
 
-// private reports whether what lies below t is a home directory, or holds
-// secrets at a listed place: ~/.config holds those of many programs.
-func (p *Policy) private(t string, pl *place) bool {
-	if pl.aboveHome(t) || p.secrets.above(t, pl) {
+// holdsSecrets reports whether the tree below t is a home directory or has listed
+// secrets in it: ~/.config holds those of many programs.
+func (p *Policy) holdsSecrets(t string, loc *pathname.Location) bool {
+	if loc.AboveHome(t) || p.secrets.MayLieBelow(t, loc) {
 		return true
 	}
-	return slices.ContainsFunc(pl.resolve(t), func(full string) bool { return p.secrets.above(full, pl) })
+	return slices.ContainsFunc(loc.Resolve(t), func(full string) bool { return p.secrets.MayLieBelow(full, loc) })
 }
 
-func (p *Policy) hidden(t string, dots bool) bool {
-	if !isGlob(t) {
-		low := strings.ToLower(slashes(t))
-		if p.open[low[strings.LastIndexByte(low, '/')+1:]] || p.open[low] {
+func (p *Policy) listedSecret(t string, dots bool) bool {
+	if !pathname.IsGlob(t) {
+		low := strings.ToLower(pathname.Slashes(t))
+		if p.readable[low[strings.LastIndexByte(low, '/')+1:]] || p.readable[low] {
 			dir := strings.LastIndexByte(low, '/')
-			return dir > 0 && low != "/dev/null" && !strings.HasPrefix(low, "/proc/") && p.secrets.has(low[:dir], dots)
+			return dir > 0 && low != "/dev/null" && !strings.HasPrefix(low, "/proc/") && p.secrets.Has(low[:dir], dots)
 		}
 	}
-	return p.secrets.has(t, dots)
+	return p.secrets.Has(t, dots)
 }

@@ -5,34 +5,37 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
 )
 
-// errUntold has a person asked about a line that may read more than its words.
-var errUntold = errors.New("what it reads cannot be told")
+// errReadsUnknown makes nod ask about a line that may read more than its words name.
+var errReadsUnknown = errors.New("nod cannot tell which files it reads")
 
-// ShellNeeds are the permissions without which a command line that only reads
-// does not do what it says: to read where it may stand, all that its words may
-// name as paths, and the whole work tree of a repository that git reads, which
-// together is more than it reads. A tool that is no shell is ErrOtherTool; every
-// other error says why it cannot be told what the line reads, and then a person
-// must be asked. disk is of the machine that the line runs on.
+// ShellNeeds returns the permissions that a command line that only reads needs: to read
+// the directories that it may run in, all paths that its words may name, and the whole
+// work tree of a repository that git reads. Together they are more than the line reads.
+// It returns ErrOtherTool for a tool that is not a shell; any other error tells why the
+// reads are unknown, and then a person must be asked. disk is the machine's that the
+// line runs on.
 func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
-	if canonical(c.ToolName).kind != kindShell {
+	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return nil, ErrOtherTool
 	}
-	line, why := p.line(&c)
-	if why != "" || !line.harmless() || len(line.dirs) == 0 {
-		return nil, errUntold
+	line, why := p.callLine(&c)
+	if why != "" || !line.harmless() || len(line.Dirs) == 0 {
+		return nil, errReadsUnknown
 	}
-	r := reading{disk: disk, specs: p.specs, dirs: line.stands()}
+	r := readCollector{disk: disk, commands: p.commands, dirs: line.directories()}
 	r.paths = slices.Clone(r.dirs)
-	for ; line != nil; line = line.again {
+	for ; line != nil; line = line.zshReading {
 		for i := range line.parts {
 			if err := r.part(line.parts[i].words); err != nil {
 				return nil, err
 			}
 		}
-		for _, w := range line.reads {
+		for _, w := range line.inputFiles {
 			if err := r.word(w); err != nil {
 				return nil, err
 			}
@@ -42,39 +45,38 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 	var perms []Permission
 	for _, at := range slices.Compact(r.paths) {
 		if !path.IsAbs(at) {
-			return nil, errUntold
+			return nil, errReadsUnknown
 		}
 		perms = append(perms, Permission{AccessRead, at})
 	}
 	return perms, nil
 }
 
-// line is a shell call's command as it is read where the tool runs it; why says
-// what of the call is not known.
-func (p *Policy) line(c *Call) (line *scope, why string) {
-	in, err := readInput(c.Input)
+// callLine reads a shell call's command in the directory that the tool runs it in; why
+// tells which part of the call is unknown.
+func (p *Policy) callLine(c *Call) (line *commandLine, why string) {
+	in, err := tools.ReadInput(c.Input)
 	if err != nil {
 		return nil, err.Error()
 	}
-	src, dir, why := in.command()
-	pl := p.at(c)
+	src, dir, why := in.Command()
+	loc := p.locate(c)
 	if dir != "" {
-		pl.dirs = newPlace(&Call{Cwd: dir}).dirs
+		loc.Dirs = pathname.Locate(dir, "", "").Dirs
 	}
-	line, _ = p.read(src, pl)
+	line, _ = p.readLine(src, loc)
 	return line, why
 }
 
-// stands are the directories that the line may stand in. Where a cd's path is
-// not there without its "..", Bash follows it as it is written, so that is one
-// of them.
-func (s *scope) stands() []string {
-	dirs := slices.Clone(s.dirs)
-	for i := range s.parts {
-		if words := s.parts[i].words; words[0].text == "cd" {
+// directories returns the directories that the line may run in. If a cd's path does not
+// exist without its "..", Bash follows it as it is written, so that path is included.
+func (line *commandLine) directories() []string {
+	dirs := slices.Clone(line.Dirs)
+	for i := range line.parts {
+		if words := line.parts[i].words; words[0].text == "cd" {
 			to := words[len(words)-1].text
 			for _, d := range dirs {
-				dirs = append(dirs, from(d, to))
+				dirs = append(dirs, joinPath(d, to))
 			}
 		}
 	}
@@ -82,42 +84,37 @@ func (s *scope) stands() []string {
 	return slices.Compact(dirs)
 }
 
-// from is p as a path from dir. It keeps "..", which a Resolver understands.
-func from(dir, p string) string {
+// joinPath returns p as a path from dir. It keeps "..", which a Resolver understands.
+func joinPath(dir, p string) string {
 	if path.IsAbs(p) {
 		return p
 	}
 	return dir + "/" + p
 }
 
-// reading collects the paths that a line may read.
-type reading struct {
-	disk  Disk
-	specs map[string]*spec
-	dirs  []string // where the line may stand
-	paths []string
+// readCollector collects the paths that a line may read.
+type readCollector struct {
+	disk     Disk
+	commands commandTable
+	dirs     []string // directories that the line may run in
+	paths    []string
 }
 
-// following are flags by which a command follows the links that it comes upon.
-var following = map[string][]string{
-	"grep": {"R", "dereference-recursive"}, "egrep": {"R", "dereference-recursive"}, "fgrep": {"R", "dereference-recursive"},
-	"rg": {"L", "follow"}, "ls": {"L", "dereference"}, "du": {"L", "dereference"}, "tree": {"l"}, "diff": {"r", "recursive"},
-}
-
-func (r *reading) part(words []word) error {
+func (r *readCollector) part(words []word) error {
 	name := words[0].text
-	if name == "rtk" { // shortens what git prints
+	if name == "rtk" { // shortens the output of git
 		name, words = "git", words[1:]
 	}
 	words = words[1:]
 	switch {
 	case name == "workmux": // shows what other agents read
-		return errUntold
+		return errReadsUnknown
 	case name == "find" && slices.ContainsFunc(words, func(w word) bool { return w.text == "-L" || w.text == "-follow" }):
-		return errUntold
-	case following[name] != nil:
-		if a, _ := r.specs[name].parse(name, words); a.has(following[name]...) {
-			return errUntold
+		return errReadsUnknown
+	case r.commands.entry(name).follows != "":
+		c := r.commands.entry(name)
+		if a, _ := c.parse(name, words); a.has(strings.Fields(c.follows)...) {
+			return errReadsUnknown
 		}
 	case name == "git":
 		if err := r.repository(words); err != nil {
@@ -133,11 +130,11 @@ func (r *reading) part(words []word) error {
 }
 
 // repository adds the work trees that git may find.
-func (r *reading) repository(words []word) error {
+func (r *readCollector) repository(words []word) error {
 	dirs := slices.Clone(r.dirs)
 	for i, w := range words {
 		if w.text == "-C" && i+1 < len(words) {
-			dirs = append(dirs, from(r.dirs[0], words[i+1].text))
+			dirs = append(dirs, joinPath(r.dirs[0], words[i+1].text))
 		}
 	}
 	for _, d := range dirs {
@@ -150,9 +147,9 @@ func (r *reading) repository(words []word) error {
 	return nil
 }
 
-// word adds what a word may name from each directory: the word, and what follows
-// = or the letters of a flag.
-func (r *reading) word(w word) error {
+// word adds the paths that a word may name from each directory: the word, and the text
+// after = or after the letters of a flag.
+func (r *readCollector) word(w word) error {
 	texts := []string{w.text}
 	if _, value, ok := strings.Cut(w.text, "="); ok {
 		texts = append(texts, value)
@@ -164,13 +161,13 @@ func (r *reading) word(w word) error {
 		switch at := strings.IndexAny(t, "*?["); {
 		case t == "" || t == "/dev/null":
 		case strings.HasPrefix(t, "~"):
-			return errUntold
+			return errReadsUnknown
 		case !w.glob || at < 0:
 			for _, d := range r.dirs {
-				r.paths = append(r.paths, from(d, t))
+				r.paths = append(r.paths, joinPath(d, t))
 			}
 		case strings.Contains(t[at:], "/"):
-			return errUntold // any of the directories that it stands for may be a link
+			return errReadsUnknown // any of the directories that match may be a link
 		default:
 			if err := r.pattern(t[:at], t[strings.LastIndexAny(t, "*?[]")+1:]); err != nil {
 				return err
@@ -180,13 +177,13 @@ func (r *reading) word(w word) error {
 	return nil
 }
 
-// pattern adds the directory that a pattern is about, and the links in it that
-// the pattern may stand for, by what it begins and ends with: of what is between,
-// quotes may have made letters.
-func (r *reading) pattern(begin, end string) error {
+// pattern adds the directory of a pattern, and the links in it that may match by their
+// beginning and end. The middle is not compared, because quotes may have made wildcards
+// literal there.
+func (r *readCollector) pattern(begin, end string) error {
 	in, begin := begin[:strings.LastIndexByte(begin, '/')+1], begin[strings.LastIndexByte(begin, '/')+1:]
 	for _, d := range r.dirs {
-		dir := from(d, in)
+		dir := joinPath(d, in)
 		links, err := r.disk.Links(dir)
 		if err != nil {
 			return err

@@ -31,7 +31,7 @@ func held(t *testing.T) (dir string) {
 	return dir
 }
 
-// covered reports whether w alone holds all that a line needs that is allowed.
+// covered reports whether w alone covers the needs of an allowed line.
 func covered(t *testing.T, dir, line string) (bool, string) {
 	t.Helper()
 	c := bash(t, line)
@@ -47,8 +47,8 @@ func covered(t *testing.T, dir, line string) (bool, string) {
 	return err == nil && len(missing) == 0, fmt.Sprint(tags(missing), err)
 }
 
-// A line that the preset allows is covered only where it reads nothing beside
-// what is held, whatever form names it.
+// A line that the preset allows is covered only if it reads nothing outside the held
+// directory, in whichever form it names the files.
 func TestShellLinesReadWhatIsHeld(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{
@@ -72,7 +72,7 @@ func TestShellLinesReadWhatIsHeld(t *testing.T) {
 	}
 }
 
-// Git shows a whole repository, so that what it finds above counts.
+// Git shows a whole repository, so a repository found above counts.
 func TestGitReadsWholeWorkTrees(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{"git status", "git show HEAD:out/x", "cd .worktrees/hollow && git log -p", "git -C " + dir + "/w/.worktrees/hollow diff", "rtk git log -p", "ls && cd .worktrees/hollow && git show HEAD:../out/x"} {
@@ -98,7 +98,7 @@ func TestGitReadsWholeWorkTrees(t *testing.T) {
 	assert.False(t, ok, "a repository without a work tree is one, too")
 }
 
-// lostDisk cannot be looked at.
+// lostDisk fails every lookup.
 type lostDisk struct{}
 
 func (lostDisk) Links(string) ([]string, error)  { return nil, errors.New("lost") }

@@ -11,11 +11,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxLine is the longest line of a stream that is read.
+// maxLine is the longest line of a stream that is read, in bytes.
 const maxLine = 4 << 20
 
-// checked is one answer of CheckStream.
-type checked struct {
+// streamVerdict is one line of CheckStream's output.
+type streamVerdict struct {
 	Verdict Effect       `json:"verdict"`
 	Rule    string       `json:"rule"`
 	Risk    schemas.Risk `json:"risk"`
@@ -23,8 +23,8 @@ type checked struct {
 	Reason  string       `json:"reason"`
 }
 
-// asked is one call in a stream or a test file.
-type asked struct {
+// streamCall is one call in a stream or a test file.
+type streamCall struct {
 	ToolName  string          `json:"tool_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
 	Cwd       string          `json:"cwd"`
@@ -32,9 +32,9 @@ type asked struct {
 	Verdict   Effect          `json:"verdict"` // expected, in a test file
 }
 
-// fill makes the call that a line is about; what the line leaves out comes
-// from base.
-func (a *asked) fill(base Call) Call {
+// fill returns the call that a line is about; base supplies the fields that the line
+// leaves out.
+func (a *streamCall) fill(base Call) Call {
 	base.ToolName, base.Input = a.ToolName, a.ToolInput
 	if a.Cwd != "" {
 		base.Cwd = a.Cwd
@@ -46,22 +46,22 @@ func (a *asked) fill(base Call) Call {
 	return base
 }
 
-// CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object a
-// line, and writes one verdict a line, in order; blank lines are passed over.
-// A line that is no such object asks and says so. base holds what is the same
-// for all. It fails only where r or w does.
+// CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object a line, and
+// writes one verdict a line, in order; blank lines are skipped. The verdict on a line
+// that is not such an object is to ask. base holds the fields that all calls share. It
+// fails only if r or w does.
 func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call) error {
 	out := bufio.NewWriter(w)
 	err := eachLine(r, func(_ int, line []byte) error {
-		v := Verdict{Effect: Ask, Rule: "default", Risk: schemas.RiskMedium, Reasons: []string{}, Why: "the line is not a JSON object with tool_name and tool_input"}
-		var a asked
+		v := Verdict{Effect: Ask, Rule: Default, Risk: schemas.RiskMedium, Reasons: []string{}, Why: "the line is not a JSON object with tool_name and tool_input"}
+		var a streamCall
 		if json.Unmarshal(line, &a) == nil && a.ToolName != "" {
 			v = p.Check(a.fill(base))
 		}
 		if v.Reasons == nil {
 			v.Reasons = []string{}
 		}
-		raw, err := schemas.Encode(checked{v.Effect, v.Rule, v.Risk, v.Reasons, v.Why})
+		raw, err := schemas.Encode(streamVerdict{v.Effect, v.Rule, v.Risk, v.Reasons, v.Why})
 		if err != nil {
 			return fmt.Errorf("write a verdict: %w", err)
 		}
@@ -76,7 +76,7 @@ func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call) error {
 	return err
 }
 
-// eachLine hands on every line that is not blank, with its number.
+// eachLine calls do with every line that is not blank and its number.
 func eachLine(r io.Reader, do func(n int, line []byte) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -94,7 +94,7 @@ func eachLine(r io.Reader, do func(n int, line []byte) error) error {
 	return nil
 }
 
-// Mismatch is a case whose verdict is not the expected one.
+// Mismatch is a case whose verdict differs from the expected one.
 type Mismatch struct {
 	Line int    `json:"line"`
 	Case string `json:"case"`
@@ -104,17 +104,17 @@ type Mismatch struct {
 	Why  string `json:"reason"`
 }
 
-// TestFile runs a user's own cases and returns how many there were and which
-// failed. A line is a verdict and a command ("allow git status"), or an object
-// {"tool_name","tool_input","cwd","verdict"}; blank lines and lines from # on
-// are passed over. A line that is neither is an error that names it.
+// TestFile runs a user's own cases and returns their number and the failed ones. A line
+// is a verdict and a command ("allow git status"), or an object
+// {"tool_name","tool_input","cwd","verdict"}; blank lines and lines that start with #
+// are skipped. Any other line is an error that names it.
 func (p *Policy) TestFile(r io.Reader, base Call) (cases int, failed []Mismatch, err error) {
 	err = eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimSpace(string(line))
 		if strings.HasPrefix(text, "#") {
 			return nil
 		}
-		var a asked
+		var a streamCall
 		if strings.HasPrefix(text, "{") {
 			if err := json.Unmarshal(line, &a); err != nil {
 				return fmt.Errorf("line %d is not a case: %w", n, err)

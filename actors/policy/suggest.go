@@ -7,19 +7,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
 
-// Propose is the rules that would allow this call and its like, the narrowest
-// first. It proposes none for what already is allowed, for what no rule can
-// allow, and for what nod cannot bound: inline code, deletion, computed words.
+// Propose returns rules that would allow this call and similar ones, the narrowest
+// first. It returns none for a call that is allowed, that no rule can allow, or that
+// nod cannot bound: inline code, deletion, computed words.
 func (p *Policy) Propose(c Call) []Always {
 	if p.Check(c).Effect != Ask {
 		return nil
 	}
 	var out []Always
-	for _, need := range p.needs(c) {
-		out = append(out, need...)
+	for _, options := range p.missingRules(c) {
+		out = append(out, options...)
 	}
 	if len(out) == 0 || p.With(out...).Check(c).Effect != Allow {
 		return nil
@@ -27,22 +29,22 @@ func (p *Policy) Propose(c Call) []Always {
 	return out
 }
 
-// Remember are the ways in which a call that asks could be allowed from now
-// on, each with all the rules it needs, the narrowest first: exactly this call,
-// and what it begins with where that can be bounded. There are none where nod
-// cannot say what a rule would allow.
+// Remember returns the ways to allow a call that asks from now on, each with all the
+// rules it needs, the narrowest first: exactly this call, and calls with the same
+// beginning if nod can bound them. It returns none if nod cannot tell what a rule would
+// allow.
 func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
 		return nil
 	}
-	needs := p.needs(c)
+	missing := p.missingRules(c)
 	var reaches []schemas.Reach
 	for _, pick := range []func([]Always) Always{
 		func(options []Always) Always { return options[0] },
 		func(options []Always) Always { return options[len(options)-1] },
 	} {
 		var r schemas.Reach
-		for _, options := range needs {
+		for _, options := range missing {
 			r.Rules = append(r.Rules, pick(options))
 		}
 		same := len(reaches) > 0 && reaches[0].String() == r.String()
@@ -53,34 +55,34 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 	return reaches
 }
 
-// needs are, for each thing in a call that asks, the rules that would settle
-// it. It is empty where some thing has none.
-func (p *Policy) needs(c Call) [][]Always {
-	pl := p.at(&c)
-	t := canonical(c.ToolName)
-	in, err := readInput(c.Input)
+// missingRules returns, for each part of a call that asks, the rules that would allow
+// the part. It returns none if some part has no such rule.
+func (p *Policy) missingRules(c Call) [][]Always {
+	loc := p.locate(&c)
+	t := tools.Named(c.ToolName)
+	in, err := tools.ReadInput(c.Input)
 	if err != nil {
 		return nil
 	}
-	switch t.kind {
-	case kindShell:
-		return p.shellNeeds(in, pl)
-	case kindEdit:
-		return editNeeds(in, t, &pl)
-	case kindNotes:
-		return [][]Always{{{Tool: t.name, Project: pl.project}}}
+	switch t.Kind {
+	case tools.Shell:
+		return p.missingShellRules(in, loc)
+	case tools.Edit:
+		return missingEditRules(in, t, &loc)
+	case tools.Notes:
+		return [][]Always{{{Tool: t.Name, Project: loc.Project}}}
 	}
 	return nil
 }
 
-func (p *Policy) shellNeeds(in input, pl place) [][]Always {
-	src, dir, why := in.command()
+func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]Always {
+	src, dir, why := in.Command()
 	if dir != "" {
-		pl.dirs = newPlace(&Call{Cwd: dir}).dirs
-		pl.lead = p.secrets.leads(pl.dirs)
+		loc.Dirs = pathname.Locate(dir, "", "").Dirs
+		loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
 	}
-	line, _ := p.read(src, pl)
-	if why != "" || line.why != "" || line.notes || pl.project == "" {
+	line, _ := p.readLine(src, loc)
+	if why != "" || line.why != "" || line.comments || loc.Project == "" {
 		return nil
 	}
 	var out [][]Always
@@ -90,18 +92,18 @@ func (p *Policy) shellNeeds(in input, pl place) [][]Always {
 			continue
 		}
 		argv, ok := part.argv()
-		if !ok || part.touch {
+		if !ok || part.secret {
 			return nil
 		}
 		var options []Always
-		if n := runnerWords(argv); n > 0 {
+		if n := p.commands.runnerWords(argv); n > 0 {
 			options = []Always{
-				{Tool: "Bash", Argv: argv, Project: pl.project},
-				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: pl.project},
+				{Tool: "Bash", Argv: argv, Project: loc.Project},
+				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: loc.Project},
 			}
-		} else if p.boundable(argv, &pl) {
-			dirs := slices.Sorted(slices.Values(line.dirs))
-			options = []Always{{Tool: "Bash", Argv: argv, Project: pl.project, Dirs: slices.Compact(dirs)}}
+		} else if p.boundable(argv, &loc) {
+			dirs := slices.Sorted(slices.Values(line.Dirs))
+			options = []Always{{Tool: "Bash", Argv: argv, Project: loc.Project, Dirs: slices.Compact(dirs)}}
 		}
 		if len(options) == 0 {
 			return nil
@@ -111,9 +113,9 @@ func (p *Policy) shellNeeds(in input, pl place) [][]Always {
 	return out
 }
 
-// argv is the part's words where all are known and none is a pattern.
+// argv returns the part's words if all are known and none is a pattern.
 func (p *part) argv() ([]string, bool) {
-	if p.bad || len(p.words) == 0 {
+	if p.unknownWords || len(p.words) == 0 {
 		return nil, false
 	}
 	out := make([]string, len(p.words))
@@ -126,56 +128,57 @@ func (p *part) argv() ([]string, bool) {
 	return out, true
 }
 
-// boundable reports whether nod can say what a command does: it is a program
-// by its plain name, and no more than medium in the table of risks.
-func (p *Policy) boundable(argv []string, pl *place) bool {
+// boundable reports whether nod can tell what a command does: it is called by a plain
+// name, and the harm in its entry is at most of medium risk and is not to delete files,
+// use the network, install software or stop processes.
+func (p *Policy) boundable(argv []string, loc *pathname.Location) bool {
 	name := base(argv[0])
-	if interpreters[name] || wrappers[name] || name == "nod" || !plain(argv[0]) {
+	known := p.commands.entry(name)
+	if known.interprets || known.wraps || name == "nod" || !plain(argv[0]) {
 		return false
 	}
-	f := &facts{pol: p, place: pl, argvs: [][]string{argv}, words: argv}
-	for _, h := range f.hazards(argv) {
-		if h.risk == schemas.RiskHigh || h.why == "deletes files" || h.why == "uses the network" || h.why == "installs software" || h.why == "stops processes" {
+	f := &facts{pol: p, location: loc, argvs: [][]string{argv}, words: argv}
+	for _, h := range f.harms(argv) {
+		if h.risk == schemas.RiskHigh || h == deletes || h == usesNetwork || h == installs || h == stopsProcesses {
 			return false
 		}
 	}
-	_, known := hazards[name]
 	sets := slices.ContainsFunc(argv[1:], func(a string) bool { return !strings.HasPrefix(a, "-") && strings.Contains(a, "=") })
-	return known && !sets && !slices.Contains(argv, inlineCode[name])
+	return known.harm != (harm{}) && !sets && !slices.Contains(argv, known.inline)
 }
 
-func editNeeds(in input, t tool, pl *place) [][]Always {
-	paths, ok := in.filePaths(t)
-	if !ok || pl.project == "" {
+func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]Always {
+	paths, ok := in.FilePaths(t)
+	if !ok || loc.Project == "" {
 		return nil
 	}
 	var out [][]Always
 	for _, p := range paths {
-		all := pl.resolve(p)
-		if len(all) != 1 || isGlob(p) || fixedNames.has(pl.inside(all[0]), true) {
+		all := loc.Resolve(p)
+		if len(all) != 1 || pathname.IsGlob(p) || pathname.Fixed.Has(loc.Relative(all[0]), true) {
 			return nil
 		}
-		options := []Always{{Tool: t.name, Path: all[0], Project: pl.project}}
-		if dir := editDir(all[0], pl); !pl.aboveHome(dir) {
-			options = append(options, Always{Tool: t.name, Path: dir + "/", Project: pl.project})
+		options := []Always{{Tool: t.Name, Path: all[0], Project: loc.Project}}
+		if dir := editDir(all[0], loc); !loc.AboveHome(dir) {
+			options = append(options, Always{Tool: t.Name, Path: dir + "/", Project: loc.Project})
 		}
 		out = append(out, options)
 	}
 	return out
 }
 
-// editDir is the directory whose files are edited like p: the project or its
-// main tree, the hidden one in it that p lies in, or else p's own.
-func editDir(p string, pl *place) string {
+// editDir returns the directory that a rule for edits like that of p covers: the
+// project or its main tree, the hidden directory in it that holds p, or p's own.
+func editDir(p string, loc *pathname.Location) string {
 	dir := path.Dir(p)
-	if !pl.inTree(p) {
+	if !loc.InTree(p) {
 		return dir
 	}
-	top := pl.main
-	if within(p, pl.project) {
-		top = p[:len(p)-len(pl.inside(p))]
+	top := loc.Main
+	if pathname.Within(p, loc.Project) {
+		top = p[:len(p)-len(loc.Relative(p))]
 	}
-	for within(dir, top) && len(unusual(dir[len(top):])) == 0 {
+	for pathname.Within(dir, top) && len(pathname.Unusual(dir[len(top):])) == 0 {
 		if dir == top {
 			return top
 		}
@@ -184,31 +187,31 @@ func editDir(p string, pl *place) string {
 	return dir
 }
 
-// Suggestion is a rule that would have spared questions.
+// Suggestion is a rule that would have spared prompts.
 type Suggestion struct {
 	Rule   Always   `json:"rule"`
-	Spares int      `json:"spares"` // questions of these calls that it, with the suggestions before it, answers
-	Also   []string `json:"also"`   // what else it would have allowed, and what that may do
+	Spares int      `json:"spares"` // questions of these calls that this rule, with the suggestions before it, answers
+	Also   []string `json:"also"`   // other calls that it would have allowed, and their harm
 }
 
-// Suggest proposes up to limit rules that would have spared the most of these
-// calls' questions, the best first. It looks for the best next one each time,
-// so the sum counts each question once.
+// Suggest proposes up to limit rules that would have spared the most prompts of these
+// calls, the best first. It looks for the next best rule each time, so each prompt
+// counts once.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
-	var open []map[string]bool // for each question, the rules of which one for each part is needed
+	var open []map[string]bool // by question: the rules of which each part needs one
 	byKey := map[string]Always{}
 	var parts [][][]string
 	for _, c := range calls {
 		if p.Check(c).Effect != Ask {
 			continue
 		}
-		needs := p.needs(c)
-		if len(needs) == 0 {
+		missing := p.missingRules(c)
+		if len(missing) == 0 {
 			continue
 		}
 		all := []Always{}
 		question, keys := [][]string{}, map[string]bool{}
-		for _, options := range needs {
+		for _, options := range missing {
 			var names []string
 			for _, a := range options {
 				byKey[a.String()] = a
@@ -222,10 +225,10 @@ func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 			parts, open = append(parts, question), append(open, keys)
 		}
 	}
-	return choose(parts, open, byKey, limit)
+	return chooseRules(parts, open, byKey, limit)
 }
 
-func choose(parts [][][]string, open []map[string]bool, byKey map[string]Always, limit int) []Suggestion {
+func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]Always, limit int) []Suggestion {
 	chosen := map[string]bool{}
 	done := make([]bool, len(parts))
 	var out []Suggestion
@@ -233,12 +236,12 @@ func choose(parts [][][]string, open []map[string]bool, byKey map[string]Always,
 		spares := map[string]int{}
 		for i := range parts {
 			for key := range open[i] {
-				if !done[i] && settled(parts[i], chosen, key) {
+				if !done[i] && hasRuleForEach(parts[i], chosen, key) {
 					spares[key]++
 				}
 			}
 		}
-		// Of equals, the one that says more is the narrower one.
+		// Of equals, the rule with more words is the narrower one.
 		best := slices.SortedFunc(maps.Keys(spares), func(a, b string) int {
 			return cmp.Or(spares[b]-spares[a], len(byKey[b].Argv)-len(byKey[a].Argv), cmp.Compare(a, b))
 		})
@@ -248,7 +251,7 @@ func choose(parts [][][]string, open []map[string]bool, byKey map[string]Always,
 		key := best[0]
 		chosen[key] = true
 		for i := range parts {
-			done[i] = done[i] || settled(parts[i], chosen, "")
+			done[i] = done[i] || hasRuleForEach(parts[i], chosen, "")
 		}
 		rule := byKey[key]
 		out = append(out, Suggestion{Rule: rule, Spares: spares[key], Also: alsoAllows(rule)})
@@ -256,20 +259,21 @@ func choose(parts [][][]string, open []map[string]bool, byKey map[string]Always,
 	return out
 }
 
-// settled reports whether every part has a rule among chosen and next.
-func settled(parts [][]string, chosen map[string]bool, next string) bool {
+// hasRuleForEach reports whether every part has a rule among chosen and next.
+func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })
 	})
 }
 
-// alsoAllows is what a rule allows beyond what it was made from.
+// alsoAllows describes the calls that a rule allows beyond the one that it was made
+// from.
 func alsoAllows(a Always) []string {
 	switch {
 	case a.Prefix:
-		why := hazards[base(a.Argv[0])].why
+		why := commands().entry(base(a.Argv[0])).harm.why
 		for n := 2; n <= len(a.Argv); n++ {
-			if h, ok := hazards[strings.Join(a.Argv[:n], " ")]; ok {
+			if h := commands().entry(strings.Join(a.Argv[:n], " ")).harm; h != (harm{}) {
 				why = h.why
 			}
 		}

@@ -1,4 +1,4 @@
-package policy
+package pathname
 
 import (
 	"cmp"
@@ -7,22 +7,24 @@ import (
 	"unicode/utf8"
 )
 
-// names is a list of path patterns made fast: most segments of most paths are
-// settled by their first and last letter.
-type names struct {
+// Names is a list of path patterns, indexed for speed: the first and last
+// letters of most path segments already rule out a match.
+type Names struct {
 	exact  map[string]bool // whole segments without a wildcard
-	wild   []string        // single segments with one
+	wild   []string        // single segments with a wildcard
 	rows   [][]string      // several segments; a first "" is the root
 	first  map[string]bool // the first segments of rows
 	roots  map[string]bool // absolute directories in which rows at the root begin
-	starts [256]bool       // first letters of exact, of first, and of what is open at its end
-	ends   [256]bool       // last letters of wild that are closed at their end
+	starts [256]bool       // first letters of exact, of first, and of wild
+	ends   [256]bool       // last letters of those in wild that do not end in a *
 
-	byEnd, byStart [256][]string // wild by the last letter where they start with a *, else by the first
+	byEnd, byStart [256][]string // wild by last letter if they start with a *, otherwise by first letter
 }
 
-func compileNames(lists ...[]string) *names {
-	n := &names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
+// Compile indexes lists of path patterns: each matches a segment anywhere, several
+// consecutive ones, or, with a leading /, a path from the root.
+func Compile(lists ...[]string) *Names {
+	n := &Names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
 	all := slices.Concat(lists...)
 	for _, p := range all { // macOS keeps these directories below /private
 		if strings.HasPrefix(p, "/etc/") || strings.HasPrefix(p, "/var/") || strings.HasPrefix(p, "/tmp/") {
@@ -58,18 +60,18 @@ func compileNames(lists ...[]string) *names {
 	return n
 }
 
-// has reports whether p, which may hold wildcards, may stand for a listed path
-// or for one below it. dots says that a leading wildcard matches a dot too.
-func (n *names) has(p string, dots bool) bool {
-	if n.quiet(p) {
+// Has reports whether p, which may hold wildcards, may stand for a listed path or for a
+// path below one. With dots, a leading wildcard matches a dot too.
+func (n *Names) Has(p string, dots bool) bool {
+	if n.cannotMatch(p) {
 		return false
 	}
-	segs := splitPath(make([]string, 0, 16), p)
+	segs := Split(make([]string, 0, 16), p)
 	for i, s := range segs {
-		globbed := isGlob(s)
+		globbed := IsGlob(s)
 		begins := s != "" && n.starts[s[0]]
 		switch {
-		case globbed && n.mayBe(s, i == len(segs)-1, dots), begins && n.exact[s]:
+		case globbed && n.globMayMatch(s, i == len(segs)-1, dots), begins && n.exact[s]:
 			return true
 		case !globbed && s != "" && (begins || n.ends[s[len(s)-1]]) && n.matchWild(s):
 			return true
@@ -77,7 +79,7 @@ func (n *names) has(p string, dots bool) bool {
 			continue
 		}
 		for _, row := range n.rows {
-			if n.row(row, segs[i:], i == 0, dots) {
+			if n.rowMatches(row, segs[i:], i == 0, dots) {
 				return true
 			}
 		}
@@ -85,18 +87,18 @@ func (n *names) has(p string, dots bool) bool {
 	return false
 }
 
-func (n *names) matchWild(s string) bool {
+func (n *Names) matchWild(s string) bool {
 	for _, w := range n.byEnd[s[len(s)-1]] {
-		if strings.HasSuffix(s, w[1:]) || strings.IndexByte(w[1:], '*') >= 0 && match(w, s) {
+		if strings.HasSuffix(s, w[1:]) || strings.IndexByte(w[1:], '*') >= 0 && Match(w, s) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return match(w, s) })
+	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return Match(w, s) })
 }
 
-// quiet reports whether no segment of p even begins or ends like a listed
-// name. It looks at each byte once and says no where it is not sure.
-func (n *names) quiet(p string) bool {
+// cannotMatch reports whether no segment of p even begins or ends like a listed name.
+// It looks at each byte once and returns false if unsure.
+func (n *Names) cannotMatch(p string) bool {
 	if p == "" || p[0] == '/' && n.rooted(p) {
 		return p == ""
 	}
@@ -123,7 +125,7 @@ func (n *names) quiet(p string) bool {
 }
 
 // rooted reports whether an absolute path may match a listed one.
-func (n *names) rooted(p string) bool {
+func (n *Names) rooted(p string) bool {
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
 		if row[0] != "" {
 			return false
@@ -133,15 +135,15 @@ func (n *names) rooted(p string) bool {
 	})
 }
 
-// mayBe reports whether the pattern s may stand for a listed name. Within a
-// path it stands for directories, and those have hidden names; a lone * there
-// says nothing about which.
-func (n *names) mayBe(s string, last, dots bool) bool {
+// globMayMatch reports whether the pattern s may stand for a listed name. Before the
+// last segment only hidden names count, because listed directories are hidden; a lone *
+// there does not count.
+func (n *Names) globMayMatch(s string, last, dots bool) bool {
 	if !last && strings.Trim(s, "*") == "" {
 		return false
 	}
 	for e := range n.exact {
-		if (last || e[0] == '.') && overlap(s, e, dots) {
+		if (last || e[0] == '.') && Overlap(s, e, dots) {
 			return true
 		}
 	}
@@ -153,22 +155,22 @@ func (n *names) mayBe(s string, last, dots bool) bool {
 	return false
 }
 
-func (n *names) row(row, segs []string, atRoot, dots bool) bool {
+func (n *Names) rowMatches(row, segs []string, atRoot, dots bool) bool {
 	if row[0] == "" && (!atRoot || segs[0] != "") || len(segs) < len(row) {
 		return false
 	}
 	for i, r := range row {
-		if s := segs[i]; s != r && !overlap(s, r, dots) {
+		if s := segs[i]; s != r && !Overlap(s, r, dots) {
 			return false
 		}
 	}
 	return true
 }
 
-// leads reports whether a listed path may begin in one of the directories and
-// go on below it. Most directories lead nowhere, and then a relative path need
-// not be resolved.
-func (n *names) leads(dirs []string) bool {
+// MayLeadFrom reports whether a listed path may begin in one of the directories and go
+// on below it. For most directories it returns false, and then a relative path need not
+// be resolved.
+func (n *Names) MayLeadFrom(dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool {
 		if n.roots[strings.ToLower(d)] {
 			return true
@@ -178,7 +180,7 @@ func (n *names) leads(dirs []string) bool {
 			if rest = after; seg == "" {
 				continue
 			}
-			if isGlob(seg) || n.ends[seg[len(seg)-1]|0x20] && n.matchWild(strings.ToLower(seg)) {
+			if IsGlob(seg) || n.ends[seg[len(seg)-1]|0x20] && n.matchWild(strings.ToLower(seg)) {
 				return true
 			}
 			if n.starts[seg[0]] || seg[0] >= 'A' && seg[0] <= 'Z' {
@@ -191,15 +193,15 @@ func (n *names) leads(dirs []string) bool {
 	})
 }
 
-// above reports whether a listed path of several segments lies below p. Where
-// such a path begins with a plain name, as library/cookies, it counts in a home
-// directory only: elsewhere that is a directory like any other.
-func (n *names) above(p string, pl *place) bool {
-	segs := splitPath(make([]string, 0, 16), p)
+// MayLieBelow reports whether a listed path of several segments lies below p. A path
+// that begins with a plain name, such as library/cookies, counts only in a home
+// directory: elsewhere library is a directory like any other.
+func (n *Names) MayLieBelow(p string, loc *Location) bool {
+	segs := Split(make([]string, 0, 16), p)
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
 		for k := 1; k < len(row) && k <= len(segs); k++ {
 			before := segs[:len(segs)-k]
-			if !n.row(row[:k], segs[len(before):], len(before) == 0, true) {
+			if !n.rowMatches(row[:k], segs[len(before):], len(before) == 0, true) {
 				continue
 			}
 			counts := row[0] != "" && row[0][0] == '.' && !dotNames[row[0]]
@@ -207,7 +209,7 @@ func (n *names) above(p string, pl *place) bool {
 			case row[0] == "":
 				counts = len(before) == 0
 			case row[0][0] != '.':
-				counts = len(before) > 0 && (before[0] == "~" || pl.holdsHome(strings.Join(before, "/")))
+				counts = len(before) > 0 && (before[0] == "~" || loc.HoldsHome(strings.Join(before, "/")))
 			}
 			if counts {
 				return true
@@ -217,22 +219,22 @@ func (n *names) above(p string, pl *place) bool {
 	})
 }
 
-// splitPath appends p's segments in lower case, without "." and with ".."
-// taken back; an absolute path starts with "".
-func splitPath(segs []string, p string) []string {
-	p = strings.ToLower(slashes(p))
+// Split appends p's segments in lower case, with "." and ".." removed; an absolute
+// path starts with "".
+func Split(segs []string, p string) []string {
+	p = strings.ToLower(Slashes(p))
 	if strings.HasPrefix(p, "/") {
 		segs = append(segs, "")
 	}
 	for s := range strings.SplitSeq(p, "/") {
 		switch {
 		case s == "" || s == ".":
-		case s == ".." && len(segs) > 0 && segs[len(segs)-1] != "" && segs[len(segs)-1] != ".." && !isGlob(segs[len(segs)-1]):
+		case s == ".." && len(segs) > 0 && segs[len(segs)-1] != "" && segs[len(segs)-1] != ".." && !IsGlob(segs[len(segs)-1]):
 			segs = segs[:len(segs)-1]
 		case s == ".." && len(segs) == 1 && segs[0] == "":
 		default:
 			if plain := strings.TrimRight(s, " ."); plain != "" {
-				s = plain // Windows leaves them out as well
+				s = plain // Windows ignores them as well
 			}
 			segs = append(segs, s)
 		}

@@ -9,37 +9,39 @@ import (
 	"path"
 	"strings"
 	"syscall"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// Resolver says where an absolute path leads: the same place without symbolic
-// links, "." or "..". An error means that this cannot be told.
+// Resolver returns the true path of an absolute one, without symbolic links, "." or
+// "..". It returns an error if it cannot tell.
 type Resolver func(path string) (string, error)
 
-// linksMax is how many symbolic links a path may go through, the kernel's own
+// maxLinks is the number of symbolic links that a path may go through, the kernel's own
 // limit.
-const linksMax = 40
+const maxLinks = 40
 
-// Disk is what ShellNeeds has to know of the files of the machine that a line
-// runs on. An error means that it cannot be told.
+// Disk gives ShellNeeds the facts about the files of the machine that a line runs on.
+// Its methods return an error if they cannot tell.
 type Disk interface {
-	// Links are the names of the symbolic links in a directory.
+	// Links returns the names of the symbolic links in a directory.
 	Links(dir string) ([]string, error)
-	// WorkTree is the top of the repository that git finds from a directory, dir
-	// itself where it finds none.
+	// WorkTree returns the top of the repository that git finds from dir, or dir itself
+	// if git finds none.
 	WorkTree(dir string) (string, error)
 }
 
-// ThisDisk is the Disk of this machine. It and OnDisk are the only things in
-// this package that look at files.
+// ThisDisk is the Disk of this machine. ThisDisk and OnDisk are the only parts of this
+// package that look at files.
 type ThisDisk struct{}
 
-// linksIn is in how many entries of a directory links are looked for.
-const linksIn = 4096
+// maxDirEntries limits the entries of a directory that Links looks at.
+const maxDirEntries = 4096
 
-// Links are those of a directory as it is now; none where it is not there. A
-// directory of too many entries is an error.
+// Links returns the links in a directory as it is now, none if the directory does not
+// exist. A directory of too many entries is an error.
 func (ThisDisk) Links(dir string) (names []string, err error) {
-	entries, err := entriesOf(dir)
+	entries, err := dirEntries(dir)
 	if err != nil {
 		return nil, fmt.Errorf("find the links in %q: %w", dir, err)
 	}
@@ -51,20 +53,20 @@ func (ThisDisk) Links(dir string) (names []string, err error) {
 	return names, nil
 }
 
-func entriesOf(dir string) ([]fs.DirEntry, error) {
+func dirEntries(dir string) ([]fs.DirEntry, error) {
 	f, err := os.Open(dir)
-	if missing(err) {
+	if isMissing(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	entries, err := f.ReadDir(linksIn)
+	entries, err := f.ReadDir(maxDirEntries)
 	switch {
-	case len(entries) == linksIn:
-		return nil, fmt.Errorf("it has %d entries or more", linksIn)
-	case errors.Is(err, io.EOF) || missing(err):
+	case len(entries) == maxDirEntries:
+		return nil, fmt.Errorf("it has %d entries or more", maxDirEntries)
+	case errors.Is(err, io.EOF) || isMissing(err):
 		err = nil
 	}
 	return entries, err
@@ -77,7 +79,7 @@ func (ThisDisk) WorkTree(dir string) (string, error) {
 		return "", err
 	}
 	for up := at; ; up = path.Dir(up) {
-		is, err := repository(up)
+		is, err := isRepository(up)
 		switch {
 		case err != nil:
 			return "", fmt.Errorf("find the repository of %q: %w", dir, err)
@@ -89,23 +91,22 @@ func (ThisDisk) WorkTree(dir string) (string, error) {
 	}
 }
 
-// repository reports whether dir is the top of a work tree, or a repository that
-// has none.
-func repository(dir string) (bool, error) {
+// isRepository reports whether dir is the top of a work tree, or a bare repository.
+func isRepository(dir string) (bool, error) {
 	info, err := os.Stat(dir + "/.git")
 	switch {
-	case missing(err):
+	case isMissing(err):
 	case err != nil || !info.IsDir():
 		return err == nil, err
 	}
 	for _, at := range []string{dir + "/.git", dir} {
-		if _, err := os.Lstat(at + "/HEAD"); missing(err) {
+		if _, err := os.Lstat(at + "/HEAD"); isMissing(err) {
 			continue
 		} else if err != nil {
 			return false, err
 		}
 		for _, store := range []string{"/objects", "/commondir"} {
-			if _, err := os.Stat(at + store); !missing(err) {
+			if _, err := os.Stat(at + store); !isMissing(err) {
 				return err == nil, err
 			}
 		}
@@ -113,16 +114,15 @@ func repository(dir string) (bool, error) {
 	return false, nil
 }
 
-// missing reports whether err says that there is no such file.
-func missing(err error) bool {
+// isMissing reports whether err says that a file does not exist.
+func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// OnDisk is the Resolver of this machine. It follows links as the kernel does
-// that opens or creates p, so a link that leads nowhere stands for its target,
-// and what is not there yet for itself in the directory that is. It is right
-// about this process's own file system alone, and only for as long as nobody
-// moves things.
+// OnDisk is the Resolver of this machine. It follows links as the kernel does to open
+// or create p: a dangling link stands for its target, and a file that does not exist
+// for itself in the directory that does. The result holds only on this process's file
+// system, and only until files are moved.
 func OnDisk(p string) (string, error) {
 	if !path.IsAbs(p) {
 		return "", fmt.Errorf("find where %q leads: it is not absolute", p)
@@ -133,7 +133,7 @@ func OnDisk(p string) (string, error) {
 		name, rest, _ = strings.Cut(rest, "/")
 		next := path.Join(at, name)
 		if missing && name == ".." {
-			return "", fmt.Errorf("find where %q leads: %s is not there to go back from", p, at)
+			return "", fmt.Errorf("find where %q leads: %s, before a .., does not exist", p, at)
 		}
 		if missing || next == at || name == ".." {
 			at = next
@@ -147,8 +147,8 @@ func OnDisk(p string) (string, error) {
 			return "", fmt.Errorf("find where %q leads: %w", p, err)
 		case target == "":
 			at = next
-		case links == linksMax:
-			return "", fmt.Errorf("find where %q leads: it goes through more than %d symbolic links", p, linksMax)
+		case links == maxLinks:
+			return "", fmt.Errorf("find where %q leads: it goes through more than %d symbolic links", p, maxLinks)
 		default:
 			links++
 			rest = target + "/" + rest
@@ -160,14 +160,14 @@ func OnDisk(p string) (string, error) {
 	return at, nil
 }
 
-// readLink is what the symbolic link p says; "" where p is none.
+// readLink returns the target of the symbolic link p; "" if p is not a link.
 func readLink(p string) (string, error) {
 	info, err := os.Lstat(p)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return "", err
 	}
-	if within(p, "/proc") {
-		return "", fmt.Errorf("%s is another file for each process", p)
+	if pathname.Within(p, "/proc") {
+		return "", fmt.Errorf("%s differs for each process", p)
 	}
 	return os.Readlink(p)
 }

@@ -1,13 +1,13 @@
-package policy
+package pathname
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// isGlob reports whether s may stand for more than itself. A letter outside
-// ASCII counts: file systems fold some of them to plain ones.
-func isGlob(s string) bool {
+// IsGlob reports whether s may stand for another text than itself. Letters outside
+// ASCII count: file systems fold some of them to plain ones.
+func IsGlob(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c == '*' || c == '?' || c == '[' || c >= utf8.RuneSelf {
 			return true
@@ -16,12 +16,11 @@ func isGlob(s string) bool {
 	return false
 }
 
-// overlap reports whether some name matches both patterns. It errs towards
-// yes: a bracket is any text, so is a letter outside ASCII, and so is a pattern
-// of many wildcards.
-func overlap(shell, listed string, dots bool) bool {
+// Overlap reports whether some name matches both patterns. If unsure it returns true:
+// brackets, letters outside ASCII and patterns of many wildcards match any text.
+func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
-		return false // as most are
+		return false
 	}
 	shell, listed = anyText(unbracketed(shell)), unbracketed(listed)
 	if strings.Count(shell, "*") > 4 {
@@ -33,8 +32,7 @@ func overlap(shell, listed string, dots bool) bool {
 	return meet(shell, listed)
 }
 
-// apart reports whether two letters of patterns stand for themselves and are not
-// the same.
+// apart reports whether two pattern bytes are literal and differ.
 func apart(a, b byte) bool {
 	return a != b && itself(a) && itself(b)
 }
@@ -43,7 +41,7 @@ func itself(c byte) bool {
 	return c != '*' && c != '?' && c != '[' && c != ']' && c < utf8.RuneSelf
 }
 
-// unbracketed writes a star for all that stands between brackets.
+// unbracketed replaces the text from the first [ to the last ] by a star.
 func unbracketed(s string) string {
 	open := strings.IndexByte(s, '[')
 	if open < 0 {
@@ -53,7 +51,7 @@ func unbracketed(s string) string {
 	return s[:open] + "*" + s[max(end, open)+1:]
 }
 
-// anyText writes each run of stars and of letters outside ASCII as one star.
+// anyText replaces each run of stars and of letters outside ASCII by one star.
 func anyText(s string) string {
 	if !strings.Contains(s, "**") && strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return s
@@ -69,17 +67,17 @@ func anyText(s string) string {
 	return b.String()
 }
 
-// overlapList is overlap for a listed name with a wildcard. One that is open
-// at its end, such as .env*, shares some name with every *.go: it counts where
-// the pattern spells its beginning out.
+// overlapList is overlap for a listed name with a wildcard. A listed name that ends in
+// a star, such as .env*, shares some name with every *.go, so it counts only if the
+// pattern spells out its beginning.
 func overlapList(shell, listed string, dots bool) bool {
 	if !strings.HasSuffix(listed, "*") {
-		return overlap(shell, listed, dots)
+		return Overlap(shell, listed, dots)
 	}
 	return strings.HasPrefix(shell[:strings.IndexAny(shell+"*", "*?[")], strings.TrimSuffix(listed, "*"))
 }
 
-// meet reports whether two patterns of * and ? have a name in common.
+// meet reports whether two patterns of * and ? match a common name.
 func meet(a, b string) bool {
 	switch {
 	case a == "" && b == "":
@@ -96,8 +94,8 @@ func meet(a, b string) bool {
 	return false
 }
 
-// match reports whether name matches a pattern of *.
-func match(pattern, name string) bool {
+// Match reports whether name matches a pattern in which only * is special.
+func Match(pattern, name string) bool {
 	star, mark := -1, 0
 	i, j := 0, 0
 	for j < len(name) {

@@ -45,7 +45,7 @@ func TestLinksAreFollowed(t *testing.T) {
 	}
 	held := schemas.SessionPermissions{WriteDirs: []string{in("held")}}
 	for p, want := range map[string]struct {
-		leads string // "" where it cannot be told
+		leads string // "" if it is not known
 		held  bool
 	}{
 		"held":              {"held", true},
@@ -57,16 +57,16 @@ func TestLinksAreFollowed(t *testing.T) {
 		"held/out/file":     {"other/file", false},
 		"held/up/file":      {"other/file", false},
 		"held/chain/new":    {"other/new", false},
-		"held/dangling":     {"other/not-yet", false}, // writing it makes other/not-yet
+		"held/dangling":     {"other/not-yet", false}, // writing it creates other/not-yet
 		"held/far":          {"nowhere/at/all", false},
 		"held/far/x":        {"nowhere/at/all/x", false},
-		"held/deep/..":      {"other", false}, // and not held, as the letters say
+		"held/deep/..":      {"other", false}, // not held, although the name suggests it
 		"held/deep/../file": {"other/file", false},
 		"other/in/sub":      {"held/sub", true},
 		"held/../heldback":  {"heldback", false},
 		"held/loop":         {"", false},
 		"held/new/../x":     {"", false},
-		"other/file/x":      {"", false}, // a file is no directory
+		"other/file/x":      {"", false}, // a file is not a directory
 	} {
 		got, err := policy.OnDisk(in(p))
 		if want.leads == "" {
@@ -84,19 +84,19 @@ func TestLinksAreFollowed(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		for _, p := range []string{"/proc/self/cwd/x", "/dev/stdin", "/dev/fd/0"} {
 			_, err := policy.OnDisk(p)
-			assert.ErrorContains(t, err, "another file for each process", p)
+			assert.ErrorContains(t, err, "differs for each process", p)
 		}
 	}
 
-	// Who may write beside a directory that is held puts a link in its place.
+	// A program that may write beside a held directory puts a link in its place.
 	sub := schemas.SessionPermissions{ReadDirs: []string{in("held/sub")}}
 	require.NoError(t, os.Remove(in("held/sub")))
 	require.NoError(t, os.Symlink(in("other"), in("held/sub")))
 	assert.False(t, policy.Covers(&sub, policy.Permission{Access: policy.AccessRead, Path: in("held/sub/file")}, policy.OnDisk))
 }
 
-// randomTree makes a tree of directories and files, and of links between them,
-// out of them and to nowhere; and returns ways to write paths into it.
+// randomTree makes a tree of directories and files with links inside it, out of it and
+// to nowhere. It returns a generator of paths into the tree.
 func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 	names := []string{"a", "b", "aa", "ab"}
 	dirs := []string{root, filepath.Dir(root)}
@@ -108,11 +108,11 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 				dirs = append(dirs, p)
 			}
 		case 2:
-			_ = os.WriteFile(p, nil, 0o600) // something else may be there
+			_ = os.WriteFile(p, nil, 0o600) // the name may be taken
 		default:
 			target := dirs[rng.IntN(len(dirs))]
 			if rng.IntN(2) == 0 {
-				target += "/" + names[rng.IntN(len(names))] // may be nowhere
+				target += "/" + names[rng.IntN(len(names))] // may not exist
 			}
 			if rng.IntN(2) == 0 {
 				var err error
@@ -131,8 +131,8 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 	}
 }
 
-// Where the kernel can open or make a file at a path, the set covers the path
-// just where the file turns out to be in a directory of the set.
+// If the kernel can open or create a file at a path, the set covers the path exactly if
+// the file is in a directory of the set.
 func TestContainmentAgreesWithTheKernel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -157,7 +157,7 @@ func TestContainmentAgreesWithTheKernel(t *testing.T) {
 			}
 			where, made, err := kernelsView(p)
 			if err != nil {
-				continue // the kernel finds no such place
+				continue // the kernel finds no such path
 			}
 			require.NoError(t, resolveErr, p)
 			require.Equal(t, where, resolved, p)
@@ -177,7 +177,7 @@ func TestContainmentAgreesWithTheKernel(t *testing.T) {
 	require.Greater(t, min(inside, outside, rooted), 200, "the tree is worth looking at")
 }
 
-// kernelsView opens or makes what is at p and says where it is.
+// kernelsView opens or creates the file at p and returns its true path.
 func kernelsView(p string) (where string, made bool, err error) {
 	if _, err := os.Stat(p); errors.Is(err, fs.ErrNotExist) {
 		f, err := os.OpenFile(p, os.O_CREATE|os.O_WRONLY, 0o600)

@@ -8,31 +8,31 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// word is a shell word as Bash and Zsh both read it: quotes are gone, nothing
-// in it expands but a leading ~ and file name patterns.
+// word is a shell word as both Bash and Zsh read it: its quotes are removed, and only a
+// leading ~ and file name patterns in it still expand.
 type word struct {
 	text  string
 	glob  bool // has an unquoted *, ? or [
-	lead  bool // starts with one, so that it may expand to a flag
-	bare  bool // spelled without quotes, backslashes or expansions
-	tilde bool // starts with the home directory
+	lead  bool // starts with a wildcard, so it may expand to a flag
+	bare  bool // written without quotes, backslashes or expansions
+	tilde bool // starts with ~, the home directory
 }
 
-// readWord decodes w, or says why it cannot be known what w stands for.
+// readWord decodes w, or returns the reason why its value cannot be known.
 func readWord(w *syntax.Word, src string) (word, string) {
 	if lit := w.Parts[0]; len(w.Parts) == 1 {
 		if l, ok := lit.(*syntax.Lit); ok && plain(l.Value) {
 			return word{text: l.Value, bare: true}, ""
 		}
 	}
-	r := reader{src: src}
+	dec := wordDecoder{src: src}
 	for i, part := range w.Parts {
-		if why := r.part(part, i == 0, i == len(w.Parts)-1); why != "" {
+		if why := dec.part(part, i == 0, i == len(w.Parts)-1); why != "" {
 			return word{}, why
 		}
 	}
-	r.out.text = r.text.String()
-	return r.out, ""
+	dec.out.text = dec.text.String()
+	return dec.out, ""
 }
 
 // plain reports whether an unquoted literal means itself in every shell.
@@ -51,30 +51,30 @@ func plain(s string) bool {
 	return true
 }
 
-// reader decodes the parts of one word.
-type reader struct {
+// wordDecoder decodes the parts of one word.
+type wordDecoder struct {
 	src  string
 	text strings.Builder
 	out  word
 }
 
-func (r *reader) part(part syntax.WordPart, first, last bool) string {
+func (dec *wordDecoder) part(part syntax.WordPart, first, last bool) string {
 	switch p := part.(type) {
 	case *syntax.Lit:
-		return r.unquoted(p.Value, first, last)
+		return dec.unquoted(p.Value, first, last)
 	case *syntax.SglQuoted:
 		if p.Dollar {
-			return "$'…' hides what it stands for"
+			return "$'…' hides its value"
 		}
-		r.text.WriteString(p.Value)
+		dec.text.WriteString(p.Value)
 		return ""
 	case *syntax.DblQuoted:
 		if p.Dollar {
 			return `$"…" is translated before it is used`
 		}
-		return r.quoted(p)
+		return dec.quoted(p)
 	case *syntax.ParamExp:
-		return r.param(p)
+		return dec.param(p)
 	case *syntax.CmdSubst:
 		return "runs a command inside another"
 	case *syntax.ProcSubst:
@@ -87,24 +87,24 @@ func (r *reader) part(part syntax.WordPart, first, last bool) string {
 	return "a form that nod does not know"
 }
 
-// param allows $? alone: it is a number, and every other expansion may hold
-// anything. Zsh goes on reading a subscript or a modifier after it.
-func (r *reader) param(p *syntax.ParamExp) string {
+// param allows only $?, which is a number; every other expansion may hold any text. Zsh
+// also reads a subscript or a modifier after $?.
+func (dec *wordDecoder) param(p *syntax.ParamExp) string {
 	end := int(p.End().Offset())
 	next := byte(0)
-	if end < len(r.src) {
-		next = r.src[end]
+	if end < len(dec.src) {
+		next = dec.src[end]
 	}
 	if !p.Short || p.Param == nil || p.Param.Value != "?" || end != int(p.Pos().Offset())+2 || next == '[' || next == ':' {
 		return "a variable may hold anything"
 	}
-	r.text.WriteByte('0')
+	dec.text.WriteByte('0')
 	return ""
 }
 
-// unquoted decodes a literal outside quotes, where a backslash takes the
-// character after it literally.
-func (r *reader) unquoted(s string, first, last bool) string {
+// unquoted decodes a literal outside quotes, in which a backslash makes the next
+// character literal.
+func (dec *wordDecoder) unquoted(s string, first, last bool) string {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		atStart := first && i == 0
@@ -115,32 +115,32 @@ func (r *reader) unquoted(s string, first, last bool) string {
 				return "ends in a backslash"
 			}
 			if s[i] != '\n' {
-				r.text.WriteByte(s[i])
+				dec.text.WriteByte(s[i])
 			}
 			continue
 		case '*', '?', '[':
-			r.out.glob = true
-			if r.text.Len() == 0 {
-				r.out.lead = true
+			dec.out.glob = true
+			if dec.text.Len() == 0 {
+				dec.out.lead = true
 			}
 		case '~':
-			if why := r.tilde(s, i, atStart, last); why != "" {
+			if why := dec.tilde(s, i, atStart, last); why != "" {
 				return why
 			}
 		case '^':
 			if atStart {
-				return "Zsh may read a leading ^ as all files but these"
+				return "Zsh may read a leading ^ as all files except these"
 			}
 		case '=':
 			if atStart {
 				return "Zsh replaces a leading = by a program's path"
 			}
 		case '{', '}':
-			n := upstream(s[i:], r.text.String())
+			n := upstream(s[i:], dec.text.String())
 			if n == 0 {
 				return "braces expand to several words"
 			}
-			r.text.WriteString(s[i : i+n])
+			dec.text.WriteString(s[i : i+n])
 			i += n - 1
 			continue
 		case '!':
@@ -151,13 +151,13 @@ func (r *reader) unquoted(s string, first, last bool) string {
 		case '$', '`', '(', ')', '<', '>', '|', '&', ';', '\n':
 			return "an expansion that nod does not know"
 		}
-		r.text.WriteByte(c)
+		dec.text.WriteByte(c)
 	}
 	return ""
 }
 
-// upstream is the length of {word} at the start of s where it follows @, as in
-// HEAD@{1}; such braces hold no list and do not expand.
+// upstream returns the length of {word} at the start of s if s follows @, as in
+// HEAD@{1}: such braces hold no list and do not expand. Otherwise it returns 0.
 func upstream(s, before string) int {
 	end := strings.IndexByte(s, '}')
 	if !strings.HasSuffix(before, "@") || s[0] != '{' || end < 2 {
@@ -171,7 +171,7 @@ func upstream(s, before string) int {
 	return end + 1
 }
 
-func (r *reader) tilde(s string, i int, atStart, last bool) string {
+func (dec *wordDecoder) tilde(s string, i int, atStart, last bool) string {
 	if !atStart {
 		if i == 0 || s[i-1] == '=' || s[i-1] == ':' {
 			return "Bash and Zsh read this ~ differently"
@@ -181,16 +181,17 @@ func (r *reader) tilde(s string, i int, atStart, last bool) string {
 	if len(s) > 1 && s[1] != '/' || len(s) == 1 && !last {
 		return "~ with a name stands for a directory that nod does not know"
 	}
-	r.out.tilde = true
+	dec.out.tilde = true
 	return ""
 }
 
-// quoted decodes what stands between double quotes.
-func (r *reader) quoted(d *syntax.DblQuoted) string {
+// visible returns "" if every character of s shows as itself; otherwise it names the
+// kind of character that is hidden or misleading.
+func (dec *wordDecoder) quoted(d *syntax.DblQuoted) string {
 	for i, part := range d.Parts {
 		lit, ok := part.(*syntax.Lit)
 		if !ok {
-			if why := r.part(part, false, false); why != "" {
+			if why := dec.part(part, false, false); why != "" {
 				return why
 			}
 			continue
@@ -223,24 +224,24 @@ func (r *reader) quoted(d *syntax.DblQuoted) string {
 					return "a variable may hold anything"
 				}
 			case '!':
-				if !r.harmlessBang(next, end, int(d.End().Offset())) {
+				if !dec.harmlessBang(next, end, int(d.End().Offset())) {
 					return "! may recall an earlier command"
 				}
 			case '`':
 				return "runs a command inside another"
 			}
-			r.text.WriteByte(s[j])
+			dec.text.WriteByte(s[j])
 		}
 	}
 	return ""
 }
 
-// harmlessBang reports whether a ! in double quotes means itself in an
-// interactive shell too. Zsh swallows the quote in !", which changes nothing
-// where no other quote follows: the line is then left open.
-func (r *reader) harmlessBang(next byte, end bool, quoteEnd int) bool {
+// harmlessBang reports whether a ! in double quotes means itself in an interactive
+// shell too. Zsh swallows the quote in !", which is harmless if no other quote follows:
+// then the line is incomplete and does not run.
+func (dec *wordDecoder) harmlessBang(next byte, end bool, quoteEnd int) bool {
 	if end {
-		return quoteEnd <= len(r.src) && !strings.ContainsAny(r.src[quoteEnd:], `"'`+"`")
+		return quoteEnd <= len(dec.src) && !strings.ContainsAny(dec.src[quoteEnd:], `"'`+"`")
 	}
 	return next == ' ' || next == '\t' || next == '\n' || next == '='
 }
@@ -249,8 +250,8 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// visible says which character of s does not show, repaints what shows, or
-// shows as another one; "" if there is none.
+// visible returns the reason why s may not be the text that a person sees, a control or
+// an invisible character; "" if there is none.
 func visible(s string) string {
 	for i := 0; i < len(s); {
 		c := s[i]

@@ -1,0 +1,215 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+)
+
+// checkCommand checks one command whose words are all known. It returns the reason to
+// ask, or "", and whether the reason is a secret.
+func (line *commandLine) checkCommand(words []word) (string, bool) {
+	name := words[0]
+	if line.zsh && strings.HasPrefix(name.text, "#") {
+		return "", false // Zsh finds no command of this name
+	}
+	if !name.bare {
+		if name.text == "[" && len(name.text) == 1 && line.pol.level >= levelReaders {
+			return line.testExpression(words[1:], true)
+		}
+		return "the command's name is quoted or a pattern", false
+	}
+	switch name.text {
+	case "pushd", "popd":
+		line.untracked = true
+	case "cd":
+		if line.pol.level < levelReaders {
+			line.changeDir(words[1:]) // for the rules of the directory that it names
+		}
+	}
+	entry := line.pol.commands.entry(name.text)
+	if entry.level == levelNone || entry.level > line.pol.level {
+		return unknownReader, false
+	}
+	if entry.special != nil {
+		return entry.special(line, words[1:])
+	}
+	a, why := entry.parse(name.text, words[1:])
+	if why != "" {
+		return why, line.anySecret(words[1:], entry.text)
+	}
+	if entry.check != nil {
+		if why := entry.check(line, &a); why != "" {
+			return why, line.anySecret(words[1:], entry.text)
+		}
+	}
+	checked := words[1:]
+	switch {
+	case entry.loose:
+		checked = a.paths()
+	case entry.lists:
+		checked = spelled(checked)
+	}
+	if w := line.firstSecret(checked, entry.text); w != "" {
+		return "names a secret, " + w, true
+	}
+	return "", false
+}
+
+// spelled cuts each word off at its first segment with a wildcard, unless that segment
+// begins with a dot: other wildcards do not match hidden names, and a command that
+// prints names only reveals nothing else.
+func spelled(words []word) []word {
+	out := make([]word, 0, len(words))
+	for _, w := range words {
+		if w.glob {
+			for at := 0; ; {
+				end := strings.IndexByte(w.text[at:], '/')
+				seg := w.text[at:]
+				if end >= 0 {
+					seg = w.text[at : at+end]
+				}
+				if pathname.IsGlob(seg) && seg[0] != '.' {
+					w.text = w.text[:at]
+					break
+				}
+				if end < 0 {
+					break
+				}
+				at += end + 1
+			}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// unknownReader is the reason to ask about a command that no preset in force allows.
+const unknownReader = "is not a command known to only read"
+
+// rtk allows the command rtk git, which shortens the output of git. Every other program
+// that rtk can run asks.
+func (line *commandLine) rtk(words []word) (string, bool) {
+	if len(words) == 0 || words[0].text != "git" {
+		return unknownReader, false
+	}
+	return line.git(words[1:])
+}
+
+// workmux allows the commands of workmux that show work trees and the output of their
+// agents.
+func (line *commandLine) workmux(words []word) (string, bool) {
+	if len(words) == 0 {
+		return unknownReader, false
+	}
+	sub := line.pol.commands.reader("workmux " + words[0].text)
+	if sub == nil {
+		return unknownReader, false
+	}
+	_, why := sub.parse("workmux", words[1:])
+	return why, false
+}
+
+func (line *commandLine) anySecret(words []word, text bool) bool {
+	return line.firstSecret(words, text) != ""
+}
+
+// firstSecret returns the first word that may stand for a secret, or "". Of a command
+// whose words are text, only the words that the shell expands count.
+func (line *commandLine) firstSecret(words []word, text bool) string {
+	for _, w := range words {
+		if (!text || w.glob || w.tilde) && line.secretPath(w) {
+			return w.text
+		}
+	}
+	return ""
+}
+
+// secretPath reports whether w, or a path after = or : in it, may stand for a secret or
+// a file of nod's own.
+func (line *commandLine) secretPath(w word) bool { return line.secretText(w.text, false) }
+
+// secretText checks t, and each piece of it between the signs that may start a path in
+// a word: --flag=PATH, REV:PATH, @PATH.
+func (line *commandLine) secretText(t string, dots bool) bool {
+	if line.secretIn(t, dots) {
+		return true
+	}
+	for _, piece := range pieces(t)[1:] {
+		if line.secretIn(piece, dots) {
+			return true
+		}
+	}
+	return false
+}
+
+func (line *commandLine) secretIn(t string, dots bool) bool {
+	if t == "" || isCount("-"+t) {
+		return false
+	}
+	return line.pol.mayBeSecret(t, &line.Location, dots)
+}
+
+// changeDir follows a change of directory. It may fail, so from there on the command
+// may run in the old and in the new directory.
+func (line *commandLine) changeDir(words []word) (why string, secret bool) {
+	defer func() { line.untracked = line.untracked || why != "" }()
+	if len(words) > 0 && words[0].text == "--" {
+		words = words[1:]
+	}
+	if len(words) != 1 || words[0].text == "" || words[0].glob || strings.HasPrefix(words[0].text, "-") || strings.HasPrefix(words[0].text, "+") {
+		return "does not name one plain directory", false
+	}
+	if line.secretPath(words[0]) {
+		return "names a secret, " + words[0].text, true
+	}
+	to := line.Resolve(words[0].text)
+	if len(to) == 0 {
+		// From an unknown directory to an unknown one: no relative path can be checked
+		// any more, so use a directory that is in no project.
+		to = []string{"/?/" + pathname.Slashes(words[0].text)}
+	}
+	if len(line.Dirs)+len(to) > 8 {
+		return "changes the directory too often to follow", false
+	}
+	if len(line.Dirs) == 0 {
+		line.Dirs = to
+	} else {
+		line.Dirs = append(line.Dirs[:len(line.Dirs):len(line.Dirs)], to...)
+	}
+	line.LeadsToSecret = line.pol.secrets.MayLeadFrom(line.Dirs)
+	return "", false
+}
+
+func (line *commandLine) testCommand(words []word) (string, bool) {
+	return line.testExpression(words, false)
+}
+
+// testExpression allows questions about files and comparisons of strings, in test or in
+// brackets. Other operators evaluate arithmetic in some shells, which can run commands.
+func (line *commandLine) testExpression(words []word, bracket bool) (string, bool) {
+	if bracket {
+		if len(words) == 0 || words[len(words)-1].text != "]" {
+			return "lacks its ]", false
+		}
+		words = words[:len(words)-1]
+	}
+	if len(words) > 0 && words[0].text == "!" {
+		words = words[1:]
+	}
+	for _, w := range words {
+		if w.glob {
+			return "tests a pattern, which may be several words", false
+		}
+	}
+	switch {
+	case len(words) == 2 && len(words[0].text) == 2 && words[0].text[0] == '-' && strings.IndexByte("efdrwxsLhzn", words[0].text[1]) >= 0:
+		if line.secretPath(words[1]) {
+			return "names a secret, " + words[1].text, true
+		}
+		return "", false
+	case len(words) == 3 && (words[1].text == "=" || words[1].text == "!=") && !strings.HasPrefix(words[0].text, "-") && !strings.ContainsAny(words[0].text, "()!"):
+		return "", false
+	}
+	return "is not a test known to be harmless", false
+}

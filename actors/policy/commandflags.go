@@ -1,0 +1,193 @@
+package policy
+
+import "strings"
+
+// args are the words after a command's name, sorted into flags and operands.
+type args struct {
+	of       *command
+	name     string
+	flags    []flag
+	operands []word
+	dashes   int // operands before --; -1 without a --
+}
+
+// flag is one flag; value is "" if it has none.
+type flag struct {
+	name  string // without dashes
+	value string
+}
+
+func (a *args) has(names ...string) bool {
+	for _, f := range a.flags {
+		for _, n := range names {
+			if f.name == n {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// parse sorts the words after a command's name, as GNU getopt does: flags may follow
+// operands. Other programs read such flags as operands, so the caller checks every word
+// after an operand as a path too. It returns the reason to ask, or "".
+func (c *command) parse(name string, words []word) (args, string) {
+	a := args{of: c, name: name, dashes: -1}
+	if c.raw {
+		a.operands = words
+		return a, ""
+	}
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		t := w.text
+		switch {
+		case w.glob && c.operands != unlimited && !c.text:
+			return a, "a pattern may stand for more words than it reads"
+		case a.dashes >= 0 || t == "-" || t == "" || t[0] != '-' && (t[0] != '+' || !c.digits):
+			if w.lead && a.dashes < 0 && !c.anyFlag {
+				return a, "a file name that the pattern matches could be read as a flag: put -- or ./ before it"
+			}
+			a.operands = append(a.operands, w)
+		case w.glob && !boundGlob(t):
+			return a, "a pattern in a flag stands for unknown words"
+		case t == "--":
+			a.dashes = len(a.operands)
+		case c.ordered && len(a.operands) > 0:
+			return a, t + " after an operand can be read as a file"
+		case c.digits && isCount(t):
+			a.flags = append(a.flags, flag{"#", t[1:]})
+		case t[0] == '+':
+			a.operands = append(a.operands, w)
+		case strings.HasPrefix(t, "--"):
+			used, why := c.longFlag(&a, t[2:], words[i+1:])
+			if why != "" {
+				return a, why
+			}
+			i += used
+		default:
+			used, why := c.cluster(&a, t[1:], words[i+1:])
+			if why != "" {
+				return a, why
+			}
+			i += used
+		}
+	}
+	switch {
+	case len(a.operands) > c.operands:
+		return a, "has more operands than it reads"
+	case c.takesScript(&a) && a.operands[0].glob:
+		return a, "a pattern in place of its script may stand for files as well"
+	}
+	return a, ""
+}
+
+// takesScript reports whether the first operand is a script or a pattern, not a file.
+func (c *command) takesScript(a *args) bool {
+	return c.script != "" && len(a.operands) > 0 && !a.has(c.script, "regexp", "expression", "files", "type-list")
+}
+
+// boundGlob reports whether a pattern in a flag keeps its meaning whatever files exist.
+// An excluding flag only narrows a search, and --include with one * lets in files whose
+// names the flag shows. In any other flag, the shell could put a file name that nod
+// never saw in place of the pattern: the name of a script, a format or, with a second
+// *, or a ? or [, a wider pattern.
+func boundGlob(t string) bool {
+	name, value, _ := strings.Cut(t, "=")
+	switch name {
+	case "--exclude", "--exclude-dir":
+		return true
+	case "--include":
+		before, after, _ := strings.Cut(value, "*")
+		return (before == "" || plain(before)) && (after == "" || plain(after))
+	}
+	return false
+}
+
+func isCount(t string) bool {
+	for i := 1; i < len(t); i++ {
+		if t[i] < '0' || t[i] > '9' {
+			return false
+		}
+	}
+	return len(t) > 1 && len(t) < 12
+}
+
+func (c *command) longFlag(a *args, t string, rest []word) (int, string) {
+	name, value, eq := strings.Cut(t, "=")
+	kind, ok := c.longs[name]
+	switch {
+	case !ok:
+		return 0, "--" + name + " is not a flag known to be harmless"
+	case eq && kind == 0:
+		return 0, "--" + name + " takes no value"
+	case !eq && kind == ':':
+		v, why := nextValue("--"+name, rest)
+		a.flags = append(a.flags, flag{name, v})
+		return 1, why
+	}
+	a.flags = append(a.flags, flag{name, value})
+	return 0, ""
+}
+
+func (c *command) cluster(a *args, t string, rest []word) (int, string) {
+	for i := 0; i < len(t); i++ {
+		letter := t[i]
+		switch {
+		case strings.IndexByte(c.short, letter) >= 0:
+			a.flags = append(a.flags, flag{t[i : i+1], ""})
+		case strings.IndexByte(c.tail, letter) >= 0:
+			a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})
+			return 0, ""
+		case strings.IndexByte(c.value, letter) >= 0:
+			if i+1 < len(t) && c.apart && !isCount("-"+t[i+1:]) {
+				return 0, "the letters after -" + t[i:i+1] + " is read as more flags"
+			}
+			if i+1 < len(t) {
+				a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})
+				return 0, ""
+			}
+			v, why := nextValue("-"+t[i:i+1], rest)
+			a.flags = append(a.flags, flag{t[i : i+1], v})
+			return 1, why
+		default:
+			return 0, "-" + t[i:i+1] + " is not a flag known to be harmless"
+		}
+	}
+	return 0, ""
+}
+
+// nextValue returns the next word as a flag's value. A word that could be a flag asks,
+// because programs disagree on it; a negative count is a value.
+func nextValue(name string, rest []word) (string, string) {
+	switch {
+	case len(rest) == 0:
+		return "", name + " lacks its value"
+	case rest[0].glob:
+		return "", "the value of " + name + " may be several words"
+	case strings.HasPrefix(rest[0].text, "-") && !isCount(rest[0].text) && rest[0].text != "-":
+		return "", "the value of " + name + " looks like a flag"
+	}
+	return rest[0].text, ""
+}
+
+// paths returns the operands that may be files: all but a leading script or pattern.
+func (a *args) paths() []word {
+	if a.of.takesScript(a) {
+		return a.operands[1:]
+	}
+	return a.operands
+}
+
+// scripts returns the patterns or programs that a command is given.
+func (a *args) scripts() []string {
+	var out []string
+	for _, f := range a.flags {
+		if a.of.script == "e" && f.name == "e" || f.name == "regexp" || f.name == "expression" {
+			out = append(out, f.value)
+		}
+	}
+	if len(out) == 0 && len(a.operands) > 0 {
+		out = append(out, a.operands[0].text)
+	}
+	return out
+}

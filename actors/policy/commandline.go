@@ -1,0 +1,308 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+)
+
+// Bounds of a line to check. A longer line asks: people do not read such lines, and an
+// attacker could make the check slow.
+const (
+	maxCommand = 8 << 10 // bytes
+	maxNesting = 100     // brackets
+	maxJoints  = 400     // separators of commands
+	maxSpaces  = 1500
+)
+
+// tooMuch returns the reason why a command line is over a bound; "" if it is not.
+func tooMuch(src string) string {
+	if len(src) > maxCommand {
+		return "is too long to check"
+	}
+	var nesting, joints, spaces int
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '(', '{', '`', '[':
+			nesting++
+		case ';', '|', '&', '\n':
+			joints++
+		case ' ', '\t':
+			spaces++
+		}
+	}
+	if nesting > maxNesting || joints > maxJoints || spaces > maxSpaces {
+		return "has too many parts to check"
+	}
+	return ""
+}
+
+// part is one simple command of a command line.
+type part struct {
+	words        []word
+	why          string // the reason to ask; "" if the command is known to be harmless
+	unknownWords bool   // not all words are known, so no rule may allow it
+	secret       bool
+	hasInput     bool // reads the output of another part, or a file
+}
+
+// commandLine is one reading of a command line: a walk over its tree that knows a few
+// forms and refuses every other one.
+type commandLine struct {
+	pathname.Location
+	pol        *Policy
+	src        string
+	parts      []part
+	inputFiles []word       // files that redirections read
+	zshReading *commandLine // the line as an interactive Zsh reads it, if that differs
+	why        string       // the reason why the line as a whole asks; "" if there is none
+	secret     bool         // a redirection names a secret
+	comments   bool
+	simple     bool // one command of plain words, for which no tree was parsed
+	untracked  bool // changes to a directory that nod cannot follow
+	zsh        bool // read as an interactive Zsh does, for which # starts no comment
+}
+
+// harmless reports whether the line runs only commands known to do no harm.
+func (line *commandLine) harmless() bool {
+	for i := range line.parts {
+		if line.parts[i].why != "" {
+			return false
+		}
+	}
+	return line.why == "" && len(line.parts) > 0
+}
+
+// namesSecret reports whether the line is known to name a secret.
+func (line *commandLine) namesSecret() bool {
+	for i := range line.parts {
+		if line.parts[i].secret {
+			return true
+		}
+	}
+	return line.secret
+}
+
+// reason returns the first reason to ask about the line; "" if there is none.
+func (line *commandLine) reason() string {
+	if line.why != "" {
+		return line.why
+	}
+	for _, p := range line.parts {
+		if p.why != "" {
+			if len(p.words) > 0 {
+				return p.words[0].text + ": " + p.why
+			}
+			return p.why
+		}
+	}
+	return ""
+}
+
+// plainWords splits a line that consists only of spaces and words that mean themselves
+// in every shell, as most commands do: for such a line, splitting does all that parsing
+// would. It returns nil for every other line.
+func plainWords(src string) []word {
+	words := make([]word, 0, 8)
+	for text := range strings.SplitSeq(src, " ") {
+		switch {
+		case text == "":
+		case !plain(text), len(words) == 0 && strings.IndexByte(text, '=') >= 0:
+			return nil
+		default:
+			words = append(words, word{text: text, bare: true})
+		}
+	}
+	if len(words) == 0 || syntax.IsKeyword(words[0].text) {
+		return nil
+	}
+	return words
+}
+
+// readLine parses and walks a command line. The tree is nil if the line cannot be
+// parsed or need not be.
+func (p *Policy) readLine(src string, loc pathname.Location) (*commandLine, *syntax.File) {
+	line := &commandLine{Location: loc, pol: p, src: src}
+	if line.why = tooMuch(src); line.why != "" {
+		return line, nil
+	}
+	if line.why = visible(src); line.why != "" {
+		return line, nil
+	}
+	if words := plainWords(src); words != nil {
+		line.simple = true
+		line.addPart(part{words: words})
+		return line, nil
+	}
+	file := p.parse(src)
+	if file == nil {
+		line.why = "cannot be parsed"
+		return line, nil
+	}
+	line.list(file.Stmts)
+	if strings.IndexByte(src, '#') >= 0 {
+		line.readCommentsAsZsh(file)
+	}
+	return line, file
+}
+
+// readCommentsAsZsh reads the line once more as an interactive Zsh does, which takes
+// comments for words.
+func (line *commandLine) readCommentsAsZsh(file *syntax.File) {
+	var b strings.Builder
+	last := 0
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.Comment); ok && int(c.Hash.Offset()) >= last {
+			b.WriteString(line.src[last:c.Hash.Offset()])
+			b.WriteByte('\\')
+			last = int(c.Hash.Offset())
+		}
+		return true
+	})
+	if line.comments = b.Len() > 0; !line.comments || !line.harmless() {
+		return
+	}
+	b.WriteString(line.src[last:])
+	again := &commandLine{Location: line.Location, pol: line.pol, src: b.String(), zsh: true}
+	other := line.pol.parse(again.src)
+	if other == nil {
+		line.why = "an interactive Zsh takes the comment for words"
+		return
+	}
+	line.zshReading = again
+	again.list(other.Stmts)
+	if !again.harmless() {
+		line.why = "an interactive Zsh takes the comment for words: " + again.reason()
+	}
+}
+
+// parse returns nil for text that is not Bash. It recovers from no error, because a
+// guess at the meaning of a line is not what the shell runs.
+func (p *Policy) parse(src string) *syntax.File {
+	parser := p.parsers.Get().(*syntax.Parser)
+	file, err := parser.Parse(strings.NewReader(src), "")
+	p.parsers.Put(parser)
+	if err != nil {
+		return nil
+	}
+	return file
+}
+
+func (line *commandLine) refuse(why string) {
+	if line.why == "" {
+		line.why = why
+	}
+}
+
+func (line *commandLine) list(stmts []*syntax.Stmt) {
+	for _, st := range stmts {
+		line.stmt(st)
+	}
+}
+
+func (line *commandLine) stmt(st *syntax.Stmt) {
+	switch {
+	case st.Background, st.Coprocess, st.Disown:
+		line.refuse("runs in the background")
+	case st.Negated:
+		line.refuse("negates a command")
+	}
+	from := len(line.parts)
+	for _, r := range st.Redirs {
+		line.redirect(r)
+	}
+	switch c := st.Cmd.(type) {
+	case *syntax.CallExpr:
+		line.call(c)
+	case *syntax.BinaryCmd:
+		if chain := cdChain(c); chain != nil {
+			line.walkChain(chain)
+			break
+		}
+		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt && c.Op != syntax.Pipe {
+			line.refuse("joins commands by " + c.Op.String())
+		}
+		line.stmt(c.X)
+		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt {
+			defer line.markInput(len(line.parts))
+		}
+		line.stmt(c.Y)
+	case nil:
+		line.refuse("has no command")
+	default:
+		line.refuse("is more than simple commands joined by |, &&, || and ;")
+	}
+	if slices.ContainsFunc(st.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrIn }) {
+		line.markInput(from)
+	}
+}
+
+// cdChain returns the statements of cd DIR && a && b with an absolute DIR; nil for
+// every other line.
+func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
+	for c.Op == syntax.AndStmt {
+		chain = append(chain, c.Y)
+		if inner, ok := c.X.Cmd.(*syntax.BinaryCmd); ok && !c.X.Negated && len(c.X.Redirs) == 0 {
+			c = inner
+			continue
+		}
+		first, ok := c.X.Cmd.(*syntax.CallExpr)
+		if !ok || len(first.Assigns) > 0 || len(first.Args) != 2 || first.Args[0].Lit() != "cd" || !strings.HasPrefix(first.Args[1].Lit(), "/") {
+			return nil
+		}
+		chain = append(chain, c.X)
+		slices.Reverse(chain)
+		return chain
+	}
+	return nil
+}
+
+// walkChain checks the statements of a cdChain: all but the first run in the new
+// directory alone, because they do not run if cd fails.
+func (line *commandLine) walkChain(chain []*syntax.Stmt) {
+	was := line.Dirs
+	line.stmt(chain[0])
+	if to := line.Dirs[min(len(was), len(line.Dirs)):]; len(was) > 0 && len(to) > 0 {
+		line.Dirs, line.LeadsToSecret = slices.Clone(to), line.pol.secrets.MayLeadFrom(to)
+	} else {
+		was = nil
+	}
+	line.list(chain[1:])
+	if was != nil {
+		for _, d := range line.Dirs {
+			if !slices.Contains(was, d) {
+				was = append(was[:len(was):len(was)], d)
+			}
+		}
+		line.Dirs, line.LeadsToSecret = was, line.pol.secrets.MayLeadFrom(was)
+	}
+}
+
+func (line *commandLine) call(c *syntax.CallExpr) {
+	p := part{words: make([]word, 0, len(c.Args))}
+	if len(c.Assigns) > 0 {
+		p.why, p.unknownWords = "sets a variable, which can change what a command does", true
+	}
+	for _, a := range c.Args {
+		w, why := readWord(a, line.src)
+		if why != "" {
+			p.unknownWords = true
+			if p.why == "" {
+				p.why = why
+			}
+		}
+		p.words = append(p.words, w)
+	}
+	line.addPart(p)
+}
+
+// addPart adds a simple command and checks it if its words are known.
+func (line *commandLine) addPart(p part) {
+	if p.why == "" {
+		p.why, p.secret = line.checkCommand(p.words)
+	}
+	line.parts = append(line.parts, p)
+}

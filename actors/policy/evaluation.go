@@ -1,0 +1,170 @@
+package policy
+
+import (
+	"slices"
+	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/schemas"
+)
+
+func parserPool() *sync.Pool {
+	return &sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
+}
+
+// evaluation is one call on its way to a verdict.
+type evaluation struct {
+	pol      *Policy
+	call     *Call
+	location *pathname.Location
+	tool     tools.Tool
+	verdict  Verdict
+	facts    *facts // of a shell command, once gathered
+	line     *commandLine
+}
+
+// ruleSubject is the part of a call, besides its tool, that rules are compared with:
+// paths or a URL.
+type ruleSubject struct {
+	paths []string
+	url   string
+}
+
+// firstRule returns the first rule in the lists of the matching layers that covers the
+// call, nil if there is none.
+func (ev *evaluation) firstRule(list func(*layer) []rule, allow bool, covers func(*rule) bool) *rule {
+	for i := range ev.pol.layers {
+		l := &ev.pol.layers[i]
+		rules := list(l)
+		if len(rules) == 0 || !ev.layerApplies(l, !allow) {
+			continue
+		}
+		for k := range rules {
+			if rules[k].coversTool(ev.tool, allow) && covers(&rules[k]) {
+				return &rules[k]
+			}
+		}
+	}
+	return nil
+}
+
+// layerApplies reports whether a layer is for the call. A layer that tightens also
+// applies if the command line goes to a directory that the layer is for.
+func (ev *evaluation) layerApplies(l *layer, tightens bool) bool {
+	if tightens && ev.line != nil {
+		return l.applies(ev.call, &ev.line.Location, true)
+	}
+	return l.applies(ev.call, ev.location, tightens)
+}
+
+func denyRules(l *layer) []rule  { return l.deny }
+func askRules(l *layer) []rule   { return l.ask }
+func allowRules(l *layer) []rule { return l.allow }
+
+// applyRules applies deny, then ask, then allow rules to a call that is not a shell
+// command, and reports whether one decided. t is nil if the input cannot be read: then
+// every deny and ask rule for the tool covers the call, and no allow rule does.
+func (ev *evaluation) applyRules(t *ruleSubject) bool {
+	covers := func(allow bool) func(*rule) bool {
+		return func(r *rule) bool {
+			switch {
+			case t == nil:
+				return !allow
+			case allow && ev.tool.Kind == tools.Edit && slices.ContainsFunc(t.paths, func(p string) bool { return !r.spellsOut(p, ev.location) }):
+				return false
+			case r.paths != nil && len(t.paths) == 0:
+				return !allow
+			case r.paths != nil:
+				hit := func(p string) bool { return r.coversPath(p, ev.location, allow) }
+				if allow {
+					return !slices.ContainsFunc(t.paths, func(p string) bool { return !hit(p) })
+				}
+				return slices.ContainsFunc(t.paths, hit)
+			case r.argv != nil:
+				return !allow
+			}
+			return r.coversURL(t.url, allow)
+		}
+	}
+	if r := ev.firstRule(denyRules, false, covers(false)); r != nil {
+		return ev.decide(Deny, "deny "+r.text)
+	}
+	if r := ev.firstRule(askRules, false, covers(false)); r != nil {
+		return ev.decide(Ask, "ask "+r.text)
+	}
+	if r := ev.searchRule(t); r != nil {
+		ev.verdict.Why = "searches a directory that may hold files that the rule " + r.text + " covers"
+		return ev.decide(Ask, r.text)
+	}
+	if ev.verdict.Rule != "" {
+		return true // a built-in ask outranks every allow
+	}
+	if r := ev.firstRule(allowRules, true, covers(true)); r != nil {
+		return ev.decide(Allow, "allow "+r.text)
+	}
+	if t == nil {
+		return false
+	}
+	g, which := ev.pol.rememberedTool(func(g *Always) bool { return coversTool(g, ev, t) })
+	if g == nil {
+		return false
+	}
+	ev.verdict.Remembered = append(ev.verdict.Remembered, which)
+	return ev.decide(Allow, "always "+g.String())
+}
+
+// searchRule returns a deny or ask rule about files below a directory that Grep
+// searches: its output could show those files, so the search asks.
+func (ev *evaluation) searchRule(t *ruleSubject) *rule {
+	if t == nil || ev.tool.Name != "Grep" {
+		return nil
+	}
+	below := func(r *rule) bool {
+		return r.paths != nil && slices.ContainsFunc(t.paths, func(p string) bool { return r.mayLieBelow(p, ev.location) })
+	}
+	if r := ev.firstRule(denyRules, false, below); r != nil {
+		return r
+	}
+	return ev.firstRule(askRules, false, below)
+}
+
+func (ev *evaluation) decide(e Effect, rule string) bool {
+	ev.verdict.Effect, ev.verdict.Rule = e, rule
+	if e == Allow {
+		ev.verdict.Why = ""
+	} else if ev.verdict.Why == "" {
+		ev.verdict.Why = "the rule " + rule + " says so"
+	}
+	return true
+}
+
+// unknownField makes the verdict ask, whatever the rules allow, if the input has a
+// field that tools of this kind are not known to have.
+func (ev *evaluation) unknownField(in tools.Input) {
+	if name := in.UnknownField(ev.tool.Kind); name != "" {
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its input has a field that nod does not know, "+name
+	}
+}
+
+// evaluateOther checks a tool that is neither a shell nor about files.
+func (ev *evaluation) evaluateOther(in tools.Input) {
+	url := in.URL()
+	switch {
+	case ev.tool.Kind == tools.Web:
+		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow, Reasons: []string{"uses the network"}}
+		if why := tools.PrivateURL(url); ev.tool.Name == "WebFetch" && len(in) > 0 && why != "" {
+			ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskHigh, Reasons: []string{"uses the network", why}, Why: why}
+		}
+		ev.unknownField(in)
+	case ev.tool.Kind == tools.Notes && ev.pol.level >= levelReaders:
+		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
+	case ev.tool.Kind == tools.Notes:
+		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}
+	default:
+		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"unknown tool"}}
+	}
+	ev.applyRules(&ruleSubject{url: url})
+}

@@ -1,0 +1,65 @@
+package policy
+
+import "strings"
+
+func checkSleep(_ *commandLine, a *args) string {
+	if len(a.operands) != 1 || len(a.operands[0].text) > 4 || strings.Trim(a.operands[0].text, "0123456789.") != "" {
+		return "does not wait for a number of seconds"
+	}
+	return ""
+}
+
+// checkPs allows process numbers only: with any other value ps reads its flags by other
+// rules, under which they show environments.
+func checkPs(_ *commandLine, a *args) string {
+	for _, f := range a.flags {
+		if f.name == "p" && strings.Trim(f.value, "0123456789,") != "" {
+			return "names a process other than by its number"
+		}
+	}
+	return ""
+}
+
+// checkStrings refuses @FILE, even after --: strings reads flags and file names from
+// such a file and prints every word that is neither.
+func checkStrings(_ *commandLine, a *args) string {
+	for _, o := range a.operands {
+		if o.lead || strings.HasPrefix(o.text, "@") {
+			return "reads flags from a file"
+		}
+	}
+	return ""
+}
+
+// checkCommandV allows command -v and -V; without them command runs its operands.
+func checkCommandV(_ *commandLine, a *args) string {
+	if len(a.flags) == 0 {
+		return "runs another command"
+	}
+	return ""
+}
+
+// checkDate allows printing a date; an operand without + sets the clock.
+func checkDate(_ *commandLine, a *args) string {
+	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].text, "+") {
+		return "could set the clock"
+	}
+	return ""
+}
+
+// checkDiff allows comparing files. Of two directories, diff prints the differences
+// between all their files, secrets too.
+func checkDiff(_ *commandLine, a *args) string {
+	if a.has("q", "brief") {
+		return ""
+	}
+	if a.has("r", "recursive") {
+		return "reads whole directories, in which secrets may lie"
+	}
+	for _, o := range a.operands {
+		if o.text != "-" && !namesFile(o) {
+			return "may read whole directories, in which secrets may lie"
+		}
+	}
+	return ""
+}

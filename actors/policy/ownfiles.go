@@ -1,0 +1,217 @@
+package policy
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+)
+
+// ownShowCommands are nod's commands that only show. Every other command, known or not,
+// counts as one that decides, grants or configures.
+var ownShowCommands = map[string]bool{
+	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "--help": true, "--version": true, "-h": true,
+	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,
+	"session show": true, "settings show": true, "settings schema": true, "audit tail": true, "audit verify": true,
+}
+
+// The reasons to deny access to nod itself.
+const (
+	ownCommandDenied = "agents may not run nod commands that decide, grant or configure"
+	ownFilesDenied   = "agents may not write nod's own files"
+)
+
+// ownCommandText finds nod's commands that decide, grant or configure in a text that
+// cannot be parsed.
+var ownCommandText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
+
+func (f *facts) ownCommand(argv []string) {
+	if b := base(argv[0]); b != "nod" && !(b == "go" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasSuffix(a, "cmd/nod") || strings.Contains(a, "cmd/nod@") })) {
+		return
+	}
+	if base(argv[0]) == "go" {
+		if len(argv) < 2 || argv[1] != "run" {
+			return
+		}
+		i := slices.IndexFunc(argv, func(a string) bool { return strings.Contains(a, "cmd/nod") })
+		argv = argv[i:]
+	}
+	if len(argv) > 1 && argv[1] == "exec" { // nod exec runs the rest of its words
+		for i := range argv[2:] {
+			f.ownCommand(argv[2+i:])
+		}
+		return
+	}
+	verb := strings.Join(argv[1:min(len(argv), 3)], " ")
+	if len(argv) == 1 || ownShowCommands[verb] || ownShowCommands[argv[1]] {
+		return
+	}
+	f.forbidden = ownCommandDenied
+}
+
+// ownWrites denies a line that may write nod's own files: by a redirection into them,
+// or by a command other than a reader that names them.
+func (f *facts) ownWrites(unparsed bool) {
+	at := *f.location
+	for _, argv := range f.argvs {
+		if len(at.Dirs) < 4 && slices.Contains(argv, "-C") {
+			at.Dirs = append(at.Dirs[:len(at.Dirs):len(at.Dirs)], f.directoriesAfterC(argv)...)
+		}
+	}
+	own := func(p string) bool { return ownPathIn(f.pol, &at, p) }
+	if slices.ContainsFunc(f.writes, own) {
+		f.forbidden = ownFilesDenied
+	}
+	if !slices.ContainsFunc(f.words, own) {
+		return
+	}
+	if unparsed {
+		f.forbidden = ownFilesDenied
+		return
+	}
+	inside := slices.ContainsFunc(f.argvs, func(a []string) bool { return a[0] == "cd" && slices.ContainsFunc(a, own) })
+	for _, argv := range f.argvs {
+		if (inside || slices.ContainsFunc(argv, own)) && !f.leavesOwnFiles(argv, inside) {
+			f.forbidden = ownFilesDenied
+			return
+		}
+	}
+}
+
+// directoriesAfterC returns the directories that -C of git, tar or make gives a
+// command's other words.
+func (f *facts) directoriesAfterC(argv []string) []string {
+	to := *f.location
+	for i := 0; i+1 < len(argv) && i < 12; i++ {
+		if argv[i] == "-C" {
+			to.Dirs = to.Resolve(argv[i+1])
+		}
+	}
+	return to.Dirs
+}
+
+// leavesOwnFiles reports whether a command, judged by its flags, writes none of the
+// files that it names: it is a reader, or it adds them to a repository. inside means
+// that the line runs in a directory of nod's own, in which adding to a repository
+// writes too.
+func (f *facts) leavesOwnFiles(argv []string, inside bool) bool {
+	switch argv[0] {
+	case "cd", "test", "[":
+		return true
+	case "git":
+		if len(argv) > 1 && (argv[1] == "add" || argv[1] == "commit") {
+			return !inside && fitsEntry(f.pol.commands.entry("git "+argv[1]), argv[2:])
+		}
+		return f.gitOnlyReads(argv[1:])
+	}
+	return !strings.Contains(argv[0], " ") && fitsEntry(f.pol.commands.reader(argv[0]), argv[1:])
+}
+
+// fitsEntry reports whether the words are flags and operands that the command's entry
+// lists.
+func fitsEntry(c *command, words []string) bool {
+	if c == nil {
+		return false
+	}
+	_, why := c.parse("", literalWords(words))
+	return why == ""
+}
+
+// gitOnlyReads reports whether words make git read. Options before the subcommand may
+// re-point git, but write nothing by themselves.
+func (f *facts) gitOnlyReads(words []string) bool {
+	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
+		n := 1
+		if words[0] == "-C" || words[0] == "-c" {
+			n = 2
+		}
+		words = words[min(n, len(words)):]
+	}
+	for n := min(2, len(words)); n > 0; n-- {
+		if sub := f.pol.commands.reader("git " + strings.Join(words[:n], " ")); sub != nil {
+			return fitsEntry(sub, words[n:])
+		}
+	}
+	return len(words) == 0
+}
+
+// literalWords turns texts into words without patterns.
+func literalWords(texts []string) []word {
+	words := make([]word, len(texts))
+	for i, t := range texts {
+		words[i] = word{text: t}
+	}
+	return words
+}
+
+func (ev *evaluation) ownPath(p string) bool { return ownPathIn(ev.pol, ev.location, p) }
+
+func ownPathIn(pol *Policy, loc *pathname.Location, p string) bool {
+	if !pol.protected && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
+		return false
+	}
+	if len(p) > 2 && p[0] == '-' && p[1] != '-' && ownPathIn(pol, loc, p[2:]) {
+		return true // -oFILE
+	}
+	for _, at := range pieces(p) {
+		if spellsOwn(pol, at) {
+			return true
+		}
+		for _, r := range loc.Resolve(at) {
+			if spellsOwn(pol, r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayNameOwn is a quick check: every name of nod's own files holds "nod".
+func mayNameOwn(p string) bool {
+	for i := 0; i < len(p); i++ {
+		switch p[i] {
+		case '*', '?', '[':
+			return true
+		case 'n', 'N':
+			if i+2 < len(p) && p[i+1]|0x20 == 'o' && p[i+2]|0x20 == 'd' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// spellsOwn reports whether p names nod's files. A pattern counts only if it spells out
+// some of the name: rm * is about other files, and asks.
+func spellsOwn(pol *Policy, p string) bool {
+	if pathname.IsGlob(p) {
+		for seg := range strings.SplitSeq(pathname.Slashes(p), "/") {
+			if pathname.IsGlob(seg) && len(strings.Trim(seg, "*?[]")) < 2 {
+				return false
+			}
+			for i := 0; i < len(seg); i++ {
+				if seg[i] >= 0x80 {
+					return false
+				}
+			}
+		}
+	}
+	return pol.own.Has(p, true)
+}
+
+// pieces returns p and the parts of it between the signs that may start or end a path,
+// as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
+func pieces(p string) []string {
+	out := []string{p}
+	if !strings.ContainsAny(p, "=:@,") {
+		return out
+	}
+	for piece := range strings.FieldsFuncSeq(p, func(r rune) bool { return strings.ContainsRune("=:@,", r) }) {
+		out = append(out, piece)
+		if before, after, ok := strings.Cut(piece, ".."); ok {
+			out = append(out, before, after)
+		}
+	}
+	return out
+}

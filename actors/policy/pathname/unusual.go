@@ -1,0 +1,49 @@
+package pathname
+
+import "strings"
+
+// dotNames are hidden files of a project that people write like any other. The other
+// hidden files decide what runs, for shells, editors, agents and version control.
+var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
+	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
+
+// Fixed are files that decide what runs, or make a directory a repository: git
+// reads HEAD, config and hooks in any directory that has them. No rule for them is ever
+// proposed.
+var Fixed = Compile([]string{
+	".git", "head", ".gitmodules", ".gitattributes", ".hg", ".jj", ".svn", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".opencode", ".augment", ".aider*",
+	".github/hooks", ".vscode", ".idea", ".zed", "*.code-workspace", ".devcontainer", ".husky", ".githooks", ".envrc", ".direnv", ".pre-commit-config.yaml", "lefthook.yml",
+	".mise.toml", "mise.toml", ".tool-versions",
+})
+
+// Unusual returns the segments of a path that are hidden or another spelling of a name,
+// and the path as a whole if several of its segments together name a file that decides
+// what runs.
+func Unusual(p string) []string {
+	var out []string
+	for seg := range strings.SplitSeq(strings.ToLower(p), "/") {
+		other := seg != strings.Trim(seg, " \t\n") || strings.HasSuffix(seg, ".") || strings.ContainsAny(seg, "\\:*?[") || shortName(seg)
+		if seg != "" && (other || seg[0] == '.' && !dotNames[seg]) {
+			out = append(out, seg)
+		}
+	}
+	if len(out) == 0 && Fixed.Has(p, true) {
+		out = append(out, p)
+	}
+	return out
+}
+
+// shortName reports whether Windows may take seg for the short form of a longer name,
+// as GIT~1 for .git.
+func shortName(seg string) bool {
+	i := strings.IndexByte(seg, '~')
+	return i > 0 && i+1 < len(seg) && seg[i+1] >= '0' && seg[i+1] <= '9'
+}
+
+func set(names string) map[string]bool {
+	out := map[string]bool{}
+	for n := range strings.FieldsSeq(names) {
+		out[n] = true
+	}
+	return out
+}

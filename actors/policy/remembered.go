@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Always is a remembered allow with its exact reach.
+type Always = schemas.Always
+
+// With returns p with remembered answers. They allow only calls that would ask: deny
+// and ask rules, secrets and nod's own commands outrank them.
+func (p *Policy) With(grants ...Always) *Policy { return p.WithLists(NewAnswers(grants)) }
+
+// WithLists is With for lists that are too long to copy. The policy keeps the lists,
+// and Verdict.Remembered points into them.
+func (p *Policy) WithLists(lists ...*Answers) *Policy {
+	out := *p
+	out.answers = append(p.answers[:len(p.answers):len(p.answers)], lists...)
+	return &out
+}
+
+// rememberedCommand returns the first remembered answer for a command for which covers
+// returns true. Answers with fewer words come first.
+func (p *Policy) rememberedCommand(argv []string, covers func(*Always) bool) (*Always, Remembered) {
+	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, covers)
+}
+
+// rememberedTool returns the first such answer for a call that is not a command.
+func (p *Policy) rememberedTool(covers func(*Always) bool) (*Always, Remembered) {
+	return p.remembered((*Answers).tools, covers)
+}
+
+func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*Always) bool) (*Always, Remembered) {
+	for l, list := range p.answers {
+		for _, i := range candidates(list) {
+			if g := &list.all[i]; covers(g) {
+				return g, Remembered{l, i}
+			}
+		}
+	}
+	return nil, Remembered{}
+}
+
+// inAnswersProject reports whether the call happens in the project of the answer.
+func inAnswersProject(a *Always, loc *pathname.Location) bool {
+	if a.Project == "" {
+		return true
+	}
+	project := pathname.Clean(a.Project)
+	if project == "" || len(loc.Dirs) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(loc.Dirs, func(d string) bool { return !pathname.Within(d, project) })
+}
+
+// coversArgv reports whether the answer covers this command.
+func coversArgv(a *Always, ev *evaluation, argv []string) bool {
+	// The words are compared first, because they rule out most answers.
+	if len(a.Argv) == 0 || len(argv) < len(a.Argv) || !slices.Equal(a.Argv, argv[:len(a.Argv)]) {
+		return false
+	}
+	if tools.Named(a.Tool).Name != ev.tool.Name || !inAnswersProject(a, &ev.line.Location) {
+		return false
+	}
+	if len(a.Dirs) > 0 && slices.ContainsFunc(ev.line.Dirs, func(d string) bool { return !slices.Contains(a.Dirs, d) }) {
+		return false
+	}
+	if a.Prefix && len(argv) > len(a.Argv) {
+		return keepsToAnswer(a, &ev.line.Location, argv[len(a.Argv):])
+	}
+	return len(argv) == len(a.Argv)
+}
+
+// coversTool reports whether the answer covers a call that is not a command.
+func coversTool(a *Always, ev *evaluation, t *ruleSubject) bool {
+	// The cheap checks come first, because there may be many answers. A web call asks
+	// because of its address, and no answer holds an address.
+	if len(a.Argv) > 0 || ev.tool.Kind == tools.Shell || ev.tool.Kind == tools.Web {
+		return false
+	}
+	if tools.Named(a.Tool).Name != ev.tool.Name || !inAnswersProject(a, ev.location) {
+		return false
+	}
+	if a.Path == "" {
+		return ev.tool.Kind != tools.Edit
+	}
+	for _, p := range t.paths {
+		for _, full := range ev.location.Resolve(p) {
+			if dir, ok := strings.CutSuffix(a.Path, "/"); ok && (!pathname.Within(full, dir) || len(pathname.Unusual(full[len(dir):])) > 0) || !ok && full != a.Path {
+				return false
+			}
+		}
+		if len(ev.location.Resolve(p)) == 0 {
+			return false
+		}
+	}
+	return len(t.paths) > 0
+}

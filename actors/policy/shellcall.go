@@ -1,0 +1,158 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/schemas"
+)
+
+// evaluateShell checks a shell tool's command line.
+func (ev *evaluation) evaluateShell(in tools.Input) {
+	src, dir, why := in.Command()
+	if dir != "" {
+		ev.location.Dirs = nil
+		if all := pathname.Locate(dir, "", "").Dirs; len(all) > 0 {
+			ev.location.Dirs = all
+			if ev.location.Project == "" {
+				ev.location.Project = all[0]
+			}
+		} else {
+			why = "its directory is not a full path"
+		}
+	}
+	ev.location.LeadsToSecret = ev.pol.secrets.MayLeadFrom(ev.location.Dirs)
+	line, file := ev.pol.readLine(src, *ev.location)
+	ev.line = line
+	if why != "" {
+		line.refuse(why)
+	}
+	if line.harmless() && !ev.shellRules() {
+		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
+		return
+	}
+	ev.facts = ev.pol.gatherFacts(line, file, src[:min(len(src), maxCommand)], ev.location)
+	ev.verdict = Verdict{Effect: Ask, Why: line.reason()}
+	ev.verdict.Risk, ev.verdict.Reasons = ev.facts.risk(line)
+	if ev.facts.forbidden != "" {
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Deny, ownRule, ev.facts.forbidden
+		return
+	}
+	if r := ev.firstRule(denyRules, false, ev.facts.matchesRule); r != nil {
+		ev.decide(Deny, "deny "+r.text)
+		return
+	}
+	if ev.pathRule(Deny) {
+		return
+	}
+	if r := ev.firstRule(askRules, false, ev.facts.matchesRule); r != nil {
+		ev.verdict.Why = ""
+		ev.decide(Ask, "ask "+r.text)
+		return
+	}
+	if ev.pathRule(Ask) {
+		return
+	}
+	if line.namesSecret() {
+		ev.verdict.Rule = secretsRule
+		return
+	}
+	if line.harmless() {
+		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
+		return
+	}
+	if rule := ev.allowedParts(); rule != "" {
+		ev.decide(Allow, rule)
+	}
+}
+
+// shellRules reports whether a deny or ask rule may cover a shell command, or a path in
+// it.
+func (ev *evaluation) shellRules() bool {
+	for i := range ev.pol.layers {
+		for _, list := range [][]rule{ev.pol.layers[i].deny, ev.pol.layers[i].ask} {
+			for k := range list {
+				if list[k].coversTool(ev.tool, false) || list[k].paths != nil {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// pathRule applies the deny or the ask rules about files to every word of the line and
+// reports whether one decided. A file that a rule keeps from Read is kept from cat as
+// well.
+func (ev *evaluation) pathRule(effect Effect) bool {
+	for i := range ev.pol.layers {
+		l := &ev.pol.layers[i]
+		rules := l.deny
+		if effect == Ask {
+			rules = l.ask
+		}
+		if !ev.layerApplies(l, true) {
+			continue
+		}
+		for k := range rules {
+			if r := &rules[k]; r.paths != nil && ev.facts.namesPathOf(r, ev.line) {
+				ev.verdict.Why = ""
+				return ev.decide(effect, string(effect)+" "+r.text)
+			}
+		}
+	}
+	return false
+}
+
+// allowedParts returns the rule that allows the line, or "". Each part must be harmless
+// or covered by a rule on its own and as a whole, and the line must do nothing beyond
+// its parts.
+func (ev *evaluation) allowedParts() string {
+	if !ev.mayAllow() || ev.line.comments || ev.line.untracked || ev.line.why != "" || len(ev.line.parts) == 0 || !ev.line.StandsInProject() {
+		return ""
+	}
+	found := ""
+	for i := range ev.line.parts {
+		p := &ev.line.parts[i]
+		if p.why == "" {
+			continue
+		}
+		if p.unknownWords || p.secret || ev.line.anySecret(p.words[1:], false) {
+			return ""
+		}
+		rule := ev.allowsPart(p)
+		if rule == "" {
+			return ""
+		}
+		found = rule
+	}
+	return found
+}
+
+// mayAllow reports whether any rule or answer could allow a command.
+func (ev *evaluation) mayAllow() bool {
+	return len(ev.pol.answers) > 0 || slices.ContainsFunc(ev.pol.layers, func(l layer) bool { return len(l.allow) > 0 })
+}
+
+func (ev *evaluation) allowsPart(p *part) string {
+	argv := make([]string, len(p.words))
+	for i, w := range p.words {
+		if w.glob {
+			return "" // the rule did not show the words that the pattern stands for
+		}
+		argv[i] = w.text
+	}
+	if r := ev.firstRule(allowRules, true, func(r *rule) bool { return r.coversArgv(argv, true) }); r != nil {
+		return "allow " + r.text
+	}
+	if p.hasInput {
+		return "" // the answer did not show the input, which may be code
+	}
+	g, which := ev.pol.rememberedCommand(argv, func(g *Always) bool { return coversArgv(g, ev, argv) })
+	if g == nil {
+		return ""
+	}
+	ev.verdict.Remembered = append(ev.verdict.Remembered, which)
+	return "always " + g.String()
+}

@@ -1,0 +1,106 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"path"
+	"slices"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/schemas"
+)
+
+// ErrOtherTool means that permissions do not govern this tool: the rules decide.
+var ErrOtherTool = errors.New("permissions are not about this tool")
+
+// webTools need the network, besides the web tools that rules know.
+var webTools = []string{
+	"web_search", "anthropic_search", "openai_search", "gemini_search", "perplexity_search", "exa_search",
+	"anthropic_fetch", "firecrawl_fetch", "web_fetch",
+}
+
+// DefaultNeeds returns the access that each tool governed by permissions needs: tools
+// that read, search and write files, and tools that use the web. The caller may add to
+// the map.
+func DefaultNeeds() map[string]Access {
+	needs := make(map[string]Access)
+	for name, t := range tools.All() {
+		switch t.Kind {
+		case tools.File, tools.Search:
+			needs[name] = AccessRead
+		case tools.Edit:
+			needs[name] = AccessWrite
+		case tools.Web:
+			needs[name] = AccessNetwork
+		}
+	}
+	for _, name := range webTools {
+		needs[name] = AccessNetwork
+	}
+	return needs
+}
+
+// ToolNeeds returns the permissions that a tool's call needs, one or more, with their
+// links not resolved; details are its input, with the host's cwd. It returns
+// ErrOtherTool for a tool that is not in needs. Any other error tells why the needs of
+// the call are unknown, and then a person must be asked.
+func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([]Permission, error) {
+	access, ok := needs[name]
+	if !ok {
+		return nil, ErrOtherTool
+	}
+	in, err := tools.ReadInput(details)
+	if err != nil {
+		return nil, err
+	}
+	if access == AccessNetwork {
+		if err := in.CheckWebAddress(); err != nil {
+			return nil, err
+		}
+		return []Permission{{Access: AccessNetwork}}, nil
+	}
+	t := tools.Named(name)
+	if t.Kind == tools.Unknown { // a tool that the caller added, which reads or writes files
+		if t.Kind = tools.File; access == AccessWrite {
+			t.Kind = tools.Edit
+		}
+	}
+	paths, err := in.NeededPaths(t)
+	if err != nil {
+		return nil, err
+	}
+	perms := make([]Permission, len(paths))
+	for i, p := range paths {
+		if perms[i].Path, err = in.Absolute(p); err != nil {
+			return nil, err
+		}
+		perms[i].Access = access
+	}
+	return perms, nil
+}
+
+// Covered returns the remembered answers that stand for permissions: they allow this
+// tool on the files of perms, as ToolNeeds returned them, if set includes perms. Deny
+// and ask rules outrank them, as they do every remembered answer. Files that decide
+// which programs run (.git, agents' settings) are covered only if set names them.
+func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []Always {
+	if tools.Named(name).Kind != tools.Edit {
+		return []Always{{Tool: name}}
+	}
+	var rules []Always
+	for _, p := range perms {
+		at, err := p.resolved(resolve)
+		if err != nil {
+			return nil
+		}
+		plain := func(dir string) bool {
+			return pathname.Within(at.Path, dir) && len(pathname.Unusual(at.Path[len(dir):])) == 0
+		}
+		if !plain(set.WorkingDir) && !slices.ContainsFunc(set.WriteDirs, plain) {
+			return nil
+		}
+		rules = append(rules, Always{Tool: name, Path: path.Clean(p.Path)})
+	}
+	return rules
+}

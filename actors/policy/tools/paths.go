@@ -1,0 +1,92 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// CheckWebAddress refuses addresses that are not on the web, such as those of files.
+func (in Input) CheckWebAddress() error {
+	raw, ok := in["url"]
+	if !ok {
+		return nil
+	}
+	s, _ := unquote(raw)
+	if u, err := url.Parse(s); err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("its address is not a web address")
+	}
+	return nil
+}
+
+// NeededPaths returns the paths that a file tool's call is about, as it names them.
+func (in Input) NeededPaths(t Tool) ([]string, error) {
+	if k := in.UnknownField(t.Kind); k != "" {
+		return nil, fmt.Errorf("its input has a field that nod does not know, %q", k)
+	}
+	paths, ok := in.FilePaths(t)
+	if t.Kind != Search {
+		if !ok {
+			return nil, errors.New("its path is not known")
+		}
+		return paths, nil
+	}
+	if !ok && len(paths) == 0 && !in.hasAny("file_path", "filePath", "path", "notebook_path", "absolute_path", "dir_path") {
+		paths = []string{"."}
+	} else if !ok {
+		return nil, errors.New("its path is not known")
+	}
+	if t.Name != "Glob" {
+		return paths, nil
+	}
+	pattern, ok := in.Text("pattern")
+	if !ok && in["pattern"] != nil {
+		return nil, errors.New("its pattern cannot be read")
+	}
+	return globPaths(paths, pattern)
+}
+
+func (in Input) hasAny(keys ...string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { return in[k] != nil })
+}
+
+// globPaths returns the directories in which a search for pattern begins: dirs, or the
+// directory that the pattern leads to. (A wildcard may still reveal the names, not the
+// content, of files behind a link in there.)
+func globPaths(dirs []string, pattern string) ([]string, error) {
+	dirs = slices.Clone(dirs)
+	fixed := pattern[:strings.IndexAny(pattern+"*", `*?[{\`)]
+	fixed = fixed[:strings.LastIndexByte(fixed, '/')+1]
+	open := pattern[len(fixed):]
+	switch {
+	case strings.Contains(open, "..") || strings.ContainsAny(open, `{\`) && strings.Contains(open, "/"):
+		return nil, errors.New("its pattern may lead anywhere")
+	case strings.HasPrefix(fixed, "/"):
+		return append(dirs, fixed), nil
+	case fixed == "":
+		return dirs, nil
+	}
+	for i := range dirs {
+		dirs[i] += "/" + fixed // as written, because the meaning of .. depends on links
+	}
+	return dirs, nil
+}
+
+// Absolute joins p to the call's working directory. It keeps "..", whose meaning
+// depends on links.
+func (in Input) Absolute(p string) (string, error) {
+	switch {
+	case p == "" || strings.HasPrefix(p, "~") || strings.ContainsRune(p, 0):
+		return "", fmt.Errorf("its path %q is not known", p)
+	case path.IsAbs(p):
+		return p, nil
+	}
+	cwd, _ := in.Text("cwd")
+	if !path.IsAbs(cwd) {
+		return "", errors.New("its path is relative, and its directory is not known")
+	}
+	return cwd + "/" + p, nil
+}

@@ -1,0 +1,174 @@
+// Package tools reads the tool calls of agents: the kind of a tool, and the paths,
+// command or address in its input. It decides nothing.
+package tools
+
+import (
+	"encoding/json"
+	"maps"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Kind classifies a tool.
+type Kind int
+
+// The kinds. A tool of kind Unknown is asked about.
+const (
+	Unknown Kind = iota
+	Shell
+	File
+	Search
+	Edit // writes a file
+	Web
+	Notes // the agent's own bookkeeping
+)
+
+// Tool is a tool under the name that rules use.
+type Tool struct {
+	Name string
+	Kind Kind
+}
+
+// table holds the tools of the agents that nod knows; every other tool asks.
+var table = map[string]Tool{
+	"Bash": {"Bash", Shell}, "bash": {"Bash", Shell}, "shell": {"Bash", Shell}, "exec_command": {"Bash", Shell},
+	"local_shell": {"Bash", Shell}, "run_shell_command": {"Bash", Shell}, "container.exec": {"Bash", Shell},
+	"Read": {"Read", File}, "read": {"Read", File}, "read_file": {"Read", File}, "view": {"Read", File},
+	"Glob": {"Glob", Search}, "glob": {"Glob", Search}, "LS": {"Glob", Search}, "list": {"Glob", Search}, "list_directory": {"Glob", Search},
+	"Grep": {"Grep", Search}, "grep": {"Grep", Search}, "rg": {"Grep", Search}, "search_file_content": {"Grep", Search}, "grep_search": {"Grep", Search},
+	"Write": {"Write", Edit}, "write": {"Write", Edit}, "write_file": {"Write", Edit}, "create": {"Write", Edit},
+	"Edit": {"Edit", Edit}, "edit": {"Edit", Edit}, "MultiEdit": {"Edit", Edit}, "replace": {"Edit", Edit},
+	"str_replace": {"Edit", Edit}, "apply_patch": {"Edit", Edit}, "NotebookEdit": {"NotebookEdit", Edit},
+	"WebFetch": {"WebFetch", Web}, "webfetch": {"WebFetch", Web}, "web_fetch": {"WebFetch", Web},
+	"WebSearch": {"WebSearch", Web}, "web_search": {"WebSearch", Web}, "google_web_search": {"WebSearch", Web},
+	"TodoWrite": {"TodoWrite", Notes}, "TodoRead": {"TodoRead", Notes}, "todowrite": {"TodoWrite", Notes}, "todoread": {"TodoRead", Notes},
+	"update_plan": {"update_plan", Notes}, "TaskCreate": {"TaskCreate", Notes}, "TaskUpdate": {"TaskUpdate", Notes},
+	"TaskGet": {"TaskGet", Notes}, "TaskList": {"TaskList", Notes}, "TaskOutput": {"TaskOutput", Notes}, "ToolSearch": {"ToolSearch", Notes},
+}
+
+// HasEffect reports whether the effect that the host states is one that a tool of this
+// kind has. With another effect, it is not the tool that nod knows.
+func (t Tool) HasEffect(a schemas.ActionType) bool {
+	if a == "" || a == schemas.ActionOther {
+		return true
+	}
+	switch t.Kind {
+	case Shell:
+		return a == schemas.ActionCommand
+	case File, Search:
+		return a == schemas.ActionFileRead
+	case Edit:
+		return a == schemas.ActionFileWrite
+	case Web:
+		return a == schemas.ActionNetwork
+	}
+	return true
+}
+
+// All returns the known tools by the names that agents use.
+func All() map[string]Tool { return maps.Clone(table) }
+
+// Named returns the tool that an agent calls by this name, of kind Unknown if the name
+// is not known.
+func Named(name string) Tool {
+	if t, ok := table[name]; ok {
+		return t
+	}
+	return Tool{Name: name}
+}
+
+// shellFields are the fields of shell tools that do not change what runs.
+var shellFields = map[string]bool{
+	"command": true, "cmd": true, "description": true, "timeout": true, "timeout_ms": true, "cwd": true, "workdir": true, "directory": true,
+	"dir_path": true, "yield_time_ms": true, "max_output_tokens": true, "run_in_background": true, "is_background": true, "login": true,
+	"tty": true, "justification": true, "explanation": true, "initial_wait": true, "mode": true, "sessionId": true,
+}
+
+// Command returns the text that a shell tool runs and its directory ("" if the input
+// names none), or the reason why they are unknown.
+func (in Input) Command() (src, dir string, why string) {
+	if k := firstUnlisted(in, func(name string) bool { return shellFields[name] }); k != "" {
+		return "", "", "its input has a field that nod does not know, " + k
+	}
+	dirs := 0
+	for _, k := range []string{"cwd", "workdir", "directory", "dir_path"} {
+		d, ok := in.Text(k)
+		if !ok && in[k] != nil && string(in[k]) != "null" {
+			return "", "", "its directory cannot be read"
+		}
+		if d != "" {
+			dir = d
+			dirs++
+		}
+	}
+	if in["cwd"] != nil && dirs == 2 {
+		// The host adds the session's directory to the tool's own.
+		dirs, dir = 1, ""
+		for _, k := range []string{"workdir", "directory", "dir_path"} {
+			if d, ok := in.Text(k); ok && d != "" {
+				dir = d
+			}
+		}
+	}
+	if dirs > 1 {
+		return "", "", "its input names several directories"
+	}
+	if src, ok := in.Text("command", "cmd"); ok {
+		return src, dir, ""
+	}
+	raw := in["command"]
+	if raw == nil {
+		raw = in["cmd"]
+	}
+	var argv []string
+	if json.Unmarshal(raw, &argv) == nil && len(argv) == 3 && (argv[0] == "bash" || argv[0] == "zsh") && (argv[1] == "-c" || argv[1] == "-lc") {
+		return argv[2], dir, ""
+	}
+	return "", dir, "its command cannot be read"
+}
+
+// privateDomains end the names of this machine and its network. sharedAddresses lie
+// between a provider and its customers; private networks use them too.
+var (
+	privateDomains  = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
+	sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
+)
+
+// PrivateURL returns the reason why a URL is not on the open web; "" if it is.
+func PrivateURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
+		return "is not a web address"
+	}
+	if u.User != nil {
+		return "its address holds a login"
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+		return "its address holds letters that may stand for others"
+	}
+	if !strings.Contains(host, ".") || slices.ContainsFunc(privateDomains, func(d string) bool { return strings.HasSuffix(host, d) }) {
+		return "reaches this machine or its network"
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && (!ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() || sharedAddresses.Contains(ip)) {
+		return "reaches this machine or its network"
+	}
+	if last := host[strings.LastIndexByte(host, '.')+1:]; last[0] >= '0' && last[0] <= '9' {
+		if ip, err := netip.ParseAddr(host); err != nil || !ip.Is4() {
+			return "its address may hide an IP address"
+		}
+	}
+	return ""
+}
+
+// URL returns the address that a web tool is given, "" if there is none.
+func (in Input) URL() string {
+	var s string
+	_ = json.Unmarshal(in["url"], &s) // "" is not an address, so it asks
+	return s
+}
