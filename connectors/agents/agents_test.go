@@ -99,9 +99,9 @@ func TestHear(t *testing.T) {
 
 func TestAnEditIsNoYesToWhatWasAsked(t *testing.T) {
 	r, d := schemas.Request{Kind: schemas.KindToolCall}, schemas.Decision{Outcome: schemas.Allowed, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}}
-	assert.Equal(t, agents.AgentReply{Allowed: true, Text: "Allowed by Ann."}, agents.DescribeUnedited(&r, &d))
+	assert.Equal(t, agents.AgentReply{Allowed: true, Text: "Allowed by Ann."}, agents.DescribeRefusingEdits(&r, &d))
 	d.UpdatedInput = []byte(`{"command":"ls"}`)
-	assert.Equal(t, agents.AgentReply{Text: `Allowed by Ann. But with this input alone, so what was asked is denied: {"command":"ls"}`}, agents.DescribeUnedited(&r, &d))
+	assert.Equal(t, agents.AgentReply{Text: `Allowed by Ann. But with this input alone, so what was asked is denied: {"command":"ls"}`}, agents.DescribeRefusingEdits(&r, &d))
 }
 
 func TestOnlyAllowedIsHeardAsAllowed(t *testing.T) {
@@ -117,8 +117,8 @@ func TestOnlyAllowedIsHeardAsAllowed(t *testing.T) {
 
 func TestHearErrorNeverAllows(t *testing.T) {
 	assert.Equal(t, agents.AgentReply{IsError: true, Text: "Nobody could be asked: no approver is set"},
-		agents.HearError(schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")))
-	assert.Equal(t, agents.AgentReply{IsError: true, Text: "Permission request failed"}, agents.HearError(&schemas.Error{}))
+		agents.DescribeError(schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")))
+	assert.Equal(t, agents.AgentReply{IsError: true, Text: "Permission request failed"}, agents.DescribeError(&schemas.Error{}))
 }
 
 func TestAccess(t *testing.T) {

@@ -48,9 +48,9 @@ func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	return heard
 }
 
-// DescribeUnedited is Hear for an agent that runs what it asked about and nothing else:
+// DescribeRefusingEdits is Hear for an agent that runs what it asked about and nothing else:
 // an allow with other input is a no, which says that input.
-func DescribeUnedited(r *schemas.Request, d *schemas.Decision) AgentReply {
+func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
 	heard := DescribeDecision(r, d)
 	if heard.Allowed && d.UpdatedInput != nil {
 		return AgentReply{Text: heard.Text + " But with this input alone, so what was asked is denied: " + string(d.UpdatedInput)}
@@ -58,9 +58,9 @@ func DescribeUnedited(r *schemas.Request, d *schemas.Decision) AgentReply {
 	return heard
 }
 
-// HearError puts into words, for the agent, why there is no decision. It never
+// DescribeError puts into words, for the agent, why there is no decision. It never
 // allows.
-func HearError(err *schemas.Error) AgentReply {
+func DescribeError(err *schemas.Error) AgentReply {
 	text := err.Message
 	if err.Code == schemas.CodeUndeliverable {
 		text = "Nobody could be asked: " + text

@@ -88,7 +88,7 @@ var (
 type sidecar struct {
 	opts     Options
 	nod      link
-	known    *known
+	cache    *sessionCache
 	toEditor lineWriter
 	toAgent  lineWriter
 	agent    io.Writer
@@ -105,7 +105,7 @@ type sidecar struct {
 // then still asked is withdrawn. A read of the editor's lines may outlive Run.
 func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options) error {
 	s := &sidecar{
-		opts: o, nod: newLink(connect), known: newKnown(), agent: agent.In,
+		opts: o, nod: newLink(connect), cache: newSessionCache(), agent: agent.In,
 		toEditor: lineWriter{w: editor.In}, toAgent: lineWriter{w: agent.In},
 		open: map[string]*ask{}, late: map[string]bool{},
 	}
@@ -119,7 +119,7 @@ func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options)
 		s.editorGone(errEditorGone)
 	}()
 	err := eachLine(agent.Out, s.fromAgent)
-	s.end(errAgentGone)
+	s.endAll(errAgentGone)
 	s.closeAgent()
 	s.asks.Wait()
 	return err
@@ -127,18 +127,18 @@ func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options)
 
 // fromAgent takes a line that the agent wrote.
 func (s *sidecar) fromAgent(line []byte) error {
-	m := read(line)
+	m := parseMessage(line)
 	switch {
 	case m.method == methodPermission && m.key != "":
 		if s.intercept(line, m) {
 			return nil
 		}
 	case m.method == methodUpdate:
-		s.known.update(m)
+		s.cache.recordUpdate(m)
 	case m.method == methodCancelCall:
-		s.drop(idKey(object(m.params)["requestId"]))
+		s.dropRequest(idKey(object(m.params)["requestId"]))
 	case m.response():
-		s.known.response(m)
+		s.cache.recordResponse(m)
 	}
 	s.tellEditor(line)
 	return nil
@@ -146,11 +146,11 @@ func (s *sidecar) fromAgent(line []byte) error {
 
 // fromEditor takes a line that the editor wrote.
 func (s *sidecar) fromEditor(line []byte) error {
-	m := read(line)
+	m := parseMessage(line)
 	if m.response() && !s.editorAnswered(m) {
 		return nil
 	}
-	s.known.request(m)
+	s.cache.recordRequest(m)
 	if err := s.toAgent.write(line); err != nil { // its end is told by its output
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
@@ -180,7 +180,7 @@ func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 
 // editorGone ends what the agent is asked and told: it reads its end.
 func (s *sidecar) editorGone(why error) {
-	s.end(why)
+	s.endAll(why)
 	s.closeAgent()
 }
 
@@ -191,7 +191,7 @@ func (s *sidecar) closeAgent() {
 }
 
 // end takes everything back that is still asked, once there is nobody to tell.
-func (s *sidecar) end(why error) {
+func (s *sidecar) endAll(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = true

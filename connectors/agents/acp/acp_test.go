@@ -138,7 +138,7 @@ func TestNodComesBack(t *testing.T) {
 	r.editor.hears(t)
 	for _, id := range []string{"2", "3"} {
 		r.agent.says(t, request(id, "s", "make"))
-		(<-nod.asked).decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
+		(<-nod.submissions).decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
 		assert.Equal(t, answered(id, "yes"), r.agent.hears(t))
 	}
 	assert.Equal(t, 2, tries, "once connected it stays so")
@@ -153,7 +153,7 @@ func TestAnErrorWhileAPersonIsAsked(t *testing.T) {
 			r := start(t, acp.Options{Race: race})
 			asking := request("1", "s", "make")
 			r.agent.says(t, asking)
-			a := <-r.nod.asked
+			a := <-r.nod.submissions
 			if race {
 				assert.Equal(t, asking, r.editor.hears(t))
 			}
@@ -172,7 +172,7 @@ func TestAnErrorWhileAPersonIsAsked(t *testing.T) {
 
 func TestAPanicRefuses(t *testing.T) {
 	r := start(t, acp.Options{})
-	r.nod.next <- func(context.Context, *asked) (acp.Waiting, error) { panic("boom") }
+	r.nod.next <- func(context.Context, *submission) (acp.Waiting, error) { panic("boom") }
 	r.agent.says(t, request("1", "s", "make"))
 	assert.Equal(t, answered("1", "no"), r.agent.hears(t))
 	r.ends()
@@ -208,7 +208,7 @@ func TestWhatNodCouldNotShow(t *testing.T) {
 			assert.Equal(t, line, r.editor.hears(t))
 			toEditor, toAgent := r.ends()
 			assert.Empty(t, toEditor+toAgent)
-			assert.Empty(t, r.nod.asked)
+			assert.Empty(t, r.nod.submissions)
 		})
 	}
 }
@@ -223,7 +223,7 @@ func TestLongTexts(t *testing.T) {
 	line = strings.Replace(line, `"name":"Always"`, `"name":"Always `+long+`"`, 1)
 	line = strings.Replace(line, `"toolCallId":"call-s"`, `"toolCallId":"`+long+`"`, 1)
 	r.agent.says(t, line)
-	a := <-r.nod.asked
+	a := <-r.nod.submissions
 	assert.Equal(t, long[:2*511]+"…", a.Title)
 	assert.JSONEq(t, `{"title":"`+long+`"}`, string(a.ActionDetails))
 	assert.Equal(t, "Mine", a.AgentName)
@@ -263,7 +263,7 @@ func TestKnownCalls(t *testing.T) {
 		r.nod.decided(person(schemas.Denied, "no", schemas.RejectOnce))
 		r.agent.says(t, strings.Replace(request(id, "s", "make"), `"kind":"execute",`, "", 1))
 		r.agent.hears(t)
-		return (<-r.nod.asked).Request
+		return (<-r.nod.submissions).Request
 	}
 	update(`"sessionUpdate":"tool_call","kind":"edit"`)
 	update(`"sessionUpdate":"tool_call_update","_meta":{"claudeCode":{"toolName":"Write"}}`)
@@ -285,7 +285,7 @@ func TestADirectoryInTheInputIsNotTheHosts(t *testing.T) {
 	r.nod.decided(person(schemas.Denied, "no", schemas.RejectOnce))
 	r.agent.says(t, strings.Replace(request("1", "s", "make"), `"rawInput":{`, `"_meta":{"claudeCode":{"toolName":"Bash"}},"rawInput":{ "\u0063wd":"/etc", "n":1.50,`, 1))
 	r.agent.hears(t)
-	a := <-r.nod.asked
+	a := <-r.nod.submissions
 	assert.Equal(t, "Bash", a.ToolName)
 	assert.Equal(t, `{ "cwd, in the input":"/etc", "n":1.50,"command":"make"}`, string(a.ActionDetails))
 	r.ends()

@@ -25,7 +25,7 @@ func (s *sidecar) intercept(line []byte, m message) bool {
 	p, err := s.readPermission(line, m)
 	if err != nil {
 		s.opts.Log.Info("acp: a permission request is left to the editor", "reason", err)
-		return s.unclear(m)
+		return s.refuseIfLate(m)
 	}
 	a := &ask{permission: p, key: m.key, line: line}
 	a.ctx, a.stop = context.WithCancelCause(context.Background())
@@ -75,7 +75,7 @@ func (s *sidecar) await(a *ask, w Waiting) (schemas.Decision, error) {
 	if w.Open() {
 		defer s.opts.Stream.add(a.request)()
 		if s.opts.Race {
-			s.show(a)
+			s.showInEditor(a)
 		}
 	}
 	return w.Await(a.ctx)
@@ -92,7 +92,7 @@ func (s *sidecar) conclude(a *ask, d schemas.Decision, err error) {
 	case a.ctx.Err() != nil:
 	case err == nil:
 		s.answer(a, o)
-	case errors.Is(err, errEditorsToSay), !s.opts.Deny && (s.opts.Race || unavailable(err)):
+	case errors.Is(err, errAskEditor), !s.opts.Deny && (s.opts.Race || unavailable(err)):
 		s.opts.Log.Warn("acp: the editor asks in nod's place", "reason", err)
 		s.leaveToEditor(a)
 	default:
@@ -113,11 +113,11 @@ func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	defer cancel()
 	nod, err := s.nod.get(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connect to nod: %w", within(ctx, err))
+		return nil, nil, fmt.Errorf("connect to nod: %w", causeOr(ctx, err))
 	}
 	w, err := nod.Submit(ctx, a.request)
 	if err != nil {
-		return nod, nil, fmt.Errorf("ask nod: %w", within(ctx, err))
+		return nod, nil, fmt.Errorf("ask nod: %w", causeOr(ctx, err))
 	}
 	return nod, w, nil
 }
@@ -126,7 +126,7 @@ func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 var errLate = schemas.Errorf(schemas.CodeUnavailable, "nod did not answer within %s", schemas.Words(reachWithin))
 
 // within is err, or why ctx ended where that is behind it.
-func within(ctx context.Context, err error) error {
+func causeOr(ctx context.Context, err error) error {
 	var own *schemas.Error
 	if ctx.Err() != nil && !errors.As(err, &own) {
 		return context.Cause(ctx)

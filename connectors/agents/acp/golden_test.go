@@ -36,7 +36,7 @@ func replay(t *testing.T, transcript string) {
 	r := start(t, acp.Options{
 		Race: strings.Contains(options, "race"), Deny: strings.Contains(options, "deny"), Host: "devbox", User: "ann",
 	})
-	var open []*asked
+	var open []*submission
 	for _, line := range lines {
 		word, rest, _ := strings.Cut(line, ": ")
 		switch word {
@@ -50,7 +50,7 @@ func replay(t *testing.T, transcript string) {
 		case "> editor":
 			require.Equal(t, rest, r.editor.hears(t))
 		case "> nod":
-			a := <-r.nod.asked
+			a := <-r.nod.submissions
 			require.JSONEq(t, rest, golden(t, a.Request))
 			open = append(open, a)
 		case "> withdrawn":

@@ -38,13 +38,13 @@ func (s *Stream) Handler(token string, answer Answer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+streamPath, s.serveStream)
 	mux.HandleFunc("POST "+respondPath, func(w http.ResponseWriter, r *http.Request) {
-		say(w, s.respond(w, r, answer))
+		writeResult(w, s.respond(w, r, answer))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if !ok || token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			say(w, &problem{http.StatusUnauthorized, "send the token: Authorization: Bearer TOKEN"})
+			writeResult(w, &problem{http.StatusUnauthorized, "send the token: Authorization: Bearer TOKEN"})
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -61,8 +61,8 @@ func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
 	gone := conn.CloseRead(r.Context())
 	sub, first := s.subscribe()
 	defer s.unsubscribe(sub)
-	for _, note := range first {
-		if write(gone, conn, note) != nil {
+	for _, notification := range first {
+		if sendNotification(gone, conn, notification) != nil {
 			return
 		}
 	}
@@ -70,22 +70,22 @@ func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-gone.Done():
 			return
-		case note, ok := <-sub.notes:
+		case notification, ok := <-sub.queue:
 			if !ok {
 				_ = conn.Close(sub.why.Code, sub.why.Reason) // its reader may be gone
 				return
 			}
-			if write(gone, conn, note) != nil {
+			if sendNotification(gone, conn, notification) != nil {
 				return
 			}
 		}
 	}
 }
 
-func write(ctx context.Context, conn *websocket.Conn, note []byte) error {
+func sendNotification(ctx context.Context, conn *websocket.Conn, notification []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
-	return conn.Write(ctx, websocket.MessageText, note)
+	return conn.Write(ctx, websocket.MessageText, notification)
 }
 
 // response is the answer to an answer.
@@ -101,7 +101,7 @@ type problem struct {
 }
 
 // say answers with p, or with success where there is none.
-func say(w http.ResponseWriter, p *problem) {
+func writeResult(w http.ResponseWriter, p *problem) {
 	status, body := http.StatusOK, response{Success: true}
 	if p != nil {
 		status, body = p.status, response{Error: p.text}

@@ -31,12 +31,12 @@ type served struct {
 	stream *acp.Stream
 	server *httptest.Server
 	err    error
-	open   map[string]*asked
+	open   map[string]*submission
 	narrow atomic.Bool // whoever connects is soon too slow
 }
 
 func serve(t *testing.T) *served {
-	s := &served{stream: acp.NewStream(), open: map[string]*asked{}}
+	s := &served{stream: acp.NewStream(), open: map[string]*submission{}}
 	s.rig = start(t, acp.Options{Stream: s.stream})
 	s.server = httptest.NewUnstartedServer(s.stream.Handler(token, func(_ context.Context, r schemas.Request, optionID string) error {
 		if s.err != nil {
@@ -64,10 +64,10 @@ func serve(t *testing.T) *served {
 }
 
 // ask has the agent ask, and waits until nod has it.
-func (s *served) ask(id string) *asked {
+func (s *served) ask(id string) *submission {
 	s.t.Helper()
 	s.agent.says(s.t, request(id, "s", "make "+id))
-	a := <-s.nod.asked
+	a := <-s.nod.submissions
 	s.open[a.PendingID] = a
 	return a
 }
@@ -156,7 +156,7 @@ func TestEverySubscriberIsToldOfEveryRequest(t *testing.T) {
 	s.nod.decided(person(schemas.Allowed, "yes", schemas.AllowOnce))
 	s.agent.says(t, request("4", "s", "ls"))
 	s.agent.hears(t)
-	<-s.nod.asked
+	<-s.nod.submissions
 	five := s.ask("5")
 	assert.Equal(t, five.PendingID, notified(t, first)["pending_id"], "what a rule settles is nobody's to answer")
 }
@@ -286,7 +286,7 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	quick := s.subscribe(nil)
 	for i := range sent {
 		s.agent.says(t, request(fmt.Sprint(i), "s", strings.Repeat("x", 16<<10)))
-		a := <-s.nod.asked
+		a := <-s.nod.submissions
 		assert.Equal(t, a.PendingID, notified(t, quick)["pending_id"])
 	}
 	var err error

@@ -35,7 +35,7 @@ type message struct {
 
 // read understands a line. Members count by their exact names, which
 // encoding/json's structs would not hold to.
-func read(line []byte) message {
+func parseMessage(line []byte) message {
 	fields := object(line)
 	m := message{method: text(fields["method"]), id: fields["id"], params: fields["params"], result: fields["result"]}
 	m.key = idKey(m.id)

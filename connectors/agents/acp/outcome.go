@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// errEditorsToSay is a decision that ACP has no words for and that no person
+// errAskEditor is a decision that ACP has no words for and that no person
 // made, so that the editor's user is asked.
-var errEditorsToSay = errors.New("a rule allows it, but not in a way that this agent can be told: its user is asked")
+var errAskEditor = errors.New("a rule allows it, but not in a way that this agent can be told: its user is asked")
 
 // cancelled is what the agent hears where nobody chose.
 var cancelled = outcome{Outcome: "cancelled"}
@@ -31,7 +31,7 @@ func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	case d.By.Kind == schemas.ByHuman: // who allowed something else than what would run
 		return p.refused(), nil
 	}
-	return outcome{}, errEditorsToSay
+	return outcome{}, errAskEditor
 }
 
 // refusal is a decision that does not allow.

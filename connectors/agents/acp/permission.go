@@ -50,7 +50,7 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	case call == nil:
 		return p, errors.New("it names no tool call")
 	}
-	told := s.known.call(p.session, call)
+	told := s.cache.toolCall(p.session, call)
 	options, err := p.readOptions(list(params["options"]))
 	if err != nil {
 		return p, err
@@ -104,7 +104,7 @@ func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, to
 	if err != nil {
 		return schemas.Request{}, err
 	}
-	dir, agent := s.known.session(session)
+	dir, agent := s.cache.session(session)
 	r := schemas.Request{
 		Type: schemas.TypeRequest, SessionID: agents.ID(session), PendingID: agents.NewID(),
 		ToolCallID: text(call["toolCallId"]), Kind: schemas.KindToolCall,

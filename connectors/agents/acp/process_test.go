@@ -155,7 +155,7 @@ func TestTheEditorsEndIsTheAgentsEnd(t *testing.T) {
 func TestAnAgentThatDiesWhileItAsks(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "dies", nod, acp.Options{})
-	a := <-nod.asked
+	a := <-nod.submissions
 	p.editor.says(t, "now")
 	assert.Equal(t, withdrawal{a.PendingID, "the agent is gone"}, <-nod.withdrawn)
 	assert.Empty(t, p.rest(t))
@@ -166,7 +166,7 @@ func TestAnAgentThatDiesWhileItAsks(t *testing.T) {
 func TestAnEditorThatIsGone(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "hears", nod, acp.Options{})
-	a := <-nod.asked
+	a := <-nod.submissions
 	require.NoError(t, p.editor.in.Close())
 	assert.Equal(t, withdrawal{a.PendingID, "the editor is gone"}, <-nod.withdrawn)
 	a.decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
@@ -193,7 +193,7 @@ func TestToldToStop(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
 			nod := newNod(t)
 			p := run(t, ctx, agent, nod, acp.Options{})
-			a := <-nod.asked
+			a := <-nod.submissions
 			stop(fmt.Errorf("terminated signal received"))
 			assert.Equal(t, withdrawal{a.PendingID, "terminated signal received"}, <-nod.withdrawn)
 			code := <-p.exit

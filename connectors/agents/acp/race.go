@@ -6,7 +6,7 @@ func (s *sidecar) answer(a *ask, o outcome) {
 		return
 	}
 	s.tellAgent(a.id, o)
-	s.recall(a)
+	s.cancelInEditor(a)
 }
 
 // take takes a out of what is open, for the one who answers it; false means
@@ -33,7 +33,7 @@ func (s *sidecar) takeLocked(a *ask, why error) {
 
 // show lets the editor ask as well. An id whose earlier answer is still to come
 // is not shown again: that answer would be taken for this one's.
-func (s *sidecar) show(a *ask) {
+func (s *sidecar) showInEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a || s.late[a.key] {
 		s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *sidecar) show(a *ask) {
 
 // recall tells an editor that still asks that it need not. Editors may ignore
 // that; their answer is swallowed in any case.
-func (s *sidecar) recall(a *ask) {
+func (s *sidecar) cancelInEditor(a *ask) {
 	if !a.shown { // no longer changes: a is not open
 		return
 	}
@@ -77,7 +77,7 @@ func (s *sidecar) leaveToEditor(a *ask) {
 // unclear answers a request that only the editor could, where its answer could
 // not be told from a late one to the same id: nobody chose. False means that it
 // can be told.
-func (s *sidecar) unclear(m message) bool {
+func (s *sidecar) refuseIfLate(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.late[m.key] {
@@ -133,7 +133,7 @@ func (s *sidecar) openIn(session string) (all []*ask) {
 
 // drop ends one request that the agent has cancelled. Where the editor asks as
 // well, it reads that in the agent's own line.
-func (s *sidecar) drop(key string) {
+func (s *sidecar) dropRequest(key string) {
 	s.mu.Lock()
 	a := s.open[key]
 	if a != nil {

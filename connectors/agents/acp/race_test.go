@@ -18,11 +18,11 @@ import (
 // order they come, and a cancelled session is no other's business.
 func TestRequestsAreIndependent(t *testing.T) {
 	r := start(t, acp.Options{})
-	byID := map[string]*asked{}
+	byID := map[string]*submission{}
 	for _, id := range []string{`1`, `"1"`, `2`} {
 		session := map[string]string{`2`: "other"}[id]
 		r.agent.says(t, request(id, "s"+session, "make "+strings.Trim(id, `"`)))
-		byID[id] = <-r.nod.asked
+		byID[id] = <-r.nod.submissions
 	}
 	r.editor.says(t, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"sother"}}`)
 	r.agent.hears(t)
@@ -39,7 +39,7 @@ func TestRequestsAreIndependent(t *testing.T) {
 func TestAnIdThatIsUsedTwice(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "ls"))
-	a := <-r.nod.asked
+	a := <-r.nod.submissions
 	r.agent.says(t, request("1.0", "s", "rm -rf ~"))
 	assert.Equal(t, []string{answered("1", "no"), answered("1.0", "no")}, []string{r.agent.hears(t), r.agent.hears(t)})
 	a.decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
@@ -54,14 +54,14 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
 	r.agent.says(t, request("1", "s", "ls"))
 	r.editor.hears(t)
-	(<-r.nod.asked).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+	(<-r.nod.submissions).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 	assert.Equal(t, answered("1", "no"), r.agent.hears(t))
 	assert.Contains(t, r.editor.hears(t), "$/cancel_request")
 
 	toEditor := make(chan string, 1)
 	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // it may be asked again once its late answer is there
 	r.agent.says(t, request("1", "s", "rm -rf ~"))
-	again := <-r.nod.asked
+	again := <-r.nod.submissions
 	r.editor.says(t, answered("1", "yes"))
 	r.editor.says(t, `{"jsonrpc":"2.0","method":"next"}`)
 	assert.Equal(t, `{"jsonrpc":"2.0","method":"next"}`, r.agent.hears(t))
@@ -87,7 +87,7 @@ func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
 			r := start(t, acp.Options{Race: true})
 			r.agent.says(t, request("1", "s", "ls"))
 			r.editor.hears(t)
-			(<-r.nod.asked).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+			(<-r.nod.submissions).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 			assert.Equal(t, answered("1", "no"), r.agent.hears(t))
 			assert.Contains(t, r.editor.hears(t), "$/cancel_request")
 
@@ -105,7 +105,7 @@ func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
 func TestAnEditorThatWasNotAsked(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "make"))
-	a := <-r.nod.asked
+	a := <-r.nod.submissions
 	r.editor.says(t, answered("1", "yes"))
 	r.editor.says(t, `{"jsonrpc":"2.0","method":"next"}`)
 	assert.Equal(t, `{"jsonrpc":"2.0","method":"next"}`, r.agent.hears(t))
@@ -122,7 +122,7 @@ func TestOneAnswer(t *testing.T) {
 	for n := range 200 {
 		id := fmt.Sprint(n)
 		r.agent.says(t, request(id, "s", "make"))
-		a := <-r.nod.asked
+		a := <-r.nod.submissions
 		var both sync.WaitGroup
 		both.Go(func() { a.decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce) })
 		both.Go(func() {

@@ -21,10 +21,10 @@ import (
 // fakeNod is a nod that a test answers for. It holds the sidecar to the
 // contract: valid requests, each asked once, and withdrawn at most once.
 type fakeNod struct {
-	t         testing.TB
-	asked     chan *asked
-	withdrawn chan withdrawal
-	next      chan func(context.Context, *asked) (acp.Waiting, error) // in place of asking a person
+	t           testing.TB
+	submissions chan *submission
+	withdrawn   chan withdrawal
+	next        chan func(context.Context, *submission) (acp.Waiting, error) // in place of asking a person
 
 	mu   sync.Mutex
 	seen map[string]int // by pending_id: 1 asked, 2 withdrawn
@@ -32,8 +32,8 @@ type fakeNod struct {
 
 type withdrawal struct{ pendingID, reason string }
 
-// asked is a request that waits for the test's decision.
-type asked struct {
+// submission is a request that waits for the test's decision.
+type submission struct {
 	schemas.Request
 	now       bool // decided by a rule
 	decisions chan schemas.Decision
@@ -42,8 +42,8 @@ type asked struct {
 
 func newNod(t testing.TB) *fakeNod {
 	return &fakeNod{
-		t: t, seen: map[string]int{}, asked: make(chan *asked, 100), withdrawn: make(chan withdrawal, 1000),
-		next: make(chan func(context.Context, *asked) (acp.Waiting, error), 100),
+		t: t, seen: map[string]int{}, submissions: make(chan *submission, 100), withdrawn: make(chan withdrawal, 1000),
+		next: make(chan func(context.Context, *submission) (acp.Waiting, error), 100),
 	}
 }
 
@@ -57,14 +57,14 @@ func (f *fakeNod) Submit(ctx context.Context, r schemas.Request) (acp.Waiting, e
 	assert.Zero(f.t, f.seen[r.PendingID], "asked twice")
 	f.seen[r.PendingID]++
 	f.mu.Unlock()
-	a := &asked{Request: r, decisions: make(chan schemas.Decision, 1), errors: make(chan error, 1)}
+	a := &submission{Request: r, decisions: make(chan schemas.Decision, 1), errors: make(chan error, 1)}
 	select {
 	case next := <-f.next:
 		w, err := next(ctx, a)
-		f.asked <- a
+		f.submissions <- a
 		return w, err
 	default:
-		f.asked <- a
+		f.submissions <- a
 		return a, nil
 	}
 }
@@ -79,9 +79,9 @@ func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	return nil
 }
 
-func (a *asked) Open() bool { return !a.now }
+func (a *submission) Open() bool { return !a.now }
 
-func (a *asked) Await(ctx context.Context) (schemas.Decision, error) {
+func (a *submission) Await(ctx context.Context) (schemas.Decision, error) {
 	select {
 	case d := <-a.decisions:
 		d.Type, d.SessionID, d.PendingID = schemas.TypeDecision, a.SessionID, a.PendingID
@@ -95,7 +95,7 @@ func (a *asked) Await(ctx context.Context) (schemas.Decision, error) {
 
 // decided has a rule decide the next request.
 func (f *fakeNod) decided(d schemas.Decision) {
-	f.next <- func(_ context.Context, a *asked) (acp.Waiting, error) {
+	f.next <- func(_ context.Context, a *submission) (acp.Waiting, error) {
 		a.now = true
 		a.decisions <- d
 		return a, nil
@@ -104,7 +104,7 @@ func (f *fakeNod) decided(d schemas.Decision) {
 
 // fails has nod refuse the next request.
 func (f *fakeNod) fails(err error) {
-	f.next <- func(context.Context, *asked) (acp.Waiting, error) { return nil, err }
+	f.next <- func(context.Context, *submission) (acp.Waiting, error) { return nil, err }
 }
 
 // person is what a person chose.

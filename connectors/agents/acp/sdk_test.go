@@ -132,7 +132,7 @@ func TestWithTheSDK(t *testing.T) {
 	}{
 		"allowed": {
 			then: func(t *testing.T, _ *editor, nod *fakeNod) {
-				a := <-nod.asked
+				a := <-nod.submissions
 				assert.JSONEq(t, `{"command":"rm -rf build"}`, string(a.ActionDetails))
 				assert.Equal(t, "programmer", a.AgentName)
 				assert.Equal(t, "/home/ann/app", a.Project)
@@ -142,25 +142,25 @@ func TestWithTheSDK(t *testing.T) {
 		},
 		"allowed for good": {
 			then: func(_ *testing.T, _ *editor, nod *fakeNod) {
-				(<-nod.asked).decisions <- person(schemas.Allowed, "always", schemas.AllowAlways)
+				(<-nod.submissions).decisions <- person(schemas.Allowed, "always", schemas.AllowAlways)
 			},
 			heard: chose("always"),
 		},
 		"denied": {
 			then: func(_ *testing.T, _ *editor, nod *fakeNod) {
-				(<-nod.asked).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+				(<-nod.submissions).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 			},
 			heard: chose("no"),
 		},
 		"dismissed": {
 			then: func(_ *testing.T, _ *editor, nod *fakeNod) {
-				(<-nod.asked).decisions <- person(schemas.Cancelled, "", "")
+				(<-nod.submissions).decisions <- person(schemas.Cancelled, "", "")
 			},
 			heard: choseNothing,
 		},
 		"cancelled": {
 			then: func(t *testing.T, e *editor, nod *fakeNod) {
-				a := <-nod.asked
+				a := <-nod.submissions
 				require.NoError(t, e.conn.Cancel(t.Context(), sdk.CancelNotification{SessionId: "sess_1"}))
 				assert.Equal(t, withdrawal{a.PendingID, "it was cancelled in the editor"}, <-nod.withdrawn)
 			},
@@ -179,7 +179,7 @@ func TestWithTheSDK(t *testing.T) {
 		"the editor is first": {
 			options: acp.Options{Race: true},
 			then: func(t *testing.T, e *editor, nod *fakeNod) {
-				a := <-nod.asked
+				a := <-nod.submissions
 				<-e.asked
 				e.answers <- "always"
 				assert.Equal(t, withdrawal{a.PendingID, "it was answered in the editor"}, <-nod.withdrawn)
@@ -189,7 +189,7 @@ func TestWithTheSDK(t *testing.T) {
 		"the editor is second": {
 			options: acp.Options{Race: true},
 			then: func(t *testing.T, e *editor, nod *fakeNod) {
-				a, prompt := <-nod.asked, <-e.asked
+				a, prompt := <-nod.submissions, <-e.asked
 				a.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 				<-prompt.Done() // it is told that it need not ask any more
 				e.answers <- "yes"

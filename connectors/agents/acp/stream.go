@@ -12,7 +12,7 @@ import (
 )
 
 // queued is how many notifications a subscriber may be behind.
-const queued = 64
+const maxQueued = 64
 
 // Stream tells every subscriber of every request that waits for a person, and
 // each new one of those that wait already. A nil Stream tells nobody.
@@ -26,13 +26,13 @@ type Stream struct {
 // pending is a request that waits, and how subscribers are told of it.
 type pending struct {
 	request schemas.Request
-	note    []byte
+	encoded []byte
 }
 
-// subscriber is one reader of the stream. Once notes is closed, why says what
+// subscriber is one reader of the stream. Once queue is closed, why says what
 // for.
 type subscriber struct {
-	notes chan []byte
+	queue chan []byte
 	why   websocket.CloseError
 }
 
@@ -74,16 +74,16 @@ func (s *Stream) add(r schemas.Request) (done func()) {
 	if s == nil {
 		return func() {}
 	}
-	note, err := newNotification(&r)
+	encoded, err := newNotification(&r)
 	if err != nil { // nod took it, so it encodes
 		return func() {}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending = append(s.pending, pending{r, note})
+	s.pending = append(s.pending, pending{r, encoded})
 	for sub := range s.subs {
 		select {
-		case sub.notes <- note:
+		case sub.queue <- encoded:
 		default:
 			s.drop(sub, websocket.StatusTryAgainLater, "too slow: connect again for what is pending")
 		}
@@ -114,14 +114,14 @@ func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
 func (s *Stream) subscribe() (*subscriber, [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub := &subscriber{notes: make(chan []byte, queued)}
+	sub := &subscriber{queue: make(chan []byte, maxQueued)}
 	s.subs[sub] = true
 	if s.ended {
 		s.drop(sub, websocket.StatusGoingAway, "nod acp has ended")
 	}
 	first := make([][]byte, len(s.pending))
 	for i, p := range s.pending {
-		first[i] = p.note
+		first[i] = p.encoded
 	}
 	return sub, first
 }
@@ -136,7 +136,7 @@ func (s *Stream) unsubscribe(sub *subscriber) {
 func (s *Stream) drop(sub *subscriber, code websocket.StatusCode, reason string) {
 	delete(s.subs, sub)
 	sub.why = websocket.CloseError{Code: code, Reason: reason}
-	close(sub.notes)
+	close(sub.queue)
 }
 
 // Close ends every subscription.

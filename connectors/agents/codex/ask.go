@@ -52,18 +52,18 @@ func (s *sidecar) intercept(a *ask) {
 		})
 	case err != nil:
 		end(nil)
-		s.asks.Go(func() { s.without(a, err, !s.opts.Deny) })
+		s.asks.Go(func() { s.fallBack(a, err, !s.opts.Deny) })
 	default:
 		s.open[string(a.id)] = a
 		s.asks.Go(func() {
 			defer end(nil)
-			s.settle(ctx, a, r)
+			s.askAndAnswer(ctx, a, r)
 		})
 	}
 }
 
 // settle asks nod, and answers unless Codex went on meanwhile.
-func (s *sidecar) settle(ctx context.Context, a *ask, r *schemas.Request) {
+func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) {
 	d, err := s.nod.Ask(ctx, *r)
 	if !s.take(a) {
 		if err != nil {
@@ -73,18 +73,18 @@ func (s *sidecar) settle(ctx context.Context, a *ask, r *schemas.Request) {
 	}
 	if err != nil {
 		away := errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
-		s.without(a, err, away && !s.opts.Deny) // at once: a nod that is away takes nothing back
+		s.fallBack(a, err, away && !s.opts.Deny) // at once: a nod that is away takes nothing back
 		if agents.MayBeOpen(err) {
 			s.withdraw(ctx, r)
 		}
 		return
 	}
-	s.answer(a, said(r, d))
+	s.answer(a, decisionOf(r, d))
 }
 
 // said is what a decision is in Codex's words. Only what allows r as it is
 // becomes an accept.
-func said(r *schemas.Request, d schemas.Decision) decision {
+func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	switch {
 	case !agents.Allows(*r, d), d.UpdatedInput != nil: // Codex cannot run another input
 		return decline
@@ -95,10 +95,10 @@ func said(r *schemas.Request, d schemas.Decision) decision {
 }
 
 // without goes on without nod: the client asks, or Codex is refused.
-func (s *sidecar) without(a *ask, why error, client bool) {
+func (s *sidecar) fallBack(a *ask, why error, client bool) {
 	if client {
 		s.opts.Log.Warn("codex: the client is asked in nod's place", "reason", why)
-		s.pass(a.line)
+		s.passToClient(a.line)
 		return
 	}
 	s.opts.Log.Warn("codex: an approval was refused, because nod could not be asked", "reason", why)
@@ -114,7 +114,7 @@ func (s *sidecar) answer(a *ask, d decision) {
 		s.opts.Log.Error("codex: an answer could not be written", "error", err)
 		return
 	}
-	s.tell(append(line, '\n'))
+	s.tellCodex(append(line, '\n'))
 }
 
 // take reports whether a is this caller's to settle.
@@ -129,7 +129,7 @@ func (s *sidecar) take(a *ask) bool {
 }
 
 // endWhere takes back what matches: nobody waits for it.
-func (s *sidecar) endWhere(why error, match func(*ask) bool) {
+func (s *sidecar) endMatching(why error, match func(*ask) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, a := range s.open {
@@ -144,7 +144,7 @@ func (s *sidecar) endAll(why error) {
 	s.mu.Lock()
 	s.gone = true
 	s.mu.Unlock()
-	s.endWhere(why, func(*ask) bool { return true })
+	s.endMatching(why, func(*ask) bool { return true })
 }
 
 func (s *sidecar) withdraw(ctx context.Context, r *schemas.Request) {

@@ -93,7 +93,7 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 	_ = cmd.Wait() // its state says how it ended
 	s.endAll(errServerGone)
 	s.asks.Wait()
-	s.pass(s.half) // it ended in the middle of a line
+	s.passToClient(s.half) // it ended in the middle of a line
 	return exitCode(cmd), nil
 }
 
@@ -128,22 +128,22 @@ func (s *sidecar) fromServer(line []byte) {
 		s.intercept(&ask{line: line, id: m["id"], method: method, params: params, raw: m["params"]})
 		return
 	case method == "" && m["result"] != nil:
-		s.answered(object(m["result"]))
+		s.threadResult(object(m["result"]))
 	case method == "thread/started":
 		s.threadStarted(object(params["thread"]))
 	case method == "thread/settings/updated":
-		s.worksIn(text(params["threadId"]), text(object(params["threadSettings"])["cwd"]))
+		s.setDir(text(params["threadId"]), text(object(params["threadSettings"])["cwd"]))
 	case method == "item/started":
-		s.begun(params)
+		s.itemStarted(params)
 	case method == "item/completed":
-		s.over(params)
+		s.itemCompleted(params)
 	case method == "turn/completed":
-		s.turnOver(params)
+		s.turnCompleted(params)
 	case method == "serverRequest/resolved":
 		id := string(params["requestId"])
-		s.endWhere(errResolved, func(a *ask) bool { return string(a.id) == id })
+		s.endMatching(errResolved, func(a *ask) bool { return string(a.id) == id })
 	}
-	s.pass(line)
+	s.passToClient(line)
 }
 
 // peer is a side that lines are written to, from several goroutines.
@@ -164,14 +164,14 @@ func (p *peer) write(line []byte) error {
 
 // pass gives the client a line. What Codex says is read all the same where the
 // client does not, so that Codex can end.
-func (s *sidecar) pass(line []byte) {
+func (s *sidecar) passToClient(line []byte) {
 	if err := s.toClient.write(line); err != nil {
 		s.opts.Log.Debug("codex: the client does not read any more", "error", err)
 	}
 }
 
 // tell gives Codex a line. Its end is told by its output.
-func (s *sidecar) tell(line []byte) {
+func (s *sidecar) tellCodex(line []byte) {
 	if err := s.toServer.write(line); err != nil {
 		s.opts.Log.Debug("codex: Codex does not read any more", "error", err)
 	}
@@ -185,7 +185,7 @@ func (s *sidecar) fromClient(in io.Reader, stdin io.Closer) {
 		if err != nil { // what is answered from here on would be part of half a line
 			s.endAll(errClientGone)
 		}
-		s.tell(line)
+		s.tellCodex(line)
 		if err != nil {
 			_ = stdin.Close() // it may be gone already
 			return

@@ -34,7 +34,7 @@ func itemKey(params map[string]json.RawMessage, id string) string {
 }
 
 // begun remembers the changes of files: their approval does not name them.
-func (s *sidecar) begun(params map[string]json.RawMessage) {
+func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	it := object(params["item"])
 	if text(it["type"]) != "fileChange" {
 		return
@@ -45,18 +45,18 @@ func (s *sidecar) begun(params map[string]json.RawMessage) {
 }
 
 // over ends what an item was asked for that is complete.
-func (s *sidecar) over(params map[string]json.RawMessage) {
+func (s *sidecar) itemCompleted(params map[string]json.RawMessage) {
 	id := text(object(params["item"])["id"])
 	s.mu.Lock()
 	delete(s.items, itemKey(params, id))
 	s.mu.Unlock()
-	s.endWhere(errResolved, func(a *ask) bool {
+	s.endMatching(errResolved, func(a *ask) bool {
 		return itemKey(a.params, text(a.params["itemId"])) == itemKey(params, id)
 	})
 }
 
 // turnOver ends what a turn was asked for.
-func (s *sidecar) turnOver(params map[string]json.RawMessage) {
+func (s *sidecar) turnCompleted(params map[string]json.RawMessage) {
 	turn := text(object(params["turn"])["id"])
 	s.mu.Lock()
 	for key, it := range s.items {
@@ -65,7 +65,7 @@ func (s *sidecar) turnOver(params map[string]json.RawMessage) {
 		}
 	}
 	s.mu.Unlock()
-	s.endWhere(errResolved, func(a *ask) bool {
+	s.endMatching(errResolved, func(a *ask) bool {
 		return text(a.params["threadId"]) == text(params["threadId"]) && text(a.params["turnId"]) == turn
 	})
 }
@@ -102,7 +102,7 @@ func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 func command(a *ask, r *schemas.Request) (err error) {
 	r.Title, r.ToolName, r.ActionType = "Command Execution Approval", "Bash", schemas.ActionCommand
 	src, cwd := text(a.params["command"]), text(a.params["cwd"])
-	plain := src != "" && cwd != "" && r.Project != "" && usual(a.params["kind"], "command") && usual(a.params["environmentId"], "local") &&
+	plain := src != "" && cwd != "" && r.Project != "" && isDefault(a.params["kind"], "command") && isDefault(a.params["environmentId"], "local") &&
 		absent(a.params["networkApprovalContext"]) && absent(a.params["additionalPermissions"])
 	if plain {
 		r.ActionDetails, err = schemas.Encode(map[string]string{"command": script(src), "cwd": cwd})
@@ -112,13 +112,13 @@ func command(a *ask, r *schemas.Request) (err error) {
 	return nil
 }
 
-// wrapped is the shell that Codex runs each command by, and one word.
-var wrapped = regexp.MustCompile(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
+// shellWrapper is the shell that Codex runs each command by, and one word.
+var shellWrapper = regexp.MustCompile(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
 
 // script is what runs, without the shell that Codex puts around it. What is
 // quoted in a less plain way stays whole, which asks a person.
 func script(command string) string {
-	if found := wrapped.FindStringSubmatch(command); found != nil {
+	if found := shellWrapper.FindStringSubmatch(command); found != nil {
 		return found[1] + found[2]
 	}
 	return command
@@ -153,7 +153,7 @@ func offers(raw json.RawMessage, d decision) bool {
 }
 
 // usual reports whether a field says what it says mostly, or is not there.
-func usual(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
+func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 

@@ -4,8 +4,8 @@ import "encoding/json"
 
 // answered takes a response of Codex's: that a thread was started, resumed or
 // forked says where it works.
-func (s *sidecar) answered(result map[string]json.RawMessage) {
-	s.worksIn(text(object(result["thread"])["id"]), text(result["cwd"]))
+func (s *sidecar) threadResult(result map[string]json.RawMessage) {
+	s.setDir(text(object(result["thread"])["id"]), text(result["cwd"]))
 }
 
 // threadStarted takes the news of a thread. One that an agent started for another
@@ -15,12 +15,12 @@ func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	if parent := text(thread["parentThreadId"]); parent != "" {
 		dir = s.dirOf(parent)
 	}
-	s.worksIn(text(thread["id"]), dir)
+	s.setDir(text(thread["id"]), dir)
 }
 
 // worksIn remembers a thread's directory, which its client chose. It is the project
 // that rules and people are told: where a command runs is the model's choice.
-func (s *sidecar) worksIn(thread, dir string) {
+func (s *sidecar) setDir(thread, dir string) {
 	if thread == "" || dir == "" {
 		return
 	}

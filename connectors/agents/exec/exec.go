@@ -96,7 +96,7 @@ func Run(c Command) error {
 	if err != nil {
 		return notRun(err)
 	}
-	if open := leftOpen(c.Scope); len(open) > 0 {
+	if open := unenforced(c.Scope); len(open) > 0 {
 		what := "this system does not keep the command from " + strings.Join(open, " and from ")
 		if c.RequireEnforcement {
 			return refused("%s, and enforcement is required: run it on a kernel that can, or without that", what)

@@ -285,6 +285,6 @@ func TestWhatEachKernelLeavesOpen(t *testing.T) {
 		{10, false, true, "typing into the terminal that it was started at"},
 		{99, true, true, ""},
 	} {
-		assert.Equal(t, c.want, strings.Join(gaps(c.abi, c.filter, c.network), "; "), "%+v", c)
+		assert.Equal(t, c.want, strings.Join(enforcementGaps(c.abi, c.filter, c.network), "; "), "%+v", c)
 	}
 }

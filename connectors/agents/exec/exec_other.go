@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-func leftOpen(schemas.SessionPermissions) []string {
+func unenforced(schemas.SessionPermissions) []string {
 	return []string{"anything (only Linux can hold a command to its permissions)"}
 }
 

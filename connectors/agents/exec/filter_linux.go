@@ -20,7 +20,7 @@ import (
 
 // machine is how the kernel names this process's system calls; 0 where the
 // filter does not know them.
-func machine() uint32 {
+func auditArch() uint32 {
 	switch runtime.GOARCH {
 	case "amd64":
 		return unix.AUDIT_ARCH_X86_64
@@ -36,7 +36,7 @@ func machine() uint32 {
 func canFilter() bool {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
-	return machine() != 0 && errno == 0
+	return auditArch() != 0 && errno == 0
 }
 
 // filterCalls refuses this thread, and what it becomes, the sockets that are not
@@ -84,19 +84,19 @@ func callFilter(unixAllowed, network bool) []unix.SockFilter {
 		}
 		return refuse(unix.EACCES)
 	}
-	ring := refuse(unix.ENOSYS) // it makes sockets unseen
+	ioUring := refuse(unix.ENOSYS) // it makes sockets unseen
 	if unixAllowed && network {
-		ring = ret(unix.SECCOMP_RET_ALLOW)
+		ioUring = ret(unix.SECCOMP_RET_ALLOW)
 	}
 	return []unix.SockFilter{
 		load(atMachine),
-		skip(unix.BPF_JEQ, machine(), 1, 0),
+		skip(unix.BPF_JEQ, auditArch(), 1, 0),
 		ret(unix.SECCOMP_RET_KILL_PROCESS),
 		load(atNumber),
 		skip(unix.BPF_JGE, x32, 0, 1),
 		refuse(unix.ENOSYS),
 		skip(unix.BPF_JEQ, unix.SYS_IO_URING_SETUP, 0, 1),
-		ring,
+		ioUring,
 		skip(unix.BPF_JEQ, unix.SYS_IOCTL, 0, 5),
 		load(atSecond),
 		skip(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),

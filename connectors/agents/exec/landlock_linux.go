@@ -33,11 +33,11 @@ func abi() int {
 }
 
 // leftOpen is what this kernel cannot keep a command from that scope rules out.
-func leftOpen(scope schemas.SessionPermissions) []string {
-	return gaps(abi(), canFilter(), scope.Network)
+func unenforced(scope schemas.SessionPermissions) []string {
+	return enforcementGaps(abi(), canFilter(), scope.Network)
 }
 
-func gaps(abi int, filter, network bool) []string {
+func enforcementGaps(abi int, filter, network bool) []string {
 	var open []string
 	switch {
 	case abi == 0:
@@ -72,7 +72,7 @@ func confine(scope schemas.SessionPermissions, stderr io.Writer) error {
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("close other files: %w", err)
 	}
-	if err := giveUpPowers(); err != nil {
+	if err := dropCapabilities(); err != nil {
 		return err
 	}
 	if version > 0 {

@@ -214,7 +214,7 @@ func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 	default:
 		return claudeBlock(v.Reason)
 	}
-	return said(map[string]any{"hookSpecificOutput": specific})
+	return jsonReply(map[string]any{"hookSpecificOutput": specific})
 }
 
 func claudePermission(v Verdict) claudeSpecific {
@@ -247,5 +247,5 @@ func claudePreTool(v Verdict) claudeSpecific {
 // claudeBlock refuses without knowing which event it answers: exit code 2
 // blocks a PreToolUse, and leaves a PermissionRequest to Claude's own prompt.
 func claudeBlock(reason string) ([]byte, int) {
-	return blocked(map[string]string{"decision": "block", "reason": reason})
+	return blockReply(map[string]string{"decision": "block", "reason": reason})
 }

@@ -45,13 +45,13 @@ func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 		if v.Effect == AskHost { // no decision: Codex's own prompt comes
 			return []byte("{}"), 0
 		}
-		return said(map[string]any{"hookSpecificOutput": claudePermission(Verdict{Effect: v.Effect, Reason: v.Reason})})
+		return jsonReply(map[string]any{"hookSpecificOutput": claudePermission(Verdict{Effect: v.Effect, Reason: v.Reason})})
 	case preToolUse:
 		if v.Effect == Allow { // Codex has no word for it here, and goes on
 			return []byte("{}"), 0
 		}
 		// Nor has it one for asking, so that AskHost refuses.
-		return said(map[string]any{"hookSpecificOutput": claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}})
+		return jsonReply(map[string]any{"hookSpecificOutput": claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}})
 	}
 	return claudeBlock(v.Reason)
 }

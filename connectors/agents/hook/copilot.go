@@ -82,9 +82,9 @@ func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
 	case v.Effect == Leave:
 		return []byte("{}"), 0
 	case c.Event == "":
-		return blocked(refusal)
+		return blockReply(refusal)
 	case v.Effect == Allow:
-		return said(map[string]string{"behavior": "allow"})
+		return jsonReply(map[string]string{"behavior": "allow"})
 	}
-	return said(refusal)
+	return jsonReply(refusal)
 }

@@ -57,7 +57,7 @@ type hookGroup struct {
 }
 
 // listed is the hook as an element of its event's list.
-func (e hookEntry) listed() any {
+func (e hookEntry) listElement() any {
 	if e.names.flat {
 		return e
 	}
@@ -143,11 +143,11 @@ func (d *document) setHook(event string, entry hookEntry, ours func(string) bool
 	}
 	switch {
 	case hooks == nil:
-		return d.addMember(d.top, 1, "hooks", map[string][]any{event: {entry.listed()}})
+		return d.addMember(d.top, 1, "hooks", map[string][]any{event: {entry.listElement()}})
 	case groups == nil:
-		return d.addMember(hooks, 2, event, []any{entry.listed()})
+		return d.addMember(hooks, 2, event, []any{entry.listElement()})
 	}
-	return d.addElement(groups, 3, entry.listed())
+	return d.addElement(groups, 3, entry.listElement())
 }
 
 // find returns the file's hooks and those of event, nil where there are none.
@@ -158,19 +158,19 @@ func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
 	}
 	hooks, ok := d.top.Members[i].Value.Value.(*hujson.Object)
 	if !ok {
-		return nil, nil, d.wrong(d.top.Members[i].Value, `"hooks" is not an object`)
+		return nil, nil, d.shapeError(d.top.Members[i].Value, `"hooks" is not an object`)
 	}
 	if i = agents.Member(hooks, event); i < 0 {
 		return hooks, nil, nil
 	}
 	groups, ok := hooks.Members[i].Value.Value.(*hujson.Array)
 	if !ok {
-		return nil, nil, d.wrong(hooks.Members[i].Value, fmt.Sprintf("%q is not an array", event))
+		return nil, nil, d.shapeError(hooks.Members[i].Value, fmt.Sprintf("%q is not an array", event))
 	}
 	return hooks, groups, nil
 }
 
-func (d *document) wrong(v hujson.Value, what string) error {
+func (d *document) shapeError(v hujson.Value, what string) error {
 	line, column := position(d.source, v.StartOffset)
 	return fmt.Errorf("%s, line %d, column %d: %s; correct it first, nothing was changed", d.path, line, column, what)
 }

@@ -84,9 +84,9 @@ func (gemini) Reply(c Call, v Verdict) ([]byte, int) {
 	case v.Effect == Leave:
 		return []byte("{}"), 0
 	case c.Event != beforeTool:
-		return blocked(refusal)
+		return blockReply(refusal)
 	case v.Effect == Allow:
-		return said(map[string]string{"decision": "allow"})
+		return jsonReply(map[string]string{"decision": "allow"})
 	}
-	return said(refusal)
+	return jsonReply(refusal)
 }

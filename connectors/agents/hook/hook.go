@@ -47,8 +47,8 @@ type Options struct {
 	// well, that is how long it waits at all.
 	DeferAfter time.Duration
 	// Waits is told of each request that this process waits for, before it is asked,
-	// and over when it waits no longer; nil if no sweep looks for hooks that die.
-	Waits func(sessionID, pendingID string) (over func(), err error)
+	// and unregister when it waits no longer; nil if no sweep looks for hooks that die.
+	Waits func(sessionID, pendingID string) (unregister func(), err error)
 	// Stderr gets one line about what went wrong, never what was asked.
 	Stderr io.Writer
 }
@@ -107,37 +107,37 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 
 	err := h.read(ctx, stdin)
 	if err != nil && h.call.Signal {
-		h.note(err)
+		h.log(err)
 		return h.reply(Verdict{Effect: Leave})
 	}
 	if err != nil {
-		h.note(err)
+		h.log(err)
 		return h.reply(deny("nod refused the call: " + err.Error()))
 	}
 	if h.call.Ignore != "" {
-		h.note(errors.New(h.call.Ignore))
+		h.log(errors.New(h.call.Ignore))
 		return h.reply(Verdict{Effect: Leave})
 	}
 	if h.call.Signal {
 		if h.call.HostResolved.Reason != "" {
-			h.pass(ctx)
+			h.reportResolved(ctx)
 		}
 		return h.reply(Verdict{Effect: Leave})
 	}
 	nod, err := h.dial(ctx)
 	if err != nil && h.call.Questions != nil {
-		h.note(err)
+		h.log(err)
 		return h.reply(Verdict{Effect: Leave})
 	}
 	if err != nil {
-		h.note(err)
+		h.log(err)
 		return h.reply(h.withoutNod(err))
 	}
 	if h.call.Questions != nil {
-		return h.question(ctx, nod)
+		return h.askQuestions(ctx, nod)
 	}
 	if h.call.ToolName == probeTool {
-		return h.probe(ctx, nod)
+		return h.answerProbe(ctx, nod)
 	}
 	return h.ask(ctx, nod)
 }
@@ -156,7 +156,7 @@ type run struct {
 
 // read takes the host's input whole and checks what every dialect needs.
 func (h *run) read(ctx context.Context, stdin io.Reader) error {
-	input, err := guard(ctx, "reading the hook's input", func(context.Context) ([]byte, error) {
+	input, err := callUntil(ctx, "reading the hook's input", func(context.Context) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(stdin, maxInput+1))
 	})
 	switch {
@@ -190,7 +190,7 @@ func (c Call) check() error {
 func (h *run) dial(ctx context.Context) (Nod, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, connectWithin, errLate)
 	defer cancel()
-	nod, err := guard(limited, "connecting to nod", h.connect)
+	nod, err := callUntil(limited, "connecting to nod", h.connect)
 	if err == nil && nod == nil {
 		err = errors.New("connecting to nod gave nothing")
 	}
@@ -199,24 +199,24 @@ func (h *run) dial(ctx context.Context) (Nod, error) {
 
 // pass tells nod that the host went on. A nod that cannot be told finds out at
 // the request's deadline.
-func (h *run) pass(ctx context.Context) {
+func (h *run) reportResolved(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(ctx, passWithin, errLate)
 	defer cancel()
 	nod, err := h.dial(ctx)
 	if err == nil {
 		p := h.call.HostResolved
 		p.SessionID, p.TaskID = agents.ID(h.call.SessionID), h.call.TaskID
-		_, err = guard(ctx, "telling nod that the host went on", func(ctx context.Context) (struct{}, error) {
+		_, err = callUntil(ctx, "telling nod that the host went on", func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, nod.HostResolved(ctx, p)
 		})
 	}
 	if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) {
-		h.note(err)
+		h.log(err)
 	}
 }
 
 // withoutNod is the verdict where nod could not be reached: the host's own
-// prompt may take over only where nod does not run at all.
+// prompt may take unregister only where nod does not run at all.
 func (h *run) withoutNod(err error) Verdict {
 	missing := errors.Is(err, errLate) || errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 	ask := h.opts.OnUnavailable == UnavailableAsk || h.opts.OnUnavailable == ""
@@ -234,27 +234,27 @@ func (h *run) withoutNod(err error) Verdict {
 func (h *run) ask(ctx context.Context, nod Nod) int {
 	r, err := newRequest(h.host, h.call, h.opts)
 	if err != nil {
-		h.note(err)
+		h.log(err)
 		return h.reply(deny("nod refused the call: " + err.Error()))
 	}
 	ctx, stop := h.untilStopped(ctx)
 	defer stop()
-	waiting, cancel := h.patience(ctx)
+	waiting, cancel := h.untilDeferred(ctx)
 	defer cancel()
-	over := h.waits(r)
-	defer over()
-	d, err := guard(waiting, "asking nod", func(ctx context.Context) (schemas.Decision, error) {
+	unregister := h.registerWait(r)
+	defer unregister()
+	d, err := callUntil(waiting, "asking nod", func(ctx context.Context) (schemas.Decision, error) {
 		return nod.Ask(ctx, r)
 	})
 	if err == nil {
-		over() // a hook that dies from here on may have been heard
+		unregister() // a hook that dies from here on may have been heard
 		exit := h.reply(verdict(h.call, r, d))
-		if d.Outcome == schemas.Allowed && h.goneOn(ctx) {
-			h.unheard(ctx, nod, r)
+		if d.Outcome == schemas.Allowed && h.hostMovedOn(ctx) {
+			h.reportUnheard(ctx, nod, r)
 		}
 		return exit
 	}
-	h.note(err)
+	h.log(err)
 	leave, exit := nod.Withdraw, 0
 	switch {
 	case errors.Is(err, errDefer):
@@ -265,7 +265,7 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 		exit = h.reply(deny("Not allowed, because nod could not get a decision: " + err.Error()))
 	}
 	if agents.MayBeOpen(err) {
-		h.leave(ctx, leave, r, err.Error())
+		h.release(ctx, leave, r, err.Error())
 	}
 	return exit
 }
@@ -274,14 +274,14 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 const stillOpen = "Nobody has answered in time, so this call is denied for now. The request stays open: if it is approved later, the same call is let through when you make it again."
 
 // leave takes r back or detaches from it, even though ctx may have ended.
-func (h *run) leave(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
+func (h *run) release(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	_, err := guard(ctx, "leaving the request", func(ctx context.Context) (struct{}, error) {
+	_, err := callUntil(ctx, "leaving the request", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, how(ctx, r.SessionID, r.PendingID, reason)
 	})
 	if err != nil {
-		h.note(err)
+		h.log(err)
 	}
 }
 
@@ -294,7 +294,7 @@ func (h *run) reply(v Verdict) int {
 	h.replied = true
 	if _, err := h.stdout.Write(append(out, '\n')); err != nil {
 		h.unwritten = true
-		h.note(fmt.Errorf("write the answer: %w", err))
+		h.log(fmt.Errorf("write the answer: %w", err))
 		return exitBlock
 	}
 	return exit
@@ -305,7 +305,7 @@ const exitBlock = 2
 
 // panicked answers after a fault of nod's own code.
 func (h *run) panicked(p any) (exit int) {
-	h.note(fmt.Errorf("internal error: %v", p))
+	h.log(fmt.Errorf("internal error: %v", p))
 	if h.replied {
 		return exitBlock
 	}
@@ -321,7 +321,7 @@ func (h *run) panicked(p any) (exit int) {
 }
 
 // note tells the person who debugs a hook what happened, in one line.
-func (h *run) note(err error) {
+func (h *run) log(err error) {
 	if h.opts.Stderr != nil {
 		line := strings.Join(strings.Fields(err.Error()), " ")
 		_, _ = fmt.Fprintf(h.opts.Stderr, "nod hook %s: %s\n", h.host.Name, line)

@@ -98,8 +98,8 @@ func inspect(host Host, path string, data []byte) (Inspection, error) {
 		found.Off = host.Setup.Off
 	}
 	s := host.Setup
-	if found.Hooks, err = ownUnder(doc, host, slices.Concat(s.Events, s.Strict)); err == nil {
-		found.Signals, err = ownUnder(doc, host, slices.Concat(s.Signals, s.Newer))
+	if found.Hooks, err = hooksUnder(doc, host, slices.Concat(s.Events, s.Strict)); err == nil {
+		found.Signals, err = hooksUnder(doc, host, slices.Concat(s.Signals, s.Newer))
 	}
 	return found, err
 }
@@ -108,7 +108,7 @@ func inspect(host Host, path string, data []byte) (Inspection, error) {
 func (i Inspection) All() []Installed { return slices.Concat(i.Hooks, i.Signals) }
 
 // ownUnder are nod's hooks under some events.
-func ownUnder(doc *document, host Host, events []string) (own []Installed, err error) {
+func hooksUnder(doc *document, host Host, events []string) (own []Installed, err error) {
 	for _, event := range events {
 		_, groups, err := doc.find(event)
 		if err != nil {
@@ -122,7 +122,7 @@ func ownUnder(doc *document, host Host, events []string) (own []Installed, err e
 			return own, fmt.Errorf("read %s: %w", doc.path, err)
 		}
 		for g, group := range listed {
-			own = append(own, ownIn(host, event, g, group)...)
+			own = append(own, hooksIn(host, event, g, group)...)
 		}
 	}
 	return own, nil
@@ -138,7 +138,7 @@ type writtenHook struct {
 
 // ownIn are nod's hooks in one element of an event's list. What has another
 // shape is not nod's.
-func ownIn(host Host, event string, g int, group json.RawMessage) (found []Installed) {
+func hooksIn(host Host, event string, g int, group json.RawMessage) (found []Installed) {
 	var entry struct {
 		Matcher *string           `json:"matcher"`
 		Hooks   []json.RawMessage `json:"hooks"`

@@ -19,16 +19,16 @@ const OpenCodeName = "opencode"
 
 const openCodeSetting = "permission"
 
-// asking is a permission setting of OpenCode's, in the order in which it reads it:
+// askRules is a permission setting of OpenCode's, in the order in which it reads it:
 // the last rule that matches counts.
-type asking [][2]string
+type askRules [][2]string
 
 var (
 	// askEffects leaves alone what only reads, of which OpenCode has rules of its
 	// own.
-	askEffects = asking{{"bash", "ask"}, {"edit", "ask"}, {"webfetch", "ask"}, {"websearch", "ask"}}
+	askEffects = askRules{{"bash", "ask"}, {"edit", "ask"}, {"webfetch", "ask"}, {"websearch", "ask"}}
 	// askAll covers the tools of MCP servers too. A question is no permission.
-	askAll = asking{{"*", "ask"}, {"question", "allow"}}
+	askAll = askRules{{"*", "ask"}, {"question", "allow"}}
 )
 
 // InstallOpenCode has OpenCode ask before it acts, or takes that out, and returns
@@ -48,9 +48,9 @@ func InstallOpenCode(o InstallOptions) (Change, error) {
 		return Change{}, err
 	}
 	if o.Uninstall {
-		change.After, change.Warning = doc.withoutAsking(change.Before)
+		change.After, change.Warning = doc.withoutAskRules(change.Before)
 	} else {
-		change.After, change.Warning = doc.withAsking(change.Before, o.Strict)
+		change.After, change.Warning = doc.withAskRules(change.Before, o.Strict)
 		change.Note = "start OpenCode with a port, and nod beside it: opencode --port 4096, then nod opencode"
 	}
 	if o.DryRun {
@@ -113,8 +113,8 @@ func parseJSONC(path string, data []byte) (*document, error) {
 	return d, nil
 }
 
-// withAsking puts nod's setting in front of all others, where there is none yet.
-func (d *document) withAsking(before []byte, strict bool) (after []byte, warning string) {
+// withAskRules puts nod's setting in front of all others, where there is none yet.
+func (d *document) withAskRules(before []byte, strict bool) (after []byte, warning string) {
 	setting := askEffects
 	if strict {
 		setting = askAll
@@ -123,25 +123,25 @@ func (d *document) withAsking(before []byte, strict bool) (after []byte, warning
 	switch {
 	case i < 0:
 		at := d.afterBrace()
-		return bytes.Join([][]byte{d.source[:at], d.written(setting), d.source[at:]}, nil), ""
+		return bytes.Join([][]byte{d.source[:at], d.formatted(setting), d.source[at:]}, nil), ""
 	case strict && askEffects.is(d.top.Members[i].Value):
-		without, _ := d.withoutAsking(before)
+		without, _ := d.withoutAskRules(before)
 		plain, err := parseJSONC(d.path, without)
 		if err != nil {
 			return before, err.Error()
 		}
-		return plain.withAsking(without, strict)
+		return plain.withAskRules(without, strict)
 	case askEffects.is(d.top.Members[i].Value), askAll.is(d.top.Members[i].Value):
 		return before, ""
 	}
 	return before, fmt.Sprintf("%s has a %q of its own, which stays: nod is asked what that says \"ask\" about, and nothing that it allows", d.path, openCodeSetting)
 }
 
-// withoutAsking takes nod's setting out, wherever it stands by now.
-func (d *document) withoutAsking(before []byte) (after []byte, warning string) {
+// withoutAskRules takes nod's setting out, wherever it stands by now.
+func (d *document) withoutAskRules(before []byte) (after []byte, warning string) {
 	at := d.afterBrace()
-	for _, setting := range []asking{askEffects, askAll} {
-		if written := d.written(setting); bytes.HasPrefix(d.source[at:], written) {
+	for _, setting := range []askRules{askEffects, askAll} {
+		if written := d.formatted(setting); bytes.HasPrefix(d.source[at:], written) {
 			return append(bytes.Clone(d.source[:at]), d.source[at+len(written):]...), ""
 		}
 		i := agents.Member(d.top, openCodeSetting)
@@ -163,7 +163,7 @@ func (d *document) afterBrace() int { return d.root.StartOffset + 1 }
 
 // written is the setting as it is put behind the object's brace, in lines where
 // the file has some. It says no comma where nothing follows.
-func (d *document) written(setting asking) []byte {
+func (d *document) formatted(setting askRules) []byte {
 	fields := make([]string, len(setting))
 	for i, s := range setting {
 		fields[i] = fmt.Sprintf("%q: %q", s[0], s[1])
@@ -185,7 +185,7 @@ func (d *document) written(setting asking) []byte {
 }
 
 // is reports whether v is this setting and nothing else, not even a comment.
-func (a asking) is(v hujson.Value) bool {
+func (a askRules) is(v hujson.Value) bool {
 	fields := make([]string, len(a))
 	for i, s := range a {
 		fields[i] = fmt.Sprintf("%q:%q", s[0], s[1])

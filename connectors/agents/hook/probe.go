@@ -73,7 +73,7 @@ func (h Host) probeInput(event, nonce string) []byte {
 }
 
 // probe refuses a call that only tries the hook, and says what nod answered.
-func (h *run) probe(ctx context.Context, nod Nod) int {
+func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 	var input struct {
 		Nonce string `json:"nonce"`
 	}
@@ -82,11 +82,11 @@ func (h *run) probe(ctx context.Context, nod Nod) int {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, passWithin, errLate)
 	defer cancel()
-	_, err := guard(limited, "trying nod", func(ctx context.Context) (struct{}, error) {
+	_, err := callUntil(limited, "trying nod", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, nod.HostResolved(ctx, schemas.HostResolved{SessionID: agents.ID(h.call.SessionID), PendingID: input.Nonce, Reason: "nod doctor tries the hook"})
 	})
 	if err != nil {
-		h.note(err)
+		h.log(err)
 		return h.reply(deny("nod did not answer: " + err.Error()))
 	}
 	return h.reply(deny(probed(input.Nonce)))

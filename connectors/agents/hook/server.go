@@ -91,7 +91,7 @@ func InstallServer(s Server, o InstallOptions) (Change, error) {
 }
 
 // listed is the object that lists servers, nil where there is none.
-func (d *document) listed(s Server) (*hujson.Object, error) {
+func (d *document) serverList(s Server) (*hujson.Object, error) {
 	i := agents.Member(d.top, s.List)
 	if i < 0 {
 		return nil, nil
@@ -105,7 +105,7 @@ func (d *document) listed(s Server) (*hujson.Object, error) {
 
 func (d *document) list(s Server, program string) error {
 	entry := map[string]any{"command": program, "args": s.Args}
-	list, err := d.listed(s)
+	list, err := d.serverList(s)
 	switch {
 	case err != nil:
 		return err
@@ -127,7 +127,7 @@ func (d *document) list(s Server, program string) error {
 }
 
 func (d *document) unlist(s Server) error {
-	list, err := d.listed(s)
+	list, err := d.serverList(s)
 	if list == nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 		}
 		return agent.Hook(ctx)
 	}
-	options.Stderr = logged{s}
+	options.Stderr = stderrLog{s}
 	body, unread := s.readJSON(w, r, maxHookBody)
 	hook.Run(r.Context(), hook.ClaudeCode(), input{bytes.NewReader(body), unread}, &out, connect, options)
 }
@@ -50,15 +50,15 @@ func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	if r.Method != http.MethodPost {
 		return nil, o, schemas.Errorf(schemas.CodeUnknownAction, "hooks are called with POST")
 	}
-	if err := s.ours(r); err != nil {
+	if err := s.refuseWebPage(r); err != nil {
 		return nil, o, err
 	}
-	agent, err := s.admit(r)
+	agent, err := s.authenticate(r)
 	if err != nil {
 		return nil, o, err
 	}
 	o, err = hookOptions(r.URL.Query())
-	from, here := s.from(r)
+	from, here := s.clientHost(r)
 	if o.Host = from; here {
 		o.User = s.opts.User
 	}
@@ -96,10 +96,10 @@ func (i input) Read(p []byte) (int, error) {
 	return i.Reader.Read(p)
 }
 
-// logged takes what a hook says on its standard error.
-type logged struct{ *Server }
+// stderrLog takes what a hook says on its standard error.
+type stderrLog struct{ *Server }
 
-func (l logged) Write(line []byte) (int, error) {
+func (l stderrLog) Write(line []byte) (int, error) {
 	l.opts.Log.Info("http: " + string(bytes.TrimSpace(line)))
 	return len(line), nil
 }

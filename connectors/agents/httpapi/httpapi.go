@@ -63,7 +63,7 @@ type Options struct {
 type Server struct {
 	opts   Options
 	addr   httpserve.Address
-	agents []known
+	agents []agentToken
 	doc    []byte // openapi.json
 	http   *http.Server
 	stop   context.CancelCauseFunc
@@ -71,7 +71,7 @@ type Server struct {
 }
 
 // known is an agent by what its token is told by.
-type known struct {
+type agentToken struct {
 	*Agent
 	sum [sha256.Size]byte
 }
@@ -106,7 +106,7 @@ func Open(o Options) (*Server, error) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	s := &Server{opts: o, addr: addr, doc: doc, stop: stop, done: make(chan error, 1)}
 	for i := range o.Agents {
-		s.agents = append(s.agents, known{&o.Agents[i], sha256.Sum256([]byte(o.Agents[i].Token))})
+		s.agents = append(s.agents, agentToken{&o.Agents[i], sha256.Sum256([]byte(o.Agents[i].Token))})
 	}
 	s.http = &http.Server{
 		Handler: s.handler(), ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),

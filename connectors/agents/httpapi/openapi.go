@@ -17,7 +17,7 @@ import (
 var openapi []byte
 
 // describe serves the OpenAPI document.
-func (s *Server) describe(w http.ResponseWriter, _ *http.Request, _ *Agent) error {
+func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ *Agent) error {
 	send(w, http.StatusOK, s.doc)
 	return nil
 }
@@ -44,13 +44,13 @@ func document() ([]byte, error) {
 	}
 	request := all["request"].(map[string]any)
 	request["required"] = slices.DeleteFunc(request["required"].([]any), func(field any) bool {
-		return slices.Contains(madeHere(), field.(string))
+		return slices.Contains(fieldsWithDefaults(), field.(string))
 	})
 	return schemas.Encode(doc)
 }
 
 // madeHere are the fields of a request that a caller need not write.
-func madeHere() []string { return []string{"type", "pending_id", "created_at"} }
+func fieldsWithDefaults() []string { return []string{"type", "pending_id", "created_at"} }
 
 // refer has the references of a schema lead to where the document holds it.
 func refer(v any, name string) {

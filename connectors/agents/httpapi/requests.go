@@ -27,12 +27,12 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.patience(r)
+	ctx, cancel := s.withCallTimeout(r)
 	defer cancel()
 	d, receipt, err := agent.Nod.Submit(ctx, request)
 	switch {
 	case err != nil && !request.Rejoin && agents.MayBeOpen(err):
-		leave(ctx, agent.Nod, request) // its id was made here, so its asker does not know it
+		withdrawUnseen(ctx, agent.Nod, request) // its id was made here, so its asker does not know it
 		return err
 	case err != nil:
 		return err
@@ -46,11 +46,11 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 }
 
 // patience bounds a call that nod answers without a person.
-func (s *Server) patience(r *http.Request) (context.Context, context.CancelFunc) {
+func (s *Server) withCallTimeout(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), callWithin)
 }
 
-func leave(ctx context.Context, nod Nod, r schemas.Request) {
+func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
 	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its asker never learnt its id") // its deadline ends it otherwise
@@ -69,7 +69,7 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 	if request.AgentName == "" {
 		request.AgentName = agent.Name
 	}
-	from, here := s.from(r)
+	from, here := s.clientHost(r)
 	if request.Host == "" {
 		request.Host = from
 	}
@@ -109,7 +109,7 @@ func envelope(body []byte) (whole []byte, named bool) {
 
 // from is the machine that a request comes from, and whether it is this one,
 // which a proxy hides.
-func (s *Server) from(r *http.Request) (host string, here bool) {
+func (s *Server) clientHost(r *http.Request) (host string, here bool) {
 	ip, _, err := net.SplitHostPort(r.RemoteAddr)
 	switch {
 	case err != nil || s.opts.BehindProxy:
@@ -123,7 +123,7 @@ func (s *Server) from(r *http.Request) (host string, here bool) {
 // await answers with the decision of a request, or with nothing where there is
 // none within the time that the caller waits.
 func (s *Server) await(w http.ResponseWriter, r *http.Request, agent *Agent) error {
-	session, id, err := which(r)
+	session, id, err := requestKey(r)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func waitOf(r *http.Request) (time.Duration, error) {
 
 // withdraw takes a request back: 200 with the decision that it then has.
 func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) error {
-	session, id, err := which(r)
+	session, id, err := requestKey(r)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) 
 	if reason == "" {
 		reason = "the agent stopped waiting"
 	}
-	ctx, cancel := s.patience(r)
+	ctx, cancel := s.withCallTimeout(r)
 	defer cancel()
 	d, err := agent.Nod.Withdraw(ctx, session, id, reason)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) 
 
 // which is the request that a path names: its id beside its session, or both as
 // SESSION.ID, as Location has them.
-func which(r *http.Request) (session, id string, err error) {
+func requestKey(r *http.Request) (session, id string, err error) {
 	session, id = r.URL.Query().Get("session_id"), r.PathValue("id")
 	if both, rest, ok := strings.Cut(id, "."); ok && session == "" {
 		session, id = both, rest

@@ -79,7 +79,7 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	}
 	d, err := c.ask(ctx, r)
 	if err != nil {
-		return deny("Not allowed, because nod could not get a decision: " + words(err))
+		return deny("Not allowed, because nod could not get a decision: " + errorText(err))
 	}
 	heard := agents.DescribeDecision(&r, &d)
 	if !heard.Allowed {

@@ -105,13 +105,13 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 			s.receive(sessions, w, r)
 		}
 	})
-	return guard(o, mux), nil
+	return authorize(o, mux), nil
 }
 
 // guard lets through what comes from a program with the token. A page in a
 // browser says its origin with whatever it posts, and comes under a name of its
 // own where it has had that resolved to this machine.
-func guard(o HTTPOptions, next http.Handler) http.Handler {
+func authorize(o HTTPOptions, next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(o.Token))
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 		got := sha256.Sum256([]byte(token))
@@ -167,7 +167,7 @@ func (s *Server) clientHost(r *http.Request) string {
 func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()
-	v := newVisit(ctx, w)
+	v := newExchange(ctx, w)
 	v.calls = r.Method == http.MethodPost
 	v.session, v.project, v.host = r.Header.Get(SessionHeader), cmp.Or(r.Header.Get(ProjectHeader), s.opts.Project), s.clientHost(r)
 	if !v.calls {
@@ -175,7 +175,7 @@ func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Reque
 		defer every(s.opts.SignOfLife, func(int) { v.comment() })()
 	}
 	r = r.WithContext(ctx)
-	r.Header.Set(visitHeader, s.web.add(v)) // whatever the client wrote there
-	defer s.web.remove(r.Header.Get(visitHeader))
+	r.Header.Set(exchangeHeader, s.exchanges.add(v)) // whatever the client wrote there
+	defer s.exchanges.remove(r.Header.Get(exchangeHeader))
 	next.ServeHTTP(v, r)
 }

@@ -64,10 +64,10 @@ var (
 
 // Server serves the tools to any number of clients.
 type Server struct {
-	nod  Nod
-	opts Options
-	mcp  *mcp.Server
-	web  visitors
+	nod       Nod
+	opts      Options
+	mcp       *mcp.Server
+	exchanges exchanges
 
 	life    context.Context // of every call
 	end     context.CancelCauseFunc
@@ -86,7 +86,7 @@ func New(nod Nod, o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{nod: nod, opts: o, web: visitors{open: map[string]*visit{}}}
+	s := &Server{nod: nod, opts: o, exchanges: exchanges{open: map[string]*exchange{}}}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.news, s.endNews = context.WithCancel(context.Background())
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "nod", Title: "nod", Version: o.Version}, &mcp.ServerOptions{
@@ -102,7 +102,7 @@ func (s *Server) Stop() {
 	s.end(errStopped)
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawWithin+answersWithin)
 	defer cancel()
-	s.web.answered(ctx)
+	s.exchanges.awaitAnswers(ctx)
 	s.endNews()
 }
 
@@ -135,29 +135,29 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 // call is one call of a tool.
 type call struct {
 	*mcp.CallToolRequest
-	server  *Server
-	visit   *visit // nil but over HTTP
-	session string
+	server   *Server
+	exchange *exchange // nil but over HTTP
+	session  string
 }
 
 func (s *Server) newCall(req *mcp.CallToolRequest) *call {
-	c := &call{CallToolRequest: req, server: s, visit: s.web.of(req), session: s.opts.Session}
+	c := &call{CallToolRequest: req, server: s, exchange: s.exchanges.of(req), session: s.opts.Session}
 	if id := req.Session.ID(); id != "" {
 		c.session = agents.ID("mcp session " + id) // people are shown it, and need not know how to join it
 	}
-	if c.visit != nil && c.visit.session != "" {
-		c.session = agents.ID(c.visit.session)
+	if c.exchange != nil && c.exchange.session != "" {
+		c.session = agents.ID(c.exchange.session)
 	}
 	return c
 }
 
 // during is ctx until nobody waits for the call any more, and then its cause
 // says why.
-func (c *call) during(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c *call) untilGone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(c.server.life, func() { cancel(errStopped) })}
-	if c.visit != nil {
-		stops = append(stops, context.AfterFunc(c.visit.ctx, func() { cancel(errGone) }))
+	if c.exchange != nil {
+		stops = append(stops, context.AfterFunc(c.exchange.ctx, func() { cancel(errGone) }))
 	}
 	return ctx, func() {
 		for _, stop := range stops {
@@ -179,8 +179,8 @@ func (c *call) request() schemas.Request {
 	} else if who != nil && who.Name != "" {
 		r.AgentName = who.Name
 	}
-	if c.visit != nil {
-		r.Host, r.Project = c.visit.host, c.visit.project
+	if c.exchange != nil {
+		r.Host, r.Project = c.exchange.host, c.exchange.project
 	}
 	if r.Project != "" {
 		r.SessionLabel = filepath.Base(r.Project)
@@ -191,9 +191,9 @@ func (c *call) request() schemas.Request {
 // ask waits for the one decision about r, with signs of life to the client.
 // Whatever ends the waiting otherwise, r is withdrawn.
 func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, err error) {
-	ctx, done := c.during(ctx)
+	ctx, done := c.untilGone(ctx)
 	defer done()
-	defer c.aliveWhile(ctx)()
+	defer c.keepAlive(ctx)()
 	open := true
 	defer func() {
 		if open {

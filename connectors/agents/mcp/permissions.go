@@ -18,7 +18,7 @@ import (
 )
 
 // read takes the arguments of a tool that an agent calls itself. A name that is
-// not known is refused: it may be a wish that would go unheard.
+// not known is refused: it may be a args that would go unheard.
 func read(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -34,8 +34,8 @@ func read(raw json.RawMessage, into any) error {
 	return nil
 }
 
-// permissionWish are the arguments of request_permission.
-type permissionWish struct {
+// permissionArgs are the arguments of request_permission.
+type permissionArgs struct {
 	Permission  string   `json:"permission"`
 	Permissions []string `json:"permissions"`
 	Reason      string   `json:"reason"`
@@ -44,7 +44,7 @@ type permissionWish struct {
 	Minutes     *float64 `json:"timeout_minutes"`
 }
 
-func (w *permissionWish) read(raw json.RawMessage) error {
+func (w *permissionArgs) read(raw json.RawMessage) error {
 	if err := read(raw, w); err != nil {
 		return err
 	}
@@ -64,23 +64,23 @@ func (w *permissionWish) read(raw json.RawMessage) error {
 // requestPermission waits until a person has said whether a session may hold a
 // permission. A no is an answer; that nobody gave one is an error.
 func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
-	var wish permissionWish
-	if err := wish.read(c.Params.Arguments); err != nil {
+	var args permissionArgs
+	if err := args.read(c.Params.Arguments); err != nil {
 		return failed(err)
 	}
 	r := c.request()
 	r.PendingID, r.Kind, r.Title = agents.NewID(), schemas.KindPermission, "Permission request"
-	r.Reason, r.ActionType, r.ActionDetails = wish.Reason, schemas.ActionOther, json.RawMessage("{}")
-	r.Permissions = wish.Permissions // nod refuses what is missing, in its order and words
-	if wish.Agent != "" {
-		details, err := schemas.Encode(map[string]string{"agent_id": wish.Agent})
+	r.Reason, r.ActionType, r.ActionDetails = args.Reason, schemas.ActionOther, json.RawMessage("{}")
+	r.Permissions = args.Permissions // nod refuses what is missing, in its order and words
+	if args.Agent != "" {
+		details, err := schemas.Encode(map[string]string{"agent_id": args.Agent})
 		if err != nil {
 			return failed(err)
 		}
 		r.ActionDetails = details
 	}
-	if wish.Minutes != nil {
-		r.TimeoutSeconds = int(*wish.Minutes * 60)
+	if args.Minutes != nil {
+		r.TimeoutSeconds = int(*args.Minutes * 60)
 	}
 	d, err := c.ask(ctx, r)
 	if err != nil {
@@ -94,24 +94,24 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 
 // grantPermission shares what this session holds with another.
 func (c *call) grantPermission(ctx context.Context) *mcp.CallToolResult {
-	var wish struct {
+	var args struct {
 		Agent      string `json:"agentId"`
 		Permission string `json:"permission"`
 		Reason     string `json:"reason"`
 	}
-	if err := read(c.Params.Arguments, &wish); err != nil {
+	if err := read(c.Params.Arguments, &args); err != nil {
 		return failed(err)
 	}
-	s := schemas.Share{Type: schemas.TypeShare, SessionID: c.session, AgentID: wish.Agent, Reason: wish.Reason}
-	if wish.Permission != "" {
-		s.Permissions = []string{wish.Permission}
+	s := schemas.Share{Type: schemas.TypeShare, SessionID: c.session, AgentID: args.Agent, Reason: args.Reason}
+	if args.Permission != "" {
+		s.Permissions = []string{args.Permission}
 	}
-	ctx, done := c.soon(ctx)
+	ctx, done := c.withReadTimeout(ctx)
 	defer done()
 	if _, err := c.server.nod.Share(ctx, s); err != nil {
 		return failed(err)
 	}
-	return text("Permission granted to agent " + wish.Agent + ".")
+	return text("Permission granted to agent " + args.Agent + ".")
 }
 
 // listPermissions tells what this session holds.
@@ -119,7 +119,7 @@ func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 	if err := read(c.Params.Arguments, &struct{}{}); err != nil {
 		return failed(err)
 	}
-	ctx, done := c.soon(ctx)
+	ctx, done := c.withReadTimeout(ctx)
 	defer done()
 	s, err := c.server.nod.Session(ctx, c.session)
 	if err != nil {
@@ -132,8 +132,8 @@ func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 }
 
 // soon is ctx of what needs no person.
-func (c *call) soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, done := c.during(ctx)
+func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, done := c.untilGone(ctx)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	return ctx, func() { cancel(); done() }
 }

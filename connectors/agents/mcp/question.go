@@ -44,7 +44,7 @@ func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 		}
 		d, err := c.ask(ctx, asks)
 		if err != nil {
-			return deny("The question was not answered: " + words(err))
+			return deny("The question was not answered: " + errorText(err))
 		}
 		text, ok := q.Answer(asks, d)
 		if !ok {

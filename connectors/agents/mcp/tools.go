@@ -90,16 +90,16 @@ func text(words string) *mcp.CallToolResult {
 
 // failed is a tool's error.
 func failed(err error) *mcp.CallToolResult {
-	result := text(words(err))
+	result := text(errorText(err))
 	result.IsError = true
 	return result
 }
 
 // words are an error's for an agent: nod's own where nod refused.
-func words(err error) string {
+func errorText(err error) string {
 	var refused *schemas.Error
 	if errors.As(err, &refused) {
-		return agents.HearError(refused).Text
+		return agents.DescribeError(refused).Text
 	}
 	return err.Error()
 }

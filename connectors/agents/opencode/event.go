@@ -22,21 +22,21 @@ type event struct {
 
 // read hears events until the stream ends, which is always an error. What is no
 // event of OpenCode's is passed over.
-func read(stream io.Reader, hear func(event)) error {
+func readEvents(stream io.Reader, handle func(event)) error {
 	for got, err := range sse.Read(stream, &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {
 			return fmt.Errorf("read OpenCode's events: %w", err)
 		}
 		var e event
 		if json.Unmarshal([]byte(got.Data), &e) == nil {
-			hear(e)
+			handle(e)
 		}
 	}
 	return errors.New("OpenCode ended its events")
 }
 
 // about is what an event names, in the words of either generation.
-type about struct {
+type references struct {
 	SessionID    string `json:"sessionID"`
 	RequestID    string `json:"requestID"`
 	PermissionID string `json:"permissionID"`
@@ -45,11 +45,11 @@ type about struct {
 	} `json:"info"`
 }
 
-func (e event) about() about {
-	var a about
+func (e event) references() references {
+	var a references
 	_ = json.Unmarshal(e.Properties, &a) // what it does not name is empty, and matches nothing
 	return a
 }
 
-func (a about) permission() string { return cmp.Or(a.RequestID, a.PermissionID) }
-func (a about) session() string    { return cmp.Or(a.SessionID, a.Info.ID) }
+func (a references) permission() string { return cmp.Or(a.RequestID, a.PermissionID) }
+func (a references) session() string    { return cmp.Or(a.SessionID, a.Info.ID) }

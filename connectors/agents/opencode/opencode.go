@@ -70,7 +70,7 @@ func Run(ctx context.Context, nod agents.Asker, o Options) error {
 		return err
 	}
 	// A permission's own end says why; Run's must not be faster.
-	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*waiting{}}
+	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*openPermission{}}
 	f.run(ctx)
 	f.endAll(errStopped)
 	f.all.Wait()
@@ -86,11 +86,11 @@ type follower struct {
 	all  sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]*waiting // by OpenCode's id
+	open map[string]*openPermission // by OpenCode's id
 }
 
 // waiting is one permission that OpenCode waits for.
-type waiting struct {
+type openPermission struct {
 	permission permission
 	end        context.CancelCauseFunc
 }
@@ -138,9 +138,9 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if f.opts.Connected != nil {
 		f.opts.Connected()
 	}
-	err = read(stream, func(e event) {
+	err = readEvents(stream, func(e event) {
 		quiet.Reset(silentFor)
-		f.hear(e)
+		f.handle(e)
 	})
 	return cause(ctx, err)
 }
@@ -163,12 +163,12 @@ func (f *follower) catchUp(ctx context.Context) error {
 		still[p.ID] = true
 		f.begin(p)
 	}
-	f.endWhere(errMissed, func(p permission) bool { return !still[p.ID] })
+	f.endMatching(errMissed, func(p permission) bool { return !still[p.ID] })
 	return nil
 }
 
 // hear does what an event asks for; most are about something else.
-func (f *follower) hear(e event) {
+func (f *follower) handle(e event) {
 	switch e.Type {
 	case "permission.asked", "permission.updated":
 		p, err := parsePermission(e)
@@ -178,11 +178,11 @@ func (f *follower) hear(e event) {
 		}
 		f.begin(p)
 	case "permission.replied":
-		id := e.about().permission()
-		f.endWhere(errReplied, func(p permission) bool { return p.ID == id })
+		id := e.references().permission()
+		f.endMatching(errReplied, func(p permission) bool { return p.ID == id })
 	case "session.idle", "session.deleted":
-		session := e.about().session()
-		f.endWhere(errSession, func(p permission) bool { return p.SessionID == session })
+		session := e.references().session()
+		f.endMatching(errSession, func(p permission) bool { return p.SessionID == session })
 	case "server.instance.disposed", "global.disposed":
 		f.endAll(errHostGone)
 	}
@@ -196,11 +196,11 @@ func (f *follower) begin(p permission) {
 		return
 	}
 	ctx, end := context.WithCancelCause(f.ctx)
-	w := &waiting{permission: p, end: end}
+	w := &openPermission{permission: p, end: end}
 	f.open[p.ID] = w
 	f.all.Go(func() {
 		defer end(nil)
-		if err := f.settle(ctx, p); err != nil && ctx.Err() == nil {
+		if err := f.askAndReply(ctx, p); err != nil && ctx.Err() == nil {
 			f.opts.Log.Warn("a permission is left to OpenCode's own prompt", "permission", p.ID, "error", err)
 		}
 		f.mu.Lock()
@@ -210,7 +210,7 @@ func (f *follower) begin(p permission) {
 }
 
 // endWhere ends the waiting for those that match.
-func (f *follower) endWhere(why error, match func(permission) bool) {
+func (f *follower) endMatching(why error, match func(permission) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, w := range f.open {
@@ -221,7 +221,7 @@ func (f *follower) endWhere(why error, match func(permission) bool) {
 }
 
 func (f *follower) endAll(why error) {
-	f.endWhere(why, func(permission) bool { return true })
+	f.endMatching(why, func(permission) bool { return true })
 }
 
 // retry does something until it succeeds, fails for good, or ctx ends.

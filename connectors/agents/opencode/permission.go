@@ -20,8 +20,8 @@ type permission struct {
 	Old bool
 }
 
-// shape is a permission as an event or a list holds it, in both generations.
-type shape struct {
+// wirePermission is a permission as an event or a list holds it, in both generations.
+type wirePermission struct {
 	ID        string          `json:"id"`
 	SessionID string          `json:"sessionID"`
 	Metadata  json.RawMessage `json:"metadata"`
@@ -41,14 +41,14 @@ type shape struct {
 }
 
 func parsePermission(e event) (permission, error) {
-	var s shape
+	var s wirePermission
 	if err := json.Unmarshal(e.Properties, &s); err != nil {
 		return permission{}, fmt.Errorf("read a permission: %w", err)
 	}
 	return s.permission(e.Type == "permission.updated")
 }
 
-func (s shape) permission(old bool) (permission, error) {
+func (s wirePermission) permission(old bool) (permission, error) {
 	p := permission{
 		ID: s.ID, SessionID: s.SessionID, Name: s.Permission, Patterns: s.Patterns, Always: s.Always,
 		Metadata: s.Metadata, MessageID: s.Tool.MessageID, CallID: s.Tool.CallID, Old: old,

@@ -51,7 +51,7 @@ func (s status) Error() string {
 }
 
 // forGood reports whether asking again cannot help.
-func (s status) forGood() bool {
+func (s status) permanent() bool {
 	return s >= 400 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests
 }
 
@@ -123,7 +123,7 @@ func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
 // pending is what OpenCode waits for. One of before 1.1 does not tell, and 1.18
 // fails while it waits for a webfetch; nothing is known then.
 func (s *server) pending(ctx context.Context) (all []permission, known bool, err error) {
-	var list []shape
+	var list []wirePermission
 	err = s.get(ctx, &list, "permission")
 	var answered status
 	if errors.As(err, &answered) && (answered == http.StatusNotFound || answered == http.StatusBadRequest) {

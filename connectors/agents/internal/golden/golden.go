@@ -24,8 +24,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// patience is how long a test waits for anything to happen.
-const patience = time.Minute
+// waitAtMost is how long a test waits for anything to happen.
+const waitAtMost = time.Minute
 
 // Side is one of those that talk through a way in.
 type Side struct {
@@ -70,24 +70,24 @@ func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 			require.Equal(t, text, side.Hears())
 		}
 	}
-	assert.Empty(t, nod.asked, "nobody else asks")
+	assert.Empty(t, nod.asks, "nobody else asks")
 	assert.Empty(t, nod.withdrawn, "nothing else is withdrawn")
 }
 
 // Nod is a nod that decides as a transcript says. It is an agents.Asker, and a
 // hook.Nod.
 type Nod struct {
-	asked             chan *asked
+	asks              chan *pendingAsk
 	withdrawn, passed chan string
-	open              []*asked
+	open              []*pendingAsk
 }
 
 // NewNod returns one that has been asked nothing.
 func NewNod() *Nod {
-	return &Nod{asked: make(chan *asked, 100), withdrawn: make(chan string, 100), passed: make(chan string, 100)}
+	return &Nod{asks: make(chan *pendingAsk, 100), withdrawn: make(chan string, 100), passed: make(chan string, 100)}
 }
 
-type asked struct {
+type pendingAsk struct {
 	request  schemas.Request
 	answered chan answer
 }
@@ -99,8 +99,8 @@ type answer struct {
 
 // Ask waits for the transcript's decision, or until ctx ends.
 func (n *Nod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	a := &asked{r, make(chan answer, 1)}
-	n.asked <- a
+	a := &pendingAsk{r, make(chan answer, 1)}
+	n.asks <- a
 	select {
 	case got := <-a.answered:
 		got.decision.SessionID, got.decision.PendingID = r.SessionID, r.PendingID
@@ -133,7 +133,7 @@ func (n *Nod) plays(t *testing.T, who, text string) bool {
 	t.Helper()
 	switch who {
 	case "> nod":
-		a := Next(t, n.asked)
+		a := Next(t, n.asks)
 		n.open = append(n.open, a)
 		require.JSONEq(t, text, shown(t, a.request))
 	case "> withdrawn":
@@ -164,7 +164,7 @@ func Next[T any](t *testing.T, from <-chan T) T {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(patience):
+	case <-time.After(waitAtMost):
 		require.FailNow(t, "nothing came")
 	}
 	panic("unreachable")
@@ -175,7 +175,7 @@ var random = regexp.MustCompile(`^[a-z0-9]{16}$`)
 
 // shown is a request without what differs each time.
 func shown(t *testing.T, r schemas.Request) string {
-	assert.WithinDuration(t, time.Now(), r.CreatedAt, patience)
+	assert.WithinDuration(t, time.Now(), r.CreatedAt, waitAtMost)
 	r.CreatedAt = time.Time{}
 	r.PendingID = random.ReplaceAllString(r.PendingID, "random")
 	out, err := schemas.Encode(r)

@@ -27,7 +27,7 @@ func (s *Server) routes() []route {
 		{"POST", "/api/v1/requests", false, s.ask},
 		{"GET", "/api/v1/requests/{id}", false, s.await},
 		{"DELETE", "/api/v1/requests/{id}", false, s.withdraw},
-		{"GET", "/api/v1/openapi.json", true, s.describe},
+		{"GET", "/api/v1/openapi.json", true, s.serveOpenAPI},
 	}
 }
 
@@ -55,10 +55,10 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 			s.refuse(w, schemas.Errorf(schemas.CodeInternal, "nod failed on this call: nothing was allowed by it"))
 		}
 	}()
-	err := s.ours(r)
+	err := s.refuseWebPage(r)
 	var agent *Agent
 	if err == nil && !route.open {
-		agent, err = s.admit(r)
+		agent, err = s.authenticate(r)
 	}
 	if err == nil {
 		err = route.serve(w, r, agent)
@@ -81,7 +81,7 @@ func (r refusal) Unwrap() error { return r.error }
 
 // ours turns away what a page in a browser sends: it says its origin, or comes
 // under a name that it had resolved to this machine.
-func (s *Server) ours(r *http.Request) error {
+func (s *Server) refuseWebPage(r *http.Request) error {
 	site := r.Header.Get("Sec-Fetch-Site")
 	switch {
 	case !s.addr.Answers(r.Host):
@@ -93,7 +93,7 @@ func (s *Server) ours(r *http.Request) error {
 }
 
 // admit says which agent calls.
-func (s *Server) admit(r *http.Request) (*Agent, error) {
+func (s *Server) authenticate(r *http.Request) (*Agent, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	agent := s.agent(strings.TrimSpace(token))
 	if agent == nil || !strings.EqualFold(scheme, "Bearer") {

@@ -28,14 +28,14 @@ func every(d time.Duration, f func(n int)) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// aliveWhile tells the client at once and then every so often that the call is
+// keepAlive tells the client at once and then every so often that the call is
 // worked on, until stop is called, and nothing after that: by progress where it
 // asked for progress, and otherwise over HTTP by a comment in the stream. A
 // client or a proxy may end a connection on which nothing comes.
-func (c *call) aliveWhile(ctx context.Context) (stop func()) {
+func (c *call) keepAlive(ctx context.Context) (stop func()) {
 	token := c.Params.GetProgressToken()
-	if c.visit != nil {
-		c.visit.begin()
+	if c.exchange != nil {
+		c.exchange.begin()
 	}
 	// A sign that cannot be given is no fault of the call's: that the client is
 	// gone is noticed elsewhere.
@@ -45,8 +45,8 @@ func (c *call) aliveWhile(ctx context.Context) (stop func()) {
 			_ = c.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 				ProgressToken: token, Progress: float64(n), Message: "nod is asked; a person may have to answer",
 			})
-		case c.visit != nil:
-			c.visit.comment()
+		case c.exchange != nil:
+			c.exchange.comment()
 		}
 	})
 }

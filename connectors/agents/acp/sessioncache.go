@@ -51,7 +51,7 @@ func (c toolCall) question() bool {
 }
 
 // with is c with what an update says of it anew.
-func (c toolCall) with(update map[string]json.RawMessage) toolCall {
+func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	meta := object(object(update["_meta"])["claudeCode"])
 	return toolCall{
 		kind:  cmp.Or(text(update["kind"]), c.kind),
@@ -60,29 +60,29 @@ func (c toolCall) with(update map[string]json.RawMessage) toolCall {
 	}
 }
 
-// most bounds what is remembered of each sort. Past it all of that sort is
+// maxCached bounds what is remembered of each sort. Past it all of that sort is
 // forgotten, which costs people a label and rules a name, so that they ask.
-const most = 4096
+const maxCached = 4096
 
 // known is what earlier messages said that a permission request leaves out. It
 // only adds to what people are shown: it is safe for concurrent use.
-type known struct {
-	mu    sync.Mutex
-	asked map[string]asked       // what the editor has asked, by the request's id
-	dirs  map[string]string      // a session's directory
-	calls map[[2]string]toolCall // by session and tool call
-	agent string                 // the agent's own name
+type sessionCache struct {
+	mu       sync.Mutex
+	requests map[string]editorRequest // what the editor has asked, by the request's id
+	dirs     map[string]string        // a session's directory
+	calls    map[[2]string]toolCall   // by session and tool call
+	agent    string                   // the agent's own name
 }
 
 // asked is a request of the editor's whose answer says something.
-type asked struct{ method, dir string }
+type editorRequest struct{ method, dir string }
 
-func newKnown() *known {
-	return &known{asked: map[string]asked{}, dirs: map[string]string{}, calls: map[[2]string]toolCall{}}
+func newSessionCache() *sessionCache {
+	return &sessionCache{requests: map[string]editorRequest{}, dirs: map[string]string{}, calls: map[[2]string]toolCall{}}
 }
 
 // request notes what the editor asks of the agent.
-func (k *known) request(m message) {
+func (c *sessionCache) recordRequest(m message) {
 	switch m.method {
 	case methodInitialize, methodNew, methodFork, methodLoad, methodResume:
 	default:
@@ -90,66 +90,66 @@ func (k *known) request(m message) {
 	}
 	params := object(m.params)
 	session, dir := text(params["sessionId"]), text(params["cwd"])
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if m.method != methodLoad && m.method != methodResume {
-		remember(k.asked, m.key, asked{m.method, dir})
+		put(c.requests, m.key, editorRequest{m.method, dir})
 	} else if session != "" && dir != "" {
-		remember(k.dirs, session, dir)
+		put(c.dirs, session, dir)
 	}
 }
 
 // response notes what the agent answers to that.
-func (k *known) response(m message) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	was, ok := k.asked[m.key]
+func (c *sessionCache) recordResponse(m message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was, ok := c.requests[m.key]
 	if !ok {
 		return
 	}
-	delete(k.asked, m.key)
+	delete(c.requests, m.key)
 	result := object(m.result)
 	if was.method == methodInitialize {
 		info := object(result["agentInfo"])
-		k.agent = cmp.Or(text(info["title"]), text(info["name"]))
+		c.agent = cmp.Or(text(info["title"]), text(info["name"]))
 	} else if session := text(result["sessionId"]); session != "" && was.dir != "" {
-		remember(k.dirs, session, was.dir)
+		put(c.dirs, session, was.dir)
 	}
 }
 
 // update notes what the agent tells of its tool calls.
-func (k *known) update(m message) {
+func (c *sessionCache) recordUpdate(m message) {
 	params := object(m.params)
 	update := object(params["update"])
 	if sort := text(update["sessionUpdate"]); sort != "tool_call" && sort != "tool_call_update" {
 		return
 	}
 	id := [2]string{text(params["sessionId"]), text(update["toolCallId"])}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if status := text(update["status"]); status == "completed" || status == "failed" {
-		delete(k.calls, id)
+		delete(c.calls, id)
 		return
 	}
-	remember(k.calls, id, k.calls[id].with(update))
+	put(c.calls, id, c.calls[id].merge(update))
 }
 
 // call is what is known of the tool call that a permission is asked for.
-func (k *known) call(session string, call map[string]json.RawMessage) toolCall {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.calls[[2]string{session, text(call["toolCallId"])}].with(call)
+func (c *sessionCache) toolCall(session string, call map[string]json.RawMessage) toolCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[[2]string{session, text(call["toolCallId"])}].merge(call)
 }
 
 // session is where a session works and who works there; either may be empty.
-func (k *known) session(id string) (dir, agent string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.dirs[id], k.agent
+func (c *sessionCache) session(id string) (dir, agent string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dirs[id], c.agent
 }
 
-func remember[K comparable, V any](m map[K]V, key K, value V) {
-	if len(m) >= most {
+func put[K comparable, V any](m map[K]V, key K, value V) {
+	if len(m) >= maxCached {
 		clear(m)
 	}
 	m[key] = value

@@ -63,7 +63,7 @@ func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	signals := slices.Concat(s.Signals, s.Newer)
 	call, _, err := readClaudeShape(input, slices.Concat(s.Events, s.Strict, signals), questions)
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal {
-		call.HostResolved = passedProgram(host, &call)
+		call.HostResolved = programHostResolved(host, &call)
 	}
 	return call, err
 }
@@ -99,31 +99,31 @@ func (v Verdict) withoutEdits(agent string) Verdict {
 }
 
 // blocked is the reply of a host that can block a call by exit code 2.
-func blocked(reply map[string]string) ([]byte, int) {
+func blockReply(reply map[string]string) ([]byte, int) {
 	out, err := schemas.Encode(reply)
 	if err != nil {
-		return []byte(lastWord), exitBlock
+		return []byte(fallbackRefusal), exitBlock
 	}
 	return out, exitBlock
 }
 
 // said is a reply of a host, with exit code 0.
-func said(reply any) ([]byte, int) {
+func jsonReply(reply any) ([]byte, int) {
 	out, err := schemas.Encode(reply)
 	if err != nil {
-		return []byte(lastWord), exitBlock
+		return []byte(fallbackRefusal), exitBlock
 	}
 	return out, 0
 }
 
-// lastWord refuses in every host's words at once, for where the dialect itself
+// fallbackRefusal refuses in every host's words at once, for where the dialect itself
 // is at fault: to Gemini CLI an empty object is an allow, whatever the exit
 // code.
-const lastWord = `{"decision":"block","reason":"nod failed on this call and refused it.","behavior":"deny"}`
+const fallbackRefusal = `{"decision":"block","reason":"nod failed on this call and refused it.","behavior":"deny"}`
 
 // Refuse answers for a process that did not get as far as Run, and returns its
 // exit code. What went wrong belongs on stderr, or some hosts take no refusal.
 func Refuse(stdout io.Writer) int {
-	_, _ = io.WriteString(stdout, lastWord+"\n") // the exit code says it too
+	_, _ = io.WriteString(stdout, fallbackRefusal+"\n") // the exit code says it too
 	return exitBlock
 }

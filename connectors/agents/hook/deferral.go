@@ -12,12 +12,12 @@ var (
 )
 
 const (
-	lookWithin = 5 * time.Second
-	settled    = time.Second
+	transcriptWithin = 5 * time.Second
+	recheckAfter     = time.Second
 )
 
 // patience is how long the host waits for a decision.
-func (h *run) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+func (h *run) untilDeferred(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.call.Turn == nil || h.opts.DeferAfter <= 0 {
 		return ctx, func() {}
 	}
@@ -41,16 +41,16 @@ func (h *run) patience(ctx context.Context) (context.Context, context.CancelFunc
 // call after another, so that one which is Alone still has to be so a while later.
 func (h *run) turn(ctx context.Context) Turn {
 	look := func() Turn {
-		limited, cancel := context.WithTimeoutCause(ctx, lookWithin, errLate)
+		limited, cancel := context.WithTimeoutCause(ctx, transcriptWithin, errLate)
 		defer cancel()
-		turn, err := guard(limited, "reading the transcript", func(context.Context) (Turn, error) { return h.call.Turn(), nil })
+		turn, err := callUntil(limited, "reading the transcript", func(context.Context) (Turn, error) { return h.call.Turn(), nil })
 		if err != nil {
 			return Unsure
 		}
 		return turn
 	}
 	turn := look()
-	if turn == Alone && wait(ctx, settled) {
+	if turn == Alone && wait(ctx, recheckAfter) {
 		return look()
 	}
 	return turn

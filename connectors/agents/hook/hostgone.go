@@ -35,31 +35,31 @@ func (h *run) stopped() bool {
 	if h.call.Stopped == nil {
 		return false
 	}
-	stopped, err := guard(context.Background(), "reading the transcript", func(context.Context) (bool, error) { return h.call.Stopped(), nil })
+	stopped, err := callUntil(context.Background(), "reading the transcript", func(context.Context) (bool, error) { return h.call.Stopped(), nil })
 	return stopped && err == nil
 }
 
 // goneOn reports whether the host is known to have gone on without the answer.
-func (h *run) goneOn(ctx context.Context) bool {
+func (h *run) hostMovedOn(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, errReaderGone) || errors.Is(cause, errParentGone) || h.unwritten || h.stopped()
 }
 
 // unheard tells nod that the host never heard that r was allowed.
-func (h *run) unheard(ctx context.Context, nod Nod, r schemas.Request) {
-	h.leave(ctx, func(ctx context.Context, sessionID, pendingID, reason string) error {
+func (h *run) reportUnheard(ctx context.Context, nod Nod, r schemas.Request) {
+	h.release(ctx, func(ctx context.Context, sessionID, pendingID, reason string) error {
 		return nod.HostResolved(ctx, schemas.HostResolved{SessionID: sessionID, PendingID: pendingID, Reason: reason})
 	}, r, "the agent had gone on")
 }
 
 // waits says that this process waits for r, until over is called.
-func (h *run) waits(r schemas.Request) (over func()) {
+func (h *run) registerWait(r schemas.Request) (over func()) {
 	if h.opts.Waits == nil {
 		return func() {}
 	}
 	over, err := h.opts.Waits(r.SessionID, r.PendingID)
 	if err != nil {
-		h.note(err) // that the hook died is then not told
+		h.log(err) // that the hook died is then not told
 		return func() {}
 	}
 	return over
@@ -67,7 +67,7 @@ func (h *run) waits(r schemas.Request) (over func()) {
 
 // passedProgram is what a host's signal says if the host does not ask its own user
 // beside its hook: everything that its hooks wait for is passed.
-func passedProgram(host Host, c *Call) schemas.HostResolved {
+func programHostResolved(host Host, c *Call) schemas.HostResolved {
 	p := schemas.HostResolved{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {
 	case sessionEnd:

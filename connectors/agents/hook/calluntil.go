@@ -12,7 +12,7 @@ import (
 // wrote may panic or not heed ctx, and the host waits for an answer. A result
 // that is there when ctx ends counts, and so does nod's own error; any other
 // error is ctx's cause then.
-func guard[T any](ctx context.Context, doing string, f func(context.Context) (T, error)) (T, error) {
+func callUntil[T any](ctx context.Context, doing string, f func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error

@@ -11,8 +11,8 @@ import (
 
 // settle asks nod about p and replies what was decided. It returns when p is
 // settled, here or in OpenCode; on an error OpenCode's own prompt stays.
-func (f *follower) settle(ctx context.Context, p permission) error {
-	r, over, err := f.read(ctx, p)
+func (f *follower) askAndReply(ctx context.Context, p permission) error {
+	r, over, err := f.readRequest(ctx, p)
 	if err != nil || over {
 		return err
 	}
@@ -34,7 +34,7 @@ func (f *follower) settle(ctx context.Context, p permission) error {
 
 // read makes nod's request of p. It goes on trying for as long as OpenCode does
 // not say that there is nothing to read.
-func (f *follower) read(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
+func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
 	err = retry(ctx, func() (bool, error) {
@@ -43,7 +43,7 @@ func (f *follower) read(ctx context.Context, p permission) (r *schemas.Request, 
 			own, root, err = f.host.sessions(ctx, p.SessionID)
 		}
 		var answered status
-		return !errors.As(err, &answered) || !answered.forGood(), err
+		return !errors.As(err, &answered) || !answered.permanent(), err
 	})
 	if err != nil || c.over() {
 		return r, true, err
@@ -112,7 +112,7 @@ func (f *follower) reply(ctx context.Context, p permission, says reply, message 
 	err := retry(ctx, func() (bool, error) {
 		err := f.host.reply(ctx, p, says, message)
 		var answered status
-		return !errors.As(err, &answered) || !answered.forGood(), err
+		return !errors.As(err, &answered) || !answered.permanent(), err
 	})
 	var answered status
 	if errors.As(err, &answered) && answered == http.StatusNotFound {
