@@ -296,7 +296,7 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	}
 	var why websocket.CloseError
 	require.ErrorAs(t, err, &why)
-	assert.Equal(t, websocket.CloseError{Code: websocket.StatusTryAgainLater, Reason: "too slow: connect again for what is pending"}, why)
+	assert.Equal(t, websocket.CloseError{Code: websocket.StatusTryAgainLater, Reason: "too slow: connect again to get the pending requests"}, why)
 	assert.Less(t, read, sent)
 	again := s.subscribe(nil)
 	for range sent {

@@ -10,15 +10,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// toolCall is what a tool call is, as far as the agent has said so.
+// toolCall describes a tool call, as far as the agent has reported it.
 type toolCall struct {
 	kind  string // ACP's
 	title string
-	tool  string // the agent's own name of the tool, where it tells it
+	tool  string // the agent's own name of the tool; may be empty
 }
 
-// actions are the effects of ACP's kinds of tool; the others have none that is
-// known.
+// actions maps ACP's kinds of tools to action types; the other kinds are
+// ActionOther.
 var actions = map[string]schemas.ActionType{
 	"execute": schemas.ActionCommand, "fetch": schemas.ActionNetwork,
 	"read": schemas.ActionFileRead, "search": schemas.ActionFileRead,
@@ -32,9 +32,10 @@ func (c toolCall) action() schemas.ActionType {
 	return cmp.Or(actions[c.kind], schemas.ActionOther)
 }
 
-// name is the tool's, for people and rules. ACP has none, only a kind, and what
-// runs under "execute" need not be a shell on this machine: rules about Bash
-// count for what the agent itself calls Bash, and everything else asks.
+// name returns the tool's name for people and rules. ACP itself names only a kind,
+// and a tool of kind "execute" need not be a shell on this machine. So rules about
+// Bash apply only to a tool that the agent itself calls Bash; any other name
+// matches no rule, and a person is asked.
 func (c toolCall) name() string {
 	if c.tool != "" {
 		return c.tool
@@ -50,7 +51,7 @@ func (c toolCall) question() bool {
 	return c.kind == "switch_mode" || slices.Contains([]string{"AskUserQuestion", "ExitPlanMode"}, c.tool)
 }
 
-// with is c with what an update says of it anew.
+// merge returns c with the fields that update sets.
 func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	meta := object(object(update["_meta"])["claudeCode"])
 	return toolCall{
@@ -60,28 +61,29 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	}
 }
 
-// maxCached bounds what is remembered of each sort. Past it all of that sort is
-// forgotten, which costs people a label and rules a name, so that they ask.
+// maxCached limits the entries of each map. A full map is emptied: people then miss
+// a label, and rules miss a tool name, so that a person is asked.
 const maxCached = 4096
 
-// known is what earlier messages said that a permission request leaves out. It
-// only adds to what people are shown: it is safe for concurrent use.
+// sessionCache holds data from earlier messages that a permission request does not
+// repeat. It only adds to the prompt that people see. It is safe for concurrent
+// use.
 type sessionCache struct {
 	mu       sync.Mutex
-	requests map[string]editorRequest // what the editor has asked, by the request's id
-	dirs     map[string]string        // a session's directory
+	requests map[string]editorRequest // requests of the editor without a response, by id
+	dirs     map[string]string        // working directories, by session
 	calls    map[[2]string]toolCall   // by session and tool call
 	agent    string                   // the agent's own name
 }
 
-// asked is a request of the editor's whose answer says something.
+// editorRequest is a request of the editor whose response is of interest.
 type editorRequest struct{ method, dir string }
 
 func newSessionCache() *sessionCache {
 	return &sessionCache{requests: map[string]editorRequest{}, dirs: map[string]string{}, calls: map[[2]string]toolCall{}}
 }
 
-// request notes what the editor asks of the agent.
+// recordRequest stores a request of the editor to the agent.
 func (c *sessionCache) recordRequest(m message) {
 	switch m.method {
 	case methodInitialize, methodNew, methodFork, methodLoad, methodResume:
@@ -99,7 +101,7 @@ func (c *sessionCache) recordRequest(m message) {
 	}
 }
 
-// response notes what the agent answers to that.
+// recordResponse stores the agent's response to such a request.
 func (c *sessionCache) recordResponse(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +119,7 @@ func (c *sessionCache) recordResponse(m message) {
 	}
 }
 
-// update notes what the agent tells of its tool calls.
+// recordUpdate stores an update of the agent about a tool call.
 func (c *sessionCache) recordUpdate(m message) {
 	params := object(m.params)
 	update := object(params["update"])
@@ -134,14 +136,15 @@ func (c *sessionCache) recordUpdate(m message) {
 	put(c.calls, id, c.calls[id].merge(update))
 }
 
-// call is what is known of the tool call that a permission is asked for.
+// toolCall returns the stored data of a permission request's tool call, merged with
+// the call in the request.
 func (c *sessionCache) toolCall(session string, call map[string]json.RawMessage) toolCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[[2]string{session, text(call["toolCallId"])}].merge(call)
 }
 
-// session is where a session works and who works there; either may be empty.
+// session returns a session's directory and the agent's name; either may be empty.
 func (c *sessionCache) session(id string) (dir, agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is one approval on its way. Whoever takes it out of sidecar.open settles
-// it, once.
+// ask is one approval in progress. Only the goroutine that removes it from
+// sidecar.open answers it, so it is answered once.
 type ask struct {
-	line   []byte // as Codex wrote it
+	line   []byte // as written by Codex
 	id     json.RawMessage
 	method string
 	params map[string]json.RawMessage
@@ -21,17 +21,17 @@ type ask struct {
 	end context.CancelCauseFunc
 }
 
-// decision is an answer in Codex's words.
+// decision is an answer in Codex's format.
 type decision string
 
-// Codex's answers; it knows "cancel" as well, which ends the whole turn.
+// The decisions that nod sends. Codex also has "cancel", which ends the whole turn.
 const (
 	accept           decision = "accept"
 	acceptForSession decision = "acceptForSession"
 	decline          decision = "decline"
 )
 
-// intercept takes an approval to nod.
+// intercept handles an approval in the client's place.
 func (s *sidecar) intercept(a *ask) {
 	r, err := s.request(a)
 	ctx, end := context.WithCancelCause(context.Background())
@@ -41,8 +41,8 @@ func (s *sidecar) intercept(a *ask) {
 	earlier := s.open[string(a.id)]
 	switch {
 	case s.gone:
-		end(nil) // nobody could be told
-	case earlier != nil: // an answer would be taken for either
+		end(nil) // no answer could be delivered
+	case earlier != nil: // an answer would fit both requests
 		delete(s.open, string(a.id))
 		earlier.end(errReused)
 		end(nil)
@@ -62,7 +62,7 @@ func (s *sidecar) intercept(a *ask) {
 	}
 }
 
-// settle asks nod, and answers unless Codex went on meanwhile.
+// askAndAnswer asks nod and answers Codex, unless Codex moved on meanwhile.
 func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) {
 	d, err := s.nod.Ask(ctx, *r)
 	if !s.take(a) {
@@ -73,7 +73,7 @@ func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) 
 	}
 	if err != nil {
 		away := errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
-		s.fallBack(a, err, away && !s.opts.Deny) // at once: a nod that is away takes nothing back
+		s.fallBack(a, err, away && !s.opts.Deny) // answer before the withdrawal, which takes a while if nod is away
 		if agents.MayBeOpen(err) {
 			s.withdraw(ctx, r)
 		}
@@ -82,8 +82,8 @@ func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) 
 	s.answer(a, decisionOf(r, d))
 }
 
-// said is what a decision is in Codex's words. Only what allows r as it is
-// becomes an accept.
+// decisionOf converts nod's decision to Codex's. Only a decision that allows r
+// unedited becomes an accept.
 func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	switch {
 	case !agents.Allows(*r, d), d.UpdatedInput != nil: // Codex cannot run another input
@@ -94,14 +94,15 @@ func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	return accept
 }
 
-// without goes on without nod: the client asks, or Codex is refused.
+// fallBack handles an approval that nod could not decide: the client asks, or Codex
+// gets a refusal.
 func (s *sidecar) fallBack(a *ask, why error, client bool) {
 	if client {
-		s.opts.Log.Warn("codex: the client is asked in nod's place", "reason", why)
+		s.opts.Log.Warn("codex: nod could not decide; the client asks in nod's place", "reason", why)
 		s.passToClient(a.line)
 		return
 	}
-	s.opts.Log.Warn("codex: an approval was refused, because nod could not be asked", "reason", why)
+	s.opts.Log.Warn("codex: an approval was refused, because nod could not decide it", "reason", why)
 	s.answer(a, decline)
 }
 
@@ -111,13 +112,14 @@ func (s *sidecar) answer(a *ask, d decision) {
 		Result map[string]decision `json:"result"`
 	}{a.id, map[string]decision{"decision": d}})
 	if err != nil {
-		s.opts.Log.Error("codex: an answer could not be written", "error", err)
+		s.opts.Log.Error("codex: an answer could not be encoded", "error", err)
 		return
 	}
 	s.tellCodex(append(line, '\n'))
 }
 
-// take reports whether a is this caller's to settle.
+// take removes a from the open approvals, so that the caller answers it. It returns
+// false if another goroutine does.
 func (s *sidecar) take(a *ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +130,8 @@ func (s *sidecar) take(a *ask) bool {
 	return true
 }
 
-// endWhere takes back what matches: nobody waits for it.
+// endMatching withdraws the open approvals that match: Codex no longer waits for
+// them.
 func (s *sidecar) endMatching(why error, match func(*ask) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,6 +158,6 @@ func (s *sidecar) withdraw(ctx context.Context, r *schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
 	if err := s.nod.Withdraw(ctx, r.SessionID, r.PendingID, why); err != nil {
-		s.opts.Log.Info("codex: a request was not withdrawn; it ends at its deadline", "error", err)
+		s.opts.Log.Info("codex: a request could not be withdrawn; it ends at its deadline", "error", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	errDefer  = errors.New("nobody answered yet")
-	errShared = errors.New("nobody answered yet, and a run is not taken up again at one of several calls")
+	errDefer  = errors.New("no approver has answered yet")
+	errShared = errors.New("no approver has answered yet, and the host cannot repeat one of several parallel calls")
 )
 
 const (
@@ -16,7 +16,8 @@ const (
 	recheckAfter     = time.Second
 )
 
-// patience is how long the host waits for a decision.
+// untilDeferred returns a context that ends, with errDefer or errShared, once the
+// host's run should not wait any longer; see Options.DeferAfter.
 func (h *run) untilDeferred(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.call.Turn == nil || h.opts.DeferAfter <= 0 {
 		return ctx, func() {}
@@ -29,7 +30,7 @@ func (h *run) untilDeferred(ctx context.Context) (context.Context, context.Cance
 				give(errDefer)
 			case Shared:
 				give(errShared)
-			case Attended: // who sits there goes on waiting
+			case Attended: // a user is at the terminal and keeps waiting
 				return
 			}
 		}
@@ -37,8 +38,8 @@ func (h *run) untilDeferred(ctx context.Context) (context.Context, context.Cance
 	return waiting, func() { give(nil) }
 }
 
-// turn looks at the call's turn. A host may be in the midst of writing down one
-// call after another, so that one which is Alone still has to be so a while later.
+// turn reads the call's turn. A host may still be writing several calls to its
+// transcript, so a turn counts as Alone only if it still is one after recheckAfter.
 func (h *run) turn(ctx context.Context) Turn {
 	look := func() Turn {
 		limited, cancel := context.WithTimeoutCause(ctx, transcriptWithin, errLate)
@@ -56,7 +57,7 @@ func (h *run) turn(ctx context.Context) Turn {
 	return turn
 }
 
-// wait reports whether d went by before ctx ended.
+// wait waits for d and returns true, or false if ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -13,27 +13,30 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// OpenCodeName is OpenCode in `nod install NAME`. It has no hook: nod follows its
-// server (nod opencode), and what is installed is that it asks at all.
+// OpenCodeName is the name of OpenCode in `nod install NAME`. OpenCode has no
+// hooks: `nod opencode` follows its server, and the installation only makes
+// OpenCode ask for permission.
 const OpenCodeName = "opencode"
 
 const openCodeSetting = "permission"
 
-// askRules is a permission setting of OpenCode's, in the order in which it reads it:
-// the last rule that matches counts.
+// askRules is a permission setting of OpenCode, in OpenCode's order: the last rule
+// that matches counts.
 type askRules [][2]string
 
 var (
-	// askEffects leaves alone what only reads, of which OpenCode has rules of its
-	// own.
+	// askEffects covers the tools with effects. OpenCode has its own rules for
+	// tools that only read.
 	askEffects = askRules{{"bash", "ask"}, {"edit", "ask"}, {"webfetch", "ask"}, {"websearch", "ask"}}
-	// askAll covers the tools of MCP servers too. A question is no permission.
+	// askAll also covers the tools of MCP servers. It excludes questions, which are
+	// not permissions.
 	askAll = askRules{{"*", "ask"}, {"question", "allow"}}
 )
 
-// InstallOpenCode has OpenCode ask before it acts, or takes that out, and returns
-// what it changed; every other byte of the file stays. A permission setting that
-// the user made is never touched: what it allows, nod is not asked about.
+// InstallOpenCode makes OpenCode ask before it acts, or removes that setting, and
+// returns the change; every other byte of the file stays. It never edits a
+// permission setting that the user made: nod is not asked about calls that such a
+// setting allows.
 func InstallOpenCode(o InstallOptions) (Change, error) {
 	path, err := openCodeSettings(o)
 	if err != nil {
@@ -59,7 +62,7 @@ func InstallOpenCode(o InstallOptions) (Change, error) {
 	return change, change.Write()
 }
 
-// openCodeSettings is the file that OpenCode itself would change.
+// openCodeSettings returns the path of the file that OpenCode itself would change.
 func openCodeSettings(o InstallOptions) (string, error) {
 	if o.Settings != "" {
 		return filepath.Abs(o.Settings)
@@ -88,7 +91,7 @@ func openCodeSettings(o InstallOptions) (string, error) {
 	return filepath.Abs(filepath.Join(dir, "opencode.json"))
 }
 
-// parseJSONC reads a settings file that may have comments and trailing commas.
+// parseJSONC parses a settings file that may have comments and trailing commas.
 func parseJSONC(path string, data []byte) (*document, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
@@ -113,7 +116,8 @@ func parseJSONC(path string, data []byte) (*document, error) {
 	return d, nil
 }
 
-// withAskRules puts nod's setting in front of all others, where there is none yet.
+// withAskRules adds nod's setting before all others if the file has no permission
+// setting.
 func (d *document) withAskRules(before []byte, strict bool) (after []byte, warning string) {
 	setting := askEffects
 	if strict {
@@ -137,7 +141,7 @@ func (d *document) withAskRules(before []byte, strict bool) (after []byte, warni
 	return before, fmt.Sprintf("%s has a %q of its own, which stays: nod is asked what that says \"ask\" about, and nothing that it allows", d.path, openCodeSetting)
 }
 
-// withoutAskRules takes nod's setting out, wherever it stands by now.
+// withoutAskRules removes nod's setting, wherever it stands.
 func (d *document) withoutAskRules(before []byte) (after []byte, warning string) {
 	at := d.afterBrace()
 	for _, setting := range []askRules{askEffects, askAll} {
@@ -158,11 +162,11 @@ func (d *document) withoutAskRules(before []byte) (after []byte, warning string)
 	return before, ""
 }
 
-// afterBrace is where the object's own text begins.
+// afterBrace returns the offset after the object's opening brace.
 func (d *document) afterBrace() int { return d.root.StartOffset + 1 }
 
-// written is the setting as it is put behind the object's brace, in lines where
-// the file has some. It says no comma where nothing follows.
+// formatted returns the setting as text to insert after the object's brace: on
+// several lines if the file has several, and without a comma if no member follows.
 func (d *document) formatted(setting askRules) []byte {
 	fields := make([]string, len(setting))
 	for i, s := range setting {
@@ -184,7 +188,7 @@ func (d *document) formatted(setting askRules) []byte {
 	return []byte(text + d.newline)
 }
 
-// is reports whether v is this setting and nothing else, not even a comment.
+// is reports whether v equals this setting, without even a comment.
 func (a askRules) is(v hujson.Value) bool {
 	fields := make([]string, len(a))
 	for i, s := range a {

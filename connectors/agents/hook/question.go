@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// question puts the call's questions to a person, one after another. Where one
-// stays without an answer the host's picker has them all.
+// askQuestions asks a person the call's questions, one after another. If one stays
+// unanswered, the host shows all of them in its own picker.
 func (h *run) askQuestions(ctx context.Context, nod Nod) int {
 	answers := map[string]string{}
 	for _, q := range h.call.Questions {

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// openapi is the document without the messages, whose schemas are nod's own.
+// openapi is the document without the schemas of nod's messages.
 //
 //go:embed openapi.json
 var openapi []byte
@@ -22,7 +22,7 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ *Agent) 
 	return nil
 }
 
-// document is openapi.json, whole in itself.
+// document returns openapi.json with all schemas included.
 func document() ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(openapi, &doc); err != nil {
@@ -49,10 +49,10 @@ func document() ([]byte, error) {
 	return schemas.Encode(doc)
 }
 
-// madeHere are the fields of a request that a caller need not write.
+// fieldsWithDefaults are the fields of a request that a caller may leave out.
 func fieldsWithDefaults() []string { return []string{"type", "pending_id", "created_at"} }
 
-// refer has the references of a schema lead to where the document holds it.
+// refer rewrites the references in a schema to their place in the document.
 func refer(v any, name string) {
 	switch v := v.(type) {
 	case []any:

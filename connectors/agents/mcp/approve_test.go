@@ -113,7 +113,7 @@ func TestApproveNeverAllowsByMistake(t *testing.T) {
 		"nod is not running": {decided(schemas.Decision{}, errors.New("nod is not running: start it with nod up")),
 			"Not allowed, because nod could not get a decision: nod is not running: start it with nod up", true},
 		"nobody may answer": {decided(schemas.Decision{}, schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")),
-			"Nobody could be asked: no approver is set", false},
+			"No approver could be asked: no approver is set", false},
 		"an error beside a yes":  {decided(schemas.Decision{Outcome: schemas.Allowed}, errors.New("odd")), "odd", true},
 		"no decision":            {decided(schemas.Decision{}, nil), "no usable decision", false},
 		"another request's":      {decided(schemas.Decision{Outcome: schemas.Allowed, PendingID: "x", SessionID: "y"}, nil), "no usable decision", false},

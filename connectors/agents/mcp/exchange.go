@@ -11,11 +11,11 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// exchangeHeader tells a tool call by which visit it came: in the protocol's
-// earlier generation its context is that of its client's session.
+// exchangeHeader holds the id of a tool call's exchange. The context cannot: in the
+// protocol's earlier generation it is that of the client's session.
 const exchangeHeader = "Nod-Visit"
 
-// exchanges are the HTTP requests that are being served.
+// exchanges are the HTTP requests in progress.
 type exchanges struct {
 	mu   sync.Mutex
 	open map[string]*exchange
@@ -29,7 +29,7 @@ func (e *exchanges) add(one *exchange) (id string) {
 	return id
 }
 
-// remove ends a visit: its response is complete.
+// remove ends an exchange, whose response is complete.
 func (e *exchanges) remove(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -37,7 +37,8 @@ func (e *exchanges) remove(id string) {
 	delete(e.open, id)
 }
 
-// of is the visit that a call came by; nil where it did not come over HTTP.
+// of returns the exchange of a call, or nil if the call did not come over HTTP. For
+// an exchange that has ended, it returns one whose context is done.
 func (e *exchanges) of(req *mcp.CallToolRequest) *exchange {
 	if req.Extra == nil || req.Extra.Header == nil {
 		return nil
@@ -52,8 +53,7 @@ func (e *exchanges) of(req *mcp.CallToolRequest) *exchange {
 	return &exchange{ctx: gone, complete: true}
 }
 
-// answered waits until the calls that came by now have their responses, or ctx
-// ends.
+// awaitAnswers waits until the calls in progress have their responses, or ctx ends.
 func (e *exchanges) awaitAnswers(ctx context.Context) {
 	e.mu.Lock()
 	var calls []*exchange
@@ -71,13 +71,13 @@ func (e *exchanges) awaitAnswers(ctx context.Context) {
 	}
 }
 
-// visit is one HTTP request and its response, which two may write to: the
-// protocol its messages, and the signs of life their comments.
+// exchange is one HTTP request and its response. Two writers share the response:
+// the protocol's messages and the signs of life.
 type exchange struct {
-	ctx                    context.Context // until the client is gone
-	calls                  bool            // rather than waiting for news
+	ctx                    context.Context // ends when the client is gone
+	calls                  bool            // it carries calls; otherwise it is a stream of notifications
 	session, project, host string
-	done                   chan struct{} // closed when the response is complete
+	done                   chan struct{} // closed once the response is complete
 
 	mu       sync.Mutex
 	w        http.ResponseWriter
@@ -89,7 +89,7 @@ func newExchange(ctx context.Context, w http.ResponseWriter) *exchange {
 	return &exchange{ctx: ctx, w: w, done: make(chan struct{})}
 }
 
-// Header is the response's.
+// Header returns the response's headers.
 func (e *exchange) Header() http.Header { return e.w.Header() }
 
 // WriteHeader begins the response.
@@ -114,22 +114,22 @@ func (e *exchange) FlushError() error {
 	return http.NewResponseController(e.w).Flush()
 }
 
-// begin says that the response is a stream of events, whose headers are set.
+// begin marks the response as an event stream whose headers are set.
 func (e *exchange) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.begun = true
 }
 
-// comment sends what every reader of an event stream passes over, if the
-// response has begun.
+// comment sends a comment, which readers of an event stream ignore, if the response
+// has begun.
 func (e *exchange) comment() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.begun || e.complete {
 		return
 	}
-	_, _ = io.WriteString(e.w, ": nod is here\n\n") // who is gone is noticed elsewhere
+	_, _ = io.WriteString(e.w, ": nod is here\n\n") // other code notices that the client is gone
 	_ = http.NewResponseController(e.w).Flush()
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// every calls f at once and then each time that d has passed, with a count from
-// 1, until stop is called, which waits for f.
+// every calls f at once and then every d, with a count from 1, until stop is
+// called. stop waits for f to return.
 func every(d time.Duration, f func(n int)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -28,22 +28,21 @@ func every(d time.Duration, f func(n int)) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// keepAlive tells the client at once and then every so often that the call is
-// worked on, until stop is called, and nothing after that: by progress where it
-// asked for progress, and otherwise over HTTP by a comment in the stream. A
-// client or a proxy may end a connection on which nothing comes.
+// keepAlive sends the client signs of life during the call, at once and then every
+// SignOfLife, until stop is called, and none after that. They are progress
+// notifications if the client asked for progress; otherwise, over HTTP, comments in
+// the event stream. A client or proxy may close a connection that stays silent.
 func (c *call) keepAlive(ctx context.Context) (stop func()) {
 	token := c.Params.GetProgressToken()
 	if c.exchange != nil {
 		c.exchange.begin()
 	}
-	// A sign that cannot be given is no fault of the call's: that the client is
-	// gone is noticed elsewhere.
+	// Ignore errors here: other code notices that the client is gone.
 	return every(c.server.opts.SignOfLife, func(n int) {
 		switch {
 		case token != nil:
 			_ = c.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-				ProgressToken: token, Progress: float64(n), Message: "nod is asked; a person may have to answer",
+				ProgressToken: token, Progress: float64(n), Message: "waiting for nod's decision; a person may have to answer",
 			})
 		case c.exchange != nil:
 			c.exchange.comment()

@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// read takes the arguments of a tool that an agent calls itself. A name that is
-// not known is refused: it may be a args that would go unheard.
+// read parses the arguments of a tool that an agent itself calls. It refuses
+// unknown names: silently ignoring one could ignore a condition of the agent.
 func read(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -61,8 +61,8 @@ func (w *permissionArgs) read(raw json.RawMessage) error {
 	return nil
 }
 
-// requestPermission waits until a person has said whether a session may hold a
-// permission. A no is an answer; that nobody gave one is an error.
+// requestPermission asks a person whether a session may hold permissions. A denial
+// is an answer; a missing answer is an error.
 func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	var args permissionArgs
 	if err := args.read(c.Params.Arguments); err != nil {
@@ -71,7 +71,7 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	r := c.request()
 	r.PendingID, r.Kind, r.Title = agents.NewID(), schemas.KindPermission, "Permission request"
 	r.Reason, r.ActionType, r.ActionDetails = args.Reason, schemas.ActionOther, json.RawMessage("{}")
-	r.Permissions = args.Permissions // nod refuses what is missing, in its order and words
+	r.Permissions = args.Permissions // nod itself refuses missing fields, in its order and words
 	if args.Agent != "" {
 		details, err := schemas.Encode(map[string]string{"agent_id": args.Agent})
 		if err != nil {
@@ -92,7 +92,7 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	return result
 }
 
-// grantPermission shares what this session holds with another.
+// grantPermission shares a permission of this session with another session.
 func (c *call) grantPermission(ctx context.Context) *mcp.CallToolResult {
 	var args struct {
 		Agent      string `json:"agentId"`
@@ -114,7 +114,7 @@ func (c *call) grantPermission(ctx context.Context) *mcp.CallToolResult {
 	return text("Permission granted to agent " + args.Agent + ".")
 }
 
-// listPermissions tells what this session holds.
+// listPermissions lists the permissions of this session.
 func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 	if err := read(c.Params.Arguments, &struct{}{}); err != nil {
 		return failed(err)
@@ -131,25 +131,26 @@ func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 	return result
 }
 
-// soon is ctx of what needs no person.
+// withReadTimeout limits a call that needs no person.
 func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, done := c.untilGone(ctx)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	return ctx, func() { cancel(); done() }
 }
 
-// holding is what list_permissions answers.
+// holding is the result of list_permissions.
 type holding struct {
 	Session string `json:"session_id"`
-	// Managed sessions may use files and the web only as their set says.
+	// Managed is true if the session may use files and the web only as Permissions
+	// allow.
 	Managed     bool     `json:"managed"`
-	Permissions []string `json:"permissions"` // the set's tags
-	Granted     []grant  `json:"granted"`     // besides it
+	Permissions []string `json:"permissions"` // as tags
+	Granted     []grant  `json:"granted"`     // in addition
 }
 
 type grant struct {
 	What  string    `json:"what"`
-	Until time.Time `json:"until,omitzero"` // none: until it is revoked
+	Until time.Time `json:"until,omitzero"` // zero: until it is revoked
 }
 
 func holdingOf(session string, s *schemas.Session) holding {
@@ -174,7 +175,7 @@ func holdingOf(session string, s *schemas.Session) holding {
 	return h
 }
 
-// String is the holding as an agent reads it.
+// String formats the holding for an agent.
 func (h holding) String() string {
 	lines := []string{"This session (" + h.Session + ") is not limited to a set of permissions: nod's rules decide about each call."}
 	if h.Managed {

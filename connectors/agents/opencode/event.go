@@ -10,18 +10,18 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// maxEvent is far above what OpenCode sends; a larger event ends the connection,
-// and what was pending is read anew.
+// maxEvent is far above the size of OpenCode's events. A larger event ends the
+// connection; the pending permissions are read again after a reconnect.
 const maxEvent = 16 << 20
 
-// event is one of OpenCode's.
+// event is an event of OpenCode.
 type event struct {
 	Type       string          `json:"type"`
 	Properties json.RawMessage `json:"properties"`
 }
 
-// read hears events until the stream ends, which is always an error. What is no
-// event of OpenCode's is passed over.
+// readEvents calls handle with each event until the stream ends, and always returns
+// an error. It skips data that is not an event of OpenCode.
 func readEvents(stream io.Reader, handle func(event)) error {
 	for got, err := range sse.Read(stream, &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {
@@ -35,7 +35,8 @@ func readEvents(stream io.Reader, handle func(event)) error {
 	return errors.New("OpenCode ended its events")
 }
 
-// about is what an event names, in the words of either generation.
+// references are the ids in an event, in the format of either generation of
+// OpenCode.
 type references struct {
 	SessionID    string `json:"sessionID"`
 	RequestID    string `json:"requestID"`
@@ -47,7 +48,7 @@ type references struct {
 
 func (e event) references() references {
 	var a references
-	_ = json.Unmarshal(e.Properties, &a) // what it does not name is empty, and matches nothing
+	_ = json.Unmarshal(e.Properties, &a) // a missing id stays empty and matches nothing
 	return a
 }
 

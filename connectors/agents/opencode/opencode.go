@@ -1,7 +1,7 @@
-// Package opencode is the way in for OpenCode: it follows the events of an
-// OpenCode server, puts the permissions that it asks for to nod, and replies
-// what was decided. OpenCode's own prompt stays open all the while; whichever
-// answers first counts, and the other one ends.
+// Package opencode connects OpenCode. It follows the events of an OpenCode server,
+// sends the permissions that the server asks for to nod, and replies with nod's
+// decisions. OpenCode's own prompt stays open meanwhile: the first answer counts,
+// and the other side stops asking.
 package opencode
 
 import (
@@ -16,33 +16,32 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// Options say which OpenCode to follow, and how.
+// Options describe the OpenCode server to follow.
 type Options struct {
-	URL string // of its server; empty is DefaultURL
-	// Directory is the project to follow on a server that has several; empty is
-	// the one that the server was started in.
+	URL string // of the server; empty means DefaultURL
+	// Directory is the project to follow on a server with several; empty means the
+	// one that the server was started in.
 	Directory string
-	// Username and Password are the server's, where it has a password.
+	// Username and Password log in to the server, if it has a password.
 	Username, Password string
-	// DenyUnavailable rejects what nod cannot be asked. Otherwise nothing is
-	// replied then, and OpenCode's own prompt is what remains.
+	// DenyUnavailable rejects a permission if nod is unavailable. Otherwise nod
+	// sends no reply then, and OpenCode's own prompt stays.
 	DenyUnavailable bool
 	Host, User      string // shown to people
-	// GoneAfter is how long OpenCode may be out of reach before what it asked is
-	// withdrawn; 0 is half a minute.
+	// GoneAfter is how long OpenCode may be unreachable before its requests are
+	// withdrawn; 0 means 30 s.
 	GoneAfter time.Duration
-	// Connected is called each time that OpenCode is followed from then on; may be
-	// nil.
+	// Connected is called after each successful connection to OpenCode; may be nil.
 	Connected func()
-	Log       *slog.Logger // of what goes wrong, never of what was asked; nil is nowhere
+	Log       *slog.Logger // for failures, never for the content of a request; nil discards
 }
 
-// DefaultURL is where `opencode serve --port 4096` listens.
+// DefaultURL is the address of `opencode serve --port 4096`.
 const DefaultURL = "http://127.0.0.1:4096"
 
 const (
 	goneAfter      = 30 * time.Second
-	silentFor      = time.Minute // OpenCode gives a sign of life every 10 s
+	silentFor      = time.Minute // OpenCode sends a heartbeat every 10 s
 	retryMin       = 500 * time.Millisecond
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
@@ -54,12 +53,12 @@ var (
 	errMissed   = errors.New("answered in OpenCode while nod could not see it")
 	errSession  = errors.New("the session in OpenCode went on or ended")
 	errHostGone = errors.New("OpenCode is gone")
-	errSilent   = errors.New("OpenCode gave no sign of life")
+	errSilent   = errors.New("OpenCode sent no heartbeat for a minute")
 )
 
-// Run follows OpenCode until ctx ends, through restarts of either side; what is
-// open then is withdrawn. An allow is replied only where nod allowed that very
-// call. The error is for options that cannot be meant.
+// Run follows OpenCode until ctx ends, through restarts of either side, and then
+// withdraws all pending requests. It replies with an allow only if nod allowed that
+// very call. It returns an error only for invalid options.
 func Run(ctx context.Context, nod agents.Asker, o Options) error {
 	o.GoneAfter = cmp.Or(o.GoneAfter, goneAfter)
 	if o.Log == nil {
@@ -69,7 +68,8 @@ func Run(ctx context.Context, nod agents.Asker, o Options) error {
 	if err != nil {
 		return err
 	}
-	// A permission's own end says why; Run's must not be faster.
+	// Each permission gets its own cause for its withdrawal, so the follower must
+	// not end with ctx.
 	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*openPermission{}}
 	f.run(ctx)
 	f.endAll(errStopped)
@@ -77,7 +77,7 @@ func Run(ctx context.Context, nod agents.Asker, o Options) error {
 	return nil
 }
 
-// follower is what Run keeps.
+// follower is the state of Run.
 type follower struct {
 	ctx  context.Context
 	host *server
@@ -86,10 +86,10 @@ type follower struct {
 	all  sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]*openPermission // by OpenCode's id
+	open map[string]*openPermission // by OpenCode's permission id
 }
 
-// waiting is one permission that OpenCode waits for.
+// openPermission is a permission that OpenCode waits for.
 type openPermission struct {
 	permission permission
 	end        context.CancelCauseFunc
@@ -109,7 +109,7 @@ func (f *follower) run(ctx context.Context) {
 		if time.Since(lost) >= f.opts.GoneAfter {
 			f.endAll(errHostGone)
 		}
-		f.opts.Log.Warn("OpenCode cannot be followed; trying again", "url", f.host.shown(), "after", pause, "error", err)
+		f.opts.Log.Warn("OpenCode cannot be reached; trying again", "url", f.host.shown(), "after", pause, "error", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -119,8 +119,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// follow does one connection's work. It reads what is pending only after the
-// events have begun, so that nothing falls between the two.
+// follow serves one connection. It reads the pending permissions only after the
+// event stream has begun, so that it misses none in between.
 func (f *follower) follow(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -130,7 +130,7 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if err != nil {
 		return cause(ctx, err)
 	}
-	defer func() { _ = stream.Close() }() // it was read as far as it goes
+	defer func() { _ = stream.Close() }() // it was read to its end
 	if err := f.catchUp(ctx); err != nil {
 		return cause(ctx, err)
 	}
@@ -152,7 +152,8 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// catchUp compares what is open with what OpenCode says is pending.
+// catchUp starts and ends permissions until the open ones match OpenCode's list of
+// pending ones.
 func (f *follower) catchUp(ctx context.Context) error {
 	pending, known, err := f.host.pending(ctx)
 	if err != nil || !known {
@@ -167,13 +168,13 @@ func (f *follower) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// hear does what an event asks for; most are about something else.
+// handle acts on an event. It ignores most of them.
 func (f *follower) handle(e event) {
 	switch e.Type {
 	case "permission.asked", "permission.updated":
 		p, err := parsePermission(e)
 		if err != nil {
-			f.opts.Log.Warn("a permission that OpenCode asks for cannot be read; it is left to OpenCode's own prompt", "error", err)
+			f.opts.Log.Warn("a permission request of OpenCode cannot be parsed; it is left to OpenCode's own prompt", "error", err)
 			return
 		}
 		f.begin(p)
@@ -188,7 +189,7 @@ func (f *follower) handle(e event) {
 	}
 }
 
-// begin asks nod about p, unless that is going on.
+// begin starts a request to nod about p, unless one is in progress.
 func (f *follower) begin(p permission) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -201,7 +202,7 @@ func (f *follower) begin(p permission) {
 	f.all.Go(func() {
 		defer end(nil)
 		if err := f.askAndReply(ctx, p); err != nil && ctx.Err() == nil {
-			f.opts.Log.Warn("a permission is left to OpenCode's own prompt", "permission", p.ID, "error", err)
+			f.opts.Log.Warn("nod could not handle a permission; it is left to OpenCode's own prompt", "permission", p.ID, "error", err)
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -209,7 +210,7 @@ func (f *follower) begin(p permission) {
 	})
 }
 
-// endWhere ends the waiting for those that match.
+// endMatching withdraws the open permissions that match.
 func (f *follower) endMatching(why error, match func(permission) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -224,7 +225,7 @@ func (f *follower) endAll(why error) {
 	f.endMatching(why, func(permission) bool { return true })
 }
 
-// retry does something until it succeeds, fails for good, or ctx ends.
+// retry calls do until it succeeds, fails permanently, or ctx ends.
 func retry(ctx context.Context, do func() (again bool, err error)) error {
 	for pause := retryMin; ; pause = min(2*pause, retryMax) {
 		again, err := do()

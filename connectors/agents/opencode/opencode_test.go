@@ -28,7 +28,7 @@ func TestWhatAPersonAnswersIsReplied(t *testing.T) {
 		"allow":  {nodtest.Allow(), "per_1 once", "per_1 once"},
 		"deny":   {nodtest.Deny("use make clean"), "per_1 reject Denied by nodtest: use make clean", "per_1 reject"},
 		"always": {always, "per_1 always", "per_1 always"},
-		"edited": {edited, `per_1 reject Allowed with an edited input, which OpenCode cannot run: make the call with that input. {"command":"make check","cwd":"/p"}`, "per_1 reject"},
+		"edited": {edited, `per_1 reject Allowed only with edited input, which OpenCode cannot run: make the call again with {"command":"make check","cwd":"/p"}`, "per_1 reject"},
 	} {
 		for _, old := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestWhatNodRefusesIsRejected(t *testing.T) {
 func TestAddressesThatCannotBeMeant(t *testing.T) {
 	for _, bad := range []string{"127.0.0.1:4096", "ftp://x", "http://", "http://u:p@x", "http://x?y=1", "http://x#y", "::"} {
 		err := opencode.Run(t.Context(), nil, opencode.Options{URL: bad})
-		assert.EqualError(t, err, "OpenCode's address is no URL such as http://127.0.0.1:4096", bad)
+		assert.EqualError(t, err, "OpenCode's address is not a URL such as http://127.0.0.1:4096", bad)
 	}
 }
 

@@ -6,21 +6,23 @@ import (
 	"fmt"
 )
 
-// permission is what OpenCode asks its user to permit.
+// permission is a permission that OpenCode asks its user for.
 type permission struct {
 	ID        string
 	SessionID string
-	Name      string   // of the permission: bash, edit, external_directory, …
-	Patterns  []string // what it would cover now
-	Always    []string // and, answered with always, until OpenCode is closed
+	Name      string   // the kind of permission: bash, edit, external_directory, …
+	Patterns  []string // covered if answered "once"
+	Always    []string // covered if answered "always", until OpenCode is closed
 	Metadata  json.RawMessage
-	MessageID string // with CallID: the tool call that needs it, where there is one
+	MessageID string // with CallID, names the tool call that needs it; may be empty
 	CallID    string
-	// Old: it was asked as OpenCode did before 1.1, and is answered so.
+	// Old is true for the format of OpenCode before 1.1, which the reply must use
+	// too.
 	Old bool
 }
 
-// wirePermission is a permission as an event or a list holds it, in both generations.
+// wirePermission is a permission in an event or a list, in the formats of both
+// generations.
 type wirePermission struct {
 	ID        string          `json:"id"`
 	SessionID string          `json:"sessionID"`
@@ -35,7 +37,7 @@ type wirePermission struct {
 	} `json:"tool"`
 
 	Type      string          `json:"type"`
-	Pattern   json.RawMessage `json:"pattern"` // a text or several
+	Pattern   json.RawMessage `json:"pattern"` // a string or an array of strings
 	MessageID string          `json:"messageID"`
 	CallID    string          `json:"callID"`
 }
@@ -64,7 +66,7 @@ func (s wirePermission) permission(old bool) (permission, error) {
 	return p, nil
 }
 
-// texts reads a JSON text, or several; nothing else is one.
+// texts parses a JSON string or an array of strings; any other value is nil.
 func texts(raw json.RawMessage) []string {
 	var one string
 	if json.Unmarshal(raw, &one) == nil && one != "" {
@@ -77,7 +79,7 @@ func texts(raw json.RawMessage) []string {
 	return several
 }
 
-// reply is an answer in OpenCode's words.
+// reply is an answer in OpenCode's format.
 type reply string
 
 // OpenCode's answers.
