@@ -14,8 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestOnlyAnAllowIsHeardAsOne: what each decision becomes among options of which
-// "yes" and "always" allow; a rule's word that has none is left to the editor.
+// TestOnlyAnAllowIsHeardAsOne: each decision is converted to the agent's options,
+// of which "yes" and "always" allow; a rule's decision without a matching option is
+// left to the editor.
 func TestOnlyAnAllowIsHeardAsOne(t *testing.T) {
 	rule := func(d schemas.Decision) schemas.Decision {
 		d.By = schemas.By{Kind: schemas.ByPolicy, Name: "allow X"}
@@ -62,8 +63,8 @@ func TestOnlyAnAllowIsHeardAsOne(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentDoesNotOffer: without a plain no the agent hears that nobody
-// chose, never a no for good or a yes.
+// TestWhatAnAgentDoesNotOffer: if the agent offers no plain denial, it is told that
+// no option was chosen, never a permanent denial or an allow.
 func TestWhatAnAgentDoesNotOffer(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.TimedOut, "", ""))
@@ -77,8 +78,8 @@ func TestWhatAnAgentDoesNotOffer(t *testing.T) {
 	r.ends()
 }
 
-// TestWhenNodCannotBeAsked: only where nod is not there does the editor ask
-// instead; every other failure refuses.
+// TestWhenNodCannotBeAsked: the editor asks only if nod is unavailable; every other
+// failure refuses the request.
 func TestWhenNodCannotBeAsked(t *testing.T) {
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
 	failing := func(err error) func(*fakeNod) acp.Connect {
@@ -145,8 +146,8 @@ func TestNodComesBack(t *testing.T) {
 	r.ends()
 }
 
-// TestAnErrorWhileAPersonIsAsked refuses, or leaves it with an editor that has
-// it already.
+// TestAnErrorWhileAPersonIsAsked: the request is refused, or left to the editor if
+// that shows it already.
 func TestAnErrorWhileAPersonIsAsked(t *testing.T) {
 	for _, race := range []bool{false, true} {
 		t.Run(fmt.Sprint("race=", race), func(t *testing.T) {
@@ -179,7 +180,7 @@ func TestAPanicRefuses(t *testing.T) {
 	assert.NotContains(t, r.log.String(), "make", "what was asked is not logged")
 }
 
-// TestWhatNodCouldNotShow goes to the editor as it is.
+// TestWhatNodCouldNotShow: such a request goes to the editor unchanged.
 func TestWhatNodCouldNotShow(t *testing.T) {
 	whole := request("1", "s", "make")
 	for name, line := range map[string]string{
@@ -201,7 +202,7 @@ func TestWhatNodCouldNotShow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, acp.Options{})
-			for i := range 20 { // ids of their own
+			for i := range 20 { // distinct ids
 				line = strings.Replace(line, `"optionId":"N"`, fmt.Sprintf(`"optionId":"n%d"`, i), 1)
 			}
 			r.agent.says(t, line)
@@ -213,8 +214,8 @@ func TestWhatNodCouldNotShow(t *testing.T) {
 	}
 }
 
-// TestLongTexts: what is too long for a heading is cut there and whole in the
-// details, and an option that could not be shown whole is not offered.
+// TestLongTexts: a text too long for a title is cut there and complete in the
+// details; an option too long to show in full is not offered.
 func TestLongTexts(t *testing.T) {
 	r := start(t, acp.Options{AgentName: "Mine"})
 	long := strings.Repeat("ü", 600)
@@ -234,7 +235,8 @@ func TestLongTexts(t *testing.T) {
 	r.ends()
 }
 
-// TestAHugeLine passes whole, and a huge request is asked like any other.
+// TestAHugeLine: a huge line passes whole, and a huge request is sent like any
+// other.
 func TestAHugeLine(t *testing.T) {
 	r := start(t, acp.Options{})
 	huge := strings.Repeat("x", 8<<20)
@@ -250,8 +252,7 @@ func TestAHugeLine(t *testing.T) {
 	assert.Empty(t, toEditor)
 }
 
-// TestKnownCalls: what an agent has said of a call before counts until the call
-// is over.
+// TestKnownCalls: earlier updates about a call count until the call is complete.
 func TestKnownCalls(t *testing.T) {
 	r := start(t, acp.Options{})
 	update := func(fields string) {
@@ -278,8 +279,8 @@ func TestKnownCalls(t *testing.T) {
 	r.ends()
 }
 
-// TestADirectoryInTheInputIsNotTheHosts: rules must not go by it, so it is shown
-// under a name that they do not know.
+// TestADirectoryInTheInputIsNotTheHosts: a "cwd" of the tool is renamed, so that no
+// rule depends on it.
 func TestADirectoryInTheInputIsNotTheHosts(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.Denied, "no", schemas.RejectOnce))

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestTranscripts replays testdata: what each side says, and, after ">", what
-// each must hear next, byte for byte. At the end nobody hears any more.
+// TestTranscripts replays testdata: each side's output, and, after ">", the next
+// input that each must receive, byte for byte. At the end no side receives more.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func decision(t *testing.T, text string) (d schemas.Decision) {
 	return d
 }
 
-// golden is a request without what differs every time.
+// golden encodes a request without the fields that differ in each run.
 func golden(t *testing.T, r schemas.Request) string {
 	assert.WithinDuration(t, time.Now(), r.CreatedAt, time.Minute)
 	r.CreatedAt, r.PendingID = time.Time{}, "random"

@@ -24,15 +24,15 @@ import (
 
 const token = "a token of the test's"
 
-// served is a rig whose stream is served; what comes in decides the request that
-// it is about, unless an error is set.
+// served is a rig that serves its stream. An answer decides its request, unless an
+// error is set.
 type served struct {
 	*rig
 	stream *acp.Stream
 	server *httptest.Server
 	err    error
 	open   map[string]*submission
-	narrow atomic.Bool // whoever connects is soon too slow
+	narrow atomic.Bool // new connections have a tiny buffer, so that subscribers are soon too slow
 }
 
 func serve(t *testing.T) *served {
@@ -63,7 +63,7 @@ func serve(t *testing.T) *served {
 	return s
 }
 
-// ask has the agent ask, and waits until nod has it.
+// ask sends a request of the agent, and returns once nod has it.
 func (s *served) ask(id string) *submission {
 	s.t.Helper()
 	s.agent.says(s.t, request(id, "s", "make "+id))
@@ -81,7 +81,7 @@ func (s *served) subscribe(client *http.Client) *websocket.Conn {
 	return conn
 }
 
-// notified is the next notification's payload.
+// notified returns the next notification's payload.
 func notified(t *testing.T, conn *websocket.Conn) map[string]any {
 	t.Helper()
 	kind, data, err := conn.Read(t.Context())
@@ -116,8 +116,8 @@ func (s *served) respond(body string, change ...func(*http.Request)) (int, strin
 	return resp.StatusCode, strings.TrimSpace(string(said))
 }
 
-// TestEverySubscriberIsToldOfEveryRequest, and one that comes later of what still
-// waits.
+// TestEverySubscriberIsToldOfEveryRequest: later subscribers get the requests that
+// are still pending.
 func TestEverySubscriberIsToldOfEveryRequest(t *testing.T) {
 	s := serve(t)
 	first, second := s.subscribe(nil), s.subscribe(nil)
@@ -142,7 +142,7 @@ func TestEverySubscriberIsToldOfEveryRequest(t *testing.T) {
 	}
 	one.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 	assert.Equal(t, answered("1", "no"), s.agent.hears(t))
-	require.Eventually(t, func() bool { // the agent hears it first
+	require.Eventually(t, func() bool { // the agent gets the decision first
 		code, _ := s.respond(`{"pending_id":"` + one.PendingID + `","option_id":"nope"}`)
 		return code == http.StatusNotFound
 	}, 10*time.Second, time.Millisecond)
@@ -269,7 +269,8 @@ func TestTheStreamNeedsTheToken(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, resp.StatusCode, "no token lets nobody in")
 }
 
-// TestASlowSubscriberIsDropped, with a reason, and holds nobody up.
+// TestASlowSubscriberIsDropped: it is told the reason, and blocks no other
+// subscriber.
 func TestASlowSubscriberIsDropped(t *testing.T) {
 	s := serve(t)
 	const sent = 120
@@ -304,7 +305,7 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheStream is told to who subscribes, and to who comes after it.
+// TestTheEndOfTheStream: present and later subscribers are told.
 func TestTheEndOfTheStream(t *testing.T) {
 	s := serve(t)
 	conn := s.subscribe(nil)
@@ -313,7 +314,7 @@ func TestTheEndOfTheStream(t *testing.T) {
 	s.stream.Close()
 	for _, c := range []*websocket.Conn{conn, s.subscribe(nil)} {
 		var err error
-		for err == nil { // what is pending comes first
+		for err == nil { // the pending requests come first
 			_, _, err = c.Read(t.Context())
 		}
 		assert.Equal(t, websocket.StatusGoingAway, websocket.CloseStatus(err))

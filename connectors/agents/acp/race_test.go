@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestRequestsAreIndependent: each answer goes to its own request, in whatever
-// order they come, and a cancelled session is no other's business.
+// TestRequestsAreIndependent: answers reach their own requests in any order, and
+// cancelling one session does not affect another.
 func TestRequestsAreIndependent(t *testing.T) {
 	r := start(t, acp.Options{})
 	byID := map[string]*submission{}
@@ -34,8 +34,7 @@ func TestRequestsAreIndependent(t *testing.T) {
 	r.ends()
 }
 
-// TestAnIdThatIsUsedTwice: an answer could be to either request, so that both
-// are refused.
+// TestAnIdThatIsUsedTwice: an answer would fit either request, so both are refused.
 func TestAnIdThatIsUsedTwice(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "ls"))
@@ -47,9 +46,8 @@ func TestAnIdThatIsUsedTwice(t *testing.T) {
 	assert.Empty(t, toAgent)
 }
 
-// TestALateAnswerIsToNothingElse: where an agent uses an id again whose answer
-// the editor still owes, the editor is not asked, and its late yes counts for
-// nothing.
+// TestALateAnswerIsToNothingElse: if an agent reuses an id for which the editor
+// still owes an answer, the editor is not asked, and its late yes is dropped.
 func TestALateAnswerIsToNothingElse(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
 	r.agent.says(t, request("1", "s", "ls"))
@@ -59,7 +57,7 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	assert.Contains(t, r.editor.hears(t), "$/cancel_request")
 
 	toEditor := make(chan string, 1)
-	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // it may be asked again once its late answer is there
+	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // once its late answer has arrived, it may be asked again
 	r.agent.says(t, request("1", "s", "rm -rf ~"))
 	again := <-r.nod.submissions
 	r.editor.says(t, answered("1", "yes"))
@@ -77,7 +75,8 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsToNoQuestionEither, which only the editor could answer.
+// TestALateAnswerIsToNoQuestionEither: this holds for requests that only the editor
+// can answer, too.
 func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
 	for name, again := range map[string]string{
 		"a question":  strings.Replace(request("1", "s", "ls"), `"kind":"execute"`, `"kind":"switch_mode"`, 1),
@@ -101,7 +100,8 @@ func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatWasNotAsked cannot answer.
+// TestAnEditorThatWasNotAsked: an editor cannot answer a request that it was not
+// shown.
 func TestAnEditorThatWasNotAsked(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "make"))
@@ -114,11 +114,11 @@ func TestAnEditorThatWasNotAsked(t *testing.T) {
 	r.ends()
 }
 
-// TestOneAnswer: nod, the editor and a cancelled turn all at once: the agent hears
-// exactly one of them.
+// TestOneAnswer: if nod, the editor and a cancelled turn answer at once, the agent
+// receives exactly one answer.
 func TestOneAnswer(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
-	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // prompts, and that they are over
+	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // prompts and their ends
 	for n := range 200 {
 		id := fmt.Sprint(n)
 		r.agent.says(t, request(id, "s", "make"))

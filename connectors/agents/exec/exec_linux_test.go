@@ -135,15 +135,15 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// What a command typed into its caller's terminal would run after it, outside.
-// The filter speaks before the kernel finds that this is no terminal.
+// A command must not type into its caller's terminal: the text would run outside
+// after it. The filter replies before the kernel finds that this is no terminal.
 func TestItTypesIntoNoTerminal(t *testing.T) {
 	needLandlock(t)
 	p := newPlace(t)
 	connected := p.scope()
 	connected.Network = true
 	for _, scope := range []schemas.SessionPermissions{p.scope(), connected} {
-		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // of which the kernel looks at the low half
+		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // the kernel reads only the low half
 			assert.Contains(t, p.tries(scope, "type", request), "operation not permitted", request)
 		}
 		assert.Contains(t, p.tries(scope, "type", "0x5413"), "inappropriate ioctl", "others pass")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChangedMeanwhile: what another program wrote since the file was read is
+// TestChangedMeanwhile: a file that another program changed after it was read is
 // not overwritten.
 func TestChangedMeanwhile(t *testing.T) {
 	for name, before := range map[string]*string{"an old file": new("{}"), "a new file": nil} {

@@ -14,7 +14,7 @@ import (
 
 const openCodeBlock = "{\"bash\":\"ask\",\"edit\":\"ask\",\"webfetch\":\"ask\",\"websearch\":\"ask\"}"
 
-// minimal is JSONC without comments and white space.
+// minimal returns JSONC without comments and white space.
 func minimal(t *testing.T, text string) string {
 	v, err := hujson.Parse([]byte(text))
 	require.NoError(t, err)
@@ -22,7 +22,7 @@ func minimal(t *testing.T, text string) string {
 	return v.String()
 }
 
-// What is installed is there once, and uninstalling leaves every byte as it was.
+// The setting is added once, and uninstalling restores every byte.
 func TestOpenCodeKeepsEveryByte(t *testing.T) {
 	for name, before := range map[string]string{
 		"lines":             "{\n  \"$schema\": \"https://opencode.ai/config.json\",\n  \"model\": \"a/b\"\n}\n",
@@ -75,7 +75,7 @@ func TestOpenCodeBecomesStrict(t *testing.T) {
 	assert.Equal(t, `{"permission":{"*":"ask","question":"allow"},"model":"a/b"}`, minimal(t, string(readFile(t, path))))
 }
 
-// A setting that is the user's own stays, installed or not.
+// A permission setting of the user stays, installed or not.
 func TestOpenCodeLeavesTheUsersOwnSetting(t *testing.T) {
 	for _, own := range []string{`"ask"`, `"allow"`, `{"bash":{"git *":"allow","*":"ask"}}`, `{"edit":"ask","bash":"ask","webfetch":"ask","websearch":"ask"}`, "{\"bash\":\"ask\", // mine\n\"edit\":\"ask\",\"webfetch\":\"ask\",\"websearch\":\"ask\"}"} {
 		before := "{\n  \"permission\": " + own + ",\n  \"model\": \"a/b\"\n}\n"
@@ -90,7 +90,7 @@ func TestOpenCodeLeavesTheUsersOwnSetting(t *testing.T) {
 	}
 }
 
-// A file that was formatted anew is still recognised, but no comment is lost.
+// Nod's setting is recognised in a reformatted file, but no comment is removed.
 func TestOpenCodeIsTakenOutWhereItWasMoved(t *testing.T) {
 	for before, after := range map[string]string{
 		"{\"model\":\"a/b\",\n\"permission\":" + openCodeBlock + "}":                    "{\"model\":\"a/b\"}",

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// scripted is a nod that does what a test says, and must not be asked for more.
+// scripted is a nod that does as a test says and fails on any other call.
 type scripted struct {
 	submit   func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error)
 	await    func(context.Context) (*schemas.Decision, error)
@@ -32,7 +32,7 @@ func (s scripted) Withdraw(_ context.Context, session, id, _ string) (schemas.De
 	return s.withdraw(session, id)
 }
 
-// failing is a nod whose every call does this.
+// failing returns a nod whose every call runs f.
 func failing(f func() error) scripted {
 	return scripted{
 		submit: func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
@@ -47,14 +47,15 @@ func before(nod httpapi.Nod) func(*httpapi.Options) {
 	return func(o *httpapi.Options) { o.Agents[0].Nod = nod }
 }
 
-// each is one call to every route that needs a token.
+// each has one call for every route that needs a token.
 var each = map[string]struct{ method, path, body string }{
 	"ask":      {"POST", "/api/v1/requests", deploy("S", "1")},
 	"await":    {"GET", "/api/v1/requests/S.1", ""},
 	"withdraw": {"DELETE", "/api/v1/requests/S.1", ""},
 }
 
-// Whoever has no token, and whatever a web page could send, reaches no nod.
+// Requests without a token, and requests that a web page could send, do not reach
+// nod.
 func TestWhoMayNotAsk(t *testing.T) {
 	r := fake(t, func(*httpapi.Options) {}) // a nil nod would panic
 	for name, c := range map[string]struct {
@@ -155,7 +156,7 @@ func TestWhatIsNoRequest(t *testing.T) {
 func TestTheLongestRequestIsTaken(t *testing.T) {
 	r := start(t)
 	body := deploy("S", "1")
-	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // nod adds who asks
+	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // nod adds the asker's name
 	q := r.asks(body)
 	r.says(q, "allow_once")
 	r.Equal(schemas.Allowed, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
@@ -170,7 +171,7 @@ func TestNodsRefusals(t *testing.T) {
 			r := fake(t, before(failing(func() error { return fmt.Errorf("ask: %w", schemas.Errorf(code, "because")) })))
 			for what, call := range each {
 				if code == "CONFLICT" && what == "withdraw" {
-					continue // nod does not say so, and the document neither
+					continue // nod does not return it, nor does the document list it
 				}
 				r.Equal("because", r.refused(r.does(call.method, call.path, call.body), status, code), what)
 			}
@@ -182,15 +183,15 @@ func TestNodsRefusals(t *testing.T) {
 
 func TestAPanicAllowsNothing(t *testing.T) {
 	r := fake(t, before(failing(func() error { panic("a fault") })))
-	for range 2 { // the server goes on
+	for range 2 { // the server continues
 		for what, call := range each {
 			r.NotContains(r.refused(r.does(call.method, call.path, call.body), 500, "INTERNAL_ERROR"), "a fault", what)
 		}
 	}
 }
 
-// A request whose id was made here is taken back where its asker cannot have
-// learnt that id; one under the asker's own can be sent again.
+// A request whose id was made here is withdrawn if its caller may not have got that
+// id; a request with the caller's own id can be sent again.
 func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 	var asked, withdrawn []string
 	nod := failing(func() error { return schemas.Errorf(schemas.CodeUnavailable, "away") })
@@ -209,7 +210,7 @@ func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 	r.Equal(asked[1:], withdrawn)
 }
 
-// The same where the asker goes before nod has answered.
+// The same holds if the caller leaves before nod has replied.
 func TestAnAskerThatIsGoneBeforeItsReceipt(t *testing.T) {
 	reached, withdrawn := make(chan string, 1), make(chan string, 1)
 	nod := scripted{
@@ -226,7 +227,7 @@ func TestAnAskerThatIsGoneBeforeItsReceipt(t *testing.T) {
 	r := fake(t, before(nod))
 	ctx, cancel := context.WithCancel(r.ctx)
 	go func() {
-		_, _ = r.tries(ctx, "POST", "/api/v1/requests", strings.Replace(deploy("S", "1"), `"pending_id":"1",`, "", 1)) // it is gone
+		_, _ = r.tries(ctx, "POST", "/api/v1/requests", strings.Replace(deploy("S", "1"), `"pending_id":"1",`, "", 1)) // the caller is gone
 	}()
 	key := <-reached
 	cancel()

@@ -36,8 +36,8 @@ func TestStoppingAnswersWhoWaits(t *testing.T) {
 	r.NoError(<-r.api.Done())
 }
 
-// A body that does not arrive whole is given up on, and a caller that takes its
-// time to wait is not.
+// The server gives up on a body that does not arrive whole, but not on a caller
+// that waits long.
 func TestASlowBody(t *testing.T) {
 	const slow = 300 * time.Millisecond
 	r := fake(t, func(o *httpapi.Options) {
@@ -89,7 +89,7 @@ func TestWhereItMayListen(t *testing.T) {
 	require.ErrorContains(t, err, "--listen", "another port would not be the one that agents are told")
 }
 
-// What comes through a proxy is not taken for this machine's.
+// A request through a proxy does not count as one from this machine.
 func TestBehindAProxyNobodyIsHere(t *testing.T) {
 	asked := make(chan schemas.Request, 1)
 	r := fake(t, func(o *httpapi.Options) {

@@ -107,7 +107,7 @@ func (e *exchange) Write(data []byte) (int, error) {
 	return e.w.Write(data)
 }
 
-// FlushError sends what was written.
+// FlushError flushes the response.
 func (e *exchange) FlushError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

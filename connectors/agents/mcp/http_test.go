@@ -17,8 +17,8 @@ import (
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// What a page in a browser could send, and what comes without the token, gets
-// no further than the door.
+// Requests that a browser page could send, and requests without the token, are
+// refused.
 func TestWhoMayNotComeIn(t *testing.T) {
 	n := fake(func(context.Context, schemas.Request) (schemas.Decision, error) {
 		t.Error("nod was asked")
@@ -92,7 +92,7 @@ func TestATokenMustBeOne(t *testing.T) {
 	}
 }
 
-// Nobody else's machine reaches it unless that is asked for.
+// Other machines can reach the server only if hosts are allowed.
 func TestItListensOnThisMachineAlone(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		_, err := mcp.Listen(t.Context(), addr, nil)
@@ -106,7 +106,7 @@ func TestItListensOnThisMachineAlone(t *testing.T) {
 	assert.ErrorContains(t, err, "127.0.0.1:4281")
 }
 
-// called reaches a server by a name of its.
+// called reaches a server under one of its names.
 type called struct {
 	name string
 	next http.RoundTripper
@@ -118,8 +118,8 @@ func (c called) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// A client's session is its own, or the one that it names; its project is the
-// one that it names, and never the server's directory.
+// A client's session is its own, or the one that it names. Its project is the one
+// that it names, and never the server's directory.
 func TestWhoAsksOverHTTP(t *testing.T) {
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {

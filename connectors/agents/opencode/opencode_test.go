@@ -66,7 +66,7 @@ func TestWhatAPersonAnswersIsReplied(t *testing.T) {
 	}
 }
 
-// What nod's rules settle reaches nobody.
+// A request that nod's rules decide reaches no person.
 func TestRulesAnswer(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -77,8 +77,8 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// A person is asked where nod cannot know what runs: no rule may take a server's
-// tool for one of OpenCode's, nor a call whose input is not there for a harmless one.
+// A person is asked if nod cannot know what would run: no rule may take an MCP
+// server's tool for OpenCode's own, or a call without its input for a harmless one.
 func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
 	for name, c := range map[string]struct {
 		permission string
@@ -110,7 +110,7 @@ func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
 	}
 }
 
-// What goes on without nod's answer ends nod's question.
+// A permission that is answered in OpenCode is withdrawn in nod.
 func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 	about := map[string]any{"sessionID": "ses_1"}
 	for name, c := range map[string]struct {
@@ -134,7 +134,7 @@ func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 			f.asks(permits("per_1", "bash", "msg_1"))
 			p := r.asked()
 			r.says(nodtest.Answer{})
-			for _, other := range []string{"session.idle", "session.deleted", "permission.replied"} { // somebody else's
+			for _, other := range []string{"session.idle", "session.deleted", "permission.replied"} { // about other permissions
 				f.say(other, map[string]any{"sessionID": "ses_2", "requestID": "per_2"})
 			}
 			c.happens(f)
@@ -145,7 +145,7 @@ func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 	}
 }
 
-// A reply that comes too late changes nothing, and what follows is answered.
+// A reply that comes too late changes nothing, and the next permission is answered.
 func TestALateReplyIsRefusedThere(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -161,7 +161,7 @@ func TestALateReplyIsRefusedThere(t *testing.T) {
 	assert.Equal(t, "per_2 once", f.replied())
 }
 
-// A reply that OpenCode could not take is repeated.
+// A reply that OpenCode could not accept is repeated.
 func TestAReplyIsRepeated(t *testing.T) {
 	f := newFake(t)
 	f.failReply = 1
@@ -174,8 +174,8 @@ func TestAReplyIsRepeated(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// What was asked before nod opencode ran, and while its connection was broken, is
-// asked; what a call left behind that was aborted is not.
+// Permissions that became pending before `nod opencode` ran, or while its
+// connection was broken, are sent to nod; the leftover of an aborted call is not.
 func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
 	f := newFake(t)
 	f.runs("msg_1", release)
@@ -210,7 +210,7 @@ func TestAListThatFailsKeepsNothingFromBeingAsked(t *testing.T) {
 	f.nothingReplied()
 }
 
-// Without nod nothing is replied, so that OpenCode's own prompt is what remains.
+// Without nod there is no reply, so that OpenCode's own prompt remains.
 func TestWithoutNod(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -218,7 +218,7 @@ func TestWithoutNod(t *testing.T) {
 	r.run()
 	f.runs("msg_1", release)
 	f.asks(permits("per_1", "bash", "msg_1"))
-	require.Eventually(t, func() bool { return r.log.String() != "" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return r.log.String() != "" }, waitAtMost, 10*time.Millisecond)
 	f.nothingReplied()
 	r.missing.Store(false)
 	r.asked()
@@ -233,7 +233,8 @@ func TestWithoutNod(t *testing.T) {
 	assert.Equal(t, "per_2 reject nod cannot be reached, and calls are refused without it: no nod runs here", f.replied())
 }
 
-// Stopped, nod opencode takes back what it asked; started again, it asks anew.
+// When it stops, `nod opencode` withdraws its requests; when it starts again, it
+// sends new ones.
 func TestStoppingWithdraws(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -251,7 +252,7 @@ func TestStoppingWithdraws(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// A sub-agent's call is its session's, under a task of its own.
+// A sub-agent's call belongs to the root session, with a task id of its own.
 func TestASubagentAsksInItsSession(t *testing.T) {
 	f := newFake(t)
 	f.parents["ses_1"] = "ses_parent"
@@ -265,7 +266,7 @@ func TestASubagentAsksInItsSession(t *testing.T) {
 	assert.Equal(t, []string{"ses_parent", "ses_1", "Title of ses_parent"}, []string{p.SessionID, p.Request.TaskID, p.Request.SessionLabel})
 }
 
-// What nod will not carry is refused, and says so.
+// A permission that nod refuses is rejected with nod's message.
 func TestWhatNodRefusesIsRejected(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -282,7 +283,7 @@ func TestAddressesThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// Another program on the port is not followed, nor is what it redirects to.
+// Another program on the port is not followed, and no redirect is.
 func TestAnotherProgramIsNotFollowed(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
