@@ -37,7 +37,7 @@ func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	}
 	if own >= 0 {
 		if Member(obj, ownCwdField) >= 0 {
-			return nil, fmt.Errorf("the tool's input has a field %q, which nod needs", ownCwdField)
+			return nil, fmt.Errorf("the tool's input has a field %q, which nod reserves", ownCwdField)
 		}
 		obj.Members[own].Name.Value = hujson.String(ownCwdField)
 	}

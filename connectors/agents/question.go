@@ -123,7 +123,7 @@ func WithAnswers(input json.RawMessage, answers map[string]string) (json.RawMess
 		return nil, err
 	}
 	if Member(obj, "answers") >= 0 {
-		return nil, errors.New("the questions came with answers")
+		return nil, errors.New("the input has answers already")
 	}
 	encoded, err := schemas.Encode(answers)
 	if err != nil {

@@ -80,8 +80,8 @@ var (
 	errEditorGone = errors.New("the editor is gone")
 	errInEditor   = errors.New("it was answered in the editor")
 	errCancelled  = errors.New("it was cancelled in the editor")
-	errDropped    = errors.New("the agent no longer asks")
-	errReused     = errors.New("the agent asked something else under the same id")
+	errDropped    = errors.New("the agent cancelled it")
+	errReused     = errors.New("the agent used its id for another request")
 )
 
 // sidecar connects one editor and one agent.
@@ -174,7 +174,7 @@ func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 		err = s.toAgent.write(line)
 	}
 	if err != nil { // the end of its output reports that it is gone
-		s.opts.Log.Debug("acp: the agent was not told a decision", "error", err)
+		s.opts.Log.Debug("acp: a decision could not be sent to the agent", "error", err)
 	}
 }
 

@@ -157,7 +157,7 @@ func readJSON(r io.Reader, v any) *problem {
 	case errors.As(err, &long):
 		return &problem{http.StatusRequestEntityTooLarge, "the body is too long"}
 	case err != nil:
-		return &problem{http.StatusBadRequest, "the body is not the JSON that is expected: " + err.Error()}
+		return &problem{http.StatusBadRequest, "the body is not the expected JSON: " + err.Error()}
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 		o := schemas.Option{OptionID: text(fields["optionId"]), Name: text(fields["name"]), Kind: schemas.OptionKind(text(fields["kind"]))}
 		o.Name = cmp.Or(o.Name, string(o.Kind))
 		if _, twice := p.options[o.OptionID]; o.OptionID == "" || twice {
-			return nil, errors.New("an option has no id of its own")
+			return nil, errors.New("an option has no unique id")
 		}
 		p.options[o.OptionID] = fields["optionId"]
 		kinds[o.Kind]++
@@ -90,9 +90,9 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 	case kinds[schemas.AllowOnce] > 1: // only a person can pick one of several
 		return nil, errQuestion
 	case !slices.ContainsFunc(out, func(o schemas.Option) bool { return o.Kind.Allows() }):
-		return nil, errors.New("it offers nothing that nod could allow")
+		return nil, errors.New("it offers no option that allows")
 	case len(out) > maxOptions:
-		return nil, errors.New("it offers more than nod can show")
+		return nil, errors.New("it offers more options than nod can show")
 	}
 	return out, nil
 }
@@ -144,7 +144,7 @@ func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, 
 		}
 	}
 	if len(shown) == 0 {
-		return nil, errors.New("it does not say what it is about")
+		return nil, errors.New("it has no input, title, content or locations to show")
 	}
 	return schemas.Encode(shown)
 }

@@ -40,10 +40,10 @@ const (
 
 // The reasons for a withdrawal, as people read them.
 var (
-	errServerGone = errors.New("the server of Codex is gone")
-	errClientGone = errors.New("the client of Codex is gone")
-	errResolved   = errors.New("the server no longer waits for it")
-	errReused     = errors.New("the server asked something else under the same id")
+	errServerGone = errors.New("Codex is gone")
+	errClientGone = errors.New("Codex's client is gone")
+	errResolved   = errors.New("Codex no longer waits for it")
+	errReused     = errors.New("Codex used its id for another request")
 )
 
 // sidecar connects one client and one Codex.

@@ -175,7 +175,7 @@ func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
 			r.says(line + "\n")
 			assert.Equal(t, line+"\n", r.reads())
 			r.answers <- nodtest.Answer{}
-			assert.Equal(t, "the server no longer waits for it", r.withdrawn(p))
+			assert.Equal(t, "Codex no longer waits for it", r.withdrawn(p))
 			r.sends("last\n")
 			assert.Equal(t, "last\n", r.heard(), "nothing was answered")
 		})
@@ -212,11 +212,11 @@ func TestEndings(t *testing.T) {
 		why  string
 		exit int
 	}{
-		"Codex ends":     {func(r *rig) { r.sends(`{"exit":42}` + "\n") }, "the server of Codex is gone", 42},
-		"Codex dies":     {func(r *rig) { r.sends(`{"die":true}` + "\n") }, "the server of Codex is gone", 137},
-		"the client":     {func(r *rig) { _ = r.in.Close() }, "the client of Codex is gone", 0},
-		"it is stopped":  {func(r *rig) { r.cancel() }, "the server of Codex is gone", 143},
-		"half an answer": {func(r *rig) { _, _ = io.WriteString(r.in, `{"exit":3}`); _ = r.in.Close() }, "the client of Codex is gone", 3},
+		"Codex ends":     {func(r *rig) { r.sends(`{"exit":42}` + "\n") }, "Codex is gone", 42},
+		"Codex dies":     {func(r *rig) { r.sends(`{"die":true}` + "\n") }, "Codex is gone", 137},
+		"the client":     {func(r *rig) { _ = r.in.Close() }, "Codex's client is gone", 0},
+		"it is stopped":  {func(r *rig) { r.cancel() }, "Codex is gone", 143},
+		"half an answer": {func(r *rig) { _, _ = io.WriteString(r.in, `{"exit":3}`); _ = r.in.Close() }, "Codex's client is gone", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, codex.Options{})
@@ -247,7 +247,7 @@ func TestAnIdThatIsUsedTwiceIsDeclined(t *testing.T) {
 		assert.Equal(t, `{"id":1,"result":{"decision":"decline"}}`+"\n", r.heard())
 	}
 	r.answers <- nodtest.Answer{}
-	assert.Equal(t, "the server asked something else under the same id", r.withdrawn(p))
+	assert.Equal(t, "Codex used its id for another request", r.withdrawn(p))
 }
 
 func TestWithoutNod(t *testing.T) {

@@ -89,7 +89,7 @@ func Run(c Command) error {
 	env := c.Env
 	if c.Dir != "" {
 		if err := os.Chdir(c.Dir); err != nil {
-			return refused("go to the directory to run in: %w", err)
+			return refused("change to the working directory: %w", err)
 		}
 		env = append(slices.Clip(env), "PWD="+c.Dir) // the last value counts
 	}
@@ -98,15 +98,15 @@ func Run(c Command) error {
 		return notRun(err)
 	}
 	if open := unenforced(c.Scope); len(open) > 0 {
-		missing := "this system does not keep the command from " + strings.Join(open, " and from ")
+		missing := "this system cannot keep the command from " + strings.Join(open, " and from ")
 		if c.RequireEnforcement {
-			return refused("%s, and enforcement is required: run it on a kernel that can, or without that", missing)
+			return refused("%s, and enforcement is required: run it on a kernel that can, or do not require it", missing)
 		}
 		fmt.Fprintf(c.Stderr, "nod: warning: %s\n", missing)
 	}
 	runtime.LockOSThread() // never unlocked: this thread becomes the command
 	if err := confine(c.Scope, c.Stderr); err != nil {
-		return refused("hold the command to its permissions: %w", err)
+		return refused("restrict the command to its permissions: %w", err)
 	}
 	if err := become(program, c.Args, env); err != nil {
 		return notRun(fmt.Errorf("run %s: %w", program, err))
@@ -123,7 +123,7 @@ func notRun(err error) error {
 	case errors.Is(err, osexec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return &Error{CodeNotFound, err}
 	case errors.Is(err, syscall.EACCES):
-		err = fmt.Errorf("%w: it is not executable, or lies outside of what it may read (--permission @read:<its directory>)", err)
+		err = fmt.Errorf("%w: it is not executable, or lies outside the paths that it may read (--permission @read:<its directory>)", err)
 	}
 	return &Error{CodeCannot, err}
 }

@@ -243,7 +243,7 @@ func TestWhatIsNotRun(t *testing.T) {
 	missing.WriteDirs = append(missing.WriteDirs, p.outside+"/later")
 	out, err := p.nod(p.command(missing, "echo", "it ran")).CombinedOutput()
 	require.NoError(t, err)
-	assert.Regexp(t, `^nod: warning: ".*/later" is not there.*\nit ran\n$`, string(out))
+	assert.Regexp(t, `^nod: warning: ".*/later" does not exist.*\nit ran\n$`, string(out))
 }
 
 func TestAKernelThatCannot(t *testing.T) {
@@ -258,14 +258,14 @@ func TestAKernelThatCannot(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err)
 	assert.Equal(t, CodeRefused, cmd.ProcessState.ExitCode())
-	assert.Equal(t, "nod: this system does not keep the command from reading and writing other files (its kernel has no Landlock), and enforcement is required: run it on a kernel that can, or without that\n", string(out))
+	assert.Equal(t, "nod: this system cannot keep the command from reading and writing other files (its kernel has no Landlock), and enforcement is required: run it on a kernel that can, or do not require it\n", string(out))
 
 	c.RequireEnforcement = false
 	cmd = p.nod(c)
 	cmd.Env = append(cmd.Env, noLL+"=1")
 	out, err = cmd.CombinedOutput()
 	require.NoError(t, err)
-	assert.Equal(t, "nod: warning: this system does not keep the command from reading and writing other files (its kernel has no Landlock)\nit ran\ntheirs", string(out))
+	assert.Equal(t, "nod: warning: this system cannot keep the command from reading and writing other files (its kernel has no Landlock)\nit ran\ntheirs", string(out))
 }
 
 func TestWhatEachKernelLeavesOpen(t *testing.T) {

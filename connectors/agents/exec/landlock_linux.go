@@ -135,7 +135,7 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 		}
 		err := add(p, unix.RESOLVE_NO_SYMLINKS, rule)
 		if errors.Is(err, unix.ENOENT) {
-			fmt.Fprintf(stderr, "nod: warning: %q is not there, so the command cannot use it: make it first\n", p)
+			fmt.Fprintf(stderr, "nod: warning: %q does not exist, so the command cannot use it: create it first\n", p)
 		} else if err != nil {
 			return nil, err
 		}
@@ -149,7 +149,7 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 func pin(p string, resolve uint64) (at string, dir bool, err error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if errors.Is(err, unix.ELOOP) {
-		return "", false, fmt.Errorf("%q has become a symbolic link, or lies below one: set it anew", p)
+		return "", false, fmt.Errorf("%q has become a symbolic link, or lies below one: set the path again", p)
 	}
 	if err != nil {
 		return "", false, fmt.Errorf("%q: %w", p, err)

@@ -24,7 +24,7 @@ func rootCapabilities() []int {
 func dropCapabilities() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("give up ambient powers: %w", err)
+		return fmt.Errorf("drop ambient capabilities: %w", err)
 	}
 	if unix.Geteuid() != 0 && unix.Getuid() != 0 {
 		return nil
@@ -38,7 +38,7 @@ func dropCapabilities() error {
 			continue
 		}
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(power), 0, 0, 0); err != nil {
-			return fmt.Errorf("give up root's power %d: %w", power, err)
+			return fmt.Errorf("drop root's capability %d: %w", power, err)
 		}
 	}
 }

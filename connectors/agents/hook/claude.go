@@ -93,7 +93,7 @@ func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 		}
 		return schemas.HostResolved{ToolName: c.ToolName, ActionDetails: c.Input, RanMillis: took, Reason: "the call has run: it was answered at the terminal"}, nil
 	case userPromptSubmit:
-		return schemas.HostResolved{Reason: "the user went on at the terminal"}, nil
+		return schemas.HostResolved{Reason: "the user continued at the terminal"}, nil
 	case sessionEnd:
 		return schemas.HostResolved{WholeSession: true, Reason: "the session has ended"}, nil
 	}

@@ -142,7 +142,7 @@ func TestAProbeIsRefused(t *testing.T) {
 		assert.Contains(t, got.stdout, "nod answers: n1")
 		require.Len(t, nod.passed, 1)
 		got = runHost(t, t.Context(), hostNamed(t, name), strings.NewReader(strings.Replace(input, `"n1"`, `"a b"`, 1)), nod.connect, hook.Options{})
-		assert.Contains(t, got.stdout, "is no tool")
+		assert.Contains(t, got.stdout, "is not a tool")
 		assert.Nil(t, nod.asked())
 	}
 }

@@ -65,7 +65,7 @@ func Install(host Host, o InstallOptions) (Change, error) {
 			change.Note = host.Setup.Note
 		}
 		if doc.isTrue(host.Setup.Off) {
-			change.Warning = fmt.Sprintf("%s says %q: no hook runs until that is removed", change.Path, host.Setup.Off)
+			change.Warning = fmt.Sprintf("%s sets %q: no hook runs until you remove it", change.Path, host.Setup.Off)
 		}
 	}
 	if o.DryRun {
@@ -150,7 +150,7 @@ const orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call throug
 // hookCommand returns the shell command that the host runs.
 func hookCommand(host Host, o InstallOptions) (string, error) {
 	if o.Program == "" {
-		return "", errors.New("a hook needs the path of the nod that it runs")
+		return "", errors.New("the path of the nod program for the hook is missing")
 	}
 	words := []string{quote(o.Program), "hook", host.Name, timeoutFlag, fmt.Sprintf("%ds", int(host.Setup.Timeout.Seconds()))}
 	for _, a := range o.Args {

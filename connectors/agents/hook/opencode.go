@@ -138,7 +138,7 @@ func (d *document) withAskRules(before []byte, strict bool) (after []byte, warni
 	case askEffects.is(d.top.Members[i].Value), askAll.is(d.top.Members[i].Value):
 		return before, ""
 	}
-	return before, fmt.Sprintf("%s has a %q of its own, which stays: nod is asked what that says \"ask\" about, and nothing that it allows", d.path, openCodeSetting)
+	return before, fmt.Sprintf("%s has its own %q, which stays: nod is asked only about calls that it sets to \"ask\"", d.path, openCodeSetting)
 }
 
 // withoutAskRules removes nod's setting, wherever it stands.
@@ -154,7 +154,7 @@ func (d *document) withoutAskRules(before []byte) (after []byte, warning string)
 		}
 		m := d.top.Members[i]
 		if bytes.Contains(m.Name.BeforeExtra, []byte("/")) || bytes.Contains(m.Value.AfterExtra, []byte("/")) {
-			return before, fmt.Sprintf("%s has comments around %q: take it out yourself", d.path, openCodeSetting)
+			return before, fmt.Sprintf("%s has comments around %q: remove it yourself", d.path, openCodeSetting)
 		}
 		removeMember(d.top, i)
 		return d.bytes(), ""

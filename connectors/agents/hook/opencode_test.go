@@ -83,7 +83,7 @@ func TestOpenCodeLeavesTheUsersOwnSetting(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(before), 0o600))
 		change, err := hook.InstallOpenCode(hook.InstallOptions{Settings: path, Strict: true})
 		require.NoError(t, err)
-		assert.Contains(t, change.Warning, `has a "permission" of its own, which stays`)
+		assert.Contains(t, change.Warning, `has its own "permission", which stays`)
 		_, err = hook.InstallOpenCode(hook.InstallOptions{Settings: path, Uninstall: true})
 		require.NoError(t, err)
 		assert.Equal(t, before, string(readFile(t, path)))
@@ -103,7 +103,7 @@ func TestOpenCodeIsTakenOutWhereItWasMoved(t *testing.T) {
 		require.NoError(t, err)
 		if after == "" {
 			after = before
-			assert.Contains(t, change.Warning, "take it out yourself")
+			assert.Contains(t, change.Warning, "remove it yourself")
 		}
 		assert.Equal(t, after, string(readFile(t, path)))
 	}

@@ -78,7 +78,7 @@ func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 		Nonce string `json:"nonce"`
 	}
 	if err := json.Unmarshal(h.call.Input, &input); err != nil || !schemas.ValidID(input.Nonce) {
-		return h.reply(deny("nod refused the call: " + probeTool + " is no tool"))
+		return h.reply(deny("nod refused the call: " + probeTool + " is not a tool"))
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()

@@ -49,7 +49,7 @@ func ACPServers() Server { return Server{List: acpList} }
 // Zed does; command starts the agent.
 func ACPServer(command []string) (Server, error) {
 	if len(command) == 0 {
-		return Server{}, errors.New("name the agent's command behind --, such as: nod install acp --settings ~/.config/zed/settings.json -- gemini --experimental-acp")
+		return Server{}, errors.New("name the agent's command after --, such as: nod install acp --settings ~/.config/zed/settings.json -- gemini --experimental-acp")
 	}
 	return Server{
 		List: acpList, Name: filepath.Base(command[0]) + throughNod,

@@ -52,7 +52,7 @@ func TestWhatCannotBeListed(t *testing.T) {
 	_, err := hook.InstallServer(hook.MCPServer(), hook.InstallOptions{})
 	require.ErrorContains(t, err, "--settings")
 	_, err = hook.ACPServer(nil)
-	require.ErrorContains(t, err, "behind --")
+	require.ErrorContains(t, err, "after --")
 
 	path := settings(t, "{\n  // mine\n  \"theme\": \"x\", // dark\n}\n")
 	_, err = hook.InstallServer(hook.MCPServer(), hook.InstallOptions{Settings: path, Program: "/opt/nod"})

@@ -47,7 +47,7 @@ func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	var o hook.Options
 	if r.Method != http.MethodPost {
-		return nil, o, schemas.Errorf(schemas.CodeUnknownAction, "hooks are called with POST")
+		return nil, o, schemas.Errorf(schemas.CodeUnknownAction, "call hooks with POST")
 	}
 	if err := s.refuseWebPage(r); err != nil {
 		return nil, o, err

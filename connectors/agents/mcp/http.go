@@ -88,7 +88,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error
 // send, and requests without the token.
 func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	if len(o.Token) < 16 || len(strings.Fields(o.Token)) != 1 {
-		return nil, errors.New("the token for HTTP is not one word of at least 16 characters: remove its file for a new one")
+		return nil, errors.New("the HTTP token must be one word of at least 16 characters: delete its file for a new one")
 	}
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{

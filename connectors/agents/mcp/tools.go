@@ -66,7 +66,7 @@ func (s *Server) addTools() {
 		"Lets another session hold a permission that this one holds.",
 		(*call).grantPermission, failedHere)
 	s.add("list_permissions", listSchema,
-		"Tells what this session may do without asking.",
+		"Lists what this session may do without asking.",
 		(*call).listPermissions, failedHere)
 }
 

@@ -32,7 +32,7 @@ func readEvents(stream io.Reader, handle func(event)) error {
 			handle(e)
 		}
 	}
-	return errors.New("OpenCode ended its events")
+	return errors.New("OpenCode closed its event stream")
 }
 
 // references are the ids in an event, in the format of either generation of

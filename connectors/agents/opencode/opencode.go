@@ -50,8 +50,8 @@ const (
 var (
 	errStopped  = errors.New("nod opencode was stopped")
 	errReplied  = errors.New("answered in OpenCode")
-	errMissed   = errors.New("answered in OpenCode while nod could not see it")
-	errSession  = errors.New("the session in OpenCode went on or ended")
+	errMissed   = errors.New("answered in OpenCode while nod was disconnected")
+	errSession  = errors.New("the session in OpenCode moved on or ended")
 	errHostGone = errors.New("OpenCode is gone")
 	errSilent   = errors.New("OpenCode sent no heartbeat for a minute")
 )

@@ -118,11 +118,11 @@ func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 		why     string
 	}{
 		"answered there":  {func(f *fakeOpenCode) { f.answers("per_1") }, "answered in OpenCode"},
-		"idle":            {func(f *fakeOpenCode) { f.say("session.idle", about) }, "the session in OpenCode went on or ended"},
-		"deleted":         {func(f *fakeOpenCode) { f.say("session.deleted", about) }, "the session in OpenCode went on or ended"},
-		"deleted, by id":  {func(f *fakeOpenCode) { f.say("session.deleted", map[string]any{"info": map[string]any{"id": "ses_1"}}) }, "the session in OpenCode went on or ended"},
+		"idle":            {func(f *fakeOpenCode) { f.say("session.idle", about) }, "the session in OpenCode moved on or ended"},
+		"deleted":         {func(f *fakeOpenCode) { f.say("session.deleted", about) }, "the session in OpenCode moved on or ended"},
+		"deleted, by id":  {func(f *fakeOpenCode) { f.say("session.deleted", map[string]any{"info": map[string]any{"id": "ses_1"}}) }, "the session in OpenCode moved on or ended"},
 		"project closed":  {func(f *fakeOpenCode) { f.say("server.instance.disposed", about) }, "OpenCode is gone"},
-		"while away":      {func(f *fakeOpenCode) { f.forgets("per_1"); f.hangUp() }, "answered in OpenCode while nod could not see it"},
+		"while away":      {func(f *fakeOpenCode) { f.forgets("per_1"); f.hangUp() }, "answered in OpenCode while nod was disconnected"},
 		"gone altogether": {func(f *fakeOpenCode) { f.down.Store(true); f.hangUp() }, "OpenCode is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func (s wirePermission) permission(old bool) (permission, error) {
 		p.Always = p.Patterns
 	}
 	if p.ID == "" || p.SessionID == "" || p.Name == "" {
-		return p, errors.New("a permission without id, session or name")
+		return p, errors.New("the permission has no id, session or name")
 	}
 	return p, nil
 }

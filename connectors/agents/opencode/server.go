@@ -131,12 +131,12 @@ func (s *server) pending(ctx context.Context) (all []permission, known bool, err
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("list what is pending: %w", err)
+		return nil, false, fmt.Errorf("list the pending permissions: %w", err)
 	}
 	for _, one := range list {
 		p, err := one.permission(false)
 		if err != nil {
-			return nil, false, fmt.Errorf("list what is pending: %w", err)
+			return nil, false, fmt.Errorf("list the pending permissions: %w", err)
 		}
 		all = append(all, p)
 	}
