@@ -31,13 +31,13 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ending is a writer whose Close ends the other side's input.
-type ending struct {
+// closingWriter is a writer whose Close ends the other side's input.
+type closingWriter struct {
 	bytes.Buffer
 	other *io.PipeWriter
 }
 
-func (e *ending) Close() error { return e.other.Close() }
+func (e *closingWriter) Close() error { return e.other.Close() }
 
 // FuzzPassThrough: every line of either side reaches the other byte for byte,
 // except permission requests; without a decision no agent is told to act.
@@ -78,7 +78,7 @@ func away(context.Context) (acp.Nod, error) {
 // fromEditor: no request is open, so every line of the editor passes.
 func fromEditor(t *testing.T, said []byte, size int) {
 	agentOut, agentEnd := io.Pipe()
-	agent := &ending{other: agentEnd}
+	agent := &closingWriter{other: agentEnd}
 	var editor bytes.Buffer
 	require.NoError(t, acp.Run(t.Context(), acp.Streams{In: &editor, Out: &chunks{bytes.Clone(said), size}}, acp.Streams{In: agent, Out: agentOut}, away, acp.Options{}))
 	require.True(t, bytes.Equal(said, agent.Bytes()), "%q became %q", said, agent.Bytes())
@@ -90,7 +90,7 @@ func fromEditor(t *testing.T, said []byte, size int) {
 func fromAgent(t *testing.T, said []byte, size int) {
 	editorOut, editorEnd := io.Pipe()
 	defer editorEnd.Close()
-	agent, editor := &ending{other: editorEnd}, &bytes.Buffer{}
+	agent, editor := &closingWriter{other: editorEnd}, &bytes.Buffer{}
 	require.NoError(t, acp.Run(t.Context(), acp.Streams{In: editor, Out: editorOut}, acp.Streams{In: agent, Out: &chunks{bytes.Clone(said), size}}, away, acp.Options{}))
 	sure, maybe := sorted(said)
 	sureHeard, maybeHeard := sorted(editor.Bytes())

@@ -24,9 +24,9 @@ import (
 
 const token = "a token of the test's"
 
-// served is a rig that serves its stream. An answer decides its request, unless an
+// streamRig is a rig that serves its stream. An answer decides its request, unless an
 // error is set.
-type served struct {
+type streamRig struct {
 	*rig
 	stream *acp.Stream
 	server *httptest.Server
@@ -35,8 +35,8 @@ type served struct {
 	narrow atomic.Bool // new connections have a tiny buffer, so that subscribers are soon too slow
 }
 
-func serve(t *testing.T) *served {
-	s := &served{stream: acp.NewStream(), open: map[string]*submission{}}
+func serve(t *testing.T) *streamRig {
+	s := &streamRig{stream: acp.NewStream(), open: map[string]*submission{}}
 	s.rig = start(t, acp.Options{Stream: s.stream})
 	s.server = httptest.NewUnstartedServer(s.stream.Handler(token, func(_ context.Context, r schemas.Request, optionID string) error {
 		if s.err != nil {
@@ -64,7 +64,7 @@ func serve(t *testing.T) *served {
 }
 
 // ask sends a request of the agent, and returns once nod has it.
-func (s *served) ask(id string) *submission {
+func (s *streamRig) ask(id string) *submission {
 	s.t.Helper()
 	s.agent.says(s.t, request(id, "s", "make "+id))
 	a := <-s.nod.submissions
@@ -72,7 +72,7 @@ func (s *served) ask(id string) *submission {
 	return a
 }
 
-func (s *served) subscribe(client *http.Client) *websocket.Conn {
+func (s *streamRig) subscribe(client *http.Client) *websocket.Conn {
 	s.t.Helper()
 	conn, _, err := websocket.Dial(s.t.Context(), s.server.URL+"/api/v1/acp/permissions/stream",
 		&websocket.DialOptions{HTTPClient: client, HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
@@ -99,7 +99,7 @@ func notified(t *testing.T, conn *websocket.Conn) map[string]any {
 	return n.Payload
 }
 
-func (s *served) respond(body string, change ...func(*http.Request)) (int, string) {
+func (s *streamRig) respond(body string, change ...func(*http.Request)) (int, string) {
 	s.t.Helper()
 	r, err := http.NewRequest(http.MethodPost, s.server.URL+"/api/v1/acp/permissions/respond", strings.NewReader(body))
 	require.NoError(s.t, err)

@@ -34,8 +34,8 @@ func (c toolCall) action() schemas.ActionType {
 
 // name returns the tool's name for people and rules. ACP itself names only a kind,
 // and a tool of kind "execute" need not be a shell on this machine. So rules about
-// Bash apply only to a tool that the agent itself calls Bash; any other name
-// matches no rule, and a person is asked.
+// Bash apply only to a tool that the agent itself calls Bash; any other is named
+// acp_KIND.
 func (c toolCall) name() string {
 	if c.tool != "" {
 		return c.tool

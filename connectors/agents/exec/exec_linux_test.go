@@ -18,7 +18,7 @@ import (
 
 func TestFilesOutsideAreOutOfReach(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	for _, args := range [][]string{
 		{"read", p.outside + "/file"},
 		{"list", p.outside},
@@ -59,7 +59,7 @@ func TestFilesOutsideAreOutOfReach(t *testing.T) {
 
 func TestWhatIsGivenCanBeUsed(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	given := p.scope()
 	given.ReadDirs = append(given.ReadDirs, p.outside)
 	wide := p.scope()
@@ -97,7 +97,7 @@ func TestWhatIsGivenCanBeUsed(t *testing.T) {
 
 func TestSockets(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer tcp.Close()
@@ -139,7 +139,7 @@ func TestSockets(t *testing.T) {
 // after it. The filter replies before the kernel finds that this is no terminal.
 func TestItTypesIntoNoTerminal(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	connected := p.scope()
 	connected.Network = true
 	for _, scope := range []schemas.SessionPermissions{p.scope(), connected} {
@@ -152,7 +152,7 @@ func TestItTypesIntoNoTerminal(t *testing.T) {
 
 func TestStreamsSignalsAndTheExitCodePass(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	c := p.command(p.scope(), "sh", "-c", `cat; echo "$0 $1" >&2; exit 7`, "a b", "$c")
 	cmd := p.nod(c)
 	var out, errs bytes.Buffer
@@ -179,7 +179,7 @@ func TestStreamsSignalsAndTheExitCodePass(t *testing.T) {
 
 func TestWhatWasOpenIsClosed(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	open, err := os.OpenFile(p.outside+"/file", os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer open.Close()
@@ -194,7 +194,7 @@ func TestWhatWasOpenIsClosed(t *testing.T) {
 
 func TestWhereItRuns(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	c := p.command(p.scope(), "sh", "-c", "pwd; echo $PWD; echo made >here")
 	c.Dir = p.work + "/sub"
 	c.Env = append(c.Env, "PWD=/")
@@ -206,7 +206,7 @@ func TestWhereItRuns(t *testing.T) {
 
 func TestWhatIsNotRun(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	script := []byte("#!/bin/sh\necho it ran\n")
 	require.NoError(t, os.WriteFile(p.work+"/plain", script, 0o644))
 	require.NoError(t, os.WriteFile(p.outside+"/run", script, 0o755))
@@ -250,7 +250,7 @@ func TestAKernelThatCannot(t *testing.T) {
 	if !canFilter() {
 		t.Skip("this kernel cannot filter system calls, so it cannot be made one without Landlock")
 	}
-	p := newPlace(t)
+	p := newTestDirs(t)
 	c := p.command(p.scope(), "sh", "-c", "echo it ran; cat "+p.outside+"/file")
 	c.RequireEnforcement = true
 	cmd := p.nod(c)

@@ -173,20 +173,20 @@ func needLandlock(t *testing.T) {
 	}
 }
 
-// place is a directory in which a command may work, and files outside of it.
-type place struct {
+// testDirs is a directory in which a command may work, and files outside of it.
+type testDirs struct {
 	t       *testing.T
 	work    string
 	outside string
 	self    string // this binary
 }
 
-func newPlace(t *testing.T) *place {
+func newTestDirs(t *testing.T) *testDirs {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	p := &place{t, dir + "/work", dir + "/outside", self}
+	p := &testDirs{t, dir + "/work", dir + "/outside", self}
 	require.NoError(t, os.MkdirAll(p.work+"/sub", 0o755))
 	require.NoError(t, os.Mkdir(p.outside, 0o755))
 	require.NoError(t, os.WriteFile(p.outside+"/file", []byte("theirs"), 0o644))
@@ -197,16 +197,16 @@ func newPlace(t *testing.T) *place {
 }
 
 // scope returns permissions for the working directory and this binary.
-func (p *place) scope() schemas.SessionPermissions {
+func (p *testDirs) scope() schemas.SessionPermissions {
 	return schemas.SessionPermissions{WorkingDir: p.work, ReadDirs: []string{p.self}}
 }
 
-func (p *place) command(scope schemas.SessionPermissions, args ...string) Command {
+func (p *testDirs) command(scope schemas.SessionPermissions, args ...string) Command {
 	return Command{Args: args, Env: environment(), Scope: scope}
 }
 
 // nod returns a process that runs c.
-func (p *place) nod(c Command) *osexec.Cmd {
+func (p *testDirs) nod(c Command) *osexec.Cmd {
 	data, err := json.Marshal(struct { // the Command without its writer
 		Args, Env          []string
 		Dir                string
@@ -221,7 +221,7 @@ func (p *place) nod(c Command) *osexec.Cmd {
 }
 
 // tries runs an act inside scope and returns its error message.
-func (p *place) tries(scope schemas.SessionPermissions, what string, args ...string) string {
+func (p *testDirs) tries(scope schemas.SessionPermissions, what string, args ...string) string {
 	c := p.command(scope, append([]string{p.self}, args...)...)
 	c.Env = append(c.Env, asAct+"="+what)
 	c.RequireEnforcement = true

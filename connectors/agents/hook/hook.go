@@ -42,10 +42,10 @@ type Options struct {
 	// is empty, the working directory of each call is used instead, which an agent
 	// can change.
 	Project string
-	// DeferAfter is how long a host waits before it is told to end its run and
-	// repeat the call later; zero means never. It applies to hosts whose turn is
-	// Alone. If the model made other calls in the same message (Shared), the call
-	// is denied after that time instead.
+	// DeferAfter is how long a host whose turn is Alone waits before it is told to
+	// end its run and repeat the call later; zero means never. If the model made
+	// other calls in the same message (Shared), the call is denied after that time
+	// instead, and its request stays pending.
 	DeferAfter time.Duration
 	// Waits is called with the ids of each request before it is sent; the process
 	// calls unregister once it no longer waits. Waits is nil if no sweep looks for

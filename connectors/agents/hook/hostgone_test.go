@@ -76,16 +76,16 @@ func TestWhatAStoppedGeminiWasAllowedIsTold(t *testing.T) {
 	}
 }
 
-// closed is a stdout without a reader.
-type closed struct{}
+// brokenStdout is a stdout without a reader.
+type brokenStdout struct{}
 
-func (closed) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+func (brokenStdout) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
 // An allow that could not be written is reported to nod; a denial is not.
 func TestAnAllowThatNobodyReadIsTold(t *testing.T) {
 	for outcome, told := range map[schemas.Outcome]int{schemas.Allowed: 1, schemas.Denied: 0} {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: outcome})}
-		exit := hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(preToolCall), closed{}, nod.connect, hook.Options{})
+		exit := hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(preToolCall), brokenStdout{}, nod.connect, hook.Options{})
 		assert.Equal(t, 2, exit)
 		assert.Len(t, nod.passed, told)
 	}
@@ -109,7 +109,7 @@ func TestAHookSaysWhileItWaits(t *testing.T) {
 			return c.ask(ctx, r)
 		}}
 		over := sync.OnceFunc(func() { order = append(order, "over") })
-		hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(preToolCall), writes(func() { order = append(order, "answered") }), nod.connect, hook.Options{
+		hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(preToolCall), onWrite(func() { order = append(order, "answered") }), nod.connect, hook.Options{
 			Waits: func(session, id string) (func(), error) {
 				order = append(order, "waits "+session+"."+id)
 				return over, nil
@@ -119,10 +119,10 @@ func TestAHookSaysWhileItWaits(t *testing.T) {
 	}
 }
 
-// writes is a stdout that calls a function at each write.
-type writes func()
+// onWrite is a stdout that calls a function at each write.
+type onWrite func()
 
-func (w writes) Write(data []byte) (int, error) {
+func (w onWrite) Write(data []byte) (int, error) {
 	w()
 	return len(data), json.Unmarshal(data, new(any))
 }

@@ -117,7 +117,7 @@ func parseJSONC(path string, data []byte) (*document, error) {
 }
 
 // withAskRules adds nod's setting before all others if the file has no permission
-// setting.
+// setting. If strict, it replaces nod's own earlier setting.
 func (d *document) withAskRules(before []byte, strict bool) (after []byte, warning string) {
 	setting := askEffects
 	if strict {

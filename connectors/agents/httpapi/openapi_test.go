@@ -20,11 +20,11 @@ import (
 	"github.com/nodbus/nod/connectors/agents/httpapi"
 )
 
-// described is a transport that checks every response against the OpenAPI document:
+// checkedTransport is a transport that checks every response against the OpenAPI document:
 // its status must be listed, and its body must match the schema.
-type described struct{}
+type checkedTransport struct{}
 
-func (described) RoundTrip(r *http.Request) (*http.Response, error) {
+func (checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		return nil, err

@@ -13,28 +13,28 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// scripted is a nod that does as a test says and fails on any other call.
-type scripted struct {
+// scriptedNod is a nod that does as a test says and fails on any other call.
+type scriptedNod struct {
 	submit   func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error)
 	await    func(context.Context) (*schemas.Decision, error)
 	withdraw func(session, id string) (schemas.Decision, error)
 }
 
-func (s scripted) Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
+func (s scriptedNod) Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
 	return s.submit(ctx, r)
 }
 
-func (s scripted) Await(ctx context.Context, _, _ string, _ time.Duration) (*schemas.Decision, error) {
+func (s scriptedNod) Await(ctx context.Context, _, _ string, _ time.Duration) (*schemas.Decision, error) {
 	return s.await(ctx)
 }
 
-func (s scripted) Withdraw(_ context.Context, session, id, _ string) (schemas.Decision, error) {
+func (s scriptedNod) Withdraw(_ context.Context, session, id, _ string) (schemas.Decision, error) {
 	return s.withdraw(session, id)
 }
 
-// failing returns a nod whose every call runs f.
-func failing(f func() error) scripted {
-	return scripted{
+// failingNod returns a nod whose every call runs f.
+func failingNod(f func() error) scriptedNod {
+	return scriptedNod{
 		submit: func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
 			return nil, schemas.Receipt{}, f()
 		},
@@ -168,7 +168,7 @@ func TestNodsRefusals(t *testing.T) {
 		"CONFLICT": 409, "UNDELIVERABLE": 503, "UNAVAILABLE": 503, "INTERNAL_ERROR": 500,
 	} {
 		t.Run(string(code), func(t *testing.T) {
-			r := fake(t, before(failing(func() error { return fmt.Errorf("ask: %w", schemas.Errorf(code, "because")) })))
+			r := fake(t, before(failingNod(func() error { return fmt.Errorf("ask: %w", schemas.Errorf(code, "because")) })))
 			for what, call := range each {
 				if code == "CONFLICT" && what == "withdraw" {
 					continue // nod does not return it, nor does the document list it
@@ -177,12 +177,12 @@ func TestNodsRefusals(t *testing.T) {
 			}
 		})
 	}
-	r := fake(t, before(failing(func() error { return io.ErrUnexpectedEOF })))
+	r := fake(t, before(failingNod(func() error { return io.ErrUnexpectedEOF })))
 	r.refused(r.does("POST", "/api/v1/requests", deploy("S", "1")), 503, "UNAVAILABLE")
 }
 
 func TestAPanicAllowsNothing(t *testing.T) {
-	r := fake(t, before(failing(func() error { panic("a fault") })))
+	r := fake(t, before(failingNod(func() error { panic("a fault") })))
 	for range 2 { // the server continues
 		for what, call := range each {
 			r.NotContains(r.refused(r.does(call.method, call.path, call.body), 500, "INTERNAL_ERROR"), "a fault", what)
@@ -194,7 +194,7 @@ func TestAPanicAllowsNothing(t *testing.T) {
 // id; a request with the caller's own id can be sent again.
 func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 	var asked, withdrawn []string
-	nod := failing(func() error { return schemas.Errorf(schemas.CodeUnavailable, "away") })
+	nod := failingNod(func() error { return schemas.Errorf(schemas.CodeUnavailable, "away") })
 	nod.submit = func(_ context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
 		asked = append(asked, r.Key())
 		return nil, schemas.Receipt{}, schemas.Errorf(schemas.CodeUnavailable, "away")
@@ -213,7 +213,7 @@ func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 // The same holds if the caller leaves before nod has replied.
 func TestAnAskerThatIsGoneBeforeItsReceipt(t *testing.T) {
 	reached, withdrawn := make(chan string, 1), make(chan string, 1)
-	nod := scripted{
+	nod := scriptedNod{
 		submit: func(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
 			reached <- r.Key()
 			<-ctx.Done()

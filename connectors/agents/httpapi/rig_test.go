@@ -57,7 +57,7 @@ func start(t *testing.T) *rig {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	r := &rig{Assertions: require.New(t), t: t, ctx: ctx, dir: t.TempDir()}
-	r.calls.Transport = described{}
+	r.calls.Transport = checkedTransport{}
 	keys, err := roles.OpenKeys(r.dir)
 	r.NoError(err)
 	r.NoError(keys.Ensure(roles.AgentID("local"), roles.AgentID("ada")))
@@ -93,7 +93,7 @@ func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	t.Helper()
 	t.Parallel()
 	r := &rig{Assertions: require.New(t), t: t, ctx: t.Context()}
-	r.calls.Transport = described{}
+	r.calls.Transport = checkedTransport{}
 	o := httpapi.Options{
 		Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Log: quiet(),
 		Agents: []httpapi.Agent{{Name: "local", Token: localToken}},

@@ -20,7 +20,7 @@ import (
 
 func TestStoppingAnswersWhoWaits(t *testing.T) {
 	reached := make(chan struct{})
-	r := fake(t, before(scripted{await: func(ctx context.Context) (*schemas.Decision, error) {
+	r := fake(t, before(scriptedNod{await: func(ctx context.Context) (*schemas.Decision, error) {
 		close(reached)
 		<-ctx.Done()
 		return nil, nil
@@ -42,7 +42,7 @@ func TestASlowBody(t *testing.T) {
 	const slow = 300 * time.Millisecond
 	r := fake(t, func(o *httpapi.Options) {
 		o.BodyWithin = slow
-		o.Agents[0].Nod = scripted{await: func(ctx context.Context) (*schemas.Decision, error) {
+		o.Agents[0].Nod = scriptedNod{await: func(ctx context.Context) (*schemas.Decision, error) {
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -94,7 +94,7 @@ func TestBehindAProxyNobodyIsHere(t *testing.T) {
 	asked := make(chan schemas.Request, 1)
 	r := fake(t, func(o *httpapi.Options) {
 		o.BehindProxy, o.PublicURL, o.Host, o.User = true, "https://nod.example.com", "devbox", "ann"
-		o.Agents[0].Nod = scripted{submit: func(_ context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
+		o.Agents[0].Nod = scriptedNod{submit: func(_ context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
 			asked <- r
 			return nil, schemas.Receipt{}, schemas.Errorf(schemas.CodeUndeliverable, "nobody")
 		}}

@@ -106,13 +106,13 @@ func TestItListensOnThisMachineAlone(t *testing.T) {
 	assert.ErrorContains(t, err, "127.0.0.1:4281")
 }
 
-// called reaches a server under one of its names.
-type called struct {
+// namedHost reaches a server under one of its names.
+type namedHost struct {
 	name string
 	next http.RoundTripper
 }
 
-func (c called) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c namedHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Host = c.name
 	return c.next.RoundTrip(r)
@@ -147,7 +147,7 @@ func TestWhoAsksOverHTTP(t *testing.T) {
 	}
 	assert.Empty(t, first.Project)
 	for host, header := range map[string]string{"elsewhere": "devbox.example", "devbox": "localhost:80"} {
-		c := reachHTTP(t, server.URL, later, called{header, bearer{next: transport()}}, nil)
+		c := reachHTTP(t, server.URL, later, namedHost{header, bearer{next: transport()}}, nil)
 		calls(t, c, "approve", use("Deploy", `{}`, ""))
 		assert.Equal(t, host, (<-asked).Host, "what comes through a proxy is not from here")
 	}

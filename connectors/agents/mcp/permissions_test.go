@@ -144,16 +144,16 @@ func TestAPermissionThatNobodyAnswers(t *testing.T) {
 	}
 }
 
-// holds is a nod in which every session has some permission.
-type holds struct {
+// grantingNod is a nod in which every session has some permission.
+type grantingNod struct {
 	*fakeNod
 	session schemas.Session
 }
 
-func (n holds) Session(context.Context, string) (schemas.Session, error) { return n.session, nil }
+func (n grantingNod) Session(context.Context, string) (schemas.Session, error) { return n.session, nil }
 
 func TestWhatAManagedSessionHolds(t *testing.T) {
-	n := holds{fake(nil), schemas.Session{
+	n := grantingNod{fake(nil), schemas.Session{
 		Permissions: &schemas.SessionPermissions{WorkingDir: "/w", ReadDirs: []string{"/r"}, WriteDirs: []string{"/x"}, Network: true},
 		Grants: []schemas.StandingAnswer{
 			{Permissions: []string{"@read:/g"}, ExpiresAt: time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)},

@@ -163,7 +163,7 @@ func TestPermissionModesThatAskNothing(t *testing.T) {
 	h.program("claude", "2.1.329 (Claude Code)")
 	nod := h.program("nod", "")
 	change := h.install(hook.ClaudeCode(), hook.InstallOptions{Program: nod})
-	says(t, h.findings(), Note, "in auto, in which Claude Code may start, bypassPermissions and dontAsk nothing is asked unless installed with --strict: nod install claude-code --strict")
+	says(t, h.findings(), Note, "in auto, in which Claude Code may start, bypassPermissions and dontAsk nod is asked nothing unless installed with --strict: nod install claude-code --strict")
 	plain, err := os.ReadFile(change.Path)
 	require.NoError(t, err)
 	for mode, want := range map[string]string{
