@@ -27,7 +27,7 @@ func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	}
 	switch edited := d.UpdatedInput != nil; {
 	case ok && !edited:
-		return p.selected(option), nil
+		return p.selectOption(option), nil
 	case d.By.Kind == schemas.ByHuman: // the person allowed an edited input, which the agent cannot run
 		return p.refused(), nil
 	}
@@ -41,7 +41,7 @@ func (p *permission) refusal(d schemas.Decision) outcome {
 		return cancelled
 	case schemas.Denied:
 		if o, ok := p.request.Option(d.OptionID); ok && !o.Kind.Allows() {
-			return p.selected(o)
+			return p.selectOption(o)
 		}
 	}
 	return p.refused()
@@ -51,11 +51,11 @@ func (p *permission) refusal(d schemas.Decision) outcome {
 // none was chosen, rather than a permanent denial.
 func (p *permission) refused() outcome {
 	if o, ok := p.request.OptionOfKind(schemas.RejectOnce); ok {
-		return p.selected(o)
+		return p.selectOption(o)
 	}
 	return cancelled
 }
 
-func (p *permission) selected(o schemas.Option) outcome {
+func (p *permission) selectOption(o schemas.Option) outcome {
 	return outcome{Outcome: "selected", OptionID: p.options[o.OptionID]}
 }

@@ -108,7 +108,7 @@ func Run(c Command) error {
 	if err := confine(c.Scope, c.Stderr); err != nil {
 		return refused("restrict the command to its permissions: %w", err)
 	}
-	if err := become(program, c.Args, env); err != nil {
+	if err := replaceProcess(program, c.Args, env); err != nil {
 		return notRun(fmt.Errorf("run %s: %w", program, err))
 	}
 	return nil

@@ -15,5 +15,7 @@ func unenforced(schemas.SessionPermissions) []string {
 
 func confine(schemas.SessionPermissions, io.Writer) error { return nil }
 
-// become replaces this process. On Windows it returns an error.
-func become(program string, args, env []string) error { return syscall.Exec(program, args, env) }
+// replaceProcess replaces this process. On Windows it returns an error.
+func replaceProcess(program string, args, env []string) error {
+	return syscall.Exec(program, args, env)
+}

@@ -25,9 +25,9 @@ type Change struct {
 	mode  fs.FileMode
 }
 
-// open reads the file to change. A file that does not exist is a new one; a link to
-// a missing file is an error.
-func open(path string) (Change, error) {
+// openChange reads the file to change. A file that does not exist is a new one; a
+// link to a missing file is an error.
+func openChange(path string) (Change, error) {
 	c := Change{Path: path, isNew: true, mode: 0o644}
 	resolved, err := filepath.EvalSymlinks(path)
 	switch {
@@ -54,7 +54,7 @@ func open(path string) (Change, error) {
 // ReadFile prepares the change of a file beside a host's settings. A new file is
 // readable by its user only. After equals Before until the caller sets it.
 func ReadFile(path string) (Change, error) {
-	c, err := open(path)
+	c, err := openChange(path)
 	if c.isNew {
 		c.mode = 0o600
 	}
@@ -117,7 +117,7 @@ func (c Change) Diff() string {
 		return ""
 	}
 	const context = 3
-	was, is := lines(c.Before), lines(c.After)
+	was, is := splitLines(c.Before), splitLines(c.After)
 	head := 0
 	for head < min(len(was), len(is)) && was[head] == is[head] {
 		head++
@@ -136,7 +136,7 @@ func (c Change) Diff() string {
 		name = os.DevNull
 	}
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", name, c.Path)
-	fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(from, wasEnd+shown), span(from, isEnd+shown))
+	fmt.Fprintf(&b, "@@ -%s +%s @@\n", hunkRange(from, wasEnd+shown), hunkRange(from, isEnd+shown))
 	write := func(mark string, lines []string) {
 		for _, l := range lines {
 			b.WriteString(mark + l)
@@ -152,7 +152,7 @@ func (c Change) Diff() string {
 	return b.String()
 }
 
-func lines(data []byte) []string {
+func splitLines(data []byte) []string {
 	all := strings.SplitAfter(string(data), "\n")
 	if all[len(all)-1] == "" {
 		all = all[:len(all)-1]
@@ -160,8 +160,8 @@ func lines(data []byte) []string {
 	return all
 }
 
-// span formats a range of lines as a unified diff does.
-func span(from, to int) string {
+// hunkRange formats a range of lines as a unified diff does.
+func hunkRange(from, to int) string {
 	if to == from {
 		return fmt.Sprintf("%d,0", from)
 	}

@@ -18,7 +18,7 @@ func TestChangedMeanwhile(t *testing.T) {
 			if before != nil {
 				require.NoError(t, os.WriteFile(path, []byte(*before), 0o600))
 			}
-			change, err := open(path)
+			change, err := openChange(path)
 			require.NoError(t, err)
 			change.After = []byte(`{"hooks":{}}`)
 			require.NoError(t, os.WriteFile(path, []byte(`{"model":"x"}`), 0o600))

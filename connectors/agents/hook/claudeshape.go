@@ -38,7 +38,7 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 		Event string `json:"hook_event_name"`
 	}
 	if err := json.Unmarshal(input, &envelope); err != nil {
-		return Call{}, in, unexpected(err)
+		return Call{}, in, inputError(err)
 	}
 	call := Call{Event: envelope.Event}
 	if call.Event == "" {
@@ -49,7 +49,7 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 		return call, in, nil
 	}
 	if err := json.Unmarshal(input, &in); err != nil {
-		return call, in, unexpected(err)
+		return call, in, inputError(err)
 	}
 	call.SessionID, call.ToolCallID = in.SessionID, in.ToolUseID
 	call.Input, call.Cwd, call.TaskID, call.Transcript = in.ToolInput, in.Cwd, in.AgentID, in.Transcript
@@ -69,7 +69,7 @@ func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	return call, err
 }
 
-func unexpected(err error) error {
+func inputError(err error) error {
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) { // json's own message names Go types
 		err = fmt.Errorf("%s is a JSON %s", cmp.Or(typed.Field, "it"), typed.Value)

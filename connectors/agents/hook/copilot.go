@@ -52,7 +52,7 @@ func (copilot) Read(input []byte) (Call, error) {
 		Prompt    *string         `json:"prompt"`
 	}
 	if err := json.Unmarshal(input, &in); err != nil {
-		return call, unexpected(err)
+		return call, inputError(err)
 	}
 	if in.ToolName == "" && in.HookName == "" && in.ToolInput == nil && in.ToolArgs == nil && (in.Reason != nil) != (in.Prompt != nil) {
 		call.Signal, call.SessionID, call.Event = true, in.SessionID, copilotPrompt

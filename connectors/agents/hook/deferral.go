@@ -25,7 +25,7 @@ func (h *run) untilDeferred(ctx context.Context) (context.Context, context.Cance
 	waiting, give := context.WithCancelCause(ctx)
 	go func() {
 		for wait(waiting, h.opts.DeferAfter) {
-			switch h.turn(waiting) {
+			switch h.readTurn(waiting) {
 			case Alone:
 				give(errDefer)
 			case Shared:
@@ -38,9 +38,9 @@ func (h *run) untilDeferred(ctx context.Context) (context.Context, context.Cance
 	return waiting, func() { give(nil) }
 }
 
-// turn reads the call's turn. A host may still be writing several calls to its
+// readTurn reads the call's turn. A host may still be writing several calls to its
 // transcript, so a turn counts as Alone only if it still is one after recheckAfter.
-func (h *run) turn(ctx context.Context) Turn {
+func (h *run) readTurn(ctx context.Context) Turn {
 	look := func() Turn {
 		limited, cancel := context.WithTimeoutCause(ctx, transcriptWithin, errLate)
 		defer cancel()

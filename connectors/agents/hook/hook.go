@@ -103,7 +103,7 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 	h := &run{host: host, connect: connect, opts: o, stdout: stdout}
 	defer func() {
 		if p := recover(); p != nil {
-			exit = h.panicked(p)
+			exit = h.refuseAfterPanic(p)
 		}
 	}()
 
@@ -306,8 +306,8 @@ func (h *run) reply(v Verdict) int {
 // stdout.
 const exitBlock = 2
 
-// panicked replies with a refusal after a panic in nod's own code.
-func (h *run) panicked(p any) (exit int) {
+// refuseAfterPanic replies with a refusal after a panic in nod's own code.
+func (h *run) refuseAfterPanic(p any) (exit int) {
 	h.log(fmt.Errorf("internal error: %v", p))
 	if h.replied {
 		return exitBlock

@@ -70,7 +70,7 @@ func Inspect(host Host, o InstallOptions) (Inspection, error) {
 	if err != nil {
 		return Inspection{}, err
 	}
-	change, err := open(path)
+	change, err := openChange(path)
 	if err != nil {
 		return Inspection{Path: path}, err
 	}

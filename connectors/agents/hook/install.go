@@ -43,7 +43,7 @@ func Install(host Host, o InstallOptions) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	change, err := open(path)
+	change, err := openChange(path)
 	if err != nil {
 		return Change{}, err
 	}

@@ -42,7 +42,7 @@ func InstallOpenCode(o InstallOptions) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	change, err := open(path)
+	change, err := openChange(path)
 	if err != nil {
 		return Change{}, err
 	}

@@ -40,7 +40,7 @@ func (h Host) Probe(ctx context.Context, i Installed) error {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	ran := cmd.Run()
-	want, exit := h.Dialect.Reply(Call{Event: i.Event}, deny(probed(nonce)))
+	want, exit := h.Dialect.Reply(Call{Event: i.Event}, deny(probeReply(nonce)))
 	if strings.TrimSpace(out.String()) == string(want) && cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exit {
 		return nil
 	}
@@ -55,8 +55,8 @@ func (h Host) Probe(ctx context.Context, i Installed) error {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// probed returns the hook's refusal of a probe.
-func probed(nonce string) string { return "nod answers: " + nonce }
+// probeReply returns the hook's refusal of a probe.
+func probeReply(nonce string) string { return "nod answers: " + nonce }
 
 // probeInput returns a call of probeTool in the host's format.
 func (h Host) probeInput(event, nonce string) []byte {
@@ -89,7 +89,7 @@ func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 		h.log(err)
 		return h.reply(deny("nod did not answer: " + err.Error()))
 	}
-	return h.reply(deny(probed(input.Nonce)))
+	return h.reply(deny(probeReply(input.Nonce)))
 }
 
 // BlocksWhenGone reports whether an installed hook blocks a call if nod was killed

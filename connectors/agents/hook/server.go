@@ -67,7 +67,7 @@ func InstallServer(s Server, o InstallOptions) (Change, error) {
 	if err != nil {
 		return Change{}, fmt.Errorf("find the host's settings: %w", err)
 	}
-	change, err := open(path)
+	change, err := openChange(path)
 	if err != nil {
 		return Change{}, err
 	}

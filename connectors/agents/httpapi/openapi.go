@@ -39,7 +39,7 @@ func document() ([]byte, error) {
 			return nil, fmt.Errorf("describe %s: %w", name, err)
 		}
 		delete(schema, "$schema")
-		refer(schema, name)
+		rewriteRefs(schema, name)
 		all[name] = schema
 	}
 	request := all["request"].(map[string]any)
@@ -52,16 +52,16 @@ func document() ([]byte, error) {
 // fieldsWithDefaults are the fields of a request that a caller may leave out.
 func fieldsWithDefaults() []string { return []string{"type", "pending_id", "created_at"} }
 
-// refer rewrites the references in a schema to their place in the document.
-func refer(v any, name string) {
+// rewriteRefs rewrites the references in a schema to their place in the document.
+func rewriteRefs(v any, name string) {
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			refer(item, name)
+			rewriteRefs(item, name)
 		}
 	case map[string]any:
 		for _, field := range v {
-			refer(field, name)
+			rewriteRefs(field, name)
 		}
 		if ref, ok := v["$ref"].(string); ok {
 			file, within, _ := strings.Cut(ref, "#")

@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/httpapi"
 )
 
-// checkedTransport is a transport that checks every response against the OpenAPI document:
-// its status must be listed, and its body must match the schema.
+// checkedTransport checks every response against the OpenAPI document: its status
+// must be listed, and its body must match the schema.
 type checkedTransport struct{}
 
 func (checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -60,7 +60,7 @@ func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 // asks and from where.
 func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Request, error) {
 	var request schemas.Request
-	whole, named := envelope(body)
+	whole, named := withDefaults(body)
 	if err := schemas.Decode(whole, &request); err != nil {
 		return request, err
 	}
@@ -79,10 +79,10 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 	return request, nil
 }
 
-// envelope adds to body the fields that a caller may leave out, and reports whether
-// body named an id. It changes no other byte, so that Decode still refuses
+// withDefaults adds to body the fields that a caller may leave out, and reports
+// whether body named an id. It changes no other byte, so that Decode still refuses
 // ambiguous JSON.
-func envelope(body []byte) (whole []byte, named bool) {
+func withDefaults(body []byte) (whole []byte, named bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
 		return body, false // Decode reports the error
@@ -127,7 +127,7 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, agent *Agent) err
 	if err != nil {
 		return err
 	}
-	wait, err := waitOf(r)
+	wait, err := parseWait(r)
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, agent *Agent) err
 	return nil
 }
 
-// waitOf parses the wait that a caller asks for.
-func waitOf(r *http.Request) (time.Duration, error) {
+// parseWait parses the wait that a caller asks for.
+func parseWait(r *http.Request) (time.Duration, error) {
 	text := r.URL.Query().Get("wait")
 	if text == "" {
 		return 0, nil

@@ -37,9 +37,9 @@ func (e *exchanges) remove(id string) {
 	delete(e.open, id)
 }
 
-// of returns the exchange of a call, or nil if the call did not come over HTTP. For
+// find returns the exchange of a call, or nil if the call did not come over HTTP. For
 // an exchange that has ended, it returns one whose context is done.
-func (e *exchanges) of(req *mcp.CallToolRequest) *exchange {
+func (e *exchanges) find(req *mcp.CallToolRequest) *exchange {
 	if req.Extra == nil || req.Extra.Header == nil {
 		return nil
 	}

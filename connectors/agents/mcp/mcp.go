@@ -145,7 +145,7 @@ type call struct {
 }
 
 func (s *Server) newCall(req *mcp.CallToolRequest) *call {
-	c := &call{CallToolRequest: req, server: s, exchange: s.exchanges.of(req), session: s.opts.Session}
+	c := &call{CallToolRequest: req, server: s, exchange: s.exchanges.find(req), session: s.opts.Session}
 	if id := req.Session.ID(); id != "" {
 		c.session = agents.ID("mcp session " + id) // hashed: people see it, and it must not let them join the client's session
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// read parses the arguments of a tool that an agent itself calls. It refuses
-// unknown names: silently ignoring one could ignore a condition of the agent.
-func read(raw json.RawMessage, into any) error {
+// parseArguments parses the arguments of a tool that an agent itself calls. It
+// refuses unknown names: to ignore one could be to ignore a condition of the agent.
+func parseArguments(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
@@ -44,8 +44,8 @@ type permissionArgs struct {
 	Minutes     *float64 `json:"timeout_minutes"`
 }
 
-func (w *permissionArgs) read(raw json.RawMessage) error {
-	if err := read(raw, w); err != nil {
+func (w *permissionArgs) parse(raw json.RawMessage) error {
+	if err := parseArguments(raw, w); err != nil {
 		return err
 	}
 	if w.Minutes != nil && !(*w.Minutes >= 1 && *w.Minutes <= 60) {
@@ -65,7 +65,7 @@ func (w *permissionArgs) read(raw json.RawMessage) error {
 // is an answer; a missing answer is an error.
 func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	var args permissionArgs
-	if err := args.read(c.Params.Arguments); err != nil {
+	if err := args.parse(c.Params.Arguments); err != nil {
 		return failed(err)
 	}
 	r := c.request()
@@ -99,7 +99,7 @@ func (c *call) grantPermission(ctx context.Context) *mcp.CallToolResult {
 		Permission string `json:"permission"`
 		Reason     string `json:"reason"`
 	}
-	if err := read(c.Params.Arguments, &args); err != nil {
+	if err := parseArguments(c.Params.Arguments, &args); err != nil {
 		return failed(err)
 	}
 	s := schemas.Share{Type: schemas.TypeShare, SessionID: c.session, AgentID: args.Agent, Reason: args.Reason}
@@ -116,7 +116,7 @@ func (c *call) grantPermission(ctx context.Context) *mcp.CallToolResult {
 
 // listPermissions lists the permissions of this session.
 func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
-	if err := read(c.Params.Arguments, &struct{}{}); err != nil {
+	if err := parseArguments(c.Params.Arguments, &struct{}{}); err != nil {
 		return failed(err)
 	}
 	ctx, done := c.withReadTimeout(ctx)
@@ -125,7 +125,7 @@ func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 	if err != nil {
 		return failed(err)
 	}
-	h := holdingOf(c.session, &s)
+	h := permissionsOf(c.session, &s)
 	result := text(h.String())
 	result.StructuredContent = h
 	return result
@@ -138,8 +138,8 @@ func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.Ca
 	return ctx, func() { cancel(); done() }
 }
 
-// holding is the result of list_permissions.
-type holding struct {
+// permissionList is the result of list_permissions.
+type permissionList struct {
 	Session string `json:"session_id"`
 	// Managed is true if the session may use files and the web only as Permissions
 	// allow.
@@ -153,8 +153,8 @@ type grant struct {
 	Until time.Time `json:"until,omitzero"` // zero: until it is revoked
 }
 
-func holdingOf(session string, s *schemas.Session) holding {
-	h := holding{Session: session, Managed: s.Permissions != nil, Permissions: []string{}, Granted: []grant{}}
+func permissionsOf(session string, s *schemas.Session) permissionList {
+	h := permissionList{Session: session, Managed: s.Permissions != nil, Permissions: []string{}, Granted: []grant{}}
 	if set := s.Permissions; set != nil {
 		if set.WorkingDir != "" {
 			h.Permissions = append(h.Permissions, "@write:"+set.WorkingDir)
@@ -175,11 +175,11 @@ func holdingOf(session string, s *schemas.Session) holding {
 	return h
 }
 
-// String formats the holding for an agent.
-func (h holding) String() string {
+// String formats the list for an agent.
+func (h permissionList) String() string {
 	lines := []string{"This session (" + h.Session + ") is not limited to a set of permissions: nod's rules decide about each call."}
 	if h.Managed {
-		lines[0] = "This session (" + h.Session + ") holds: " + strings.Join(append(h.Permissions, h.none()...), ", ")
+		lines[0] = "This session (" + h.Session + ") holds: " + strings.Join(append(h.Permissions, h.placeholder()...), ", ")
 	}
 	for _, g := range h.Granted {
 		until := "until it is revoked"
@@ -191,7 +191,7 @@ func (h holding) String() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h holding) none() []string {
+func (h permissionList) placeholder() []string {
 	if len(h.Permissions) == 0 {
 		return []string{"nothing"}
 	}

@@ -45,7 +45,7 @@ func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Re
 		var answered status
 		return !errors.As(err, &answered) || !answered.permanent(), err
 	})
-	if err != nil || c.over() {
+	if err != nil || c.finished() {
 		return r, true, err
 	}
 	r, err = f.request(p, c, own, root)

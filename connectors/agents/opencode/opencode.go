@@ -109,7 +109,7 @@ func (f *follower) run(ctx context.Context) {
 		if time.Since(lost) >= f.opts.GoneAfter {
 			f.endAll(errHostGone)
 		}
-		f.opts.Log.Warn("OpenCode cannot be reached; trying again", "url", f.host.shown(), "after", pause, "error", err)
+		f.opts.Log.Warn("OpenCode cannot be reached; trying again", "url", f.host.displayURL(), "after", pause, "error", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

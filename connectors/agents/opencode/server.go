@@ -40,8 +40,8 @@ func newServer(o Options) (*server, error) {
 	}}, nil
 }
 
-// shown returns the server's address without a password, for logs.
-func (s *server) shown() string { return s.base.Redacted() }
+// displayURL returns the server's address without a password, for logs.
+func (s *server) displayURL() string { return s.base.Redacted() }
 
 // status is an HTTP status other than 200, as an error.
 type status int
@@ -102,7 +102,7 @@ func (s *server) get(ctx context.Context, into any, path ...string) error {
 	}
 	defer func() { _ = resp.Body.Close() }() // the rest of the body is not needed
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "application/json" {
-		return fmt.Errorf("%s does not reply with JSON: is that OpenCode?", s.shown())
+		return fmt.Errorf("%s does not reply with JSON: is that OpenCode?", s.displayURL())
 	}
 	return json.NewDecoder(io.LimitReader(resp.Body, maxResponse)).Decode(into)
 }
@@ -115,7 +115,7 @@ func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
 	}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
 		_ = resp.Body.Close()
-		return nil, fmt.Errorf("%s does not send an event stream: is that OpenCode?", s.shown())
+		return nil, fmt.Errorf("%s does not send an event stream: is that OpenCode?", s.displayURL())
 	}
 	return resp.Body, nil
 }
@@ -150,9 +150,9 @@ type call struct {
 	Input  json.RawMessage
 }
 
-// over reports whether OpenCode no longer waits for the call: an aborted call
+// finished reports whether OpenCode no longer waits for the call: an aborted call
 // leaves its permission behind as pending.
-func (c call) over() bool { return c.Status == "completed" || c.Status == "error" }
+func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
 // call fetches the tool call of p; the result is empty if p names none.
 func (s *server) call(ctx context.Context, p permission) (call, error) {

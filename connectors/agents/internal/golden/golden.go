@@ -61,7 +61,7 @@ func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 		side, known := sides[name]
 		switch {
 		case strings.HasPrefix(line, "#"):
-		case nod.plays(t, who, text):
+		case nod.playLine(t, who, text):
 		case !known:
 			require.Fail(t, "the transcript says", line)
 		case !hears:
@@ -130,14 +130,14 @@ func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	return err
 }
 
-// plays runs a line about nod; it returns false for a line about another side.
-func (n *Nod) plays(t *testing.T, who, text string) bool {
+// playLine runs a line about nod; it returns false for a line about another side.
+func (n *Nod) playLine(t *testing.T, who, text string) bool {
 	t.Helper()
 	switch who {
 	case "> nod":
 		a := Next(t, n.asks)
 		n.open = append(n.open, a)
-		require.JSONEq(t, text, shown(t, a.request))
+		require.JSONEq(t, text, encodeStable(t, a.request))
 	case "> withdrawn":
 		require.Equal(t, text, Next(t, n.withdrawn))
 	case "> passed":
@@ -175,8 +175,8 @@ func Next[T any](t *testing.T, from <-chan T) T {
 // random matches a random id.
 var random = regexp.MustCompile(`^[a-z0-9]{16}$`)
 
-// shown encodes a request without the parts that differ in each run.
-func shown(t *testing.T, r schemas.Request) string {
+// encodeStable encodes a request without the parts that differ in each run.
+func encodeStable(t *testing.T, r schemas.Request) string {
 	assert.WithinDuration(t, time.Now(), r.CreatedAt, waitAtMost)
 	r.CreatedAt = time.Time{}
 	r.PendingID = random.ReplaceAllString(r.PendingID, "random")
