@@ -1,6 +1,5 @@
-// Package agents holds the code that all agent connectors share: the interface
-// to nod, the mapping of host ids to nod's ids, and the meaning of a decision
-// for the agent.
+// Package agents holds the code that all agent connectors share: the interface to nod,
+// the mapping of host ids to nod's ids, and the meaning of a decision for the agent.
 package agents
 
 import (

@@ -58,8 +58,7 @@ func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
 	return reply
 }
 
-// DescribeError puts nod's refusal into words for the agent. The reply never
-// allows.
+// DescribeError puts nod's refusal into words for the agent. The reply never allows.
 func DescribeError(err *schemas.Error) AgentReply {
 	text := err.Message
 	if err.Code == schemas.CodeUndeliverable {

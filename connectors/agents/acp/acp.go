@@ -22,10 +22,9 @@ import (
 
 // Nod is the interface to nod that the sidecar needs.
 type Nod interface {
-	// Submit sends r, whose id must be new, and returns once r is stored or
-	// decided. Nod's own refusals are a *schemas.Error; its code is UNAVAILABLE if
-	// nod cannot be reached before ctx ends. After any other error r may be stored
-	// all the same.
+	// Submit sends r, whose id must be new, and returns once r is stored or decided.
+	// Nod's own refusals are a *schemas.Error; its code is UNAVAILABLE if nod cannot be
+	// reached before ctx ends. After any other error r may be stored all the same.
 	Submit(ctx context.Context, r schemas.Request) (Waiting, error)
 	// Withdraw ends a request that its agent no longer waits for, even one that has
 	// not reached nod yet.
@@ -37,14 +36,12 @@ type Waiting interface {
 	// Open reports whether the request is pending, waiting for a person. If false,
 	// the decision exists already.
 	Open() bool
-	// Await blocks until the decision exists or ctx ends. It may be called only
-	// once.
+	// Await blocks until the decision exists or ctx ends. It may be called only once.
 	Await(ctx context.Context) (schemas.Decision, error)
 }
 
-// Connect connects to nod. Its error has code UNAVAILABLE if nod is not running.
-// After an error it is called again for the next request. ctx limits only the
-// connecting.
+// Connect connects to nod. Its error has code UNAVAILABLE if nod is not running. After
+// an error it is called again for the next request. ctx limits only the connecting.
 type Connect func(ctx context.Context) (Nod, error)
 
 // Options of a sidecar.
@@ -125,7 +122,6 @@ func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options)
 	return err
 }
 
-// fromAgent handles a line that the agent wrote.
 func (s *sidecar) fromAgent(line []byte) error {
 	m := parseMessage(line)
 	switch {
@@ -144,7 +140,6 @@ func (s *sidecar) fromAgent(line []byte) error {
 	return nil
 }
 
-// fromEditor handles a line that the editor wrote.
 func (s *sidecar) fromEditor(line []byte) error {
 	m := parseMessage(line)
 	if m.response() && !s.editorAnswered(m) {

@@ -235,8 +235,7 @@ func TestLongTexts(t *testing.T) {
 	r.ends()
 }
 
-// TestAHugeLine: a huge line passes whole, and a huge request is sent like any
-// other.
+// TestAHugeLine: a huge line passes whole, and a huge request is sent like any other.
 func TestAHugeLine(t *testing.T) {
 	r := start(t, acp.Options{})
 	huge := strings.Repeat("x", 8<<20)

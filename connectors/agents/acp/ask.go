@@ -36,8 +36,7 @@ func (s *sidecar) intercept(line []byte, m message) bool {
 		return true // no answer could be delivered
 	}
 	if earlier := s.open[a.key]; earlier != nil {
-		// Both requests have the same id, so an answer would fit either: refuse
-		// both.
+		// Both requests have the same id, so an answer would fit either: refuse both.
 		s.takeLocked(earlier, errReused)
 		s.asks.Go(func() {
 			s.tellAgent(earlier.id, earlier.refused())
@@ -103,7 +102,6 @@ func (s *sidecar) conclude(a *ask, d schemas.Decision, err error) {
 	}
 }
 
-// unavailable reports whether err means that nod is not running.
 func unavailable(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 }
@@ -127,8 +125,7 @@ func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 // errLate means that nod did not reply in time; nod then counts as unavailable.
 var errLate = schemas.Errorf(schemas.CodeUnavailable, "nod did not answer within %s", schemas.Words(reachWithin))
 
-// causeOr returns ctx's cause if ctx has ended and err is not nod's own; otherwise
-// err.
+// causeOr returns ctx's cause if ctx has ended and err is not nod's own; otherwise err.
 func causeOr(ctx context.Context, err error) error {
 	var own *schemas.Error
 	if ctx.Err() != nil && !errors.As(err, &own) {

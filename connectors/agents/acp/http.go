@@ -112,7 +112,6 @@ func writeResult(w http.ResponseWriter, p *problem) {
 	_ = json.NewEncoder(w).Encode(body) // its reader may be gone
 }
 
-// respond handles one answer.
 func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) *problem {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return &problem{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}

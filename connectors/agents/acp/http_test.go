@@ -269,8 +269,7 @@ func TestTheStreamNeedsTheToken(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, resp.StatusCode, "no token lets nobody in")
 }
 
-// TestASlowSubscriberIsDropped: it is told the reason, and blocks no other
-// subscriber.
+// TestASlowSubscriberIsDropped: it is told the reason, and blocks no other subscriber.
 func TestASlowSubscriberIsDropped(t *testing.T) {
 	s := serve(t)
 	const sent = 120

@@ -31,8 +31,7 @@ func Listen(addr string, remote bool) (net.Listener, error) {
 	return l, nil
 }
 
-// minToken is the minimum length of a token; a shorter one could be guessed.
-const minToken = 16
+const minToken = 16 // characters; a shorter token could be guessed
 
 // Token reads the token from a file that only its owner may read. If the file does
 // not exist, Token creates it with a new token.

@@ -33,8 +33,7 @@ const (
 	maxOptions = 16
 )
 
-// errQuestion means that only the editor can show a request, because it is a
-// question.
+// errQuestion means that only the editor can show a request, because it is a question.
 var errQuestion = errors.New("it is a question, not a permission")
 
 // readPermission parses a permission request. The error says why nod cannot ask
@@ -169,7 +168,6 @@ func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	return v.Pack(), nil
 }
 
-// cut shortens s to at most n characters.
 func cut(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// agents are the programs that the test binary can run as; each returns its exit
-// code.
+// agents are the programs that the test binary can run as; each returns its exit code.
 var agents = map[string]func() int{
 	"sdk": sdkAgent,
 	"echo": func() int {

@@ -56,8 +56,7 @@ func (s *sidecar) cancelInEditor(a *ask) {
 	}
 }
 
-// leaveToEditor makes the editor alone ask; its answer then passes like any other
-// line.
+// leaveToEditor makes the editor alone ask; its answer then passes like any other line.
 func (s *sidecar) leaveToEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a {
@@ -76,10 +75,9 @@ func (s *sidecar) leaveToEditor(a *ask) {
 	}
 }
 
-// refuseIfLate answers a request that only the editor can show with "cancelled" if
-// the editor still owes an answer to an earlier request with the same id: the two
-// answers could not be told apart. It returns false if there is no such answer to
-// come.
+// refuseIfLate answers a request that only the editor can show with "cancelled" if the
+// editor still owes an answer to an earlier request with the same id: the two answers
+// could not be told apart. It returns false if there is no such answer to come.
 func (s *sidecar) refuseIfLate(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -100,8 +100,7 @@ func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatWasNotAsked: an editor cannot answer a request that it was not
-// shown.
+// TestAnEditorThatWasNotAsked: an editor cannot answer a request that it was not shown.
 func TestAnEditorThatWasNotAsked(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "make"))

@@ -17,8 +17,7 @@ type toolCall struct {
 	tool  string // the agent's own name of the tool; may be empty
 }
 
-// actions maps ACP's kinds of tools to action types; the other kinds are
-// ActionOther.
+// actions maps ACP's kinds of tools to action types; the other kinds are ActionOther.
 var actions = map[string]schemas.ActionType{
 	"execute": schemas.ActionCommand, "fetch": schemas.ActionNetwork,
 	"read": schemas.ActionFileRead, "search": schemas.ActionFileRead,
@@ -32,10 +31,9 @@ func (c toolCall) action() schemas.ActionType {
 	return cmp.Or(actions[c.kind], schemas.ActionOther)
 }
 
-// name returns the tool's name for people and rules. ACP itself names only a kind,
-// and a tool of kind "execute" need not be a shell on this machine. So rules about
-// Bash apply only to a tool that the agent itself calls Bash; any other is named
-// acp_KIND.
+// name returns the tool's name for people and rules. ACP itself names only a kind, and
+// a tool of kind "execute" need not be a shell on this machine. So rules about Bash
+// apply only to a tool that the agent itself calls Bash; any other is named acp_KIND.
 func (c toolCall) name() string {
 	if c.tool != "" {
 		return c.tool
@@ -66,8 +64,7 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 const maxCached = 4096
 
 // sessionCache holds data from earlier messages that a permission request does not
-// repeat. It only adds to the prompt that people see. It is safe for concurrent
-// use.
+// repeat. It only adds to the prompt that people see. It is safe for concurrent use.
 type sessionCache struct {
 	mu       sync.Mutex
 	requests map[string]editorRequest // requests of the editor without a response, by id

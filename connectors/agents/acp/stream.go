@@ -29,8 +29,7 @@ type pending struct {
 	encoded []byte
 }
 
-// subscriber is one reader of the stream. Once queue is closed, why holds the
-// reason.
+// subscriber is one reader of the stream. Once queue is closed, why holds the reason.
 type subscriber struct {
 	queue chan []byte
 	why   websocket.CloseError
@@ -39,7 +38,6 @@ type subscriber struct {
 // NewStream returns a stream without subscribers.
 func NewStream() *Stream { return &Stream{subs: map[*subscriber]bool{}} }
 
-// notification is a message of the stream.
 type notification struct {
 	Type      string    `json:"type"`
 	Action    string    `json:"action"`

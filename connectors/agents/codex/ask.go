@@ -31,7 +31,6 @@ const (
 	decline          decision = "decline"
 )
 
-// intercept handles an approval in the client's place.
 func (s *sidecar) intercept(a *ask) {
 	r, err := s.request(a)
 	ctx, end := context.WithCancelCause(context.Background())
@@ -130,8 +129,7 @@ func (s *sidecar) take(a *ask) bool {
 	return true
 }
 
-// endMatching withdraws the open approvals that match: Codex no longer waits for
-// them.
+// endMatching withdraws the open approvals that match: Codex no longer waits for them.
 func (s *sidecar) endMatching(why error, match func(*ask) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

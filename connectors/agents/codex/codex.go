@@ -119,7 +119,6 @@ func (s *sidecar) Write(p []byte) (int, error) {
 	}
 }
 
-// fromServer handles a line that Codex wrote.
 func (s *sidecar) fromServer(line []byte) {
 	m := object(line)
 	params := object(m["params"])

@@ -161,8 +161,7 @@ func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || 
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// object returns a JSON object's members by their exact names; nil for any other
-// value.
+// object returns a JSON object's members by their exact names; nil for any other value.
 func object(raw []byte) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {

@@ -28,10 +28,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// SystemPaths returns the paths that every command may read if they exist:
-// programs, libraries, and the files in /etc and of the kernel that programs need
-// to start, look up names and check certificates. None holds keys or a user's own
-// files.
+// SystemPaths returns the paths that every command may read if they exist: programs,
+// libraries, and the files in /etc and of the kernel that programs need to start, look
+// up names and check certificates. None holds keys or a user's own files.
 func SystemPaths() []string {
 	return []string{
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/nix/store", "/gnu/store",

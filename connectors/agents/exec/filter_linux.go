@@ -56,9 +56,8 @@ func filterCalls(unixAllowed, network bool) error {
 	return nil
 }
 
-// The offsets at which a filter finds the call's number, its architecture, and the
-// low halves of its first two arguments (all architectures above are
-// little-endian).
+// The offsets at which a filter finds the call's number, its architecture, and the low
+// halves of its first two arguments (all architectures above are little-endian).
 const (
 	atNumber  = 0
 	atMachine = 4

@@ -161,5 +161,4 @@ func pin(p string, resolve uint64) (at string, dir bool, err error) {
 	return fmt.Sprintf("/proc/self/fd/%d", fd), stat.Mode&unix.S_IFMT == unix.S_IFDIR, nil
 }
 
-// replaceProcess replaces this process.
 func replaceProcess(program string, args, env []string) error { return unix.Exec(program, args, env) }

@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shells returns the installed shells among those that run hooks; Codex uses
-// $SHELL.
+// shells returns the installed shells among those that run hooks; Codex uses $SHELL.
 func shells(t *testing.T) (found []string) {
 	for _, name := range []string{"sh", "bash", "dash", "zsh", "fish", "csh"} {
 		if path, err := exec.LookPath(name); err == nil {

@@ -77,8 +77,7 @@ func inputError(err error) error {
 	return fmt.Errorf("the hook's input is not as expected: %w", err)
 }
 
-// nameTool sets the tool of the call. A question is ignored: it is not nod's to
-// allow.
+// nameTool sets the tool of the call. A question is ignored: it is not nod's to allow.
 func (c *Call) nameTool(name string, questions []string) {
 	c.ToolName, c.Action = name, agents.ActionOf(name)
 	if slices.Contains(questions, name) {

@@ -47,8 +47,7 @@ type Call struct {
 	Input      json.RawMessage // a JSON object, exactly as the host sent it
 	Cwd        string
 
-	// Transcript is the path of the session's log that the host keeps; may be
-	// empty.
+	// Transcript is the path of the session's log that the host keeps; may be empty.
 	Transcript string
 
 	// TaskID is the host's id of the calling sub-agent; empty for the main agent.
@@ -58,9 +57,8 @@ type Call struct {
 	// Turn reports, for a host that can end its run and repeat the call later,
 	// whether it would do so now; nil for any other host. The result may change.
 	Turn func() Turn
-	// Stopped reports whether the user has stopped the agent since the call was
-	// made, as the host's records say. It is nil for a host that then ends its hook
-	// itself.
+	// Stopped reports whether the user has stopped the agent since the call was made,
+	// as the host's records say. It is nil for a host that then ends its hook itself.
 	Stopped func() bool
 	// Signal is true if the input is not a call but a report that the host has
 	// moved on. HostResolved then holds the resolved requests, and nothing can be
@@ -69,8 +67,7 @@ type Call struct {
 	Signal       bool
 	HostResolved schemas.HostResolved
 
-	// Questions are the agent's questions to its user, if the call is
-	// AskUserQuestion.
+	// Questions are the agent's questions to its user, if the call is AskUserQuestion.
 	Questions []agents.Question
 
 	// Rules are the host's own permission rules, which a person may choose instead

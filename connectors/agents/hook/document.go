@@ -106,7 +106,6 @@ func (d *document) bytes() []byte { return d.root.Pack() }
 
 func packed(list *hujson.Array) []byte { return hujson.Value{Value: list}.Pack() }
 
-// isTrue reports whether a top-level setting is true.
 func (d *document) isTrue(name string) bool {
 	i := agents.Member(d.top, name)
 	if i < 0 {
@@ -149,8 +148,7 @@ func (d *document) setHook(event string, entry hookEntry, ours func(string) bool
 	return d.addElement(groups, 3, entry.listElement())
 }
 
-// find returns the file's "hooks" object and its list for event; nil for a missing
-// one.
+// find returns the file's "hooks" object and its list for event; nil for a missing one.
 func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
 	i := agents.Member(d.top, "hooks")
 	if i < 0 {
@@ -264,8 +262,7 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool) (remove
 	return removed
 }
 
-// update sets nod's fields of hook to those of entry and keeps the user's other
-// fields.
+// update sets nod's fields of hook to those of entry and keeps the user's other fields.
 func update(hook *hujson.Object, entry hookEntry) {
 	for _, f := range entry.fields() {
 		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // the types that fields makes

@@ -144,7 +144,6 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 	return h.ask(ctx, nod)
 }
 
-// run is the state of one hook call.
 type run struct {
 	host    Host
 	connect Connect
@@ -302,8 +301,7 @@ func (h *run) reply(v Verdict) int {
 	return exit
 }
 
-// exitBlock is the exit code that most hosts take as a refusal without reading
-// stdout.
+// exitBlock is the exit code that most hosts take as a refusal without reading stdout.
 const exitBlock = 2
 
 // refuseAfterPanic replies with a refusal after a panic in nod's own code.

@@ -147,7 +147,6 @@ func TestWithdrawalIsBounded(t *testing.T) {
 	})
 }
 
-// stuckNod blocks in every method.
 type stuckNod struct {
 	asked    func()
 	release  chan struct{}

@@ -11,12 +11,10 @@ import (
 // errStopped means that the host's records show that the user stopped the agent.
 var errStopped = errors.New("the agent was stopped at its terminal")
 
-// stoppedEvery is how often those records are read.
 const stoppedEvery = time.Second
 
-// untilStopped returns a context that ends once the host's records show that the
-// user stopped the agent. Some hosts leave their hook running then, and ignore its
-// reply.
+// untilStopped returns a context that ends once the host's records show that the user
+// stopped the agent. Some hosts leave their hook running then, and ignore its reply.
 func (h *run) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.call.Stopped == nil {
 		return ctx, func() {}

@@ -16,17 +16,15 @@ import (
 
 // InstallOptions describe an installation of a hook.
 type InstallOptions struct {
-	// Settings is the file to change. If it is empty, the file is the host's own:
-	// in the current directory's project if Project is set, else in the user's
-	// home.
+	// Settings is the file to change. If it is empty, the file is the host's own: in
+	// the current directory's project if Project is set, else in the user's home.
 	Settings  string
 	Project   bool
 	Strict    bool // check every tool call, not only those that the host would ask about
 	Uninstall bool
 	DryRun    bool // change nothing, only report the change
-	// Program is the absolute path of the nod program for the hook, one that
-	// survives upgrades; hosts may run hooks without a PATH. Uninstall does not
-	// need it.
+	// Program is the absolute path of the nod program for the hook, one that survives
+	// upgrades; hosts may run hooks without a PATH. Uninstall does not need it.
 	Program string
 	// HostVersion is the version of the host that reads the file; empty if unknown.
 	HostVersion string
@@ -147,7 +145,6 @@ func (s Setup) names() entryNames {
 // takes exit code 2 as a refusal only if stderr is not empty.
 const orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2"
 
-// hookCommand returns the shell command that the host runs.
 func hookCommand(host Host, o InstallOptions) (string, error) {
 	if o.Program == "" {
 		return "", errors.New("the path of the nod program for the hook is missing")

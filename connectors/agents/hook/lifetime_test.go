@@ -121,8 +121,7 @@ func TestSignalsWithdraw(t *testing.T) {
 	}
 }
 
-// TestHostGoneWithdraws: a killed host sends no signal, but its end of stdout
-// closes.
+// TestHostGoneWithdraws: a killed host sends no signal, but its end of stdout closes.
 func TestHostGoneWithdraws(t *testing.T) {
 	c := startChild(t)
 	require.NoError(t, c.stdout.Close())

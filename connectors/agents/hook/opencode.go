@@ -34,9 +34,8 @@ var (
 )
 
 // InstallOpenCode makes OpenCode ask before it acts, or removes that setting, and
-// returns the change; every other byte of the file stays. It never edits a
-// permission setting that the user made: nod is not asked about calls that such a
-// setting allows.
+// returns the change; every other byte of the file stays. It never edits a permission
+// setting that the user made: nod is not asked about calls that such a setting allows.
 func InstallOpenCode(o InstallOptions) (Change, error) {
 	path, err := openCodeSettings(o)
 	if err != nil {

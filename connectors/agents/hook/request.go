@@ -9,7 +9,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// newRequest returns the request for call.
 func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	details, err := agents.WithCwd(call.Input, call.Cwd)
 	if err != nil {

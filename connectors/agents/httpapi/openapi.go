@@ -16,7 +16,6 @@ import (
 //go:embed openapi.json
 var openapi []byte
 
-// describe serves the OpenAPI document.
 func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ *Agent) error {
 	send(w, http.StatusOK, s.doc)
 	return nil

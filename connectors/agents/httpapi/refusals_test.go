@@ -54,8 +54,7 @@ var each = map[string]struct{ method, path, body string }{
 	"withdraw": {"DELETE", "/api/v1/requests/S.1", ""},
 }
 
-// Requests without a token, and requests that a web page could send, do not reach
-// nod.
+// Requests without a token, and requests that a web page could send, do not reach nod.
 func TestWhoMayNotAsk(t *testing.T) {
 	r := fake(t, func(*httpapi.Options) {}) // a nil nod would panic
 	for name, c := range map[string]struct {

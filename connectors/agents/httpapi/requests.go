@@ -145,7 +145,6 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, agent *Agent) err
 	return nil
 }
 
-// parseWait parses the wait that a caller asks for.
 func parseWait(r *http.Request) (time.Duration, error) {
 	text := r.URL.Query().Get("wait")
 	if text == "" {

@@ -12,7 +12,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// route is one endpoint.
 type route struct {
 	method, path string
 	// serve answers the call or returns an error. An open route is served without a
@@ -21,8 +20,7 @@ type route struct {
 	serve func(http.ResponseWriter, *http.Request, *Agent) error
 }
 
-// routes returns all endpoints except the hook's, whose refusals have another
-// format.
+// routes returns all endpoints except the hook's, whose refusals have another format.
 func (s *Server) routes() []route {
 	return []route{
 		{"POST", "/api/v1/requests", false, s.ask},
@@ -162,7 +160,6 @@ func statusOf(code schemas.Code) int {
 	return http.StatusInternalServerError
 }
 
-// reply sends v, one of nod's messages.
 func reply(w http.ResponseWriter, status int, v any) {
 	data, err := schemas.Encode(v)
 	if err != nil {

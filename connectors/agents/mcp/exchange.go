@@ -89,10 +89,8 @@ func newExchange(ctx context.Context, w http.ResponseWriter) *exchange {
 	return &exchange{ctx: ctx, w: w, done: make(chan struct{})}
 }
 
-// Header returns the response's headers.
 func (e *exchange) Header() http.Header { return e.w.Header() }
 
-// WriteHeader begins the response.
 func (e *exchange) WriteHeader(status int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -138,7 +138,6 @@ func knownHost(host string, also []string) bool {
 	return thisMachine(name) || slices.ContainsFunc(also, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
-// nameOf returns a host without its port.
 func nameOf(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -17,8 +17,7 @@ import (
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// Requests that a browser page could send, and requests without the token, are
-// refused.
+// Requests that a browser page could send, and requests without the token, are refused.
 func TestWhoMayNotComeIn(t *testing.T) {
 	n := fake(func(context.Context, schemas.Request) (schemas.Decision, error) {
 		t.Error("nod was asked")

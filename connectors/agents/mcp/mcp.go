@@ -45,9 +45,8 @@ type Options struct {
 	InProject bool
 	// Version is nod's version, which clients are sent.
 	Version string
-	// SignOfLife is the interval of signs of life to a client while a person is
-	// asked; 0 means 20 s. Some clients give up on a call that is silent for a
-	// minute.
+	// SignOfLife is the interval of signs of life to a client while a person is asked;
+	// 0 means 20 s. Some clients give up on a call that is silent for a minute.
 	SignOfLife time.Duration
 	// Log gets nod's own failures, never the content of a request.
 	Log *slog.Logger
@@ -136,7 +135,6 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	return nil
 }
 
-// call is one call of a tool.
 type call struct {
 	*mcp.CallToolRequest
 	server   *Server

@@ -114,7 +114,6 @@ func (c *call) grantPermission(ctx context.Context) *mcp.CallToolResult {
 	return text("Permission granted to agent " + args.Agent + ".")
 }
 
-// listPermissions lists the permissions of this session.
 func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 	if err := parseArguments(c.Params.Arguments, &struct{}{}); err != nil {
 		return failed(err)

@@ -9,8 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The tools that Claude Code uses to ask its user a question; they are not
-// permissions.
+// The tools that Claude Code uses to ask its user a question; they are not permissions.
 const (
 	askUserQuestion = "AskUserQuestion"
 	exitPlanMode    = "ExitPlanMode"

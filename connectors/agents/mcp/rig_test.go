@@ -38,7 +38,6 @@ func ways() []way {
 	}
 }
 
-// everyWay runs a test for each way.
 func everyWay(t *testing.T, f func(*testing.T, way)) {
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) { f(t, w) })
@@ -123,7 +122,6 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// reach connects the SDK's own client.
 func reach(t *testing.T, s *mcp.Server, w way, o *sdk.ClientOptions) *sdk.ClientSession {
 	if w.http {
 		return reachHTTP(t, web(t, s).URL, w.version, bearer{next: &http.Transport{}}, o)

@@ -95,8 +95,7 @@ func failed(err error) *mcp.CallToolResult {
 	return result
 }
 
-// errorText returns the text of err for an agent, in nod's own words if nod
-// refused.
+// errorText returns the text of err for an agent, in nod's own words if nod refused.
 func errorText(err error) string {
 	var refused *schemas.Error
 	if errors.As(err, &refused) {

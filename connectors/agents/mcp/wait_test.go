@@ -25,7 +25,6 @@ var realTime = flag.Bool("mcp.realtime", false, "wait as long as clients and peo
 
 func transport() *http.Transport { return &http.Transport{} }
 
-// silent never answers.
 func silent(schemas.Prompt) nodtest.Answer { return nodtest.Answer{} }
 
 // A client that stops waiting withdraws its request, on every transport.

@@ -14,7 +14,6 @@ import (
 // connection; the pending permissions are read again after a reconnect.
 const maxEvent = 16 << 20
 
-// event is an event of OpenCode.
 type event struct {
 	Type       string          `json:"type"`
 	Properties json.RawMessage `json:"properties"`
@@ -35,8 +34,7 @@ func readEvents(stream io.Reader, handle func(event)) error {
 	return errors.New("OpenCode closed its event stream")
 }
 
-// references are the ids in an event, in the format of either generation of
-// OpenCode.
+// references are the ids in an event, in the format of either generation of OpenCode.
 type references struct {
 	SessionID    string `json:"sessionID"`
 	RequestID    string `json:"requestID"`

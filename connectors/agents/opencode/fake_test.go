@@ -20,9 +20,8 @@ import (
 // waitAtMost is how long a test waits for events without a notification.
 const waitAtMost = 30 * time.Second
 
-// fakeOpenCode is a strict OpenCode: it refuses unknown calls, a permission is
-// answered only once, and its events arrive in pieces, mixed with comments and
-// other events.
+// fakeOpenCode is a strict OpenCode: it refuses unknown calls, a permission is answered
+// only once, and its events arrive in pieces, mixed with comments and other events.
 type fakeOpenCode struct {
 	t        *testing.T
 	password string

@@ -77,7 +77,6 @@ func Run(ctx context.Context, nod agents.Asker, o Options) error {
 	return nil
 }
 
-// follower is the state of Run.
 type follower struct {
 	ctx  context.Context
 	host *server
@@ -168,7 +167,6 @@ func (f *follower) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// handle acts on an event. It ignores most of them.
 func (f *follower) handle(e event) {
 	switch e.Type {
 	case "permission.asked", "permission.updated":

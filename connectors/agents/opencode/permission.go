@@ -16,8 +16,7 @@ type permission struct {
 	Metadata  json.RawMessage
 	MessageID string // with CallID, names the tool call that needs it; may be empty
 	CallID    string
-	// Old is true for the format of OpenCode before 1.1, which the reply must use
-	// too.
+	// Old is true for the format of OpenCode before 1.1, which the reply must use too.
 	Old bool
 }
 

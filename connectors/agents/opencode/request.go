@@ -105,9 +105,8 @@ func alwaysName(p permission) (name string, ok bool) {
 	return fmt.Sprintf("Always allow %s: %s (OpenCode remembers it until it is closed; nod cannot revoke it)", p.Name, covers), true
 }
 
-// withCwd adds the session's directory as the last field of a tool's input and
-// keeps its other bytes. ok is false if the input is not an object or has its own
-// "cwd".
+// withCwd adds the session's directory as the last field of a tool's input and keeps
+// its other bytes. ok is false if the input is not an object or has its own "cwd".
 func withCwd(input json.RawMessage, cwd string) (json.RawMessage, bool) {
 	input = bytes.TrimSpace(input)
 	var fields map[string]json.RawMessage

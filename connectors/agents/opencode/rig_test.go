@@ -84,7 +84,6 @@ func (r *rig) asked() schemas.Prompt {
 	return schemas.Prompt{}
 }
 
-// says answers the prompt.
 func (r *rig) says(a nodtest.Answer) { r.answers <- a }
 
 // ended waits until p is withdrawn, and returns the reason.

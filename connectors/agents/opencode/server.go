@@ -92,7 +92,6 @@ func (s *server) do(ctx context.Context, method string, body any, path ...string
 	return resp, nil
 }
 
-// get fetches a path and decodes its JSON.
 func (s *server) get(ctx context.Context, into any, path ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
@@ -107,7 +106,6 @@ func (s *server) get(ctx context.Context, into any, path ...string) error {
 	return json.NewDecoder(io.LimitReader(resp.Body, maxResponse)).Decode(into)
 }
 
-// events opens the stream of new events.
 func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
 	resp, err := s.do(ctx, http.MethodGet, nil, "event")
 	if err != nil {
@@ -181,7 +179,6 @@ func (s *server) call(ctx context.Context, p permission) (call, error) {
 	return call{}, nil
 }
 
-// session is a session of OpenCode.
 type session struct {
 	ID        string `json:"id"`
 	ParentID  string `json:"parentID"`
