@@ -138,7 +138,7 @@ func TestWhatEveryHostHears(t *testing.T) {
 	for name, g := range gates() {
 		t.Run("deadline, then again, then told to stop "+name, func(t *testing.T) {
 			s := session(name, "late")
-			late[name].isDenied("Nobody has answered in time, so this call is denied for now. The request stays open: if it is approved later, the same call is let through when you make it again.", "nobody answered before the hook's deadline")
+			late[name].isDenied("No approver answered in time, so this call is denied for now. The request stays open: if it is approved later, make the same call again and it is allowed.", "no approver answered before the hook's deadline")
 			allow(t, m.pending(s))
 			m.hooks(t, g, s, "2", command, "1h").isAllowed()
 

@@ -182,8 +182,8 @@ func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
 	assert.Contains(t, out, asks+"; start nod")
 	out = said("install", "claude-code")
 	assert.NotContains(t, out, asks)
-	assert.Contains(t, out, "\nnod is asked what Claude Code would ask its user, in the permission modes default, acceptEdits and plan; in auto, in which Claude Code may start, bypassPermissions and dontAsk nothing is asked unless installed with --strict\n")
-	assert.Contains(t, said("doctor"), "bypassPermissions and dontAsk nothing is asked unless installed with --strict: nod install claude-code --strict")
+	assert.Contains(t, out, "\nnod is asked whenever Claude Code would ask its user, in the permission modes default, acceptEdits and plan; in auto, in which Claude Code may start, bypassPermissions and dontAsk nod is asked nothing unless installed with --strict\n")
+	assert.Contains(t, said("doctor"), "bypassPermissions and dontAsk nod is asked nothing unless installed with --strict: nod install claude-code --strict")
 	assert.NotContains(t, said("install", "claude-code", "--strict"), "permission mode")
 
 	m.kill()

@@ -155,7 +155,7 @@ func (c *askCmd) open(e *env, r schemas.Receipt) error {
 }
 
 func (c *askCmd) say(e *env, r *schemas.Request, d schemas.Decision) error {
-	heard := agents.DescribeUnedited(r, &d) // what follows an exit code of 0 runs that
+	heard := agents.DescribeRefusingEdits(r, &d) // what follows an exit code of 0 runs that
 	if c.JSON {
 		if err := e.printJSON(d); err != nil {
 			return err

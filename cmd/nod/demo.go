@@ -37,7 +37,7 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 			Reason: "clean rebuild", AgentName: "Demo agent", SessionLabel: "demo",
 		}
 		d, err := session.Ask(ctx, r)
-		heard := agents.DescribeUnedited(&r, &d)
+		heard := agents.DescribeRefusingEdits(&r, &d)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:

@@ -6,8 +6,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ActionOf is the sort of effect that a tool of this name has, by the names
-// that coding agents share. An unknown name is ActionOther.
+// ActionOf returns the action type of a tool by its name. It knows the tool
+// names of common coding agents; any other name is ActionOther.
 func ActionOf(tool string) schemas.ActionType {
 	switch tool {
 	case "Bash", "PowerShell", "bash", "powershell", "run_shell_command":
@@ -20,13 +20,13 @@ func ActionOf(tool string) schemas.ActionType {
 	case "WebFetch", "WebSearch", "web_fetch", "google_web_search":
 		return schemas.ActionNetwork
 	}
-	if strings.HasPrefix(tool, "mcp_") { // two underscores, but in Gemini CLI
+	if strings.HasPrefix(tool, "mcp_") { // Gemini CLI writes one underscore, other hosts two
 		return schemas.ActionMCPTool
 	}
 	return schemas.ActionOther
 }
 
-// Title is what a person is asked, in a few words, about a call of that sort.
+// Title returns the title of a prompt about a call of action type a.
 func Title(a schemas.ActionType) string {
 	switch a {
 	case schemas.ActionCommand:

@@ -1,5 +1,5 @@
-// Package agents is what every way in for agents shares: what it may do with
-// nod, how a host's ids become nod's, and what a decision lets it do.
+// Package agents holds the code that all agent connectors share: the interface to nod,
+// the mapping of host ids to nod's ids, and the meaning of a decision for the agent.
 package agents
 
 import (
@@ -13,23 +13,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Asker is what a way in may do with nod.
+// Asker is the interface to nod that an agent connector needs.
 type Asker interface {
-	// Ask blocks until the one decision about r is there, however long that
-	// takes, and rejoins r where it was asked before. Nod's own refusals are a
-	// *schemas.Error, of code UNAVAILABLE where nod does not take r in soon. When
-	// ctx ends it returns an error, and r stays open:
-	// taking it back is the caller's, with Withdraw.
+	// Ask blocks until r has its one decision, however long that takes. If r is
+	// stored already, Ask rejoins it. Nod's own refusals are a *schemas.Error;
+	// its code is UNAVAILABLE if nod does not accept r in time. When ctx ends,
+	// Ask returns an error and r stays pending: the caller must Withdraw it.
 	Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error)
-	// Withdraw takes a request back that nobody waits for any more, whether or
-	// not it has reached nod yet. Where it was decided first, the error says so
-	// and nothing changes.
+	// Withdraw ends a request that its agent no longer waits for, even one that
+	// has not reached nod yet. If the request was decided first, Withdraw returns
+	// an error that says so, and the decision stands.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
-// MayBeOpen reports whether a request whose asking failed so may be waiting
-// for a person. A refusal leaves nothing behind, and after a CONFLICT the id
-// is somebody else's, whose request is not ours to withdraw.
+// MayBeOpen reports whether a request may still be pending after Ask failed with
+// err. A refused request is not stored. After a CONFLICT the id belongs to
+// another caller's request, which must not be withdrawn.
 func MayBeOpen(err error) bool {
 	var refused *schemas.Error
 	if !errors.As(err, &refused) {
@@ -38,9 +37,9 @@ func MayBeOpen(err error) bool {
 	return refused.Code == schemas.CodeUnavailable || refused.Code == schemas.CodeInternal
 }
 
-// ID makes nod's id of a host's: the same one where it can name a request or a
-// session, else "h-" and 32 hex digits of its SHA-256, and a random one where
-// the host has none. It never depends on what is asked.
+// ID converts a host's id of a request or session to nod's. A valid id stays as it
+// is, an invalid one becomes "h-" and 32 hex digits of its SHA-256, and an empty
+// one becomes a random id. The result never depends on the request's content.
 func ID(host string) string {
 	switch {
 	case host == "":
@@ -52,6 +51,6 @@ func ID(host string) string {
 	return "h-" + hex.EncodeToString(sum[:16])
 }
 
-// NewID returns a random id of 16 lower-case letters and digits, 80 bits: its
-// first schemas.MinPrefix characters usually tell it from all others.
+// NewID returns a random id of 16 lower-case letters and digits (80 bits). Its
+// first schemas.MinPrefix characters are usually unique.
 func NewID() string { return strings.ToLower(rand.Text()[:16]) }

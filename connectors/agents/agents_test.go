@@ -10,7 +10,7 @@ import (
 )
 
 func TestID(t *testing.T) {
-	assert.Equal(t, "toolu_01-A", agents.ID("toolu_01-A"), "what can be an id stays")
+	assert.Equal(t, "toolu_01-A", agents.ID("toolu_01-A"), "a valid id stays as it is")
 	for _, odd := range []string{"a.b", "a b", "näh", strings.Repeat("x", 129), "a*", ">", "\x00"} {
 		id := agents.ID(odd)
 		assert.Regexp(t, `^h-[0-9a-f]{32}$`, id)
@@ -99,9 +99,9 @@ func TestHear(t *testing.T) {
 
 func TestAnEditIsNoYesToWhatWasAsked(t *testing.T) {
 	r, d := schemas.Request{Kind: schemas.KindToolCall}, schemas.Decision{Outcome: schemas.Allowed, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}}
-	assert.Equal(t, agents.AgentReply{Allowed: true, Text: "Allowed by Ann."}, agents.DescribeUnedited(&r, &d))
+	assert.Equal(t, agents.AgentReply{Allowed: true, Text: "Allowed by Ann."}, agents.DescribeRefusingEdits(&r, &d))
 	d.UpdatedInput = []byte(`{"command":"ls"}`)
-	assert.Equal(t, agents.AgentReply{Text: `Allowed by Ann. But with this input alone, so what was asked is denied: {"command":"ls"}`}, agents.DescribeUnedited(&r, &d))
+	assert.Equal(t, agents.AgentReply{Text: `Allowed by Ann. But only with edited input, so this call is denied. Ask again with: {"command":"ls"}`}, agents.DescribeRefusingEdits(&r, &d))
 }
 
 func TestOnlyAllowedIsHeardAsAllowed(t *testing.T) {
@@ -116,9 +116,9 @@ func TestOnlyAllowedIsHeardAsAllowed(t *testing.T) {
 }
 
 func TestHearErrorNeverAllows(t *testing.T) {
-	assert.Equal(t, agents.AgentReply{IsError: true, Text: "Nobody could be asked: no approver is set"},
-		agents.HearError(schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")))
-	assert.Equal(t, agents.AgentReply{IsError: true, Text: "Permission request failed"}, agents.HearError(&schemas.Error{}))
+	assert.Equal(t, agents.AgentReply{IsError: true, Text: "No approver could be asked: no approver is set"},
+		agents.DescribeError(schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")))
+	assert.Equal(t, agents.AgentReply{IsError: true, Text: "Permission request failed"}, agents.DescribeError(&schemas.Error{}))
 }
 
 func TestAccess(t *testing.T) {
@@ -127,8 +127,8 @@ func TestAccess(t *testing.T) {
 		agents.Access([]string{"@network", "@write:/p:q", "@read:/r"}))
 }
 
-// TestActionOfTheNamesOfEachAgent: what a tool does is told from any agent's
-// name for it; a name that is not known is no effect that rules could allow.
+// TestActionOfTheNamesOfEachAgent: each agent's name of a tool maps to its action
+// type; an unknown name maps to ActionOther, which no rule allows.
 func TestActionOfTheNamesOfEachAgent(t *testing.T) {
 	for name, want := range map[string]schemas.ActionType{
 		"Bash": schemas.ActionCommand, "bash": schemas.ActionCommand, "run_shell_command": schemas.ActionCommand,

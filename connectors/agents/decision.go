@@ -2,8 +2,8 @@ package agents
 
 import "github.com/nodbus/nod/schemas"
 
-// Allows reports whether d lets the agent do what r asked. A decision about
-// another request, without an outcome, or whose option rejects does not.
+// Allows reports whether d allows r. A decision about another request, a decision
+// without an outcome, and one whose option rejects do not.
 func Allows(r schemas.Request, d schemas.Decision) bool {
 	if d.Outcome != schemas.Allowed || d.SessionID != r.SessionID || d.PendingID != r.PendingID {
 		return false

@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// cwdField is where the host says that a call runs. A field of this name in
-// the tool's own input is shown under ownCwdField: only the host's word counts,
-// and rules, which know no such field, ask.
+// cwdField is the field that holds the host's working directory of a call. A field
+// of that name in the tool's own input is renamed to ownCwdField, because only the
+// host's value may count. Rules do not know ownCwdField, so such a call is asked.
 const (
 	cwdField    = "cwd"
 	ownCwdField = "cwd, in the input"
@@ -22,10 +22,10 @@ func IsObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }
 
-// WithCwd is a tool's input as people and rules are shown it: with the host's
-// "cwd" at its end, if it says one, since people must see where a command runs.
-// Everything else stays byte for byte, since a number that went through a float
-// would no longer be what is run.
+// WithCwd returns a tool's input as people and rules see it: with the host's "cwd",
+// if not empty, as the last field, because a person must see the directory of a
+// command. All else stays byte for byte: a number converted to a float and back
+// could differ from the one that the tool gets.
 func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	v, obj, err := ParseObject(input)
 	if err != nil {
@@ -37,7 +37,7 @@ func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	}
 	if own >= 0 {
 		if Member(obj, ownCwdField) >= 0 {
-			return nil, fmt.Errorf("the tool's input has a field %q, which nod needs", ownCwdField)
+			return nil, fmt.Errorf("the tool's input has a field %q, which nod reserves", ownCwdField)
 		}
 		obj.Members[own].Name.Value = hujson.String(ownCwdField)
 	}
@@ -50,9 +50,9 @@ func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	return v.Pack(), nil
 }
 
-// WithoutCwd is a person's edit of what WithCwd made of input, as the tool takes
-// it. An edit of the host's "cwd" is refused, as the tool would run in the old
-// directory all the same.
+// WithoutCwd reverses WithCwd for an input that a person edited, and returns it as
+// the tool takes it. It refuses an edit of the host's "cwd": the tool would run in
+// the old directory anyway.
 func WithoutCwd(edited, input json.RawMessage, cwd string) (json.RawMessage, error) {
 	_, original, err := ParseObject(input)
 	if err != nil {
@@ -74,8 +74,8 @@ func WithoutCwd(edited, input json.RawMessage, cwd string) (json.RawMessage, err
 	return v.Pack(), nil
 }
 
-// ParseObject reads a JSON object as a tree that keeps every byte of it. What is
-// none is an error.
+// ParseObject parses a JSON object into a tree that keeps every byte. Any other
+// value is an error.
 func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 	if !IsObject(raw) {
 		return hujson.Value{}, nil, errors.New("it is not a JSON object")
@@ -84,14 +84,14 @@ func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 	if err != nil {
 		return hujson.Value{}, nil, err
 	}
-	return v, v.Value.(*hujson.Object), nil // IsObject has seen the brace
+	return v, v.Value.(*hujson.Object), nil // IsObject checked the type
 }
 
-// Member is the index of a member by name, the last one where there are
-// several, as hosts read them; -1 where there is none.
+// Member returns the index of the member with this name, or -1. Of several it
+// returns the last one, as hosts do.
 func Member(obj *hujson.Object, name string) int {
 	for i, m := range slices.Backward(obj.Members) {
-		if m.Name.Value.(hujson.Literal).String() == name { // names are literals
+		if m.Name.Value.(hujson.Literal).String() == name { // member names are always literals
 			return i
 		}
 	}

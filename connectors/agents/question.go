@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Question is one that an agent asks its user, as Claude Code writes it. It is no
-// permission: it is never allowed or denied.
+// Question is a question of an agent to its user, in Claude Code's format. It is
+// not a permission: it is answered, never allowed or denied.
 type Question struct {
 	Text    string           `json:"question"`
 	Header  string           `json:"header"`
@@ -21,20 +21,20 @@ type Question struct {
 	Several bool             `json:"multiSelect"`
 }
 
-// QuestionChoice is one of the answers that the agent offers.
+// QuestionChoice is one answer that the agent offers.
 type QuestionChoice struct {
 	Label       string `json:"label"`
 	Description string `json:"description"`
 }
 
-// ownWords and noAnswer are the options beside the agent's own.
+// ownWords and noAnswer are the options that nod adds to the agent's choices.
 const (
 	ownWords = "own_words"
 	noAnswer = "no_answer"
 )
 
-// Questions are those of an AskUserQuestion's input; none where they cannot be put
-// to a person as they are.
+// Questions returns the questions in an AskUserQuestion's input, or nil if one of
+// them cannot be shown to a person unchanged.
 func Questions(input json.RawMessage) []Question {
 	var in struct {
 		Questions []Question `json:"questions"`
@@ -47,7 +47,7 @@ func Questions(input json.RawMessage) []Question {
 		if strings.TrimSpace(q.Text) == "" || seen[q.Text] || len(q.Choices) > 12 {
 			return nil
 		}
-		seen[q.Text] = true // answers are told by it
+		seen[q.Text] = true // answers are stored by question text
 		for _, c := range q.Choices {
 			if c.Label == "" || utf8.RuneCountInString(c.Label) > 256 {
 				return nil
@@ -57,9 +57,9 @@ func Questions(input json.RawMessage) []Question {
 	return in.Questions
 }
 
-// Request is what nod is asked about q, where r is what it would be asked about the
-// call. leave names the option that answers nothing. It fails on what cannot be
-// encoded.
+// Request returns the request for question q, based on r, the request for the
+// whole tool call. leave is the name of the option that gives no answer. It fails
+// if the details cannot be encoded as JSON.
 func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, error) {
 	details := map[string]any{"question": q.Text}
 	var about []map[string]string
@@ -80,7 +80,7 @@ func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, er
 	if q.Header != "" {
 		r.Title = "Question: " + cut(q.Header, 100)
 	}
-	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // one call may ask several
+	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // one call may hold several questions
 	r.Options = nil
 	for i, c := range q.Choices {
 		r.Options = append(r.Options, schemas.Option{OptionID: fmt.Sprintf("answer_%d", i+1), Name: c.Label, Kind: schemas.AllowOnce})
@@ -102,8 +102,8 @@ func cut(s string, n int) string {
 	return s
 }
 
-// Answer is what a decision about r, which Request made, says to the question; ok
-// is false where it says nothing.
+// Answer returns the answer to q in d, the decision about the request r that
+// Request made. ok is false if d holds no answer by a person.
 func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, ok bool) {
 	option, offered := r.Option(d.OptionID)
 	if !Allows(r, d) || !offered || d.By.Kind != schemas.ByHuman {
@@ -115,15 +115,15 @@ func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, o
 	return option.Name, true
 }
 
-// WithAnswers is an AskUserQuestion's input, byte for byte, with the answers in it,
-// by the questions' texts. It fails where the input has answers already.
+// WithAnswers adds answers, keyed by question text, to an AskUserQuestion's input
+// and keeps its other bytes. It fails if the input has a field "answers" already.
 func WithAnswers(input json.RawMessage, answers map[string]string) (json.RawMessage, error) {
 	v, obj, err := ParseObject(input)
 	if err != nil {
 		return nil, err
 	}
 	if Member(obj, "answers") >= 0 {
-		return nil, errors.New("the questions came with answers")
+		return nil, errors.New("the input has answers already")
 	}
 	encoded, err := schemas.Encode(answers)
 	if err != nil {

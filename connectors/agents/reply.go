@@ -7,74 +7,73 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// AgentReply is what an agent hears of how its request ended.
+// AgentReply is the outcome of a request, in words for its agent.
 type AgentReply struct {
-	Allowed bool   // only where the decision allowed this request; everything else is a no
-	IsError bool   // the asking failed, rather than the answer being no
+	Allowed bool   // true only if the decision allows this very request
+	IsError bool   // the request failed; false for a denial
 	Text    string // never empty
 }
 
-// DescribeDecision puts d into words for the agent that asked r. A tool call that timed
-// out is denied; a permission that timed out is an error.
+// DescribeDecision puts d into words for the agent that sent r. A tool call that
+// timed out is denied; a permission that timed out is an error.
 func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
-	heard := AgentReply{Allowed: Allows(*r, *d)}
+	reply := AgentReply{Allowed: Allows(*r, *d)}
 	permission := r.Kind == schemas.KindPermission
 	switch {
-	case heard.Allowed && permission && d.By.Kind == schemas.ByPolicy:
-		heard.Text = AlreadyGranted(r.Permissions)
-	case heard.Allowed && permission:
-		heard.Text = "Permission granted for " + Access(r.Permissions) + "."
-	case heard.Allowed:
-		heard.Text = said("Allowed", d)
-	case d.Outcome == schemas.TimedOut: // the engine says how long it waited
-		heard.IsError, heard.Text = permission, orElse(d.Message, "Permission request timed out.")
+	case reply.Allowed && permission && d.By.Kind == schemas.ByPolicy:
+		reply.Text = AlreadyGranted(r.Permissions)
+	case reply.Allowed && permission:
+		reply.Text = "Permission granted for " + Access(r.Permissions) + "."
+	case reply.Allowed:
+		reply.Text = withDecider("Allowed", d)
+	case d.Outcome == schemas.TimedOut: // the engine's message holds the waiting time
+		reply.IsError, reply.Text = permission, orElse(d.Message, "Permission request timed out.")
 	case d.Outcome == schemas.Withdrawn:
-		heard.IsError, heard.Text = permission, withMessage("Permission request was withdrawn", d.Message)
+		reply.IsError, reply.Text = permission, withMessage("Permission request was withdrawn", d.Message)
 	case permission && d.Outcome == schemas.Cancelled && d.By.Name == schemas.NobodyReached && d.By.Kind == schemas.ByPolicy:
-		heard.IsError, heard.Text = true, d.Message
+		reply.IsError, reply.Text = true, d.Message
 	case permission && (d.Outcome == schemas.Denied || d.Outcome == schemas.Cancelled):
-		heard.Text = "Permission denied for " + Access(r.Permissions) + "."
+		reply.Text = "Permission denied for " + Access(r.Permissions) + "."
 		if d.Message != "" || d.By.Kind == schemas.ByPolicy {
-			heard.Text += " " + said("Denied", d)
+			reply.Text += " " + withDecider("Denied", d)
 		}
 	case d.Outcome == schemas.Denied:
-		heard.Text = said("Denied", d)
+		reply.Text = withDecider("Denied", d)
 	case d.Outcome == schemas.Cancelled:
-		heard.Text = said("Dismissed without an answer", d)
+		reply.Text = withDecider("Dismissed without an answer", d)
 	default:
-		heard.IsError = true
-		heard.Text = fmt.Sprintf("nod sent no usable decision (outcome %q); treated as denied.", d.Outcome)
+		reply.IsError = true
+		reply.Text = fmt.Sprintf("nod sent no usable decision (outcome %q); treated as denied.", d.Outcome)
 	}
-	return heard
+	return reply
 }
 
-// DescribeUnedited is Hear for an agent that runs what it asked about and nothing else:
-// an allow with other input is a no, which says that input.
-func DescribeUnedited(r *schemas.Request, d *schemas.Decision) AgentReply {
-	heard := DescribeDecision(r, d)
-	if heard.Allowed && d.UpdatedInput != nil {
-		return AgentReply{Text: heard.Text + " But with this input alone, so what was asked is denied: " + string(d.UpdatedInput)}
+// DescribeRefusingEdits is DescribeDecision for an agent that cannot run an edited
+// input: an allow with an edit becomes a denial whose text holds the edited input.
+func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
+	reply := DescribeDecision(r, d)
+	if reply.Allowed && d.UpdatedInput != nil {
+		return AgentReply{Text: reply.Text + " But only with edited input, so this call is denied. Ask again with: " + string(d.UpdatedInput)}
 	}
-	return heard
+	return reply
 }
 
-// HearError puts into words, for the agent, why there is no decision. It never
-// allows.
-func HearError(err *schemas.Error) AgentReply {
+// DescribeError puts nod's refusal into words for the agent. The reply never allows.
+func DescribeError(err *schemas.Error) AgentReply {
 	text := err.Message
 	if err.Code == schemas.CodeUndeliverable {
-		text = "Nobody could be asked: " + text
+		text = "No approver could be asked: " + text
 	}
 	return AgentReply{IsError: true, Text: orElse(text, "Permission request failed")}
 }
 
-// AlreadyGranted is what an agent hears that asks for what it holds.
+// AlreadyGranted is the reply to an agent that requests permissions it already has.
 func AlreadyGranted(tags []string) string {
 	return "Permission already granted for " + Access(tags) + "."
 }
 
 // Access puts permission tags into words: "network access", "write access to
-// /p and read access to /q". The paths are as they were asked for.
+// /p and read access to /q". The paths are those of the request.
 func Access(tags []string) string {
 	var all []string
 	for _, tag := range tags {
@@ -95,16 +94,16 @@ func Access(tags []string) string {
 	return strings.Join(all, "")
 }
 
-// said is the outcome with who said so, and their message. A rule's message
-// says so itself.
-func said(outcome string, d *schemas.Decision) string {
+// withDecider returns the outcome with the decider's name and message. The message
+// of a rule names the rule itself.
+func withDecider(outcome string, d *schemas.Decision) string {
 	if d.By.Kind == schemas.ByPolicy && d.Message != "" {
 		return d.Message + "."
 	}
-	return withMessage(outcome+" by "+who(d.By), d.Message)
+	return withMessage(outcome+" by "+deciderName(d.By), d.Message)
 }
 
-func who(by schemas.By) string {
+func deciderName(by schemas.By) string {
 	switch {
 	case by.Kind == schemas.ByPolicy && (by.Name == "" || by.Name == "default"):
 		return "the built-in rules"
@@ -118,11 +117,11 @@ func who(by schemas.By) string {
 	return "nod"
 }
 
-func withMessage(what, message string) string {
+func withMessage(outcome, message string) string {
 	if message = strings.TrimSpace(message); message == "" {
-		return what + "."
+		return outcome + "."
 	}
-	return what + ": " + message
+	return outcome + ": " + message
 }
 
 func orElse(text, otherwise string) string {

@@ -1,11 +1,11 @@
-// Package acp is the way in for agents that speak the Agent Client Protocol: a
-// sidecar between the editor and the agent. Every line passes as it is, but for
-// session/request_permission: nod is asked that, in the editor's place or beside
-// it.
+// Package acp connects agents that speak the Agent Client Protocol. It is a sidecar
+// between the editor and the agent: it passes every line unchanged except
+// session/request_permission, which nod decides instead of the editor or in
+// parallel with it.
 //
-// An agent hears that it may act only where nod's decision, or the editor's own
-// answer, allowed that very request. Whatever goes wrong becomes the editor's
-// own prompt or a refusal.
+// An agent is told that it may act only if nod's decision, or the editor's own
+// answer, allowed that very request. After any failure the editor shows its own
+// prompt, or the request is refused.
 package acp
 
 import (
@@ -20,92 +20,89 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is what the sidecar may do with nod.
+// Nod is the interface to nod that the sidecar needs.
 type Nod interface {
-	// Submit hands r in, which has an id of its own, and returns once r is stored
-	// or decided. Nod's own refusals are a *schemas.Error, of code UNAVAILABLE
-	// where nod cannot be reached before ctx ends. After any other error r may
-	// have arrived all the same.
+	// Submit sends r, whose id must be new, and returns once r is stored or decided.
+	// Nod's own refusals are a *schemas.Error; its code is UNAVAILABLE if nod cannot be
+	// reached before ctx ends. After any other error r may be stored all the same.
 	Submit(ctx context.Context, r schemas.Request) (Waiting, error)
-	// Withdraw takes a request back that nobody waits for any more, whether or
-	// not it has reached nod.
+	// Withdraw ends a request that its agent no longer waits for, even one that has
+	// not reached nod yet.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
-// Waiting is a request that was handed in.
+// Waiting is a submitted request.
 type Waiting interface {
-	// Open reports whether a person is asked: false means that the decision is
-	// there.
+	// Open reports whether the request is pending, waiting for a person. If false,
+	// the decision exists already.
 	Open() bool
-	// Await blocks until the one decision is there or ctx ends, and is called
-	// once.
+	// Await blocks until the decision exists or ctx ends. It may be called only once.
 	Await(ctx context.Context) (schemas.Decision, error)
 }
 
-// Connect makes the way to nod. Its error is of code UNAVAILABLE where nod is
-// not running. It is called again for the next request after an error; its ctx
-// bounds the connecting alone.
+// Connect connects to nod. Its error has code UNAVAILABLE if nod is not running. After
+// an error it is called again for the next request. ctx limits only the connecting.
 type Connect func(ctx context.Context) (Nod, error)
 
 // Options of a sidecar.
 type Options struct {
-	// Race shows what nod asks a person to the editor as well; the first answer
-	// counts.
+	// Race makes the editor show each request that waits for a person, too; the
+	// first answer counts.
 	Race bool
-	// Deny refuses what nod cannot be asked, where otherwise the editor asks its
-	// own user.
+	// Deny refuses a request if nod is unavailable. Otherwise the editor asks its
+	// own user then.
 	Deny bool
-	// AgentName, Host and User are shown to people. An empty AgentName is the
-	// agent's own word.
+	// AgentName, Host and User are shown to people. AgentName defaults to the name
+	// that the agent reports.
 	AgentName, Host, User string
-	// Stream, where there is one, is told of what waits for a person.
+	// Stream, if not nil, gets each request that waits for a person.
 	Stream *Stream
-	Log    *slog.Logger // nothing is logged of what was asked
+	Log    *slog.Logger // never gets the content of a request
 }
 
-// Streams are the two ways to a peer. In may be an io.Closer.
+// Streams are the input and output of a peer. In may be an io.Closer.
 type Streams struct {
-	In  io.Writer // what the peer reads
-	Out io.Reader // what it writes
+	In  io.Writer // the peer's input
+	Out io.Reader // the peer's output
 }
 
 const (
-	reachWithin    = 10 * time.Second // to connect to nod and hand a request in
+	reachWithin    = 10 * time.Second // to connect to nod and submit a request
 	withdrawWithin = 5 * time.Second
 )
 
-// Why a request is no longer waited for, as people read it.
+// The reasons for a withdrawal, as people read them.
 var (
 	errAgentGone  = errors.New("the agent is gone")
 	errEditorGone = errors.New("the editor is gone")
 	errInEditor   = errors.New("it was answered in the editor")
 	errCancelled  = errors.New("it was cancelled in the editor")
-	errDropped    = errors.New("the agent no longer asks")
-	errReused     = errors.New("the agent asked something else under the same id")
+	errDropped    = errors.New("the agent cancelled it")
+	errReused     = errors.New("the agent used its id for another request")
 )
 
-// sidecar is one editor and one agent.
+// sidecar connects one editor and one agent.
 type sidecar struct {
 	opts     Options
 	nod      link
-	known    *known
+	cache    *sessionCache
 	toEditor lineWriter
 	toAgent  lineWriter
 	agent    io.Writer
 	asks     sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]*ask // by the id's key
-	late map[string]bool // ids whose answer from the editor is still to come, and counts no more
-	gone bool            // there is nobody to be told any more
+	open map[string]*ask // by id key (see idKey)
+	late map[string]bool // ids for which the editor still owes an answer, which will be dropped
+	gone bool            // the agent or the editor is gone: no answer can be delivered
 }
 
-// Run stands between editor and agent until the agent has said its last line.
-// When the editor is gone, or ctx ends, the agent's input is closed. What is
-// then still asked is withdrawn. A read of the editor's lines may outlive Run.
+// Run passes lines between editor and agent until the agent's output ends. When the
+// editor is gone or ctx ends, Run closes the agent's input. It withdraws all
+// requests still pending at the end. A read of the editor's output may outlive Run.
 func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options) error {
 	s := &sidecar{
-		opts: o, nod: newLink(connect), known: newKnown(), agent: agent.In,
+		opts: o, nod: newLink(connect), cache: newSessionCache(), agent: agent.In,
 		toEditor: lineWriter{w: editor.In}, toAgent: lineWriter{w: agent.In},
 		open: map[string]*ask{}, late: map[string]bool{},
 	}
@@ -115,43 +112,41 @@ func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options)
 	stop := context.AfterFunc(ctx, func() { s.editorGone(context.Cause(ctx)) })
 	defer stop()
 	go func() {
-		_ = eachLine(editor.Out, s.fromEditor) // however it ended, there is no more
+		_ = eachLine(editor.Out, s.fromEditor) // any error also means the end of its output
 		s.editorGone(errEditorGone)
 	}()
 	err := eachLine(agent.Out, s.fromAgent)
-	s.end(errAgentGone)
+	s.endAll(errAgentGone)
 	s.closeAgent()
 	s.asks.Wait()
 	return err
 }
 
-// fromAgent takes a line that the agent wrote.
 func (s *sidecar) fromAgent(line []byte) error {
-	m := read(line)
+	m := parseMessage(line)
 	switch {
 	case m.method == methodPermission && m.key != "":
 		if s.intercept(line, m) {
 			return nil
 		}
 	case m.method == methodUpdate:
-		s.known.update(m)
+		s.cache.recordUpdate(m)
 	case m.method == methodCancelCall:
-		s.drop(idKey(object(m.params)["requestId"]))
+		s.dropRequest(idKey(object(m.params)["requestId"]))
 	case m.response():
-		s.known.response(m)
+		s.cache.recordResponse(m)
 	}
 	s.tellEditor(line)
 	return nil
 }
 
-// fromEditor takes a line that the editor wrote.
 func (s *sidecar) fromEditor(line []byte) error {
-	m := read(line)
+	m := parseMessage(line)
 	if m.response() && !s.editorAnswered(m) {
 		return nil
 	}
-	s.known.request(m)
-	if err := s.toAgent.write(line); err != nil { // its end is told by its output
+	s.cache.recordRequest(m)
+	if err := s.toAgent.write(line); err != nil { // the end of its output reports that it is gone
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
 	if m.method == methodCancel || m.method == methodClose {
@@ -160,8 +155,8 @@ func (s *sidecar) fromEditor(line []byte) error {
 	return nil
 }
 
-// tellEditor writes a line to the editor. An editor that does not read any more
-// is gone; what the agent still says is read all the same, so that it can end.
+// tellEditor writes a line to the editor. If that fails, the editor is gone. The
+// agent's output is still read then, so that the agent can end.
 func (s *sidecar) tellEditor(line []byte) {
 	if err := s.toEditor.write(line); err != nil {
 		s.editorGone(errEditorGone)
@@ -173,14 +168,14 @@ func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 	if err == nil {
 		err = s.toAgent.write(line)
 	}
-	if err != nil { // its end is told by its output
-		s.opts.Log.Debug("acp: the agent was not told a decision", "error", err)
+	if err != nil { // the end of its output reports that it is gone
+		s.opts.Log.Debug("acp: a decision could not be sent to the agent", "error", err)
 	}
 }
 
-// editorGone ends what the agent is asked and told: it reads its end.
+// editorGone withdraws the pending requests and closes the agent's input.
 func (s *sidecar) editorGone(why error) {
-	s.end(why)
+	s.endAll(why)
 	s.closeAgent()
 }
 
@@ -190,8 +185,8 @@ func (s *sidecar) closeAgent() {
 	}
 }
 
-// end takes everything back that is still asked, once there is nobody to tell.
-func (s *sidecar) end(why error) {
+// endAll withdraws all pending requests, once no answer can be delivered any more.
+func (s *sidecar) endAll(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = true

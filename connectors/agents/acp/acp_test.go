@@ -14,8 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestOnlyAnAllowIsHeardAsOne: what each decision becomes among options of which
-// "yes" and "always" allow; a rule's word that has none is left to the editor.
+// TestOnlyAnAllowIsHeardAsOne: each decision is converted to the agent's options,
+// of which "yes" and "always" allow; a rule's decision without a matching option is
+// left to the editor.
 func TestOnlyAnAllowIsHeardAsOne(t *testing.T) {
 	rule := func(d schemas.Decision) schemas.Decision {
 		d.By = schemas.By{Kind: schemas.ByPolicy, Name: "allow X"}
@@ -62,8 +63,8 @@ func TestOnlyAnAllowIsHeardAsOne(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentDoesNotOffer: without a plain no the agent hears that nobody
-// chose, never a no for good or a yes.
+// TestWhatAnAgentDoesNotOffer: if the agent offers no plain denial, it is told that
+// no option was chosen, never a permanent denial or an allow.
 func TestWhatAnAgentDoesNotOffer(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.TimedOut, "", ""))
@@ -77,8 +78,8 @@ func TestWhatAnAgentDoesNotOffer(t *testing.T) {
 	r.ends()
 }
 
-// TestWhenNodCannotBeAsked: only where nod is not there does the editor ask
-// instead; every other failure refuses.
+// TestWhenNodCannotBeAsked: the editor asks only if nod is unavailable; every other
+// failure refuses the request.
 func TestWhenNodCannotBeAsked(t *testing.T) {
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
 	failing := func(err error) func(*fakeNod) acp.Connect {
@@ -138,22 +139,22 @@ func TestNodComesBack(t *testing.T) {
 	r.editor.hears(t)
 	for _, id := range []string{"2", "3"} {
 		r.agent.says(t, request(id, "s", "make"))
-		(<-nod.asked).decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
+		(<-nod.submissions).decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
 		assert.Equal(t, answered(id, "yes"), r.agent.hears(t))
 	}
 	assert.Equal(t, 2, tries, "once connected it stays so")
 	r.ends()
 }
 
-// TestAnErrorWhileAPersonIsAsked refuses, or leaves it with an editor that has
-// it already.
+// TestAnErrorWhileAPersonIsAsked: the request is refused, or left to the editor if
+// that shows it already.
 func TestAnErrorWhileAPersonIsAsked(t *testing.T) {
 	for _, race := range []bool{false, true} {
 		t.Run(fmt.Sprint("race=", race), func(t *testing.T) {
 			r := start(t, acp.Options{Race: race})
 			asking := request("1", "s", "make")
 			r.agent.says(t, asking)
-			a := <-r.nod.asked
+			a := <-r.nod.submissions
 			if race {
 				assert.Equal(t, asking, r.editor.hears(t))
 			}
@@ -172,14 +173,14 @@ func TestAnErrorWhileAPersonIsAsked(t *testing.T) {
 
 func TestAPanicRefuses(t *testing.T) {
 	r := start(t, acp.Options{})
-	r.nod.next <- func(context.Context, *asked) (acp.Waiting, error) { panic("boom") }
+	r.nod.next <- func(context.Context, *submission) (acp.Waiting, error) { panic("boom") }
 	r.agent.says(t, request("1", "s", "make"))
 	assert.Equal(t, answered("1", "no"), r.agent.hears(t))
 	r.ends()
 	assert.NotContains(t, r.log.String(), "make", "what was asked is not logged")
 }
 
-// TestWhatNodCouldNotShow goes to the editor as it is.
+// TestWhatNodCouldNotShow: such a request goes to the editor unchanged.
 func TestWhatNodCouldNotShow(t *testing.T) {
 	whole := request("1", "s", "make")
 	for name, line := range map[string]string{
@@ -201,20 +202,20 @@ func TestWhatNodCouldNotShow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, acp.Options{})
-			for i := range 20 { // ids of their own
+			for i := range 20 { // distinct ids
 				line = strings.Replace(line, `"optionId":"N"`, fmt.Sprintf(`"optionId":"n%d"`, i), 1)
 			}
 			r.agent.says(t, line)
 			assert.Equal(t, line, r.editor.hears(t))
 			toEditor, toAgent := r.ends()
 			assert.Empty(t, toEditor+toAgent)
-			assert.Empty(t, r.nod.asked)
+			assert.Empty(t, r.nod.submissions)
 		})
 	}
 }
 
-// TestLongTexts: what is too long for a heading is cut there and whole in the
-// details, and an option that could not be shown whole is not offered.
+// TestLongTexts: a text too long for a title is cut there and complete in the
+// details; an option too long to show in full is not offered.
 func TestLongTexts(t *testing.T) {
 	r := start(t, acp.Options{AgentName: "Mine"})
 	long := strings.Repeat("ü", 600)
@@ -223,7 +224,7 @@ func TestLongTexts(t *testing.T) {
 	line = strings.Replace(line, `"name":"Always"`, `"name":"Always `+long+`"`, 1)
 	line = strings.Replace(line, `"toolCallId":"call-s"`, `"toolCallId":"`+long+`"`, 1)
 	r.agent.says(t, line)
-	a := <-r.nod.asked
+	a := <-r.nod.submissions
 	assert.Equal(t, long[:2*511]+"…", a.Title)
 	assert.JSONEq(t, `{"title":"`+long+`"}`, string(a.ActionDetails))
 	assert.Equal(t, "Mine", a.AgentName)
@@ -234,7 +235,7 @@ func TestLongTexts(t *testing.T) {
 	r.ends()
 }
 
-// TestAHugeLine passes whole, and a huge request is asked like any other.
+// TestAHugeLine: a huge line passes whole, and a huge request is sent like any other.
 func TestAHugeLine(t *testing.T) {
 	r := start(t, acp.Options{})
 	huge := strings.Repeat("x", 8<<20)
@@ -250,8 +251,7 @@ func TestAHugeLine(t *testing.T) {
 	assert.Empty(t, toEditor)
 }
 
-// TestKnownCalls: what an agent has said of a call before counts until the call
-// is over.
+// TestKnownCalls: earlier updates about a call count until the call is complete.
 func TestKnownCalls(t *testing.T) {
 	r := start(t, acp.Options{})
 	update := func(fields string) {
@@ -263,7 +263,7 @@ func TestKnownCalls(t *testing.T) {
 		r.nod.decided(person(schemas.Denied, "no", schemas.RejectOnce))
 		r.agent.says(t, strings.Replace(request(id, "s", "make"), `"kind":"execute",`, "", 1))
 		r.agent.hears(t)
-		return (<-r.nod.asked).Request
+		return (<-r.nod.submissions).Request
 	}
 	update(`"sessionUpdate":"tool_call","kind":"edit"`)
 	update(`"sessionUpdate":"tool_call_update","_meta":{"claudeCode":{"toolName":"Write"}}`)
@@ -278,14 +278,14 @@ func TestKnownCalls(t *testing.T) {
 	r.ends()
 }
 
-// TestADirectoryInTheInputIsNotTheHosts: rules must not go by it, so it is shown
-// under a name that they do not know.
+// TestADirectoryInTheInputIsNotTheHosts: a "cwd" of the tool is renamed, so that no
+// rule depends on it.
 func TestADirectoryInTheInputIsNotTheHosts(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.Denied, "no", schemas.RejectOnce))
 	r.agent.says(t, strings.Replace(request("1", "s", "make"), `"rawInput":{`, `"_meta":{"claudeCode":{"toolName":"Bash"}},"rawInput":{ "\u0063wd":"/etc", "n":1.50,`, 1))
 	r.agent.hears(t)
-	a := <-r.nod.asked
+	a := <-r.nod.submissions
 	assert.Equal(t, "Bash", a.ToolName)
 	assert.Equal(t, `{ "cwd, in the input":"/etc", "n":1.50,"command":"make"}`, string(a.ActionDetails))
 	r.ends()

@@ -9,33 +9,34 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is one permission request on its way. Whoever takes it out of
-// sidecar.open answers it, once.
+// ask is one permission request in progress. Only the goroutine that removes it
+// from sidecar.open answers it, so it is answered once.
 type ask struct {
 	permission
 	key   string
 	line  []byte // as the agent wrote it
 	ctx   context.Context
 	stop  context.CancelCauseFunc
-	shown bool // to the editor as well; guarded by sidecar.mu
+	shown bool // whether the editor shows it too; guarded by sidecar.mu
 }
 
-// intercept takes a permission request to nod; false leaves it to the editor.
+// intercept handles a permission request. It returns false if the editor is to
+// handle it instead.
 func (s *sidecar) intercept(line []byte, m message) bool {
 	p, err := s.readPermission(line, m)
 	if err != nil {
 		s.opts.Log.Info("acp: a permission request is left to the editor", "reason", err)
-		return s.unclear(m)
+		return s.refuseIfLate(m)
 	}
 	a := &ask{permission: p, key: m.key, line: line}
 	a.ctx, a.stop = context.WithCancelCause(context.Background())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
-		return true // nobody could be told
+		return true // no answer could be delivered
 	}
 	if earlier := s.open[a.key]; earlier != nil {
-		// An answer would be taken for either: both are refused.
+		// Both requests have the same id, so an answer would fit either: refuse both.
 		s.takeLocked(earlier, errReused)
 		s.asks.Go(func() {
 			s.tellAgent(earlier.id, earlier.refused())
@@ -48,8 +49,8 @@ func (s *sidecar) intercept(line []byte, m message) bool {
 	return true
 }
 
-// run asks nod, and tells the agent unless another answer came first. What may
-// then wait without being waited for is taken back.
+// run asks nod and answers the agent, unless another answer came first. It
+// withdraws a request that may still be pending after an error.
 func (s *sidecar) run(a *ask) {
 	defer a.stop(nil)
 	defer func() {
@@ -69,20 +70,20 @@ func (s *sidecar) run(a *ask) {
 	}
 }
 
-// await waits for nod's decision, and shows the request to whoever else may
-// answer it.
+// await waits for nod's decision. It also shows the request to the stream's
+// subscribers, and in a race to the editor.
 func (s *sidecar) await(a *ask, w Waiting) (schemas.Decision, error) {
 	if w.Open() {
 		defer s.opts.Stream.add(a.request)()
 		if s.opts.Race {
-			s.show(a)
+			s.showInEditor(a)
 		}
 	}
 	return w.Await(a.ctx)
 }
 
-// conclude acts on how the asking ended. Where an answer came first, or nobody
-// is there to be told, nothing is left to do.
+// conclude answers the agent with the decision, or handles the error. It does
+// nothing if another answer came first, or if no answer can be delivered.
 func (s *sidecar) conclude(a *ask, d schemas.Decision, err error) {
 	var o outcome
 	if err == nil {
@@ -92,41 +93,40 @@ func (s *sidecar) conclude(a *ask, d schemas.Decision, err error) {
 	case a.ctx.Err() != nil:
 	case err == nil:
 		s.answer(a, o)
-	case errors.Is(err, errEditorsToSay), !s.opts.Deny && (s.opts.Race || unavailable(err)):
-		s.opts.Log.Warn("acp: the editor asks in nod's place", "reason", err)
+	case errors.Is(err, errAskEditor), !s.opts.Deny && (s.opts.Race || unavailable(err)):
+		s.opts.Log.Warn("acp: nod could not decide; the editor asks its user in nod's place", "reason", err)
 		s.leaveToEditor(a)
 	default:
-		s.opts.Log.Warn("acp: a request was refused, because nod could not be asked", "reason", err)
+		s.opts.Log.Warn("acp: a request was refused, because nod could not decide it", "reason", err)
 		s.answer(a, a.refused())
 	}
 }
 
-// unavailable reports whether nod is not there to be asked.
 func unavailable(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 }
 
-// submit hands a in, within the time that an editor can be kept waiting for its
-// own prompt.
+// submit sends a to nod within reachWithin, the longest time that the editor's own
+// prompt may be delayed.
 func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	ctx, cancel := context.WithTimeoutCause(a.ctx, reachWithin, errLate)
 	defer cancel()
 	nod, err := s.nod.get(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connect to nod: %w", within(ctx, err))
+		return nil, nil, fmt.Errorf("connect to nod: %w", causeOr(ctx, err))
 	}
 	w, err := nod.Submit(ctx, a.request)
 	if err != nil {
-		return nod, nil, fmt.Errorf("ask nod: %w", within(ctx, err))
+		return nod, nil, fmt.Errorf("ask nod: %w", causeOr(ctx, err))
 	}
 	return nod, w, nil
 }
 
-// errLate is why nod counts as away that has not answered.
+// errLate means that nod did not reply in time; nod then counts as unavailable.
 var errLate = schemas.Errorf(schemas.CodeUnavailable, "nod did not answer within %s", schemas.Words(reachWithin))
 
-// within is err, or why ctx ended where that is behind it.
-func within(ctx context.Context, err error) error {
+// causeOr returns ctx's cause if ctx has ended and err is not nod's own; otherwise err.
+func causeOr(ctx context.Context, err error) error {
 	var own *schemas.Error
 	if ctx.Err() != nil && !errors.As(err, &own) {
 		return context.Cause(ctx)
@@ -141,6 +141,6 @@ func (s *sidecar) withdraw(nod Nod, a *ask, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), withdrawWithin)
 	defer cancel()
 	if err := nod.Withdraw(ctx, a.request.SessionID, a.request.PendingID, err.Error()); err != nil {
-		s.opts.Log.Info("acp: a request was not withdrawn; it ends at its deadline", "error", err)
+		s.opts.Log.Info("acp: a request could not be withdrawn; it ends at its deadline", "error", err)
 	}
 }

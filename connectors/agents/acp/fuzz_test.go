@@ -31,17 +31,16 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ending is a writer whose Close ends what other reads.
-type ending struct {
+// closingWriter is a writer whose Close ends the other side's input.
+type closingWriter struct {
 	bytes.Buffer
 	other *io.PipeWriter
 }
 
-func (e *ending) Close() error { return e.other.Close() }
+func (e *closingWriter) Close() error { return e.other.Close() }
 
-// FuzzPassThrough: whatever either side writes, the other reads it byte for
-// byte, but for permission requests; and without a decision no agent hears of
-// one.
+// FuzzPassThrough: every line of either side reaches the other byte for byte,
+// except permission requests; without a decision no agent is told to act.
 func FuzzPassThrough(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(f, err)
@@ -71,27 +70,27 @@ func FuzzPassThrough(f *testing.F) {
 	})
 }
 
-// away is a nod that is not there.
+// away is a nod that is not running.
 func away(context.Context) (acp.Nod, error) {
 	return nil, schemas.Errorf(schemas.CodeUnavailable, "not running")
 }
 
-// fromEditor: nothing was asked of the editor, so that all it says passes.
+// fromEditor: no request is open, so every line of the editor passes.
 func fromEditor(t *testing.T, said []byte, size int) {
 	agentOut, agentEnd := io.Pipe()
-	agent := &ending{other: agentEnd}
+	agent := &closingWriter{other: agentEnd}
 	var editor bytes.Buffer
 	require.NoError(t, acp.Run(t.Context(), acp.Streams{In: &editor, Out: &chunks{bytes.Clone(said), size}}, acp.Streams{In: agent, Out: agentOut}, away, acp.Options{}))
 	require.True(t, bytes.Equal(said, agent.Bytes()), "%q became %q", said, agent.Bytes())
 	require.Empty(t, editor.Bytes())
 }
 
-// fromAgent: what is surely no permission request passes in its order; the rest
-// passes too, once nod turned out to be away, unless the agent was gone first.
+// fromAgent: lines that are surely not permission requests pass in order. The
+// others pass too, once nod turns out to be away, unless the agent ends first.
 func fromAgent(t *testing.T, said []byte, size int) {
 	editorOut, editorEnd := io.Pipe()
 	defer editorEnd.Close()
-	agent, editor := &ending{other: editorEnd}, &bytes.Buffer{}
+	agent, editor := &closingWriter{other: editorEnd}, &bytes.Buffer{}
 	require.NoError(t, acp.Run(t.Context(), acp.Streams{In: editor, Out: editorOut}, acp.Streams{In: agent, Out: &chunks{bytes.Clone(said), size}}, away, acp.Options{}))
 	sure, maybe := sorted(said)
 	sureHeard, maybeHeard := sorted(editor.Bytes())
@@ -100,7 +99,7 @@ func fromAgent(t *testing.T, said []byte, size int) {
 		require.LessOrEqual(t, n, maybe[line], "%q", line)
 	}
 	require.NotContains(t, agent.String(), "allow")
-	for line := range bytes.Lines(agent.Bytes()) { // a cancelled, or an id that was used twice
+	for line := range bytes.Lines(agent.Bytes()) { // a "cancelled", or an id used twice
 		var heard struct {
 			Result struct{ Outcome struct{ OptionID string } }
 		}
@@ -109,8 +108,8 @@ func fromAgent(t *testing.T, said []byte, size int) {
 	}
 }
 
-// sorted are the lines that can be no permission request, in order, and the
-// others, counted.
+// sorted returns the lines that cannot be permission requests, in order, and counts
+// the others.
 func sorted(data []byte) (sure string, maybe map[string]int) {
 	var b strings.Builder
 	maybe = map[string]int{}

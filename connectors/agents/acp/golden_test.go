@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestTranscripts replays testdata: what each side says, and, after ">", what
-// each must hear next, byte for byte. At the end nobody hears any more.
+// TestTranscripts replays testdata: each side's output, and, after ">", the next
+// input that each must receive, byte for byte. At the end no side receives more.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func replay(t *testing.T, transcript string) {
 	r := start(t, acp.Options{
 		Race: strings.Contains(options, "race"), Deny: strings.Contains(options, "deny"), Host: "devbox", User: "ann",
 	})
-	var open []*asked
+	var open []*submission
 	for _, line := range lines {
 		word, rest, _ := strings.Cut(line, ": ")
 		switch word {
@@ -50,7 +50,7 @@ func replay(t *testing.T, transcript string) {
 		case "> editor":
 			require.Equal(t, rest, r.editor.hears(t))
 		case "> nod":
-			a := <-r.nod.asked
+			a := <-r.nod.submissions
 			require.JSONEq(t, rest, golden(t, a.Request))
 			open = append(open, a)
 		case "> withdrawn":
@@ -78,7 +78,7 @@ func decision(t *testing.T, text string) (d schemas.Decision) {
 	return d
 }
 
-// golden is a request without what differs every time.
+// golden encodes a request without the fields that differ in each run.
 func golden(t *testing.T, r schemas.Request) string {
 	assert.WithinDuration(t, time.Now(), r.CreatedAt, time.Minute)
 	r.CreatedAt, r.PendingID = time.Time{}, "random"

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Where subscribers and answers come in.
+// The paths for subscribers and for answers.
 const (
 	streamPath  = "/api/v1/acp/permissions/stream"
 	respondPath = "/api/v1/acp/permissions/respond"
@@ -24,34 +24,35 @@ const (
 
 const (
 	maxBody     = 64 << 10
-	writeWithin = 30 * time.Second // one notification to one subscriber
+	writeWithin = 30 * time.Second // for one notification to one subscriber
 )
 
-// Answer brings what somebody said of a request to nod: one of its options, or
-// that it was dismissed where optionID is empty. No error means that it is what
-// was decided. Nod's own refusals are a *schemas.Error.
+// Answer sends a person's answer to r to nod: one of its options, or a dismissal if
+// optionID is empty. A nil error means that this answer became the decision. Nod's
+// own refusals are a *schemas.Error.
 type Answer func(ctx context.Context, r schemas.Request, optionID string) error
 
-// Handler serves the stream, and takes answers to what is on it, from whoever
-// has the token.
+// Handler serves the stream and takes answers to its requests. Callers must send
+// the token.
 func (s *Stream) Handler(token string, answer Answer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+streamPath, s.serveStream)
 	mux.HandleFunc("POST "+respondPath, func(w http.ResponseWriter, r *http.Request) {
-		say(w, s.respond(w, r, answer))
+		writeResult(w, s.respond(w, r, answer))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if !ok || token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			say(w, &problem{http.StatusUnauthorized, "send the token: Authorization: Bearer TOKEN"})
+			writeResult(w, &problem{http.StatusUnauthorized, "send the token: Authorization: Bearer TOKEN"})
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
 }
 
-// serveStream tells one subscriber, until it is gone or too slow.
+// serveStream sends notifications to one subscriber until it disconnects or is too
+// slow.
 func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
@@ -61,8 +62,8 @@ func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
 	gone := conn.CloseRead(r.Context())
 	sub, first := s.subscribe()
 	defer s.unsubscribe(sub)
-	for _, note := range first {
-		if write(gone, conn, note) != nil {
+	for _, notification := range first {
+		if sendNotification(gone, conn, notification) != nil {
 			return
 		}
 	}
@@ -70,38 +71,38 @@ func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-gone.Done():
 			return
-		case note, ok := <-sub.notes:
+		case notification, ok := <-sub.queue:
 			if !ok {
 				_ = conn.Close(sub.why.Code, sub.why.Reason) // its reader may be gone
 				return
 			}
-			if write(gone, conn, note) != nil {
+			if sendNotification(gone, conn, notification) != nil {
 				return
 			}
 		}
 	}
 }
 
-func write(ctx context.Context, conn *websocket.Conn, note []byte) error {
+func sendNotification(ctx context.Context, conn *websocket.Conn, notification []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
-	return conn.Write(ctx, websocket.MessageText, note)
+	return conn.Write(ctx, websocket.MessageText, notification)
 }
 
-// response is the answer to an answer.
+// response is the reply to an answer.
 type response struct {
 	Success bool   `json:"success"`
 	Error   string `json:"error,omitempty"`
 }
 
-// problem is why there is no success.
+// problem is the reason of a failed answer.
 type problem struct {
 	status int
 	text   string
 }
 
-// say answers with p, or with success where there is none.
-func say(w http.ResponseWriter, p *problem) {
+// writeResult replies with p, or with success if p is nil.
+func writeResult(w http.ResponseWriter, p *problem) {
 	status, body := http.StatusOK, response{Success: true}
 	if p != nil {
 		status, body = p.status, response{Error: p.text}
@@ -111,7 +112,6 @@ func say(w http.ResponseWriter, p *problem) {
 	_ = json.NewEncoder(w).Encode(body) // its reader may be gone
 }
 
-// respond takes one answer.
 func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) *problem {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return &problem{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
@@ -156,7 +156,7 @@ func readJSON(r io.Reader, v any) *problem {
 	case errors.As(err, &long):
 		return &problem{http.StatusRequestEntityTooLarge, "the body is too long"}
 	case err != nil:
-		return &problem{http.StatusBadRequest, "the body is not the JSON that is expected: " + err.Error()}
+		return &problem{http.StatusBadRequest, "the body is not the expected JSON: " + err.Error()}
 	}
 	return nil
 }
@@ -165,8 +165,8 @@ func notFound(pendingID string) *problem {
 	return &problem{http.StatusNotFound, "pending permission not found: " + pendingID}
 }
 
-// refused says why an answer changed nothing. What was decided meanwhile is no
-// longer pending.
+// refused converts the error of an answer. A request that was decided meanwhile is
+// not found, because it is no longer pending.
 func refused(err error, pendingID string) *problem {
 	if err == nil {
 		return nil

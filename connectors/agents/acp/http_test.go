@@ -24,19 +24,19 @@ import (
 
 const token = "a token of the test's"
 
-// served is a rig whose stream is served; what comes in decides the request that
-// it is about, unless an error is set.
-type served struct {
+// streamRig is a rig that serves its stream. An answer decides its request, unless an
+// error is set.
+type streamRig struct {
 	*rig
 	stream *acp.Stream
 	server *httptest.Server
 	err    error
-	open   map[string]*asked
-	narrow atomic.Bool // whoever connects is soon too slow
+	open   map[string]*submission
+	narrow atomic.Bool // new connections have a tiny buffer, so that subscribers are soon too slow
 }
 
-func serve(t *testing.T) *served {
-	s := &served{stream: acp.NewStream(), open: map[string]*asked{}}
+func serve(t *testing.T) *streamRig {
+	s := &streamRig{stream: acp.NewStream(), open: map[string]*submission{}}
 	s.rig = start(t, acp.Options{Stream: s.stream})
 	s.server = httptest.NewUnstartedServer(s.stream.Handler(token, func(_ context.Context, r schemas.Request, optionID string) error {
 		if s.err != nil {
@@ -63,16 +63,16 @@ func serve(t *testing.T) *served {
 	return s
 }
 
-// ask has the agent ask, and waits until nod has it.
-func (s *served) ask(id string) *asked {
+// ask sends a request of the agent, and returns once nod has it.
+func (s *streamRig) ask(id string) *submission {
 	s.t.Helper()
 	s.agent.says(s.t, request(id, "s", "make "+id))
-	a := <-s.nod.asked
+	a := <-s.nod.submissions
 	s.open[a.PendingID] = a
 	return a
 }
 
-func (s *served) subscribe(client *http.Client) *websocket.Conn {
+func (s *streamRig) subscribe(client *http.Client) *websocket.Conn {
 	s.t.Helper()
 	conn, _, err := websocket.Dial(s.t.Context(), s.server.URL+"/api/v1/acp/permissions/stream",
 		&websocket.DialOptions{HTTPClient: client, HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
@@ -81,7 +81,7 @@ func (s *served) subscribe(client *http.Client) *websocket.Conn {
 	return conn
 }
 
-// notified is the next notification's payload.
+// notified returns the next notification's payload.
 func notified(t *testing.T, conn *websocket.Conn) map[string]any {
 	t.Helper()
 	kind, data, err := conn.Read(t.Context())
@@ -99,7 +99,7 @@ func notified(t *testing.T, conn *websocket.Conn) map[string]any {
 	return n.Payload
 }
 
-func (s *served) respond(body string, change ...func(*http.Request)) (int, string) {
+func (s *streamRig) respond(body string, change ...func(*http.Request)) (int, string) {
 	s.t.Helper()
 	r, err := http.NewRequest(http.MethodPost, s.server.URL+"/api/v1/acp/permissions/respond", strings.NewReader(body))
 	require.NoError(s.t, err)
@@ -116,8 +116,8 @@ func (s *served) respond(body string, change ...func(*http.Request)) (int, strin
 	return resp.StatusCode, strings.TrimSpace(string(said))
 }
 
-// TestEverySubscriberIsToldOfEveryRequest, and one that comes later of what still
-// waits.
+// TestEverySubscriberIsToldOfEveryRequest: later subscribers get the requests that
+// are still pending.
 func TestEverySubscriberIsToldOfEveryRequest(t *testing.T) {
 	s := serve(t)
 	first, second := s.subscribe(nil), s.subscribe(nil)
@@ -142,7 +142,7 @@ func TestEverySubscriberIsToldOfEveryRequest(t *testing.T) {
 	}
 	one.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 	assert.Equal(t, answered("1", "no"), s.agent.hears(t))
-	require.Eventually(t, func() bool { // the agent hears it first
+	require.Eventually(t, func() bool { // the agent gets the decision first
 		code, _ := s.respond(`{"pending_id":"` + one.PendingID + `","option_id":"nope"}`)
 		return code == http.StatusNotFound
 	}, 10*time.Second, time.Millisecond)
@@ -156,7 +156,7 @@ func TestEverySubscriberIsToldOfEveryRequest(t *testing.T) {
 	s.nod.decided(person(schemas.Allowed, "yes", schemas.AllowOnce))
 	s.agent.says(t, request("4", "s", "ls"))
 	s.agent.hears(t)
-	<-s.nod.asked
+	<-s.nod.submissions
 	five := s.ask("5")
 	assert.Equal(t, five.PendingID, notified(t, first)["pending_id"], "what a rule settles is nobody's to answer")
 }
@@ -269,7 +269,7 @@ func TestTheStreamNeedsTheToken(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, resp.StatusCode, "no token lets nobody in")
 }
 
-// TestASlowSubscriberIsDropped, with a reason, and holds nobody up.
+// TestASlowSubscriberIsDropped: it is told the reason, and blocks no other subscriber.
 func TestASlowSubscriberIsDropped(t *testing.T) {
 	s := serve(t)
 	const sent = 120
@@ -286,7 +286,7 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	quick := s.subscribe(nil)
 	for i := range sent {
 		s.agent.says(t, request(fmt.Sprint(i), "s", strings.Repeat("x", 16<<10)))
-		a := <-s.nod.asked
+		a := <-s.nod.submissions
 		assert.Equal(t, a.PendingID, notified(t, quick)["pending_id"])
 	}
 	var err error
@@ -296,7 +296,7 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	}
 	var why websocket.CloseError
 	require.ErrorAs(t, err, &why)
-	assert.Equal(t, websocket.CloseError{Code: websocket.StatusTryAgainLater, Reason: "too slow: connect again for what is pending"}, why)
+	assert.Equal(t, websocket.CloseError{Code: websocket.StatusTryAgainLater, Reason: "too slow: connect again to get the pending requests"}, why)
 	assert.Less(t, read, sent)
 	again := s.subscribe(nil)
 	for range sent {
@@ -304,7 +304,7 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheStream is told to who subscribes, and to who comes after it.
+// TestTheEndOfTheStream: present and later subscribers are told.
 func TestTheEndOfTheStream(t *testing.T) {
 	s := serve(t)
 	conn := s.subscribe(nil)
@@ -313,7 +313,7 @@ func TestTheEndOfTheStream(t *testing.T) {
 	s.stream.Close()
 	for _, c := range []*websocket.Conn{conn, s.subscribe(nil)} {
 		var err error
-		for err == nil { // what is pending comes first
+		for err == nil { // the pending requests come first
 			_, _, err = c.Read(t.Context())
 		}
 		assert.Equal(t, websocket.StatusGoingAway, websocket.CloseStatus(err))

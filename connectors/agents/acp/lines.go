@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// eachLine calls f with every line of r, its end and all, and with what is left
-// of one at the end of r. There is no longest line: what is not read whole could
-// be a request that nobody looked at. A line may be kept by f.
+// eachLine calls f with every line of r, including its line break, and with an
+// unfinished last line. Lines have no maximum length: a line cut off could hide a
+// permission request. f may keep the line.
 func eachLine(r io.Reader, f func(line []byte) error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {
@@ -29,8 +29,9 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 	}
 }
 
-// lineWriter writes whole lines from several goroutines. After half a line,
-// which ends what a peer said, it writes nothing: that would become part of it.
+// lineWriter writes whole lines from several goroutines. An unfinished line is the
+// last output of a peer: after it lineWriter writes nothing, because more output
+// would become part of that line.
 type lineWriter struct {
 	mu    sync.Mutex
 	w     io.Writer

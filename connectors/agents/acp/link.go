@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// link is the way to nod, made when it is first needed.
+// link is the connection to nod, made at the first use.
 type link struct {
 	connect Connect
-	nod     chan Nod // holds one, nil where there is none yet
+	nod     chan Nod // holds one value: the connection, or nil if there is none yet
 }
 
 func newLink(connect Connect) link {
@@ -17,7 +17,7 @@ func newLink(connect Connect) link {
 	return l
 }
 
-// get is the way to nod. One at a time makes it, the others wait.
+// get returns the connection to nod. One caller makes it while the others wait.
 func (l link) get(ctx context.Context) (nod Nod, err error) {
 	select {
 	case nod = <-l.nod:
@@ -29,7 +29,7 @@ func (l link) get(ctx context.Context) (nod Nod, err error) {
 		nod, err = l.connect(ctx)
 	}
 	if err == nil && nod == nil {
-		err = errors.New("connecting gave nothing")
+		err = errors.New("connecting to nod returned no connection")
 	}
 	if err != nil {
 		nod = nil

@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// Listen opens addr for a stream's endpoints. Without remote, only addresses
-// that no other machine reaches are opened; one without a host is of that sort.
+// Listen opens addr for a stream's endpoints. Without remote it accepts only
+// loopback addresses; an empty host means 127.0.0.1.
 func Listen(addr string, remote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w: name it as 127.0.0.1:4290", addr, err)
+		return nil, fmt.Errorf("listen on %s: %w: give the address as HOST:PORT, such as 127.0.0.1:4290", addr, err)
 	}
 	if host == "" && !remote {
 		host = "127.0.0.1"
 	}
 	if ip := net.ParseIP(host); !remote && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("listen on %s: other machines could reach it, in plain HTTP: use 127.0.0.1, or say --remote", addr)
+		return nil, fmt.Errorf("listen on %s: other machines could reach it over plain HTTP: use 127.0.0.1, or allow it with --remote", addr)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
@@ -31,11 +31,10 @@ func Listen(addr string, remote bool) (net.Listener, error) {
 	return l, nil
 }
 
-// minToken keeps out tokens that could be guessed.
-const minToken = 16
+const minToken = 16 // characters; a shorter token could be guessed
 
-// Token reads a token from a file that only its owner may read, and makes both
-// where the file is not there.
+// Token reads the token from a file that only its owner may read. If the file does
+// not exist, Token creates it with a new token.
 func Token(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,8 +57,8 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// newToken makes the file whole or not at all: of two that make it at once, one
-// wins and the other reads that.
+// newToken creates the file atomically: if two processes do so at once, one wins
+// and the other reads its token.
 func newToken(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

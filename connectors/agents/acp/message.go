@@ -8,12 +8,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The methods that mean something to the sidecar.
+// The methods that the sidecar handles.
 const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"
 	methodCancel     = "session/cancel"
-	methodClose      = "session/close" // cancels, too
+	methodClose      = "session/close" // it cancels the session's turn too
 	methodCancelCall = "$/cancel_request"
 	methodInitialize = "initialize"
 	methodNew        = "session/new"
@@ -22,20 +22,20 @@ const (
 	methodFork       = "session/fork"
 )
 
-// message is one JSON-RPC message as far as the sidecar looks into it. What is
-// none is the zero message.
+// message is a JSON-RPC message with the fields that the sidecar reads. A line that
+// is not such a message becomes the zero message.
 type message struct {
 	method string
-	id     json.RawMessage // as it was written; nil for a notification
-	key    string          // equal for equal ids, however they are written; "" without one
+	id     json.RawMessage // as written; nil for a notification
+	key    string          // normalised id (see idKey); "" for a notification
 	params json.RawMessage
 	result json.RawMessage
-	failed bool // it is a response that says that the request failed
+	failed bool // it is an error response
 }
 
-// read understands a line. Members count by their exact names, which
-// encoding/json's structs would not hold to.
-func read(line []byte) message {
+// parseMessage parses a line. It matches member names exactly; encoding/json's
+// structs would ignore case.
+func parseMessage(line []byte) message {
 	fields := object(line)
 	m := message{method: text(fields["method"]), id: fields["id"], params: fields["params"], result: fields["result"]}
 	m.key = idKey(m.id)
@@ -53,7 +53,7 @@ func (m *message) response() bool {
 	return m.method == "" && m.key != "" && (m.result != nil || m.failed)
 }
 
-// object is a JSON object's members; nil for anything else.
+// object returns a JSON object's members; nil for any other value.
 func object(raw []byte) map[string]json.RawMessage {
 	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '{' {
 		return nil
@@ -65,7 +65,7 @@ func object(raw []byte) map[string]json.RawMessage {
 	return fields
 }
 
-// list is a JSON array's elements; nil for anything else.
+// list returns a JSON array's elements; nil for any other value.
 func list(raw json.RawMessage) []json.RawMessage {
 	var all []json.RawMessage
 	if json.Unmarshal(raw, &all) != nil {
@@ -74,7 +74,7 @@ func list(raw json.RawMessage) []json.RawMessage {
 	return all
 }
 
-// text is a JSON string; "" for anything else.
+// text returns a JSON string; "" for any other value.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -83,8 +83,8 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// idKey tells ids apart: 1 is 1.0 and "a" is "\u0061", but 1 is not "1". It is
-// "" for what can be no id, null among that.
+// idKey normalises an id: 1 equals 1.0 and "a" equals "\u0061", but 1 differs from
+// "1". It returns "" for a value that cannot be an id, such as null.
 func idKey(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
@@ -113,7 +113,7 @@ type outcome struct {
 	OptionID json.RawMessage `json:"optionId,omitempty"`
 }
 
-// reply answers the request of this id, in one line.
+// reply encodes the response to the request with this id, as one line.
 func reply(id json.RawMessage, o outcome) ([]byte, error) {
 	return encodeLine(struct {
 		Version string             `json:"jsonrpc"`
@@ -122,7 +122,8 @@ func reply(id json.RawMessage, o outcome) ([]byte, error) {
 	}{"2.0", id, map[string]outcome{"outcome": o}})
 }
 
-// withdrawal tells the editor that nobody waits for its answer any more.
+// withdrawal encodes the message that tells the editor to stop asking: its answer
+// is no longer needed.
 func withdrawal(id json.RawMessage) ([]byte, error) {
 	return encodeLine(struct {
 		Version string                     `json:"jsonrpc"`

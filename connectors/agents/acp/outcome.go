@@ -7,16 +7,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// errEditorsToSay is a decision that ACP has no words for and that no person
-// made, so that the editor's user is asked.
-var errEditorsToSay = errors.New("a rule allows it, but not in a way that this agent can be told: its user is asked")
+// errAskEditor means that a rule's decision cannot be expressed in ACP, so the
+// editor asks its user. A person's decision is never left to the editor.
+var errAskEditor = errors.New("a rule allows it in a way that this agent cannot be told: the editor asks its user")
 
-// cancelled is what the agent hears where nobody chose.
+// cancelled tells the agent that no option was chosen.
 var cancelled = outcome{Outcome: "cancelled"}
 
-// outcome is what decision d means in the agent's own options. Only a decision
-// that allows this request selects an option that allows, and never one that
-// says more than it did.
+// outcome converts decision d to one of the agent's own options. It selects an
+// option that allows only if d allows this very request, and never one that allows
+// more than d does.
 func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	if !agents.Allows(p.request, d) {
 		return p.refusal(d), nil
@@ -27,35 +27,35 @@ func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	}
 	switch edited := d.UpdatedInput != nil; {
 	case ok && !edited:
-		return p.selected(option), nil
-	case d.By.Kind == schemas.ByHuman: // who allowed something else than what would run
+		return p.selectOption(option), nil
+	case d.By.Kind == schemas.ByHuman: // the person allowed an edited input, which the agent cannot run
 		return p.refused(), nil
 	}
-	return outcome{}, errEditorsToSay
+	return outcome{}, errAskEditor
 }
 
-// refusal is a decision that does not allow.
+// refusal converts a decision that does not allow.
 func (p *permission) refusal(d schemas.Decision) outcome {
 	switch d.Outcome {
 	case schemas.Cancelled, schemas.Withdrawn:
 		return cancelled
 	case schemas.Denied:
 		if o, ok := p.request.Option(d.OptionID); ok && !o.Kind.Allows() {
-			return p.selected(o)
+			return p.selectOption(o)
 		}
 	}
 	return p.refused()
 }
 
-// refused is a no to this one call. An agent that offers none hears that nobody
-// chose, rather than a no for good.
+// refused denies this one call. If the agent offers no such option, it is told that
+// none was chosen, rather than a permanent denial.
 func (p *permission) refused() outcome {
 	if o, ok := p.request.OptionOfKind(schemas.RejectOnce); ok {
-		return p.selected(o)
+		return p.selectOption(o)
 	}
 	return cancelled
 }
 
-func (p *permission) selected(o schemas.Option) outcome {
+func (p *permission) selectOption(o schemas.Option) outcome {
 	return outcome{Outcome: "selected", OptionID: p.options[o.OptionID]}
 }

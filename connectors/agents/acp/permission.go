@@ -19,25 +19,25 @@ import (
 // permission is one session/request_permission.
 type permission struct {
 	id      json.RawMessage // of the JSON-RPC request
-	session string          // as the agent names it
+	session string          // the agent's own session id
 	request schemas.Request
 	options map[string]json.RawMessage // each option's id as the agent wrote it
 }
 
-// What nod shows in full; see the request's JSON Schema.
+// The limits of fields that nod shows in full; see the request's JSON Schema.
 const (
 	maxTitle   = 512
 	maxLabel   = 512
 	maxName    = 256 // of an option
-	maxID      = 256 // of an option or a tool call
+	maxID      = 256 // of an option or tool call
 	maxOptions = 16
 )
 
-// errQuestion is why a request is the editor's to show, whatever else holds.
+// errQuestion means that only the editor can show a request, because it is a question.
 var errQuestion = errors.New("it is a question, not a permission")
 
-// readPermission understands a permission request. An error says why it is
-// none that nod could ask about.
+// readPermission parses a permission request. The error says why nod cannot ask
+// about it.
 func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	params := object(m.params)
 	call := object(params["toolCall"])
@@ -50,7 +50,7 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	case call == nil:
 		return p, errors.New("it names no tool call")
 	}
-	told := s.known.call(p.session, call)
+	told := s.cache.toolCall(p.session, call)
 	options, err := p.readOptions(list(params["options"]))
 	if err != nil {
 		return p, err
@@ -62,7 +62,7 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	return p, err
 }
 
-// readOptions takes the options that a person can be shown whole.
+// readOptions parses the options and keeps those short enough to show in full.
 func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error) {
 	var out []schemas.Option
 	p.options = map[string]json.RawMessage{}
@@ -72,7 +72,7 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 		o := schemas.Option{OptionID: text(fields["optionId"]), Name: text(fields["name"]), Kind: schemas.OptionKind(text(fields["kind"]))}
 		o.Name = cmp.Or(o.Name, string(o.Kind))
 		if _, twice := p.options[o.OptionID]; o.OptionID == "" || twice {
-			return nil, errors.New("an option has no id of its own")
+			return nil, errors.New("an option has no unique id")
 		}
 		p.options[o.OptionID] = fields["optionId"]
 		kinds[o.Kind]++
@@ -86,25 +86,25 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 		}
 	}
 	switch {
-	case kinds[schemas.AllowOnce] > 1: // which one is meant is for a person to pick
+	case kinds[schemas.AllowOnce] > 1: // only a person can pick one of several
 		return nil, errQuestion
 	case !slices.ContainsFunc(out, func(o schemas.Option) bool { return o.Kind.Allows() }):
-		return nil, errors.New("it offers nothing that nod could allow")
+		return nil, errors.New("it offers no option that allows")
 	case len(out) > maxOptions:
-		return nil, errors.New("it offers more than nod can show")
+		return nil, errors.New("it offers more options than nod can show")
 	}
 	return out, nil
 }
 
-// newRequest is what nod is asked. Its id is its own and not the tool call's: an
-// agent asks again about a call that was edited, or after a cancelled turn, and
-// an old decision must not answer.
+// newRequest returns the request for nod. Its id is new and not the tool call's: an
+// agent asks again about an edited call, or after a cancelled turn, and the old
+// decision must not answer that.
 func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, told toolCall, options []schemas.Option) (schemas.Request, error) {
 	details, err := detailsOf(call, told.title)
 	if err != nil {
 		return schemas.Request{}, err
 	}
-	dir, agent := s.known.session(session)
+	dir, agent := s.cache.session(session)
 	r := schemas.Request{
 		Type: schemas.TypeRequest, SessionID: agents.ID(session), PendingID: agents.NewID(),
 		ToolCallID: text(call["toolCallId"]), Kind: schemas.KindToolCall,
@@ -121,10 +121,10 @@ func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, to
 	return r, nil
 }
 
-// detailsOf is the tool's input, byte for byte where it is an object. Where the
-// agent sends none, or an empty one, it is what the editor would show: the
-// title, the content and the places. It names no directory that rules could go
-// by: a session's need not be the one that its shell stands in by now.
+// detailsOf returns the tool's input, byte for byte if it is an object. If the
+// input is missing or empty, it returns the data that the editor would show: the
+// title, the content and the locations. It adds no working directory for rules to
+// match, because the agent's shell may have left the session's directory.
 func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, error) {
 	input := call["rawInput"]
 	if fields := object(input); len(fields) > 0 {
@@ -143,14 +143,14 @@ func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, 
 		}
 	}
 	if len(shown) == 0 {
-		return nil, errors.New("it does not say what it is about")
+		return nil, errors.New("it has no input, title, content or locations to show")
 	}
 	return schemas.Encode(shown)
 }
 
-// withoutCwd is input with a field "cwd" under another name: rules would take it
-// for the host's word about where the tool runs, and it is the model's. They
-// know no field of the other name, and ask.
+// withoutCwd renames a field "cwd" in input. Rules would take it for the host's
+// working directory, but the model chose it. Rules do not know the new name, so a
+// person is asked.
 func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if _, named := object(input)["cwd"]; !named {
 		return input, nil
@@ -159,7 +159,7 @@ func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := v.Value.(*hujson.Object) // object has seen that
+	o := v.Value.(*hujson.Object) // object checked the type
 	for i := range o.Members {
 		if name, ok := o.Members[i].Name.Value.(hujson.Literal); ok && name.String() == "cwd" {
 			o.Members[i].Name.Value = hujson.String("cwd, in the input")
@@ -168,7 +168,6 @@ func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	return v.Pack(), nil
 }
 
-// cut is s in at most n characters.
 func cut(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

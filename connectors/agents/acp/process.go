@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// endWithin is what an agent that is told to stop gets before it is killed.
+	// endWithin is the time between SIGTERM and SIGKILL for the agent.
 	endWithin = 5 * time.Second
-	// drainWithin is how long what an agent started may keep its output open
-	// after it has ended.
+	// drainWithin is how long the agent's own child processes may keep its output
+	// open after it has ended.
 	drainWithin = 2 * time.Second
 )
 
-// RunCommand starts the agent, stands between it and the editor as Run does,
-// and returns the agent's exit code, 128 and its number where a signal ended
-// it. When ctx ends the agent is told to stop, and soon killed. The error says
-// why the agent could not be started.
+// RunCommand starts the agent, connects it to the editor with Run, and returns the
+// agent's exit code: 128 plus the signal's number if a signal ended it. When ctx
+// ends, the agent gets SIGTERM, and SIGKILL after endWithin. The error says why the
+// agent could not be started.
 func RunCommand(ctx context.Context, argv []string, editor Streams, stderr io.Writer, connect Connect, o Options) (exit int, err error) {
 	if len(argv) == 0 {
 		return 0, errors.New("name the agent's command after --")
 	}
-	// Pipes of our own: those of exec are closed as soon as the agent ends, with
-	// what it said last.
+	// Use own pipes: those of os/exec are closed as soon as the agent ends, and its
+	// last output would be lost.
 	input, toAgent, err := os.Pipe()
 	if err != nil {
 		return 0, fmt.Errorf("make a pipe to the agent: %w", err)
@@ -53,18 +53,18 @@ func RunCommand(ctx context.Context, argv []string, editor Streams, stderr io.Wr
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // its state says how it ended
+		_ = cmd.Wait() // ProcessState holds the result
 		_ = fromAgent.SetReadDeadline(time.Now().Add(drainWithin))
 	}()
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		_ = Run(ctx, editor, Streams{In: toAgent, Out: fromAgent}, connect, o) // the end of its output, one way or another
+		_ = Run(ctx, editor, Streams{In: toAgent, Out: fromAgent}, connect, o) // any error also means the end of its output
 	}()
 	<-ended
 	select {
 	case <-told:
-	case <-ctx.Done(): // an editor that does not read could hold it up for ever
+	case <-ctx.Done(): // an editor that does not read could block Run forever
 		select {
 		case <-told:
 		case <-time.After(withdrawWithin):

@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// asAgent makes this test binary the agent that its value names.
+// asAgent selects the agent that this test binary runs as.
 const asAgent = "NOD_TEST_AGENT"
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// agents are what the test binary can be; each returns its exit code.
+// agents are the programs that the test binary can run as; each returns its exit code.
 var agents = map[string]func() int{
 	"sdk": sdkAgent,
 	"echo": func() int {
@@ -49,25 +49,25 @@ var agents = map[string]func() int{
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	},
-	// asks, and dies when it is told to, without an answer.
+	// asks, and dies on a signal without waiting for an answer.
 	"dies": func() int {
 		fmt.Println(request("1", "s", "make"))
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 		return 7
 	},
-	// asks, and says on stderr what it heard until its input ended.
+	// asks, and writes its input to stderr until that ends.
 	"hears": func() int {
 		fmt.Println(request("1", "s", "make"))
 		heard, _ := io.ReadAll(os.Stdin)
 		fmt.Fprintf(os.Stderr, "heard %q", heard)
 		return 0
 	},
-	// says more than pipes hold.
+	// writes more than pipes hold.
 	"floods": func() int {
 		fmt.Println(strings.Repeat("x", 4<<20))
 		select {}
 	},
-	// ends neither when its input does nor when it is told to.
+	// ends neither with its input nor on a signal.
 	"stubborn": func() int {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println(request("1", "s", "make"))
@@ -75,7 +75,7 @@ var agents = map[string]func() int{
 	},
 }
 
-// process is a sidecar with an agent in a process of its own.
+// process is a sidecar with an agent process.
 type process struct {
 	editor peer
 	stderr *os.File
@@ -106,7 +106,7 @@ func run(t testing.TB, ctx context.Context, agent string, nod *fakeNod, o acp.Op
 	return p
 }
 
-// rest is what the editor still hears until the agent has ended.
+// rest returns the editor's remaining input, until the agent has ended.
 func (p process) rest(t testing.TB) string {
 	t.Helper()
 	data, err := io.ReadAll(p.editor.out)
@@ -140,7 +140,7 @@ func TestAnAgentThatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// TestTheEditorsEndIsTheAgentsEnd: half a line of the editor's arrives, too.
+// TestTheEditorsEndIsTheAgentsEnd: an unfinished line of the editor arrives, too.
 func TestTheEditorsEndIsTheAgentsEnd(t *testing.T) {
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	p.editor.says(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r")
@@ -155,18 +155,18 @@ func TestTheEditorsEndIsTheAgentsEnd(t *testing.T) {
 func TestAnAgentThatDiesWhileItAsks(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "dies", nod, acp.Options{})
-	a := <-nod.asked
+	a := <-nod.submissions
 	p.editor.says(t, "now")
 	assert.Equal(t, withdrawal{a.PendingID, "the agent is gone"}, <-nod.withdrawn)
 	assert.Empty(t, p.rest(t))
 	assert.Equal(t, 7, <-p.exit)
 }
 
-// TestAnEditorThatIsGone: nobody hears an answer any more, and none is given.
+// TestAnEditorThatIsGone: no answer can be delivered, and none is given.
 func TestAnEditorThatIsGone(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "hears", nod, acp.Options{})
-	a := <-nod.asked
+	a := <-nod.submissions
 	require.NoError(t, p.editor.in.Close())
 	assert.Equal(t, withdrawal{a.PendingID, "the editor is gone"}, <-nod.withdrawn)
 	a.decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
@@ -176,8 +176,8 @@ func TestAnEditorThatIsGone(t *testing.T) {
 	assert.Equal(t, `heard ""`, string(heard))
 }
 
-// TestABrokenPipeToTheEditor: an editor that reads no more is gone, and the
-// agent reads the end of its input.
+// TestABrokenPipeToTheEditor: an editor that no longer reads counts as gone, and
+// the agent's input ends.
 func TestABrokenPipeToTheEditor(t *testing.T) {
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	require.NoError(t, p.editor.end.Close())
@@ -185,7 +185,7 @@ func TestABrokenPipeToTheEditor(t *testing.T) {
 	assert.Zero(t, <-p.exit)
 }
 
-// TestToldToStop: what is asked is withdrawn, and an agent that does not end is
+// TestToldToStop: pending requests are withdrawn, and an agent that does not end is
 // killed.
 func TestToldToStop(t *testing.T) {
 	for agent, exit := range map[string]int{"hears": 128 + int(syscall.SIGTERM), "stubborn": 128 + int(syscall.SIGKILL)} {
@@ -193,11 +193,11 @@ func TestToldToStop(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
 			nod := newNod(t)
 			p := run(t, ctx, agent, nod, acp.Options{})
-			a := <-nod.asked
+			a := <-nod.submissions
 			stop(fmt.Errorf("terminated signal received"))
 			assert.Equal(t, withdrawal{a.PendingID, "terminated signal received"}, <-nod.withdrawn)
 			code := <-p.exit
-			if agent == "hears" && code == 0 { // its input ended first
+			if agent == "hears" && code == 0 { // its input ended before the signal
 				return
 			}
 			assert.Equal(t, exit, code)
@@ -205,11 +205,11 @@ func TestToldToStop(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatDoesNotRead holds nobody up who is told to stop.
+// TestAnEditorThatDoesNotRead: such an editor does not delay the sidecar's stop.
 func TestAnEditorThatDoesNotRead(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	p := run(t, ctx, "floods", newNod(t), acp.Options{})
-	_, err := p.editor.out.Peek(1) // of a line that is being written
+	_, err := p.editor.out.Peek(1) // the first byte of a line that is still being written
 	require.NoError(t, err)
 	stop()
 	assert.Equal(t, 128+int(syscall.SIGTERM), <-p.exit)

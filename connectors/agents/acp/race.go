@@ -1,16 +1,16 @@
 package acp
 
-// answer tells the agent, unless another answer came first.
+// answer sends o to the agent, unless another answer came first.
 func (s *sidecar) answer(a *ask, o outcome) {
 	if !s.take(a, nil) {
 		return
 	}
 	s.tellAgent(a.id, o)
-	s.recall(a)
+	s.cancelInEditor(a)
 }
 
-// take takes a out of what is open, for the one who answers it; false means
-// that somebody else does. The editor's answer to it will count no more.
+// take removes a from the open requests, so that the caller answers it. It returns
+// false if another goroutine does. The editor's later answer to it will be dropped.
 func (s *sidecar) take(a *ask, why error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,9 +31,10 @@ func (s *sidecar) takeLocked(a *ask, why error) {
 	}
 }
 
-// show lets the editor ask as well. An id whose earlier answer is still to come
-// is not shown again: that answer would be taken for this one's.
-func (s *sidecar) show(a *ask) {
+// showInEditor makes the editor show the request too. It does not if the editor
+// still owes an answer to an earlier request with the same id: that answer would
+// count for this request.
+func (s *sidecar) showInEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a || s.late[a.key] {
 		s.mu.Unlock()
@@ -44,10 +45,10 @@ func (s *sidecar) show(a *ask) {
 	s.tellEditor(a.line)
 }
 
-// recall tells an editor that still asks that it need not. Editors may ignore
-// that; their answer is swallowed in any case.
-func (s *sidecar) recall(a *ask) {
-	if !a.shown { // no longer changes: a is not open
+// cancelInEditor tells the editor to stop asking. Editors may ignore that; their
+// answer is dropped in any case.
+func (s *sidecar) cancelInEditor(a *ask) {
+	if !a.shown { // safe without the lock: a is no longer open, so shown does not change
 		return
 	}
 	if line, err := withdrawal(a.id); err == nil {
@@ -55,7 +56,7 @@ func (s *sidecar) recall(a *ask) {
 	}
 }
 
-// leaveToEditor has the editor ask alone, whose answer then passes as any line.
+// leaveToEditor makes the editor alone ask; its answer then passes like any other line.
 func (s *sidecar) leaveToEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a {
@@ -67,17 +68,17 @@ func (s *sidecar) leaveToEditor(a *ask) {
 	s.mu.Unlock()
 	switch {
 	case a.shown:
-	case late: // see unclear
+	case late: // see refuseIfLate
 		s.tellAgent(a.id, a.refused())
 	default:
 		s.tellEditor(a.line)
 	}
 }
 
-// unclear answers a request that only the editor could, where its answer could
-// not be told from a late one to the same id: nobody chose. False means that it
-// can be told.
-func (s *sidecar) unclear(m message) bool {
+// refuseIfLate answers a request that only the editor can show with "cancelled" if the
+// editor still owes an answer to an earlier request with the same id: the two answers
+// could not be told apart. It returns false if there is no such answer to come.
+func (s *sidecar) refuseIfLate(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.late[m.key] {
@@ -87,7 +88,7 @@ func (s *sidecar) unclear(m message) bool {
 	return true
 }
 
-// editorAnswered reports whether a response of the editor's goes to the agent.
+// editorAnswered reports whether to pass a response of the editor on to the agent.
 func (s *sidecar) editorAnswered(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,10 +99,10 @@ func (s *sidecar) editorAnswered(m message) bool {
 	a := s.open[m.key]
 	switch {
 	case a == nil:
-		return true // to something else
+		return true // the response is to another kind of request
 	case !a.shown:
-		return false // to what it was not asked
-	case m.failed: // it cannot ask: nod still does
+		return false // the editor was not shown this request
+	case m.failed: // the editor cannot ask; nod still does
 		a.shown = false
 		return false
 	}
@@ -110,8 +111,8 @@ func (s *sidecar) editorAnswered(m message) bool {
 	return true
 }
 
-// cancelSession ends what is asked in a session that the editor has cancelled:
-// the agent hears at once that nobody chose.
+// cancelSession ends the open requests of a session that the editor has cancelled.
+// It answers the agent "cancelled" at once.
 func (s *sidecar) cancelSession(session string) {
 	for _, a := range s.openIn(session) {
 		if s.take(a, errCancelled) {
@@ -131,9 +132,9 @@ func (s *sidecar) openIn(session string) (all []*ask) {
 	return all
 }
 
-// drop ends one request that the agent has cancelled. Where the editor asks as
-// well, it reads that in the agent's own line.
-func (s *sidecar) drop(key string) {
+// dropRequest ends a request that the agent has cancelled. If the editor shows the
+// request too, the agent's own line tells it.
+func (s *sidecar) dropRequest(key string) {
 	s.mu.Lock()
 	a := s.open[key]
 	if a != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestRequestsAreIndependent: each answer goes to its own request, in whatever
-// order they come, and a cancelled session is no other's business.
+// TestRequestsAreIndependent: answers reach their own requests in any order, and
+// cancelling one session does not affect another.
 func TestRequestsAreIndependent(t *testing.T) {
 	r := start(t, acp.Options{})
-	byID := map[string]*asked{}
+	byID := map[string]*submission{}
 	for _, id := range []string{`1`, `"1"`, `2`} {
 		session := map[string]string{`2`: "other"}[id]
 		r.agent.says(t, request(id, "s"+session, "make "+strings.Trim(id, `"`)))
-		byID[id] = <-r.nod.asked
+		byID[id] = <-r.nod.submissions
 	}
 	r.editor.says(t, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"sother"}}`)
 	r.agent.hears(t)
@@ -34,12 +34,11 @@ func TestRequestsAreIndependent(t *testing.T) {
 	r.ends()
 }
 
-// TestAnIdThatIsUsedTwice: an answer could be to either request, so that both
-// are refused.
+// TestAnIdThatIsUsedTwice: an answer would fit either request, so both are refused.
 func TestAnIdThatIsUsedTwice(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "ls"))
-	a := <-r.nod.asked
+	a := <-r.nod.submissions
 	r.agent.says(t, request("1.0", "s", "rm -rf ~"))
 	assert.Equal(t, []string{answered("1", "no"), answered("1.0", "no")}, []string{r.agent.hears(t), r.agent.hears(t)})
 	a.decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
@@ -47,21 +46,20 @@ func TestAnIdThatIsUsedTwice(t *testing.T) {
 	assert.Empty(t, toAgent)
 }
 
-// TestALateAnswerIsToNothingElse: where an agent uses an id again whose answer
-// the editor still owes, the editor is not asked, and its late yes counts for
-// nothing.
+// TestALateAnswerIsToNothingElse: if an agent reuses an id for which the editor
+// still owes an answer, the editor is not asked, and its late yes is dropped.
 func TestALateAnswerIsToNothingElse(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
 	r.agent.says(t, request("1", "s", "ls"))
 	r.editor.hears(t)
-	(<-r.nod.asked).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+	(<-r.nod.submissions).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 	assert.Equal(t, answered("1", "no"), r.agent.hears(t))
 	assert.Contains(t, r.editor.hears(t), "$/cancel_request")
 
 	toEditor := make(chan string, 1)
-	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // it may be asked again once its late answer is there
+	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // once its late answer has arrived, it may be asked again
 	r.agent.says(t, request("1", "s", "rm -rf ~"))
-	again := <-r.nod.asked
+	again := <-r.nod.submissions
 	r.editor.says(t, answered("1", "yes"))
 	r.editor.says(t, `{"jsonrpc":"2.0","method":"next"}`)
 	assert.Equal(t, `{"jsonrpc":"2.0","method":"next"}`, r.agent.hears(t))
@@ -77,7 +75,8 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsToNoQuestionEither, which only the editor could answer.
+// TestALateAnswerIsToNoQuestionEither: this holds for requests that only the editor
+// can answer, too.
 func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
 	for name, again := range map[string]string{
 		"a question":  strings.Replace(request("1", "s", "ls"), `"kind":"execute"`, `"kind":"switch_mode"`, 1),
@@ -87,7 +86,7 @@ func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
 			r := start(t, acp.Options{Race: true})
 			r.agent.says(t, request("1", "s", "ls"))
 			r.editor.hears(t)
-			(<-r.nod.asked).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+			(<-r.nod.submissions).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 			assert.Equal(t, answered("1", "no"), r.agent.hears(t))
 			assert.Contains(t, r.editor.hears(t), "$/cancel_request")
 
@@ -101,11 +100,11 @@ func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatWasNotAsked cannot answer.
+// TestAnEditorThatWasNotAsked: an editor cannot answer a request that it was not shown.
 func TestAnEditorThatWasNotAsked(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "make"))
-	a := <-r.nod.asked
+	a := <-r.nod.submissions
 	r.editor.says(t, answered("1", "yes"))
 	r.editor.says(t, `{"jsonrpc":"2.0","method":"next"}`)
 	assert.Equal(t, `{"jsonrpc":"2.0","method":"next"}`, r.agent.hears(t))
@@ -114,15 +113,15 @@ func TestAnEditorThatWasNotAsked(t *testing.T) {
 	r.ends()
 }
 
-// TestOneAnswer: nod, the editor and a cancelled turn all at once: the agent hears
-// exactly one of them.
+// TestOneAnswer: if nod, the editor and a cancelled turn answer at once, the agent
+// receives exactly one answer.
 func TestOneAnswer(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
-	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // prompts, and that they are over
+	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // prompts and their ends
 	for n := range 200 {
 		id := fmt.Sprint(n)
 		r.agent.says(t, request(id, "s", "make"))
-		a := <-r.nod.asked
+		a := <-r.nod.submissions
 		var both sync.WaitGroup
 		both.Go(func() { a.decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce) })
 		both.Go(func() {

@@ -18,13 +18,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// fakeNod is a nod that a test answers for. It holds the sidecar to the
-// contract: valid requests, each asked once, and withdrawn at most once.
+// fakeNod is a nod whose decisions the test makes. It checks the sidecar's calls:
+// requests are valid, sent once, and withdrawn at most once.
 type fakeNod struct {
-	t         testing.TB
-	asked     chan *asked
-	withdrawn chan withdrawal
-	next      chan func(context.Context, *asked) (acp.Waiting, error) // in place of asking a person
+	t           testing.TB
+	submissions chan *submission
+	withdrawn   chan withdrawal
+	next        chan func(context.Context, *submission) (acp.Waiting, error) // in place of asking a person
 
 	mu   sync.Mutex
 	seen map[string]int // by pending_id: 1 asked, 2 withdrawn
@@ -32,8 +32,8 @@ type fakeNod struct {
 
 type withdrawal struct{ pendingID, reason string }
 
-// asked is a request that waits for the test's decision.
-type asked struct {
+// submission is a request that waits for the test's decision.
+type submission struct {
 	schemas.Request
 	now       bool // decided by a rule
 	decisions chan schemas.Decision
@@ -42,8 +42,8 @@ type asked struct {
 
 func newNod(t testing.TB) *fakeNod {
 	return &fakeNod{
-		t: t, seen: map[string]int{}, asked: make(chan *asked, 100), withdrawn: make(chan withdrawal, 1000),
-		next: make(chan func(context.Context, *asked) (acp.Waiting, error), 100),
+		t: t, seen: map[string]int{}, submissions: make(chan *submission, 100), withdrawn: make(chan withdrawal, 1000),
+		next: make(chan func(context.Context, *submission) (acp.Waiting, error), 100),
 	}
 }
 
@@ -57,14 +57,14 @@ func (f *fakeNod) Submit(ctx context.Context, r schemas.Request) (acp.Waiting, e
 	assert.Zero(f.t, f.seen[r.PendingID], "asked twice")
 	f.seen[r.PendingID]++
 	f.mu.Unlock()
-	a := &asked{Request: r, decisions: make(chan schemas.Decision, 1), errors: make(chan error, 1)}
+	a := &submission{Request: r, decisions: make(chan schemas.Decision, 1), errors: make(chan error, 1)}
 	select {
 	case next := <-f.next:
 		w, err := next(ctx, a)
-		f.asked <- a
+		f.submissions <- a
 		return w, err
 	default:
-		f.asked <- a
+		f.submissions <- a
 		return a, nil
 	}
 }
@@ -79,9 +79,9 @@ func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	return nil
 }
 
-func (a *asked) Open() bool { return !a.now }
+func (a *submission) Open() bool { return !a.now }
 
-func (a *asked) Await(ctx context.Context) (schemas.Decision, error) {
+func (a *submission) Await(ctx context.Context) (schemas.Decision, error) {
 	select {
 	case d := <-a.decisions:
 		d.Type, d.SessionID, d.PendingID = schemas.TypeDecision, a.SessionID, a.PendingID
@@ -93,26 +93,26 @@ func (a *asked) Await(ctx context.Context) (schemas.Decision, error) {
 	}
 }
 
-// decided has a rule decide the next request.
+// decided makes a rule decide the next request.
 func (f *fakeNod) decided(d schemas.Decision) {
-	f.next <- func(_ context.Context, a *asked) (acp.Waiting, error) {
+	f.next <- func(_ context.Context, a *submission) (acp.Waiting, error) {
 		a.now = true
 		a.decisions <- d
 		return a, nil
 	}
 }
 
-// fails has nod refuse the next request.
+// fails makes nod refuse the next request.
 func (f *fakeNod) fails(err error) {
-	f.next <- func(context.Context, *asked) (acp.Waiting, error) { return nil, err }
+	f.next <- func(context.Context, *submission) (acp.Waiting, error) { return nil, err }
 }
 
-// person is what a person chose.
+// person returns the decision that a person made.
 func person(o schemas.Outcome, id string, kind schemas.OptionKind) schemas.Decision {
 	return schemas.Decision{Outcome: o, OptionID: id, OptionKind: kind, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}}
 }
 
-// rig is a sidecar whose editor and agent are the test.
+// rig is a sidecar; the test acts as its editor and its agent.
 type rig struct {
 	t      testing.TB
 	nod    *fakeNod
@@ -123,11 +123,11 @@ type rig struct {
 	cancel context.CancelCauseFunc
 }
 
-// peer is one side: what the test writes as it, and the lines it hears.
+// peer is one side: the test writes its output and reads its input.
 type peer struct {
 	in  io.WriteCloser
 	out *bufio.Reader
-	end io.Closer // of out: it reads no more
+	end io.Closer // closes out: the side no longer reads
 }
 
 func start(t testing.TB, o acp.Options) *rig {
@@ -153,7 +153,7 @@ func startWith(t testing.TB, nod *fakeNod, connect acp.Connect, o acp.Options) *
 	r.cancel = cancel
 	go func() {
 		err := acp.Run(ctx, editor, agent, connect, o)
-		_ = editor.In.(io.Closer).Close() // as the end of the process does
+		_ = editor.In.(io.Closer).Close() // as at the end of the process
 		r.ended <- err
 	}()
 	return r
@@ -183,7 +183,7 @@ func (p peer) hears(t testing.TB) string {
 	return line[:len(line)-1]
 }
 
-// ends has the agent end, and returns what each side still hears.
+// ends ends the agent, and returns the remaining input of each side.
 func (r *rig) ends() (editor, agent string) {
 	r.t.Helper()
 	type rest struct {
@@ -206,15 +206,15 @@ func (r *rig) ends() (editor, agent string) {
 	return string(e.data), string(a.data)
 }
 
-// request is a permission request of the agent's.
+// request returns a permission request of the agent.
 func request(id, session, command string) string {
 	input, _ := json.Marshal(map[string]string{"command": command})
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"session/request_permission","params":{"sessionId":"` + session + `","toolCall":{"toolCallId":"call-` + session +
 		`","title":"Run it","kind":"execute","rawInput":` + string(input) + `},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}`
 }
 
-// answered is what the agent hears, of the option chosen or, with none, that
-// nobody chose.
+// answered returns the response to the agent with the chosen option; without one,
+// "cancelled".
 func answered(id, option string) string {
 	if option == "" {
 		return `{"jsonrpc":"2.0","id":` + id + `,"result":{"outcome":{"outcome":"cancelled"}}}`

@@ -17,16 +17,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// programmer is an agent on the SDK: it asks before it runs its prompt, and says
-// what it heard.
+// programmer is an agent on the SDK: it asks before it runs its prompt, and reports
+// the outcome.
 type programmer struct {
-	sdk.Agent // what is not implemented here is not called
+	sdk.Agent // its other methods are not called
 	conn      *sdk.AgentSideConnection
 }
 
 func sdkAgent() int {
 	a := &programmer{}
-	in, gate := io.Pipe() // nothing is read before there is a connection to use
+	in, gate := io.Pipe() // read nothing before the connection exists
 	a.conn = sdk.NewAgentSideConnection(a, os.Stdout, in)
 	_, err := io.Copy(gate, os.Stdin)
 	_ = gate.CloseWithError(err)
@@ -45,7 +45,7 @@ func (*programmer) NewSession(context.Context, sdk.NewSessionRequest) (sdk.NewSe
 func (*programmer) Cancel(context.Context, sdk.CancelNotification) error { return nil }
 
 func (a *programmer) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResponse, error) {
-	ctx = context.WithoutCancel(ctx) // a cancelled turn must be heard in the outcome
+	ctx = context.WithoutCancel(ctx) // a cancelled turn must show in the outcome
 	call := sdk.ToolCallUpdate{
 		ToolCallId: "call_1", Title: sdk.Ptr("Run a command"), Kind: sdk.Ptr(sdk.ToolKindExecute),
 		RawInput: map[string]any{"command": p.Prompt[0].Text.Text},
@@ -70,9 +70,9 @@ func (a *programmer) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.Promp
 
 // editor is an editor on the SDK, in this process.
 type editor struct {
-	sdk.Client // what is not implemented here is not called
+	sdk.Client // its other methods are not called
 	conn       *sdk.ClientSideConnection
-	asked      chan context.Context // of each permission that it is asked for
+	asked      chan context.Context // one for each permission request
 	answers    chan sdk.PermissionOptionId
 	said       chan string
 }
@@ -87,10 +87,10 @@ func (e *editor) SessionUpdate(_ context.Context, n sdk.SessionNotification) err
 	return nil
 }
 
-// open starts a sidecar between this editor and the agent, as far as a session.
+// open starts a sidecar between this editor and the agent, and opens a session.
 func open(t *testing.T, nod *fakeNod, o acp.Options) (*editor, process) {
 	t.Helper()
-	p := run(t, context.Background(), "sdk", nod, o) // past the end of the test: the agent ends by itself
+	p := run(t, context.Background(), "sdk", nod, o) // must outlive the test: the agent ends by itself
 	e := &editor{asked: make(chan context.Context, 9), answers: make(chan sdk.PermissionOptionId, 9), said: make(chan string, 9)}
 	e.conn = sdk.NewClientSideConnection(e, p.editor.in, p.editor.out)
 	_, err := e.conn.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber})
@@ -107,7 +107,7 @@ func open(t *testing.T, nod *fakeNod, o acp.Options) (*editor, process) {
 	return e, p
 }
 
-// prompts sends a prompt, and returns the end of its turn.
+// prompts sends a prompt, and returns a channel for the end of its turn.
 func (e *editor) prompts(t *testing.T, command string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -121,8 +121,8 @@ func chose(option string) string { return `{"optionId":"` + option + `","outcome
 
 const choseNothing = `{"outcome":"cancelled"}`
 
-// TestWithTheSDK: an editor and an agent on the protocol's SDK understand what
-// the sidecar says to either.
+// TestWithTheSDK: an editor and an agent on the protocol's SDK understand the
+// sidecar's messages.
 func TestWithTheSDK(t *testing.T) {
 	for name, c := range map[string]struct {
 		options acp.Options
@@ -132,7 +132,7 @@ func TestWithTheSDK(t *testing.T) {
 	}{
 		"allowed": {
 			then: func(t *testing.T, _ *editor, nod *fakeNod) {
-				a := <-nod.asked
+				a := <-nod.submissions
 				assert.JSONEq(t, `{"command":"rm -rf build"}`, string(a.ActionDetails))
 				assert.Equal(t, "programmer", a.AgentName)
 				assert.Equal(t, "/home/ann/app", a.Project)
@@ -142,25 +142,25 @@ func TestWithTheSDK(t *testing.T) {
 		},
 		"allowed for good": {
 			then: func(_ *testing.T, _ *editor, nod *fakeNod) {
-				(<-nod.asked).decisions <- person(schemas.Allowed, "always", schemas.AllowAlways)
+				(<-nod.submissions).decisions <- person(schemas.Allowed, "always", schemas.AllowAlways)
 			},
 			heard: chose("always"),
 		},
 		"denied": {
 			then: func(_ *testing.T, _ *editor, nod *fakeNod) {
-				(<-nod.asked).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+				(<-nod.submissions).decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 			},
 			heard: chose("no"),
 		},
 		"dismissed": {
 			then: func(_ *testing.T, _ *editor, nod *fakeNod) {
-				(<-nod.asked).decisions <- person(schemas.Cancelled, "", "")
+				(<-nod.submissions).decisions <- person(schemas.Cancelled, "", "")
 			},
 			heard: choseNothing,
 		},
 		"cancelled": {
 			then: func(t *testing.T, e *editor, nod *fakeNod) {
-				a := <-nod.asked
+				a := <-nod.submissions
 				require.NoError(t, e.conn.Cancel(t.Context(), sdk.CancelNotification{SessionId: "sess_1"}))
 				assert.Equal(t, withdrawal{a.PendingID, "it was cancelled in the editor"}, <-nod.withdrawn)
 			},
@@ -179,7 +179,7 @@ func TestWithTheSDK(t *testing.T) {
 		"the editor is first": {
 			options: acp.Options{Race: true},
 			then: func(t *testing.T, e *editor, nod *fakeNod) {
-				a := <-nod.asked
+				a := <-nod.submissions
 				<-e.asked
 				e.answers <- "always"
 				assert.Equal(t, withdrawal{a.PendingID, "it was answered in the editor"}, <-nod.withdrawn)
@@ -189,9 +189,9 @@ func TestWithTheSDK(t *testing.T) {
 		"the editor is second": {
 			options: acp.Options{Race: true},
 			then: func(t *testing.T, e *editor, nod *fakeNod) {
-				a, prompt := <-nod.asked, <-e.asked
+				a, prompt := <-nod.submissions, <-e.asked
 				a.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
-				<-prompt.Done() // it is told that it need not ask any more
+				<-prompt.Done() // it is told to stop asking
 				e.answers <- "yes"
 			},
 			heard: chose("no"),

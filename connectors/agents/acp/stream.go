@@ -11,11 +11,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// queued is how many notifications a subscriber may be behind.
-const queued = 64
+// maxQueued is how many notifications a subscriber may lag behind.
+const maxQueued = 64
 
-// Stream tells every subscriber of every request that waits for a person, and
-// each new one of those that wait already. A nil Stream tells nobody.
+// Stream sends each request that waits for a person to every subscriber, and the
+// pending ones to each new subscriber. A nil Stream does nothing.
 type Stream struct {
 	mu      sync.Mutex
 	pending []pending
@@ -23,23 +23,21 @@ type Stream struct {
 	ended   bool
 }
 
-// pending is a request that waits, and how subscribers are told of it.
+// pending is a pending request and its encoded notification.
 type pending struct {
 	request schemas.Request
-	note    []byte
+	encoded []byte
 }
 
-// subscriber is one reader of the stream. Once notes is closed, why says what
-// for.
+// subscriber is one reader of the stream. Once queue is closed, why holds the reason.
 type subscriber struct {
-	notes chan []byte
+	queue chan []byte
 	why   websocket.CloseError
 }
 
-// NewStream is a stream without subscribers.
+// NewStream returns a stream without subscribers.
 func NewStream() *Stream { return &Stream{subs: map[*subscriber]bool{}} }
 
-// notification is a message of the stream.
 type notification struct {
 	Type      string    `json:"type"`
 	Action    string    `json:"action"`
@@ -47,7 +45,7 @@ type notification struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
-// payload is what subscribers see of a request.
+// payload is the part of a request that subscribers see.
 type payload struct {
 	PendingID     string             `json:"pending_id"`
 	SessionID     string             `json:"session_id"`
@@ -69,23 +67,23 @@ func newNotification(r *schemas.Request) ([]byte, error) {
 	})
 }
 
-// add tells of a request that waits from now on, until done is called.
+// add notifies subscribers of a request, which stays pending until done is called.
 func (s *Stream) add(r schemas.Request) (done func()) {
 	if s == nil {
 		return func() {}
 	}
-	note, err := newNotification(&r)
-	if err != nil { // nod took it, so it encodes
+	encoded, err := newNotification(&r)
+	if err != nil { // not expected: nod accepted the request, so it can be encoded
 		return func() {}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending = append(s.pending, pending{r, note})
+	s.pending = append(s.pending, pending{r, encoded})
 	for sub := range s.subs {
 		select {
-		case sub.notes <- note:
+		case sub.queue <- encoded:
 		default:
-			s.drop(sub, websocket.StatusTryAgainLater, "too slow: connect again for what is pending")
+			s.drop(sub, websocket.StatusTryAgainLater, "too slow: connect again to get the pending requests")
 		}
 	}
 	return func() { s.remove(r.PendingID) }
@@ -97,8 +95,8 @@ func (s *Stream) remove(pendingID string) {
 	s.pending = slices.DeleteFunc(s.pending, func(p pending) bool { return p.request.PendingID == pendingID })
 }
 
-// find is the request that waits under this id. A session that is named must be
-// its own.
+// find returns the pending request with this id. A sessionID that is not empty must
+// match too.
 func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,18 +108,18 @@ func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
 	return schemas.Request{}, false
 }
 
-// subscribe adds a subscriber, and returns what it is to be told first.
+// subscribe adds a subscriber and returns its first notifications.
 func (s *Stream) subscribe() (*subscriber, [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub := &subscriber{notes: make(chan []byte, queued)}
+	sub := &subscriber{queue: make(chan []byte, maxQueued)}
 	s.subs[sub] = true
 	if s.ended {
 		s.drop(sub, websocket.StatusGoingAway, "nod acp has ended")
 	}
 	first := make([][]byte, len(s.pending))
 	for i, p := range s.pending {
-		first[i] = p.note
+		first[i] = p.encoded
 	}
 	return sub, first
 }
@@ -132,11 +130,11 @@ func (s *Stream) unsubscribe(sub *subscriber) {
 	delete(s.subs, sub)
 }
 
-// drop ends a subscription once what is queued for it was told.
+// drop ends a subscription after its queued notifications are sent.
 func (s *Stream) drop(sub *subscriber, code websocket.StatusCode, reason string) {
 	delete(s.subs, sub)
 	sub.why = websocket.CloseError{Code: code, Reason: reason}
-	close(sub.notes)
+	close(sub.queue)
 }
 
 // Close ends every subscription.

@@ -9,10 +9,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is one approval on its way. Whoever takes it out of sidecar.open settles
-// it, once.
+// ask is one approval in progress. Only the goroutine that removes it from
+// sidecar.open answers it, so it is answered once.
 type ask struct {
-	line   []byte // as Codex wrote it
+	line   []byte // as written by Codex
 	id     json.RawMessage
 	method string
 	params map[string]json.RawMessage
@@ -21,17 +21,16 @@ type ask struct {
 	end context.CancelCauseFunc
 }
 
-// decision is an answer in Codex's words.
+// decision is an answer in Codex's format.
 type decision string
 
-// Codex's answers; it knows "cancel" as well, which ends the whole turn.
+// The decisions that nod sends. Codex also has "cancel", which ends the whole turn.
 const (
 	accept           decision = "accept"
 	acceptForSession decision = "acceptForSession"
 	decline          decision = "decline"
 )
 
-// intercept takes an approval to nod.
 func (s *sidecar) intercept(a *ask) {
 	r, err := s.request(a)
 	ctx, end := context.WithCancelCause(context.Background())
@@ -41,8 +40,8 @@ func (s *sidecar) intercept(a *ask) {
 	earlier := s.open[string(a.id)]
 	switch {
 	case s.gone:
-		end(nil) // nobody could be told
-	case earlier != nil: // an answer would be taken for either
+		end(nil) // no answer could be delivered
+	case earlier != nil: // an answer would fit both requests
 		delete(s.open, string(a.id))
 		earlier.end(errReused)
 		end(nil)
@@ -52,18 +51,18 @@ func (s *sidecar) intercept(a *ask) {
 		})
 	case err != nil:
 		end(nil)
-		s.asks.Go(func() { s.without(a, err, !s.opts.Deny) })
+		s.asks.Go(func() { s.fallBack(a, err, !s.opts.Deny) })
 	default:
 		s.open[string(a.id)] = a
 		s.asks.Go(func() {
 			defer end(nil)
-			s.settle(ctx, a, r)
+			s.askAndAnswer(ctx, a, r)
 		})
 	}
 }
 
-// settle asks nod, and answers unless Codex went on meanwhile.
-func (s *sidecar) settle(ctx context.Context, a *ask, r *schemas.Request) {
+// askAndAnswer asks nod and answers Codex, unless Codex moved on meanwhile.
+func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) {
 	d, err := s.nod.Ask(ctx, *r)
 	if !s.take(a) {
 		if err != nil {
@@ -73,18 +72,18 @@ func (s *sidecar) settle(ctx context.Context, a *ask, r *schemas.Request) {
 	}
 	if err != nil {
 		away := errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
-		s.without(a, err, away && !s.opts.Deny) // at once: a nod that is away takes nothing back
+		s.fallBack(a, err, away && !s.opts.Deny) // answer before the withdrawal, which takes a while if nod is away
 		if agents.MayBeOpen(err) {
 			s.withdraw(ctx, r)
 		}
 		return
 	}
-	s.answer(a, said(r, d))
+	s.answer(a, decisionOf(r, d))
 }
 
-// said is what a decision is in Codex's words. Only what allows r as it is
-// becomes an accept.
-func said(r *schemas.Request, d schemas.Decision) decision {
+// decisionOf converts nod's decision to Codex's. Only a decision that allows r
+// unedited becomes an accept.
+func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	switch {
 	case !agents.Allows(*r, d), d.UpdatedInput != nil: // Codex cannot run another input
 		return decline
@@ -94,14 +93,15 @@ func said(r *schemas.Request, d schemas.Decision) decision {
 	return accept
 }
 
-// without goes on without nod: the client asks, or Codex is refused.
-func (s *sidecar) without(a *ask, why error, client bool) {
+// fallBack handles an approval that nod could not decide: the client asks, or Codex
+// gets a refusal.
+func (s *sidecar) fallBack(a *ask, why error, client bool) {
 	if client {
-		s.opts.Log.Warn("codex: the client is asked in nod's place", "reason", why)
-		s.pass(a.line)
+		s.opts.Log.Warn("codex: nod could not decide; the client asks in nod's place", "reason", why)
+		s.passToClient(a.line)
 		return
 	}
-	s.opts.Log.Warn("codex: an approval was refused, because nod could not be asked", "reason", why)
+	s.opts.Log.Warn("codex: an approval was refused, because nod could not decide it", "reason", why)
 	s.answer(a, decline)
 }
 
@@ -111,13 +111,14 @@ func (s *sidecar) answer(a *ask, d decision) {
 		Result map[string]decision `json:"result"`
 	}{a.id, map[string]decision{"decision": d}})
 	if err != nil {
-		s.opts.Log.Error("codex: an answer could not be written", "error", err)
+		s.opts.Log.Error("codex: an answer could not be encoded", "error", err)
 		return
 	}
-	s.tell(append(line, '\n'))
+	s.tellCodex(append(line, '\n'))
 }
 
-// take reports whether a is this caller's to settle.
+// take removes a from the open approvals, so that the caller answers it. It returns
+// false if another goroutine does.
 func (s *sidecar) take(a *ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +129,8 @@ func (s *sidecar) take(a *ask) bool {
 	return true
 }
 
-// endWhere takes back what matches: nobody waits for it.
-func (s *sidecar) endWhere(why error, match func(*ask) bool) {
+// endMatching withdraws the open approvals that match: Codex no longer waits for them.
+func (s *sidecar) endMatching(why error, match func(*ask) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, a := range s.open {
@@ -144,7 +145,7 @@ func (s *sidecar) endAll(why error) {
 	s.mu.Lock()
 	s.gone = true
 	s.mu.Unlock()
-	s.endWhere(why, func(*ask) bool { return true })
+	s.endMatching(why, func(*ask) bool { return true })
 }
 
 func (s *sidecar) withdraw(ctx context.Context, r *schemas.Request) {
@@ -155,6 +156,6 @@ func (s *sidecar) withdraw(ctx context.Context, r *schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
 	if err := s.nod.Withdraw(ctx, r.SessionID, r.PendingID, why); err != nil {
-		s.opts.Log.Info("codex: a request was not withdrawn; it ends at its deadline", "error", err)
+		s.opts.Log.Info("codex: a request could not be withdrawn; it ends at its deadline", "error", err)
 	}
 }

@@ -1,9 +1,9 @@
-// Package codex is the way in for programs that drive Codex by its app-server: a
-// sidecar between the two. Every line passes as it is, but for the approvals of
-// commands and of file changes: nod is asked those in the client's place.
+// Package codex connects programs that drive Codex by its app-server. It is a
+// sidecar between the two: it passes every line unchanged except approvals of
+// commands and of file changes, which nod decides in the client's place.
 //
-// Codex hears an accept only where nod's decision, or the client's own answer,
-// allowed that very request.
+// Codex is told accept only if nod's decision, or the client's own answer, allowed
+// that very request.
 package codex
 
 import (
@@ -24,51 +24,51 @@ import (
 
 // Options of a sidecar.
 type Options struct {
-	// Deny declines what nod cannot be asked, where otherwise the client is asked as
-	// it would be without nod.
+	// Deny declines an approval if nod is unavailable. Otherwise the client is
+	// asked then, as without nod.
 	Deny       bool
 	Host, User string       // shown to people
-	Log        *slog.Logger // nothing is logged of what was asked; nil is nowhere
+	Log        *slog.Logger // never gets the content of a request; nil discards
 }
 
 const (
-	// endWithin is what Codex gets to end when it is told to, and how long what it
-	// started may keep its output open.
+	// endWithin is the time between SIGTERM and SIGKILL for Codex, and how long its
+	// own child processes may keep its output open after it has ended.
 	endWithin      = 5 * time.Second
 	withdrawWithin = 5 * time.Second
 )
 
-// Why a request is no longer waited for, as people read it.
+// The reasons for a withdrawal, as people read them.
 var (
-	errServerGone = errors.New("the server of Codex is gone")
-	errClientGone = errors.New("the client of Codex is gone")
-	errResolved   = errors.New("the server no longer waits for it")
-	errReused     = errors.New("the server asked something else under the same id")
+	errServerGone = errors.New("Codex is gone")
+	errClientGone = errors.New("Codex's client is gone")
+	errResolved   = errors.New("Codex no longer waits for it")
+	errReused     = errors.New("Codex used its id for another request")
 )
 
-// sidecar is one client and one Codex.
+// sidecar connects one client and one Codex.
 type sidecar struct {
 	opts Options
 	nod  agents.Asker
 	asks sync.WaitGroup
-	half []byte // of a line that Codex has not ended yet
+	half []byte // the start of an unfinished line of Codex
 
-	// No other lock is held while one of these is written to: a peer may not read
-	// before it has written.
+	// Hold no other lock while writing to these: a peer may not read before its own
+	// write is read.
 	toClient, toServer peer
 
 	mu    sync.Mutex
-	gone  bool              // there is nobody to be told any more
-	open  map[string]*ask   // by JSON-RPC id, as Codex wrote it
-	items map[string]item   // what Codex has begun, by thread and item
-	dirs  map[string]string // where each thread works
+	gone  bool              // Codex or its client is gone: no answer can be delivered
+	open  map[string]*ask   // by JSON-RPC id as written by Codex
+	items map[string]item   // items that Codex has started, by thread and item
+	dirs  map[string]string // working directories, by thread
 }
 
-// Run starts Codex's app-server, stands between it and its client, and returns
-// its exit code: 128 and its number where a signal ended it. It ends when Codex
-// does; when the client is gone Codex's input is closed, and when ctx ends Codex
-// is told to stop. What is then still asked is withdrawn. The error says why
-// Codex could not be started.
+// Run starts Codex's app-server, connects it to its client, and returns its exit
+// code: 128 plus the signal's number if a signal ended it. Run ends when Codex
+// does. When the client is gone, Run closes Codex's input; when ctx ends, Codex
+// gets SIGTERM. Run withdraws all requests still pending at the end. The error says
+// why Codex could not be started.
 func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer, nod agents.Asker, o Options) (exit int, err error) {
 	if len(argv) == 0 {
 		return 0, errors.New("name Codex's command after --, such as: codex app-server")
@@ -90,10 +90,10 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 		return 0, fmt.Errorf("start Codex: %w", err)
 	}
 	go s.fromClient(in, stdin)
-	_ = cmd.Wait() // its state says how it ended
+	_ = cmd.Wait() // ProcessState holds the result
 	s.endAll(errServerGone)
 	s.asks.Wait()
-	s.pass(s.half) // it ended in the middle of a line
+	s.passToClient(s.half) // Codex ended in the middle of a line
 	return exitCode(cmd), nil
 }
 
@@ -104,8 +104,8 @@ func exitCode(cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// Write takes what Codex writes, in pieces of any size. It never fails: a client
-// that does not read any more must not keep Codex from ending.
+// Write receives Codex's output in pieces of any size. It never fails: a client
+// that no longer reads must not keep Codex from ending.
 func (s *sidecar) Write(p []byte) (int, error) {
 	s.half = append(s.half, p...)
 	for {
@@ -119,7 +119,6 @@ func (s *sidecar) Write(p []byte) (int, error) {
 	}
 }
 
-// fromServer takes a line that Codex wrote.
 func (s *sidecar) fromServer(line []byte) {
 	m := object(line)
 	params := object(m["params"])
@@ -128,25 +127,25 @@ func (s *sidecar) fromServer(line []byte) {
 		s.intercept(&ask{line: line, id: m["id"], method: method, params: params, raw: m["params"]})
 		return
 	case method == "" && m["result"] != nil:
-		s.answered(object(m["result"]))
+		s.threadResult(object(m["result"]))
 	case method == "thread/started":
 		s.threadStarted(object(params["thread"]))
 	case method == "thread/settings/updated":
-		s.worksIn(text(params["threadId"]), text(object(params["threadSettings"])["cwd"]))
+		s.setDir(text(params["threadId"]), text(object(params["threadSettings"])["cwd"]))
 	case method == "item/started":
-		s.begun(params)
+		s.itemStarted(params)
 	case method == "item/completed":
-		s.over(params)
+		s.itemCompleted(params)
 	case method == "turn/completed":
-		s.turnOver(params)
+		s.turnCompleted(params)
 	case method == "serverRequest/resolved":
 		id := string(params["requestId"])
-		s.endWhere(errResolved, func(a *ask) bool { return string(a.id) == id })
+		s.endMatching(errResolved, func(a *ask) bool { return string(a.id) == id })
 	}
-	s.pass(line)
+	s.passToClient(line)
 }
 
-// peer is a side that lines are written to, from several goroutines.
+// peer is an output to which several goroutines write lines.
 type peer struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -162,30 +161,31 @@ func (p *peer) write(line []byte) error {
 	return err
 }
 
-// pass gives the client a line. What Codex says is read all the same where the
-// client does not, so that Codex can end.
-func (s *sidecar) pass(line []byte) {
+// passToClient writes a line to the client. If the client no longer reads, Codex's
+// output is still read, so that Codex can end.
+func (s *sidecar) passToClient(line []byte) {
 	if err := s.toClient.write(line); err != nil {
 		s.opts.Log.Debug("codex: the client does not read any more", "error", err)
 	}
 }
 
-// tell gives Codex a line. Its end is told by its output.
-func (s *sidecar) tell(line []byte) {
+// tellCodex writes a line to Codex. A failed write is only logged: the end of
+// Codex's output reports that Codex is gone.
+func (s *sidecar) tellCodex(line []byte) {
 	if err := s.toServer.write(line); err != nil {
 		s.opts.Log.Debug("codex: Codex does not read any more", "error", err)
 	}
 }
 
-// fromClient passes what the client writes until it ends.
+// fromClient passes the client's output to Codex until it ends.
 func (s *sidecar) fromClient(in io.Reader, stdin io.Closer) {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil { // what is answered from here on would be part of half a line
+		if err != nil { // a later answer would become part of an unfinished line
 			s.endAll(errClientGone)
 		}
-		s.tell(line)
+		s.tellCodex(line)
 		if err != nil {
 			_ = stdin.Close() // it may be gone already
 			return

@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// approval is a command's, as Codex 0.169 asks for it.
+// approval returns an approval of a command as Codex 0.169 sends it.
 func approval(id, more string) string {
 	return `{"id":` + id + `,"method":"item/commandExecution/requestApproval","params":{"kind":"command","threadId":"thr-1","turnId":"turn-1","itemId":"call_1",` +
 		`"startedAtMs":1,"environmentId":"local","command":"/bin/bash -lc 'make release'","cwd":"/p/deep"` + more + "}}\n"
@@ -66,7 +66,7 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// What wants more than to run a command is asked of a person, whole.
+// An approval of more than a command is shown to a person in full.
 func TestMoreThanACommandIsAskedOfAPerson(t *testing.T) {
 	for name, c := range map[string]struct{ from, to string }{
 		"network":     {`"startedAtMs":1`, `"networkApprovalContext":{"host":"x.test","protocol":"https"}`},
@@ -90,8 +90,8 @@ func TestMoreThanACommandIsAskedOfAPerson(t *testing.T) {
 	}
 }
 
-// A shell around the command is taken off where it is plain what it runs, and a
-// person is asked otherwise.
+// A shell around the command is removed if the command is plain; otherwise a person
+// is asked.
 func TestTheShellAroundACommand(t *testing.T) {
 	for command, shown := range map[string]string{
 		`/bin/bash -lc 'make release'`:       `make release`,
@@ -116,8 +116,8 @@ func TestTheShellAroundACommand(t *testing.T) {
 	}
 }
 
-// An approval of file changes shows what Codex said it begins, and is the client's
-// where Codex said nothing.
+// An approval of file changes shows the changes that Codex reported before; without
+// such a report the client is asked.
 func TestFileChanges(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(changes)
@@ -147,7 +147,7 @@ func TestEveryOtherLinePasses(t *testing.T) {
 		`{"method":"item/commandExecution/requestApproval","params":{"threadId":"t"}}` + "\n", strings.Repeat("x", 1<<20) + "\n",
 		` { "id" : 1.0e0 , "result" : {} }` + "\n",
 	} {
-		if !strings.Contains(line, "\xff") { // no JSON order can hold it
+		if !strings.Contains(line, "\xff") { // no JSON string can hold it
 			r.says(line)
 			assert.Equal(t, line, r.reads())
 		}
@@ -158,7 +158,7 @@ func TestEveryOtherLinePasses(t *testing.T) {
 	}
 }
 
-// What Codex waits for no longer is withdrawn, and not answered.
+// An approval that Codex no longer waits for is withdrawn and not answered.
 func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
 	for name, line := range map[string]string{
 		"resolved": `{"method":"serverRequest/resolved","params":{"threadId":"thr-1","requestId":1}}`,
@@ -170,19 +170,19 @@ func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
 			r.says(approval("1", ""))
 			p := r.asked()
 			other := strings.NewReplacer("thr-1", "thr-2", `"requestId":1`, `"requestId":"1"`).Replace(line) + "\n"
-			r.says(other) // somebody else's
+			r.says(other) // about another approval
 			assert.Equal(t, other, r.reads())
 			r.says(line + "\n")
 			assert.Equal(t, line+"\n", r.reads())
 			r.answers <- nodtest.Answer{}
-			assert.Equal(t, "the server no longer waits for it", r.withdrawn(p))
+			assert.Equal(t, "Codex no longer waits for it", r.withdrawn(p))
 			r.sends("last\n")
 			assert.Equal(t, "last\n", r.heard(), "nothing was answered")
 		})
 	}
 }
 
-// A decision that comes when Codex has gone on answers nothing.
+// A decision that arrives after Codex moved on is not sent.
 func TestALateDecisionIsNoAnswer(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	asked, decided := make(chan bool), make(chan bool)
@@ -200,7 +200,7 @@ func TestALateDecisionIsNoAnswer(t *testing.T) {
 	r.says(resolved)
 	assert.Equal(t, resolved, r.reads())
 	decided <- true
-	for id := 2; id < 20; id++ { // long enough for it to be heard
+	for id := 2; id < 20; id++ { // enough lines for a late answer to show
 		r.says(approval(fmt.Sprint(id), ""))
 		assert.Equal(t, fmt.Sprintf(`{"id":%d,"result":{"decision":"accept"}}`+"\n", id), r.heard())
 	}
@@ -212,11 +212,11 @@ func TestEndings(t *testing.T) {
 		why  string
 		exit int
 	}{
-		"Codex ends":     {func(r *rig) { r.sends(`{"exit":42}` + "\n") }, "the server of Codex is gone", 42},
-		"Codex dies":     {func(r *rig) { r.sends(`{"die":true}` + "\n") }, "the server of Codex is gone", 137},
-		"the client":     {func(r *rig) { _ = r.in.Close() }, "the client of Codex is gone", 0},
-		"it is stopped":  {func(r *rig) { r.cancel() }, "the server of Codex is gone", 143},
-		"half an answer": {func(r *rig) { _, _ = io.WriteString(r.in, `{"exit":3}`); _ = r.in.Close() }, "the client of Codex is gone", 3},
+		"Codex ends":     {func(r *rig) { r.sends(`{"exit":42}` + "\n") }, "Codex is gone", 42},
+		"Codex dies":     {func(r *rig) { r.sends(`{"die":true}` + "\n") }, "Codex is gone", 137},
+		"the client":     {func(r *rig) { _ = r.in.Close() }, "Codex's client is gone", 0},
+		"it is stopped":  {func(r *rig) { r.cancel() }, "Codex is gone", 143},
+		"half an answer": {func(r *rig) { _, _ = io.WriteString(r.in, `{"exit":3}`); _ = r.in.Close() }, "Codex's client is gone", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, codex.Options{})
@@ -237,7 +237,7 @@ func TestHalfALineAtTheEndPasses(t *testing.T) {
 	assert.Equal(t, `{"id":1,"meth`, r.reads())
 }
 
-// Two requests under one id: an answer would be taken for either.
+// Two requests with the same id are declined: an answer would fit either.
 func TestAnIdThatIsUsedTwiceIsDeclined(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(approval("1", ""))
@@ -247,7 +247,7 @@ func TestAnIdThatIsUsedTwiceIsDeclined(t *testing.T) {
 		assert.Equal(t, `{"id":1,"result":{"decision":"decline"}}`+"\n", r.heard())
 	}
 	r.answers <- nodtest.Answer{}
-	assert.Equal(t, "the server asked something else under the same id", r.withdrawn(p))
+	assert.Equal(t, "Codex used its id for another request", r.withdrawn(p))
 }
 
 func TestWithoutNod(t *testing.T) {
@@ -266,7 +266,7 @@ func TestWithoutNod(t *testing.T) {
 	assert.Equal(t, `{"id":7,"result":{"decision":"decline"}}`+"\n", r.heard())
 }
 
-// What nod refuses to carry is declined.
+// A request that nod refuses is declined.
 func TestWhatNodRefusesIsDeclined(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(strings.Replace(approval("1", ""), "make", strings.Repeat("x", schemas.MaxRequestBytes), 1))

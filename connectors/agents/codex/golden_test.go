@@ -12,8 +12,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/internal/golden"
 )
 
-// TestTranscripts replays testdata: the lines of Codex and of its client, byte for
-// byte.
+// TestTranscripts replays testdata: the lines of Codex and its client, byte for byte.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		nod := golden.NewNod()

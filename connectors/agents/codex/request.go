@@ -12,29 +12,30 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The approvals that go to nod.
+// The approvals that nod decides.
 const (
 	commandApproval = "item/commandExecution/requestApproval"
 	fileApproval    = "item/fileChange/requestApproval"
 )
 
-// sessionOption is Codex's own "for this session".
+// sessionOption is the id of Codex's own option "for this session".
 const sessionOption = "codex_session"
 
 func isApproval(method string) bool { return method == commandApproval || method == fileApproval }
 
-// item is what Codex has begun to do.
+// item is an action that Codex has started.
 type item struct {
 	turn    string
-	changes json.RawMessage // of files
+	changes json.RawMessage // file changes
 }
 
 func itemKey(params map[string]json.RawMessage, id string) string {
 	return text(params["threadId"]) + "\x00" + id
 }
 
-// begun remembers the changes of files: their approval does not name them.
-func (s *sidecar) begun(params map[string]json.RawMessage) {
+// itemStarted stores the file changes of an item, because their approval does not
+// name them.
+func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	it := object(params["item"])
 	if text(it["type"]) != "fileChange" {
 		return
@@ -44,19 +45,19 @@ func (s *sidecar) begun(params map[string]json.RawMessage) {
 	s.items[itemKey(params, text(it["id"]))] = item{turn: text(params["turnId"]), changes: it["changes"]}
 }
 
-// over ends what an item was asked for that is complete.
-func (s *sidecar) over(params map[string]json.RawMessage) {
+// itemCompleted withdraws the approvals of an item that is complete.
+func (s *sidecar) itemCompleted(params map[string]json.RawMessage) {
 	id := text(object(params["item"])["id"])
 	s.mu.Lock()
 	delete(s.items, itemKey(params, id))
 	s.mu.Unlock()
-	s.endWhere(errResolved, func(a *ask) bool {
+	s.endMatching(errResolved, func(a *ask) bool {
 		return itemKey(a.params, text(a.params["itemId"])) == itemKey(params, id)
 	})
 }
 
-// turnOver ends what a turn was asked for.
-func (s *sidecar) turnOver(params map[string]json.RawMessage) {
+// turnCompleted withdraws the approvals of a turn that is complete.
+func (s *sidecar) turnCompleted(params map[string]json.RawMessage) {
 	turn := text(object(params["turn"])["id"])
 	s.mu.Lock()
 	for key, it := range s.items {
@@ -65,12 +66,13 @@ func (s *sidecar) turnOver(params map[string]json.RawMessage) {
 		}
 	}
 	s.mu.Unlock()
-	s.endWhere(errResolved, func(a *ask) bool {
+	s.endMatching(errResolved, func(a *ask) bool {
 		return text(a.params["threadId"]) == text(params["threadId"]) && text(a.params["turnId"]) == turn
 	})
 }
 
-// request is what nod is asked. It fails on what could not be shown whole.
+// request returns the request for nod. It fails if the approval could not be shown
+// in full.
 func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 	thread := text(a.params["threadId"])
 	if thread == "" || text(a.params["itemId"]) == "" {
@@ -96,13 +98,13 @@ func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 	return r, command(a, r)
 }
 
-// command asks about a shell command where it is nothing else, in a thread whose
-// project is known. What it may want beside running, a person is shown whole, in
-// fields that no rule knows.
+// command fills in the request for a command. It is a plain Bash call only if it is
+// nothing else and the thread's project is known. Otherwise the whole approval is
+// shown to a person, in fields that no rule knows.
 func command(a *ask, r *schemas.Request) (err error) {
 	r.Title, r.ToolName, r.ActionType = "Command Execution Approval", "Bash", schemas.ActionCommand
 	src, cwd := text(a.params["command"]), text(a.params["cwd"])
-	plain := src != "" && cwd != "" && r.Project != "" && usual(a.params["kind"], "command") && usual(a.params["environmentId"], "local") &&
+	plain := src != "" && cwd != "" && r.Project != "" && isDefault(a.params["kind"], "command") && isDefault(a.params["environmentId"], "local") &&
 		absent(a.params["networkApprovalContext"]) && absent(a.params["additionalPermissions"])
 	if plain {
 		r.ActionDetails, err = schemas.Encode(map[string]string{"command": script(src), "cwd": cwd})
@@ -112,26 +114,28 @@ func command(a *ask, r *schemas.Request) (err error) {
 	return nil
 }
 
-// wrapped is the shell that Codex runs each command by, and one word.
-var wrapped = regexp.MustCompile(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
+// shellWrapper matches the shell that Codex runs each command with, and its one
+// quoted or plain word.
+var shellWrapper = regexp.MustCompile(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
 
-// script is what runs, without the shell that Codex puts around it. What is
-// quoted in a less plain way stays whole, which asks a person.
+// script returns the command without the shell that Codex wraps around it. A
+// command quoted in a more complex way stays unchanged, so that a person is asked.
 func script(command string) string {
-	if found := wrapped.FindStringSubmatch(command); found != nil {
+	if found := shellWrapper.FindStringSubmatch(command); found != nil {
 		return found[1] + found[2]
 	}
 	return command
 }
 
-// fileChange asks about the changes that Codex said it begins.
+// fileChange fills in the request for the file changes that Codex reported when the
+// item started.
 func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	s.mu.Lock()
 	it, known := s.items[itemKey(a.params, r.ToolCallID)]
 	s.mu.Unlock()
 	var changes []json.RawMessage
 	if !known || json.Unmarshal(it.changes, &changes) != nil || len(changes) == 0 {
-		return errors.New("an approval of file changes that Codex did not name before")
+		return errors.New("an approval of file changes that Codex did not report before")
 	}
 	r.Title, r.ToolName, r.ActionType = "File Write Approval", "apply_patch", schemas.ActionFileWrite
 	details := map[string]json.RawMessage{"changes": it.changes}
@@ -142,8 +146,8 @@ func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	return err
 }
 
-// offers reports whether a list of decisions has this one. Codex names none where
-// the usual ones hold.
+// offers reports whether a list of decisions contains d. Codex sends no list if the
+// default decisions apply.
 func offers(raw json.RawMessage, d decision) bool {
 	var all []json.RawMessage
 	if absent(raw) {
@@ -152,12 +156,12 @@ func offers(raw json.RawMessage, d decision) bool {
 	return json.Unmarshal(raw, &all) == nil && slices.ContainsFunc(all, func(one json.RawMessage) bool { return text(one) == string(d) })
 }
 
-// usual reports whether a field says what it says mostly, or is not there.
-func usual(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
+// isDefault reports whether a field is missing or has its usual value.
+func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// object is a JSON object's members by their exact names; nil for anything else.
+// object returns a JSON object's members by their exact names; nil for any other value.
 func object(raw []byte) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -166,9 +170,9 @@ func object(raw []byte) map[string]json.RawMessage {
 	return fields
 }
 
-// text is a JSON string; "" for anything else.
+// text returns a JSON string; "" for any other value.
 func text(raw json.RawMessage) string {
 	var s string
-	_ = json.Unmarshal(raw, &s) // it stays ""
+	_ = json.Unmarshal(raw, &s) // on an error s stays ""
 	return s
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-const patience = 30 * time.Second
+const waitAtMost = 30 * time.Second
 
-// asCodex makes this test binary Codex.
+// asCodex makes this test binary run as Codex.
 const asCodex = "NOD_TEST_CODEX"
 
 func TestMain(m *testing.M) {
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeCodex says what its client has it say, and tells it of every other line
-// that it hears, so that a test sees both of Codex's ends.
+// fakeCodex writes the lines that its client orders, and reports every other input
+// line to the client, so that a test sees both of Codex's ends.
 func fakeCodex() int {
 	in := bufio.NewReader(os.Stdin)
 	for {
@@ -47,7 +47,7 @@ func fakeCodex() int {
 			Exit *int    `json:"exit"`
 			Die  bool    `json:"die"`
 		}
-		_ = json.Unmarshal([]byte(line), &m) // what is no order is told
+		_ = json.Unmarshal([]byte(line), &m) // a line that is not an order is reported
 		switch {
 		case m.Say != nil:
 			fmt.Print(*m.Say)
@@ -65,15 +65,15 @@ func fakeCodex() int {
 	}
 }
 
-// rig is a client, the sidecar, a fake Codex in a process of its own, with a thread
-// in /p, and a whole nod with a person.
+// rig is a client, the sidecar, a fake Codex process with a thread in /p, and a
+// whole nod with a person.
 type rig struct {
 	t       *testing.T
 	nod     *nod.Client
 	prompts chan schemas.Prompt
 	answers chan nodtest.Answer
 	missing atomic.Bool
-	decides func(schemas.Request) (schemas.Decision, bool) // in nod's place, where it is set
+	decides func(schemas.Request) (schemas.Decision, bool) // decides in nod's place, if set
 	in      *io.PipeWriter
 	out     *bufio.Reader
 	cancel  context.CancelFunc
@@ -84,7 +84,7 @@ func newRig(t *testing.T, o codex.Options) *rig {
 	r := &rig{t: t, prompts: make(chan schemas.Prompt, 100), answers: make(chan nodtest.Answer, 100), exit: make(chan int, 1)}
 	seen := map[string]bool{}
 	r.nod = nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
-		if seen[p.Key()] { // views come at least once
+		if seen[p.Key()] { // views are delivered at least once
 			return nodtest.Answer{}
 		}
 		seen[p.Key()] = true
@@ -99,7 +99,7 @@ func newRig(t *testing.T, o codex.Options) *rig {
 	return r
 }
 
-// run starts the sidecar, between the test and a fake Codex.
+// run starts the sidecar between the test and a fake Codex.
 func (r *rig) run(o codex.Options, nod agents.Asker) {
 	r.t.Setenv(asCodex, "1")
 	in, toSidecar := io.Pipe()
@@ -129,7 +129,7 @@ func (r *rig) sends(line string) {
 	require.NoError(r.t, err)
 }
 
-// says has Codex say something, to the byte.
+// says makes Codex write text, byte for byte.
 func (r *rig) says(text string) {
 	r.t.Helper()
 	order, err := json.Marshal(map[string]string{"say": text})
@@ -137,7 +137,7 @@ func (r *rig) says(text string) {
 	r.sends(string(order) + "\n")
 }
 
-// reads is the next line that the client reads.
+// reads returns the next line for the client.
 func (r *rig) reads() string {
 	r.t.Helper()
 	type result struct {
@@ -153,13 +153,13 @@ func (r *rig) reads() string {
 	case g := <-got:
 		require.True(r.t, g.err == nil || g.err == io.EOF, "%v", g.err)
 		return g.line
-	case <-time.After(patience):
+	case <-time.After(waitAtMost):
 		require.FailNow(r.t, "the client was told nothing")
 	}
 	return ""
 }
 
-// heard is the next line that Codex was told.
+// heard returns the next line for Codex.
 func (r *rig) heard() string {
 	r.t.Helper()
 	var m struct {
@@ -176,16 +176,16 @@ func (r *rig) asked() schemas.Prompt {
 	select {
 	case p := <-r.prompts:
 		return p
-	case <-time.After(patience):
+	case <-time.After(waitAtMost):
 		require.FailNow(r.t, "nobody was asked")
 	}
 	return schemas.Prompt{}
 }
 
-// withdrawn waits until p is, and returns why.
+// withdrawn waits until p is withdrawn, and returns the reason.
 func (r *rig) withdrawn(p schemas.Prompt) string {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
 	defer cancel()
 	asked, err := r.nod.Submit(ctx, p.Request)
 	require.NoError(r.t, err)
@@ -200,13 +200,13 @@ func (r *rig) ended() int {
 	select {
 	case code := <-r.exit:
 		return code
-	case <-time.After(patience):
+	case <-time.After(waitAtMost):
 		require.FailNow(r.t, "it did not end")
 	}
 	return 0
 }
 
-// testAsker is the client as the command uses it, where nod is there.
+// testAsker is the client as the command uses it, if nod is running.
 type testAsker struct{ r *rig }
 
 func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -2,25 +2,25 @@ package codex
 
 import "encoding/json"
 
-// answered takes a response of Codex's: that a thread was started, resumed or
-// forked says where it works.
-func (s *sidecar) answered(result map[string]json.RawMessage) {
-	s.worksIn(text(object(result["thread"])["id"]), text(result["cwd"]))
+// threadResult handles a response of Codex. A thread that was started, resumed or
+// forked names its directory there.
+func (s *sidecar) threadResult(result map[string]json.RawMessage) {
+	s.setDir(text(object(result["thread"])["id"]), text(result["cwd"]))
 }
 
-// threadStarted takes the news of a thread. One that an agent started for another
-// agent belongs to its own project, whatever directory it was given.
+// threadStarted handles the start of a thread. A thread that an agent started for
+// another agent belongs to its parent's project, whatever its own directory.
 func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	dir := text(thread["cwd"])
 	if parent := text(thread["parentThreadId"]); parent != "" {
 		dir = s.dirOf(parent)
 	}
-	s.worksIn(text(thread["id"]), dir)
+	s.setDir(text(thread["id"]), dir)
 }
 
-// worksIn remembers a thread's directory, which its client chose. It is the project
-// that rules and people are told: where a command runs is the model's choice.
-func (s *sidecar) worksIn(thread, dir string) {
+// setDir stores a thread's directory, which its client chose. Rules and people see
+// it as the project; the directory of a single command is the model's choice.
+func (s *sidecar) setDir(thread, dir string) {
 	if thread == "" || dir == "" {
 		return
 	}
@@ -29,7 +29,7 @@ func (s *sidecar) worksIn(thread, dir string) {
 	s.dirs[thread] = dir
 }
 
-// dirOf is a thread's directory; "" where Codex has not said it.
+// dirOf returns a thread's directory; "" if Codex has not reported it.
 func (s *sidecar) dirOf(thread string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/nodtest"
 )
 
-// The model chooses where a command runs. Which project that is in, with the rules
-// of it and for it, its thread says, and the client that opened that.
+// The model chooses a command's directory. The project, with its rules, comes from
+// the thread and the client that opened it.
 func TestTheProjectIsTheThreads(t *testing.T) {
 	elsewhere := strings.NewReplacer(`"cwd":"/p/deep"`, `"cwd":"/tmp/x"`).Replace
 	for name, c := range map[string]struct {

@@ -1,16 +1,16 @@
-// Package exec runs a command inside exactly what a session's permissions say,
-// held to it by the kernel.
+// Package exec runs a command with exactly a session's permissions, enforced by the
+// kernel.
 //
-// The process restricts itself and then becomes the command, so that nothing
-// else ever runs restricted, and standard streams, signals and the exit code
-// are the command's own. It cannot get out again, nor can what it starts: sudo
-// does not work, root is root over the files in reach alone, other open files
-// are closed, it types into no terminal, and 32-bit programs do not run.
+// The process restricts itself and then becomes the command, so nothing else runs
+// restricted, and the standard streams, signals and exit code are the command's
+// own. Neither the command nor its children can get out: sudo does not work, root
+// has power only over files in reach, other open files are closed, typing into a
+// terminal is blocked, and 32-bit programs do not run.
 //
-// What the command may do besides its permissions is to run the programs of the
-// system and read what those need: see SystemPaths. It may see names, sizes and
-// dates everywhere and change the mode and dates of what is its user's: Linux
-// does not restrict that yet.
+// Besides its permissions, the command may run the programs of the system and read
+// the files that those need: see SystemPaths. It may see names, sizes and dates of
+// all files, and change the mode and dates of its user's own files, because Linux
+// cannot restrict that yet.
 package exec
 
 import (
@@ -28,9 +28,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// SystemPaths are readable to every command, where they are there: programs and
-// libraries, and of /etc and the kernel's own what programs look at when they
-// start, look up names and check certificates. None holds keys or a user's own files.
+// SystemPaths returns the paths that every command may read if they exist: programs,
+// libraries, and the files in /etc and of the kernel that programs need to start, look
+// up names and check certificates. None holds keys or a user's own files.
 func SystemPaths() []string {
 	return []string{
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/nix/store", "/gnu/store",
@@ -45,42 +45,42 @@ func SystemPaths() []string {
 	}
 }
 
-// SystemDevices may be read and written by every command.
+// SystemDevices returns the devices that every command may read and write.
 func SystemDevices() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty"}
 }
 
-// Command is what to run, and inside what.
+// Command is a command and the permissions that it gets.
 type Command struct {
 	Args  []string // the program and its arguments
 	Env   []string
-	Dir   string // where to start; "" is where this process stands
+	Dir   string // working directory; "" is that of this process
 	Scope schemas.SessionPermissions
-	// RequireEnforcement refuses to run what the kernel cannot hold to all of
-	// Scope. Otherwise that is said in a line on Stderr.
+	// RequireEnforcement refuses the command if the kernel cannot enforce all of
+	// Scope. Otherwise Run only writes a warning to Stderr.
 	RequireEnforcement bool
 	Stderr             io.Writer
 }
 
-// The exit codes of a command that did not run, as shells have them.
+// The exit codes of a command that did not run, as in shells.
 const (
-	CodeRefused  = 125 // nod did not run it
-	CodeCannot   = 126 // it is there and cannot be run
+	CodeRefused  = 125 // nod refused to run it
+	CodeCannot   = 126 // it exists and cannot be run
 	CodeNotFound = 127
 )
 
-// Error says why a command did not run.
+// Error is the reason that a command did not run.
 type Error struct {
-	Code int // its exit code
+	Code int // the exit code
 	Err  error
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Run makes this process the command. It returns only if that fails, always
-// with an *Error, and then the process may be restricted already and is good
-// for nothing but to say so.
+// Run replaces this process by the command. It returns only if that fails, always
+// with an *Error. The process may be restricted by then and must only report the
+// error and exit.
 func Run(c Command) error {
 	if len(c.Args) == 0 {
 		return refused("there is no command to run")
@@ -88,26 +88,26 @@ func Run(c Command) error {
 	env := c.Env
 	if c.Dir != "" {
 		if err := os.Chdir(c.Dir); err != nil {
-			return refused("go to the directory to run in: %w", err)
+			return refused("change to the working directory: %w", err)
 		}
-		env = append(slices.Clip(env), "PWD="+c.Dir) // the last one counts
+		env = append(slices.Clip(env), "PWD="+c.Dir) // the last value counts
 	}
 	program, err := osexec.LookPath(c.Args[0])
 	if err != nil {
 		return notRun(err)
 	}
-	if open := leftOpen(c.Scope); len(open) > 0 {
-		what := "this system does not keep the command from " + strings.Join(open, " and from ")
+	if open := unenforced(c.Scope); len(open) > 0 {
+		missing := "this system cannot keep the command from " + strings.Join(open, " and from ")
 		if c.RequireEnforcement {
-			return refused("%s, and enforcement is required: run it on a kernel that can, or without that", what)
+			return refused("%s, and enforcement is required: run it on a kernel that can, or do not require it", missing)
 		}
-		fmt.Fprintf(c.Stderr, "nod: warning: %s\n", what)
+		fmt.Fprintf(c.Stderr, "nod: warning: %s\n", missing)
 	}
-	runtime.LockOSThread() // for good: this thread becomes the command
+	runtime.LockOSThread() // never unlocked: this thread becomes the command
 	if err := confine(c.Scope, c.Stderr); err != nil {
-		return refused("hold the command to its permissions: %w", err)
+		return refused("restrict the command to its permissions: %w", err)
 	}
-	if err := become(program, c.Args, env); err != nil {
+	if err := replaceProcess(program, c.Args, env); err != nil {
 		return notRun(fmt.Errorf("run %s: %w", program, err))
 	}
 	return nil
@@ -122,7 +122,7 @@ func notRun(err error) error {
 	case errors.Is(err, osexec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return &Error{CodeNotFound, err}
 	case errors.Is(err, syscall.EACCES):
-		err = fmt.Errorf("%w: it is not executable, or lies outside of what it may read (--permission @read:<its directory>)", err)
+		err = fmt.Errorf("%w: it is not executable, or lies outside the paths that it may read (--permission @read:<its directory>)", err)
 	}
 	return &Error{CodeCannot, err}
 }

@@ -18,7 +18,7 @@ import (
 
 func TestFilesOutsideAreOutOfReach(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	for _, args := range [][]string{
 		{"read", p.outside + "/file"},
 		{"list", p.outside},
@@ -59,7 +59,7 @@ func TestFilesOutsideAreOutOfReach(t *testing.T) {
 
 func TestWhatIsGivenCanBeUsed(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	given := p.scope()
 	given.ReadDirs = append(given.ReadDirs, p.outside)
 	wide := p.scope()
@@ -97,7 +97,7 @@ func TestWhatIsGivenCanBeUsed(t *testing.T) {
 
 func TestSockets(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer tcp.Close()
@@ -135,15 +135,15 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// What a command typed into its caller's terminal would run after it, outside.
-// The filter speaks before the kernel finds that this is no terminal.
+// A command must not type into its caller's terminal: the text would run outside
+// after it. The filter replies before the kernel finds that this is no terminal.
 func TestItTypesIntoNoTerminal(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	connected := p.scope()
 	connected.Network = true
 	for _, scope := range []schemas.SessionPermissions{p.scope(), connected} {
-		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // of which the kernel looks at the low half
+		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // the kernel reads only the low half
 			assert.Contains(t, p.tries(scope, "type", request), "operation not permitted", request)
 		}
 		assert.Contains(t, p.tries(scope, "type", "0x5413"), "inappropriate ioctl", "others pass")
@@ -152,7 +152,7 @@ func TestItTypesIntoNoTerminal(t *testing.T) {
 
 func TestStreamsSignalsAndTheExitCodePass(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	c := p.command(p.scope(), "sh", "-c", `cat; echo "$0 $1" >&2; exit 7`, "a b", "$c")
 	cmd := p.nod(c)
 	var out, errs bytes.Buffer
@@ -179,7 +179,7 @@ func TestStreamsSignalsAndTheExitCodePass(t *testing.T) {
 
 func TestWhatWasOpenIsClosed(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	open, err := os.OpenFile(p.outside+"/file", os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer open.Close()
@@ -194,7 +194,7 @@ func TestWhatWasOpenIsClosed(t *testing.T) {
 
 func TestWhereItRuns(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	c := p.command(p.scope(), "sh", "-c", "pwd; echo $PWD; echo made >here")
 	c.Dir = p.work + "/sub"
 	c.Env = append(c.Env, "PWD=/")
@@ -206,7 +206,7 @@ func TestWhereItRuns(t *testing.T) {
 
 func TestWhatIsNotRun(t *testing.T) {
 	needLandlock(t)
-	p := newPlace(t)
+	p := newTestDirs(t)
 	script := []byte("#!/bin/sh\necho it ran\n")
 	require.NoError(t, os.WriteFile(p.work+"/plain", script, 0o644))
 	require.NoError(t, os.WriteFile(p.outside+"/run", script, 0o755))
@@ -243,14 +243,14 @@ func TestWhatIsNotRun(t *testing.T) {
 	missing.WriteDirs = append(missing.WriteDirs, p.outside+"/later")
 	out, err := p.nod(p.command(missing, "echo", "it ran")).CombinedOutput()
 	require.NoError(t, err)
-	assert.Regexp(t, `^nod: warning: ".*/later" is not there.*\nit ran\n$`, string(out))
+	assert.Regexp(t, `^nod: warning: ".*/later" does not exist.*\nit ran\n$`, string(out))
 }
 
 func TestAKernelThatCannot(t *testing.T) {
 	if !canFilter() {
 		t.Skip("this kernel cannot filter system calls, so it cannot be made one without Landlock")
 	}
-	p := newPlace(t)
+	p := newTestDirs(t)
 	c := p.command(p.scope(), "sh", "-c", "echo it ran; cat "+p.outside+"/file")
 	c.RequireEnforcement = true
 	cmd := p.nod(c)
@@ -258,14 +258,14 @@ func TestAKernelThatCannot(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err)
 	assert.Equal(t, CodeRefused, cmd.ProcessState.ExitCode())
-	assert.Equal(t, "nod: this system does not keep the command from reading and writing other files (its kernel has no Landlock), and enforcement is required: run it on a kernel that can, or without that\n", string(out))
+	assert.Equal(t, "nod: this system cannot keep the command from reading and writing other files (its kernel has no Landlock), and enforcement is required: run it on a kernel that can, or do not require it\n", string(out))
 
 	c.RequireEnforcement = false
 	cmd = p.nod(c)
 	cmd.Env = append(cmd.Env, noLL+"=1")
 	out, err = cmd.CombinedOutput()
 	require.NoError(t, err)
-	assert.Equal(t, "nod: warning: this system does not keep the command from reading and writing other files (its kernel has no Landlock)\nit ran\ntheirs", string(out))
+	assert.Equal(t, "nod: warning: this system cannot keep the command from reading and writing other files (its kernel has no Landlock)\nit ran\ntheirs", string(out))
 }
 
 func TestWhatEachKernelLeavesOpen(t *testing.T) {
@@ -285,6 +285,6 @@ func TestWhatEachKernelLeavesOpen(t *testing.T) {
 		{10, false, true, "typing into the terminal that it was started at"},
 		{99, true, true, ""},
 	} {
-		assert.Equal(t, c.want, strings.Join(gaps(c.abi, c.filter, c.network), "; "), "%+v", c)
+		assert.Equal(t, c.want, strings.Join(enforcementGaps(c.abi, c.filter, c.network), "; "), "%+v", c)
 	}
 }

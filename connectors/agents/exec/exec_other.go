@@ -9,11 +9,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-func leftOpen(schemas.SessionPermissions) []string {
+func unenforced(schemas.SessionPermissions) []string {
 	return []string{"anything (only Linux can hold a command to its permissions)"}
 }
 
 func confine(schemas.SessionPermissions, io.Writer) error { return nil }
 
-// become replaces this process. Windows cannot, and says so.
-func become(program string, args, env []string) error { return syscall.Exec(program, args, env) }
+// replaceProcess replaces this process. On Windows it returns an error.
+func replaceProcess(program string, args, env []string) error {
+	return syscall.Exec(program, args, env)
+}

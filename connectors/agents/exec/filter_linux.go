@@ -8,19 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock restricts TCP alone up to its version 10, and before version 9 lets
-// anyone reach the socket of a container engine or a session bus, which will
-// run whatever they are told. So the command's sockets are refused by a filter
-// of system calls: those of the network where it is not held, and Unix sockets
-// where Landlock cannot tell which they are. Pairs of connected sockets are no
-// way out and stay.
+// Landlock restricts only TCP up to version 10. Before version 9 it lets any
+// process reach the socket of a container engine or a session bus, which run any
+// command they are sent. So a seccomp filter refuses the command's sockets: network
+// sockets if the network is not permitted, and Unix sockets if Landlock cannot tell
+// them apart. Connected socket pairs are no way out and stay allowed.
 //
-// The same filter keeps the command from typing into the terminal that it was
-// started at: what it typed would be run by its caller's shell afterwards.
+// The same filter keeps the command from typing into its terminal: the caller's
+// shell would run that text afterwards.
 
-// machine is how the kernel names this process's system calls; 0 where the
-// filter does not know them.
-func machine() uint32 {
+// auditArch returns the kernel's id of this process's system calls; 0 if the filter
+// does not know it.
+func auditArch() uint32 {
 	switch runtime.GOARCH {
 	case "amd64":
 		return unix.AUDIT_ARCH_X86_64
@@ -32,15 +31,15 @@ func machine() uint32 {
 	return 0
 }
 
-// canFilter reports whether system calls can be refused here.
+// canFilter reports whether this kernel can refuse system calls.
 func canFilter() bool {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
-	return machine() != 0 && errno == 0
+	return auditArch() != 0 && errno == 0
 }
 
-// filterCalls refuses this thread, and what it becomes, the sockets that are not
-// allowed, and to type for others.
+// filterCalls refuses, for this thread and the program it becomes, the sockets that
+// are not allowed and typing into terminals.
 func filterCalls(unixAllowed, network bool) error {
 	if !canFilter() {
 		return nil
@@ -57,8 +56,8 @@ func filterCalls(unixAllowed, network bool) error {
 	return nil
 }
 
-// Where the kernel shows a filter the call's number, its machine, and the low
-// halves of its first two arguments (all machines above are little-endian).
+// The offsets at which a filter finds the call's number, its architecture, and the low
+// halves of its first two arguments (all architectures above are little-endian).
 const (
 	atNumber  = 0
 	atMachine = 4
@@ -66,14 +65,16 @@ const (
 	atSecond  = 24
 )
 
-// x32 is the bit in the numbers of a second set of calls on amd64.
+// x32 is the bit that marks a second set of system calls on amd64.
 const x32 = 0x40000000
 
 func callFilter(unixAllowed, network bool) []unix.SockFilter {
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
-	ret := func(what uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what} }
+	ret := func(action uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
+	}
 	refuse := func(why unix.Errno) unix.SockFilter { return ret(unix.SECCOMP_RET_ERRNO | uint32(why)) }
 	skip := func(jump uint16, k uint32, yes, no uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | jump, K: k, Jt: yes, Jf: no}
@@ -84,23 +85,23 @@ func callFilter(unixAllowed, network bool) []unix.SockFilter {
 		}
 		return refuse(unix.EACCES)
 	}
-	ring := refuse(unix.ENOSYS) // it makes sockets unseen
+	ioUring := refuse(unix.ENOSYS) // io_uring would create sockets that the filter does not see
 	if unixAllowed && network {
-		ring = ret(unix.SECCOMP_RET_ALLOW)
+		ioUring = ret(unix.SECCOMP_RET_ALLOW)
 	}
 	return []unix.SockFilter{
 		load(atMachine),
-		skip(unix.BPF_JEQ, machine(), 1, 0),
+		skip(unix.BPF_JEQ, auditArch(), 1, 0),
 		ret(unix.SECCOMP_RET_KILL_PROCESS),
 		load(atNumber),
 		skip(unix.BPF_JGE, x32, 0, 1),
 		refuse(unix.ENOSYS),
 		skip(unix.BPF_JEQ, unix.SYS_IO_URING_SETUP, 0, 1),
-		ring,
+		ioUring,
 		skip(unix.BPF_JEQ, unix.SYS_IOCTL, 0, 5),
 		load(atSecond),
 		skip(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),
-		skip(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), // a console pastes what is selected on it
+		skip(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), // a console pastes the selected text
 		refuse(unix.EPERM),
 		ret(unix.SECCOMP_RET_ALLOW),
 		skip(unix.BPF_JEQ, unix.SYS_SOCKET, 1, 0),

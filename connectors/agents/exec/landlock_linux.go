@@ -14,16 +14,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The versions of Landlock from which on it restricts more.
+// The versions of Landlock that added restrictions.
 const (
-	abiRefer    = 2 // lets files move between directories
+	abiRefer    = 2 // moving files between directories
 	abiTruncate = 3
 	abiTCP      = 4
-	abiUnix     = 9 // connecting to sockets that are files
+	abiUnix     = 9 // connecting to Unix sockets in the file system
 	abiUDP      = 10
 )
 
-// abi is the kernel's version of Landlock; 0 where it has none.
+// abi returns the kernel's version of Landlock; 0 without Landlock.
 func abi() int {
 	v, err := ll.LandlockGetABIVersion()
 	if err != nil {
@@ -32,12 +32,12 @@ func abi() int {
 	return v
 }
 
-// leftOpen is what this kernel cannot keep a command from that scope rules out.
-func leftOpen(scope schemas.SessionPermissions) []string {
-	return gaps(abi(), canFilter(), scope.Network)
+// unenforced lists the actions that scope forbids and this kernel cannot prevent.
+func unenforced(scope schemas.SessionPermissions) []string {
+	return enforcementGaps(abi(), canFilter(), scope.Network)
 }
 
-func gaps(abi int, filter, network bool) []string {
+func enforcementGaps(abi int, filter, network bool) []string {
 	var open []string
 	switch {
 	case abi == 0:
@@ -64,15 +64,15 @@ func gaps(abi int, filter, network bool) []string {
 	return open
 }
 
-// confine restricts this process to scope, as far as the kernel can. The thread
-// must be locked.
+// confine restricts this process to scope, as far as the kernel can. The calling
+// goroutine must be locked to its thread.
 func confine(scope schemas.SessionPermissions, stderr io.Writer) error {
 	version := abi()
-	// What was open in the caller would stay open.
+	// Files that the caller had open would stay open.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("close other files: %w", err)
 	}
-	if err := giveUpPowers(); err != nil {
+	if err := dropCapabilities(); err != nil {
 		return err
 	}
 	if version > 0 {
@@ -110,13 +110,13 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 		switch {
 		case !dir:
 			return landlock.RWFiles(at).WithIoctlDev()
-		case version < abiRefer: // asking for it there would switch all off
+		case version < abiRefer: // asking an older kernel for it would disable all restrictions
 			return landlock.RWDirs(at).WithIoctlDev()
 		}
 		return landlock.RWDirs(at).WithRefer().WithIoctlDev().WithResolveUnix()
 	}
 	for _, p := range SystemPaths() {
-		_ = add(p, 0, read) // where it is there, and may be read at all
+		_ = add(p, 0, read) // skip a path that is missing or unreadable
 	}
 	for _, p := range SystemDevices() {
 		_ = add(p, 0, write)
@@ -135,7 +135,7 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 		}
 		err := add(p, unix.RESOLVE_NO_SYMLINKS, rule)
 		if errors.Is(err, unix.ENOENT) {
-			fmt.Fprintf(stderr, "nod: warning: %q is not there, so the command cannot use it: make it first\n", p)
+			fmt.Fprintf(stderr, "nod: warning: %q does not exist, so the command cannot use it: create it first\n", p)
 		} else if err != nil {
 			return nil, err
 		}
@@ -143,13 +143,13 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 	return all, nil
 }
 
-// pin opens p and returns a name that stays the same file's whatever becomes
-// of p, and whether it is a directory. The paths of a scope were true ones when
-// they were checked: a link that is in one now is an attempt to get out.
+// pin opens p and returns a path that names the same file whatever happens to p,
+// and whether it is a directory. The paths of a scope held no links when they were
+// checked: a link in one now is an attempt to escape.
 func pin(p string, resolve uint64) (at string, dir bool, err error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if errors.Is(err, unix.ELOOP) {
-		return "", false, fmt.Errorf("%q has become a symbolic link, or lies below one: set it anew", p)
+		return "", false, fmt.Errorf("%q has become a symbolic link, or lies below one: set the path again", p)
 	}
 	if err != nil {
 		return "", false, fmt.Errorf("%q: %w", p, err)
@@ -161,5 +161,4 @@ func pin(p string, resolve uint64) (at string, dir bool, err error) {
 	return fmt.Sprintf("/proc/self/fd/%d", fd), stat.Mode&unix.S_IFMT == unix.S_IFDIR, nil
 }
 
-// become replaces this process.
-func become(program string, args, env []string) error { return unix.Exec(program, args, env) }
+func replaceProcess(program string, args, env []string) error { return unix.Exec(program, args, env) }

@@ -21,16 +21,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The test's binary is started anew as what runs a command (nod) and as the
-// command (act).
+// The test binary runs as nod, which runs a command (asNod), and as that command
+// (asAct).
 const (
 	asNod = "NOD_TEST_RUN" // a Command in JSON
-	asAct = "NOD_TEST_ACT" // what to do with the arguments
+	asAct = "NOD_TEST_ACT" // the act to try on the arguments
 	noLL  = "NOD_TEST_NO_LANDLOCK"
 )
 
-// environment is that of every process here: with -race they would each sleep
-// a second before they end.
+// environment returns the environment of every process here. With -race each
+// process would otherwise sleep a second before it ends.
 func environment(more ...string) []string {
 	return append([]string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"}, more...)
 }
@@ -67,7 +67,7 @@ func runNod() int {
 	return e.Code
 }
 
-// withoutLandlock makes this process's kernel one that has none.
+// withoutLandlock makes the kernel look like one without Landlock.
 func withoutLandlock() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -87,7 +87,7 @@ func withoutLandlock() {
 	}
 }
 
-// act is a command that tries one thing.
+// act runs a command that tries one thing.
 func act(what string, args []string) error {
 	switch what {
 	case "read":
@@ -127,7 +127,7 @@ func act(what string, args []string) error {
 		if errno != 0 {
 			return errno
 		}
-	case "type": // into what it was started at
+	case "type": // into its own terminal
 		request, err := strconv.ParseUint(args[0], 0, 64)
 		if err != nil {
 			return err
@@ -166,27 +166,27 @@ func socket(domain, kind, protocol int) error {
 	return err
 }
 
-// needLandlock skips where the kernel cannot hold anything to anything.
+// needLandlock skips the test if the kernel has no Landlock.
 func needLandlock(t *testing.T) {
 	if abi() < abiTruncate || !canFilter() {
 		t.Skipf("this kernel has version %d of Landlock (3 is needed), and system calls can be filtered: %v", abi(), canFilter())
 	}
 }
 
-// place is a directory that a command may work in and things outside of it.
-type place struct {
+// testDirs is a directory in which a command may work, and files outside of it.
+type testDirs struct {
 	t       *testing.T
 	work    string
 	outside string
 	self    string // this binary
 }
 
-func newPlace(t *testing.T) *place {
+func newTestDirs(t *testing.T) *testDirs {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	p := &place{t, dir + "/work", dir + "/outside", self}
+	p := &testDirs{t, dir + "/work", dir + "/outside", self}
 	require.NoError(t, os.MkdirAll(p.work+"/sub", 0o755))
 	require.NoError(t, os.Mkdir(p.outside, 0o755))
 	require.NoError(t, os.WriteFile(p.outside+"/file", []byte("theirs"), 0o644))
@@ -196,18 +196,18 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-// scope is the working directory and this binary.
-func (p *place) scope() schemas.SessionPermissions {
+// scope returns permissions for the working directory and this binary.
+func (p *testDirs) scope() schemas.SessionPermissions {
 	return schemas.SessionPermissions{WorkingDir: p.work, ReadDirs: []string{p.self}}
 }
 
-func (p *place) command(scope schemas.SessionPermissions, args ...string) Command {
+func (p *testDirs) command(scope schemas.SessionPermissions, args ...string) Command {
 	return Command{Args: args, Env: environment(), Scope: scope}
 }
 
-// nod is a process that runs c.
-func (p *place) nod(c Command) *osexec.Cmd {
-	data, err := json.Marshal(struct { // a Command without its writer
+// nod returns a process that runs c.
+func (p *testDirs) nod(c Command) *osexec.Cmd {
+	data, err := json.Marshal(struct { // the Command without its writer
 		Args, Env          []string
 		Dir                string
 		Scope              schemas.SessionPermissions
@@ -220,8 +220,8 @@ func (p *place) nod(c Command) *osexec.Cmd {
 	return cmd
 }
 
-// tries runs an act inside scope and returns what it said of its failure.
-func (p *place) tries(scope schemas.SessionPermissions, what string, args ...string) string {
+// tries runs an act inside scope and returns its error message.
+func (p *testDirs) tries(scope schemas.SessionPermissions, what string, args ...string) string {
 	c := p.command(scope, append([]string{p.self}, args...)...)
 	c.Env = append(c.Env, asAct+"="+what)
 	c.RequireEnforcement = true

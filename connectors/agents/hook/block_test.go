@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shells are those that hosts run hooks by and that are here: Codex takes $SHELL.
+// shells returns the installed shells among those that run hooks; Codex uses $SHELL.
 func shells(t *testing.T) (found []string) {
 	for _, name := range []string{"sh", "bash", "dash", "zsh", "fish", "csh"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -25,7 +25,7 @@ func shells(t *testing.T) (found []string) {
 	return found
 }
 
-// gates are the commands that an installation has written, by event.
+// gates returns the hook commands that an installation wrote, by event.
 func gates(t *testing.T, host hook.Host, path string) map[string]string {
 	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
 	require.NoError(t, err)
@@ -36,9 +36,9 @@ func gates(t *testing.T, host hook.Host, path string) map[string]string {
 	return commands
 }
 
-// A hook that is killed, or whose program is gone, exits as a refusal, with a word
-// of it on stderr, wherever its host would run the call otherwise. Its answer goes
-// through as it is.
+// At every event at which its host would otherwise run the call, a hook that is
+// killed or missing exits with a refusal and a message on stderr. The output of a
+// working hook passes unchanged.
 func TestAGoneHookBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		program, stdout string
@@ -67,7 +67,7 @@ func TestAGoneHookBlocks(t *testing.T) {
 						cmd := exec.Command(shell, "-c", commands[event])
 						var out, errs strings.Builder
 						cmd.Stdout, cmd.Stderr = &out, &errs
-						_ = cmd.Run() // its exit code is looked at
+						_ = cmd.Run() // the exit code is checked below
 						assert.Equal(t, c.exit, cmd.ProcessState.ExitCode(), errs.String())
 						assert.Equal(t, c.stdout, out.String())
 						assert.Contains(t, errs.String(), c.says)
@@ -78,7 +78,7 @@ func TestAGoneHookBlocks(t *testing.T) {
 	}
 }
 
-// An installation of before is brought up to date, once, and both are taken out.
+// A hook of an earlier version is updated once, and uninstalling removes it.
 func TestAnOldGateIsBroughtUpToDate(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		path := filepath.Join(t.TempDir(), "settings.json")

@@ -11,23 +11,23 @@ import (
 	"strings"
 )
 
-// Change is what an installation does to a file. It is written by Write, or not at
-// all.
+// Change is an edit of a file by an installation. Write applies it whole, or fails
+// and changes nothing.
 type Change struct {
-	Path          string // the file itself, links followed
+	Path          string // the file, with links resolved
 	Before, After []byte
-	// Warning says why the hooks will not run as things are; mostly empty.
+	// Warning says why the hooks will not run as the settings are; usually empty.
 	Warning string
-	// Note is what the user has to know of a new installation; may be empty.
+	// Note holds advice for the user of a new installation; may be empty.
 	Note string
 
 	isNew bool
 	mode  fs.FileMode
 }
 
-// open reads the file to change. A missing one, or one behind a link that
-// leads nowhere yet, is a new file.
-func open(path string) (Change, error) {
+// openChange reads the file to change. A file that does not exist is a new one; a
+// link to a missing file is an error.
+func openChange(path string) (Change, error) {
 	c := Change{Path: path, isNew: true, mode: 0o644}
 	resolved, err := filepath.EvalSymlinks(path)
 	switch {
@@ -51,10 +51,10 @@ func open(path string) (Change, error) {
 	return c, nil
 }
 
-// ReadFile begins the change of a file beside a host's settings, which is made for
-// its user alone where there is none; After is Before until it is set.
+// ReadFile prepares the change of a file beside a host's settings. A new file is
+// readable by its user only. After equals Before until the caller sets it.
 func ReadFile(path string) (Change, error) {
-	c, err := open(path)
+	c, err := openChange(path)
 	if c.isNew {
 		c.mode = 0o600
 	}
@@ -62,14 +62,14 @@ func ReadFile(path string) (Change, error) {
 	return c, err
 }
 
-// Changed reports whether there is anything to change.
+// Changed reports whether the change edits anything.
 func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 
-// Creates reports whether there was no file before.
+// Creates reports whether the file does not exist yet.
 func (c Change) Creates() bool { return c.isNew }
 
-// Write replaces the file at once: a crash leaves the old one or the new one. It
-// fails, and changes nothing, where somebody else changed the file meanwhile.
+// Write replaces the file atomically: a crash leaves the old file or the new one.
+// It fails, and changes nothing, if the file was edited since it was read.
 func (c Change) Write() error {
 	if !c.Changed() {
 		return nil
@@ -78,7 +78,8 @@ func (c Change) Write() error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of %s: %w", c.Path, err)
 	}
-	// Not os.CreateTemp: a new file gets what the umask leaves, not 0600.
+	// os.CreateTemp would make the file with mode 0600; a new file gets the mode
+	// that the umask leaves.
 	name := filepath.Join(dir, ".nod-"+rand.Text()+".tmp")
 	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, c.mode)
 	if err != nil {
@@ -109,14 +110,14 @@ func (c Change) replaceBy(temp *os.File) error {
 	return os.Rename(temp.Name(), c.Path)
 }
 
-// Diff shows the change in the manner of diff -u, as one hunk; it is empty
-// where nothing changes.
+// Diff returns the change in the format of diff -u, as one hunk; empty if nothing
+// changes.
 func (c Change) Diff() string {
 	if !c.Changed() {
 		return ""
 	}
 	const context = 3
-	was, is := lines(c.Before), lines(c.After)
+	was, is := splitLines(c.Before), splitLines(c.After)
 	head := 0
 	for head < min(len(was), len(is)) && was[head] == is[head] {
 		head++
@@ -135,7 +136,7 @@ func (c Change) Diff() string {
 		name = os.DevNull
 	}
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", name, c.Path)
-	fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(from, wasEnd+shown), span(from, isEnd+shown))
+	fmt.Fprintf(&b, "@@ -%s +%s @@\n", hunkRange(from, wasEnd+shown), hunkRange(from, isEnd+shown))
 	write := func(mark string, lines []string) {
 		for _, l := range lines {
 			b.WriteString(mark + l)
@@ -151,7 +152,7 @@ func (c Change) Diff() string {
 	return b.String()
 }
 
-func lines(data []byte) []string {
+func splitLines(data []byte) []string {
 	all := strings.SplitAfter(string(data), "\n")
 	if all[len(all)-1] == "" {
 		all = all[:len(all)-1]
@@ -159,8 +160,8 @@ func lines(data []byte) []string {
 	return all
 }
 
-// span is a range of lines as a unified diff writes it.
-func span(from, to int) string {
+// hunkRange formats a range of lines as a unified diff does.
+func hunkRange(from, to int) string {
 	if to == from {
 		return fmt.Sprintf("%d,0", from)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChangedMeanwhile: what another program wrote since the file was read is
+// TestChangedMeanwhile: a file that another program changed after it was read is
 // not overwritten.
 func TestChangedMeanwhile(t *testing.T) {
 	for name, before := range map[string]*string{"an old file": new("{}"), "a new file": nil} {
@@ -18,7 +18,7 @@ func TestChangedMeanwhile(t *testing.T) {
 			if before != nil {
 				require.NoError(t, os.WriteFile(path, []byte(*before), 0o600))
 			}
-			change, err := open(path)
+			change, err := openChange(path)
 			require.NoError(t, err)
 			change.After = []byte(`{"hooks":{}}`)
 			require.NoError(t, os.WriteFile(path, []byte(`{"model":"x"}`), 0o600))

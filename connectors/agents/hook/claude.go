@@ -19,10 +19,10 @@ const (
 	preToolUse        = "PreToolUse"
 )
 
-// Those that tell how it went on: a call that has run, well or not, also after
-// nod's hook lost the race against the terminal, and a turn or a session that is
-// over. A PreToolUse tells nothing: calls of one turn run side by side, and that a
-// turn is another's is told by UserPromptSubmit.
+// The events that only report progress: a call has run, successfully or not (also
+// after the user answered at the terminal and nod's hook lost), or a turn or
+// session has ended. PreToolUse is not one of them: the calls of a turn run in
+// parallel, and a new turn is reported by UserPromptSubmit.
 const (
 	postToolUse        = "PostToolUse"
 	postToolUseFailure = "PostToolUseFailure"
@@ -32,10 +32,10 @@ const (
 	sessionEnd         = "SessionEnd"
 )
 
-// askUserQuestion is the tool by which Claude asks its user something.
+// askUserQuestion is the tool that Claude uses to ask its user a question.
 const askUserQuestion = "AskUserQuestion"
 
-// ClaudeCode is Anthropic's Claude Code.
+// ClaudeCode describes Anthropic's Claude Code.
 func ClaudeCode() Host {
 	return Host{
 		Name:    "claude-code",
@@ -73,14 +73,15 @@ func (claude) Read(input []byte) (Call, error) {
 		call.Turn = func() Turn { return claudeTurn(in) }
 	}
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
-		call.Ignore = "" // a question that was answered
+		call.Ignore = "" // the signal of an answered question counts too
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
 	}
 	return call, err
 }
 
-// claudeHostResolved is what Claude Code tells by going on. The time that a call took has
-// nothing of its dialog's in it.
+// claudeHostResolved returns the requests that the event of c resolves. took is the
+// run time of the call in milliseconds; it does not include the time that Claude
+// Code's dialog was open.
 func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	switch c.Event {
 	case postToolUse, postToolUseFailure:
@@ -92,15 +93,15 @@ func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 		}
 		return schemas.HostResolved{ToolName: c.ToolName, ActionDetails: c.Input, RanMillis: took, Reason: "the call has run: it was answered at the terminal"}, nil
 	case userPromptSubmit:
-		return schemas.HostResolved{Reason: "the user went on at the terminal"}, nil
+		return schemas.HostResolved{Reason: "the user continued at the terminal"}, nil
 	case sessionEnd:
 		return schemas.HostResolved{WholeSession: true, Reason: "the session has ended"}, nil
 	}
 	return schemas.HostResolved{Reason: "the agent's turn is over"}, nil
 }
 
-// claudeSuggestion is a permission update that Claude Code offers to remember.
-// It is rebuilt from these fields, so that no more is remembered than the
+// claudeSuggestion is a permission update that Claude Code offers to remember. nod
+// rebuilds it from these fields, so that Claude Code remembers no more than the
 // option's name said.
 type claudeSuggestion struct {
 	Type        string       `json:"type"`
@@ -121,15 +122,15 @@ func (r claudeRule) String() string {
 	return r.ToolName + "(" + r.RuleContent + ")"
 }
 
-// maxRules and maxRuleName bound what is offered: a rule that cannot be shown
-// whole is not offered at all.
+// maxRules and maxRuleName limit the offered rules. A rule too long to show in full
+// is not offered.
 const (
 	maxRules    = 3
 	maxRuleName = 200
 )
 
-// claudeRules picks the suggestions that can be offered. One that cannot be
-// read is no fault of the request: it is left out.
+// claudeRules returns the suggestions that nod can offer. It skips one that it
+// cannot parse, and does not fail the request for it.
 func claudeRules(suggestions json.RawMessage) []Rule {
 	var each []json.RawMessage
 	if json.Unmarshal(suggestions, &each) != nil {
@@ -156,8 +157,8 @@ func claudeRules(suggestions json.RawMessage) []Rule {
 	return out
 }
 
-// name is the suggestion as a person is offered it; ok is false for what is
-// not plainly a rule that allows, or cannot be shown whole.
+// name returns the suggestion's text for a person. ok is false unless it is plainly
+// a rule that allows, and short enough to show in full.
 func (s claudeSuggestion) name() (name string, ok bool) {
 	where, known := map[string]string{
 		"session":         "until this session ends",
@@ -205,7 +206,7 @@ func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 	var specific claudeSpecific
 	switch c.Event {
 	case permissionRequest:
-		if v.Effect == AskHost { // no decision: Claude's own prompt stays
+		if v.Effect == AskHost { // without a decision, Claude's own prompt stays
 			return []byte("{}"), 0
 		}
 		specific = claudePermission(v)
@@ -214,7 +215,7 @@ func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 	default:
 		return claudeBlock(v.Reason)
 	}
-	return said(map[string]any{"hookSpecificOutput": specific})
+	return jsonReply(map[string]any{"hookSpecificOutput": specific})
 }
 
 func claudePermission(v Verdict) claudeSpecific {
@@ -244,8 +245,8 @@ func claudePreTool(v Verdict) claudeSpecific {
 	return s
 }
 
-// claudeBlock refuses without knowing which event it answers: exit code 2
-// blocks a PreToolUse, and leaves a PermissionRequest to Claude's own prompt.
+// claudeBlock refuses a call of an unknown event. Exit code 2 blocks a PreToolUse,
+// and leaves a PermissionRequest to Claude's own prompt.
 func claudeBlock(reason string) ([]byte, int) {
-	return blocked(map[string]string{"decision": "block", "reason": reason})
+	return blockReply(map[string]string{"decision": "block", "reason": reason})
 }

@@ -2,9 +2,9 @@ package hook
 
 import "time"
 
-// Codex is OpenAI's Codex CLI. It never asks its user where it was told not to
-// (`codex exec`): there only its PreToolUse gates a call, which a strict
-// installation adds.
+// Codex describes OpenAI's Codex CLI. In `codex exec`, Codex never asks its user,
+// and so never calls the PermissionRequest hook: only a strict installation, which
+// adds PreToolUse, covers those calls.
 func Codex() Host {
 	return Host{
 		Name:    "codex",
@@ -18,23 +18,23 @@ func Codex() Host {
 			Signals: []string{stopped}, Newer: []string{interrupted, sessionEnd},
 			Matcher: "*",
 			Timeout: 24 * time.Hour, Unit: time.Second,
-			Note: "Codex runs no hook that its user has not trusted, and says nothing: start codex and trust nod's with /hooks",
+			Note: "Codex silently skips hooks that its user has not trusted: start codex and trust nod's hooks with /hooks",
 		},
 	}
 }
 
 type codex struct{}
 
-// interrupted is the event of a turn that its user has stopped. Codex kills the hooks
-// of that turn first.
+// interrupted is the event of a turn that the user has stopped. Codex kills the
+// hooks of that turn first.
 const interrupted = "Interrupt"
 
 func (codex) Read(input []byte) (Call, error) {
 	return readProgram(Codex(), input, []string{"request_user_input"})
 }
 
-// Reply never says more than Codex reads: one field that it does not support
-// voids the whole decision, and the tool runs.
+// Reply sends only fields that Codex supports: one unsupported field voids the
+// whole decision, and the tool runs.
 func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 	if v.Effect == Leave {
 		return []byte("{}"), 0
@@ -42,16 +42,16 @@ func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Codex")
 	switch c.Event {
 	case permissionRequest:
-		if v.Effect == AskHost { // no decision: Codex's own prompt comes
+		if v.Effect == AskHost { // without a decision, Codex shows its own prompt
 			return []byte("{}"), 0
 		}
-		return said(map[string]any{"hookSpecificOutput": claudePermission(Verdict{Effect: v.Effect, Reason: v.Reason})})
+		return jsonReply(map[string]any{"hookSpecificOutput": claudePermission(Verdict{Effect: v.Effect, Reason: v.Reason})})
 	case preToolUse:
-		if v.Effect == Allow { // Codex has no word for it here, and goes on
+		if v.Effect == Allow { // an empty reply lets the call run; Codex knows no "allow" at this event
 			return []byte("{}"), 0
 		}
-		// Nor has it one for asking, so that AskHost refuses.
-		return said(map[string]any{"hookSpecificOutput": claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}})
+		// Codex knows no "ask" at this event either, so AskHost refuses.
+		return jsonReply(map[string]any{"hookSpecificOutput": claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}})
 	}
 	return claudeBlock(v.Reason)
 }

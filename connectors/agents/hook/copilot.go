@@ -7,16 +7,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The hook events of Copilot CLI that nod answers. At userPromptSubmitted nothing is
-// told: a sub-agent of the last prompt may run on.
+// The hook events of Copilot CLI that nod answers. userPromptSubmitted resolves no
+// request: a sub-agent of the last prompt may still run.
 const (
 	copilotRequest = "permissionRequest"
 	copilotPrompt  = "userPromptSubmitted"
 	copilotEnd     = "sessionEnd"
 )
 
-// Copilot is GitHub's Copilot CLI. Its gate sees every call but reads, before
-// its own rules do. Its hook files are read together, so that nod has its own.
+// Copilot describes GitHub's Copilot CLI. Its permission hook runs for every call
+// except reads, before Copilot's own rules. Copilot reads all hook files, so nod
+// has one of its own.
 func Copilot() Host {
 	return Host{
 		Name:    "copilot",
@@ -36,8 +37,8 @@ func Copilot() Host {
 
 type copilot struct{}
 
-// Read takes for a permission request whatever is not plainly one of the two events
-// that only tell how it went on, which the input does not name.
+// Read treats an input as a permission request unless it is plainly one of the two
+// signals. The input does not name its event.
 func (copilot) Read(input []byte) (Call, error) {
 	call := Call{Event: copilotRequest}
 	var in struct {
@@ -51,7 +52,7 @@ func (copilot) Read(input []byte) (Call, error) {
 		Prompt    *string         `json:"prompt"`
 	}
 	if err := json.Unmarshal(input, &in); err != nil {
-		return call, unexpected(err)
+		return call, inputError(err)
 	}
 	if in.ToolName == "" && in.HookName == "" && in.ToolInput == nil && in.ToolArgs == nil && (in.Reason != nil) != (in.Prompt != nil) {
 		call.Signal, call.SessionID, call.Event = true, in.SessionID, copilotPrompt
@@ -60,10 +61,10 @@ func (copilot) Read(input []byte) (Call, error) {
 		}
 		return call, nil
 	}
-	if in.ToolInput == nil { // its name in other events
+	if in.ToolInput == nil { // other events use this name
 		in.ToolInput = in.ToolArgs
 	}
-	var text string // an object in a string, as models write arguments
+	var text string // models also write arguments as an object inside a string
 	if json.Unmarshal(in.ToolInput, &text) == nil {
 		in.ToolInput = json.RawMessage(text)
 	}
@@ -72,9 +73,9 @@ func (copilot) Read(input []byte) (Call, error) {
 	return call, nil
 }
 
-// Reply refuses where Copilot CLI should ask its user: without a decision its
-// own rules go on, and with --allow-all-tools those run the call. Exit code 2
-// is a refusal to it.
+// Reply refuses if Copilot CLI should ask its user: without a decision Copilot
+// applies its own rules, and with --allow-all-tools those run the call. Copilot
+// takes exit code 2 as a refusal.
 func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Copilot CLI")
 	refusal := map[string]string{"behavior": "deny", "message": v.Reason}
@@ -82,9 +83,9 @@ func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
 	case v.Effect == Leave:
 		return []byte("{}"), 0
 	case c.Event == "":
-		return blocked(refusal)
+		return blockReply(refusal)
 	case v.Effect == Allow:
-		return said(map[string]string{"behavior": "allow"})
+		return jsonReply(map[string]string{"behavior": "allow"})
 	}
-	return said(refusal)
+	return jsonReply(refusal)
 }

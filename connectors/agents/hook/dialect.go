@@ -11,127 +11,129 @@ import (
 // Host is an agent program that asks nod through its hooks.
 type Host struct {
 	Name    string // as in `nod hook NAME`
-	Agent   string // as people know it
+	Agent   string // display name
 	Dialect Dialect
 	Setup   Setup
 
 	Program string   // its command
-	Tested  []string // the versions that nod was run with, the oldest first
+	Tested  []string // versions tested with nod, oldest first
 }
 
-// Hosts are the hosts that nod speaks to.
+// Hosts returns the hosts that nod supports.
 func Hosts() []Host { return []Host{ClaudeCode(), Codex(), Gemini(), Copilot()} }
 
-// Dialect is how one host speaks to its hooks.
+// Dialect is the input and output format of one host's hooks.
 type Dialect interface {
-	// Read understands what the host wrote on the hook's standard input. On an
-	// error the call holds what was understood before it, its Event at least
-	// where that was there, so that Reply can refuse in the right shape.
+	// Read parses the input that the host wrote to the hook. On an error the call
+	// holds the fields parsed so far, at least its Event if the input named one, so
+	// that Reply can refuse in the format of that event.
 	Read(input []byte) (Call, error)
-	// Reply says v in the host's words: one JSON object, and the exit code that
-	// goes with it. Only an Allow may become something that the host takes as
-	// one, and what the host has no word for becomes a refusal.
+	// Reply encodes v for the host: one JSON object and an exit code. Only an Allow
+	// may be encoded as an allow. An effect that the host has no format for becomes
+	// a refusal.
 	Reply(c Call, v Verdict) (output []byte, exit int)
 }
 
 // Call is one tool call that a host asks about.
 type Call struct {
-	Event string // the host's hook event; empty where the input was unreadable
-	// Ignore says why nod has no say in this call; empty where it has.
+	Event string // the host's hook event; empty if the input was unreadable
+	// Ignore says why nod does not decide this call; empty if nod does.
 	Ignore string
 
 	SessionID  string // the host's
-	ToolCallID string // the host's, where it has one
+	ToolCallID string // the host's; may be empty
 	ToolName   string
 	Action     schemas.ActionType
-	Input      json.RawMessage // an object, byte for byte the host's
+	Input      json.RawMessage // a JSON object, exactly as the host sent it
 	Cwd        string
 
-	// Transcript is the file that the host keeps of the session; may be empty.
+	// Transcript is the path of the session's log that the host keeps; may be empty.
 	Transcript string
 
-	// TaskID is the host's id of the sub-agent that calls; empty for the session's
-	// own.
+	// TaskID is the host's id of the calling sub-agent; empty for the main agent.
 	TaskID string
-	// HostAsks says that the host asks its own user at the same time.
+	// HostAsks is true if the host asks its own user at the same time.
 	HostAsks bool
-	// Turn tells of a host that can end its run and take the call up again later
-	// whether it would; nil where it never does. The answer may change.
+	// Turn reports, for a host that can end its run and repeat the call later,
+	// whether it would do so now; nil for any other host. The result may change.
 	Turn func() Turn
-	// Stopped reports whether the host's records say that its user has stopped the
-	// agent since the call was made; nil of a host that ends its hook then.
+	// Stopped reports whether the user has stopped the agent since the call was made,
+	// as the host's records say. It is nil for a host that then ends its hook itself.
 	Stopped func() bool
-	// Signal says that this is no call at all: the host tells that it has gone on,
-	// which is HostResolved, and cannot be refused anything. A HostResolved without a Reason
-	// is not told: the hook runs so that it may see which others have died.
+	// Signal is true if the input is not a call but a report that the host has
+	// moved on. HostResolved then holds the resolved requests, and nothing can be
+	// refused. A HostResolved without a Reason is not sent to nod: that hook only
+	// runs so that nod can find other hooks that died.
 	Signal       bool
 	HostResolved schemas.HostResolved
 
-	// Questions are what the agent asks its user, where the call is nothing else.
+	// Questions are the agent's questions to its user, if the call is AskUserQuestion.
 	Questions []agents.Question
 
-	// Rules are rules of the host's own that a person may choose instead of
-	// allowing once.
+	// Rules are the host's own permission rules, which a person may choose instead
+	// of allowing the call once.
 	Rules []Rule
 }
 
-// Rule is an "always" that the host remembers by itself, so that nod can
-// neither see nor revoke it.
+// Rule is an "always" that the host itself remembers: nod can neither see nor
+// revoke it.
 type Rule struct {
 	Option schemas.Option
-	Update json.RawMessage // what tells the host to remember it
+	Update json.RawMessage // makes the host remember it
 }
 
-// Effect is what a verdict does with a call.
+// Effect is the effect of a verdict on a call.
 type Effect int
 
 // The effects. The zero Effect refuses.
 const (
 	Deny    Effect = iota
 	Allow          // run it
-	AskHost        // nod cannot ask: the host must ask its own user, or refuse
-	Leave          // not nod's to decide: the host goes on as without nod
-	Defer          // nobody has answered yet: the host, whose turn is Alone, ends and asks again later
+	AskHost        // nod cannot decide: the host must ask its own user, or refuse
+	Leave          // nod does not decide this call: the host continues as without nod
+	Defer          // no decision yet: the host, whose turn is Alone, ends its run and repeats the call later
 )
 
-// Verdict is what a host is told.
+// Verdict is nod's reply to a host.
 type Verdict struct {
 	Effect Effect
 	Reason string // for the agent or its user; may be empty for Allow
-	// Input, for Allow, is what to run: the call's own bytes, or Edited ones.
+	// Input, for Allow, is the tool input to run: the call's own bytes, or a
+	// person's edit if Edited.
 	Input  json.RawMessage
 	Edited bool
-	// Update, for Allow, is the host's own rule that a person chose, or nil.
+	// Update, for Allow, is the host's rule that a person chose; nil if none.
 	Update json.RawMessage
 }
 
 func deny(reason string) Verdict { return Verdict{Effect: Deny, Reason: reason} }
 
-// Setup is where a host keeps its hooks, and which of them nod uses.
+// Setup describes a host's settings file and the hook events that nod uses.
 type Setup struct {
 	DirEnv     string // environment variable that moves the user's directory
 	Dir        string // the directory in the user's home
-	ProjectDir string // the directory in a project; Dir where empty
-	File       string // the settings file in it
+	ProjectDir string // the directory in a project; Dir if empty
+	File       string // the settings file in that directory
 	Events     []string
-	Strict     []string // events added by a strict installation
-	// Blocks are the events at which the host runs the call if its hook is gone or
-	// was killed, and refuses it if the hook's command exits with code 2.
+	Strict     []string // events that a strict installation adds
+	// Blocks are the events at which a missing or killed hook lets the call run.
+	// There, a hook command that exits with code 2 blocks the call.
 	Blocks  []string
-	Signals []string // events that only tell how the host went on
-	// Newer are signals that hosts older than the first Tested may not know: some
-	// pass over a whole file, the user's own rules too, for an event that they do
-	// not know.
+	Signals []string // events that only report that the host has moved on
+	// Newer are signals that hosts older than the first of Tested may not know.
+	// Some hosts ignore a whole settings file, with the user's own rules, if it
+	// holds an unknown event.
 	Newer   []string
 	Matcher string // matches every tool
-	Off     string // a top-level switch that turns all hooks off
-	// Flat is a file whose events hold hooks rather than groups of them, in
-	// Copilot CLI's words.
+	Off     string // a top-level setting that turns all hooks off
+	// Flat is true if an event holds a list of hooks instead of groups of hooks,
+	// with Copilot CLI's field names.
 	Flat    bool
-	Version int // what a file says that has no version; 0 where none is needed
-	// Timeout is what the hook is given; the file holds it in Units.
+	Version int // the version to write into a file that has none; 0 if the host needs none
+	// Timeout is how long the host waits for the hook; the file stores it as a
+	// number of Units.
 	Timeout time.Duration
 	Unit    time.Duration
-	// Note is what the user has to know of a new installation; may be empty.
+	// Note holds advice for the user of a new installation; may be empty.
 	Note string
 }

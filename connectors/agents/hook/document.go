@@ -10,25 +10,24 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// document is a host's settings file, edited without touching what is not
-// nod's: the syntax tree keeps every byte of it.
+// document is a host's settings file. Edits keep every byte that is not nod's.
 type document struct {
 	path    string
-	source  []byte // as it was read
+	source  []byte // before any edit
 	root    hujson.Value
 	top     *hujson.Object
 	indent  string
 	newline string
 }
 
-// entryNames are the names that a host gives to a hook's parts.
+// entryNames are a host's field names for the parts of a hook.
 type entryNames struct {
 	command, timeout string
-	// flat is a file whose events hold hooks rather than groups of them.
+	// flat is Setup.Flat.
 	flat bool
 }
 
-// hookEntry is nod's hook.
+// hookEntry is nod's hook in a settings file.
 type hookEntry struct {
 	names   entryNames
 	matcher string
@@ -36,14 +35,14 @@ type hookEntry struct {
 	timeout int64 // in the host's unit
 }
 
-// MarshalJSON writes the hook as hosts store it.
+// MarshalJSON writes the hook in the format of the hosts.
 func (e hookEntry) MarshalJSON() ([]byte, error) {
 	return hujson.Value{Value: &hujson.Object{Members: append([]hujson.ObjectMember{
 		{Name: hujson.Value{Value: hujson.String("type")}, Value: hujson.Value{Value: hujson.String("command")}},
 	}, e.fields()...)}}.Pack(), nil
 }
 
-// fields are the parts that nod sets and keeps up to date.
+// fields returns the fields that nod sets and keeps up to date.
 func (e hookEntry) fields() []hujson.ObjectMember {
 	return []hujson.ObjectMember{
 		{Name: hujson.Value{Value: hujson.String(e.names.command)}, Value: hujson.Value{Value: hujson.String(e.command)}},
@@ -56,16 +55,16 @@ type hookGroup struct {
 	Hooks   []hookEntry `json:"hooks"`
 }
 
-// listed is the hook as an element of its event's list.
-func (e hookEntry) listed() any {
+// listElement returns the hook as an element of its event's list.
+func (e hookEntry) listElement() any {
 	if e.names.flat {
 		return e
 	}
 	return hookGroup{Matcher: e.matcher, Hooks: []hookEntry{e}}
 }
 
-// parseDocument reads a settings file; an empty one is an empty object. What
-// is not JSON, or has no room for hooks, is refused with its place.
+// parseDocument parses a settings file. An empty file counts as an empty object.
+// The error for invalid JSON names its line and column.
 func parseDocument(path string, data []byte) (*document, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
@@ -107,7 +106,6 @@ func (d *document) bytes() []byte { return d.root.Pack() }
 
 func packed(list *hujson.Array) []byte { return hujson.Value{Value: list}.Pack() }
 
-// isTrue reports whether a top-level switch is on.
 func (d *document) isTrue(name string) bool {
 	i := agents.Member(d.top, name)
 	if i < 0 {
@@ -117,8 +115,8 @@ func (d *document) isTrue(name string) bool {
 	return ok && on.Bool()
 }
 
-// setHook brings nod's hook for event up to date, or adds it where wanted.
-// Further copies of it are removed.
+// setHook updates nod's hook for event, or adds it if wanted. It removes further
+// copies of the hook.
 func (d *document) setHook(event string, entry hookEntry, ours func(string) bool, wanted bool) error {
 	hooks, groups, err := d.find(event)
 	if err != nil {
@@ -143,14 +141,14 @@ func (d *document) setHook(event string, entry hookEntry, ours func(string) bool
 	}
 	switch {
 	case hooks == nil:
-		return d.addMember(d.top, 1, "hooks", map[string][]any{event: {entry.listed()}})
+		return d.addMember(d.top, 1, "hooks", map[string][]any{event: {entry.listElement()}})
 	case groups == nil:
-		return d.addMember(hooks, 2, event, []any{entry.listed()})
+		return d.addMember(hooks, 2, event, []any{entry.listElement()})
 	}
-	return d.addElement(groups, 3, entry.listed())
+	return d.addElement(groups, 3, entry.listElement())
 }
 
-// find returns the file's hooks and those of event, nil where there are none.
+// find returns the file's "hooks" object and its list for event; nil for a missing one.
 func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
 	i := agents.Member(d.top, "hooks")
 	if i < 0 {
@@ -158,26 +156,26 @@ func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
 	}
 	hooks, ok := d.top.Members[i].Value.Value.(*hujson.Object)
 	if !ok {
-		return nil, nil, d.wrong(d.top.Members[i].Value, `"hooks" is not an object`)
+		return nil, nil, d.shapeError(d.top.Members[i].Value, `"hooks" is not an object`)
 	}
 	if i = agents.Member(hooks, event); i < 0 {
 		return hooks, nil, nil
 	}
 	groups, ok := hooks.Members[i].Value.Value.(*hujson.Array)
 	if !ok {
-		return nil, nil, d.wrong(hooks.Members[i].Value, fmt.Sprintf("%q is not an array", event))
+		return nil, nil, d.shapeError(hooks.Members[i].Value, fmt.Sprintf("%q is not an array", event))
 	}
 	return hooks, groups, nil
 }
 
-func (d *document) wrong(v hujson.Value, what string) error {
+func (d *document) shapeError(v hujson.Value, problem string) error {
 	line, column := position(d.source, v.StartOffset)
-	return fmt.Errorf("%s, line %d, column %d: %s; correct it first, nothing was changed", d.path, line, column, what)
+	return fmt.Errorf("%s, line %d, column %d: %s; correct it first, nothing was changed", d.path, line, column, problem)
 }
 
-// eachHook visits every hook that runs a command and removes the ones that
-// visit does not keep, with the groups that become empty by that. What has
-// another shape is somebody else's and stays.
+// eachHook calls visit for every hook that runs a command. It removes the hooks for
+// which visit returns false, and the groups that become empty. It keeps entries of
+// any other shape: they are not nod's.
 func eachHook(groups *hujson.Array, names entryNames, visit func(hook *hujson.Object, command string) (keep bool)) {
 	each := func(list *hujson.Array) {
 		for j := 0; j < len(list.Elements); j++ {
@@ -232,8 +230,8 @@ func commandOf(v hujson.Value, name string) (hook *hujson.Object, command string
 	return hook, literal.String(), ok && literal.Kind() == '"'
 }
 
-// removeHooks takes out every hook that is nod's, under any event, and the
-// containers that become empty by that. It reports whether there was one.
+// removeHooks removes nod's hooks under every event, and the containers that become
+// empty. It reports whether it removed any.
 func (d *document) removeHooks(names entryNames, ours func(string) bool) (removed bool) {
 	h := agents.Member(d.top, "hooks")
 	if h < 0 {
@@ -264,10 +262,10 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool) (remove
 	return removed
 }
 
-// update makes hook run entry, leaving what else the user put there.
+// update sets nod's fields of hook to those of entry and keeps the user's other fields.
 func update(hook *hujson.Object, entry hookEntry) {
 	for _, f := range entry.fields() {
-		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // as fields made them
+		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // the types that fields makes
 		i := agents.Member(hook, name)
 		if i < 0 {
 			f.Name.BeforeExtra, f.Value.BeforeExtra = siblingExtra(hook)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeNod is an Asker that holds its caller to the contract: one valid request,
-// and at most one withdrawal, of that request.
+// fakeNod is an Asker that checks its caller: one valid request, and at most one
+// withdrawal of it.
 type fakeNod struct {
 	t   testing.TB
 	ask func(ctx context.Context, r schemas.Request) (schemas.Decision, error)
@@ -23,18 +23,18 @@ type fakeNod struct {
 	mu     sync.Mutex // a hook may leave before its Ask returns
 	first  *schemas.Request
 	reason string
-	left   string // the reason of detaching
+	left   string // the reason of Detach
 	passed []schemas.HostResolved
 }
 
-// asked is the request, nil where nothing was asked.
+// asked returns the request; nil if there was none.
 func (f *fakeNod) asked() *schemas.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.first
 }
 
-// withdrawn is the reason of the withdrawal, empty where there was none.
+// withdrawn returns the reason of the withdrawal; empty if there was none.
 func (f *fakeNod) withdrawn() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +81,7 @@ func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	return nil
 }
 
-// detached is the reason of detaching, empty where there was none.
+// detached returns the reason of Detach; empty if it was not called.
 func (f *fakeNod) detached() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,7 +105,7 @@ func (f *fakeNod) HostResolved(_ context.Context, p schemas.HostResolved) error 
 	return nil
 }
 
-// decides answers with d, as nod does: for this request.
+// decides returns an Ask that decides its request with d, as nod does.
 func decides(d schemas.Decision) func(context.Context, schemas.Request) (schemas.Decision, error) {
 	return func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
 		d.Type, d.SessionID, d.PendingID = schemas.TypeDecision, r.SessionID, r.PendingID
@@ -118,7 +118,7 @@ func waits(ctx context.Context, _ schemas.Request) (schemas.Decision, error) {
 	return schemas.Decision{}, ctx.Err()
 }
 
-// result is what the host would see.
+// result is the output of a hook that its host reads.
 type result struct {
 	exit           int
 	stdout, stderr string
@@ -137,7 +137,7 @@ func runHost(t testing.TB, ctx context.Context, host hook.Host, stdin io.Reader,
 	return result{exit, stdout.String(), stderr.String()}
 }
 
-// hostNamed is the host of that name.
+// hostNamed returns the host with this name.
 func hostNamed(t testing.TB, name string) hook.Host {
 	t.Helper()
 	h, known := findHost(name)
@@ -165,8 +165,8 @@ func oneObject(t testing.TB, out string) map[string]json.RawMessage {
 	return obj
 }
 
-// allows reports whether the host would take out, with exit, as an allow: what
-// the host does with each reply, as seen in real runs.
+// allows reports whether the host would run the call after this output and exit
+// code, as seen in real runs.
 func allows(t testing.TB, host, event, out string, exit int) bool {
 	t.Helper()
 	oneObject(t, out)
@@ -184,7 +184,7 @@ func allows(t testing.TB, host, event, out string, exit int) bool {
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &o))
 	switch host {
-	case "gemini": // the exit code counts only where there is no JSON
+	case "gemini": // the exit code counts only without JSON
 		return (event == "" || event == "BeforeTool") && o.Decision != "deny" && o.Decision != "block"
 	case "copilot":
 		return (event == "" || event == "permissionRequest") && exit != 2 && o.Behavior != "deny"
@@ -192,7 +192,7 @@ func allows(t testing.TB, host, event, out string, exit int) bool {
 		if exit == 2 {
 			return false
 		}
-		if event == "PreToolUse" { // whatever is no plain deny runs
+		if event == "PreToolUse" { // anything but a plain deny runs
 			return o.Specific == nil || o.Specific.PermissionDecision != "deny" || o.Specific.Reason == ""
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzRun: whatever the host writes and nod answers, the host reads exactly
-// one JSON object, and an allow only where this very call was allowed.
+// FuzzRun: for any input of the host and any reply of nod, the hook writes exactly
+// one JSON object, and an allow only if nod allowed this very call.
 func FuzzRun(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.json")
 	require.NoError(f, err)

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// beforeTool is the hook event of Gemini CLI that nod answers. Nod has no hook for
-// BeforeAgent: Gemini CLI takes no prompt if that fails, as it does without nod.
+// beforeTool is the hook event of Gemini CLI that nod answers. Nod installs no hook
+// for BeforeAgent: if that hook fails, Gemini CLI accepts no prompt at all.
 const beforeTool = "BeforeTool"
 
-// Gemini is Google's Gemini CLI. Its one gate sees every call, before its own
-// policy does; an allow of nod's goes on to that policy.
+// Gemini describes Google's Gemini CLI. Its hook runs for every call, before
+// Gemini's own policy; that policy still applies to a call that nod allows.
 func Gemini() Host {
 	return Host{
 		Name:    "gemini",
@@ -41,9 +41,9 @@ func (gemini) Read(input []byte) (Call, error) {
 	return call, err
 }
 
-// geminiStopped looks for the line that Gemini CLI writes into its transcript when
-// its user stops it, after what is there now. Its hook runs on then, and a tool that
-// it allows is not run.
+// geminiStopped returns a function that looks for the line that Gemini CLI appends
+// to its transcript when its user stops it. Gemini lets the hook run on then, and
+// does not run a tool that the hook allows.
 func geminiStopped(transcript string) func() bool {
 	info, err := os.Stat(transcript)
 	if err != nil {
@@ -59,7 +59,7 @@ func geminiStopped(transcript string) func() bool {
 	}
 }
 
-// maxTranscript bounds what is read of a transcript at a time.
+// maxTranscript limits how many bytes of a transcript are read at a time.
 const maxTranscript = 8 << 20
 
 func linesAfter(path string, from int64) ([][]byte, error) {
@@ -67,7 +67,7 @@ func linesAfter(path string, from int64) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer func() { _ = f.Close() }() // opened only for reading
 	if _, err := f.Seek(from, io.SeekStart); err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func linesAfter(path string, from int64) ([][]byte, error) {
 	return bytes.Split(data, []byte("\n")), err
 }
 
-// Reply refuses where Gemini CLI should ask its user: without a terminal it
-// would wait for ever, and with --yolo an empty reply runs the tool.
+// Reply refuses if Gemini CLI should ask its user: without a terminal Gemini would
+// wait forever, and with --yolo an empty reply runs the tool.
 func (gemini) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Gemini CLI")
 	refusal := map[string]string{"decision": "deny", "reason": v.Reason}
@@ -84,9 +84,9 @@ func (gemini) Reply(c Call, v Verdict) ([]byte, int) {
 	case v.Effect == Leave:
 		return []byte("{}"), 0
 	case c.Event != beforeTool:
-		return blocked(refusal)
+		return blockReply(refusal)
 	case v.Effect == Allow:
-		return said(map[string]string{"decision": "allow"})
+		return jsonReply(map[string]string{"decision": "allow"})
 	}
-	return said(refusal)
+	return jsonReply(refusal)
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// transcript is one call of the hook, both directions, as kept in testdata.
+// transcript is one hook call with its input and output, as stored in testdata.
 type transcript struct {
-	Stdin json.RawMessage `json:"stdin"` // a string stands for its own bytes
-	// How nod behaves: it decides, refuses, panics, waits until the caller is
-	// gone, or could not be connected to.
+	Stdin json.RawMessage `json:"stdin"` // a JSON string stands for raw bytes
+	// nod's behaviour: it decides, refuses, panics, waits until the caller is gone,
+	// or cannot be reached.
 	Decision      *schemas.Decision `json:"decision"`
 	Error         *schemas.Error    `json:"error"`
 	Panic         bool              `json:"panic"`
@@ -31,11 +31,11 @@ type transcript struct {
 
 	Asked     json.RawMessage `json:"asked"` // null: nod must not be asked
 	Withdrawn bool            `json:"withdrawn"`
-	Passed    json.RawMessage `json:"passed"` // what nod is told that the host went on without
-	Stdout    json.RawMessage `json:"stdout"` // compared byte for byte, spaces apart
+	Passed    json.RawMessage `json:"passed"` // the HostResolved that nod receives
+	Stdout    json.RawMessage `json:"stdout"` // compared byte for byte, ignoring spaces
 	Stderr    string          `json:"stderr"`
 	Exit      int             `json:"exit"`
-	Runs      bool            `json:"runs"` // whether the host then runs the tool, without asking anybody
+	Runs      bool            `json:"runs"` // whether the host then runs the tool without asking its user
 }
 
 func (tr transcript) nod(t *testing.T, cancel context.CancelCauseFunc) (*fakeNod, hook.Connect) {
@@ -95,7 +95,7 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 	assert.Equal(t, compact(t, tr.Stdout), strings.TrimSuffix(got.stdout, "\n"))
 	assert.Equal(t, tr.Stderr, got.stderr)
 	assert.Equal(t, tr.Exit, got.exit)
-	call, _ := host.Dialect.Read(stdin) // what cannot be read has no event
+	call, _ := host.Dialect.Read(stdin) // unreadable input has no event
 	assert.Equal(t, tr.Runs, allows(t, host.Name, call.Event, got.stdout, got.exit), "whether the tool runs")
 	assert.Equal(t, tr.Withdrawn, nod.withdrawn() != "", "withdrawn: %q", nod.withdrawn())
 	assert.Equal(t, compact(t, tr.Asked), compact(t, asGolden(t, nod.asked())))
@@ -109,9 +109,10 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 	assert.Equal(t, compact(t, tr.Passed), compact(t, passed))
 }
 
-// TestEveryDialectHasEveryOutcome keeps the table of gates and outcomes whole: a
-// new one starts with its transcripts. What takes a process and time (always, the
-// deadline, asked again, a restart, SIGTERM) is in TestWhatEveryHostHears.
+// TestEveryDialectHasEveryOutcome: every hook event has a transcript for every
+// outcome, so a new event or outcome needs its transcripts first. Cases that take a
+// process and time (always, the deadline, asking again, a restart, SIGTERM) are in
+// TestWhatEveryHostHears.
 func TestEveryDialectHasEveryOutcome(t *testing.T) {
 	outcomes := []string{"allow", "allow-by-rule", "allow-edited", "deny", "question", "timed-out", "nod-down", "nod-down-deny", "nod-went-down", "host-gone", "panic", "no-outcome", "input-no-object"}
 	for _, host := range hook.Hosts() {
@@ -123,7 +124,7 @@ func TestEveryDialectHasEveryOutcome(t *testing.T) {
 			require.NoError(t, err)
 			var tr transcript
 			require.NoError(t, json.Unmarshal(data, &tr))
-			call, _ := host.Dialect.Read(tr.Stdin) // one that cannot be read may still name its event
+			call, _ := host.Dialect.Read(tr.Stdin) // unreadable input may still name its event
 			_, outcome, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "-")
 			there[call.Event+" "+outcome] = true
 		}
@@ -136,7 +137,7 @@ func TestEveryDialectHasEveryOutcome(t *testing.T) {
 	}
 }
 
-// asGolden is what was asked, without what differs every time.
+// asGolden encodes a request without the fields that differ in each run.
 func asGolden(t *testing.T, r *schemas.Request) []byte {
 	if r == nil {
 		return []byte("null")

@@ -1,8 +1,8 @@
-// Package hook is the way in for agent programs that run a command before they
-// use a tool: the host writes the call to the command's standard input, nod
-// decides or asks a person, and the command writes one JSON object back.
+// Package hook connects agent programs that run a command before they use a tool.
+// The host writes the call to the command's standard input, nod decides or asks a
+// person, and the command writes one JSON object to its standard output.
 //
-// There is one path for all hosts (Run); what differs is a Dialect each.
+// All hosts share one path (Run); each has its own Dialect.
 package hook
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// OnUnavailable is what happens to a call when nod is not running.
+// OnUnavailable is the effect on a call when nod is not running.
 type OnUnavailable string
 
-// The ways to go on without nod. Any other value means UnavailableDeny.
+// The values of OnUnavailable. Any other value means UnavailableDeny.
 const (
 	UnavailableAsk  OnUnavailable = "ask"  // the host asks its own user
 	UnavailableDeny OnUnavailable = "deny" // the call is refused
@@ -29,27 +29,29 @@ const (
 
 // Options of a hook.
 type Options struct {
-	// HostTimeout is how long the host waits for the hook. The hook answers
-	// deny 30 s before that, because some hosts run the tool of a hook that they
-	// had to kill. Zero means the shortest default any host has.
+	// HostTimeout is how long the host waits for the hook. The hook replies with a
+	// denial 30 s before that, because some hosts run the tool after they killed
+	// its hook. Zero means the shortest default of any host.
 	HostTimeout time.Duration
-	// OnUnavailable is UnavailableAsk where empty.
+	// OnUnavailable defaults to UnavailableAsk.
 	OnUnavailable OnUnavailable
-	// Host, User and SessionLabel are shown to people. Where SessionLabel is
-	// empty it is the working directory's last element.
+	// Host, User and SessionLabel are shown to people. SessionLabel defaults to the
+	// last element of the working directory.
 	Host, User, SessionLabel string
-	// Project is the full path of the project that the host was started in. Where
-	// it is empty, the working directory of each call has to do, which an agent
+	// Project is the full path of the project that the host was started in. If it
+	// is empty, the working directory of each call is used instead, which an agent
 	// can change.
 	Project string
-	// DeferAfter is how long a host that surely takes a call up again later (Alone)
-	// waits before it is told to; zero is never. Where its model made other calls as
-	// well, that is how long it waits at all.
+	// DeferAfter is how long a host whose turn is Alone waits before it is told to
+	// end its run and repeat the call later; zero means never. If the model made
+	// other calls in the same message (Shared), the call is denied after that time
+	// instead, and its request stays pending.
 	DeferAfter time.Duration
-	// Waits is told of each request that this process waits for, before it is asked,
-	// and over when it waits no longer; nil if no sweep looks for hooks that die.
-	Waits func(sessionID, pendingID string) (over func(), err error)
-	// Stderr gets one line about what went wrong, never what was asked.
+	// Waits is called with the ids of each request before it is sent; the process
+	// calls unregister once it no longer waits. Waits is nil if no sweep looks for
+	// hooks that died.
+	Waits func(sessionID, pendingID string) (unregister func(), err error)
+	// Stderr gets one line about each failure, never the content of a request.
 	Stderr io.Writer
 }
 
@@ -58,9 +60,9 @@ const (
 	margin              = 30 * time.Second
 	connectWithin       = 10 * time.Second
 	withdrawWithin      = 5 * time.Second
-	passWithin          = 3 * time.Second
-	// maxInput is far above what nod carries, so that a request that is only
-	// too large is refused in the host's own words.
+	reportWithin        = 3 * time.Second
+	// maxInput is far above nod's own limit, so that a request that is merely too
+	// large is refused in the host's format.
 	maxInput = 4 << 20
 )
 
@@ -72,91 +74,90 @@ func (o Options) deadline() time.Duration {
 	return max(host-margin, host/2)
 }
 
-// Nod is what a hook may do with nod.
+// Nod is the interface to nod that a hook needs.
 type Nod interface {
 	agents.Asker
-	// Detach leaves a request open that the host waits for no longer: where it is
-	// allowed, the same call is let through once when it is asked again.
+	// Detach keeps a request pending although the host no longer waits. If it is
+	// allowed later, the same call is allowed once when it is made again.
 	Detach(ctx context.Context, sessionID, pendingID, reason string) error
-	// HostResolved withdraws what the host has gone on without.
+	// HostResolved withdraws the requests that the host has continued without.
 	HostResolved(ctx context.Context, p schemas.HostResolved) error
 }
 
-// Connect makes the way to nod. Its error is of code UNAVAILABLE where nod is
-// not running. Its ctx bounds the connecting alone: what it returns outlives it.
+// Connect connects to nod. Its error has code UNAVAILABLE if nod is not running.
+// ctx limits only the connecting: the connection outlives it.
 type Connect func(context.Context) (Nod, error)
 
 var (
-	errDeadline = errors.New("nobody answered before the hook's deadline")
+	errDeadline = errors.New("no approver answered before the hook's deadline")
 	errLate     = errors.New("nod did not answer in time")
 )
 
-// Run answers one call of host and returns the process's exit code. Whatever
-// happens, it writes exactly one JSON object to stdout, and an allow only after
-// the Asker allowed this call. It ends early when ctx does (see Lifetime), or
-// at its own deadline; what it asked is then withdrawn.
+// Run answers one call of host and returns the process's exit code. It always
+// writes exactly one JSON object to stdout, even after a panic, and an allow only
+// after the Asker allowed this very call. It ends early when ctx does (see
+// Lifetime), or at its own deadline; its request is then withdrawn or detached.
 func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, connect Connect, o Options) (exit int) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.deadline(), errDeadline)
 	defer cancel()
 	h := &run{host: host, connect: connect, opts: o, stdout: stdout}
 	defer func() {
 		if p := recover(); p != nil {
-			exit = h.panicked(p)
+			exit = h.refuseAfterPanic(p)
 		}
 	}()
 
 	err := h.read(ctx, stdin)
 	if err != nil && h.call.Signal {
-		h.note(err)
+		h.log(err)
 		return h.reply(Verdict{Effect: Leave})
 	}
 	if err != nil {
-		h.note(err)
+		h.log(err)
 		return h.reply(deny("nod refused the call: " + err.Error()))
 	}
 	if h.call.Ignore != "" {
-		h.note(errors.New(h.call.Ignore))
+		h.log(errors.New(h.call.Ignore))
 		return h.reply(Verdict{Effect: Leave})
 	}
 	if h.call.Signal {
 		if h.call.HostResolved.Reason != "" {
-			h.pass(ctx)
+			h.reportResolved(ctx)
 		}
 		return h.reply(Verdict{Effect: Leave})
 	}
 	nod, err := h.dial(ctx)
 	if err != nil && h.call.Questions != nil {
-		h.note(err)
+		h.log(err)
 		return h.reply(Verdict{Effect: Leave})
 	}
 	if err != nil {
-		h.note(err)
+		h.log(err)
 		return h.reply(h.withoutNod(err))
 	}
 	if h.call.Questions != nil {
-		return h.question(ctx, nod)
+		return h.askQuestions(ctx, nod)
 	}
 	if h.call.ToolName == probeTool {
-		return h.probe(ctx, nod)
+		return h.answerProbe(ctx, nod)
 	}
 	return h.ask(ctx, nod)
 }
 
-// run is one call of a hook.
 type run struct {
 	host    Host
 	connect Connect
 	opts    Options
 	stdout  io.Writer
-	call    Call // as far as it was understood
+	call    Call // as far as it could be parsed
 	replied bool
-	// unwritten: the reply could not be written, so that the host has none.
+	// unwritten is true if writing the reply failed, so that the host has none.
 	unwritten bool
 }
 
-// read takes the host's input whole and checks what every dialect needs.
+// read reads the host's whole input and checks the fields that every dialect needs.
 func (h *run) read(ctx context.Context, stdin io.Reader) error {
-	input, err := guard(ctx, "reading the hook's input", func(context.Context) ([]byte, error) {
+	input, err := callUntil(ctx, "reading the hook's input", func(context.Context) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(stdin, maxInput+1))
 	})
 	switch {
@@ -174,7 +175,7 @@ func (h *run) read(ctx context.Context, stdin io.Reader) error {
 	return h.call.check()
 }
 
-// check refuses a call that cannot be shown whole or not be told apart.
+// check refuses a call that cannot be shown in full or identified.
 func (c Call) check() error {
 	switch {
 	case c.SessionID == "":
@@ -190,33 +191,33 @@ func (c Call) check() error {
 func (h *run) dial(ctx context.Context) (Nod, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, connectWithin, errLate)
 	defer cancel()
-	nod, err := guard(limited, "connecting to nod", h.connect)
+	nod, err := callUntil(limited, "connecting to nod", h.connect)
 	if err == nil && nod == nil {
-		err = errors.New("connecting to nod gave nothing")
+		err = errors.New("connecting to nod returned no connection")
 	}
 	return nod, err
 }
 
-// pass tells nod that the host went on. A nod that cannot be told finds out at
-// the request's deadline.
-func (h *run) pass(ctx context.Context) {
-	ctx, cancel := context.WithTimeoutCause(ctx, passWithin, errLate)
+// reportResolved tells nod that the host moved on. If that fails, the request ends
+// at its deadline.
+func (h *run) reportResolved(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()
 	nod, err := h.dial(ctx)
 	if err == nil {
 		p := h.call.HostResolved
 		p.SessionID, p.TaskID = agents.ID(h.call.SessionID), h.call.TaskID
-		_, err = guard(ctx, "telling nod that the host went on", func(ctx context.Context) (struct{}, error) {
+		_, err = callUntil(ctx, "telling nod that the host went on", func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, nod.HostResolved(ctx, p)
 		})
 	}
 	if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) {
-		h.note(err)
+		h.log(err)
 	}
 }
 
-// withoutNod is the verdict where nod could not be reached: the host's own
-// prompt may take over only where nod does not run at all.
+// withoutNod returns the verdict after connecting to nod failed. The host's own
+// prompt may replace nod only if nod is not running at all.
 func (h *run) withoutNod(err error) Verdict {
 	missing := errors.Is(err, errLate) || errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 	ask := h.opts.OnUnavailable == UnavailableAsk || h.opts.OnUnavailable == ""
@@ -229,63 +230,63 @@ func (h *run) withoutNod(err error) Verdict {
 	return deny("nod could not be asked: " + err.Error())
 }
 
-// ask puts the call to nod and replies with the decision. The reply goes out
-// before a withdrawal: the host may be about to kill the process.
+// ask sends the call to nod and replies with the decision. It replies before it
+// withdraws, because the host may soon kill the process.
 func (h *run) ask(ctx context.Context, nod Nod) int {
 	r, err := newRequest(h.host, h.call, h.opts)
 	if err != nil {
-		h.note(err)
+		h.log(err)
 		return h.reply(deny("nod refused the call: " + err.Error()))
 	}
 	ctx, stop := h.untilStopped(ctx)
 	defer stop()
-	waiting, cancel := h.patience(ctx)
+	waiting, cancel := h.untilDeferred(ctx)
 	defer cancel()
-	over := h.waits(r)
-	defer over()
-	d, err := guard(waiting, "asking nod", func(ctx context.Context) (schemas.Decision, error) {
+	unregister := h.registerWait(r)
+	defer unregister()
+	d, err := callUntil(waiting, "asking nod", func(ctx context.Context) (schemas.Decision, error) {
 		return nod.Ask(ctx, r)
 	})
 	if err == nil {
-		over() // a hook that dies from here on may have been heard
+		unregister() // from here on the host may have the reply even if this process dies
 		exit := h.reply(verdict(h.call, r, d))
-		if d.Outcome == schemas.Allowed && h.goneOn(ctx) {
-			h.unheard(ctx, nod, r)
+		if d.Outcome == schemas.Allowed && h.hostMovedOn(ctx) {
+			h.reportUnheard(ctx, nod, r)
 		}
 		return exit
 	}
-	h.note(err)
+	h.log(err)
 	leave, exit := nod.Withdraw, 0
 	switch {
 	case errors.Is(err, errDefer):
-		leave, exit = nod.Detach, h.reply(Verdict{Effect: Defer, Reason: "Nobody has answered yet; the request stays open."})
+		leave, exit = nod.Detach, h.reply(Verdict{Effect: Defer, Reason: "No approver has answered yet; the request stays open."})
 	case errors.Is(err, errDeadline), errors.Is(err, errShared):
 		leave, exit = nod.Detach, h.reply(deny(stillOpen))
 	default:
 		exit = h.reply(deny("Not allowed, because nod could not get a decision: " + err.Error()))
 	}
 	if agents.MayBeOpen(err) {
-		h.leave(ctx, leave, r, err.Error())
+		h.release(ctx, leave, r, err.Error())
 	}
 	return exit
 }
 
-// stillOpen is what an agent hears whose host waits no longer.
-const stillOpen = "Nobody has answered in time, so this call is denied for now. The request stays open: if it is approved later, the same call is let through when you make it again."
+// stillOpen is the denial for an agent whose host no longer waits.
+const stillOpen = "No approver answered in time, so this call is denied for now. The request stays open: if it is approved later, make the same call again and it is allowed."
 
-// leave takes r back or detaches from it, even though ctx may have ended.
-func (h *run) leave(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
+// release withdraws r or detaches from it, even if ctx has ended.
+func (h *run) release(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	_, err := guard(ctx, "leaving the request", func(ctx context.Context) (struct{}, error) {
+	_, err := callUntil(ctx, "leaving the request", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, how(ctx, r.SessionID, r.PendingID, reason)
 	})
 	if err != nil {
-		h.note(err)
+		h.log(err)
 	}
 }
 
-// reply writes v once; a second reply is dropped.
+// reply writes v, once: a second reply is dropped.
 func (h *run) reply(v Verdict) int {
 	if h.replied {
 		return exitBlock
@@ -294,23 +295,23 @@ func (h *run) reply(v Verdict) int {
 	h.replied = true
 	if _, err := h.stdout.Write(append(out, '\n')); err != nil {
 		h.unwritten = true
-		h.note(fmt.Errorf("write the answer: %w", err))
+		h.log(fmt.Errorf("write the answer: %w", err))
 		return exitBlock
 	}
 	return exit
 }
 
-// exitBlock is what most hosts take as a refusal without reading stdout.
+// exitBlock is the exit code that most hosts take as a refusal without reading stdout.
 const exitBlock = 2
 
-// panicked answers after a fault of nod's own code.
-func (h *run) panicked(p any) (exit int) {
-	h.note(fmt.Errorf("internal error: %v", p))
+// refuseAfterPanic replies with a refusal after a panic in nod's own code.
+func (h *run) refuseAfterPanic(p any) (exit int) {
+	h.log(fmt.Errorf("internal error: %v", p))
 	if h.replied {
 		return exitBlock
 	}
 	defer func() {
-		if recover() != nil { // the dialect itself is at fault
+		if recover() != nil { // the dialect itself panicked
 			exit = Refuse(h.stdout)
 		}
 	}()
@@ -320,8 +321,8 @@ func (h *run) panicked(p any) (exit int) {
 	return h.reply(deny("nod failed on this call and refused it."))
 }
 
-// note tells the person who debugs a hook what happened, in one line.
-func (h *run) note(err error) {
+// log writes err to Stderr as one line, for the person who debugs the hook.
+func (h *run) log(err error) {
 	if h.opts.Stderr != nil {
 		line := strings.Join(strings.Fields(err.Error()), " ")
 		_, _ = fmt.Fprintf(h.opts.Stderr, "nod hook %s: %s\n", h.host.Name, line)

@@ -22,8 +22,8 @@ const (
 	preToolCall    = `{"session_id":"s1","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}`
 )
 
-// TestInputIsByteFaithful: what people are shown and what runs is what the
-// agent said, to the last digit.
+// TestInputIsByteFaithful: people see, and the host runs, exactly the agent's
+// input, to the last digit.
 func TestInputIsByteFaithful(t *testing.T) {
 	const members = `"n":12345678901234567890,"f":1.0,"e":1E400,"z":-0,"u":"\u00e9\ud83d\ude00é<&>\u2028","a":{"b":[1,{"c":null}]},"A":1,"a":2`
 	stdin := `{"session_id":"s1","cwd":"/w \"x\"","hook_event_name":"PermissionRequest","tool_name":"T","tool_input":{` + members + `}}`
@@ -34,8 +34,8 @@ func TestInputIsByteFaithful(t *testing.T) {
 	assert.Contains(t, got.stdout, `"updatedInput":{`+members+`}`)
 }
 
-// TestProjectStaysWhereTheHostWasStarted: an agent that changes its directory
-// does not change the project that rules are about.
+// TestProjectStaysWhereTheHostWasStarted: an agent that changes its directory does
+// not change the project that rules apply to.
 func TestProjectStaysWhereTheHostWasStarted(t *testing.T) {
 	for started, project := range map[string]string{"/srv/project": "/srv/project", "": "/elsewhere"} {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
@@ -56,8 +56,8 @@ func TestWithoutToolUseIDEveryAskingIsItsOwn(t *testing.T) {
 	assert.False(t, a.Rejoin)
 }
 
-// TestSuggestionsThatCannotBeOffered: a rule is offered only where a person
-// can be told the whole of it.
+// TestSuggestionsThatCannotBeOffered: a rule is offered only if it can be shown in
+// full.
 func TestSuggestionsThatCannotBeOffered(t *testing.T) {
 	rule := func(content string) string {
 		return `[{"type":"addRules","behavior":"allow","destination":"session","rules":[{"toolName":"Bash","ruleContent":"` + content + `"}]}]`
@@ -100,8 +100,8 @@ func TestRuleRemembersNoMoreThanItsNameSays(t *testing.T) {
 	assert.Contains(t, got.stdout, `"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash"},{"toolName":"Read","ruleContent":"//a/**"}],"behavior":"allow","destination":"userSettings"}]`)
 }
 
-// TestDeadline: the hook answers deny before its host would kill it, and leaves
-// the request open, even with an Asker that does not listen.
+// TestDeadline: the hook denies before its host would kill it, and keeps the
+// request pending, even if Ask ignores its context.
 func TestDeadline(t *testing.T) {
 	for name, c := range map[string]struct{ host, want time.Duration }{
 		"as installed":                {24 * time.Hour, 24*time.Hour - 30*time.Second},
@@ -147,7 +147,6 @@ func TestWithdrawalIsBounded(t *testing.T) {
 	})
 }
 
-// stuckNod hangs in all it does.
 type stuckNod struct {
 	asked    func()
 	release  chan struct{}
@@ -243,7 +242,7 @@ func TestUnwritableStdoutBlocks(t *testing.T) {
 	assert.Equal(t, 2, hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(permissionCall), w, nod.connect, hook.Options{}))
 }
 
-// faultyDialect panics where it is told to.
+// faultyDialect panics in the chosen methods.
 type faultyDialect struct{ read, reply bool }
 
 func (f faultyDialect) Read(in []byte) (hook.Call, error) {
@@ -278,8 +277,8 @@ func TestFaultsOfNodsOwnCodeBlock(t *testing.T) {
 	}
 }
 
-// TestZeroVerdictRefuses: a dialect that forgets an effect must not allow, nor
-// refuse without a reason, which Codex takes for no refusal.
+// TestZeroVerdictRefuses: a zero verdict is a refusal with a reason; Codex ignores
+// a refusal without one.
 func TestZeroVerdictRefuses(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		for _, event := range append(append([]string{""}, host.Setup.Events...), host.Setup.Strict...) {
@@ -289,7 +288,8 @@ func TestZeroVerdictRefuses(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreAskedOneAfterAnother: all have their answer, or none has.
+// TestQuestionsAreAskedOneAfterAnother: either all questions are answered, or the
+// call has no answer.
 func TestQuestionsAreAskedOneAfterAnother(t *testing.T) {
 	stdin := `{"session_id":"s1","cwd":"/w","hook_event_name":"PermissionRequest","tool_name":"AskUserQuestion","tool_input":{"n":1.0,"questions":[
 		{"question":"Which?","header":"A","options":[{"label":"x"},{"label":"y"}]},{"question":"How?","header":"B","options":[],"multiSelect":true}]}}`

@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// Installed is one of nod's hooks as a host's settings have it.
+// Installed is one of nod's hooks in a host's settings.
 type Installed struct {
 	Event   string
-	Command string // the shell command, whole
+	Command string // the whole shell command
 	Matcher *string
-	Timeout int64 // in the host's unit; 0 where the file names none
-	// Group and Index are its place under its event, from 0.
+	Timeout int64 // in the host's unit; 0 if the file has none
+	// Group and Index are its position under its event, from 0.
 	Group, Index int
 }
 
-// Program is the path that the hook's command runs; "" where that is no plain
-// word.
+// Program returns the path of the program that the hook's command runs; "" if it is
+// not a plain word.
 func (i Installed) Program() string {
 	word := firstWord.FindString(strings.TrimSpace(i.Command))
 	if inner, quoted := strings.CutPrefix(word, "'"); quoted {
@@ -33,8 +33,8 @@ func (i Installed) Program() string {
 
 var firstWord = regexp.MustCompile(`^(?:'(?:[^']|'\\'')*'|[A-Za-z0-9_./+,:@%=-]+)`)
 
-// Present reports whether host is on this machine: its program, or what it
-// keeps in the user's home.
+// Present reports whether the host is on this machine: its program is in PATH, or
+// its directory exists in the user's home.
 func (h Host) Present() bool {
 	if _, err := exec.LookPath(h.Program); err == nil {
 		return true
@@ -51,26 +51,26 @@ func (h Host) Present() bool {
 	return err == nil && info.IsDir()
 }
 
-// Inspection is what a host's settings file says of nod.
+// Inspection describes nod's hooks in a host's settings file.
 type Inspection struct {
-	Path   string // the file, links followed
+	Path   string // the file, with links resolved
 	Exists bool
 	Hooks  []Installed
-	// Signals are those that only tell how the host went on.
+	// Signals are the hooks that only report that the host has moved on.
 	Signals []Installed
-	// Off names the switch that keeps every hook of the file from running;
-	// empty where it is not on.
+	// Off names the setting that turns off every hook of the file; empty if it is
+	// not set.
 	Off string
 }
 
-// Inspect reads the file that Install would change for host, and changes
-// nothing. A file that Install would refuse is an error.
+// Inspect reads the file that Install would change for host, without changing it.
+// It fails on a file that Install would refuse.
 func Inspect(host Host, o InstallOptions) (Inspection, error) {
 	path, err := settingsPath(host, o)
 	if err != nil {
 		return Inspection{}, err
 	}
-	change, err := open(path)
+	change, err := openChange(path)
 	if err != nil {
 		return Inspection{Path: path}, err
 	}
@@ -79,8 +79,8 @@ func Inspect(host Host, o InstallOptions) (Inspection, error) {
 	return found, err
 }
 
-// InspectChange reads the file of a Change as it was before, and as it is once the
-// change is written.
+// InspectChange inspects the file of a Change as it was before, and as it is after
+// Write.
 func InspectChange(host Host, c Change) (before, after Inspection, err error) {
 	if before, err = inspect(host, c.Path, c.Before); err == nil {
 		after, err = inspect(host, c.Path, c.After)
@@ -98,17 +98,17 @@ func inspect(host Host, path string, data []byte) (Inspection, error) {
 		found.Off = host.Setup.Off
 	}
 	s := host.Setup
-	if found.Hooks, err = ownUnder(doc, host, slices.Concat(s.Events, s.Strict)); err == nil {
-		found.Signals, err = ownUnder(doc, host, slices.Concat(s.Signals, s.Newer))
+	if found.Hooks, err = hooksUnder(doc, host, slices.Concat(s.Events, s.Strict)); err == nil {
+		found.Signals, err = hooksUnder(doc, host, slices.Concat(s.Signals, s.Newer))
 	}
 	return found, err
 }
 
-// All are the hooks and the signals.
+// All returns the hooks and the signals.
 func (i Inspection) All() []Installed { return slices.Concat(i.Hooks, i.Signals) }
 
-// ownUnder are nod's hooks under some events.
-func ownUnder(doc *document, host Host, events []string) (own []Installed, err error) {
+// hooksUnder returns nod's hooks under the given events.
+func hooksUnder(doc *document, host Host, events []string) (own []Installed, err error) {
 	for _, event := range events {
 		_, groups, err := doc.find(event)
 		if err != nil {
@@ -122,13 +122,13 @@ func ownUnder(doc *document, host Host, events []string) (own []Installed, err e
 			return own, fmt.Errorf("read %s: %w", doc.path, err)
 		}
 		for g, group := range listed {
-			own = append(own, ownIn(host, event, g, group)...)
+			own = append(own, hooksIn(host, event, g, group)...)
 		}
 	}
 	return own, nil
 }
 
-// writtenHook is a hook as files have it, in any host's words.
+// writtenHook is a hook in a settings file, with the field names of every host.
 type writtenHook struct {
 	Command    string `json:"command"`
 	Bash       string `json:"bash"`
@@ -136,9 +136,9 @@ type writtenHook struct {
 	TimeoutSec int64  `json:"timeoutSec"`
 }
 
-// ownIn are nod's hooks in one element of an event's list. What has another
-// shape is not nod's.
-func ownIn(host Host, event string, g int, group json.RawMessage) (found []Installed) {
+// hooksIn returns nod's hooks in one element of an event's list. An element of any
+// other shape is not nod's.
+func hooksIn(host Host, event string, g int, group json.RawMessage) (found []Installed) {
 	var entry struct {
 		Matcher *string           `json:"matcher"`
 		Hooks   []json.RawMessage `json:"hooks"`

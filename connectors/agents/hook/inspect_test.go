@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What Install writes, Inspect finds, for every host and whatever the path is.
+// Inspect finds the hooks that Install wrote, for every host and any path.
 func TestInspectFindsWhatInstallWrote(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		for _, program := range []string{"/opt/nod/bin/nod", "/My Files/it's/nod"} {
@@ -36,7 +36,7 @@ func TestInspectFindsWhatInstallWrote(t *testing.T) {
 	}
 }
 
-// What is not nod's counts, and is not taken for nod's.
+// Hooks of other programs count for positions, and are not taken for nod's.
 func TestInspectAmongOthers(t *testing.T) {
 	path := settings(t, `{"disableAllHooks":true,"hooks":{"PermissionRequest":[7,{"matcher":"x","hooks":[{"command":"log.sh"}]},
 		{"hooks":[3,{"command":"nod hook codex"},{"command":"nod hook claude-code"}]}],"Stop":[{"hooks":[{"command":"nod hook claude-code"}]}]}}`)

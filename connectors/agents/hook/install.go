@@ -14,35 +14,34 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// InstallOptions say where and how a hook is installed.
+// InstallOptions describe an installation of a hook.
 type InstallOptions struct {
-	// Settings is the file to change. Where it is empty, it is the host's file
-	// in the current directory's project, or else the user's own.
+	// Settings is the file to change. If it is empty, the file is the host's own: in
+	// the current directory's project if Project is set, else in the user's home.
 	Settings  string
 	Project   bool
-	Strict    bool // gate every tool call, not only what the host would ask about
+	Strict    bool // check every tool call, not only those that the host would ask about
 	Uninstall bool
-	DryRun    bool // change nothing, only say what would
-	// Program is the absolute path of nod that the hook runs, one that outlives
-	// upgrades; hosts may run hooks without any PATH. Uninstall needs none.
+	DryRun    bool // change nothing, only report the change
+	// Program is the absolute path of the nod program for the hook, one that survives
+	// upgrades; hosts may run hooks without a PATH. Uninstall does not need it.
 	Program string
-	// HostVersion is the version of the host that reads the file; empty where it is
-	// not known.
+	// HostVersion is the version of the host that reads the file; empty if unknown.
 	HostVersion string
-	// Args are added to the command, such as --on-unavailable deny.
+	// Args are extra arguments of the hook command, such as --on-unavailable deny.
 	Args []string
 }
 
-// Install adds nod's hooks to host's settings, or takes them out, and returns
-// what it changed. It is idempotent, keeps every other byte of the file, and
-// on an error has changed nothing. An installation never loosens: hooks of an
-// earlier strict one stay, brought up to date, until they are uninstalled.
+// Install adds nod's hooks to host's settings, or removes them, and returns the
+// change. It is idempotent, keeps every other byte of the file, and changes nothing
+// on an error. It never makes an installation less strict: the hooks of an earlier
+// strict one are kept and updated until they are uninstalled.
 func Install(host Host, o InstallOptions) (Change, error) {
 	path, err := settingsPath(host, o)
 	if err != nil {
 		return Change{}, err
 	}
-	change, err := open(path)
+	change, err := openChange(path)
 	if err != nil {
 		return Change{}, err
 	}
@@ -64,7 +63,7 @@ func Install(host Host, o InstallOptions) (Change, error) {
 			change.Note = host.Setup.Note
 		}
 		if doc.isTrue(host.Setup.Off) {
-			change.Warning = fmt.Sprintf("%s says %q: no hook runs until that is removed", change.Path, host.Setup.Off)
+			change.Warning = fmt.Sprintf("%s sets %q: no hook runs until you remove it", change.Path, host.Setup.Off)
 		}
 	}
 	if o.DryRun {
@@ -113,7 +112,7 @@ func install(doc *document, host Host, o InstallOptions) error {
 			return err
 		}
 	}
-	// No host waits for these for long.
+	// Signals get a short timeout: no host waits for them for long.
 	entry.command = command
 	entry.timeout = int64(signalTimeout / s.Unit)
 	for _, event := range s.Signals {
@@ -130,7 +129,7 @@ func install(doc *document, host Host, o InstallOptions) error {
 	return nil
 }
 
-// signalTimeout is what a hook is given that only hears how the host went on.
+// signalTimeout is the timeout of a hook that only reports that the host moved on.
 const signalTimeout = 10 * time.Second
 
 func (s Setup) names() entryNames {
@@ -140,16 +139,15 @@ func (s Setup) names() entryNames {
 	return entryNames{command: "command", timeout: "timeout"}
 }
 
-// orBlock stands behind the command of a hook whose death would let the call run:
-// nod was killed, or its program is gone. It is plain enough for the shells that
-// users have, since Codex runs hooks by $SHELL; and Codex takes exit code 2 for a
-// refusal only if stderr says something.
+// orBlock is appended to the command of a hook whose death would let the call run:
+// nod was killed, or its program is gone. It uses only syntax that all common
+// shells know, since Codex runs hooks by $SHELL. It writes to stderr, because Codex
+// takes exit code 2 as a refusal only if stderr is not empty.
 const orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2"
 
-// hookCommand is the shell command that the host runs.
 func hookCommand(host Host, o InstallOptions) (string, error) {
 	if o.Program == "" {
-		return "", errors.New("a hook needs the path of the nod that it runs")
+		return "", errors.New("the path of the nod program for the hook is missing")
 	}
 	words := []string{quote(o.Program), "hook", host.Name, timeoutFlag, fmt.Sprintf("%ds", int(host.Setup.Timeout.Seconds()))}
 	for _, a := range o.Args {
@@ -160,9 +158,10 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 
 const timeoutFlag = "--host-timeout"
 
-// ownCommand recognises the commands that Install writes for host, wherever
-// nod was at the time: a program called nod, or nod's own flag behind it. What
-// stands behind them (orBlock, or nothing before nod wrote that) does not matter.
+// ownCommand returns a function that recognises the commands that Install writes
+// for host, wherever nod was installed then: the program is called nod, or nod's
+// own flag follows. The end of the command (orBlock, or nothing in earlier
+// versions) does not matter.
 func ownCommand(host Host) func(command string) bool {
 	call := `\s+hook\s+` + regexp.QuoteMeta(host.Name)
 	named := regexp.MustCompile(`^(?:'(?:[^']|'\\'')*[/\\]nod(?:\.exe)?'|"[^"]*[/\\]nod(?:\.exe)?"|(?:\S*[/\\])?nod(?:\.exe)?)` + call + `(?:\s|$)`)
@@ -175,7 +174,7 @@ func ownCommand(host Host) func(command string) bool {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./+,:@%=-]+$`)
 
-// quote makes s one word of a POSIX shell.
+// quote quotes s as one word of a POSIX shell.
 func quote(s string) string {
 	if plainWord.MatchString(s) {
 		return s

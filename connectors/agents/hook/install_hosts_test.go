@@ -18,20 +18,20 @@ func installedFor(t *testing.T, host hook.Host, path string, o hook.InstallOptio
 	return change
 }
 
-// group is a hook in a group of its own, with the timeout in the host's unit.
+// group returns a hook in a group of its own, with the timeout in the host's unit.
 func group(host, timeout string) string {
 	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
 }
 
-// orBlock is what follows the command of a hook whose death would let the call run.
+// orBlock is the end of the command of a hook whose death would let the call run.
 const orBlock = ` || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2`
 
-// gate is a group whose hook blocks if it is gone.
+// gate returns a group whose hook blocks the call if it is gone.
 func gate(host, timeout string) string {
 	return strings.Replace(group(host, timeout), "86400s", "86400s"+orBlock, 1)
 }
 
-// signals are the events by which a host tells that it went on.
+// signals returns hooks for events that only report that the host moved on.
 func signals(host, timeout string, events ...string) string {
 	all := ""
 	for _, event := range events {
@@ -44,8 +44,8 @@ func claudeSignals() string {
 	return signals("claude-code", "10", "PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd")
 }
 
-// TestANewSignalIsForHostsThatKnowIt: an older Claude Code would pass over the
-// whole file, with its user's own rules.
+// TestANewSignalIsForHostsThatKnowIt: an older Claude Code would ignore the whole
+// file, with its user's own rules.
 func TestANewSignalIsForHostsThatKnowIt(t *testing.T) {
 	const event = "PostToolUseFailure"
 	for version, known := range map[string]bool{"2.1.197": true, "2.1.329": true, "3.0.0": true, "2.1.9": false, "2.0.200": false, "": false, "new": false} {
@@ -104,8 +104,8 @@ func TestInstallForEachHost(t *testing.T) {
 	}
 }
 
-// TestEachHostKeepsWhatOthersWrote: byte for byte, after installing, updating
-// and uninstalling; and what is of another host stays with it.
+// TestEachHostKeepsWhatOthersWrote: installing, updating and uninstalling keep
+// every other byte, including another host's entries.
 func TestEachHostKeepsWhatOthersWrote(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		event := host.Setup.Events[0]
@@ -133,8 +133,8 @@ func TestEachHostKeepsWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// TestCopilotUpdatesItsOwn: an older copy is brought up to date where it is,
-// with what its user put there, and a second copy goes.
+// TestCopilotUpdatesItsOwn: an older copy is updated in place and keeps the user's
+// own fields; a second copy is removed.
 func TestCopilotUpdatesItsOwn(t *testing.T) {
 	const others = `{"type":"command","bash":"log.sh"}`
 	file := func(ours ...string) string {

@@ -16,8 +16,8 @@ import (
 
 const nodCommand = "/opt/nod/bin/nod hook claude-code --host-timeout 86400s"
 
-// others is a settings file of somebody who has hooks already, with odd spaces,
-// numbers and escapes that must survive.
+// others is a settings file that has hooks already, with odd spaces, numbers and
+// escapes that must survive.
 const others = `{
     "model":   "opus",
     "env": {"A": "\u00e9<&>", "B": "1.0"},
@@ -43,7 +43,7 @@ func installed(t *testing.T, path string, o hook.InstallOptions) hook.Change {
 	return change
 }
 
-// gateOnly is Claude Code without the hooks that only hear how it went on.
+// gateOnly is Claude Code without the signal hooks.
 func gateOnly() hook.Host {
 	host := hook.ClaudeCode()
 	host.Setup.Signals = nil
@@ -150,7 +150,7 @@ func TestInstallIntoFiles(t *testing.T) {
 	}
 }
 
-// TestUninstallRestores: what others wrote comes back byte for byte.
+// TestUninstallRestores: uninstalling restores the original file byte for byte.
 func TestUninstallRestores(t *testing.T) {
 	for name, before := range map[string]string{
 		"others": others, "one line": `{"model":"opus","x":[1,2]}`, "object": "{}", "no hooks": "{\n  \"a\": 1\n}",
@@ -180,8 +180,8 @@ func TestUninstallOfNothing(t *testing.T) {
 	assert.NoDirExists(t, filepath.Dir(missing))
 }
 
-// TestInstallUpdatesItsOwn: nod moved, the old copies are found by their shape,
-// and what the user changed about them stays.
+// TestInstallUpdatesItsOwn: after nod moved, its old hooks are recognised by their
+// form and keep the user's changes.
 func TestInstallUpdatesItsOwn(t *testing.T) {
 	for _, old := range []string{
 		"nod hook claude-code", "/usr/bin/nod hook claude-code", "'/Users/ann b/nod' hook claude-code --on-unavailable deny",
@@ -213,8 +213,8 @@ func TestCommandsOfOthersAreNotOurs(t *testing.T) {
 	}
 }
 
-// TestInstallNeverLoosens: installing again without --strict, say after an
-// upgrade, keeps the gate that is there and brings it up to date.
+// TestInstallNeverLoosens: installing again without --strict, such as after an
+// upgrade, keeps and updates the strict hook.
 func TestInstallNeverLoosens(t *testing.T) {
 	path := settings(t, "{}")
 	installed(t, path, hook.InstallOptions{Strict: true, Program: "/old/nod"})
@@ -246,7 +246,7 @@ func TestInstallRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestLastDuplicateCounts: hosts read the last of two members of one name.
+// TestLastDuplicateCounts: of two members with one name, hosts read the last.
 func TestLastDuplicateCounts(t *testing.T) {
 	path := settings(t, `{"hooks":{},"hooks":{"Stop":[]}}`)
 	installed(t, path, hook.InstallOptions{})
@@ -281,7 +281,7 @@ func TestInstallKeepsLinkAndMode(t *testing.T) {
 }
 
 func TestInstallWhereNothingCanBeWritten(t *testing.T) {
-	blocked := filepath.Join(settings(t, "{}"), "settings.json") // in a file
+	blocked := filepath.Join(settings(t, "{}"), "settings.json") // below a regular file
 	readOnly := filepath.Dir(settings(t, others))
 	require.NoError(t, os.Chmod(readOnly, 0o500))
 	t.Cleanup(func() { _ = os.Chmod(readOnly, 0o700) })
@@ -342,7 +342,7 @@ func TestDryRunShowsTheChange(t *testing.T) {
 `, change.Diff())
 }
 
-// TestDiffIsOne: patch(1) makes the new file of the old one.
+// TestDiffIsOne: patch(1) accepts the diff and produces the new file.
 func TestDiffIsOne(t *testing.T) {
 	if _, err := exec.LookPath("patch"); err != nil {
 		t.Skip("patch is not installed")
@@ -372,8 +372,8 @@ func TestCommandIsOneShellWordEach(t *testing.T) {
 	assert.Equal(t, "hook|claude-code|--host-timeout|86400s|--data|/My Files/it's $HOME|--on-unavailable|deny|", string(out))
 }
 
-// TestWithoutAProgram: a hook that names none would be whatever the host's PATH
-// has.
+// TestWithoutAProgram: a hook without an absolute path would run any nod in the
+// host's PATH.
 func TestWithoutAProgram(t *testing.T) {
 	path := settings(t, "{}")
 	_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path})
@@ -404,8 +404,8 @@ func TestHooksTurnedOffIsSaid(t *testing.T) {
 	assert.Contains(t, installed(t, path, hook.InstallOptions{}).Warning, "disableAllHooks")
 }
 
-// FuzzInstall: whatever valid settings hold, installing twice is installing
-// once, and nothing but the hooks differs.
+// FuzzInstall: for any valid settings, installing twice equals installing once, and
+// only the hooks differ.
 func FuzzInstall(f *testing.F) {
 	for _, seed := range []string{others, fresh, "{}", `{"hooks":{"PreToolUse":[{"hooks":[]}]}}`, "{\"a\" : 1\t}", `{"hooks":{"PermissionRequest":[ ]}}`, `{"version":1,"hooks":{"permissionRequest":[{"bash":"x"}]}}`} {
 		for _, host := range hook.Hosts() {

@@ -10,12 +10,12 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// What is here keeps a settings file looking as its owner wrote it.
+// The functions below keep the layout of a settings file as its owner wrote it.
 
-// siblingExtra is the space before a name and after its colon as obj's last
-// member has it.
+// siblingExtra returns the whitespace before the name and after the colon of obj's
+// last member.
 func siblingExtra(obj *hujson.Object) (before, colon hujson.Extra) {
-	last := obj.Members[len(obj.Members)-1] // only called for objects with members
+	last := obj.Members[len(obj.Members)-1] // callers make sure that obj has members
 	return slices.Clone(last.Name.BeforeExtra), slices.Clone(last.Value.BeforeExtra)
 }
 
@@ -53,9 +53,9 @@ func (d *document) addElement(arr *hujson.Array, depth int, value any) error {
 	return nil
 }
 
-// space is what goes before a new last entry of a container with n entries: as
-// before its last one, or a line of its own in an empty container. It is inline
-// where the container is written on one line.
+// space returns the whitespace to put before a new last entry of a container with n
+// entries: that of its last entry, or a new line if the container is empty. inline
+// is true if the container is written on one line.
 func (d *document) space(n, depth int, extra func(int) hujson.Extra) (before hujson.Extra, inline bool) {
 	if n == 0 {
 		return d.line(depth), false
@@ -69,8 +69,8 @@ func (d *document) line(depth int) hujson.Extra {
 	return hujson.Extra(d.newline + strings.Repeat(d.indent, depth))
 }
 
-// render writes value as the file is written: in lines behind the indentation
-// of before, or inline.
+// render formats value like the file: on several lines with the indentation in
+// before, or inline.
 func (d *document) render(value any, before hujson.Extra, inline bool) (hujson.Value, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -86,7 +86,8 @@ func (d *document) render(value any, before hujson.Extra, inline bool) (hujson.V
 	return hujson.Parse(text)
 }
 
-// lastLine is what follows the last line break of extra, if it has one.
+// lastLine returns the text after the last line break of extra; multi is false if
+// there is no line break.
 func lastLine(extra hujson.Extra) (indent string, multi bool) {
 	i := bytes.LastIndexByte(extra, '\n')
 	return string(extra[i+1:]), i >= 0

@@ -4,5 +4,6 @@ package hook
 
 import "os"
 
-// awaitReaderGone cannot tell here; the hook's deadline ends what is left.
+// awaitReaderGone always returns false: this system cannot detect it, and the
+// hook's deadline applies.
 func awaitReaderGone(*os.File) bool { return false }

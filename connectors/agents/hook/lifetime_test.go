@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asProcess makes this test binary the process that its value names.
+// asProcess selects the process that this test binary runs as.
 const asProcess = "NOD_TEST_AS"
 
 func TestMain(m *testing.M) {
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hookProcess is a hook as cmd runs it, with an Asker that waits for ever and
-// tells on descriptor 3 what it is told.
+// hookProcess runs a hook as cmd does, with an Asker that waits forever and reports
+// its calls on descriptor 3.
 func hookProcess() int {
 	ctx, stop := hook.Lifetime(context.Background(), os.Stdout)
 	defer stop()
@@ -59,7 +59,7 @@ func (n tellingNod) Detach(_ context.Context, session, id, reason string) error 
 
 func (n tellingNod) HostResolved(context.Context, schemas.HostResolved) error { return nil }
 
-// child is a hook in a process of its own that has asked and waits.
+// child is a hook process that has asked and waits.
 type child struct {
 	cmd    *exec.Cmd
 	stdout *os.File
@@ -72,7 +72,7 @@ func startChild(t *testing.T) child {
 	return startAs(t, exec.Command(os.Args[0]))
 }
 
-// startAs starts a hook by a command that leads to this test binary.
+// startAs starts a hook with a command that runs this test binary.
 func startAs(t *testing.T, cmd *exec.Cmd) child {
 	t.Helper()
 	pipe := func() (r, w *os.File) {
@@ -121,7 +121,7 @@ func TestSignalsWithdraw(t *testing.T) {
 	}
 }
 
-// TestHostGoneWithdraws: a killed host signals nothing, but no longer reads.
+// TestHostGoneWithdraws: a killed host sends no signal, but its end of stdout closes.
 func TestHostGoneWithdraws(t *testing.T) {
 	c := startChild(t)
 	require.NoError(t, c.stdout.Close())
@@ -132,8 +132,8 @@ func TestHostGoneWithdraws(t *testing.T) {
 	assert.Equal(t, 2, exit.ExitCode(), "not killed by SIGPIPE before it could withdraw")
 }
 
-// TestAHostThatKillsTheShellWithdraws: hosts run hooks by a shell, and some kill that
-// alone. Here the host holds stdout open.
+// TestAHostThatKillsTheShellWithdraws: hosts run hooks by a shell, and some kill
+// only the shell. Here the host keeps stdout open.
 func TestAHostThatKillsTheShellWithdraws(t *testing.T) {
 	c := startAs(t, exec.Command("/bin/sh", "-c", os.Args[0]+" || exit 2"))
 	require.NoError(t, c.cmd.Process.Kill())

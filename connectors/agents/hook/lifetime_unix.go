@@ -9,11 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitReaderGone returns true once the reading end of f is closed. It may
-// never return: it holds a thread until the process exits.
+// awaitReaderGone returns true once the reading end of f is closed. It may never
+// return, and holds a thread until the process exits.
 func awaitReaderGone(f *os.File) bool {
-	// Errors and hang-ups need no asking for, except that Darwin watches nothing
-	// where nothing is asked for.
+	// Most systems report hang-ups even with no requested events; Darwin does not.
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLHUP}}
 	for {
 		_, err := unix.Poll(fds, -1)

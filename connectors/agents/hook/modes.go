@@ -9,14 +9,14 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// unaskedModes are the permission modes of Claude Code in which it asks its user
-// nothing, and so calls no PermissionRequest hook. It starts in auto unless its
-// settings name another one (2.1.329).
+// unaskedModes are the permission modes of Claude Code in which it does not ask its
+// user, and so does not call PermissionRequest hooks. Claude Code 2.1.329 starts in
+// auto unless its settings name another mode.
 var unaskedModes = []string{"auto", "bypassPermissions", "dontAsk"}
 
-// DefaultMode is the permission mode in which a settings file has Claude Code start,
-// and whether that asks its user nothing. Both are zero if the file names none, or
-// cannot be read.
+// DefaultMode returns the permission mode that a settings file of Claude Code sets
+// as default, and whether Claude Code asks its user nothing in that mode. Both are
+// zero if the file sets none or cannot be read.
 func DefaultMode(path string) (mode string, asksNothing bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -37,8 +37,9 @@ func DefaultMode(path string) (mode string, asksNothing bool) {
 	return mode, slices.Contains(unaskedModes, mode)
 }
 
-// Unasked says when an installation in a settings file leaves nod unasked because of
-// Claude Code's permission mode; empty for another host, and for a strict one.
+// Unasked describes the permission modes of Claude Code in which nod is not asked,
+// given the installation in a settings file. It is empty for other hosts and for a
+// strict installation.
 func (h Host) Unasked(at Inspection) string {
 	strict := func(i Installed) bool { return slices.Contains(h.Setup.Strict, i.Event) }
 	if h.Name != ClaudeCode().Name || slices.ContainsFunc(at.Hooks, strict) {
@@ -46,9 +47,9 @@ func (h Host) Unasked(at Inspection) string {
 	}
 	switch mode, asksNothing := DefaultMode(at.Path); {
 	case asksNothing:
-		return fmt.Sprintf("nod is asked nothing in the permission mode %s, which permissions.defaultMode names there, unless installed with --strict", mode)
+		return fmt.Sprintf("permissions.defaultMode is %s: in that mode nod is asked nothing unless installed with --strict", mode)
 	case mode != "":
-		return fmt.Sprintf("nod is asked what Claude Code would ask its user, as in %s, which permissions.defaultMode names there; in the modes auto, bypassPermissions and dontAsk nothing is asked unless installed with --strict", mode)
+		return fmt.Sprintf("permissions.defaultMode is %s: nod is asked whenever Claude Code would ask its user; in the modes auto, bypassPermissions and dontAsk nod is asked nothing unless installed with --strict", mode)
 	}
-	return "nod is asked what Claude Code would ask its user, in the permission modes default, acceptEdits and plan; in auto, in which Claude Code may start, bypassPermissions and dontAsk nothing is asked unless installed with --strict"
+	return "nod is asked whenever Claude Code would ask its user, in the permission modes default, acceptEdits and plan; in auto, in which Claude Code may start, bypassPermissions and dontAsk nod is asked nothing unless installed with --strict"
 }

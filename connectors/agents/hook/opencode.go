@@ -13,33 +13,35 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// OpenCodeName is OpenCode in `nod install NAME`. It has no hook: nod follows its
-// server (nod opencode), and what is installed is that it asks at all.
+// OpenCodeName is the name of OpenCode in `nod install NAME`. OpenCode has no
+// hooks: `nod opencode` follows its server, and the installation only makes
+// OpenCode ask for permission.
 const OpenCodeName = "opencode"
 
 const openCodeSetting = "permission"
 
-// asking is a permission setting of OpenCode's, in the order in which it reads it:
-// the last rule that matches counts.
-type asking [][2]string
+// askRules is a permission setting of OpenCode, in OpenCode's order: the last rule
+// that matches counts.
+type askRules [][2]string
 
 var (
-	// askEffects leaves alone what only reads, of which OpenCode has rules of its
-	// own.
-	askEffects = asking{{"bash", "ask"}, {"edit", "ask"}, {"webfetch", "ask"}, {"websearch", "ask"}}
-	// askAll covers the tools of MCP servers too. A question is no permission.
-	askAll = asking{{"*", "ask"}, {"question", "allow"}}
+	// askEffects covers the tools with effects. OpenCode has its own rules for
+	// tools that only read.
+	askEffects = askRules{{"bash", "ask"}, {"edit", "ask"}, {"webfetch", "ask"}, {"websearch", "ask"}}
+	// askAll also covers the tools of MCP servers. It excludes questions, which are
+	// not permissions.
+	askAll = askRules{{"*", "ask"}, {"question", "allow"}}
 )
 
-// InstallOpenCode has OpenCode ask before it acts, or takes that out, and returns
-// what it changed; every other byte of the file stays. A permission setting that
-// the user made is never touched: what it allows, nod is not asked about.
+// InstallOpenCode makes OpenCode ask before it acts, or removes that setting, and
+// returns the change; every other byte of the file stays. It never edits a permission
+// setting that the user made: nod is not asked about calls that such a setting allows.
 func InstallOpenCode(o InstallOptions) (Change, error) {
 	path, err := openCodeSettings(o)
 	if err != nil {
 		return Change{}, err
 	}
-	change, err := open(path)
+	change, err := openChange(path)
 	if err != nil {
 		return Change{}, err
 	}
@@ -48,9 +50,9 @@ func InstallOpenCode(o InstallOptions) (Change, error) {
 		return Change{}, err
 	}
 	if o.Uninstall {
-		change.After, change.Warning = doc.withoutAsking(change.Before)
+		change.After, change.Warning = doc.withoutAskRules(change.Before)
 	} else {
-		change.After, change.Warning = doc.withAsking(change.Before, o.Strict)
+		change.After, change.Warning = doc.withAskRules(change.Before, o.Strict)
 		change.Note = "start OpenCode with a port, and nod beside it: opencode --port 4096, then nod opencode"
 	}
 	if o.DryRun {
@@ -59,7 +61,7 @@ func InstallOpenCode(o InstallOptions) (Change, error) {
 	return change, change.Write()
 }
 
-// openCodeSettings is the file that OpenCode itself would change.
+// openCodeSettings returns the path of the file that OpenCode itself would change.
 func openCodeSettings(o InstallOptions) (string, error) {
 	if o.Settings != "" {
 		return filepath.Abs(o.Settings)
@@ -88,7 +90,7 @@ func openCodeSettings(o InstallOptions) (string, error) {
 	return filepath.Abs(filepath.Join(dir, "opencode.json"))
 }
 
-// parseJSONC reads a settings file that may have comments and trailing commas.
+// parseJSONC parses a settings file that may have comments and trailing commas.
 func parseJSONC(path string, data []byte) (*document, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
@@ -113,8 +115,9 @@ func parseJSONC(path string, data []byte) (*document, error) {
 	return d, nil
 }
 
-// withAsking puts nod's setting in front of all others, where there is none yet.
-func (d *document) withAsking(before []byte, strict bool) (after []byte, warning string) {
+// withAskRules adds nod's setting before all others if the file has no permission
+// setting. If strict, it replaces nod's own earlier setting.
+func (d *document) withAskRules(before []byte, strict bool) (after []byte, warning string) {
 	setting := askEffects
 	if strict {
 		setting = askAll
@@ -123,25 +126,25 @@ func (d *document) withAsking(before []byte, strict bool) (after []byte, warning
 	switch {
 	case i < 0:
 		at := d.afterBrace()
-		return bytes.Join([][]byte{d.source[:at], d.written(setting), d.source[at:]}, nil), ""
+		return bytes.Join([][]byte{d.source[:at], d.formatted(setting), d.source[at:]}, nil), ""
 	case strict && askEffects.is(d.top.Members[i].Value):
-		without, _ := d.withoutAsking(before)
+		without, _ := d.withoutAskRules(before)
 		plain, err := parseJSONC(d.path, without)
 		if err != nil {
 			return before, err.Error()
 		}
-		return plain.withAsking(without, strict)
+		return plain.withAskRules(without, strict)
 	case askEffects.is(d.top.Members[i].Value), askAll.is(d.top.Members[i].Value):
 		return before, ""
 	}
-	return before, fmt.Sprintf("%s has a %q of its own, which stays: nod is asked what that says \"ask\" about, and nothing that it allows", d.path, openCodeSetting)
+	return before, fmt.Sprintf("%s has its own %q, which stays: nod is asked only about calls that it sets to \"ask\"", d.path, openCodeSetting)
 }
 
-// withoutAsking takes nod's setting out, wherever it stands by now.
-func (d *document) withoutAsking(before []byte) (after []byte, warning string) {
+// withoutAskRules removes nod's setting, wherever it stands.
+func (d *document) withoutAskRules(before []byte) (after []byte, warning string) {
 	at := d.afterBrace()
-	for _, setting := range []asking{askEffects, askAll} {
-		if written := d.written(setting); bytes.HasPrefix(d.source[at:], written) {
+	for _, setting := range []askRules{askEffects, askAll} {
+		if written := d.formatted(setting); bytes.HasPrefix(d.source[at:], written) {
 			return append(bytes.Clone(d.source[:at]), d.source[at+len(written):]...), ""
 		}
 		i := agents.Member(d.top, openCodeSetting)
@@ -150,7 +153,7 @@ func (d *document) withoutAsking(before []byte) (after []byte, warning string) {
 		}
 		m := d.top.Members[i]
 		if bytes.Contains(m.Name.BeforeExtra, []byte("/")) || bytes.Contains(m.Value.AfterExtra, []byte("/")) {
-			return before, fmt.Sprintf("%s has comments around %q: take it out yourself", d.path, openCodeSetting)
+			return before, fmt.Sprintf("%s has comments around %q: remove it yourself", d.path, openCodeSetting)
 		}
 		removeMember(d.top, i)
 		return d.bytes(), ""
@@ -158,12 +161,12 @@ func (d *document) withoutAsking(before []byte) (after []byte, warning string) {
 	return before, ""
 }
 
-// afterBrace is where the object's own text begins.
+// afterBrace returns the offset after the object's opening brace.
 func (d *document) afterBrace() int { return d.root.StartOffset + 1 }
 
-// written is the setting as it is put behind the object's brace, in lines where
-// the file has some. It says no comma where nothing follows.
-func (d *document) written(setting asking) []byte {
+// formatted returns the setting as text to insert after the object's brace: on
+// several lines if the file has several, and without a comma if no member follows.
+func (d *document) formatted(setting askRules) []byte {
 	fields := make([]string, len(setting))
 	for i, s := range setting {
 		fields[i] = fmt.Sprintf("%q: %q", s[0], s[1])
@@ -184,8 +187,8 @@ func (d *document) written(setting asking) []byte {
 	return []byte(text + d.newline)
 }
 
-// is reports whether v is this setting and nothing else, not even a comment.
-func (a asking) is(v hujson.Value) bool {
+// is reports whether v equals this setting, without even a comment.
+func (a askRules) is(v hujson.Value) bool {
 	fields := make([]string, len(a))
 	for i, s := range a {
 		fields[i] = fmt.Sprintf("%q:%q", s[0], s[1])

@@ -14,7 +14,7 @@ import (
 
 const openCodeBlock = "{\"bash\":\"ask\",\"edit\":\"ask\",\"webfetch\":\"ask\",\"websearch\":\"ask\"}"
 
-// minimal is JSONC without comments and white space.
+// minimal returns JSONC without comments and white space.
 func minimal(t *testing.T, text string) string {
 	v, err := hujson.Parse([]byte(text))
 	require.NoError(t, err)
@@ -22,7 +22,7 @@ func minimal(t *testing.T, text string) string {
 	return v.String()
 }
 
-// What is installed is there once, and uninstalling leaves every byte as it was.
+// The setting is added once, and uninstalling restores every byte.
 func TestOpenCodeKeepsEveryByte(t *testing.T) {
 	for name, before := range map[string]string{
 		"lines":             "{\n  \"$schema\": \"https://opencode.ai/config.json\",\n  \"model\": \"a/b\"\n}\n",
@@ -75,7 +75,7 @@ func TestOpenCodeBecomesStrict(t *testing.T) {
 	assert.Equal(t, `{"permission":{"*":"ask","question":"allow"},"model":"a/b"}`, minimal(t, string(readFile(t, path))))
 }
 
-// A setting that is the user's own stays, installed or not.
+// A permission setting of the user stays, installed or not.
 func TestOpenCodeLeavesTheUsersOwnSetting(t *testing.T) {
 	for _, own := range []string{`"ask"`, `"allow"`, `{"bash":{"git *":"allow","*":"ask"}}`, `{"edit":"ask","bash":"ask","webfetch":"ask","websearch":"ask"}`, "{\"bash\":\"ask\", // mine\n\"edit\":\"ask\",\"webfetch\":\"ask\",\"websearch\":\"ask\"}"} {
 		before := "{\n  \"permission\": " + own + ",\n  \"model\": \"a/b\"\n}\n"
@@ -83,14 +83,14 @@ func TestOpenCodeLeavesTheUsersOwnSetting(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(before), 0o600))
 		change, err := hook.InstallOpenCode(hook.InstallOptions{Settings: path, Strict: true})
 		require.NoError(t, err)
-		assert.Contains(t, change.Warning, `has a "permission" of its own, which stays`)
+		assert.Contains(t, change.Warning, `has its own "permission", which stays`)
 		_, err = hook.InstallOpenCode(hook.InstallOptions{Settings: path, Uninstall: true})
 		require.NoError(t, err)
 		assert.Equal(t, before, string(readFile(t, path)))
 	}
 }
 
-// A file that was formatted anew is still recognised, but no comment is lost.
+// Nod's setting is recognised in a reformatted file, but no comment is removed.
 func TestOpenCodeIsTakenOutWhereItWasMoved(t *testing.T) {
 	for before, after := range map[string]string{
 		"{\"model\":\"a/b\",\n\"permission\":" + openCodeBlock + "}":                    "{\"model\":\"a/b\"}",
@@ -103,7 +103,7 @@ func TestOpenCodeIsTakenOutWhereItWasMoved(t *testing.T) {
 		require.NoError(t, err)
 		if after == "" {
 			after = before
-			assert.Contains(t, change.Warning, "take it out yourself")
+			assert.Contains(t, change.Warning, "remove it yourself")
 		}
 		assert.Equal(t, after, string(readFile(t, path)))
 	}

@@ -15,20 +15,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// probeTool is a tool that no host has. A call of it is refused by the hook itself,
-// once nod has answered it: no rule and no person allows it.
+// probeTool is a tool that no host has. The hook itself refuses a call of it once
+// nod has replied: no rule or person can allow it.
 const probeTool = "nod_probe"
 
-// ProbeEnv is set for a hook that is only tried, so that it leaves no trace of having
-// been run by its host.
+// ProbeEnv is set in the environment of a hook run by Probe, so that it leaves no
+// trace of a run by its host.
 const ProbeEnv = "NOD_HOOK_PROBE"
 
-// probeWithin bounds a try: the hook looks for nod for at most connectWithin.
-const probeWithin = connectWithin + passWithin + 5*time.Second
+// probeWithin is the time limit of Probe. It includes connectWithin, in which the
+// hook connects to nod.
+const probeWithin = connectWithin + reportWithin + 5*time.Second
 
-// Probe tries a hook as the host runs it, by the command that its settings hold,
-// with a call that the hook refuses once nod has answered it. An error says what came
-// instead of that refusal.
+// Probe runs a hook's command as the host would, with a call that the hook refuses
+// once nod has replied. The error describes any other result.
 func (h Host) Probe(ctx context.Context, i Installed) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
@@ -40,7 +40,7 @@ func (h Host) Probe(ctx context.Context, i Installed) error {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	ran := cmd.Run()
-	want, exit := h.Dialect.Reply(Call{Event: i.Event}, deny(probed(nonce)))
+	want, exit := h.Dialect.Reply(Call{Event: i.Event}, deny(probeReply(nonce)))
 	if strings.TrimSpace(out.String()) == string(want) && cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exit {
 		return nil
 	}
@@ -55,10 +55,10 @@ func (h Host) Probe(ctx context.Context, i Installed) error {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// probed is what a hook says to a call that only tries it.
-func probed(nonce string) string { return "nod answers: " + nonce }
+// probeReply returns the hook's refusal of a probe.
+func probeReply(nonce string) string { return "nod answers: " + nonce }
 
-// probeInput is a call of probeTool as the host would write it.
+// probeInput returns a call of probeTool in the host's format.
 func (h Host) probeInput(event, nonce string) []byte {
 	input := map[string]string{"nonce": nonce}
 	call := map[string]any{"session_id": "nod-probe", "cwd": "/", "hook_event_name": event, "tool_name": probeTool, "tool_input": input}
@@ -67,38 +67,38 @@ func (h Host) probeInput(event, nonce string) []byte {
 	}
 	data, err := schemas.Encode(call)
 	if err != nil {
-		return nil // plain strings always encode
+		return nil // plain strings can always be encoded
 	}
 	return data
 }
 
-// probe refuses a call that only tries the hook, and says what nod answered.
-func (h *run) probe(ctx context.Context, nod Nod) int {
+// answerProbe refuses a probe, and reports whether nod replied.
+func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 	var input struct {
 		Nonce string `json:"nonce"`
 	}
 	if err := json.Unmarshal(h.call.Input, &input); err != nil || !schemas.ValidID(input.Nonce) {
-		return h.reply(deny("nod refused the call: " + probeTool + " is no tool"))
+		return h.reply(deny("nod refused the call: " + probeTool + " is not a tool"))
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, passWithin, errLate)
+	limited, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()
-	_, err := guard(limited, "trying nod", func(ctx context.Context) (struct{}, error) {
+	_, err := callUntil(limited, "trying nod", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, nod.HostResolved(ctx, schemas.HostResolved{SessionID: agents.ID(h.call.SessionID), PendingID: input.Nonce, Reason: "nod doctor tries the hook"})
 	})
 	if err != nil {
-		h.note(err)
+		h.log(err)
 		return h.reply(deny("nod did not answer: " + err.Error()))
 	}
-	return h.reply(deny(probed(input.Nonce)))
+	return h.reply(deny(probeReply(input.Nonce)))
 }
 
-// BlocksWhenGone reports whether an installed hook keeps a call from running if nod
-// was killed or is gone. The hooks that earlier versions of nod wrote do not.
+// BlocksWhenGone reports whether an installed hook blocks a call if nod was killed
+// or is gone. Hooks written by earlier versions of nod do not.
 func (h Host) BlocksWhenGone(i Installed) bool {
 	for _, event := range h.Setup.Blocks {
 		if event == i.Event {
 			return strings.HasSuffix(i.Command, orBlock)
 		}
 	}
-	return true // its host asks its own user then
+	return true // at other events the host then asks its own user
 }

@@ -7,28 +7,28 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// question puts the call's questions to a person, one after another. Where one
-// stays without an answer the host's picker has them all.
-func (h *run) question(ctx context.Context, nod Nod) int {
+// askQuestions asks a person the call's questions, one after another. If one stays
+// unanswered, the host shows all of them in its own picker.
+func (h *run) askQuestions(ctx context.Context, nod Nod) int {
 	answers := map[string]string{}
 	for _, q := range h.call.Questions {
 		r, err := h.questionRequest(&q)
 		if err != nil {
-			h.note(err)
+			h.log(err)
 			return h.reply(Verdict{Effect: Leave})
 		}
-		over := h.waits(r)
-		defer over()
-		d, err := guard(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) { return nod.Ask(ctx, r) })
+		unregister := h.registerWait(r)
+		defer unregister()
+		d, err := callUntil(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) { return nod.Ask(ctx, r) })
 		if err != nil {
-			h.note(err)
+			h.log(err)
 			exit := h.reply(Verdict{Effect: Leave})
 			if agents.MayBeOpen(err) {
-				h.leave(ctx, nod.Withdraw, r, err.Error())
+				h.release(ctx, nod.Withdraw, r, err.Error())
 			}
 			return exit
 		}
-		over()
+		unregister()
 		text, ok := q.Answer(r, d)
 		if !ok {
 			return h.reply(Verdict{Effect: Leave})
@@ -37,7 +37,7 @@ func (h *run) question(ctx context.Context, nod Nod) int {
 	}
 	input, err := agents.WithAnswers(h.call.Input, answers)
 	if err != nil {
-		h.note(err)
+		h.log(err)
 		return h.reply(Verdict{Effect: Leave})
 	}
 	return h.reply(Verdict{Effect: Allow, Input: input, Edited: true})

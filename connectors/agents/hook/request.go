@@ -9,7 +9,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// newRequest is what nod is asked about call.
 func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	details, err := agents.WithCwd(call.Input, call.Cwd)
 	if err != nil {
@@ -34,7 +33,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		Options:       schemas.DefaultOptions(),
 		HostAsks:      call.HostAsks,
 		CreatedAt:     time.Now().UTC(),
-		// The host may have asked before it was restarted.
+		// The host may have sent this call before it was restarted.
 		Rejoin: call.ToolCallID != "",
 	}
 	if r.SessionLabel == "" && call.Cwd != "" {
@@ -46,7 +45,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	return r, nil
 }
 
-// verdict is what the host is told of decision d about r.
+// verdict converts decision d about r to the reply for the host.
 func verdict(call Call, r schemas.Request, d schemas.Decision) Verdict {
 	if heard := agents.DescribeDecision(&r, &d); !heard.Allowed {
 		return deny(heard.Text)

@@ -12,23 +12,22 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The ways in that are a program which a host starts, as `nod install NAME` calls
-// them.
+// The names in `nod install NAME` of the programs that a host starts.
 const (
 	MCPName = "mcp"
 	ACPName = "acp"
 )
 
-// Server is a program of nod's that a host starts because its settings name it.
+// Server is a nod program that a host starts because its settings name it.
 type Server struct {
-	List string // the member that lists such programs: mcpServers
-	Name string // under which it is listed
+	List string // the settings member that lists such programs: mcpServers
+	Name string // its key in that list
 	Args []string
-	Note string // what the user has to know; may be empty
+	Note string // advice for the user; may be empty
 }
 
-// MCPServer is nod as an MCP server of Claude Code's, or of any host that lists
-// them alike.
+// MCPServer describes nod as an MCP server of Claude Code, or of any host with the
+// same settings format.
 func MCPServer() Server {
 	return Server{
 		List: "mcpServers", Name: "nod", Args: []string{"mcp"},
@@ -36,20 +35,21 @@ func MCPServer() Server {
 	}
 }
 
-// How agents are listed that nod stands before.
+// The list of agents in an editor's settings, and the suffix of an agent that runs
+// through nod.
 const (
 	acpList    = "agent_servers"
 	throughNod = ", through nod"
 )
 
-// ACPServers are all that ACPServer has made, to be taken out.
+// ACPServers matches all entries made from ACPServer, for their removal.
 func ACPServers() Server { return Server{List: acpList} }
 
-// ACPServer is nod between an editor that lists its agents as Zed does and one of
-// them, by its command.
+// ACPServer describes nod between an agent and an editor that lists its agents as
+// Zed does; command starts the agent.
 func ACPServer(command []string) (Server, error) {
 	if len(command) == 0 {
-		return Server{}, errors.New("name the agent's command behind --, such as: nod install acp --settings ~/.config/zed/settings.json -- gemini --experimental-acp")
+		return Server{}, errors.New("name the agent's command after --, such as: nod install acp --settings ~/.config/zed/settings.json -- gemini --experimental-acp")
 	}
 	return Server{
 		List: acpList, Name: filepath.Base(command[0]) + throughNod,
@@ -57,8 +57,8 @@ func ACPServer(command []string) (Server, error) {
 	}, nil
 }
 
-// InstallServer lists a server in the host's settings, or takes it out, and returns
-// what it changed; what else the file holds stays, comments too.
+// InstallServer adds a server to the host's settings, or removes it, and returns
+// the change. Everything else in the file stays, including comments.
 func InstallServer(s Server, o InstallOptions) (Change, error) {
 	if o.Settings == "" {
 		return Change{}, errors.New("name the host's settings file with --settings")
@@ -67,7 +67,7 @@ func InstallServer(s Server, o InstallOptions) (Change, error) {
 	if err != nil {
 		return Change{}, fmt.Errorf("find the host's settings: %w", err)
 	}
-	change, err := open(path)
+	change, err := openChange(path)
 	if err != nil {
 		return Change{}, err
 	}
@@ -90,8 +90,8 @@ func InstallServer(s Server, o InstallOptions) (Change, error) {
 	return change, change.Write()
 }
 
-// listed is the object that lists servers, nil where there is none.
-func (d *document) listed(s Server) (*hujson.Object, error) {
+// serverList returns the object that lists servers; nil if there is none.
+func (d *document) serverList(s Server) (*hujson.Object, error) {
 	i := agents.Member(d.top, s.List)
 	if i < 0 {
 		return nil, nil
@@ -105,7 +105,7 @@ func (d *document) listed(s Server) (*hujson.Object, error) {
 
 func (d *document) list(s Server, program string) error {
 	entry := map[string]any{"command": program, "args": s.Args}
-	list, err := d.listed(s)
+	list, err := d.serverList(s)
 	switch {
 	case err != nil:
 		return err
@@ -127,12 +127,12 @@ func (d *document) list(s Server, program string) error {
 }
 
 func (d *document) unlist(s Server) error {
-	list, err := d.listed(s)
+	list, err := d.serverList(s)
 	if list == nil {
 		return err
 	}
 	for i := len(list.Members) - 1; i >= 0; i-- {
-		name := list.Members[i].Name.Value.(hujson.Literal).String() // names are literals
+		name := list.Members[i].Name.Value.(hujson.Literal).String() // member names are always literals
 		if name == s.Name || s.Name == "" && strings.HasSuffix(name, throughNod) {
 			removeMember(list, i)
 		}

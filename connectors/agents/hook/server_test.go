@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server is listed once, beside those of others, and taken out again.
+// A server is listed once, beside other servers, and can be removed again.
 func TestServersAreListed(t *testing.T) {
 	acp, err := hook.ACPServer([]string{"/usr/bin/gemini", "--experimental-acp"})
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestWhatCannotBeListed(t *testing.T) {
 	_, err := hook.InstallServer(hook.MCPServer(), hook.InstallOptions{})
 	require.ErrorContains(t, err, "--settings")
 	_, err = hook.ACPServer(nil)
-	require.ErrorContains(t, err, "behind --")
+	require.ErrorContains(t, err, "after --")
 
 	path := settings(t, "{\n  // mine\n  \"theme\": \"x\", // dark\n}\n")
 	_, err = hook.InstallServer(hook.MCPServer(), hook.InstallOptions{Settings: path, Program: "/opt/nod"})

@@ -8,25 +8,25 @@ import (
 	"os"
 )
 
-// Turn is what a host's own records say of the turn that a call is in.
+// Turn classifies the turn that a call belongs to, by the host's own records.
 type Turn int
 
-// The turns. Only of one that is Alone a host may be told to take it up later.
+// The turns. Only in an Alone turn may the host be told to repeat the call later.
 const (
 	Unsure   Turn = iota // the records do not say, or not yet
-	Attended             // somebody is at the host, which does not end
-	Shared               // a run of its own, whose model made other calls beside this one
-	Alone                // a run of its own, whose model made this call and no other
+	Attended             // a user is at the terminal; the host does not end
+	Shared               // an unattended run whose model made other calls in the same message
+	Alone                // an unattended run whose model made only this call
 )
 
-// A line of Claude Code's transcript: a prompt, a part of what the model said, or
-// what became of a call.
+// claudeLine is a line of Claude Code's transcript: a prompt, a part of the model's
+// message, or the result of a call.
 type claudeLine struct {
 	PromptID     string `json:"promptId"`
 	PromptSource string `json:"promptSource"`
 	Message      struct {
 		ID         string          `json:"id"`
-		StopReason string          `json:"stop_reason"` // empty until the model has said all
+		StopReason string          `json:"stop_reason"` // empty until the message is complete
 		Content    json.RawMessage `json:"content"`
 	} `json:"message"`
 	Attachment struct {
@@ -35,11 +35,11 @@ type claudeLine struct {
 	} `json:"attachment"`
 }
 
-// claudeTurn reads the transcript that in names. Claude Code takes a call up again
-// where it runs by itself and the model's message holds no other call; elsewhere it
-// passes over "defer" and goes on as if there were no hook. Its environment does not
-// say which it is, as a run inside of another inherits that; the source of the prompt
-// does.
+// claudeTurn reads the transcript that in names. Claude Code repeats a deferred
+// call only in an unattended run, and only if the model's message holds no other
+// call; otherwise it ignores "defer" and continues as without a hook. The
+// environment does not show whether a run is unattended, because a nested run
+// inherits it; the source of the prompt does.
 func claudeTurn(in claudeInput) Turn {
 	lines, err := claudeLines(in.Transcript)
 	if err != nil {
@@ -55,7 +55,7 @@ func claudeTurn(in claudeInput) Turn {
 		case ours && l.PromptSource != "" && l.PromptSource != "sdk":
 			turn = Attended
 		case in.PromptID == "" && l.Attachment.Type == "hook_deferred_tool" && l.Attachment.ToolUseID == in.ToolUseID:
-			turn = Shared // taken up again, which only a run of its own does
+			turn = Shared // a repeated call, which only an unattended run makes
 		}
 		for _, id := range l.calls() {
 			if calls[l.Message.ID] == nil {
@@ -79,14 +79,14 @@ func claudeTurn(in claudeInput) Turn {
 	return Shared
 }
 
-// calls are the ids of the calls that a line holds.
+// calls returns the ids of the tool calls in a line.
 func (l *claudeLine) calls() (ids []string) {
 	var blocks []struct {
 		Type string `json:"type"`
 		ID   string `json:"id"`
 	}
 	if json.Unmarshal(l.Message.Content, &blocks) != nil {
-		return nil // a plain text
+		return nil // plain text
 	}
 	for _, b := range blocks {
 		if b.Type == "tool_use" {
@@ -96,14 +96,14 @@ func (l *claudeLine) calls() (ids []string) {
 	return ids
 }
 
-// claudeLines are the lines of a transcript that claudeTurn needs. One that cannot
-// be read is an error: it may be what is looked for, half written.
+// claudeLines returns the transcript lines that claudeTurn needs. A line that
+// cannot be parsed is an error: it may be the line of this call, half written.
 func claudeLines(path string) (lines []claudeLine, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // nothing was written
+	defer func() { _ = file.Close() }() // opened only for reading
 	r := bufio.NewReader(file)
 	for {
 		raw, err := r.ReadBytes('\n')

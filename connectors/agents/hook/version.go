@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Version is what the host's program in PATH says of its version, three numbers.
-// Its error is exec.ErrNotFound where there is no such program.
+// Version runs the host's program with --version and returns the three-part
+// version. The error is exec.ErrNotFound if the program is not in PATH.
 func (h Host) Version(ctx context.Context) (string, error) {
 	path, err := exec.LookPath(h.Program)
 	if err != nil {
@@ -30,10 +30,11 @@ func (h Host) Version(ctx context.Context) (string, error) {
 
 var numbers = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// Older compares two versions of three numbers. What is none is older than any.
+// Older reports whether version a is older than b. Each has three numbers; an
+// invalid version is older than any.
 func Older(a, b string) bool {
 	var an, bn [3]int
-	_, _ = fmt.Sscanf(a, "%d.%d.%d", &an[0], &an[1], &an[2]) // what is missing is 0
+	_, _ = fmt.Sscanf(a, "%d.%d.%d", &an[0], &an[1], &an[2]) // missing numbers stay 0
 	_, _ = fmt.Sscanf(b, "%d.%d.%d", &bn[0], &bn[1], &bn[2])
 	for i := range an {
 		if an[i] != bn[i] {

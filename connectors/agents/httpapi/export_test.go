@@ -2,10 +2,10 @@ package httpapi
 
 import "slices"
 
-// Document is openapi.json as it is served.
+// Document is openapi.json as the server sends it.
 var Document = document
 
-// Routes are all that is served, as METHOD path.
+// Routes returns all routes as METHOD PATH.
 func Routes() []string {
 	all := []string{"POST " + hookPath}
 	for _, r := range (&Server{}).routes() {
@@ -15,5 +15,5 @@ func Routes() []string {
 	return all
 }
 
-// Port is where the server listens.
+// Port returns the server's port.
 func (s *Server) Port() int { return s.addr.Port }

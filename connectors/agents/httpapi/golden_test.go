@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestTranscripts replays testdata: what Claude Code posts, and status and body of
-// the answer.
+// TestTranscripts replays testdata: Claude Code's posts, with the status and body
+// of each response.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		nod := golden.NewNod()

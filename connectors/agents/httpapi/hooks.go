@@ -11,17 +11,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxHookBody is what a hook may be given, far more than nod carries: a call that
-// is only too large is refused in Claude Code's words.
+// maxHookBody is the largest hook input, far above nod's own limit, so that a call
+// that is merely too large is refused in Claude Code's format.
 const maxHookBody = 4 << 20
 
-// ProjectHeader names the full path of the project that Claude Code was started
-// in.
+// ProjectHeader names the full path of the project that Claude Code was started in.
 const ProjectHeader = "Nod-Project"
 
-// hook answers one call of Claude Code's as the command nod hook does, always
-// with status 200: with any other, Claude Code goes on as if there were no hook.
-// Whoever may not call hears a refusal as well, in the same words.
+// hook answers one call of Claude Code as the command `nod hook` does. The status
+// is always 200: with any other, Claude Code continues as if there were no hook. A
+// caller without a valid token gets a refusal in the same format.
 func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	var out bytes.Buffer
 	defer func() {
@@ -39,26 +38,26 @@ func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 		}
 		return agent.Hook(ctx)
 	}
-	options.Stderr = logged{s}
+	options.Stderr = stderrLog{s}
 	body, unread := s.readJSON(w, r, maxHookBody)
 	hook.Run(r.Context(), hook.ClaudeCode(), input{bytes.NewReader(body), unread}, &out, connect, options)
 }
 
-// hookCall is who calls, and how the call is to be answered.
+// hookCall returns the calling agent and the options of the call.
 func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	var o hook.Options
 	if r.Method != http.MethodPost {
-		return nil, o, schemas.Errorf(schemas.CodeUnknownAction, "hooks are called with POST")
+		return nil, o, schemas.Errorf(schemas.CodeUnknownAction, "call hooks with POST")
 	}
-	if err := s.ours(r); err != nil {
+	if err := s.refuseWebPage(r); err != nil {
 		return nil, o, err
 	}
-	agent, err := s.admit(r)
+	agent, err := s.authenticate(r)
 	if err != nil {
 		return nil, o, err
 	}
 	o, err = hookOptions(r.URL.Query())
-	from, here := s.from(r)
+	from, here := s.clientHost(r)
 	if o.Host = from; here {
 		o.User = s.opts.User
 	}
@@ -66,10 +65,10 @@ func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	return agent, o, err
 }
 
-// hookOptions are flags of nod hook, in a query.
+// hookOptions parses flags of `nod hook` from a query.
 func hookOptions(q url.Values) (o hook.Options, err error) {
 	if q.Has("defer_after") { // nod cannot read Claude Code's transcript from here
-		return o, schemas.Errorf(schemas.CodeValidation, "defer_after: whether a run can be taken up again is known to the command nod hook alone; leave it out")
+		return o, schemas.Errorf(schemas.CodeValidation, "defer_after: only the command nod hook knows whether a run can be repeated; leave it out")
 	}
 	if q.Has("host_timeout") {
 		if o.HostTimeout, err = time.ParseDuration(q.Get("host_timeout")); err != nil || o.HostTimeout <= 0 {
@@ -83,7 +82,7 @@ func hookOptions(q url.Values) (o hook.Options, err error) {
 	return hook.Options{}, schemas.Errorf(schemas.CodeValidation, "on_unavailable: must be ask or deny")
 }
 
-// input is a hook's input, or why it could not be read.
+// input is a hook's input, or the error of reading it.
 type input struct {
 	*bytes.Reader
 	err error
@@ -96,10 +95,10 @@ func (i input) Read(p []byte) (int, error) {
 	return i.Reader.Read(p)
 }
 
-// logged takes what a hook says on its standard error.
-type logged struct{ *Server }
+// stderrLog logs the lines that a hook writes to its standard error.
+type stderrLog struct{ *Server }
 
-func (l logged) Write(line []byte) (int, error) {
+func (l stderrLog) Write(line []byte) (int, error) {
 	l.opts.Log.Info("http: " + string(bytes.TrimSpace(line)))
 	return len(line), nil
 }

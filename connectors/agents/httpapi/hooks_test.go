@@ -18,19 +18,19 @@ import (
 
 const hookPath = "/api/v1/hooks/claude-code"
 
-// event is what Claude Code posts of a call that no rule settles.
+// event returns Claude Code's post for a call that no rule decides.
 func event(name, session string) string {
 	return `{"session_id":"` + session + `","cwd":"/w","hook_event_name":"` + name + `","tool_name":"Bash","tool_input":{"command":"make release"}}`
 }
 
-// What Claude Code is told, whole.
+// Whole responses to Claude Code.
 const (
 	allowed  = `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{"command":"make release"}}}}`
 	preAllow = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`
 	own      = `{}` // Claude Code's own prompt
 )
 
-// verdict is what a hook's answer, which always has status 200, does.
+// verdict is the content of a hook's response, whose status is always 200.
 type verdict struct{ behavior, permission, decision, reason string }
 
 func (r *rig) verdict(got answer) verdict {
@@ -77,7 +77,7 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r.Equal("deny", v.behavior)
 	r.Contains(v.reason, "Ann")
 
-	// A rule, an event that only tells, and one that is none of nod's.
+	// A call decided by a rule, a signal, and an event that nod does not handle.
 	r.Equal("allow", r.verdict(r.does("POST", hookPath, strings.Replace(event("PreToolUse", "rule"), "make release", "ls", 1))).permission)
 	hooked = r.later("POST", hookPath, event("PermissionRequest", "raced"))
 	r.pends("raced")
@@ -87,19 +87,19 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r.Empty(r.pending())
 }
 
-// The host's time is up before anybody has answered: the call is denied for now
-// and stays open.
+// If the host's time is up before an approver has answered, the call is denied for
+// now and the request stays pending.
 func TestAHookThatCanWaitNoLonger(t *testing.T) {
 	r := start(t)
 	v := r.verdict(r.does("POST", hookPath+"?host_timeout=1s", event("PreToolUse", "S")))
 	r.Equal("deny", v.permission)
 	r.Contains(v.reason, "stays open")
-	r.Eventually(func() bool { return len(r.pending()) == 1 && r.pending()[0].Detached }, patience, tick)
+	r.Eventually(func() bool { return len(r.pending()) == 1 && r.pending()[0].Detached }, waitAtMost, tick)
 	r.answerTo(r.pends("S"), "allow_once")
 	r.JSONEq(preAllow, r.does("POST", hookPath+"?host_timeout=1h", event("PreToolUse", "S")).body)
 }
 
-// A host that is gone waits for nothing any more.
+// If the host is gone, its request is withdrawn.
 func TestAHookWhoseHostIsGoneIsWithdrawn(t *testing.T) {
 	r := start(t)
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -111,14 +111,14 @@ func TestAHookWhoseHostIsGoneIsWithdrawn(t *testing.T) {
 	p := r.pends("S")
 	cancel()
 	r.ErrorIs(<-gone, context.Canceled)
-	r.Eventually(func() bool { return len(r.pending()) == 0 }, patience, tick)
+	r.Eventually(func() bool { return len(r.pending()) == 0 }, waitAtMost, tick)
 	shown, _, err := r.desk.Show(r.ctx, "S", p.PendingID)
 	r.NoError(err)
 	r.Equal(schemas.Withdrawn, shown.Decision.Outcome)
 }
 
-// Where nod is not running, Claude Code's own prompt takes over, or the call is
-// refused; a call that waits while nod is restarted is answered.
+// If nod is not running, Claude Code's own prompt takes over, or the call is
+// refused; a call that waits while nod restarts is answered.
 func TestAHookWithoutNod(t *testing.T) {
 	r := start(t)
 	waits := r.later("POST", hookPath+"?host_timeout=1h", event("PreToolUse", "S"))
@@ -132,8 +132,8 @@ func TestAHookWithoutNod(t *testing.T) {
 	r.JSONEq(preAllow, waits().body)
 }
 
-// Whatever is wrong with a call, it is refused in Claude Code's words and never
-// allowed; one that cannot be read is blocked where Claude Code would run it.
+// An invalid call is refused in Claude Code's format and never allowed; an
+// unreadable one is blocked if Claude Code would run it otherwise.
 func TestAHookThatIsRefused(t *testing.T) {
 	nod := func(o *httpapi.Options) {
 		o.Agents[0].Hook = func(context.Context) (hook.Nod, error) { panic("a fault") }
@@ -174,7 +174,7 @@ func TestAHookThatIsRefused(t *testing.T) {
 			v := r.verdict(r.does("POST", hookPath+c.query, body, c.change))
 			r.Contains(v.reason, c.says)
 			switch {
-			case v.decision != "": // its event was not understood
+			case v.decision != "": // its event was unreadable
 				r.Equal("block", v.decision)
 			case v.permission != "":
 				r.Equal("deny", v.permission)
@@ -186,7 +186,7 @@ func TestAHookThatIsRefused(t *testing.T) {
 	r.Equal("deny", r.verdict(r.does("PUT", hookPath, event("PermissionRequest", "S"))).behavior)
 }
 
-// A body that does not arrive is a refusal too.
+// A body that does not arrive is refused, too.
 func TestAHooksSlowBody(t *testing.T) {
 	r := fake(t, func(o *httpapi.Options) { o.BodyWithin = 1 })
 	host := strings.TrimPrefix(r.api.URL(), "http://")

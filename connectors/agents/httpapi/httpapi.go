@@ -1,9 +1,9 @@
-// Package httpapi is the way in for everything that speaks HTTP: a program asks
-// with one POST, waits with GETs, and gives up with a DELETE. Claude Code's HTTP
-// hooks come in here too. openapi.json says what each call takes and answers.
+// Package httpapi connects programs over HTTP: a program sends a request with one
+// POST, waits for the decision with GETs, and gives up with a DELETE. Claude Code's
+// HTTP hooks are served here too. openapi.json describes each call.
 //
-// Whoever calls shows a token, which says as which agent. What a web page could
-// send is turned away before it is read.
+// Each caller sends a token, which identifies its agent. Requests that a web page
+// could send are refused before they are read.
 package httpapi
 
 import (
@@ -23,38 +23,38 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is what callers may do with nod, as one agent. Its refusals are
+// Nod is the interface to nod for the callers of one agent. Its refusals are
 // *schemas.Error.
 type Nod interface {
-	// Submit hands r in under its id, which is fresh unless r says that it
-	// rejoins. It returns the decision where there is one already, else nil and
-	// the receipt.
+	// Submit sends r under its id, which must be new unless r.Rejoin is set. It
+	// returns the decision if there is one already, else nil and the receipt.
 	Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error)
-	// Await waits for up to wait, but long enough to be told how it stands, until a
-	// request that was handed in before is decided. It returns nil where it is not,
-	// and changes nothing. NOT_FOUND is also another agent's.
+	// Await waits up to wait, and at least long enough for one reply of nod, for
+	// the decision of a stored request. It returns nil if there is none yet, and
+	// changes nothing. The error NOT_FOUND also covers requests of other agents.
 	Await(ctx context.Context, sessionID, pendingID string, wait time.Duration) (*schemas.Decision, error)
-	// Withdraw takes a request back, and returns the decision that it then has.
+	// Withdraw withdraws a request and returns its decision, which may be an
+	// earlier one.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error)
 }
 
-// Agent is one that may call.
+// Agent is an agent that may call.
 type Agent struct {
 	Name  string
 	Token string
 	Nod   Nod
-	// Hook is how hooks reach nod; see hook.Connect.
+	// Hook connects hooks to nod; see hook.Connect.
 	Hook hook.Connect
 }
 
-// Options say where to listen and for whom.
+// Options are the address to listen on and the agents to serve.
 type Options struct {
 	httpserve.Listen
 	Agents []Agent
-	// Host and User are those of this process, which askers on this machine need
-	// not name.
+	// Host and User are those of this process. They are the defaults for callers on
+	// this machine.
 	Host, User string
-	// BodyWithin is how long a body may take to arrive; 0 is 10 s.
+	// BodyWithin is how long a request body may take to arrive; 0 means 10 s.
 	BodyWithin time.Duration
 	Log        *slog.Logger
 }
@@ -63,34 +63,34 @@ type Options struct {
 type Server struct {
 	opts   Options
 	addr   httpserve.Address
-	agents []known
+	agents []agentToken
 	doc    []byte // openapi.json
 	http   *http.Server
 	stop   context.CancelCauseFunc
 	done   chan error
 }
 
-// known is an agent by what its token is told by.
-type known struct {
+// agentToken is an agent with the hash of its token.
+type agentToken struct {
 	*Agent
 	sum [sha256.Size]byte
 }
 
-// How long things take that a caller has a part in.
+// Time limits that a caller has a part in.
 const (
 	headerWithin = 5 * time.Second
-	bodyWithin   = 10 * time.Second // unless Options say otherwise
+	bodyWithin   = 10 * time.Second // the default of Options.BodyWithin
 	writeWithin  = 30 * time.Second
-	// callWithin is how long nod is tried for while it does not answer.
+	// callWithin is how long a call waits for a nod that does not respond.
 	callWithin = 15 * time.Second
-	// MaxWait is the longest that one GET may wait.
+	// MaxWait is the longest wait of one GET.
 	MaxWait = 10 * time.Minute
 )
 
 var errStopping = schemas.Errorf(schemas.CodeUnavailable, "nod's HTTP API is stopping: ask again")
 
-// Open starts to listen, and returns when it does. What keeps it from that is
-// one line.
+// Open starts the server and returns once it listens. The text of its error is one
+// line.
 func Open(o Options) (*Server, error) {
 	doc, err := document()
 	if err != nil {
@@ -106,7 +106,7 @@ func Open(o Options) (*Server, error) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	s := &Server{opts: o, addr: addr, doc: doc, stop: stop, done: make(chan error, 1)}
 	for i := range o.Agents {
-		s.agents = append(s.agents, known{&o.Agents[i], sha256.Sum256([]byte(o.Agents[i].Token))})
+		s.agents = append(s.agents, agentToken{&o.Agents[i], sha256.Sum256([]byte(o.Agents[i].Token))})
 	}
 	s.http = &http.Server{
 		Handler: s.handler(), ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
@@ -117,14 +117,14 @@ func Open(o Options) (*Server, error) {
 	return s, nil
 }
 
-// URL is where it is reached.
+// URL returns the server's address.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Done hears why the server no longer listens; nil after Stop.
+// Done receives the reason that the server no longer listens; nil after Stop.
 func (s *Server) Done() <-chan error { return s.done }
 
-// Stop answers every open call and stops listening. What waits for a person
-// stays, but for what hooks asked: their hosts go on without it.
+// Stop answers every call in progress and stops listening. Pending requests stay
+// pending, except those of hooks: their hosts continue without them.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop(errStopping)
 	if err := s.http.Shutdown(ctx); err != nil {
@@ -133,8 +133,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// agent is whose token a request shows, nil where it is nobody's. How long that
-// takes tells nothing of the tokens.
+// agent returns the agent with this token; nil if there is none. The time that it
+// takes reveals nothing about the tokens.
 func (s *Server) agent(token string) (found *Agent) {
 	sum := sha256.Sum256([]byte(token))
 	for _, a := range s.agents {

@@ -11,18 +11,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// openapi is the document without the messages, whose schemas are nod's own.
+// openapi is the document without the schemas of nod's messages.
 //
 //go:embed openapi.json
 var openapi []byte
 
-// describe serves the OpenAPI document.
-func (s *Server) describe(w http.ResponseWriter, _ *http.Request, _ *Agent) error {
+func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ *Agent) error {
 	send(w, http.StatusOK, s.doc)
 	return nil
 }
 
-// document is openapi.json, whole in itself.
+// document returns openapi.json with all schemas included.
 func document() ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(openapi, &doc); err != nil {
@@ -39,29 +38,29 @@ func document() ([]byte, error) {
 			return nil, fmt.Errorf("describe %s: %w", name, err)
 		}
 		delete(schema, "$schema")
-		refer(schema, name)
+		rewriteRefs(schema, name)
 		all[name] = schema
 	}
 	request := all["request"].(map[string]any)
 	request["required"] = slices.DeleteFunc(request["required"].([]any), func(field any) bool {
-		return slices.Contains(madeHere(), field.(string))
+		return slices.Contains(fieldsWithDefaults(), field.(string))
 	})
 	return schemas.Encode(doc)
 }
 
-// madeHere are the fields of a request that a caller need not write.
-func madeHere() []string { return []string{"type", "pending_id", "created_at"} }
+// fieldsWithDefaults are the fields of a request that a caller may leave out.
+func fieldsWithDefaults() []string { return []string{"type", "pending_id", "created_at"} }
 
-// refer has the references of a schema lead to where the document holds it.
-func refer(v any, name string) {
+// rewriteRefs rewrites the references in a schema to their place in the document.
+func rewriteRefs(v any, name string) {
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			refer(item, name)
+			rewriteRefs(item, name)
 		}
 	case map[string]any:
 		for _, field := range v {
-			refer(field, name)
+			rewriteRefs(field, name)
 		}
 		if ref, ok := v["$ref"].(string); ok {
 			file, within, _ := strings.Cut(ref, "#")

@@ -20,11 +20,11 @@ import (
 	"github.com/nodbus/nod/connectors/agents/httpapi"
 )
 
-// described is a transport that holds every answer against the OpenAPI document:
-// its status must be there, and its body be what the document says.
-type described struct{}
+// checkedTransport checks every response against the OpenAPI document: its status
+// must be listed, and its body must match the schema.
+type checkedTransport struct{}
 
-func (described) RoundTrip(r *http.Request) (*http.Response, error) {
+func (checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ type openapi struct {
 	compiler *jsonschema.Compiler
 
 	mu   sync.Mutex
-	seen map[string]bool // "METHOD path status" that were answered
+	seen map[string]bool // "METHOD path status" of the responses so far
 }
 
 var document = sync.OnceValue(func() *openapi {
@@ -63,7 +63,7 @@ var document = sync.OnceValue(func() *openapi {
 	return &openapi{tree: tree.(map[string]any), compiler: c, seen: map[string]bool{}}
 })
 
-// at walks down the document.
+// at returns the value at a path in the document.
 func at(v any, steps ...string) map[string]any {
 	for _, step := range steps {
 		m, _ := v.(map[string]any)
@@ -114,7 +114,7 @@ func (o *openapi) check(method, path string, status int, h http.Header, body []b
 	return o.validate(body, "paths", template, method, "responses", code, "content", "application/json", "schema")
 }
 
-// validate holds data against the schema at this place of the document.
+// validate checks data against the schema at a path in the document.
 func (o *openapi) validate(data []byte, steps ...string) error {
 	for i := range steps {
 		steps[i] = escape(steps[i])
@@ -136,7 +136,7 @@ func (o *openapi) validate(data []byte, steps ...string) error {
 	return nil
 }
 
-// Every answer that the document names was given in some test, where all ran.
+// If all tests ran, they gave every response that the document lists.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
@@ -154,7 +154,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// What is served is what the document describes, and the other way round.
+// The server's routes and the document's paths are the same.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	var described []string
 	for path, methods := range at(document().tree, "paths") {
@@ -177,7 +177,7 @@ func TestTheDocumentIsServedWhole(t *testing.T) {
 	r.refused(r.does("GET", "/api/v1/openapi.json", "", header("Origin", "https://evil.example")), 403, "FORBIDDEN")
 	r.refused(r.does("GET", "/api/v1/openapi.json", "", func(req *http.Request) { req.Host = "evil.example" }), 421, "FORBIDDEN")
 
-	// What it says of a request's body is what is taken.
+	// A body that the document allows is accepted.
 	in := []string{"paths", "/api/v1/requests", "post", "requestBody", "content", "application/json", "schema"}
 	r.NoError(document().validate([]byte(deploy("S", "1")), slices.Clone(in)...))
 	r.NoError(document().validate([]byte(`{"session_id":"S","kind":"question","title":"T","action_type":"other","action_details":{}}`), slices.Clone(in)...))

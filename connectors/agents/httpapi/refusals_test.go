@@ -13,28 +13,28 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// scripted is a nod that does what a test says, and must not be asked for more.
-type scripted struct {
+// scriptedNod is a nod that does as a test says and fails on any other call.
+type scriptedNod struct {
 	submit   func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error)
 	await    func(context.Context) (*schemas.Decision, error)
 	withdraw func(session, id string) (schemas.Decision, error)
 }
 
-func (s scripted) Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
+func (s scriptedNod) Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
 	return s.submit(ctx, r)
 }
 
-func (s scripted) Await(ctx context.Context, _, _ string, _ time.Duration) (*schemas.Decision, error) {
+func (s scriptedNod) Await(ctx context.Context, _, _ string, _ time.Duration) (*schemas.Decision, error) {
 	return s.await(ctx)
 }
 
-func (s scripted) Withdraw(_ context.Context, session, id, _ string) (schemas.Decision, error) {
+func (s scriptedNod) Withdraw(_ context.Context, session, id, _ string) (schemas.Decision, error) {
 	return s.withdraw(session, id)
 }
 
-// failing is a nod whose every call does this.
-func failing(f func() error) scripted {
-	return scripted{
+// failingNod returns a nod whose every call runs f.
+func failingNod(f func() error) scriptedNod {
+	return scriptedNod{
 		submit: func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
 			return nil, schemas.Receipt{}, f()
 		},
@@ -47,14 +47,14 @@ func before(nod httpapi.Nod) func(*httpapi.Options) {
 	return func(o *httpapi.Options) { o.Agents[0].Nod = nod }
 }
 
-// each is one call to every route that needs a token.
+// each has one call for every route that needs a token.
 var each = map[string]struct{ method, path, body string }{
 	"ask":      {"POST", "/api/v1/requests", deploy("S", "1")},
 	"await":    {"GET", "/api/v1/requests/S.1", ""},
 	"withdraw": {"DELETE", "/api/v1/requests/S.1", ""},
 }
 
-// Whoever has no token, and whatever a web page could send, reaches no nod.
+// Requests without a token, and requests that a web page could send, do not reach nod.
 func TestWhoMayNotAsk(t *testing.T) {
 	r := fake(t, func(*httpapi.Options) {}) // a nil nod would panic
 	for name, c := range map[string]struct {
@@ -155,7 +155,7 @@ func TestWhatIsNoRequest(t *testing.T) {
 func TestTheLongestRequestIsTaken(t *testing.T) {
 	r := start(t)
 	body := deploy("S", "1")
-	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // nod adds who asks
+	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // nod adds the asker's name
 	q := r.asks(body)
 	r.says(q, "allow_once")
 	r.Equal(schemas.Allowed, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
@@ -167,33 +167,33 @@ func TestNodsRefusals(t *testing.T) {
 		"CONFLICT": 409, "UNDELIVERABLE": 503, "UNAVAILABLE": 503, "INTERNAL_ERROR": 500,
 	} {
 		t.Run(string(code), func(t *testing.T) {
-			r := fake(t, before(failing(func() error { return fmt.Errorf("ask: %w", schemas.Errorf(code, "because")) })))
+			r := fake(t, before(failingNod(func() error { return fmt.Errorf("ask: %w", schemas.Errorf(code, "because")) })))
 			for what, call := range each {
 				if code == "CONFLICT" && what == "withdraw" {
-					continue // nod does not say so, and the document neither
+					continue // nod does not return it, nor does the document list it
 				}
 				r.Equal("because", r.refused(r.does(call.method, call.path, call.body), status, code), what)
 			}
 		})
 	}
-	r := fake(t, before(failing(func() error { return io.ErrUnexpectedEOF })))
+	r := fake(t, before(failingNod(func() error { return io.ErrUnexpectedEOF })))
 	r.refused(r.does("POST", "/api/v1/requests", deploy("S", "1")), 503, "UNAVAILABLE")
 }
 
 func TestAPanicAllowsNothing(t *testing.T) {
-	r := fake(t, before(failing(func() error { panic("a fault") })))
-	for range 2 { // the server goes on
+	r := fake(t, before(failingNod(func() error { panic("a fault") })))
+	for range 2 { // the server continues
 		for what, call := range each {
 			r.NotContains(r.refused(r.does(call.method, call.path, call.body), 500, "INTERNAL_ERROR"), "a fault", what)
 		}
 	}
 }
 
-// A request whose id was made here is taken back where its asker cannot have
-// learnt that id; one under the asker's own can be sent again.
+// A request whose id was made here is withdrawn if its caller may not have got that
+// id; a request with the caller's own id can be sent again.
 func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 	var asked, withdrawn []string
-	nod := failing(func() error { return schemas.Errorf(schemas.CodeUnavailable, "away") })
+	nod := failingNod(func() error { return schemas.Errorf(schemas.CodeUnavailable, "away") })
 	nod.submit = func(_ context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
 		asked = append(asked, r.Key())
 		return nil, schemas.Receipt{}, schemas.Errorf(schemas.CodeUnavailable, "away")
@@ -209,10 +209,10 @@ func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 	r.Equal(asked[1:], withdrawn)
 }
 
-// The same where the asker goes before nod has answered.
+// The same holds if the caller leaves before nod has replied.
 func TestAnAskerThatIsGoneBeforeItsReceipt(t *testing.T) {
 	reached, withdrawn := make(chan string, 1), make(chan string, 1)
-	nod := scripted{
+	nod := scriptedNod{
 		submit: func(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
 			reached <- r.Key()
 			<-ctx.Done()
@@ -226,7 +226,7 @@ func TestAnAskerThatIsGoneBeforeItsReceipt(t *testing.T) {
 	r := fake(t, before(nod))
 	ctx, cancel := context.WithCancel(r.ctx)
 	go func() {
-		_, _ = r.tries(ctx, "POST", "/api/v1/requests", strings.Replace(deploy("S", "1"), `"pending_id":"1",`, "", 1)) // it is gone
+		_, _ = r.tries(ctx, "POST", "/api/v1/requests", strings.Replace(deploy("S", "1"), `"pending_id":"1",`, "", 1)) // the caller is gone
 	}()
 	key := <-reached
 	cancel()

@@ -14,10 +14,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdrawWithin bounds taking back what nobody can ask about.
+// withdrawWithin limits the withdrawal of a request whose id its caller never got.
 const withdrawWithin = 5 * time.Second
 
-// ask hands in a request: 200 with its decision, or 202 with its receipt.
+// ask sends a request to nod: 200 with its decision, or 202 with its receipt.
 func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error {
 	body, err := s.readJSON(w, r, schemas.MaxRequestBytes)
 	if err != nil {
@@ -27,12 +27,12 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.patience(r)
+	ctx, cancel := s.withCallTimeout(r)
 	defer cancel()
 	d, receipt, err := agent.Nod.Submit(ctx, request)
 	switch {
 	case err != nil && !request.Rejoin && agents.MayBeOpen(err):
-		leave(ctx, agent.Nod, request) // its id was made here, so its asker does not know it
+		withdrawUnseen(ctx, agent.Nod, request) // its id was made here and its caller never got it
 		return err
 	case err != nil:
 		return err
@@ -45,31 +45,31 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	return nil
 }
 
-// patience bounds a call that nod answers without a person.
-func (s *Server) patience(r *http.Request) (context.Context, context.CancelFunc) {
+// withCallTimeout limits a call that needs no person.
+func (s *Server) withCallTimeout(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), callWithin)
 }
 
-func leave(ctx context.Context, nod Nod, r schemas.Request) {
+func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its asker never learnt its id") // its deadline ends it otherwise
+	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its caller never got its id") // on an error it ends at its deadline
 }
 
-// request is what a body asks, with what the body leaves open of its envelope,
-// and of who asks from where.
+// request parses a body and fills in the fields that it leaves out, including who
+// asks and from where.
 func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Request, error) {
 	var request schemas.Request
-	whole, named := envelope(body)
+	whole, named := withDefaults(body)
 	if err := schemas.Decode(whole, &request); err != nil {
 		return request, err
 	}
-	// An id of the caller's may have been sent before, and one made here was not.
+	// An id from the caller may have been sent before; an id made here was not.
 	request.Rejoin = named
 	if request.AgentName == "" {
 		request.AgentName = agent.Name
 	}
-	from, here := s.from(r)
+	from, here := s.clientHost(r)
 	if request.Host == "" {
 		request.Host = from
 	}
@@ -79,13 +79,13 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 	return request, nil
 }
 
-// envelope is body with the fields that a caller need not write, and whether it
-// named an id. Nothing else of it changes, so that what cannot be read in one
-// way alone is still refused.
-func envelope(body []byte) (whole []byte, named bool) {
+// withDefaults adds to body the fields that a caller may leave out, and reports
+// whether body named an id. It changes no other byte, so that Decode still refuses
+// ambiguous JSON.
+func withDefaults(body []byte) (whole []byte, named bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
-		return body, false // Decode says what is wrong
+		return body, false // Decode reports the error
 	}
 	var missing []string
 	for name, value := range map[string]string{
@@ -107,9 +107,9 @@ func envelope(body []byte) (whole []byte, named bool) {
 	return append([]byte(text), rest...), named
 }
 
-// from is the machine that a request comes from, and whether it is this one,
-// which a proxy hides.
-func (s *Server) from(r *http.Request) (host string, here bool) {
+// clientHost returns the machine of a caller, and whether it is this one. Behind a
+// proxy the machine is unknown.
+func (s *Server) clientHost(r *http.Request) (host string, here bool) {
 	ip, _, err := net.SplitHostPort(r.RemoteAddr)
 	switch {
 	case err != nil || s.opts.BehindProxy:
@@ -120,14 +120,14 @@ func (s *Server) from(r *http.Request) (host string, here bool) {
 	return ip, false
 }
 
-// await answers with the decision of a request, or with nothing where there is
-// none within the time that the caller waits.
+// await replies with the decision of a request, or with 204 if there is none within
+// the caller's wait.
 func (s *Server) await(w http.ResponseWriter, r *http.Request, agent *Agent) error {
-	session, id, err := which(r)
+	session, id, err := requestKey(r)
 	if err != nil {
 		return err
 	}
-	wait, err := waitOf(r)
+	wait, err := parseWait(r)
 	if err != nil {
 		return err
 	}
@@ -138,15 +138,14 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, agent *Agent) err
 	case d != nil:
 		reply(w, http.StatusOK, d)
 		return nil
-	case r.Context().Err() != nil: // the caller is gone, or the server goes
+	case r.Context().Err() != nil: // the caller is gone, or the server stops
 		return context.Cause(r.Context())
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// waitOf is how long a caller wants to wait.
-func waitOf(r *http.Request) (time.Duration, error) {
+func parseWait(r *http.Request) (time.Duration, error) {
 	text := r.URL.Query().Get("wait")
 	if text == "" {
 		return 0, nil
@@ -158,9 +157,9 @@ func waitOf(r *http.Request) (time.Duration, error) {
 	return wait, nil
 }
 
-// withdraw takes a request back: 200 with the decision that it then has.
+// withdraw withdraws a request: 200 with its decision.
 func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) error {
-	session, id, err := which(r)
+	session, id, err := requestKey(r)
 	if err != nil {
 		return err
 	}
@@ -168,7 +167,7 @@ func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) 
 	if reason == "" {
 		reason = "the agent stopped waiting"
 	}
-	ctx, cancel := s.patience(r)
+	ctx, cancel := s.withCallTimeout(r)
 	defer cancel()
 	d, err := agent.Nod.Withdraw(ctx, session, id, reason)
 	if err != nil {
@@ -178,9 +177,9 @@ func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) 
 	return nil
 }
 
-// which is the request that a path names: its id beside its session, or both as
-// SESSION.ID, as Location has them.
-func which(r *http.Request) (session, id string, err error) {
+// requestKey returns the request that a path names: its id beside its session, or
+// both as SESSION.ID as in Location.
+func requestKey(r *http.Request) (session, id string, err error) {
 	session, id = r.URL.Query().Get("session_id"), r.PathValue("id")
 	if both, rest, ok := strings.Cut(id, "."); ok && session == "" {
 		session, id = both, rest

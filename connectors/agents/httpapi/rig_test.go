@@ -21,20 +21,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The tokens of the two agents that may ask.
+// The tokens of the two configured agents.
 const (
 	localToken = "the-token-of-local"
 	adaToken   = "the-token-of-ada"
 )
 
-// patience is how long a test waits for what nothing announces, and tick how often
-// it looks.
+// waitAtMost is how long a test waits for events without a notification, and tick
+// how often it checks.
 const (
-	patience = time.Minute
-	tick     = 20 * time.Millisecond
+	waitAtMost = time.Minute
+	tick       = 20 * time.Millisecond
 )
 
-// settings let Ann answer at the terminal, and a rule allow one tool.
+// The settings let Ann answer at the terminal, and a rule allow one tool.
 const settings = `{"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
 	"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]}]}}`
 
@@ -57,7 +57,7 @@ func start(t *testing.T) *rig {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	r := &rig{Assertions: require.New(t), t: t, ctx: ctx, dir: t.TempDir()}
-	r.calls.Transport = described{}
+	r.calls.Transport = checkedTransport{}
 	keys, err := roles.OpenKeys(r.dir)
 	r.NoError(err)
 	r.NoError(keys.Ensure(roles.AgentID("local"), roles.AgentID("ada")))
@@ -88,12 +88,12 @@ func (r *rig) open(o httpapi.Options) {
 	})
 }
 
-// fake is an API before a nod of the test's own.
+// fake is an API with a nod of the test's own.
 func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	t.Helper()
 	t.Parallel()
 	r := &rig{Assertions: require.New(t), t: t, ctx: t.Context()}
-	r.calls.Transport = described{}
+	r.calls.Transport = checkedTransport{}
 	o := httpapi.Options{
 		Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Log: quiet(),
 		Agents: []httpapi.Agent{{Name: "local", Token: localToken}},
@@ -103,7 +103,7 @@ func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	return r
 }
 
-// up starts nod; what is stored is there again.
+// up starts nod with the data stored before.
 func (r *rig) up() {
 	r.t.Helper()
 	var err error
@@ -134,7 +134,7 @@ func (r *rig) down() {
 	r.nod, r.conns = nil, nil
 }
 
-// quiet hides what the tests provoke. NOD_TEST_LOG=1 shows it.
+// quiet discards the expected log output. NOD_TEST_LOG=1 shows it.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -142,14 +142,14 @@ func quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// answer is what a call got.
+// answer is the response to a call.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// does makes a call as local, unless it is changed.
+// does makes a call as the agent local, unless change alters it.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
 	got, err := r.tries(r.ctx, method, path, body, change...)
@@ -182,7 +182,7 @@ func header(name, value string) func(*http.Request) {
 
 func asAda(r *http.Request) { r.Header.Set("Authorization", "Bearer "+adaToken) }
 
-// later makes a call whose answer is waited for with the function it returns.
+// later starts a call, and returns a function that waits for its response.
 func (r *rig) later(method, path, body string, change ...func(*http.Request)) func() answer {
 	got := make(chan answer, 1)
 	go func() {
@@ -204,13 +204,13 @@ func (r *rig) later(method, path, body string, change ...func(*http.Request)) fu
 	}
 }
 
-// deploy is a request that no rule settles, and that is like no other.
+// deploy returns a unique request that no rule decides.
 func deploy(session, id string) string {
 	return `{"session_id":"` + session + `","pending_id":"` + id + `","kind":"tool_call","title":"Use Deploy","tool_name":"Deploy",` +
 		`"action_type":"other","action_details":{"to":"production","for":"` + id + `"}}`
 }
 
-// asks hands in a request that waits for a person.
+// asks sends a request that waits for a person.
 func (r *rig) asks(body string) schemas.Receipt {
 	r.t.Helper()
 	got := r.does("POST", "/api/v1/requests", body)
@@ -221,7 +221,7 @@ func (r *rig) asks(body string) schemas.Receipt {
 	return receipt
 }
 
-// decision is what an answer holds, with status 200.
+// decision returns the decision in a response with status 200.
 func (r *rig) decision(got answer) schemas.Decision {
 	r.t.Helper()
 	r.Equal(http.StatusOK, got.status, got.body)
@@ -241,7 +241,7 @@ func (r *rig) refused(got answer, status int, code schemas.Code) string {
 	return e.Message
 }
 
-// says has Ann answer.
+// says makes Ann answer.
 func (r *rig) says(q schemas.Receipt, option string) {
 	r.t.Helper()
 	_, err := r.desk.Answer(r.ctx, schemas.Answer{
@@ -250,7 +250,7 @@ func (r *rig) says(q schemas.Receipt, option string) {
 	r.NoError(err)
 }
 
-// pending is all that is undecided.
+// pending returns all pending requests.
 func (r *rig) pending() []schemas.Prompt {
 	r.t.Helper()
 	all, err := r.desk.Pending(r.ctx, schemas.Query{})
@@ -258,7 +258,7 @@ func (r *rig) pending() []schemas.Prompt {
 	return all
 }
 
-// pends waits for the one question of a session.
+// pends waits for the one pending request of a session.
 func (r *rig) pends(session string) (p schemas.Prompt) {
 	r.t.Helper()
 	r.Eventually(func() bool {
@@ -268,6 +268,6 @@ func (r *rig) pends(session string) (p schemas.Prompt) {
 		}
 		p = all[0]
 		return true
-	}, patience, tick)
+	}, waitAtMost, tick)
 	return p
 }

@@ -20,7 +20,7 @@ import (
 
 func TestStoppingAnswersWhoWaits(t *testing.T) {
 	reached := make(chan struct{})
-	r := fake(t, before(scripted{await: func(ctx context.Context) (*schemas.Decision, error) {
+	r := fake(t, before(scriptedNod{await: func(ctx context.Context) (*schemas.Decision, error) {
 		close(reached)
 		<-ctx.Done()
 		return nil, nil
@@ -36,13 +36,13 @@ func TestStoppingAnswersWhoWaits(t *testing.T) {
 	r.NoError(<-r.api.Done())
 }
 
-// A body that does not arrive whole is given up on, and a caller that takes its
-// time to wait is not.
+// The server gives up on a body that does not arrive whole, but not on a caller
+// that waits long.
 func TestASlowBody(t *testing.T) {
 	const slow = 300 * time.Millisecond
 	r := fake(t, func(o *httpapi.Options) {
 		o.BodyWithin = slow
-		o.Agents[0].Nod = scripted{await: func(ctx context.Context) (*schemas.Decision, error) {
+		o.Agents[0].Nod = scriptedNod{await: func(ctx context.Context) (*schemas.Decision, error) {
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -89,12 +89,12 @@ func TestWhereItMayListen(t *testing.T) {
 	require.ErrorContains(t, err, "--listen", "another port would not be the one that agents are told")
 }
 
-// What comes through a proxy is not taken for this machine's.
+// A request through a proxy does not count as one from this machine.
 func TestBehindAProxyNobodyIsHere(t *testing.T) {
 	asked := make(chan schemas.Request, 1)
 	r := fake(t, func(o *httpapi.Options) {
 		o.BehindProxy, o.PublicURL, o.Host, o.User = true, "https://nod.example.com", "devbox", "ann"
-		o.Agents[0].Nod = scripted{submit: func(_ context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
+		o.Agents[0].Nod = scriptedNod{submit: func(_ context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
 			asked <- r
 			return nil, schemas.Receipt{}, schemas.Errorf(schemas.CodeUndeliverable, "nobody")
 		}}

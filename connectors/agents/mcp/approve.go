@@ -12,15 +12,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// verdict is what approve answers, as Claude Code reads it: anything else than
-// this JSON keeps the tool from running as well.
+// verdict is the result of approve, in Claude Code's format. To Claude Code any
+// result that is not such JSON denies the tool, too.
 type verdict struct {
 	Behavior string          `json:"behavior"` // allow or deny
 	Input    json.RawMessage `json:"updatedInput,omitempty"`
 	Message  string          `json:"message,omitempty"`
 }
 
-// result is v as a tool's result, always without an error: a no is an answer.
+// result encodes v as the result of a tool. It is never an error: a denial is an
+// answer.
 func (v verdict) result() *mcp.CallToolResult {
 	out, err := schemas.Encode(v)
 	if err != nil {
@@ -33,14 +34,14 @@ func deny(why string) *mcp.CallToolResult {
 	return verdict{Behavior: "deny", Message: why}.result()
 }
 
-// toolUse is a call that Claude Code asks about.
+// toolUse is a tool call that Claude Code asks about.
 type toolUse struct {
 	tool, id string
 	input    json.RawMessage
 }
 
-// readToolUse takes the names to the letter: Go's own decoding would take
-// "Input" for "input".
+// readToolUse parses the arguments. It matches names exactly; Go's own decoding
+// would take "Input" for "input".
 func readToolUse(raw json.RawMessage) (u toolUse, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -61,7 +62,7 @@ func readToolUse(raw json.RawMessage) (u toolUse, err error) {
 	return u, nil
 }
 
-// approve answers whether a tool may be used on an input.
+// approve decides whether a tool may run with an input.
 func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	use, err := readToolUse(c.Params.Arguments)
 	if err != nil {
@@ -79,7 +80,7 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	}
 	d, err := c.ask(ctx, r)
 	if err != nil {
-		return deny("Not allowed, because nod could not get a decision: " + words(err))
+		return deny("Not allowed, because nod could not get a decision: " + errorText(err))
 	}
 	heard := agents.DescribeDecision(&r, &d)
 	if !heard.Allowed {
@@ -94,8 +95,8 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	return verdict{Behavior: "allow", Input: input}.result()
 }
 
-// toolRequest is what nod is asked about a call, and where the call would run,
-// if that is known: Claude Code does not say.
+// toolRequest returns the request for a tool call, and the call's directory if it
+// is known: Claude Code does not send it.
 func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err error) {
 	r = c.request()
 	if c.server.opts.InProject {
@@ -104,7 +105,7 @@ func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err erro
 	r.PendingID, r.ToolCallID = agents.ID(use.id), use.id
 	r.Kind, r.ToolName, r.ActionType = schemas.KindToolCall, use.tool, agents.ActionOf(use.tool)
 	r.Title = agents.Title(r.ActionType)
-	r.Rejoin = use.id != "" // it may have been asked before a restart
+	r.Rejoin = use.id != "" // it may have been sent before a restart
 	r.ActionDetails, err = agents.WithCwd(use.input, cwd)
 	return r, cwd, err
 }

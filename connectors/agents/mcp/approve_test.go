@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// byTool answers by the name of the tool that is asked about.
+// byTool answers by the tool's name.
 func byTool(p schemas.Prompt) nodtest.Answer {
 	switch p.Request.ToolName {
 	case "Yes":
@@ -33,7 +33,7 @@ func use(tool, input, id string) string {
 	return fmt.Sprintf(`{"tool_name":%q,"input":%s,"tool_use_id":%q}`, tool, input, id)
 }
 
-// What Claude Code is answered, to the letter.
+// The results for Claude Code, to the letter.
 func TestApprove(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	everyWay(t, func(t *testing.T, w way) {
@@ -60,7 +60,7 @@ func TestApprove(t *testing.T) {
 	})
 }
 
-// What people are shown, and what rules go by.
+// The requests that people and rules see.
 func TestWhatNodIsAsked(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app"}), ways()[0], nil)
@@ -83,7 +83,7 @@ func TestWhatNodIsAsked(t *testing.T) {
 	assert.Contains(t, other, `"deny"`, "an allow is for what was asked")
 }
 
-// Where every tool runs in the project, rules and people see that.
+// With InProject, rules and people see the project as the call's directory.
 func TestWhereACallRuns(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app", InProject: true}), ways()[0], nil)
@@ -95,7 +95,7 @@ func TestWhereACallRuns(t *testing.T) {
 	assert.Equal(t, `{"command":"make"}`, string((<-n.asked).ActionDetails), "no project is known")
 }
 
-// Nothing but a decision that allows is ever an allow.
+// Only a decision that allows becomes an allow.
 func TestApproveNeverAllowsByMistake(t *testing.T) {
 	decided := func(d schemas.Decision, err error) func(context.Context, schemas.Request) (schemas.Decision, error) {
 		return func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
@@ -113,7 +113,7 @@ func TestApproveNeverAllowsByMistake(t *testing.T) {
 		"nod is not running": {decided(schemas.Decision{}, errors.New("nod is not running: start it with nod up")),
 			"Not allowed, because nod could not get a decision: nod is not running: start it with nod up", true},
 		"nobody may answer": {decided(schemas.Decision{}, schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")),
-			"Nobody could be asked: no approver is set", false},
+			"No approver could be asked: no approver is set", false},
 		"an error beside a yes":  {decided(schemas.Decision{Outcome: schemas.Allowed}, errors.New("odd")), "odd", true},
 		"no decision":            {decided(schemas.Decision{}, nil), "no usable decision", false},
 		"another request's":      {decided(schemas.Decision{Outcome: schemas.Allowed, PendingID: "x", SessionID: "y"}, nil), "no usable decision", false},

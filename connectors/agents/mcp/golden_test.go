@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// goldenNod is a transcript's nod, which is asked and nothing else.
+// goldenNod is a transcript's nod, which supports only requests.
 type goldenNod struct{ *golden.Nod }
 
 func (goldenNod) Share(context.Context, schemas.Share) (schemas.StandingAnswer, error) {
@@ -25,8 +25,8 @@ func (goldenNod) Session(context.Context, string) (schemas.Session, error) {
 	return schemas.Session{}, schemas.Errorf(schemas.CodeInternal, "no session is read here")
 }
 
-// TestTranscripts replays testdata: what clients say on standard input, in either
-// generation of the protocol, and what they hear.
+// TestTranscripts replays testdata: the clients' standard input, in either
+// generation of the protocol, and their output.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		nod := golden.NewNod()

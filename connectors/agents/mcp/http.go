@@ -17,48 +17,48 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// HTTPOptions say who may come over HTTP.
+// HTTPOptions restrict the clients that may connect over HTTP.
 type HTTPOptions struct {
-	// Token is what every request must carry as its bearer token.
+	// Token is the bearer token that every request must carry.
 	Token string
-	// Hosts are names besides the loopback ones under which clients may reach the
-	// server, without ports.
+	// Hosts are the names, besides the loopback ones, by which clients may reach
+	// the server; without ports.
 	Hosts []string
 }
 
 const (
-	// Path is where the tools are served over HTTP.
+	// Path is the HTTP path of the tools.
 	Path = "/mcp"
 
-	// SessionHeader names the session of nod's that a request is made in, and
-	// ProjectHeader the full path of the project that its client works in.
+	// SessionHeader names the nod session of a request, and ProjectHeader the full
+	// path of its client's project.
 	SessionHeader = "Nod-Session"
 	ProjectHeader = "Nod-Project"
 
-	// statelessSince is the first version of the protocol without sessions.
+	// statelessSince is the first protocol version without sessions.
 	statelessSince = "2026-07-28"
 
 	headerWithin  = 10 * time.Second
-	idleFor       = 24 * time.Hour // then a client's session must begin anew
+	idleFor       = 24 * time.Hour // a client's session ends after that
 	answersWithin = 5 * time.Second
 )
 
-// Listen opens the address to serve HTTP at. Beyond this machine it does so
-// only where names are given for others to reach it by.
+// Listen opens the address to serve HTTP on. It opens an address that other
+// machines can reach only if hosts is not empty.
 func Listen(ctx context.Context, addr string, hosts []string) (net.Listener, error) {
 	var open net.ListenConfig
 	l, err := open.Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen at %s: %w: name a free address, such as 127.0.0.1:4281", addr, err)
+		return nil, fmt.Errorf("listen at %s: %w: give a free address, such as 127.0.0.1:4281", addr, err)
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); len(hosts) == 0 && !(ok && at.IP.IsLoopback()) {
-		_ = l.Close() // nobody was accepted
-		return nil, fmt.Errorf("%s can be reached from other machines: listen at 127.0.0.1, or name this machine as they do with --allow-host", addr)
+		_ = l.Close() // no connection was accepted yet
+		return nil, fmt.Errorf("%s can be reached from other machines: listen at 127.0.0.1, or allow the name that they use for this machine with --allow-host", addr)
 	}
 	return l, nil
 }
 
-// Serve serves clients at l until ctx ends; then every call has been
+// Serve serves clients on l until ctx ends. When it returns, every call has been
 // answered or withdrawn.
 func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	handler, err := s.Handler(o)
@@ -77,23 +77,23 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error
 	s.Stop()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
 	defer cancel()
-	if server.Shutdown(last) != nil { // somebody does not read
+	if server.Shutdown(last) != nil { // a client does not read its response
 		_ = server.Close()
 	}
 	return nil
 }
 
-// Handler serves both generations of the protocol at Path: clients of the
-// earlier one keep a session with the server. It refuses what a web page could
-// send, and whoever lacks the token.
+// Handler serves both generations of the protocol at Path; clients of the earlier
+// one have a session with the server. It refuses requests that a web page could
+// send, and requests without the token.
 func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	if len(o.Token) < 16 || len(strings.Fields(o.Token)) != 1 {
-		return nil, errors.New("the token for HTTP is not one word of at least 16 characters: remove its file for a new one")
+		return nil, errors.New("the HTTP token must be one word of at least 16 characters: delete its file for a new one")
 	}
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			Stateless: stateless, SessionTimeout: idleFor,
-			DisableLocalhostProtection: true, // guard does more
+			DisableLocalhostProtection: true, // authorize does more
 		})
 	}
 	sessions, stateless := serve(false), serve(true)
@@ -105,18 +105,18 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 			s.receive(sessions, w, r)
 		}
 	})
-	return guard(o, mux), nil
+	return authorize(o, mux), nil
 }
 
-// guard lets through what comes from a program with the token. A page in a
-// browser says its origin with whatever it posts, and comes under a name of its
-// own where it has had that resolved to this machine.
-func guard(o HTTPOptions, next http.Handler) http.Handler {
+// authorize passes only requests of programs that have the token. A browser page is
+// refused: either it sends its origin, or it reached this machine by resolving a
+// host name of its own to it, which is not an allowed host.
+func authorize(o HTTPOptions, next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(o.Token))
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 		got := sha256.Sum256([]byte(token))
 		if subtle.ConstantTimeCompare(got[:], want[:]) == 0 {
-			return nil, fmt.Errorf("%w: it is not this server's", auth.ErrInvalidToken)
+			return nil, fmt.Errorf("%w: it is not this server's token", auth.ErrInvalidToken)
 		}
 		return &auth.TokenInfo{}, nil
 	}
@@ -124,9 +124,9 @@ func guard(o HTTPOptions, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !knownHost(r.Host, o.Hosts):
-			http.Error(w, "this server is not called "+r.Host, http.StatusForbidden)
+			http.Error(w, "this server is not named "+r.Host, http.StatusForbidden)
 		case len(r.Header.Values("Origin")) > 0 || cmp.Or(r.Header.Get("Sec-Fetch-Site"), "none") != "none":
-			http.Error(w, "a web page may not ask here", http.StatusForbidden)
+			http.Error(w, "web pages may not use this server", http.StatusForbidden)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -138,7 +138,6 @@ func knownHost(host string, also []string) bool {
 	return thisMachine(name) || slices.ContainsFunc(also, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
-// nameOf is a host without its port.
 func nameOf(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -146,13 +145,13 @@ func nameOf(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
-// thisMachine reports whether a name leads here from this machine alone.
+// thisMachine reports whether a name reaches this machine only from this machine.
 func thisMachine(name string) bool {
 	return name == "localhost" || net.ParseIP(name).IsLoopback()
 }
 
-// clientHost is where a client runs: here, or at an address; where a proxy
-// brings it, nobody knows.
+// clientHost returns the host of a client: this machine, or its address. Behind a
+// proxy the host is unknown: "elsewhere".
 func (s *Server) clientHost(r *http.Request) string {
 	switch at := nameOf(r.RemoteAddr); {
 	case !thisMachine(at):
@@ -163,11 +162,11 @@ func (s *Server) clientHost(r *http.Request) string {
 	return s.opts.Host
 }
 
-// receive serves one HTTP request as a visit, which its tool calls find.
+// receive serves one HTTP request as an exchange, which its tool calls can find.
 func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()
-	v := newVisit(ctx, w)
+	v := newExchange(ctx, w)
 	v.calls = r.Method == http.MethodPost
 	v.session, v.project, v.host = r.Header.Get(SessionHeader), cmp.Or(r.Header.Get(ProjectHeader), s.opts.Project), s.clientHost(r)
 	if !v.calls {
@@ -175,7 +174,7 @@ func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Reque
 		defer every(s.opts.SignOfLife, func(int) { v.comment() })()
 	}
 	r = r.WithContext(ctx)
-	r.Header.Set(visitHeader, s.web.add(v)) // whatever the client wrote there
-	defer s.web.remove(r.Header.Get(visitHeader))
+	r.Header.Set(exchangeHeader, s.exchanges.add(v)) // overwrites a value from the client
+	defer s.exchanges.remove(r.Header.Get(exchangeHeader))
 	next.ServeHTTP(v, r)
 }

@@ -17,8 +17,7 @@ import (
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// What a page in a browser could send, and what comes without the token, gets
-// no further than the door.
+// Requests that a browser page could send, and requests without the token, are refused.
 func TestWhoMayNotComeIn(t *testing.T) {
 	n := fake(func(context.Context, schemas.Request) (schemas.Decision, error) {
 		t.Error("nod was asked")
@@ -92,7 +91,7 @@ func TestATokenMustBeOne(t *testing.T) {
 	}
 }
 
-// Nobody else's machine reaches it unless that is asked for.
+// Other machines can reach the server only if hosts are allowed.
 func TestItListensOnThisMachineAlone(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		_, err := mcp.Listen(t.Context(), addr, nil)
@@ -106,20 +105,20 @@ func TestItListensOnThisMachineAlone(t *testing.T) {
 	assert.ErrorContains(t, err, "127.0.0.1:4281")
 }
 
-// called reaches a server by a name of its.
-type called struct {
+// namedHost reaches a server under one of its names.
+type namedHost struct {
 	name string
 	next http.RoundTripper
 }
 
-func (c called) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c namedHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Host = c.name
 	return c.next.RoundTrip(r)
 }
 
-// A client's session is its own, or the one that it names; its project is the
-// one that it names, and never the server's directory.
+// A client's session is its own, or the one that it names. Its project is the one
+// that it names, and never the server's directory.
 func TestWhoAsksOverHTTP(t *testing.T) {
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
@@ -147,7 +146,7 @@ func TestWhoAsksOverHTTP(t *testing.T) {
 	}
 	assert.Empty(t, first.Project)
 	for host, header := range map[string]string{"elsewhere": "devbox.example", "devbox": "localhost:80"} {
-		c := reachHTTP(t, server.URL, later, called{header, bearer{next: transport()}}, nil)
+		c := reachHTTP(t, server.URL, later, namedHost{header, bearer{next: transport()}}, nil)
 		calls(t, c, "approve", use("Deploy", `{}`, ""))
 		assert.Equal(t, host, (<-asked).Host, "what comes through a proxy is not from here")
 	}

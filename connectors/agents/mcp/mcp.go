@@ -1,8 +1,7 @@
-// Package mcp is the way in for agent programs that speak the Model Context
-// Protocol, over standard input and output or streamable HTTP, in both
-// generations of the protocol. It serves four tools: approve, which is Claude
-// Code's --permission-prompt-tool; request_permission; grant_permission;
-// list_permissions.
+// Package mcp connects agents that speak the Model Context Protocol, over standard
+// input and output or streamable HTTP, in both generations of the protocol. It
+// serves four tools: approve, which is Claude Code's --permission-prompt-tool;
+// request_permission; grant_permission; list_permissions.
 package mcp
 
 import (
@@ -21,39 +20,42 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is what the server may do with nod. Nod's own refusals are a
-// *schemas.Error. A method may find that nod is not running now and is later.
+// Nod is the interface to nod that the server needs. Nod's own refusals are a
+// *schemas.Error. If nod is not running, a method fails, and a later call may
+// succeed.
 type Nod interface {
 	agents.Asker
-	// Share lets another session hold what one holds, and returns its grant.
+	// Share grants another session permissions that one session holds, and returns
+	// the grant.
 	Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error)
-	// Session returns what a session holds, with every grant that counts in it.
+	// Session returns a session's permissions and every grant that applies to it.
 	Session(ctx context.Context, id string) (schemas.Session, error)
 }
 
 // Options of a server.
 type Options struct {
-	// Session is asked in where a client names none; empty is a fresh one.
+	// Session is the session of clients that name none; empty means a new one.
 	Session string
-	// Host and User are where the client runs, as people are shown it, and Project
-	// the full path of the project that it works in. Empty is unknown.
+	// Host and User identify the client's machine and user to people, and Project
+	// is the full path of the client's project. Empty means unknown.
 	Host, User, Project string
-	// InProject says that the client runs every tool in its project's directory.
-	// Otherwise no rule goes by where a call would run: the protocol does not say.
+	// InProject is true if the client runs every tool in its project's directory.
+	// Otherwise no rule can depend on a call's directory, because the protocol does
+	// not name it.
 	InProject bool
-	// Version of nod, which clients are told.
+	// Version is nod's version, which clients are sent.
 	Version string
-	// SignOfLife is how often a client hears that a person is still awaited; 0 is
-	// 20 s. Some clients give a call up that is silent for a minute.
+	// SignOfLife is the interval of signs of life to a client while a person is asked;
+	// 0 means 20 s. Some clients give up on a call that is silent for a minute.
 	SignOfLife time.Duration
-	// Log gets faults of nod's own, and never what was asked.
+	// Log gets nod's own failures, never the content of a request.
 	Log *slog.Logger
 }
 
 const (
 	signOfLife     = 20 * time.Second
 	withdrawWithin = 5 * time.Second
-	// readWithin bounds what needs no person.
+	// readWithin limits calls that need no person.
 	readWithin = 15 * time.Second
 )
 
@@ -64,18 +66,18 @@ var (
 
 // Server serves the tools to any number of clients.
 type Server struct {
-	nod  Nod
-	opts Options
-	mcp  *mcp.Server
-	web  visitors
+	nod       Nod
+	opts      Options
+	mcp       *mcp.Server
+	exchanges exchanges
 
-	life    context.Context // of every call
+	life    context.Context // parent of every call's context
 	end     context.CancelCauseFunc
-	news    context.Context // of what is open over HTTP beside calls
+	news    context.Context // context of HTTP streams that carry no call
 	endNews context.CancelFunc
 }
 
-// New makes a server of what nod can do. Stop must be called in the end.
+// New returns a server that uses nod. The caller must call Stop in the end.
 func New(nod Nod, o Options) *Server {
 	if o.Session == "" {
 		o.Session = "mcp-" + agents.NewID()
@@ -86,7 +88,7 @@ func New(nod Nod, o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{nod: nod, opts: o, web: visitors{open: map[string]*visit{}}}
+	s := &Server{nod: nod, opts: o, exchanges: exchanges{open: map[string]*exchange{}}}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.news, s.endNews = context.WithCancel(context.Background())
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "nod", Title: "nod", Version: o.Version}, &mcp.ServerOptions{
@@ -96,18 +98,19 @@ func New(nod Nod, o Options) *Server {
 	return s
 }
 
-// Stop ends every call: what it asked is withdrawn and it answers no. Over HTTP
-// it returns when the answers are written, or nobody has read them for a while.
+// Stop ends every call: its request is withdrawn and its answer is a denial. Over
+// HTTP, Stop returns once the answers are written, or after a time limit if a
+// client does not read them.
 func (s *Server) Stop() {
 	s.end(errStopped)
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawWithin+answersWithin)
 	defer cancel()
-	s.web.answered(ctx)
+	s.exchanges.awaitAnswers(ctx)
 	s.endNews()
 }
 
-// ServeStdio serves one client, which writes to in and reads from out, until in
-// ends or ctx does; then every call has been answered or withdrawn. Input that
+// ServeStdio serves one client, which writes to in and reads from out, until in or
+// ctx ends. When it returns, every call has been answered or withdrawn. Input that
 // is not of the protocol ends it with an error.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	session, err := s.mcp.Connect(context.WithoutCancel(ctx), &mcp.IOTransport{Reader: in, Writer: out}, nil)
@@ -119,7 +122,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	stop := context.AfterFunc(ctx, func() {
 		defer stopping.Done()
 		s.Stop()
-		_ = session.Close() // Wait says how it ended
+		_ = session.Close() // Wait returns how it ended
 	})
 	err = session.Wait()
 	if !stop() {
@@ -132,32 +135,31 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	return nil
 }
 
-// call is one call of a tool.
 type call struct {
 	*mcp.CallToolRequest
-	server  *Server
-	visit   *visit // nil but over HTTP
-	session string
+	server   *Server
+	exchange *exchange // nil unless over HTTP
+	session  string
 }
 
 func (s *Server) newCall(req *mcp.CallToolRequest) *call {
-	c := &call{CallToolRequest: req, server: s, visit: s.web.of(req), session: s.opts.Session}
+	c := &call{CallToolRequest: req, server: s, exchange: s.exchanges.find(req), session: s.opts.Session}
 	if id := req.Session.ID(); id != "" {
-		c.session = agents.ID("mcp session " + id) // people are shown it, and need not know how to join it
+		c.session = agents.ID("mcp session " + id) // hashed: people see it, and it must not let them join the client's session
 	}
-	if c.visit != nil && c.visit.session != "" {
-		c.session = agents.ID(c.visit.session)
+	if c.exchange != nil && c.exchange.session != "" {
+		c.session = agents.ID(c.exchange.session)
 	}
 	return c
 }
 
-// during is ctx until nobody waits for the call any more, and then its cause
-// says why.
-func (c *call) during(ctx context.Context) (context.Context, context.CancelFunc) {
+// untilGone returns a context that ends when the client no longer waits or the
+// server stops; its cause says which.
+func (c *call) untilGone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(c.server.life, func() { cancel(errStopped) })}
-	if c.visit != nil {
-		stops = append(stops, context.AfterFunc(c.visit.ctx, func() { cancel(errGone) }))
+	if c.exchange != nil {
+		stops = append(stops, context.AfterFunc(c.exchange.ctx, func() { cancel(errGone) }))
 	}
 	return ctx, func() {
 		for _, stop := range stops {
@@ -167,7 +169,8 @@ func (c *call) during(ctx context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
-// request is what every request of the call's says of who asks from where.
+// request returns the fields that all requests of this call share: who asks, and
+// from where.
 func (c *call) request() schemas.Request {
 	o := c.server.opts
 	r := schemas.Request{
@@ -179,8 +182,8 @@ func (c *call) request() schemas.Request {
 	} else if who != nil && who.Name != "" {
 		r.AgentName = who.Name
 	}
-	if c.visit != nil {
-		r.Host, r.Project = c.visit.host, c.visit.project
+	if c.exchange != nil {
+		r.Host, r.Project = c.exchange.host, c.exchange.project
 	}
 	if r.Project != "" {
 		r.SessionLabel = filepath.Base(r.Project)
@@ -188,12 +191,12 @@ func (c *call) request() schemas.Request {
 	return r
 }
 
-// ask waits for the one decision about r, with signs of life to the client.
-// Whatever ends the waiting otherwise, r is withdrawn.
+// ask waits for the one decision about r and sends signs of life meanwhile. If the
+// waiting ends in any other way, it withdraws r.
 func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, err error) {
-	ctx, done := c.during(ctx)
+	ctx, done := c.untilGone(ctx)
 	defer done()
-	defer c.aliveWhile(ctx)()
+	defer c.keepAlive(ctx)()
 	open := true
 	defer func() {
 		if open {
@@ -208,7 +211,7 @@ func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, 
 	return d, err
 }
 
-// withdraw takes r back, though ctx may have ended.
+// withdraw withdraws r, even if ctx has ended.
 func (c *call) withdraw(ctx context.Context, r schemas.Request) {
 	reason := errGone.Error()
 	if errors.Is(context.Cause(ctx), errStopped) {
@@ -217,6 +220,6 @@ func (c *call) withdraw(ctx context.Context, r schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
 	if err := c.server.nod.Withdraw(ctx, r.SessionID, r.PendingID, reason); err != nil {
-		c.server.opts.Log.Warn("mcp: a request was not withdrawn; its deadline ends it", "session", r.SessionID, "id", r.PendingID, "error", err)
+		c.server.opts.Log.Warn("mcp: a request could not be withdrawn; it ends at its deadline", "session", r.SessionID, "id", r.PendingID, "error", err)
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// overAMinute is more than clients wait for a sign of life.
+// overAMinute is longer than clients wait for a sign of life.
 const overAMinute = 65 * time.Second
 
-// A person who takes more than a minute is still heard, as everything is set, on
-// each transport and in either generation: over HTTP by a client that gives up
-// when nothing comes for a minute.
+// An answer after more than a minute still arrives with the default settings, on
+// each transport and in either generation; over HTTP to a client that gives up
+// after a minute without data.
 func TestAWaitOfMoreThanAMinute(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out of -short: it takes more than a minute of real time")
@@ -28,7 +28,7 @@ func TestAWaitOfMoreThanAMinute(t *testing.T) {
 	late := make(chan struct{})
 	n := watch(nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { <-late; return nodtest.Allow() }))
 	answers := sync.OnceFunc(func() { close(late) })
-	t.Cleanup(answers) // else nod does not end
+	t.Cleanup(answers) // otherwise nod does not end
 	type ended struct {
 		way    way
 		result *sdk.CallToolResult
@@ -36,7 +36,7 @@ func TestAWaitOfMoreThanAMinute(t *testing.T) {
 		heard  *progress
 	}
 	answered := make(chan ended, len(ways()))
-	for _, w := range ways() { // all at once, however few tests run beside each other
+	for _, w := range ways() { // all at once, even if few tests run in parallel
 		heard := &progress{}
 		s, o := serve(t, n, mcp.Options{}), heard.options()
 		var c *sdk.ClientSession

@@ -17,9 +17,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// read takes the arguments of a tool that an agent calls itself. A name that is
-// not known is refused: it may be a wish that would go unheard.
-func read(raw json.RawMessage, into any) error {
+// parseArguments parses the arguments of a tool that an agent itself calls. It
+// refuses unknown names: to ignore one could be to ignore a condition of the agent.
+func parseArguments(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
@@ -34,8 +34,8 @@ func read(raw json.RawMessage, into any) error {
 	return nil
 }
 
-// permissionWish are the arguments of request_permission.
-type permissionWish struct {
+// permissionArgs are the arguments of request_permission.
+type permissionArgs struct {
 	Permission  string   `json:"permission"`
 	Permissions []string `json:"permissions"`
 	Reason      string   `json:"reason"`
@@ -44,8 +44,8 @@ type permissionWish struct {
 	Minutes     *float64 `json:"timeout_minutes"`
 }
 
-func (w *permissionWish) read(raw json.RawMessage) error {
-	if err := read(raw, w); err != nil {
+func (w *permissionArgs) parse(raw json.RawMessage) error {
+	if err := parseArguments(raw, w); err != nil {
 		return err
 	}
 	if w.Minutes != nil && !(*w.Minutes >= 1 && *w.Minutes <= 60) {
@@ -61,26 +61,26 @@ func (w *permissionWish) read(raw json.RawMessage) error {
 	return nil
 }
 
-// requestPermission waits until a person has said whether a session may hold a
-// permission. A no is an answer; that nobody gave one is an error.
+// requestPermission asks a person whether a session may hold permissions. A denial
+// is an answer; a missing answer is an error.
 func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
-	var wish permissionWish
-	if err := wish.read(c.Params.Arguments); err != nil {
+	var args permissionArgs
+	if err := args.parse(c.Params.Arguments); err != nil {
 		return failed(err)
 	}
 	r := c.request()
 	r.PendingID, r.Kind, r.Title = agents.NewID(), schemas.KindPermission, "Permission request"
-	r.Reason, r.ActionType, r.ActionDetails = wish.Reason, schemas.ActionOther, json.RawMessage("{}")
-	r.Permissions = wish.Permissions // nod refuses what is missing, in its order and words
-	if wish.Agent != "" {
-		details, err := schemas.Encode(map[string]string{"agent_id": wish.Agent})
+	r.Reason, r.ActionType, r.ActionDetails = args.Reason, schemas.ActionOther, json.RawMessage("{}")
+	r.Permissions = args.Permissions // nod itself refuses missing fields, in its order and words
+	if args.Agent != "" {
+		details, err := schemas.Encode(map[string]string{"agent_id": args.Agent})
 		if err != nil {
 			return failed(err)
 		}
 		r.ActionDetails = details
 	}
-	if wish.Minutes != nil {
-		r.TimeoutSeconds = int(*wish.Minutes * 60)
+	if args.Minutes != nil {
+		r.TimeoutSeconds = int(*args.Minutes * 60)
 	}
 	d, err := c.ask(ctx, r)
 	if err != nil {
@@ -92,68 +92,68 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	return result
 }
 
-// grantPermission shares what this session holds with another.
+// grantPermission shares a permission of this session with another session.
 func (c *call) grantPermission(ctx context.Context) *mcp.CallToolResult {
-	var wish struct {
+	var args struct {
 		Agent      string `json:"agentId"`
 		Permission string `json:"permission"`
 		Reason     string `json:"reason"`
 	}
-	if err := read(c.Params.Arguments, &wish); err != nil {
+	if err := parseArguments(c.Params.Arguments, &args); err != nil {
 		return failed(err)
 	}
-	s := schemas.Share{Type: schemas.TypeShare, SessionID: c.session, AgentID: wish.Agent, Reason: wish.Reason}
-	if wish.Permission != "" {
-		s.Permissions = []string{wish.Permission}
+	s := schemas.Share{Type: schemas.TypeShare, SessionID: c.session, AgentID: args.Agent, Reason: args.Reason}
+	if args.Permission != "" {
+		s.Permissions = []string{args.Permission}
 	}
-	ctx, done := c.soon(ctx)
+	ctx, done := c.withReadTimeout(ctx)
 	defer done()
 	if _, err := c.server.nod.Share(ctx, s); err != nil {
 		return failed(err)
 	}
-	return text("Permission granted to agent " + wish.Agent + ".")
+	return text("Permission granted to agent " + args.Agent + ".")
 }
 
-// listPermissions tells what this session holds.
 func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
-	if err := read(c.Params.Arguments, &struct{}{}); err != nil {
+	if err := parseArguments(c.Params.Arguments, &struct{}{}); err != nil {
 		return failed(err)
 	}
-	ctx, done := c.soon(ctx)
+	ctx, done := c.withReadTimeout(ctx)
 	defer done()
 	s, err := c.server.nod.Session(ctx, c.session)
 	if err != nil {
 		return failed(err)
 	}
-	h := holdingOf(c.session, &s)
+	h := permissionsOf(c.session, &s)
 	result := text(h.String())
 	result.StructuredContent = h
 	return result
 }
 
-// soon is ctx of what needs no person.
-func (c *call) soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, done := c.during(ctx)
+// withReadTimeout limits a call that needs no person.
+func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, done := c.untilGone(ctx)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	return ctx, func() { cancel(); done() }
 }
 
-// holding is what list_permissions answers.
-type holding struct {
+// permissionList is the result of list_permissions.
+type permissionList struct {
 	Session string `json:"session_id"`
-	// Managed sessions may use files and the web only as their set says.
+	// Managed is true if the session may use files and the web only as Permissions
+	// allow.
 	Managed     bool     `json:"managed"`
-	Permissions []string `json:"permissions"` // the set's tags
-	Granted     []grant  `json:"granted"`     // besides it
+	Permissions []string `json:"permissions"` // as tags
+	Granted     []grant  `json:"granted"`     // in addition
 }
 
 type grant struct {
 	What  string    `json:"what"`
-	Until time.Time `json:"until,omitzero"` // none: until it is revoked
+	Until time.Time `json:"until,omitzero"` // zero: until it is revoked
 }
 
-func holdingOf(session string, s *schemas.Session) holding {
-	h := holding{Session: session, Managed: s.Permissions != nil, Permissions: []string{}, Granted: []grant{}}
+func permissionsOf(session string, s *schemas.Session) permissionList {
+	h := permissionList{Session: session, Managed: s.Permissions != nil, Permissions: []string{}, Granted: []grant{}}
 	if set := s.Permissions; set != nil {
 		if set.WorkingDir != "" {
 			h.Permissions = append(h.Permissions, "@write:"+set.WorkingDir)
@@ -174,11 +174,11 @@ func holdingOf(session string, s *schemas.Session) holding {
 	return h
 }
 
-// String is the holding as an agent reads it.
-func (h holding) String() string {
+// String formats the list for an agent.
+func (h permissionList) String() string {
 	lines := []string{"This session (" + h.Session + ") is not limited to a set of permissions: nod's rules decide about each call."}
 	if h.Managed {
-		lines[0] = "This session (" + h.Session + ") holds: " + strings.Join(append(h.Permissions, h.none()...), ", ")
+		lines[0] = "This session (" + h.Session + ") holds: " + strings.Join(append(h.Permissions, h.placeholder()...), ", ")
 	}
 	for _, g := range h.Granted {
 		until := "until it is revoked"
@@ -190,7 +190,7 @@ func (h holding) String() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h holding) none() []string {
+func (h permissionList) placeholder() []string {
 	if len(h.Permissions) == 0 {
 		return []string{"nothing"}
 	}

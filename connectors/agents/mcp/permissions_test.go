@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// byReason answers by the agent's reason.
+// byReason answers by the request's reason.
 func byReason(p schemas.Prompt) nodtest.Answer {
 	switch p.Request.Reason {
 	case "yes":
@@ -28,7 +28,7 @@ func byReason(p schemas.Prompt) nodtest.Answer {
 	return nodtest.Answer{}
 }
 
-// One session's life: asking, holding, sharing, in the words that agents know.
+// A session requests, holds and shares permissions, in the tools' texts.
 func TestPermissions(t *testing.T) {
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// Several are asked for in one question, and just what is missing of them.
+// Several permissions are one question, which shows only the missing ones.
 func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
 	shown := make(chan schemas.Prompt, 10)
 	client := nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
@@ -123,8 +123,8 @@ func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
 	}
 }
 
-// A wait is as long as the agent says, and 15 minutes where it does not; what
-// nobody answered is an error.
+// A request waits as long as the agent sets, and 15 minutes by default; without an
+// answer the result is an error.
 func TestAPermissionThatNobodyAnswers(t *testing.T) {
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
@@ -144,16 +144,16 @@ func TestAPermissionThatNobodyAnswers(t *testing.T) {
 	}
 }
 
-// holds is a nod in which every session holds something.
-type holds struct {
+// grantingNod is a nod in which every session has some permission.
+type grantingNod struct {
 	*fakeNod
 	session schemas.Session
 }
 
-func (n holds) Session(context.Context, string) (schemas.Session, error) { return n.session, nil }
+func (n grantingNod) Session(context.Context, string) (schemas.Session, error) { return n.session, nil }
 
 func TestWhatAManagedSessionHolds(t *testing.T) {
-	n := holds{fake(nil), schemas.Session{
+	n := grantingNod{fake(nil), schemas.Session{
 		Permissions: &schemas.SessionPermissions{WorkingDir: "/w", ReadDirs: []string{"/r"}, WriteDirs: []string{"/x"}, Network: true},
 		Grants: []schemas.StandingAnswer{
 			{Permissions: []string{"@read:/g"}, ExpiresAt: time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)},

@@ -9,24 +9,24 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The tools by which Claude Code asks its user something: no permissions.
+// The tools that Claude Code uses to ask its user a question; they are not permissions.
 const (
 	askUserQuestion = "AskUserQuestion"
 	exitPlanMode    = "ExitPlanMode"
 )
 
-// leaveIt is the option that answers nothing; it is also the message of a person who
-// chose it and wrote none.
+// leaveIt is the name of the option that gives no answer. It is also the message of
+// a person who chose that option and wrote nothing.
 const leaveIt = "Leave it unanswered"
 
-// cannotShow refuses a question that has no way to a person here.
+// cannotShow refuses a question that nod cannot show to a person here.
 func cannotShow(tool string) *mcp.CallToolResult {
 	return deny(tool + " is a question to a person, which nod cannot show here: ask it in your answer's text instead.")
 }
 
-// question puts a call's questions to a person, one after another, and answers with
-// the input and what they said. Where one stays without an answer the call is
-// refused: this tool has no word that says less.
+// question asks a person the call's questions, one after another, and returns the
+// input with the answers. If one stays unanswered, the call is denied, because this
+// tool has no weaker reply.
 func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	questions := agents.Questions(use.input)
 	if questions == nil {
@@ -44,7 +44,7 @@ func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 		}
 		d, err := c.ask(ctx, asks)
 		if err != nil {
-			return deny("The question was not answered: " + words(err))
+			return deny("The question was not answered: " + errorText(err))
 		}
 		text, ok := q.Answer(asks, d)
 		if !ok {
@@ -59,10 +59,11 @@ func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	return verdict{Behavior: "allow", Input: input}.result()
 }
 
-// unanswered tells the agent that it has no answer, and what a person said instead.
+// unanswered tells the agent that there is no answer, with the person's message if
+// there is one.
 func unanswered(d schemas.Decision) string {
 	if d.By.Kind == schemas.ByHuman && d.Message != "" && d.Message != leaveIt {
 		return "The question was left unanswered: " + d.Message
 	}
-	return "Nobody answered the question: go on without, or ask it in your answer's text."
+	return "No person answered the question: go on without an answer, or ask it in your answer's text."
 }

@@ -15,7 +15,8 @@ import (
 
 const which = `{"n":1.0,"questions":[{"question":"Which?","header":"Database","options":[{"label":"Postgres","description":"big"},{"label":"SQLite"}]}]}`
 
-// A question reaches a person as one, and their answer the agent in its own input.
+// A question reaches a person as a question, and the answer reaches the agent in
+// the tool's input.
 func TestAQuestionIsAnswered(t *testing.T) {
 	says := make(chan nodtest.Answer, 1)
 	n := watch(nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { return <-says }))
@@ -28,7 +29,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 		}{
 			{nodtest.Allow(), `{"behavior":"allow","updatedInput":` + which[:len(which)-1] + `,"answers":{"Which?":"Postgres"}}}`},
 			{nodtest.Deny("ask me tomorrow"), `{"behavior":"deny","message":"The question was left unanswered: ask me tomorrow"}`},
-			{nodtest.Deny(""), `{"behavior":"deny","message":"Nobody answered the question: go on without, or ask it in your answer's text."}`},
+			{nodtest.Deny(""), `{"behavior":"deny","message":"No person answered the question: go on without an answer, or ask it in your answer's text."}`},
 		} {
 			says <- row.says
 			got, isError := calls(t, c, "approve", use("AskUserQuestion", which, "toolu_1"))
@@ -43,7 +44,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	})
 }
 
-// All have their answer, by a person, or none has.
+// Either a person answers all questions, or the call has no answer.
 func TestAQuestionWithoutAnAnswerIsNone(t *testing.T) {
 	const two = `{"questions":[{"question":"Which?","options":[{"label":"x"}]},{"question":"How?","multiSelect":true}]}`
 	said := schemas.Decision{Outcome: schemas.Allowed, OptionID: "own_words", OptionKind: schemas.AllowOnce, Message: "slowly", By: schemas.By{Kind: schemas.ByHuman}}
@@ -61,12 +62,12 @@ func TestAQuestionWithoutAnAnswerIsNone(t *testing.T) {
 	}{
 		"both":                  {two, said, nil, `{"behavior":"allow","updatedInput":` + two[:len(two)-1] + `,"answers":{"How?":"slowly","Which?":"slowly"}}}`, 2},
 		"left":                  {two, with(func(d *schemas.Decision) { d.Outcome = schemas.Denied }), nil, "left unanswered: slowly", 2},
-		"timed out":             {two, with(func(d *schemas.Decision) { d.Outcome, d.By = schemas.TimedOut, schemas.By{} }), nil, "Nobody answered", 2},
-		"by a rule":             {two, with(func(d *schemas.Decision) { d.By.Kind = schemas.ByPolicy }), nil, "Nobody answered", 2},
+		"timed out":             {two, with(func(d *schemas.Decision) { d.Outcome, d.By = schemas.TimedOut, schemas.By{} }), nil, "No person answered", 2},
+		"by a rule":             {two, with(func(d *schemas.Decision) { d.By.Kind = schemas.ByPolicy }), nil, "No person answered", 2},
 		"no option":             {two, with(func(d *schemas.Decision) { d.OptionID = "" }), nil, "left unanswered", 2},
 		"another request's":     {two, with(func(d *schemas.Decision) { d.PendingID = "other" }), nil, "left unanswered", 2},
 		"nod away":              {two, said, errors.New("nod is not running"), "The question was not answered: nod is not running", 2},
-		"nobody to show it":     {two, said, schemas.Errorf(schemas.CodeUndeliverable, "no connector shows questions"), "Nobody could be asked: no connector shows questions", 2},
+		"nobody to show it":     {two, said, schemas.Errorf(schemas.CodeUndeliverable, "no connector shows questions"), "No approver could be asked: no connector shows questions", 2},
 		"no questions":          {`{}`, said, nil, "nod cannot show here", 0},
 		"two of one text":       {`{"questions":[{"question":"a"},{"question":"a"}]}`, said, nil, "nod cannot show here", 0},
 		"answered by the agent": {`{"questions":[{"question":"a"}],"answers":{}}`, said, nil, "nod refused the question", 1},

@@ -25,7 +25,7 @@ const (
 	session = "s1"
 )
 
-// way is one way for a client to reach the server.
+// way is one way for a client to connect to the server.
 type way struct {
 	name, version string
 	http          bool
@@ -38,14 +38,13 @@ func ways() []way {
 	}
 }
 
-// everyWay runs a test for each way in.
 func everyWay(t *testing.T, f func(*testing.T, way)) {
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) { f(t, w) })
 	}
 }
 
-// realNod is a running nod as cmd hands it to the server, telling what is done.
+// realNod is a running nod as cmd passes it to the server; it reports each call.
 type realNod struct {
 	*nod.Client
 	asked     chan schemas.Request
@@ -72,7 +71,7 @@ func (n *realNod) Withdraw(ctx context.Context, session, id, reason string) erro
 	return err
 }
 
-// fakeNod is a nod that does as a test says.
+// fakeNod is a nod whose behaviour the test sets.
 type fakeNod struct {
 	mcp.Nod
 	ask       func(context.Context, schemas.Request) (schemas.Decision, error)
@@ -99,7 +98,7 @@ func serve(t *testing.T, n mcp.Nod, o mcp.Options) *mcp.Server {
 	return s
 }
 
-// web serves over HTTP on a port of its own.
+// web serves s over HTTP on a port of its own.
 func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	handler, err := s.Handler(mcp.HTTPOptions{Token: token})
 	require.NoError(t, err)
@@ -108,7 +107,7 @@ func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	return server
 }
 
-// bearer adds what a client is registered with.
+// bearer adds a client's configured headers.
 type bearer struct {
 	header http.Header
 	next   http.RoundTripper
@@ -123,7 +122,6 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// reach connects the SDK's own client in a way.
 func reach(t *testing.T, s *mcp.Server, w way, o *sdk.ClientOptions) *sdk.ClientSession {
 	if w.http {
 		return reachHTTP(t, web(t, s).URL, w.version, bearer{next: &http.Transport{}}, o)
@@ -156,7 +154,7 @@ func connect(t *testing.T, transport sdk.Transport, version string, o *sdk.Clien
 	return c
 }
 
-// calls calls a tool and returns its text and whether it is an error.
+// calls calls a tool, and returns its text and whether it is an error.
 func calls(t *testing.T, c *sdk.ClientSession, tool, arguments string) (string, bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -178,7 +176,7 @@ func said(t *testing.T, result *sdk.CallToolResult) string {
 	return result.Content[0].(*sdk.TextContent).Text
 }
 
-// progress counts what a client hears before its answer.
+// progress counts the notifications that a client receives before its answer.
 type progress struct {
 	mu   sync.Mutex
 	seen []*sdk.ProgressNotificationParams

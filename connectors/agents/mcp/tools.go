@@ -23,8 +23,8 @@ const approveSchema = `{
 	}
 }`
 
-// requestSchema does not say that one of permission and permissions is needed:
-// models' makers refuse tools with an anyOf there.
+// requestSchema does not require one of permission and permissions, because some
+// model providers reject a tool whose schema has an anyOf there.
 const requestSchema = `{
 	"type": "object",
 	"required": ["reason"],
@@ -52,8 +52,8 @@ const grantSchema = `{
 
 const listSchema = `{"type": "object", "additionalProperties": false, "properties": {}}`
 
-// addTools makes the four tools known. A schema is the client's to follow: what
-// it sends is read by the tool itself, which keeps an input byte for byte.
+// addTools registers the four tools. The schemas are only for clients: each tool
+// parses its arguments itself, so that an input stays unchanged byte for byte.
 func (s *Server) addTools() {
 	failedHere := func(why string) *mcp.CallToolResult { return failed(errors.New(why)) }
 	s.add("approve", approveSchema,
@@ -66,11 +66,11 @@ func (s *Server) addTools() {
 		"Lets another session hold a permission that this one holds.",
 		(*call).grantPermission, failedHere)
 	s.add("list_permissions", listSchema,
-		"Tells what this session may do without asking.",
+		"Lists what this session may do without asking.",
 		(*call).listPermissions, failedHere)
 }
 
-// add makes one tool known. A fault of nod's own in it is a refusal.
+// add registers one tool. A panic in it becomes a refusal.
 func (s *Server) add(name, schema, description string, run func(*call, context.Context) *mcp.CallToolResult, refuse func(why string) *mcp.CallToolResult) {
 	tool := &mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
 	s.mcp.AddTool(tool, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
@@ -88,18 +88,18 @@ func text(words string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: words}}}
 }
 
-// failed is a tool's error.
+// failed returns err as the error of a tool.
 func failed(err error) *mcp.CallToolResult {
-	result := text(words(err))
+	result := text(errorText(err))
 	result.IsError = true
 	return result
 }
 
-// words are an error's for an agent: nod's own where nod refused.
-func words(err error) string {
+// errorText returns the text of err for an agent, in nod's own words if nod refused.
+func errorText(err error) string {
 	var refused *schemas.Error
 	if errors.As(err, &refused) {
-		return agents.HearError(refused).Text
+		return agents.DescribeError(refused).Text
 	}
 	return err.Error()
 }

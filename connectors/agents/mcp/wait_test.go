@@ -25,10 +25,9 @@ var realTime = flag.Bool("mcp.realtime", false, "wait as long as clients and peo
 
 func transport() *http.Transport { return &http.Transport{} }
 
-// silent never answers by itself.
 func silent(schemas.Prompt) nodtest.Answer { return nodtest.Answer{} }
 
-// A client that no longer waits takes its question back, whichever way it came.
+// A client that stops waiting withdraws its request, on every transport.
 func TestCancellationWithdraws(t *testing.T) {
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
@@ -58,7 +57,7 @@ func TestCancellationWithdraws(t *testing.T) {
 	})
 }
 
-// A client that is killed sends nothing: its connection ends.
+// A killed client sends nothing; only its connection ends.
 func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
@@ -87,10 +86,10 @@ func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	})
 }
 
-// wires are a client's connections, which give up when nothing comes.
+// wires are a client's connections, which fail after a time without data.
 type wires struct {
 	idle  time.Duration
-	reads atomic.Int64 // how often something came
+	reads atomic.Int64 // number of reads with data
 	cut   atomic.Bool
 	open  []net.Conn
 	lock  chan struct{}
@@ -138,16 +137,16 @@ func (c idleConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A client that gives up after a minute without a byte, and a person who takes
-// longer than that: signs of life, every 20 s, keep them together. In the
-// test's time a minute is three seconds, with signs often enough that a slow machine
-// may be late with some.
+// A client that gives up after a minute without data, and a person who takes
+// longer: signs of life every 20 s keep the call alive. In the test a minute is
+// three seconds, with enough signs that a slow machine may delay some.
 //
+//	go test ./connectors/agents/mcp -run TestAWaitLonger -mcp.realtime
 //	go test ./connectors/agents/mcp -run TestAWaitLonger -mcp.realtime
 func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
 	idle, every := 3*time.Second, 300*time.Millisecond
 	if *realTime {
-		idle, every = time.Minute, 0 // as it is set
+		idle, every = time.Minute, 0 // the default
 	} else {
 		t.Log("a minute is three seconds here; -mcp.realtime waits for minutes")
 	}
@@ -173,14 +172,14 @@ func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
 				}()
 				r := <-n.asked
 				begun := time.Now()
-				// What waits for news in a session has as many signs of its own.
+				// A session's notification stream has as many signs of its own.
 				signs := int64(5)
 				if w.version == earlier {
 					signs = 12
 				}
 				require.Eventually(t, func() bool {
 					return time.Since(begun) > idle+every && wires.reads.Load() >= before+signs
-				}, 3*time.Minute, 10*time.Millisecond, "signs go on for longer than the client's patience")
+				}, 3*time.Minute, 10*time.Millisecond, "signs go on for longer than the client's waitAtMost")
 				_, err := n.Client.Withdraw(t.Context(), r.SessionID, r.PendingID, "enough")
 				require.NoError(t, err)
 				require.NoError(t, <-answered, "the client was still there")
@@ -210,8 +209,8 @@ func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
 	})
 }
 
-// Over standard input and output the first sign comes at once as well, and none
-// comes after the answer.
+// Over standard input and output too, the first sign comes at once and none after
+// the answer.
 func TestProgressOverStdio(t *testing.T) {
 	hold := make(chan struct{})
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
@@ -231,7 +230,7 @@ func TestProgressOverStdio(t *testing.T) {
 	}
 }
 
-// Stopping the server answers every call with a no, and withdraws it.
+// Stopping the server answers every call with a denial and withdraws its request.
 func TestStoppingAnswersAndWithdraws(t *testing.T) {
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
@@ -249,7 +248,7 @@ func TestStoppingAnswersAndWithdraws(t *testing.T) {
 	})
 }
 
-// answerOf is what a client hears of a question, or that it hears nothing.
+// answerOf returns the answer to a request, or says that there is none.
 func answerOf(ctx context.Context, c *sdk.ClientSession) string {
 	result, err := c.CallTool(ctx, callOf("approve", use("Deploy", `{}`, "")))
 	if err != nil {
@@ -258,7 +257,7 @@ func answerOf(ctx context.Context, c *sdk.ClientSession) string {
 	return result.Content[0].(*sdk.TextContent).Text
 }
 
-// A server that is told to stop answers, withdraws, and lets go of everybody.
+// A stopping server answers, withdraws, and releases all clients.
 func TestServeEndsWhenItIsStopped(t *testing.T) {
 	n := watch(nodtest.Start(t, silent))
 	for _, version := range []string{earlier, later} {

@@ -10,33 +10,32 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// maxEvent is far above what OpenCode sends; a larger event ends the connection,
-// and what was pending is read anew.
+// maxEvent is far above the size of OpenCode's events. A larger event ends the
+// connection; the pending permissions are read again after a reconnect.
 const maxEvent = 16 << 20
 
-// event is one of OpenCode's.
 type event struct {
 	Type       string          `json:"type"`
 	Properties json.RawMessage `json:"properties"`
 }
 
-// read hears events until the stream ends, which is always an error. What is no
-// event of OpenCode's is passed over.
-func read(stream io.Reader, hear func(event)) error {
+// readEvents calls handle with each event until the stream ends, and always returns
+// an error. It skips data that is not an event of OpenCode.
+func readEvents(stream io.Reader, handle func(event)) error {
 	for got, err := range sse.Read(stream, &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {
 			return fmt.Errorf("read OpenCode's events: %w", err)
 		}
 		var e event
 		if json.Unmarshal([]byte(got.Data), &e) == nil {
-			hear(e)
+			handle(e)
 		}
 	}
-	return errors.New("OpenCode ended its events")
+	return errors.New("OpenCode closed its event stream")
 }
 
-// about is what an event names, in the words of either generation.
-type about struct {
+// references are the ids in an event, in the format of either generation of OpenCode.
+type references struct {
 	SessionID    string `json:"sessionID"`
 	RequestID    string `json:"requestID"`
 	PermissionID string `json:"permissionID"`
@@ -45,11 +44,11 @@ type about struct {
 	} `json:"info"`
 }
 
-func (e event) about() about {
-	var a about
-	_ = json.Unmarshal(e.Properties, &a) // what it does not name is empty, and matches nothing
+func (e event) references() references {
+	var a references
+	_ = json.Unmarshal(e.Properties, &a) // a missing id stays empty and matches nothing
 	return a
 }
 
-func (a about) permission() string { return cmp.Or(a.RequestID, a.PermissionID) }
-func (a about) session() string    { return cmp.Or(a.SessionID, a.Info.ID) }
+func (a references) permission() string { return cmp.Or(a.RequestID, a.PermissionID) }
+func (a references) session() string    { return cmp.Or(a.SessionID, a.Info.ID) }

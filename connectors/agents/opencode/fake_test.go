@@ -17,18 +17,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a test waits for what nothing announces.
-const patience = 30 * time.Second
+// waitAtMost is how long a test waits for events without a notification.
+const waitAtMost = 30 * time.Second
 
-// fakeOpenCode is an OpenCode that is strict: what it does not know it refuses, a
-// permission is answered once, and its events arrive in pieces, with comments and
-// events of other kinds between them.
+// fakeOpenCode is a strict OpenCode: it refuses unknown calls, a permission is answered
+// only once, and its events arrive in pieces, mixed with comments and other events.
 type fakeOpenCode struct {
 	t        *testing.T
 	password string
-	dir      string // of its project, where it has several
-	old      bool   // of before 1.1: no list, another reply
-	noList   bool   // the list fails, as 1.18's does while a webfetch waits
+	dir      string // the project's directory, on a server with several
+	old      bool   // OpenCode before 1.1: no list, another reply
+	noList   bool   // the list fails, as in 1.18 while a webfetch is pending
 
 	mu        sync.Mutex
 	pending   map[string]map[string]any
@@ -36,7 +35,7 @@ type fakeOpenCode struct {
 	parents   map[string]string
 	replies   []string // "id reply message"
 	streams   map[chan string]bool
-	failReply int // answers of 503 before replies are taken
+	failReply int // number of replies to refuse with 503
 
 	down atomic.Bool // every connection breaks
 }
@@ -47,7 +46,7 @@ func newFake(t *testing.T) *fakeOpenCode {
 	return &fakeOpenCode{t: t, pending: map[string]map[string]any{}, calls: map[string]part{}, parents: map[string]string{}, streams: map[chan string]bool{}}
 }
 
-// start serves it until the test ends.
+// start serves the fake until the test ends.
 func (f *fakeOpenCode) start() string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /event", f.events)
@@ -77,7 +76,7 @@ func (f *fakeOpenCode) start() string {
 	return srv.URL
 }
 
-// events writes what is said in pieces of any size.
+// events streams the events in pieces of any size.
 func (f *fakeOpenCode) events(w http.ResponseWriter, r *http.Request) {
 	said := make(chan string, 1000)
 	f.mu.Lock()
@@ -87,7 +86,7 @@ func (f *fakeOpenCode) events(w http.ResponseWriter, r *http.Request) {
 	write := func(text string) {
 		for len(text) > 0 {
 			n := min(len(text), 1+rand.N(40))
-			_, _ = w.Write([]byte(text[:n])) // a reader that is gone shows in r's context
+			_, _ = w.Write([]byte(text[:n])) // r's context shows that the reader is gone
 			w.(http.Flusher).Flush()
 			text = text[n:]
 		}
@@ -106,7 +105,7 @@ func (f *fakeOpenCode) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// say sends an event to who listens.
+// say sends an event to all open streams.
 func (f *fakeOpenCode) say(kind string, properties any) {
 	data, err := json.Marshal(map[string]any{"id": "evt_1", "type": kind, "properties": properties})
 	require.NoError(f.t, err)
@@ -132,7 +131,7 @@ func (f *fakeOpenCode) hangUp() {
 	}
 }
 
-// permits is a permission as 1.18 asks for it.
+// permits returns a permission as 1.18 sends it.
 func permits(id, name, message string) map[string]any {
 	return map[string]any{
 		"id": id, "sessionID": "ses_1", "permission": name, "patterns": []string{"make release"}, "always": []string{"make *"},
@@ -140,7 +139,7 @@ func permits(id, name, message string) map[string]any {
 	}
 }
 
-// asks has it wait for a permission, and say so.
+// asks adds a pending permission and sends its event.
 func (f *fakeOpenCode) asks(p map[string]any) {
 	f.waits(p)
 	kind := "permission.asked"
@@ -152,27 +151,27 @@ func (f *fakeOpenCode) asks(p map[string]any) {
 	f.say(kind, p)
 }
 
-// waits has it wait, and say nothing.
+// waits adds a pending permission without an event.
 func (f *fakeOpenCode) waits(p map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pending[p["id"].(string)] = p
 }
 
-// runs names the tool call of a message.
+// runs sets the tool call of a message.
 func (f *fakeOpenCode) runs(message string, p part) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls[message] = p
 }
 
-// answers is its own user being first.
+// answers makes OpenCode's own user answer first.
 func (f *fakeOpenCode) answers(id string) {
 	f.forgets(id)
 	f.say("permission.replied", map[string]any{"sessionID": "ses_1", "requestID": id, "permissionID": id, "reply": "once"})
 }
 
-// forgets waits for a permission no longer, and says nothing.
+// forgets removes a pending permission without an event.
 func (f *fakeOpenCode) forgets(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,7 +248,7 @@ func (f *fakeOpenCode) json(w http.ResponseWriter, v any) {
 	assert.NoError(f.t, json.NewEncoder(w).Encode(v))
 }
 
-// replied waits for the next reply.
+// replied waits for the next reply of nod.
 func (f *fakeOpenCode) replied() (next string) {
 	f.t.Helper()
 	require.Eventually(f.t, func() bool {
@@ -260,11 +259,11 @@ func (f *fakeOpenCode) replied() (next string) {
 		}
 		next, f.replies = f.replies[0], f.replies[1:]
 		return true
-	}, patience, 10*time.Millisecond)
+	}, waitAtMost, 10*time.Millisecond)
 	return next
 }
 
-// nothingReplied makes sure that there was no other.
+// nothingReplied checks that there was no other reply.
 func (f *fakeOpenCode) nothingReplied() {
 	f.t.Helper()
 	f.mu.Lock()

@@ -16,9 +16,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/opencode"
 )
 
-// TestTranscripts replays testdata: "serves PATH" is what OpenCode answers there,
-// "opencode" an event of its, and "> opencode" a request that changes something, as
-// METHOD PATH BODY.
+// TestTranscripts replays testdata: "serves PATH" is OpenCode's response at a path,
+// "opencode" is one of its events, and "> opencode" is a request that changes
+// something, as METHOD PATH BODY.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		served := map[string]string{}
@@ -31,23 +31,23 @@ func TestTranscripts(t *testing.T) {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch body, known := served[r.URL.Path]; {
 			case r.Method != http.MethodGet:
-				text, _ := io.ReadAll(r.Body) // a short one is not what the transcript says
+				text, _ := io.ReadAll(r.Body) // a truncated body fails the comparison
 				posted <- fmt.Sprintf("%s %s %s", r.Method, r.URL.Path, text)
-				_, _ = io.WriteString(w, "true") // who is gone is noticed below
+				_, _ = io.WriteString(w, "true") // errors are noticed below
 			case r.URL.Path == "/event":
 				w.Header().Set("Content-Type", "text/event-stream")
 				for {
 					w.(http.Flusher).Flush()
 					select {
 					case e := <-events:
-						_, _ = fmt.Fprintf(w, "data: %s\n\n", e) // so is this
+						_, _ = fmt.Fprintf(w, "data: %s\n\n", e) // noticed below
 					case <-r.Context().Done():
 						return
 					}
 				}
 			case known:
 				w.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(w, body) // and this
+				_, _ = io.WriteString(w, body) // noticed below, too
 			default:
 				w.WriteHeader(http.StatusNotFound)
 			}
@@ -68,7 +68,7 @@ func TestTranscripts(t *testing.T) {
 			Says: func(text string) {
 				select {
 				case events <- text:
-				case <-time.After(patience):
+				case <-time.After(waitAtMost):
 					require.FailNow(t, "nobody reads OpenCode's events")
 				}
 			},

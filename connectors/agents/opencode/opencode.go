@@ -1,7 +1,7 @@
-// Package opencode is the way in for OpenCode: it follows the events of an
-// OpenCode server, puts the permissions that it asks for to nod, and replies
-// what was decided. OpenCode's own prompt stays open all the while; whichever
-// answers first counts, and the other one ends.
+// Package opencode connects OpenCode. It follows the events of an OpenCode server,
+// sends the permissions that the server asks for to nod, and replies with nod's
+// decisions. OpenCode's own prompt stays open meanwhile: the first answer counts,
+// and the other side stops asking.
 package opencode
 
 import (
@@ -16,33 +16,32 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// Options say which OpenCode to follow, and how.
+// Options describe the OpenCode server to follow.
 type Options struct {
-	URL string // of its server; empty is DefaultURL
-	// Directory is the project to follow on a server that has several; empty is
-	// the one that the server was started in.
+	URL string // of the server; empty means DefaultURL
+	// Directory is the project to follow on a server with several; empty means the
+	// one that the server was started in.
 	Directory string
-	// Username and Password are the server's, where it has a password.
+	// Username and Password log in to the server, if it has a password.
 	Username, Password string
-	// DenyUnavailable rejects what nod cannot be asked. Otherwise nothing is
-	// replied then, and OpenCode's own prompt is what remains.
+	// DenyUnavailable rejects a permission if nod is unavailable. Otherwise nod
+	// sends no reply then, and OpenCode's own prompt stays.
 	DenyUnavailable bool
 	Host, User      string // shown to people
-	// GoneAfter is how long OpenCode may be out of reach before what it asked is
-	// withdrawn; 0 is half a minute.
+	// GoneAfter is how long OpenCode may be unreachable before its requests are
+	// withdrawn; 0 means 30 s.
 	GoneAfter time.Duration
-	// Connected is called each time that OpenCode is followed from then on; may be
-	// nil.
+	// Connected is called after each successful connection to OpenCode; may be nil.
 	Connected func()
-	Log       *slog.Logger // of what goes wrong, never of what was asked; nil is nowhere
+	Log       *slog.Logger // for failures, never for the content of a request; nil discards
 }
 
-// DefaultURL is where `opencode serve --port 4096` listens.
+// DefaultURL is the address of `opencode serve --port 4096`.
 const DefaultURL = "http://127.0.0.1:4096"
 
 const (
 	goneAfter      = 30 * time.Second
-	silentFor      = time.Minute // OpenCode gives a sign of life every 10 s
+	silentFor      = time.Minute // OpenCode sends a heartbeat every 10 s
 	retryMin       = 500 * time.Millisecond
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
@@ -51,15 +50,15 @@ const (
 var (
 	errStopped  = errors.New("nod opencode was stopped")
 	errReplied  = errors.New("answered in OpenCode")
-	errMissed   = errors.New("answered in OpenCode while nod could not see it")
-	errSession  = errors.New("the session in OpenCode went on or ended")
+	errMissed   = errors.New("answered in OpenCode while nod was disconnected")
+	errSession  = errors.New("the session in OpenCode moved on or ended")
 	errHostGone = errors.New("OpenCode is gone")
-	errSilent   = errors.New("OpenCode gave no sign of life")
+	errSilent   = errors.New("OpenCode sent no heartbeat for a minute")
 )
 
-// Run follows OpenCode until ctx ends, through restarts of either side; what is
-// open then is withdrawn. An allow is replied only where nod allowed that very
-// call. The error is for options that cannot be meant.
+// Run follows OpenCode until ctx ends, through restarts of either side, and then
+// withdraws all pending requests. It replies with an allow only if nod allowed that
+// very call. It returns an error only for invalid options.
 func Run(ctx context.Context, nod agents.Asker, o Options) error {
 	o.GoneAfter = cmp.Or(o.GoneAfter, goneAfter)
 	if o.Log == nil {
@@ -69,15 +68,15 @@ func Run(ctx context.Context, nod agents.Asker, o Options) error {
 	if err != nil {
 		return err
 	}
-	// A permission's own end says why; Run's must not be faster.
-	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*waiting{}}
+	// Each permission gets its own cause for its withdrawal, so the follower must
+	// not end with ctx.
+	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*openPermission{}}
 	f.run(ctx)
 	f.endAll(errStopped)
 	f.all.Wait()
 	return nil
 }
 
-// follower is what Run keeps.
 type follower struct {
 	ctx  context.Context
 	host *server
@@ -86,11 +85,11 @@ type follower struct {
 	all  sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]*waiting // by OpenCode's id
+	open map[string]*openPermission // by OpenCode's permission id
 }
 
-// waiting is one permission that OpenCode waits for.
-type waiting struct {
+// openPermission is a permission that OpenCode waits for.
+type openPermission struct {
 	permission permission
 	end        context.CancelCauseFunc
 }
@@ -109,7 +108,7 @@ func (f *follower) run(ctx context.Context) {
 		if time.Since(lost) >= f.opts.GoneAfter {
 			f.endAll(errHostGone)
 		}
-		f.opts.Log.Warn("OpenCode cannot be followed; trying again", "url", f.host.shown(), "after", pause, "error", err)
+		f.opts.Log.Warn("OpenCode cannot be reached; trying again", "url", f.host.displayURL(), "after", pause, "error", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -119,8 +118,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// follow does one connection's work. It reads what is pending only after the
-// events have begun, so that nothing falls between the two.
+// follow serves one connection. It reads the pending permissions only after the
+// event stream has begun, so that it misses none in between.
 func (f *follower) follow(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -130,7 +129,7 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if err != nil {
 		return cause(ctx, err)
 	}
-	defer func() { _ = stream.Close() }() // it was read as far as it goes
+	defer func() { _ = stream.Close() }() // it was read to its end
 	if err := f.catchUp(ctx); err != nil {
 		return cause(ctx, err)
 	}
@@ -138,9 +137,9 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if f.opts.Connected != nil {
 		f.opts.Connected()
 	}
-	err = read(stream, func(e event) {
+	err = readEvents(stream, func(e event) {
 		quiet.Reset(silentFor)
-		f.hear(e)
+		f.handle(e)
 	})
 	return cause(ctx, err)
 }
@@ -152,7 +151,8 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// catchUp compares what is open with what OpenCode says is pending.
+// catchUp starts and ends permissions until the open ones match OpenCode's list of
+// pending ones.
 func (f *follower) catchUp(ctx context.Context) error {
 	pending, known, err := f.host.pending(ctx)
 	if err != nil || !known {
@@ -163,32 +163,31 @@ func (f *follower) catchUp(ctx context.Context) error {
 		still[p.ID] = true
 		f.begin(p)
 	}
-	f.endWhere(errMissed, func(p permission) bool { return !still[p.ID] })
+	f.endMatching(errMissed, func(p permission) bool { return !still[p.ID] })
 	return nil
 }
 
-// hear does what an event asks for; most are about something else.
-func (f *follower) hear(e event) {
+func (f *follower) handle(e event) {
 	switch e.Type {
 	case "permission.asked", "permission.updated":
 		p, err := parsePermission(e)
 		if err != nil {
-			f.opts.Log.Warn("a permission that OpenCode asks for cannot be read; it is left to OpenCode's own prompt", "error", err)
+			f.opts.Log.Warn("a permission request of OpenCode cannot be parsed; it is left to OpenCode's own prompt", "error", err)
 			return
 		}
 		f.begin(p)
 	case "permission.replied":
-		id := e.about().permission()
-		f.endWhere(errReplied, func(p permission) bool { return p.ID == id })
+		id := e.references().permission()
+		f.endMatching(errReplied, func(p permission) bool { return p.ID == id })
 	case "session.idle", "session.deleted":
-		session := e.about().session()
-		f.endWhere(errSession, func(p permission) bool { return p.SessionID == session })
+		session := e.references().session()
+		f.endMatching(errSession, func(p permission) bool { return p.SessionID == session })
 	case "server.instance.disposed", "global.disposed":
 		f.endAll(errHostGone)
 	}
 }
 
-// begin asks nod about p, unless that is going on.
+// begin starts a request to nod about p, unless one is in progress.
 func (f *follower) begin(p permission) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,12 +195,12 @@ func (f *follower) begin(p permission) {
 		return
 	}
 	ctx, end := context.WithCancelCause(f.ctx)
-	w := &waiting{permission: p, end: end}
+	w := &openPermission{permission: p, end: end}
 	f.open[p.ID] = w
 	f.all.Go(func() {
 		defer end(nil)
-		if err := f.settle(ctx, p); err != nil && ctx.Err() == nil {
-			f.opts.Log.Warn("a permission is left to OpenCode's own prompt", "permission", p.ID, "error", err)
+		if err := f.askAndReply(ctx, p); err != nil && ctx.Err() == nil {
+			f.opts.Log.Warn("nod could not handle a permission; it is left to OpenCode's own prompt", "permission", p.ID, "error", err)
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -209,8 +208,8 @@ func (f *follower) begin(p permission) {
 	})
 }
 
-// endWhere ends the waiting for those that match.
-func (f *follower) endWhere(why error, match func(permission) bool) {
+// endMatching withdraws the open permissions that match.
+func (f *follower) endMatching(why error, match func(permission) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, w := range f.open {
@@ -221,10 +220,10 @@ func (f *follower) endWhere(why error, match func(permission) bool) {
 }
 
 func (f *follower) endAll(why error) {
-	f.endWhere(why, func(permission) bool { return true })
+	f.endMatching(why, func(permission) bool { return true })
 }
 
-// retry does something until it succeeds, fails for good, or ctx ends.
+// retry calls do until it succeeds, fails permanently, or ctx ends.
 func retry(ctx context.Context, do func() (again bool, err error)) error {
 	for pause := retryMin; ; pause = min(2*pause, retryMax) {
 		again, err := do()

@@ -28,7 +28,7 @@ func TestWhatAPersonAnswersIsReplied(t *testing.T) {
 		"allow":  {nodtest.Allow(), "per_1 once", "per_1 once"},
 		"deny":   {nodtest.Deny("use make clean"), "per_1 reject Denied by nodtest: use make clean", "per_1 reject"},
 		"always": {always, "per_1 always", "per_1 always"},
-		"edited": {edited, `per_1 reject Allowed with an edited input, which OpenCode cannot run: make the call with that input. {"command":"make check","cwd":"/p"}`, "per_1 reject"},
+		"edited": {edited, `per_1 reject Allowed only with edited input, which OpenCode cannot run: make the call again with {"command":"make check","cwd":"/p"}`, "per_1 reject"},
 	} {
 		for _, old := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestWhatAPersonAnswersIsReplied(t *testing.T) {
 	}
 }
 
-// What nod's rules settle reaches nobody.
+// A request that nod's rules decide reaches no person.
 func TestRulesAnswer(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -77,8 +77,8 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// A person is asked where nod cannot know what runs: no rule may take a server's
-// tool for one of OpenCode's, nor a call whose input is not there for a harmless one.
+// A person is asked if nod cannot know what would run: no rule may take an MCP
+// server's tool for OpenCode's own, or a call without its input for a harmless one.
 func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
 	for name, c := range map[string]struct {
 		permission string
@@ -110,7 +110,7 @@ func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
 	}
 }
 
-// What goes on without nod's answer ends nod's question.
+// A permission that is answered in OpenCode is withdrawn in nod.
 func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 	about := map[string]any{"sessionID": "ses_1"}
 	for name, c := range map[string]struct {
@@ -118,11 +118,11 @@ func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 		why     string
 	}{
 		"answered there":  {func(f *fakeOpenCode) { f.answers("per_1") }, "answered in OpenCode"},
-		"idle":            {func(f *fakeOpenCode) { f.say("session.idle", about) }, "the session in OpenCode went on or ended"},
-		"deleted":         {func(f *fakeOpenCode) { f.say("session.deleted", about) }, "the session in OpenCode went on or ended"},
-		"deleted, by id":  {func(f *fakeOpenCode) { f.say("session.deleted", map[string]any{"info": map[string]any{"id": "ses_1"}}) }, "the session in OpenCode went on or ended"},
+		"idle":            {func(f *fakeOpenCode) { f.say("session.idle", about) }, "the session in OpenCode moved on or ended"},
+		"deleted":         {func(f *fakeOpenCode) { f.say("session.deleted", about) }, "the session in OpenCode moved on or ended"},
+		"deleted, by id":  {func(f *fakeOpenCode) { f.say("session.deleted", map[string]any{"info": map[string]any{"id": "ses_1"}}) }, "the session in OpenCode moved on or ended"},
 		"project closed":  {func(f *fakeOpenCode) { f.say("server.instance.disposed", about) }, "OpenCode is gone"},
-		"while away":      {func(f *fakeOpenCode) { f.forgets("per_1"); f.hangUp() }, "answered in OpenCode while nod could not see it"},
+		"while away":      {func(f *fakeOpenCode) { f.forgets("per_1"); f.hangUp() }, "answered in OpenCode while nod was disconnected"},
 		"gone altogether": {func(f *fakeOpenCode) { f.down.Store(true); f.hangUp() }, "OpenCode is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 			f.asks(permits("per_1", "bash", "msg_1"))
 			p := r.asked()
 			r.says(nodtest.Answer{})
-			for _, other := range []string{"session.idle", "session.deleted", "permission.replied"} { // somebody else's
+			for _, other := range []string{"session.idle", "session.deleted", "permission.replied"} { // about other permissions
 				f.say(other, map[string]any{"sessionID": "ses_2", "requestID": "per_2"})
 			}
 			c.happens(f)
@@ -145,7 +145,7 @@ func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 	}
 }
 
-// A reply that comes too late changes nothing, and what follows is answered.
+// A reply that comes too late changes nothing, and the next permission is answered.
 func TestALateReplyIsRefusedThere(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -161,7 +161,7 @@ func TestALateReplyIsRefusedThere(t *testing.T) {
 	assert.Equal(t, "per_2 once", f.replied())
 }
 
-// A reply that OpenCode could not take is repeated.
+// A reply that OpenCode could not accept is repeated.
 func TestAReplyIsRepeated(t *testing.T) {
 	f := newFake(t)
 	f.failReply = 1
@@ -174,8 +174,8 @@ func TestAReplyIsRepeated(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// What was asked before nod opencode ran, and while its connection was broken, is
-// asked; what a call left behind that was aborted is not.
+// Permissions that became pending before `nod opencode` ran, or while its
+// connection was broken, are sent to nod; the leftover of an aborted call is not.
 func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
 	f := newFake(t)
 	f.runs("msg_1", release)
@@ -210,7 +210,7 @@ func TestAListThatFailsKeepsNothingFromBeingAsked(t *testing.T) {
 	f.nothingReplied()
 }
 
-// Without nod nothing is replied, so that OpenCode's own prompt is what remains.
+// Without nod there is no reply, so that OpenCode's own prompt remains.
 func TestWithoutNod(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -218,7 +218,7 @@ func TestWithoutNod(t *testing.T) {
 	r.run()
 	f.runs("msg_1", release)
 	f.asks(permits("per_1", "bash", "msg_1"))
-	require.Eventually(t, func() bool { return r.log.String() != "" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return r.log.String() != "" }, waitAtMost, 10*time.Millisecond)
 	f.nothingReplied()
 	r.missing.Store(false)
 	r.asked()
@@ -233,7 +233,8 @@ func TestWithoutNod(t *testing.T) {
 	assert.Equal(t, "per_2 reject nod cannot be reached, and calls are refused without it: no nod runs here", f.replied())
 }
 
-// Stopped, nod opencode takes back what it asked; started again, it asks anew.
+// When it stops, `nod opencode` withdraws its requests; when it starts again, it
+// sends new ones.
 func TestStoppingWithdraws(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -251,7 +252,7 @@ func TestStoppingWithdraws(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// A sub-agent's call is its session's, under a task of its own.
+// A sub-agent's call belongs to the root session, with a task id of its own.
 func TestASubagentAsksInItsSession(t *testing.T) {
 	f := newFake(t)
 	f.parents["ses_1"] = "ses_parent"
@@ -265,7 +266,7 @@ func TestASubagentAsksInItsSession(t *testing.T) {
 	assert.Equal(t, []string{"ses_parent", "ses_1", "Title of ses_parent"}, []string{p.SessionID, p.Request.TaskID, p.Request.SessionLabel})
 }
 
-// What nod will not carry is refused, and says so.
+// A permission that nod refuses is rejected with nod's message.
 func TestWhatNodRefusesIsRejected(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -278,11 +279,11 @@ func TestWhatNodRefusesIsRejected(t *testing.T) {
 func TestAddressesThatCannotBeMeant(t *testing.T) {
 	for _, bad := range []string{"127.0.0.1:4096", "ftp://x", "http://", "http://u:p@x", "http://x?y=1", "http://x#y", "::"} {
 		err := opencode.Run(t.Context(), nil, opencode.Options{URL: bad})
-		assert.EqualError(t, err, "OpenCode's address is no URL such as http://127.0.0.1:4096", bad)
+		assert.EqualError(t, err, "OpenCode's address is not a URL such as http://127.0.0.1:4096", bad)
 	}
 }
 
-// Another program on the port is not followed, nor is what it redirects to.
+// Another program on the port is not followed, and no redirect is.
 func TestAnotherProgramIsNotFollowed(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },

@@ -6,22 +6,23 @@ import (
 	"fmt"
 )
 
-// permission is what OpenCode asks its user to permit.
+// permission is a permission that OpenCode asks its user for.
 type permission struct {
 	ID        string
 	SessionID string
-	Name      string   // of the permission: bash, edit, external_directory, …
-	Patterns  []string // what it would cover now
-	Always    []string // and, answered with always, until OpenCode is closed
+	Name      string   // the kind of permission: bash, edit, external_directory, …
+	Patterns  []string // covered if answered "once"
+	Always    []string // covered if answered "always", until OpenCode is closed
 	Metadata  json.RawMessage
-	MessageID string // with CallID: the tool call that needs it, where there is one
+	MessageID string // with CallID, names the tool call that needs it; may be empty
 	CallID    string
-	// Old: it was asked as OpenCode did before 1.1, and is answered so.
+	// Old is true for the format of OpenCode before 1.1, which the reply must use too.
 	Old bool
 }
 
-// shape is a permission as an event or a list holds it, in both generations.
-type shape struct {
+// wirePermission is a permission in an event or a list, in the formats of both
+// generations.
+type wirePermission struct {
 	ID        string          `json:"id"`
 	SessionID string          `json:"sessionID"`
 	Metadata  json.RawMessage `json:"metadata"`
@@ -35,20 +36,20 @@ type shape struct {
 	} `json:"tool"`
 
 	Type      string          `json:"type"`
-	Pattern   json.RawMessage `json:"pattern"` // a text or several
+	Pattern   json.RawMessage `json:"pattern"` // a string or an array of strings
 	MessageID string          `json:"messageID"`
 	CallID    string          `json:"callID"`
 }
 
 func parsePermission(e event) (permission, error) {
-	var s shape
+	var s wirePermission
 	if err := json.Unmarshal(e.Properties, &s); err != nil {
 		return permission{}, fmt.Errorf("read a permission: %w", err)
 	}
 	return s.permission(e.Type == "permission.updated")
 }
 
-func (s shape) permission(old bool) (permission, error) {
+func (s wirePermission) permission(old bool) (permission, error) {
 	p := permission{
 		ID: s.ID, SessionID: s.SessionID, Name: s.Permission, Patterns: s.Patterns, Always: s.Always,
 		Metadata: s.Metadata, MessageID: s.Tool.MessageID, CallID: s.Tool.CallID, Old: old,
@@ -59,12 +60,12 @@ func (s shape) permission(old bool) (permission, error) {
 		p.Always = p.Patterns
 	}
 	if p.ID == "" || p.SessionID == "" || p.Name == "" {
-		return p, errors.New("a permission without id, session or name")
+		return p, errors.New("the permission has no id, session or name")
 	}
 	return p, nil
 }
 
-// texts reads a JSON text, or several; nothing else is one.
+// texts parses a JSON string or an array of strings; any other value is nil.
 func texts(raw json.RawMessage) []string {
 	var one string
 	if json.Unmarshal(raw, &one) == nil && one != "" {
@@ -77,7 +78,7 @@ func texts(raw json.RawMessage) []string {
 	return several
 }
 
-// reply is an answer in OpenCode's words.
+// reply is an answer in OpenCode's format.
 type reply string
 
 // OpenCode's answers.

@@ -13,14 +13,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// alwaysOption is OpenCode's own "always".
+// alwaysOption is the id of OpenCode's own "always".
 const alwaysOption = "opencode_always"
 
-// maxRuleName bounds what is offered: a rule that cannot be shown whole is not.
+// maxRuleName limits the length of OpenCode's "always" rule: a longer one cannot be
+// shown in full and is not offered.
 const maxRuleName = 200
 
-// actions are the effects of OpenCode's own tools. Any other tool is a server's,
-// whatever it is called, so that no rule takes it for one of these.
+// actions maps OpenCode's own tools to action types. Any other tool belongs to an
+// MCP server, whatever its name, so that no rule about these tools matches it.
 var actions = map[string]schemas.ActionType{
 	"bash": schemas.ActionCommand,
 	"edit": schemas.ActionFileWrite, "write": schemas.ActionFileWrite, "multiedit": schemas.ActionFileWrite,
@@ -31,8 +32,8 @@ var actions = map[string]schemas.ActionType{
 	"todowrite": schemas.ActionOther, "todoread": schemas.ActionOther,
 }
 
-// request is what nod is asked about p, which stays the same however often it is
-// made, so that a restarted nod opencode takes up where it was.
+// request returns the request for p. Its ids are the same on each call for p, so
+// that a restarted `nod opencode` rejoins it.
 func (f *follower) request(p permission, c call, own, root session) (*schemas.Request, error) {
 	r := &schemas.Request{
 		Type: schemas.TypeRequest, Kind: schemas.KindToolCall,
@@ -47,8 +48,8 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	if name, ok := alwaysName(p); ok {
 		r.Options = append(r.Options, schemas.Option{OptionID: alwaysOption, Name: name, Kind: schemas.AllowAlways})
 	}
-	// A loop is no call to judge by its input: it is the repeating that is asked
-	// about.
+	// A doom_loop request is about the repetition of a call, so the call's input is
+	// not used for it.
 	details, ok := withCwd(c.Input, own.Directory)
 	if ok && c.Tool != "" && p.Name != "doom_loop" {
 		r.ToolName, r.ActionDetails = c.Tool, details
@@ -59,8 +60,8 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 		r.Title = title(p, r.ActionType)
 		return r, nil
 	}
-	// Without the call's input, what OpenCode says of it is shown, in fields that
-	// no rule knows: a person is asked.
+	// Without the call's input, the request shows OpenCode's own description in
+	// fields that no rule knows, so that a person is asked.
 	r.ToolName, r.ActionType, r.Title = p.Name, schemas.ActionOther, title(p, schemas.ActionOther)
 	shown := map[string]any{"permission": p.Name, "patterns": p.Patterns, "directory of the session": own.Directory}
 	if len(p.Metadata) > 0 {
@@ -68,7 +69,7 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	}
 	var err error
 	if r.ActionDetails, err = schemas.Encode(shown); err != nil {
-		return nil, fmt.Errorf("show what is asked: %w", err)
+		return nil, fmt.Errorf("encode the request: %w", err)
 	}
 	return r, nil
 }
@@ -93,8 +94,8 @@ func title(p permission, a schemas.ActionType) string {
 	return "Tool Use Approval"
 }
 
-// alwaysName puts OpenCode's own "always" into words; ok is false where it
-// cannot be shown whole.
+// alwaysName describes OpenCode's own "always"; ok is false if the description is
+// too long to show in full, or not printable.
 func alwaysName(p permission) (name string, ok bool) {
 	covers := strings.Join(p.Always, ", ")
 	odd := strings.ContainsFunc(covers, func(r rune) bool { return !unicode.IsPrint(r) })
@@ -104,8 +105,8 @@ func alwaysName(p permission) (name string, ok bool) {
 	return fmt.Sprintf("Always allow %s: %s (OpenCode remembers it until it is closed; nod cannot revoke it)", p.Name, covers), true
 }
 
-// withCwd is a tool's input, byte for byte, with the session's directory at its
-// end. It is not ok where the input is no object, or names a "cwd" of its own.
+// withCwd adds the session's directory as the last field of a tool's input and keeps
+// its other bytes. ok is false if the input is not an object or has its own "cwd".
 func withCwd(input json.RawMessage, cwd string) (json.RawMessage, bool) {
 	input = bytes.TrimSpace(input)
 	var fields map[string]json.RawMessage

@@ -18,14 +18,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// rig is a fake OpenCode, a whole nod with a person who answers, and what is
-// tested between them.
+// rig is a fake OpenCode, a whole nod with a person who answers, and the tested
+// connector between them.
 type rig struct {
 	*fakeOpenCode
 	nod     *nod.Client
 	prompts chan schemas.Prompt
 	answers chan nodtest.Answer
-	missing atomic.Bool // nod is not there
+	missing atomic.Bool // nod is not running
 	log     syncBuffer
 	stop    func()
 	options opencode.Options
@@ -35,7 +35,7 @@ func newRig(t *testing.T, f *fakeOpenCode) *rig {
 	r := &rig{fakeOpenCode: f, prompts: make(chan schemas.Prompt, 100), answers: make(chan nodtest.Answer, 100), stop: func() {}}
 	seen := map[string]bool{}
 	r.nod = nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
-		if seen[p.Key()] { // views come at least once
+		if seen[p.Key()] { // views are delivered at least once
 			return nodtest.Answer{}
 		}
 		seen[p.Key()] = true
@@ -67,30 +67,29 @@ func (r *rig) run() {
 	case <-up:
 	case err := <-done:
 		require.NoError(r.t, err)
-	case <-time.After(patience):
+	case <-time.After(waitAtMost):
 		require.FailNow(r.t, "OpenCode was not followed", r.log.String())
 	}
 }
 
-// asked is the next question that a person is shown.
+// asked returns the next prompt that a person sees.
 func (r *rig) asked() schemas.Prompt {
 	r.t.Helper()
 	select {
 	case p := <-r.prompts:
 		return p
-	case <-time.After(patience):
+	case <-time.After(waitAtMost):
 		require.FailNow(r.t, "nobody was asked", r.log.String())
 	}
 	return schemas.Prompt{}
 }
 
-// says answers it.
 func (r *rig) says(a nodtest.Answer) { r.answers <- a }
 
-// ended waits until p is withdrawn, and returns why.
+// ended waits until p is withdrawn, and returns the reason.
 func (r *rig) ended(p schemas.Prompt) string {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
 	defer cancel()
 	asked, err := r.nod.Submit(ctx, p.Request)
 	require.NoError(r.t, err)
@@ -100,7 +99,7 @@ func (r *rig) ended(p schemas.Prompt) string {
 	return d.Message
 }
 
-// testAsker is the client as nod opencode uses it, where nod is there.
+// testAsker is the client as `nod opencode` uses it, if nod is running.
 type testAsker struct{ r *rig }
 
 func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -18,11 +18,11 @@ import (
 
 const (
 	callWithin  = 15 * time.Second
-	maxResponse = 32 << 20 // a message may hold what its tools printed
-	maxParents  = 16       // sessions above one
+	maxResponse = 32 << 20 // a message may hold the output of its tools
+	maxParents  = 16       // maximum depth of nested sessions
 )
 
-// server is OpenCode's, by its HTTP API.
+// server is a client of OpenCode's HTTP API.
 type server struct {
 	base *url.URL
 	opts Options
@@ -32,26 +32,26 @@ type server struct {
 func newServer(o Options) (*server, error) {
 	base, err := url.Parse(cmp.Or(o.URL, DefaultURL))
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, errors.New("OpenCode's address is no URL such as " + DefaultURL)
+		return nil, errors.New("OpenCode's address is not a URL such as " + DefaultURL)
 	}
 	return &server{base: base, opts: o, http: &http.Client{
-		// What is answered, and the password, are for this server alone.
+		// Follow no redirects: replies and the password are for this server only.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// shown is the address for people; it never holds a password.
-func (s *server) shown() string { return s.base.Redacted() }
+// displayURL returns the server's address without a password, for logs.
+func (s *server) displayURL() string { return s.base.Redacted() }
 
-// status is an HTTP answer that is no success.
+// status is an HTTP status other than 200, as an error.
 type status int
 
 func (s status) Error() string {
 	return fmt.Sprintf("OpenCode answered %d %s", int(s), http.StatusText(int(s)))
 }
 
-// forGood reports whether asking again cannot help.
-func (s status) forGood() bool {
+// permanent reports whether a retry cannot help.
+func (s status) permanent() bool {
 	return s >= 400 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests
 }
 
@@ -92,7 +92,6 @@ func (s *server) do(ctx context.Context, method string, body any, path ...string
 	return resp, nil
 }
 
-// get reads JSON.
 func (s *server) get(ctx context.Context, into any, path ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
@@ -100,14 +99,13 @@ func (s *server) get(ctx context.Context, into any, path ...string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read as far as it is wanted
+	defer func() { _ = resp.Body.Close() }() // the rest of the body is not needed
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "application/json" {
-		return fmt.Errorf("%s answers no JSON: is that OpenCode?", s.shown())
+		return fmt.Errorf("%s does not reply with JSON: is that OpenCode?", s.displayURL())
 	}
 	return json.NewDecoder(io.LimitReader(resp.Body, maxResponse)).Decode(into)
 }
 
-// events is the stream of what happens from now on.
 func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
 	resp, err := s.do(ctx, http.MethodGet, nil, "event")
 	if err != nil {
@@ -115,27 +113,28 @@ func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
 	}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
 		_ = resp.Body.Close()
-		return nil, fmt.Errorf("%s sends no events: is that OpenCode?", s.shown())
+		return nil, fmt.Errorf("%s does not send an event stream: is that OpenCode?", s.displayURL())
 	}
 	return resp.Body, nil
 }
 
-// pending is what OpenCode waits for. One of before 1.1 does not tell, and 1.18
-// fails while it waits for a webfetch; nothing is known then.
+// pending returns the permissions that OpenCode waits for. known is false if
+// OpenCode cannot list them: versions before 1.1 have no list, and 1.18 fails while
+// a webfetch is pending.
 func (s *server) pending(ctx context.Context) (all []permission, known bool, err error) {
-	var list []shape
+	var list []wirePermission
 	err = s.get(ctx, &list, "permission")
 	var answered status
 	if errors.As(err, &answered) && (answered == http.StatusNotFound || answered == http.StatusBadRequest) {
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("list what is pending: %w", err)
+		return nil, false, fmt.Errorf("list the pending permissions: %w", err)
 	}
 	for _, one := range list {
 		p, err := one.permission(false)
 		if err != nil {
-			return nil, false, fmt.Errorf("list what is pending: %w", err)
+			return nil, false, fmt.Errorf("list the pending permissions: %w", err)
 		}
 		all = append(all, p)
 	}
@@ -149,11 +148,11 @@ type call struct {
 	Input  json.RawMessage
 }
 
-// over reports whether OpenCode no longer waits with it: an aborted call leaves
-// its permission behind as pending.
-func (c call) over() bool { return c.Status == "completed" || c.Status == "error" }
+// finished reports whether OpenCode no longer waits for the call: an aborted call
+// leaves its permission behind as pending.
+func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
-// call reads the tool call of p; it is empty where there is none.
+// call fetches the tool call of p; the result is empty if p names none.
 func (s *server) call(ctx context.Context, p permission) (call, error) {
 	if p.MessageID == "" || p.CallID == "" {
 		return call{}, nil
@@ -180,7 +179,6 @@ func (s *server) call(ctx context.Context, p permission) (call, error) {
 	return call{}, nil
 }
 
-// session is where a permission is asked.
 type session struct {
 	ID        string `json:"id"`
 	ParentID  string `json:"parentID"`
@@ -188,8 +186,8 @@ type session struct {
 	Title     string `json:"title"`
 }
 
-// sessions are the one with this id and the one at the root of it, which are the
-// same but for a sub-agent's.
+// sessions fetches the session with this id and its root session. They differ only
+// for a sub-agent's session.
 func (s *server) sessions(ctx context.Context, id string) (own, root session, err error) {
 	for range maxParents {
 		var at session
@@ -204,10 +202,10 @@ func (s *server) sessions(ctx context.Context, id string) (own, root session, er
 		}
 		id = at.ParentID
 	}
-	return own, root, errors.New("read the session: it has no end of parents")
+	return own, root, errors.New("read the session: it is nested too deeply")
 }
 
-// reply answers p. A status of 404 says that it was answered before.
+// reply answers p. The error status 404 means that p was answered before.
 func (s *server) reply(ctx context.Context, p permission, r reply, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

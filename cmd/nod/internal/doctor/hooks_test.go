@@ -163,12 +163,12 @@ func TestPermissionModesThatAskNothing(t *testing.T) {
 	h.program("claude", "2.1.329 (Claude Code)")
 	nod := h.program("nod", "")
 	change := h.install(hook.ClaudeCode(), hook.InstallOptions{Program: nod})
-	says(t, h.findings(), Note, "in auto, in which Claude Code may start, bypassPermissions and dontAsk nothing is asked unless installed with --strict: nod install claude-code --strict")
+	says(t, h.findings(), Note, "in auto, in which Claude Code may start, bypassPermissions and dontAsk nod is asked nothing unless installed with --strict: nod install claude-code --strict")
 	plain, err := os.ReadFile(change.Path)
 	require.NoError(t, err)
 	for mode, want := range map[string]string{
-		"auto": "nod is asked nothing in the permission mode auto, which permissions.defaultMode names there",
-		"plan": "as in plan, which permissions.defaultMode names there; in the modes auto, bypassPermissions and dontAsk nothing is asked",
+		"auto": "permissions.defaultMode is auto: in that mode nod is asked nothing unless installed with --strict",
+		"plan": "permissions.defaultMode is plan: nod is asked whenever Claude Code would ask its user; in the modes auto, bypassPermissions and dontAsk nod is asked nothing",
 	} {
 		text := strings.Replace(string(plain), "{", `{"permissions": {"defaultMode": "`+mode+`"}, `, 1)
 		require.NoError(t, os.WriteFile(change.Path, []byte(text), 0o600))

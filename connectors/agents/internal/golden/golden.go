@@ -1,11 +1,11 @@
-// Package golden replays, in the tests of ways in, transcripts of what each side
-// says and must hear next.
+// Package golden replays transcripts in the tests of agent connectors.
 //
-// A transcript is lines of the form WHO: TEXT. What WHO says is handed to it; a line
-// that begins with > is what WHO must hear, or be asked, next. Beside the sides of
-// the way in there is nod: "> nod" is the request that it gets, "nod" decides the
-// oldest open one and "nod fails" refuses it, "> withdrawn" and "> passed" are what
-// it is told. A line that begins with # is a comment.
+// A transcript consists of lines of the form WHO: TEXT. A line gives TEXT to the
+// side WHO as input; a line that begins with > states the next text that WHO must
+// receive. Besides the connector's own sides there is nod: "> nod" is the request
+// that nod gets, "nod" decides the oldest pending request, "nod fails" refuses it,
+// and "> withdrawn" and "> passed" are the withdrawals and host resolutions that
+// nod gets. A line that begins with # is a comment.
 package golden
 
 import (
@@ -24,19 +24,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// patience is how long a test waits for anything to happen.
-const patience = time.Minute
+// waitAtMost is how long a test waits for any event.
+const waitAtMost = time.Minute
 
-// Side is one of those that talk through a way in.
+// Side is one of the programs that talk through a connector.
 type Side struct {
 	Says func(text string)
-	// Hears is the next text that it is told; it fails the test where none comes.
+	// Hears returns the next text that the side receives; it fails the test if
+	// there is none.
 	Hears func() string
-	// JSON says that what it hears may be written in any order.
+	// JSON is true if the received texts may have their JSON members in any order.
 	JSON bool
 }
 
-// Files runs a test with each transcript in testdata.
+// Files runs a test for each transcript in testdata.
 func Files(t *testing.T, test func(t *testing.T, transcript string)) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	require.NoError(t, err)
@@ -50,7 +51,8 @@ func Files(t *testing.T, test func(t *testing.T, transcript string)) {
 	}
 }
 
-// Replay plays a transcript. At its end nod has been told nothing else.
+// Replay plays a transcript, and fails the test if nod has received anything else
+// by its end.
 func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 	t.Helper()
 	for line := range strings.SplitSeq(transcript, "\n") {
@@ -59,7 +61,7 @@ func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 		side, known := sides[name]
 		switch {
 		case strings.HasPrefix(line, "#"):
-		case nod.plays(t, who, text):
+		case nod.playLine(t, who, text):
 		case !known:
 			require.Fail(t, "the transcript says", line)
 		case !hears:
@@ -70,24 +72,24 @@ func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 			require.Equal(t, text, side.Hears())
 		}
 	}
-	assert.Empty(t, nod.asked, "nobody else asks")
-	assert.Empty(t, nod.withdrawn, "nothing else is withdrawn")
+	assert.Empty(t, nod.asks, "no other request")
+	assert.Empty(t, nod.withdrawn, "no other withdrawal")
 }
 
-// Nod is a nod that decides as a transcript says. It is an agents.Asker, and a
-// hook.Nod.
+// Nod is a fake nod that decides as a transcript says. It implements agents.Asker
+// and hook.Nod.
 type Nod struct {
-	asked             chan *asked
+	asks              chan *pendingAsk
 	withdrawn, passed chan string
-	open              []*asked
+	open              []*pendingAsk
 }
 
-// NewNod returns one that has been asked nothing.
+// NewNod returns a Nod without requests.
 func NewNod() *Nod {
-	return &Nod{asked: make(chan *asked, 100), withdrawn: make(chan string, 100), passed: make(chan string, 100)}
+	return &Nod{asks: make(chan *pendingAsk, 100), withdrawn: make(chan string, 100), passed: make(chan string, 100)}
 }
 
-type asked struct {
+type pendingAsk struct {
 	request  schemas.Request
 	answered chan answer
 }
@@ -97,10 +99,10 @@ type answer struct {
 	err      error
 }
 
-// Ask waits for the transcript's decision, or until ctx ends.
+// Ask waits for the transcript's decision or the end of ctx.
 func (n *Nod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	a := &asked{r, make(chan answer, 1)}
-	n.asked <- a
+	a := &pendingAsk{r, make(chan answer, 1)}
+	n.asks <- a
 	select {
 	case got := <-a.answered:
 		got.decision.SessionID, got.decision.PendingID = r.SessionID, r.PendingID
@@ -110,38 +112,38 @@ func (n *Nod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, err
 	}
 }
 
-// Withdraw tells the transcript.
+// Withdraw reports the reason to the transcript.
 func (n *Nod) Withdraw(_ context.Context, _, _, reason string) error {
 	n.withdrawn <- reason
 	return nil
 }
 
-// Detach is no transcript's yet.
+// Detach always fails: no transcript uses it yet.
 func (n *Nod) Detach(context.Context, string, string, string) error {
-	return schemas.Errorf(schemas.CodeInternal, "nobody detaches here")
+	return schemas.Errorf(schemas.CodeInternal, "transcripts do not support Detach")
 }
 
-// HostResolved tells the transcript.
+// HostResolved reports p to the transcript.
 func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	data, err := schemas.Encode(p)
 	n.passed <- string(data)
 	return err
 }
 
-// plays does what a line says of nod; false is a line about somebody else.
-func (n *Nod) plays(t *testing.T, who, text string) bool {
+// playLine runs a line about nod; it returns false for a line about another side.
+func (n *Nod) playLine(t *testing.T, who, text string) bool {
 	t.Helper()
 	switch who {
 	case "> nod":
-		a := Next(t, n.asked)
+		a := Next(t, n.asks)
 		n.open = append(n.open, a)
-		require.JSONEq(t, text, shown(t, a.request))
+		require.JSONEq(t, text, encodeStable(t, a.request))
 	case "> withdrawn":
 		require.Equal(t, text, Next(t, n.withdrawn))
 	case "> passed":
 		require.JSONEq(t, text, Next(t, n.passed))
 	case "nod", "nod fails":
-		require.NotEmpty(t, n.open, "nothing is open to be decided")
+		require.NotEmpty(t, n.open, "no pending request to decide")
 		var got answer
 		if who == "nod" {
 			require.NoError(t, json.Unmarshal([]byte(text), &got.decision))
@@ -158,24 +160,24 @@ func (n *Nod) plays(t *testing.T, who, text string) bool {
 	return true
 }
 
-// Next is what comes next; that nothing does fails the test.
+// Next returns the next value, and fails the test if there is none in time.
 func Next[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(patience):
+	case <-time.After(waitAtMost):
 		require.FailNow(t, "nothing came")
 	}
 	panic("unreachable")
 }
 
-// random is an id that differs each time.
+// random matches a random id.
 var random = regexp.MustCompile(`^[a-z0-9]{16}$`)
 
-// shown is a request without what differs each time.
-func shown(t *testing.T, r schemas.Request) string {
-	assert.WithinDuration(t, time.Now(), r.CreatedAt, patience)
+// encodeStable encodes a request without the parts that differ in each run.
+func encodeStable(t *testing.T, r schemas.Request) string {
+	assert.WithinDuration(t, time.Now(), r.CreatedAt, waitAtMost)
 	r.CreatedAt = time.Time{}
 	r.PendingID = random.ReplaceAllString(r.PendingID, "random")
 	out, err := schemas.Encode(r)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Lines of Claude Code's transcripts, as far as they matter here.
+// Lines of Claude Code's transcripts, with the fields that matter here.
 const (
 	printed  = `{"parentUuid":null,"isSidechain":false,"promptId":"p1","type":"user","message":{"role":"user","content":"go on"},"promptSource":"sdk","entrypoint":"sdk-cli"}` + "\n"
 	typed    = `{"parentUuid":null,"isSidechain":false,"promptId":"p1","type":"user","message":{"role":"user","content":"go on"},"promptSource":"typed","entrypoint":"sdk-cli"}` + "\n"
@@ -24,8 +24,8 @@ const (
 	deferred = `{"isSidechain":false,"attachment":{"type":"hook_deferred_tool","toolUseID":"t1","toolName":"Bash","hookEvent":"PreToolUse"},"type":"attachment"}` + "\n"
 )
 
-// TestDefer: a run is told to end only where Claude Code surely takes the call up
-// again. Elsewhere it would pass over that, and run what its own rules allow.
+// TestDefer: a run is told to end only if Claude Code surely repeats the call
+// later. Otherwise Claude Code would ignore the reply and apply its own rules.
 func TestDefer(t *testing.T) {
 	inTurn := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH","prompt_id":"p1"}`
 	again := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH"}`
@@ -33,7 +33,7 @@ func TestDefer(t *testing.T) {
 	for name, c := range map[string]struct {
 		call       string
 		transcript string
-		later      string // what is written half a minute after the first look
+		later      string // appended half a minute after the first read
 		after      time.Duration
 		want       string
 		waited     time.Duration
@@ -88,7 +88,8 @@ func TestDefer(t *testing.T) {
 	}
 }
 
-// TestDeferLooksTwice: Claude Code writes the calls of a message one after another.
+// TestDeferLooksTwice: Claude Code writes the calls of a message one after another,
+// so a second read may show more of them.
 func TestDeferLooksTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "transcript.jsonl")
 	write := func(text string) { assert.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }

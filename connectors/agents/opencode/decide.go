@@ -9,10 +9,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settle asks nod about p and replies what was decided. It returns when p is
-// settled, here or in OpenCode; on an error OpenCode's own prompt stays.
-func (f *follower) settle(ctx context.Context, p permission) error {
-	r, over, err := f.read(ctx, p)
+// askAndReply asks nod about p and replies with the decision. It returns once p is
+// answered, by nod or in OpenCode. On an error OpenCode's own prompt stays.
+func (f *follower) askAndReply(ctx context.Context, p permission) error {
+	r, over, err := f.readRequest(ctx, p)
 	if err != nil || over {
 		return err
 	}
@@ -25,16 +25,16 @@ func (f *follower) settle(ctx context.Context, p permission) error {
 	case err == nil:
 		says, message := answer(r, d)
 		return f.reply(ctx, p, says, message)
-	case refused(err): // and nothing is left of it there
+	case refused(err): // nod stored nothing, so there is nothing to withdraw
 		return f.reply(ctx, p, reject, "nod refused the call: "+err.Error())
 	}
 	f.withdraw(ctx, r)
 	return f.reply(ctx, p, reject, "nod cannot be reached, and calls are refused without it: "+err.Error())
 }
 
-// read makes nod's request of p. It goes on trying for as long as OpenCode does
-// not say that there is nothing to read.
-func (f *follower) read(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
+// readRequest builds the request for p from OpenCode's data. It retries until
+// OpenCode reports a permanent error or the end of the call.
+func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
 	err = retry(ctx, func() (bool, error) {
@@ -43,23 +43,24 @@ func (f *follower) read(ctx context.Context, p permission) (r *schemas.Request, 
 			own, root, err = f.host.sessions(ctx, p.SessionID)
 		}
 		var answered status
-		return !errors.As(err, &answered) || !answered.forGood(), err
+		return !errors.As(err, &answered) || !answered.permanent(), err
 	})
-	if err != nil || c.over() {
+	if err != nil || c.finished() {
 		return r, true, err
 	}
 	r, err = f.request(p, c, own, root)
 	return r, false, err
 }
 
-// decide waits for nod's decision. Where nod cannot be reached it goes on trying,
-// unless calls are to be refused then.
+// decide waits for nod's decision. It retries while nod is unavailable, unless
+// DenyUnavailable is set.
 func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
 	warned := false
 	err = retry(ctx, func() (bool, error) {
 		d, err = f.nod.Ask(ctx, *r)
 		if err == nil && d.Outcome == schemas.Withdrawn && ctx.Err() == nil {
-			// An earlier nod opencode took it back when it stopped; OpenCode still asks.
+			// An earlier `nod opencode` withdrew the request when it stopped, but
+			// OpenCode still asks.
 			r.PendingID, r.Rejoin = agents.NewID(), false
 			d, err = f.nod.Ask(ctx, *r)
 		}
@@ -72,14 +73,14 @@ func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.De
 	return d, err
 }
 
-// refused reports whether nod was there and would not take the request.
+// refused reports whether nod rejected the request itself.
 func refused(err error) bool {
 	var own *schemas.Error
 	return errors.As(err, &own) && own.Code != schemas.CodeUnavailable && own.Code != schemas.CodeInternal
 }
 
-// withdraw takes r back. Where it was decided first nothing changes, and where
-// nod is not there its deadline ends it.
+// withdraw withdraws r. If r was decided first, nothing changes. If nod is
+// unavailable, r ends at its deadline.
 func (f *follower) withdraw(ctx context.Context, r *schemas.Request) {
 	why := "OpenCode no longer waits"
 	if c := context.Cause(ctx); c != nil {
@@ -92,31 +93,32 @@ func (f *follower) withdraw(ctx context.Context, r *schemas.Request) {
 	}
 }
 
-// answer is what a decision is in OpenCode's words. Only what allows r as it is
-// becomes anything but a rejection.
+// answer converts a decision to OpenCode's format. Any decision that does not allow
+// r unedited becomes a rejection.
 func answer(r *schemas.Request, d schemas.Decision) (reply, string) {
 	heard := agents.DescribeDecision(r, &d)
 	switch {
 	case !heard.Allowed:
 		return reject, heard.Text
 	case d.UpdatedInput != nil:
-		return reject, "Allowed with an edited input, which OpenCode cannot run: make the call with that input. " + string(d.UpdatedInput)
+		return reject, "Allowed only with edited input, which OpenCode cannot run: make the call again with " + string(d.UpdatedInput)
 	case d.OptionID == alwaysOption && d.OptionKind == schemas.AllowAlways && d.By.Kind == schemas.ByHuman:
 		return always, ""
 	}
 	return once, ""
 }
 
-// reply tells OpenCode, until it has taken it or p is over.
+// reply sends the answer to OpenCode, and retries until OpenCode accepts it,
+// reports a permanent error, or ctx ends.
 func (f *follower) reply(ctx context.Context, p permission, says reply, message string) error {
 	err := retry(ctx, func() (bool, error) {
 		err := f.host.reply(ctx, p, says, message)
 		var answered status
-		return !errors.As(err, &answered) || !answered.forGood(), err
+		return !errors.As(err, &answered) || !answered.permanent(), err
 	})
 	var answered status
 	if errors.As(err, &answered) && answered == http.StatusNotFound {
-		return nil // somebody was faster
+		return nil // p was answered elsewhere first
 	}
 	return err
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// claudeInput is what Claude Code writes, and the hosts that took its format
-// over.
+// claudeInput is the hook input of Claude Code, and of the hosts that adopted its
+// format.
 type claudeInput struct {
 	SessionID   string          `json:"session_id"`
 	Cwd         string          `json:"cwd"`
@@ -28,27 +28,28 @@ type claudeInput struct {
 	DurationMS  *int            `json:"duration_ms"` // how long the call ran
 }
 
-// readClaudeShape understands that format, as Dialect.Read does: the events
-// that nod answers, and the tools that are questions.
+// readClaudeShape parses that format, as Dialect.Read does. events are those that
+// nod answers; questions are the tools that ask the user a question.
 func readClaudeShape(input []byte, events, questions []string) (Call, claudeInput, error) {
 	var in claudeInput
-	// The event alone first: a fault elsewhere is then refused in its shape.
+	// Parse the event first: an error in another field is then refused in the
+	// event's format.
 	var envelope struct {
 		Event string `json:"hook_event_name"`
 	}
 	if err := json.Unmarshal(input, &envelope); err != nil {
-		return Call{}, in, unexpected(err)
+		return Call{}, in, inputError(err)
 	}
 	call := Call{Event: envelope.Event}
 	if call.Event == "" {
 		return call, in, errors.New("the hook's input names no hook_event_name")
 	}
 	if !slices.Contains(events, call.Event) {
-		call.Ignore = fmt.Sprintf("hook event %q is none that nod answers", call.Event)
+		call.Ignore = fmt.Sprintf("hook event %q is not one that nod answers", call.Event)
 		return call, in, nil
 	}
 	if err := json.Unmarshal(input, &in); err != nil {
-		return call, in, unexpected(err)
+		return call, in, inputError(err)
 	}
 	call.SessionID, call.ToolCallID = in.SessionID, in.ToolUseID
 	call.Input, call.Cwd, call.TaskID, call.Transcript = in.ToolInput, in.Cwd, in.AgentID, in.Transcript
@@ -56,27 +57,27 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	return call, in, nil
 }
 
-// readProgram understands that format for a host that does not ask its own user
-// beside its hook.
+// readProgram parses that format for a host that does not ask its own user beside
+// its hook.
 func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	s := host.Setup
 	signals := slices.Concat(s.Signals, s.Newer)
 	call, _, err := readClaudeShape(input, slices.Concat(s.Events, s.Strict, signals), questions)
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal {
-		call.HostResolved = passedProgram(host, &call)
+		call.HostResolved = programHostResolved(host, &call)
 	}
 	return call, err
 }
 
-func unexpected(err error) error {
+func inputError(err error) error {
 	var typed *json.UnmarshalTypeError
-	if errors.As(err, &typed) { // its own words are Go's types
+	if errors.As(err, &typed) { // json's own message names Go types
 		err = fmt.Errorf("%s is a JSON %s", cmp.Or(typed.Field, "it"), typed.Value)
 	}
 	return fmt.Errorf("the hook's input is not as expected: %w", err)
 }
 
-// nameTool says which tool is called. A question is not for nod to allow.
+// nameTool sets the tool of the call. A question is ignored: it is not nod's to allow.
 func (c *Call) nameTool(name string, questions []string) {
 	c.ToolName, c.Action = name, agents.ActionOf(name)
 	if slices.Contains(questions, name) {
@@ -84,46 +85,47 @@ func (c *Call) nameTool(name string, questions []string) {
 	}
 }
 
-// withoutEdits is v for a host that runs what its agent said and nothing else:
-// an edit is refused, and told to the agent, which may ask for it.
+// withoutEdits returns v for a host that cannot run an edited input: an edit
+// becomes a denial that gives the agent the edited input to ask again with.
 func (v Verdict) withoutEdits(agent string) Verdict {
 	if v.Effect == Allow && v.Edited {
 		var line bytes.Buffer
-		_ = json.Compact(&line, v.Input) // an object: verdict has parsed it
-		return deny(fmt.Sprintf("Allowed with other input, which %s cannot take from a hook: ask again with %s", agent, &line))
+		_ = json.Compact(&line, v.Input) // an object: verdict parsed it
+		return deny(fmt.Sprintf("Allowed only with edited input, which %s cannot take from a hook: ask again with %s", agent, &line))
 	}
-	if v.Reason == "" { // some hosts take a refusal without a reason for none
+	if v.Reason == "" { // some hosts ignore a refusal without a reason
 		v.Reason = "Not allowed by nod."
 	}
 	return v
 }
 
-// blocked is the reply of a host that can block a call by exit code 2.
-func blocked(reply map[string]string) ([]byte, int) {
+// blockReply encodes a reply for a host that can block a call by exit code 2.
+func blockReply(reply map[string]string) ([]byte, int) {
 	out, err := schemas.Encode(reply)
 	if err != nil {
-		return []byte(lastWord), exitBlock
+		return []byte(fallbackRefusal), exitBlock
 	}
 	return out, exitBlock
 }
 
-// said is a reply of a host, with exit code 0.
-func said(reply any) ([]byte, int) {
+// jsonReply encodes a reply with exit code 0.
+func jsonReply(reply any) ([]byte, int) {
 	out, err := schemas.Encode(reply)
 	if err != nil {
-		return []byte(lastWord), exitBlock
+		return []byte(fallbackRefusal), exitBlock
 	}
 	return out, 0
 }
 
-// lastWord refuses in every host's words at once, for where the dialect itself
-// is at fault: to Gemini CLI an empty object is an allow, whatever the exit
-// code.
-const lastWord = `{"decision":"block","reason":"nod failed on this call and refused it.","behavior":"deny"}`
+// fallbackRefusal is a refusal in the format of every host at once, for a dialect
+// that itself failed. An empty object would be an allow to Gemini CLI, whatever the
+// exit code.
+const fallbackRefusal = `{"decision":"block","reason":"nod failed on this call and refused it.","behavior":"deny"}`
 
-// Refuse answers for a process that did not get as far as Run, and returns its
-// exit code. What went wrong belongs on stderr, or some hosts take no refusal.
+// Refuse writes the refusal of a process that failed before Run, and returns its
+// exit code. The caller should write the reason to stderr: some hosts ignore a
+// refusal with an empty stderr.
 func Refuse(stdout io.Writer) int {
-	_, _ = io.WriteString(stdout, lastWord+"\n") // the exit code says it too
+	_, _ = io.WriteString(stdout, fallbackRefusal+"\n") // the exit code refuses too
 	return exitBlock
 }

@@ -12,26 +12,25 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// route is one thing that can be called.
 type route struct {
 	method, path string
-	// serve answers, or says why not. Only open routes are served without a token,
-	// for no agent.
+	// serve answers the call or returns an error. An open route is served without a
+	// token, with a nil agent.
 	open  bool
 	serve func(http.ResponseWriter, *http.Request, *Agent) error
 }
 
-// routes are all that there are but the hook, which refuses in words of its own.
+// routes returns all endpoints except the hook's, whose refusals have another format.
 func (s *Server) routes() []route {
 	return []route{
 		{"POST", "/api/v1/requests", false, s.ask},
 		{"GET", "/api/v1/requests/{id}", false, s.await},
 		{"DELETE", "/api/v1/requests/{id}", false, s.withdraw},
-		{"GET", "/api/v1/openapi.json", true, s.describe},
+		{"GET", "/api/v1/openapi.json", true, s.serveOpenAPI},
 	}
 }
 
-// hookPath is where Claude Code posts what its hooks are given.
+// hookPath is the path for the input of Claude Code's hooks.
 const hookPath = "/api/v1/hooks/claude-code"
 
 func (s *Server) handler() http.Handler {
@@ -47,18 +46,18 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// call answers one request, whatever happens.
+// call answers one request, even after a panic.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.opts.Log.Error("http: a call failed", "path", route.path, "panic", p)
-			s.refuse(w, schemas.Errorf(schemas.CodeInternal, "nod failed on this call: nothing was allowed by it"))
+			s.refuse(w, schemas.Errorf(schemas.CodeInternal, "nod failed on this call and allowed nothing"))
 		}
 	}()
-	err := s.ours(r)
+	err := s.refuseWebPage(r)
 	var agent *Agent
 	if err == nil && !route.open {
-		agent, err = s.admit(r)
+		agent, err = s.authenticate(r)
 	}
 	if err == nil {
 		err = route.serve(w, r, agent)
@@ -71,7 +70,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	}
 }
 
-// refusal is an error whose status its code alone does not tell.
+// refusal is an error with an HTTP status other than that of its code.
 type refusal struct {
 	status int
 	error
@@ -79,31 +78,31 @@ type refusal struct {
 
 func (r refusal) Unwrap() error { return r.error }
 
-// ours turns away what a page in a browser sends: it says its origin, or comes
-// under a name that it had resolved to this machine.
-func (s *Server) ours(r *http.Request) error {
+// refuseWebPage refuses requests that a browser page could send: they carry an
+// origin, or a host name that the page resolved to this machine.
+func (s *Server) refuseWebPage(r *http.Request) error {
 	site := r.Header.Get("Sec-Fetch-Site")
 	switch {
 	case !s.addr.Answers(r.Host):
 		return refusal{http.StatusMisdirectedRequest, schemas.Errorf(schemas.CodeForbidden, "this is not the server of %q: use %s", r.Host, s.addr.URL)}
 	case len(r.Header.Values("Origin")) > 0, site != "" && site != "none":
-		return schemas.Errorf(schemas.CodeForbidden, "no web page may ask here")
+		return schemas.Errorf(schemas.CodeForbidden, "web pages may not use this API")
 	}
 	return nil
 }
 
-// admit says which agent calls.
-func (s *Server) admit(r *http.Request) (*Agent, error) {
+// authenticate returns the agent that the request's token belongs to.
+func (s *Server) authenticate(r *http.Request) (*Agent, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	agent := s.agent(strings.TrimSpace(token))
 	if agent == nil || !strings.EqualFold(scheme, "Bearer") {
-		return nil, schemas.Errorf(schemas.CodeUnauthorized, "send the token, whose file nod http names: Authorization: Bearer TOKEN")
+		return nil, schemas.Errorf(schemas.CodeUnauthorized, "send the token from the file that nod http names: Authorization: Bearer TOKEN")
 	}
 	return agent, nil
 }
 
-// readJSON is the body, of at most limit bytes, which must say that it is JSON:
-// what a form in a web page posts does not.
+// readJSON returns the body, of at most limit bytes. Its content type must be JSON,
+// which a form in a web page cannot send.
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, refusal{http.StatusUnsupportedMediaType, schemas.Errorf(schemas.CodeBadRequest, "the Content-Type must be application/json")}
@@ -120,10 +119,10 @@ func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64) (
 	case err != nil:
 		return nil, refusal{http.StatusRequestTimeout, schemas.Errorf(schemas.CodeBadRequest, "the body did not arrive whole in time")}
 	}
-	return body, conn.SetReadDeadline(time.Time{}) // the caller may wait for long
+	return body, conn.SetReadDeadline(time.Time{}) // the caller may wait long for the answer
 }
 
-// refuse answers with nod's one form of error.
+// refuse replies with err as nod's error message.
 func (s *Server) refuse(w http.ResponseWriter, err error) {
 	var own *schemas.Error
 	if !errors.As(err, &own) {
@@ -161,7 +160,6 @@ func statusOf(code schemas.Code) int {
 	return http.StatusInternalServerError
 }
 
-// reply sends v, a message of nod's.
 func reply(w http.ResponseWriter, status int, v any) {
 	data, err := schemas.Encode(v)
 	if err != nil {
@@ -171,11 +169,11 @@ func reply(w http.ResponseWriter, status int, v any) {
 }
 
 func send(w http.ResponseWriter, status int, data []byte) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // a connection that cannot is let go by its reader
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // on an error the client ends the connection itself
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // a reader that is gone needs none
+	_, _ = w.Write(append(data, '\n')) // the reader may be gone
 }

@@ -19,14 +19,15 @@ import (
 
 const cancelledLine = `{"id":"f4b4","timestamp":"2026-11-22T05:04:15.281Z","type":"info","content":"Request cancelled."}` + "\n"
 
-// geminiCall is a call of Gemini CLI's whose transcript has a stop of before in it.
+// geminiCall returns a call of Gemini CLI whose transcript already holds an earlier
+// stop.
 func geminiCall(t *testing.T) (stdin, transcript string) {
 	transcript = filepath.Join(t.TempDir(), "session.jsonl")
 	require.NoError(t, os.WriteFile(transcript, []byte(cancelledLine), 0o600))
 	return `{"session_id":"s1","transcript_path":"` + transcript + `","cwd":"/w","hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":{"command":"ls"}}`, transcript
 }
 
-// stops has Gemini CLI note that its user has stopped it.
+// stops appends to the transcript that the user stopped Gemini CLI.
 func stops(t *testing.T, transcript string, lines ...string) {
 	f, err := os.OpenFile(transcript, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
@@ -35,7 +36,8 @@ func stops(t *testing.T, transcript string, lines ...string) {
 	require.NoError(t, f.Close())
 }
 
-// A Gemini CLI that its user stops lets its hook run on: the request is withdrawn.
+// When its user stops Gemini CLI, it lets the hook run on: the hook withdraws its
+// request.
 func TestAStoppedGeminiWithdraws(t *testing.T) {
 	stdin, transcript := geminiCall(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -50,8 +52,8 @@ func TestAStoppedGeminiWithdraws(t *testing.T) {
 	})
 }
 
-// What is allowed after the stop never runs, and nod is told. A stop of before, and
-// what only looks like one, is none.
+// A call allowed after the stop never runs, and the hook reports that to nod. An
+// earlier stop, or a line that only resembles one, does not count.
 func TestWhatAStoppedGeminiWasAllowedIsTold(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"stopped":     {cancelledLine},
@@ -74,24 +76,23 @@ func TestWhatAStoppedGeminiWasAllowedIsTold(t *testing.T) {
 	}
 }
 
-// closed is a stdout that nobody reads.
-type closed struct{}
+// brokenStdout is a stdout without a reader.
+type brokenStdout struct{}
 
-func (closed) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+func (brokenStdout) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// An allow that could not be written was not heard; nobody needs to know that of a
-// denial.
+// An allow that could not be written is reported to nod; a denial is not.
 func TestAnAllowThatNobodyReadIsTold(t *testing.T) {
 	for outcome, told := range map[schemas.Outcome]int{schemas.Allowed: 1, schemas.Denied: 0} {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: outcome})}
-		exit := hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(preToolCall), closed{}, nod.connect, hook.Options{})
+		exit := hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(preToolCall), brokenStdout{}, nod.connect, hook.Options{})
 		assert.Equal(t, 2, exit)
 		assert.Len(t, nod.passed, told)
 	}
 }
 
-// A hook says that it waits before it asks, and that it waits no longer before its
-// host can have heard the answer, or once what it asked is withdrawn.
+// A hook announces its wait before it asks. It ends the announcement before its
+// host can have the reply, or once its request is withdrawn.
 func TestAHookSaysWhileItWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(context.Context, schemas.Request) (schemas.Decision, error)
@@ -108,7 +109,7 @@ func TestAHookSaysWhileItWaits(t *testing.T) {
 			return c.ask(ctx, r)
 		}}
 		over := sync.OnceFunc(func() { order = append(order, "over") })
-		hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(preToolCall), writes(func() { order = append(order, "answered") }), nod.connect, hook.Options{
+		hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(preToolCall), onWrite(func() { order = append(order, "answered") }), nod.connect, hook.Options{
 			Waits: func(session, id string) (func(), error) {
 				order = append(order, "waits "+session+"."+id)
 				return over, nil
@@ -118,16 +119,16 @@ func TestAHookSaysWhileItWaits(t *testing.T) {
 	}
 }
 
-// writes is a stdout that tells when it is written to.
-type writes func()
+// onWrite is a stdout that calls a function at each write.
+type onWrite func()
 
-func (w writes) Write(data []byte) (int, error) {
+func (w onWrite) Write(data []byte) (int, error) {
 	w()
 	return len(data), json.Unmarshal(data, new(any))
 }
 
-// A hook that is tried refuses by itself, in its host's words, once nod has answered:
-// nobody is asked, and no rule can allow it.
+// A hook refuses a probe itself, in its host's format, once nod has replied. No
+// person is asked, and no rule can allow it.
 func TestAProbeIsRefused(t *testing.T) {
 	inputs := map[string]string{
 		"claude-code": `{"session_id":"nod-probe","cwd":"/","hook_event_name":"PreToolUse","tool_name":"nod_probe","tool_input":{"nonce":"n1"}}`,
@@ -141,7 +142,7 @@ func TestAProbeIsRefused(t *testing.T) {
 		assert.Contains(t, got.stdout, "nod answers: n1")
 		require.Len(t, nod.passed, 1)
 		got = runHost(t, t.Context(), hostNamed(t, name), strings.NewReader(strings.Replace(input, `"n1"`, `"a b"`, 1)), nod.connect, hook.Options{})
-		assert.Contains(t, got.stdout, "is no tool")
+		assert.Contains(t, got.stdout, "is not a tool")
 		assert.Nil(t, nod.asked())
 	}
 }

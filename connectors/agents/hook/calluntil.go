@@ -8,11 +8,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// guard runs f until it returns or ctx ends, whichever is first: what others
-// wrote may panic or not heed ctx, and the host waits for an answer. A result
-// that is there when ctx ends counts, and so does nod's own error; any other
-// error is ctx's cause then.
-func guard[T any](ctx context.Context, doing string, f func(context.Context) (T, error)) (T, error) {
+// callUntil calls f and returns when f does or ctx ends, because the host waits for
+// a reply and code behind f may panic or ignore ctx. A panic becomes an error. A
+// result that exists when ctx ends still counts, and so does a *schemas.Error; any
+// other error is then replaced by ctx's cause.
+func callUntil[T any](ctx context.Context, doing string, f func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error

@@ -1,0 +1,139 @@
+package mcp
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/nodbus/nod/connectors/agents"
+)
+
+// exchangeHeader holds the id of a tool call's exchange. The context cannot: in the
+// protocol's earlier generation it is that of the client's session.
+const exchangeHeader = "Nod-Visit"
+
+// exchanges are the HTTP requests in progress.
+type exchanges struct {
+	mu   sync.Mutex
+	open map[string]*exchange
+}
+
+func (e *exchanges) add(one *exchange) (id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id = agents.NewID()
+	e.open[id] = one
+	return id
+}
+
+// remove ends an exchange, whose response is complete.
+func (e *exchanges) remove(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open[id].close()
+	delete(e.open, id)
+}
+
+// find returns the exchange of a call, or nil if the call did not come over HTTP. For
+// an exchange that has ended, it returns one whose context is done.
+func (e *exchanges) find(req *mcp.CallToolRequest) *exchange {
+	if req.Extra == nil || req.Extra.Header == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if one := e.open[req.Extra.Header.Get(exchangeHeader)]; one != nil {
+		return one
+	}
+	gone, leave := context.WithCancel(context.Background())
+	leave()
+	return &exchange{ctx: gone, complete: true}
+}
+
+// awaitAnswers waits until the calls in progress have their responses, or ctx ends.
+func (e *exchanges) awaitAnswers(ctx context.Context) {
+	e.mu.Lock()
+	var calls []*exchange
+	for _, one := range e.open {
+		if one.calls {
+			calls = append(calls, one)
+		}
+	}
+	e.mu.Unlock()
+	for _, one := range calls {
+		select {
+		case <-one.done:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// exchange is one HTTP request and its response. Two writers share the response:
+// the protocol's messages and the signs of life.
+type exchange struct {
+	ctx                    context.Context // ends when the client is gone
+	calls                  bool            // it carries calls; otherwise it is a stream of notifications
+	session, project, host string
+	done                   chan struct{} // closed once the response is complete
+
+	mu       sync.Mutex
+	w        http.ResponseWriter
+	begun    bool // its headers are set
+	complete bool
+}
+
+func newExchange(ctx context.Context, w http.ResponseWriter) *exchange {
+	return &exchange{ctx: ctx, w: w, done: make(chan struct{})}
+}
+
+func (e *exchange) Header() http.Header { return e.w.Header() }
+
+func (e *exchange) WriteHeader(status int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.w.WriteHeader(status)
+}
+
+// Write writes whole messages.
+func (e *exchange) Write(data []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.begun = true
+	return e.w.Write(data)
+}
+
+// FlushError flushes the response.
+func (e *exchange) FlushError() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return http.NewResponseController(e.w).Flush()
+}
+
+// begin marks the response as an event stream whose headers are set.
+func (e *exchange) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.begun = true
+}
+
+// comment sends a comment, which readers of an event stream ignore, if the response
+// has begun.
+func (e *exchange) comment() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.begun || e.complete {
+		return
+	}
+	_, _ = io.WriteString(e.w, ": nod is here\n\n") // other code notices that the client is gone
+	_ = http.NewResponseController(e.w).Flush()
+}
+
+func (e *exchange) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.complete = true
+	close(e.done)
+}
