@@ -55,7 +55,7 @@ func by(user string, r schemas.Request) schemas.Request {
 	return r
 }
 
-// noted returns the stored time of each of the agent's sessions' last activity.
+// noted returns, by session, the stored time of the agent's last activity.
 func (a *agent) noted() map[string]time.Time {
 	keys, err := a.store.Presence.Listed(a.ctx, "active."+a.name+".*")
 	if err != nil {

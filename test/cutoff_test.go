@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// noticed is the longest that a client may take to leave a silent server. It is
-// generous, and less than the half minute that leaving once took.
+// noticed is the longest that a client may take to leave a silent server: generous, but
+// less than the half minute that it took before this was fixed.
 const noticed = 20 * time.Second
 
 // twoWays opens a connection that has two addresses, each behind a proxy, and returns

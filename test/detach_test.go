@@ -76,8 +76,8 @@ func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 	waits.Ends(schemas.Allowed)
 }
 
-// An approval is given after the asker stopped waiting and before nod heard of that: it
-// lets the same call through once, as if nod had heard in time.
+// An approval is given after the asker stopped waiting and before its detach reaches nod:
+// it lets the same call through once, like an approval after the detach.
 func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 2 })

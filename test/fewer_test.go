@@ -80,7 +80,7 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	third.Ends(schemas.Denied)
 	env.soon("the outbox has handled all changes", env.outboxIdle)
 	env.Equal([]string{"other"}, env.listed("S"))
-	for _, id := range []string{"first", "second", "third"} { // as each is found when it is asked again
+	for _, id := range []string{"first", "second", "third"} { // an agent that asks again finds its decision
 		env.NotNil(env.stored("S." + id).Record.Decision)
 	}
 }
@@ -181,7 +181,7 @@ func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
 	third.Ends(schemas.Allowed)
 }
 
-// A denial answers the same call, and no other, for a while, and says that it does.
+// For a while, a denial decides identical calls of its session, and no others.
 func TestADenialAnswersTheSameCallForAWhile(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -248,7 +248,7 @@ func TestTheNewerWordAboutACallCounts(t *testing.T) {
 	env.Ann().Denies(first)
 	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again")).Outcome)
 	env.Bob().Allows(second)
-	env.soon("the outbox has handled all changes", env.outboxIdle) // the denial's effects too, again
+	env.soon("the outbox has handled all changes", env.outboxIdle) // it repeats the denial's effects too
 	fourth := ada.Asks(deploy("S", "fourth"))
 
 	env.Ann().Denies(third)

@@ -96,7 +96,8 @@ func TestClaudeCodeIsResumed(t *testing.T) {
 }
 
 // nod does not end a run at one of several calls: Claude Code would not ask about them
-// again, and would run those that its own rules allow. No call runs, and its model is told.
+// again, and would run those that its own rules allow. No call runs, and the model learns
+// that the requests stay open.
 func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for name, whole := range map[string]bool{"streamed": false, "in one piece": true} {
