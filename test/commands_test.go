@@ -296,7 +296,7 @@ func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	env.says(env.nod("show", "unk"), 1, "", "give 4 characters or more")
 	env.says(env.nod("allow", "unknown1", "--input", "{"), 1, "", "--input must be JSON")
 	env.says(env.nod("allow", "unknown1", "--rule", "2"), 1, "", "add one of them")
-	env.apply(everybody) // the user who runs the tests is no longer Ann
+	env.apply(everybody) // the one who runs the tests is not Ann any more
 	env.timeout("S", 0)
 	env.open("foreign1")
 	before := env.stored("S.foreign1")
