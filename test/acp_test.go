@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// acpAgent asks once, says on stderr what it heard, and exits with 7.
+// acpAgent asks once, prints the reply to stderr, and exits with 7.
 const acpAgent = `printf '%s\n' "$1"; IFS= read -r heard; printf 'heard %s\n' "$heard" >&2; exit 7`
 
 func acpRequest(session string) string {
@@ -32,11 +32,11 @@ func acpHeard(option string) string {
 	return `heard {"jsonrpc":"2.0","id":"r1","result":{"outcome":{"outcome":"selected","optionId":"` + option + `"}}}` + "\n"
 }
 
-// acpRun is nod acp with that agent; the test is the editor.
+// acpRun is a nod acp process with acpAgent behind it; the test is the editor.
 type acpRun struct {
 	cmd    *exec.Cmd
 	editor io.WriteCloser
-	heard  *bufio.Reader // by the editor
+	heard  *bufio.Reader // output of nod, as the editor reads it
 	stderr *bufio.Reader
 }
 
@@ -56,18 +56,18 @@ func (m *machine) acp(session string, flags ...string) *acpRun {
 	return a
 }
 
-// ends is what is left on both outputs, and the exit code.
+// ends returns the rest of both outputs, and the exit code.
 func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
 	errs, err := io.ReadAll(a.stderr)
 	require.NoError(t, err)
 	out, err := io.ReadAll(a.heard)
 	require.NoError(t, err)
-	_ = a.cmd.Wait() // the code says it
+	_ = a.cmd.Wait() // the exit code is returned
 	return string(out), string(errs), a.cmd.ProcessState.ExitCode()
 }
 
-// TestACPEndToEnd: what a person answers reaches the agent among its own
-// options, and the agent's exit code is nod's.
+// TestACPEndToEnd: the agent gets a person's answer as one of its own options, and
+// nod exits with the agent's exit code.
 func TestACPEndToEnd(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -85,7 +85,7 @@ func TestACPEndToEnd(t *testing.T) {
 	}
 }
 
-// TestACPRace: the editor's answer comes first, and the question is taken back.
+// TestACPRace: the editor's answer comes first, so nod withdraws its request.
 func TestACPRace(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -103,7 +103,7 @@ func TestACPRace(t *testing.T) {
 	assert.Equal(t, "withdrawn", m.outcome(id))
 }
 
-// TestACPOutlivesARestart: who waits through a kill -9 of nod hears the decision.
+// TestACPOutlivesARestart: an agent that waits through a kill -9 of nod gets the decision.
 func TestACPOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -119,7 +119,7 @@ func TestACPOutlivesARestart(t *testing.T) {
 	assert.Equal(t, 7, code)
 }
 
-// outcome is how a request ended.
+// outcome returns the outcome of a request's decision.
 func (m *machine) outcome(id string) string {
 	stdout, stderr, code := m.run("show", id, "--json")
 	require.Zero(m.t, code, stderr)
@@ -128,7 +128,7 @@ func (m *machine) outcome(id string) string {
 	return shown.Decision.Outcome
 }
 
-// TestACPWithoutNod: the editor asks in nod's place, or nobody may.
+// TestACPWithoutNod: without nod the editor is asked, or every request is denied.
 func TestACPWithoutNod(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -148,7 +148,7 @@ func TestACPWithoutNod(t *testing.T) {
 	assert.Equal(t, 7, code)
 }
 
-// TestACPToldToStop: the agent is told, too, and nobody waits any more.
+// TestACPToldToStop: nod acp stops its agent with itself and withdraws the request.
 func TestACPToldToStop(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -172,9 +172,9 @@ func TestACPToldToStop(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			require.NoError(t, write.Close())
 			id := m.pending(session)
-			cmd.Stdout = read // the editor's end of it
+			cmd.Stdout = read // the editor's end of the pipe
 			require.NoError(t, stop(&acpRun{cmd: cmd}))
-			_ = cmd.Wait() // by its agent's signal
+			_ = cmd.Wait() // it fails, because a signal stops its agent
 			assert.NotZero(t, cmd.ProcessState.ExitCode())
 			assert.NotContains(t, errs.String(), `"ja"`)
 			assert.Equal(t, "withdrawn", m.outcome(id))
@@ -183,8 +183,8 @@ func TestACPToldToStop(t *testing.T) {
 	}
 }
 
-// TestACPOverHTTP: who has the token sees what waits and answers it, as this
-// user; what somebody else has answered is gone.
+// TestACPOverHTTP: a client with the token sees the pending requests and answers
+// them as this user.
 func TestACPOverHTTP(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -234,8 +234,8 @@ func TestACPOverHTTP(t *testing.T) {
 	assert.Contains(t, stderr, "--remote")
 }
 
-// TestACPOverHTTPAnswersIdenticalCalls: the answer to a question that two calls ask is
-// both calls'.
+// TestACPOverHTTPAnswersIdenticalCalls: the answer to a question that two calls wait for
+// decides both calls.
 func TestACPOverHTTPAnswersIdenticalCalls(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

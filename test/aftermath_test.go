@@ -13,14 +13,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostCall is a call that its host asks its own user about at the same time.
+// hostCall is a request about which the host asks its own user at the same time.
 func hostCall(id, to string) schemas.Request {
 	r := deploy("S", id)
 	r.HostAsks, r.ActionDetails = true, []byte(`{"to":"`+to+`"}`)
 	return r
 }
 
-// hasRun has the host say that a call has run, for so long.
+// hasRun reports, as a host, that a call ran and took so long; it returns the ids affected.
 func (e *env) hasRun(a *agent, to string, took time.Duration) []string {
 	e.t.Helper()
 	ms := int(took.Milliseconds())
@@ -29,7 +29,7 @@ func (e *env) hasRun(a *agent, to string, took time.Duration) []string {
 	return ids
 }
 
-// aftermath is what a record tells of how its calls ended, as people see it.
+// aftermath returns a request's aftermath as a person is shown it, without its times.
 func (e *env) aftermath(id string) []schemas.Aftermath {
 	e.t.Helper()
 	p, _, err := e.Ann().Show(e.ctx, "S", id)
@@ -51,7 +51,7 @@ func neverRan(id string) []schemas.Aftermath {
 	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathNeverRan, Reason: "the agent had gone on"}}
 }
 
-// asked waits until just after a request was made, which is when its call may begin.
+// asked waits until just after a request was stored: its call begins no earlier.
 func (e *env) asked(q *question) time.Time {
 	e.t.Helper()
 	rec := e.stored(q.Key).Record
@@ -59,9 +59,9 @@ func (e *env) asked(q *question) time.Time {
 	return time.Now()
 }
 
-// A call that was answered at the terminal first, and denied while it ran: the
-// decision stays, the record says that the call ran, once, and so do the log, those
-// who look, those who were shown it, and whoever answers afterwards.
+// A call is allowed at the terminal first, and denied through nod while it runs. The
+// decision stays, and the record stores once that the call ran. The log, the viewer,
+// the channel and the refusals of later answers tell of it too.
 func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = withCarrier })
@@ -69,25 +69,25 @@ func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 	ada, ann := env.Agent("ada"), env.Ann()
 	q := ada.Asks(hostCall("1", "a"))
 	began := env.asked(q)
-	env.passed(began.Add(time.Second)) // so that a slow word of the host still tells a beginning before the denial
+	env.passed(began.Add(time.Second)) // a report up to 1 s late still places the call's start before the denial
 	ann.Denies(q)
 	denied := q.Ends(schemas.Denied)
 
-	env.Empty(env.hasRun(ada, "b", time.Since(began)), "another call")
-	env.Empty(env.hasRun(env.Agent("ben"), "a", time.Since(began)), "another agent's")
-	env.Empty(env.hasRun(ada, "a", 0), "it began after the denial")
-	env.Empty(env.hasRun(ada, "a", time.Since(began)+time.Minute), "it began before this was asked")
+	env.Empty(env.hasRun(ada, "b", time.Since(began)), "the report is about another call")
+	env.Empty(env.hasRun(env.Agent("ben"), "a", time.Since(began)), "the report is another agent's")
+	env.Empty(env.hasRun(ada, "a", 0), "the call began after the denial")
+	env.Empty(env.hasRun(ada, "a", time.Since(began)+time.Minute), "the call began before the request")
 	env.Empty(env.aftermath("1"))
 	env.Equal([]string{"1"}, env.hasRun(ada, "a", time.Since(began)))
 	env.Equal(ranAtTheTerminal("1"), env.aftermath("1"))
 	entry := env.stored("S.1")
 	env.Equal(denied, *entry.Record.Decision)
-	env.Empty(env.hasRun(ada, "a", time.Since(began)), "told once")
+	env.Empty(env.hasRun(ada, "a", time.Since(began)), "the aftermath is stored once")
 	env.Equal(entry.Revision, env.stored("S.1").Revision)
 
-	env.soon("those who look see it", func() bool { return seen.times("S.1", entry.Revision) > 0 })
-	env.soon("so do those who were shown it", func() bool { return shown.times("S.1", entry.Revision) > 0 })
-	env.soon("it is logged", func() bool { return env.loggedOf(schemas.LogAftermath) == 1 })
+	env.soon("the viewer sees the aftermath", func() bool { return seen.times("S.1", entry.Revision) > 0 })
+	env.soon("the channel shows the aftermath", func() bool { return shown.times("S.1", entry.Revision) > 0 })
+	env.soon("the aftermath is logged", func() bool { return env.loggedOf(schemas.LogAftermath) == 1 })
 	env.Equal(1, env.loggedOf(schemas.LogDecided))
 	for _, answer := range []string{"reject_once", "allow_once"} {
 		_, err := ann.Says(q, answer)
@@ -97,7 +97,7 @@ func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 	}
 }
 
-// Where the same call was allowed meanwhile, nothing tells which one ran.
+// If an identical call was allowed meanwhile, nothing shows which of the two ran.
 func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -111,8 +111,8 @@ func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
 	env.Empty(env.aftermath("2"))
 }
 
-// A call that ends while it is open here is withdrawn, and told to have run; what
-// only passed is told nothing of.
+// A call that runs while its request is pending: the request is withdrawn, and its
+// aftermath says that the call ran. A request that the host only passed has none.
 func TestACallThatRanWhileItWasOpen(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -131,8 +131,8 @@ func TestACallThatRanWhileItWasOpen(t *testing.T) {
 	env.Empty(env.aftermath("2"))
 }
 
-// A request whose asker is gone is withdrawn. One that was allowed before that was
-// known never ran; a denial stays what it is.
+// A pending request whose asker is gone is withdrawn. If it was already allowed, its
+// aftermath says that the call never ran. A denial gets no aftermath.
 func TestACallThatNeverRan(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -146,11 +146,11 @@ func TestACallThatNeverRan(t *testing.T) {
 	ann.Allows(allowed)
 	ann.Denies(denied)
 	for _, id := range []string{"1", "2"} {
-		env.Empty(gone(env.Agent("ben"), id), "another agent's")
+		env.Empty(gone(env.Agent("ben"), id), "the request is another agent's")
 		env.Equal([]string{id}, gone(ada, id))
 	}
 	env.Empty(gone(ada, "3"))
-	env.Empty(gone(ada, "4"), "nobody has asked that")
+	env.Empty(gone(ada, "4"), "there is no such request")
 	env.Equal("the hook was killed", waits.Ends(schemas.Withdrawn).Message)
 	env.Empty(env.aftermath("1"))
 	env.Equal(neverRan("2"), env.aftermath("2"))
@@ -160,8 +160,8 @@ func TestACallThatNeverRan(t *testing.T) {
 	env.Equal("the call never ran: the agent had gone on", env.refusal(err, schemas.CodeConflict).Message)
 }
 
-// Requests of an agent program that asks nobody else end with the program's turn,
-// and no others do.
+// When an agent program's turn ends, its requests are withdrawn, and no other
+// program's.
 func TestWhatAnAgentProgramHasPassedIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -179,15 +179,15 @@ func TestWhatAnAgentProgramHasPassedIsWithdrawn(t *testing.T) {
 	env.Ann().Allows(other)
 }
 
-// killed is a hook of a machine that is stopped, and then killed.
+// killed kills a hook process and waits for its end.
 func (h *hooked) killed() {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Process.Kill())
 	_ = h.cmd.Wait() // it was killed
 }
 
-// A hook that is killed while it waits has its request withdrawn, of every host. One
-// that was allowed while the hook could not hear it is told to have never run.
+// If a hook is killed while it waits, its request is withdrawn, for every host. If the
+// request was allowed and the hook could not receive that, the call never ran.
 func TestAHookThatIsKilled(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -211,7 +211,7 @@ func TestAHookThatIsKilled(t *testing.T) {
 
 			h = m.hooks(t, g, s, "2", "make 2", "1h")
 			id = m.pending(s)
-			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // so that it hears nothing
+			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // so that it receives nothing
 			_, stderr, code := m.run("allow", id)
 			require.Zero(t, code, stderr)
 			h.killed()

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Who may decide about what: Ann about everything, Bob about what ada asks in one
-// project and what is not risky.
+// someOfIt lets Ann decide about every request, and Bob about requests of ada in one
+// project, up to medium risk.
 const someOfIt = `{
 	"permissions": {"ask": ["Deploy"]},
 	"approvers": {"people": [
@@ -36,9 +36,9 @@ func TestApproversDecideAboutWhatIsTheirs(t *testing.T) {
 	theirs := in("ada", "theirs", "/srv/shop/web")
 	for name, q := range map[string]*question{
 		"another project":     in("ada", "elsewhere", "/srv/bank"),
-		"a project not said":  in("ada", "nowhere", ""),
+		"no project is named": in("ada", "nowhere", ""),
 		"another agent":       in("ben", "ben", "/srv/shop"),
-		"a risk beyond their": env.Agent("ada").Asks(command),
+		"a risk beyond Bob's": env.Agent("ada").Asks(command),
 	} {
 		_, err := env.Bob().Says(q, "allow_once")
 		env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "Bob may not decide", name)
@@ -47,14 +47,14 @@ func TestApproversDecideAboutWhatIsTheirs(t *testing.T) {
 		p, _, err := env.Ann().Show(env.ctx, q.Receipt.SessionID, q.Receipt.PendingID)
 		env.NoError(err)
 		_, _, err = env.person("tg", "8").Show(env.ctx, p.SessionID, p.PendingID)
-		env.refusal(err, schemas.CodeNotFound) // it was not routed there
+		env.refusal(err, schemas.CodeNotFound) // the request was not routed to this chat
 		env.Ann().Allows(q)
 	}
 	env.Bob().Allows(theirs)
 	theirs.Ends(schemas.Allowed)
 }
 
-// What nobody may decide about is refused at once, with the fix.
+// A request about which no approver may decide is refused at once, with the remedy.
 func TestWhatNobodyMayDecideAboutIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) {
@@ -64,8 +64,8 @@ func TestWhatNobodyMayDecideAboutIsRefusedAtOnce(t *testing.T) {
 	env.Contains(refused.Message, "nobody may decide about")
 }
 
-// Where the settings want a second device, nothing is allowed from the one that
-// agents run on. It may still deny.
+// If the settings require a second device, the machine that agents run on cannot allow
+// a request. It may still deny one.
 func TestASecondDeviceIsRequired(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) {
@@ -86,7 +86,7 @@ func TestASecondDeviceIsRequired(t *testing.T) {
 	env.Contains(env.refusal(err, schemas.CodeValidation).Message, "approvers.require: no approver has an identity that could allow")
 }
 
-// Settings that let nobody in are said wherever somebody could look.
+// Each command that needs an approver reports settings that name none.
 func TestWhoeverLetsNobodyInIsTold(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -15,7 +15,7 @@ func TestABackgroundSessionAsksInThePlaceOfTheForegroundOfItsUser(t *testing.T) 
 	env.background("bg", "others")
 	for session, user := range map[string]string{"bg": "ada", "others": "zoe"} {
 		_, err := ada.asker.Submit(env.ctx, by(user, permission(session, "", "r", "@read:")))
-		env.EqualError(errors.Unwrap(err), "No foreground agent available.", "before the malformed tag")
+		env.EqualError(errors.Unwrap(err), "No foreground agent available.", "this error precedes the one about the malformed tag")
 	}
 	for _, session := range []string{"front", "old", "front"} {
 		ada.Gets(by("ada", lookup(session, "")))
@@ -33,13 +33,13 @@ func TestABackgroundSessionAsksInThePlaceOfTheForegroundOfItsUser(t *testing.T) 
 	for n := next(env, heard); n.Kind != schemas.NoticeDecided; n = next(env, heard) {
 		env.Equal(schemas.NoticeAsked, n.Kind)
 	}
-	env.Equal(schemas.TierConnected, ada.Asks(by("ada", deploy("bg", "2"))).Receipt.Tier, "somebody is at the foreground session")
+	env.Equal(schemas.TierConnected, ada.Asks(by("ada", deploy("bg", "2"))).Receipt.Tier, "a person is at the foreground session")
 
 	foreign := by("zoe", permission("others", "", "r", "@network"))
-	env.Contains(ada.Refused(foreign, schemas.CodeUndeliverable).Message, "No foreground agent available.", "never another user's")
+	env.Contains(ada.Refused(foreign, schemas.CodeUndeliverable).Message, "No foreground agent available.", "another user's foreground session does not count")
 }
 
-// background has nobody look at sessions.
+// background marks sessions as background sessions.
 func (e *env) background(sessions ...string) {
 	e.t.Helper()
 	background := true
@@ -49,17 +49,17 @@ func (e *env) background(sessions ...string) {
 	}
 }
 
-// by is a request that names its user.
+// by sets the user of a request.
 func by(user string, r schemas.Request) schemas.Request {
 	r.User = user
 	return r
 }
 
-// noted is when each session of the agent's was last noted to be active.
+// noted returns, by session, the stored time of the agent's last activity.
 func (a *agent) noted() map[string]time.Time {
 	keys, err := a.store.Presence.Listed(a.ctx, "active."+a.name+".*")
 	if err != nil {
-		return nil // it is looked at again
+		return nil // the caller tries again
 	}
 	noted := map[string]time.Time{}
 	for _, key := range keys {
@@ -71,7 +71,7 @@ func (a *agent) noted() map[string]time.Time {
 	return noted
 }
 
-// askedLast waits until a session is noted as the agent's newest.
+// askedLast waits until a session is stored as the agent's most recently active one.
 func (a *agent) askedLast(session string) {
 	a.t.Helper()
 	a.soon(session+" is the newest", func() bool {
@@ -85,7 +85,7 @@ func (a *agent) askedLast(session string) {
 	})
 }
 
-// What another engine notes counts as well.
+// Activity that another engine stores counts as well.
 func TestASessionThatAsksAfterAnotherOnAnotherEngineIsNoted(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -96,18 +96,18 @@ func TestASessionThatAsksAfterAnotherOnAnotherEngineIsNoted(t *testing.T) {
 	other := schemas.Session{Type: schemas.TypeSession, SessionID: "other", Agent: "ada", CreatedAt: first, ActiveAt: first.Add(time.Millisecond)}
 	_, err := env.store.Presence.Put(env.ctx, "active.ada.other", other, 0, time.Hour)
 	env.NoError(err)
-	again := time.After(patience / 2) // well before it is due by itself
+	again := time.After(patience / 2) // well before the engine would store it again anyway
 	for !ada.noted()["front"].After(first) {
 		select {
 		case <-again:
-			env.FailNow("it is not noted again")
-		case <-time.After(tick): // the engine hears of the note by itself
+			env.FailNow("the session's activity is not stored again")
+		case <-time.After(tick): // the engine learns of the other session's activity in its own time
 			ada.Gets(lookup("front", ""))
 		}
 	}
 }
 
-// A session's first call need not name its user.
+// A session whose first call names no user takes the user of a later call.
 func TestASessionGetsItsUserWhenOneIsNamed(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -124,18 +124,18 @@ func TestASessionGetsItsUserWhenOneIsNamed(t *testing.T) {
 	ada.Asks(by("ada", permission("bg", "1", "r", "@network"))).Drop()
 	env.Equal("front", env.stored("bg.1").Record.Foreground)
 
-	ada.Refused(permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // both may be anybody's
+	ada.Refused(permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // neither session names a user, so nod cannot tell whether it is the same one
 	ada.Gets(by("zoe", lookup("front", "")))
 	s, err := ada.holds("front")
 	env.NoError(err)
-	env.Equal("ada", s.User, "it keeps the user it has")
+	env.Equal("ada", s.User, "a session keeps its user")
 	env.Agent("ben").Refused(by("zoe", deploy("open", "")), schemas.CodeNotFound)
 	s, err = ada.holds("open")
 	env.NoError(err)
-	env.Empty(s.User, "another agent names none for it")
+	env.Empty(s.User, "another agent cannot name its user")
 }
 
-// Where an agent names no user at all, there is one.
+// If an agent never names a user, all its sessions count as one user's.
 func TestABackgroundSessionOfNoNamedUser(t *testing.T) {
 	t.Parallel()
 	env := start(t)

@@ -9,25 +9,25 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// More requests than a person could ever answer are refused, in their session alone.
+// A session may have at most 4096 pending requests; other sessions are not affected.
 func TestASessionHasSoManyRequestsOpen(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
 	ada := env.Agent("ada")
 	q := ada.Asks(deploy("S", "before"))
 	nc := env.rawConn(roles.ID{Role: roles.OwnerStore})
-	for i := range 4096 { // what is open is what has a timer
+	for i := range 4096 { // each timer counts as a pending request
 		env.NoError(nc.Publish(schemas.TimerSubject(schemas.Key("S", fmt.Sprint("open-", i))), []byte("{}")))
 	}
-	env.soon("all are open", func() bool { return len(env.armed()) > 4096 })
+	env.soon("all timers are armed", func() bool { return len(env.armed()) > 4096 })
 	refused := ada.Refused(deploy("S", "one-more"), schemas.CodeForbidden)
 	env.Contains(refused.Message, "which is the most: answer or withdraw some first")
-	env.Equal(q.Receipt, ada.Asks(deploy("S", "before")).Receipt, "what is open stays so")
+	env.Equal(q.Receipt, ada.Asks(deploy("S", "before")).Receipt, "a pending request stays pending")
 	env.Equal(schemas.Allowed, ada.Gets(lookup("S", "ruled")).Outcome)
 	ada.Asks(deploy("T", "elsewhere"))
 }
 
-// What sessions share with one another is bounded.
+// A session may be given at most 256 grants by other sessions.
 func TestASessionIsGivenSoMuchByOthers(t *testing.T) {
 	t.Parallel()
 	env := start(t)

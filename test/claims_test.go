@@ -15,17 +15,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// chat is a channel whose messages all workers share. A test holds a call where it
-// wants its worker to die.
+// chat is a channel whose messages all workers share. A test blocks a worker's call at
+// the moment at which the worker is to die.
 type chat struct {
 	mu       sync.Mutex
-	messages []schemas.Prompt // as each looks now
-	first    []schemas.Prompt // as each was sent
-	inCall   map[string]int   // calls about a request that have not returned
+	messages []schemas.Prompt // their current text
+	first    []schemas.Prompt // their text when sent
+	inCall   map[string]int   // running calls by request
 	overlaps int
 }
 
-// call notes a call about a request until it returns.
+// call counts a call about a request until the returned function is called.
 func (c *chat) call(id string) (returns func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,8 +42,8 @@ func (c *chat) call(id string) (returns func()) {
 	}
 }
 
-// on is the chat as a worker reaches it, with what befalls that worker before and after
-// it sends a message.
+// on is the chat as one worker reaches it; before and after run around each of that
+// worker's sends.
 func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
 	return &line{c, before, after, nil}
 }
@@ -97,10 +97,10 @@ func (l *line) put(ref people.Ref, p schemas.Prompt) error {
 	return nil
 }
 
-// about are the messages about a request, as they look now.
+// about returns the messages about a request with their current text.
 func (c *chat) about(id string) []schemas.Prompt { return c.of(id, &c.messages) }
 
-// sent are the same as they were sent.
+// sent returns the messages about a request with the text as sent.
 func (c *chat) sent(id string) []schemas.Prompt { return c.of(id, &c.first) }
 
 func (c *chat) of(id string, all *[]schemas.Prompt) []schemas.Prompt {
@@ -109,7 +109,7 @@ func (c *chat) of(id string, all *[]schemas.Prompt) []schemas.Prompt {
 	return slices.DeleteFunc(slices.Clone(*all), func(p schemas.Prompt) bool { return p.PendingID != id })
 }
 
-// settled reports whether so many messages about a request show how it ended.
+// settled reports whether a request has n messages and all of them show its outcome.
 func (c *chat) settled(id string, n int) func() bool {
 	return func() bool {
 		all := c.about(id)
@@ -117,10 +117,10 @@ func (c *chat) settled(id string, n int) func() bool {
 	}
 }
 
-// worker is one of the connector's.
+// worker is one worker of the connector tg.
 type worker struct {
 	stop func()
-	kill func() // nothing of it reaches nod any more
+	kill func() // closes its connection to nod
 }
 
 func (e *env) worker(c people.Carrier) *worker {
@@ -128,7 +128,7 @@ func (e *env) worker(c people.Carrier) *worker {
 	return e.workerOn(e.server.URL(), c)
 }
 
-// workerOn is worker with a connection to a server of its own.
+// workerOn starts a worker that connects to url.
 func (e *env) workerOn(url string, c people.Carrier) *worker {
 	e.t.Helper()
 	conn := e.dial(roles.ConnectorID("tg"), url)
@@ -139,7 +139,7 @@ func (e *env) workerOn(url string, c people.Carrier) *worker {
 	over := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = w.Stop(ctx) // of a killed one there is nothing to give back
+		_ = w.Stop(ctx) // fails for a killed worker, which has no connection
 		conn.Close()
 		sys.Stop()
 	}
@@ -147,21 +147,21 @@ func (e *env) workerOn(url string, c people.Carrier) *worker {
 	return &worker{stop: func() { once.Do(over) }, kill: conn.Close}
 }
 
-// phones are those of Ann, who is at the terminal as well. A worker that dies is
-// noticed after a second.
+// phones gives Ann a chat on tg beside the terminal. The queue delivers a prompt again
+// one second after its worker dies.
 func phones(s *setup) {
 	s.settings = `{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`
 	s.engine.AckWait, s.engines = time.Second, 2
 }
 
-// deployTo is a call like no other.
+// deployTo is a request identical to no other: its id is part of its input.
 func deployTo(session, id string) schemas.Request {
 	r := deploy(session, id)
 	r.ActionDetails = fmt.Appendf(nil, `{"to":%q}`, id)
 	return r
 }
 
-// queueIdle reports whether no prompt waits, and no worker has one.
+// queueIdle reports whether the queue is empty and no worker holds a prompt.
 func (e *env) queueIdle() bool {
 	consumer, err := e.raw.Consumer(e.ctx, "permission_prompts", "tg")
 	if err != nil {
@@ -171,13 +171,13 @@ func (e *env) queueIdle() bool {
 	return info.NumPending == 0 && info.NumAckPending == 0
 }
 
-// Two workers share a connector: each question is there once, and does not say that
-// it may be there twice, although it changes while it is sent.
+// Two workers share a connector. Each question is sent once and is not marked as a
+// repeat, although it changes while it is sent.
 func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	t.Parallel()
 	env, tg := start(t, phones), &chat{}
 	ada := env.Agent("ada")
-	before := func(p schemas.Prompt) { // a newer version comes while this one is sent
+	before := func(p schemas.Prompt) { // stores a newer version while this one is sent
 		env.NoError(ada.asker.Detach(env.ctx, p.SessionID, p.PendingID, "the host waits no longer"))
 		env.soon("the change is queued", env.outboxIdle)
 	}
@@ -203,13 +203,13 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// A channel may take longer than a claim lasts: the worker renews it meanwhile, so that
-// no other sends the question as well.
+// If the channel takes longer than a claim lasts, the worker renews its claim, and no
+// other worker sends the question as well.
 func TestAClaimLastsForAsLongAsTheChannelTakes(t *testing.T) {
 	t.Parallel()
 	env, tg := start(t, phones), &chat{}
 	wire, sends := env.wire(), make(chan struct{})
-	wire.loseAll("+WPI") // so that the queue gives the prompt to another as well
+	wire.loseAll("+WPI") // so that the queue gives the prompt to another worker too
 	env.workerOn(wire.url, tg.on(func(schemas.Prompt) {
 		close(sends)
 		env.passed(time.Now().Add(3 * time.Second))
@@ -224,14 +224,14 @@ func TestAClaimLastsForAsLongAsTheChannelTakes(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// Of a request that changes and ends at once, one worker at a time shows what is new,
-// and the outcome is what stays.
+// If a request changes and ends at the same time, one worker at a time updates its
+// message, and the message ends with the outcome.
 func TestAnOutcomeWaitsForAChangeThatIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	env, tg := start(t, phones), &chat{}
 	ada := env.Agent("ada")
 	open := make(chan *question, 1)
-	revise := func(schemas.Prompt) { // it ends while its change is on its way
+	revise := func(schemas.Prompt) { // decides the request while its change is being shown
 		env.Ann().Denies(<-open)
 		env.soon("its outcome is queued", env.outboxIdle)
 	}
@@ -249,14 +249,14 @@ func TestAnOutcomeWaitsForAChangeThatIsOnItsWay(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// deaths are where a worker dies that shows a prompt.
+// deaths are the moments at which a worker dies while it shows a prompt.
 var deaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carrier{
 	"before it is sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(die, nil) },
 	"after it was sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(nil, die) },
 }
 
-// mortal starts a worker that dies when it shows its first prompt, and returns when it
-// has. back has the call return after all, which it does not know.
+// mortal starts a worker, asks, and returns when the worker has died while it showed its
+// first prompt. back lets the dead worker's blocked call return after all.
 func (e *env) mortal(c *chat, carrier func(*chat, func(schemas.Prompt)) people.Carrier, ask func() *question) (q *question, back func()) {
 	e.t.Helper()
 	died, returns := make(chan struct{}), make(chan struct{})
@@ -271,8 +271,8 @@ func (e *env) mortal(c *chat, carrier func(*chat, func(schemas.Prompt)) people.C
 	return q, back
 }
 
-// A worker dies while it shows a prompt: another shows it again and says so, also in
-// the outcome, since a message may be there that nobody can edit.
+// A worker dies while it shows a prompt: another worker sends it again, marked as a
+// repeat. The outcome is marked too, because no worker can edit the first message.
 func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range deaths {
@@ -287,14 +287,14 @@ func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 			env.Ann().Denies(q)
 			env.soon("its outcome is shown", func() bool { return tg.about("q")[before].Decision != nil })
 			env.True(tg.about("q")[before].Repeat)
-			env.soon("all of it is over", env.queueIdle)
+			env.soon("the queue is empty", env.queueIdle)
 			env.Len(tg.sent("q"), before+1)
 		})
 	}
 }
 
-// The same, and the request is decided before another worker takes over: a message
-// follows that says how it ended.
+// A worker dies while it shows a prompt, and the request is decided before another
+// worker takes over: that worker sends a message with the outcome.
 func TestAnOutcomeWhoseQuestionNobodyCanEdit(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range deaths {
@@ -309,28 +309,28 @@ func TestAnOutcomeWhoseQuestionNobodyCanEdit(t *testing.T) {
 			told := tg.sent("q")[before]
 			env.True(told.Repeat)
 			env.Equal(schemas.Denied, told.Decision.Outcome)
-			env.soon("all of it is over", env.queueIdle)
+			env.soon("the queue is empty", env.queueIdle)
 			env.Len(tg.sent("q"), before+1)
 		})
 	}
 }
 
-// What a request that is decided before any worker has seen it shows is nothing.
+// A request that is decided before any worker takes its prompt is never shown.
 func TestWhatIsDecidedBeforeItIsShownIsNotShown(t *testing.T) {
 	t.Parallel()
 	env, tg := start(t, phones), &chat{}
-	env.worker(tg.on(nil, nil)).stop() // the connector has been here
+	env.worker(tg.on(nil, nil)).stop() // registers the connector
 	q := env.Agent("ada").Asks(deploy("S", "q"))
 	env.soon("it is queued", env.outboxIdle)
 	env.Ann().Denies(q)
 	env.soon("its outcome is queued", env.outboxIdle)
 	env.worker(tg.on(nil, nil))
-	env.soon("both were taken", env.queueIdle)
+	env.soon("the queue is empty", env.queueIdle)
 	env.Empty(tg.sent("q"))
 }
 
 // A worker that was held up comes back after another has taken over: both messages
-// show the outcome, whenever it comes.
+// show the outcome, whether it was decided before or after.
 func TestAWorkerThatComesBackLate(t *testing.T) {
 	t.Parallel()
 	for _, decided := range []string{"afterwards", "before"} {
@@ -342,7 +342,7 @@ func TestAWorkerThatComesBackLate(t *testing.T) {
 			wire := env.wire()
 			env.workerOn(wire.url, tg.on(nil, func(schemas.Prompt) {
 				once.Do(func() {
-					wire.loseAll("+WPI", "nod.v1.shown.") // it gives no sign that it works
+					wire.loseAll("+WPI", "nod.v1.shown.") // its claim and its progress are not renewed
 					close(sent)
 					<-returns
 					wire.loseAll()
@@ -354,22 +354,22 @@ func TestAWorkerThatComesBackLate(t *testing.T) {
 			q := env.Agent("ada").Asks(deploy("S", "q"))
 			<-sent
 			env.worker(tg.on(nil, nil))
-			env.soon("another shows it", func() bool { return len(tg.sent("q")) == 2 })
+			env.soon("another worker shows it", func() bool { return len(tg.sent("q")) == 2 })
 			if decided == "before" {
 				env.Ann().Denies(q)
-				env.soon("the second is settled", func() bool { return tg.about("q")[1].Decision != nil })
+				env.soon("the second message shows the outcome", func() bool { return tg.about("q")[1].Decision != nil })
 			}
 			back()
 			if decided == "afterwards" {
-				env.soon("the first is known", func() bool { return env.knownMessages("q") == 2 })
+				env.soon("nod knows the first message", func() bool { return env.knownMessages("q") == 2 })
 				env.Ann().Denies(q)
 			}
-			env.soon("both are settled", tg.settled("q", 2))
+			env.soon("both messages show the outcome", tg.settled("q", 2))
 		})
 	}
 }
 
-// knownMessages is how many messages nod knows of a request of S for Ann's phone.
+// knownMessages counts the messages on Ann's phone that nod knows for a request of S.
 func (e *env) knownMessages(id string) int {
 	var s schemas.Shown
 	if _, err := e.store.Shown.Get(e.ctx, "tg.7.S."+id, &s); err != nil || s.Ref == "" {
@@ -378,8 +378,8 @@ func (e *env) knownMessages(id string) int {
 	return 1 + len(s.Also)
 }
 
-// An outcome that got lost with the queue is shown by the next worker that starts, and
-// what its worker died of as well.
+// The next worker that starts shows the outcomes that were lost with the queue, also
+// the outcome of a prompt whose worker died.
 func TestAWorkerSettlesWhatWasLeftBehind(t *testing.T) {
 	t.Parallel()
 	env, tg := start(t, phones), &chat{}
@@ -387,7 +387,7 @@ func TestAWorkerSettlesWhatWasLeftBehind(t *testing.T) {
 	q, _ := env.mortal(tg, deaths["after it was sent"], func() *question { return ada.Asks(deploy("S", "dead")) })
 	env.Ann().Denies(q)
 	env.loseQueue()
-	env.passed(time.Now().Add(time.Second)) // its claim is over
+	env.passed(time.Now().Add(time.Second)) // its claim has expired
 
 	w := env.worker(tg.on(nil, nil))
 	env.soon("a message follows", func() bool { return len(tg.sent("dead")) == 2 && tg.about("dead")[1].Decision != nil })
@@ -404,16 +404,16 @@ func TestAWorkerSettlesWhatWasLeftBehind(t *testing.T) {
 	env.loseQueue()
 	env.worker(tg.on(nil, nil))
 	for i := range lost {
-		env.soon("it is settled", tg.settled(fmt.Sprint("q-", i), 1))
+		env.soon("its outcome is shown", tg.settled(fmt.Sprint("q-", i), 1))
 	}
-	env.Empty(tg.sent("open"), "which the engine's sweep queues again")
+	env.Empty(tg.sent("open"), "a pending question is queued again by the engine's sweep, not by the worker")
 	env.Ann().Denies(open)
 }
 
-// loseQueue has the queue lose all prompts, as a hard kill of its server may.
+// loseQueue empties the queue, as a hard kill of its server may.
 func (e *env) loseQueue() {
 	e.t.Helper()
-	e.soon("all is queued", e.outboxIdle)
+	e.soon("all prompts are queued", e.outboxIdle)
 	stream, err := e.raw.Stream(e.ctx, "permission_prompts")
 	e.NoError(err)
 	e.NoError(stream.Purge(e.ctx))

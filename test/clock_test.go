@@ -9,7 +9,7 @@ import (
 )
 
 // The clock of an engine's machine is set ten minutes ahead or back while a request
-// waits: answers in time count, and deadlines stay the broker's.
+// waits. Answers before the deadline count, and deadlines follow the broker's clock.
 func TestAnAnswerInTimeCountsWhateverTheClockIsSetTo(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{10 * time.Minute, -10 * time.Minute} {

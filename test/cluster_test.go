@@ -24,8 +24,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// cluster is three nats-servers as processes, with the accounts and keys of
-// nod keys config, and nod's roles against them.
+// cluster is a set of nats-server processes, configured with the output of nod keys
+// config, for nod's roles to connect to.
 type cluster struct {
 	t       *testing.T
 	dir     string
@@ -35,7 +35,7 @@ type cluster struct {
 	servers []*exec.Cmd
 }
 
-// natsServer is nats-server, built once, beside nod.
+// natsServer builds nats-server once, beside nod, and returns its path.
 var natsServer = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(command), "nats-server")
 	if out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
@@ -52,7 +52,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// configure is the same with no server running yet.
+// configure writes the keys and the configuration of a cluster, and starts no server.
 func configure(t *testing.T, servers int) *cluster {
 	server, err := natsServer()
 	require.NoError(t, err)
@@ -77,14 +77,14 @@ func configure(t *testing.T, servers int) *cluster {
 	return c
 }
 
-// freePorts are ports that nobody has, and that nobody gets who asks the kernel
-// for any.
+// freePorts returns free ports below the range from which the kernel assigns ports, so
+// that no other program is given one of them.
 func freePorts(t *testing.T, n int) (ports []int) {
 	for len(ports) < n {
 		require.NoError(t, t.Context().Err(), "no port is free")
 		port := 20_000 + rand.N(12_000)
 		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
-			defer l.Close() // and so none is found twice
+			defer l.Close() // kept until the end, so that no port is found twice
 			ports = append(ports, port)
 		}
 	}
@@ -113,14 +113,14 @@ func (c *cluster) command(key string, args ...string) *exec.Cmd {
 	return p
 }
 
-// engine starts an engine; up says when it is.
+// engine starts an engine; up receives its first line of output.
 func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
 	p = c.command("engine", "engine", "--replicas", fmt.Sprint(replicas), "--store-creds", filepath.Join(c.dir, "keys", "engine-store.nk"))
 	return p, c.says(p)
 }
 
-// says starts a process and returns the first line that it prints, or all its
-// complaints where it ends without one.
+// says starts a process. The channel receives the first line of its stdout, or all of
+// its stderr if it ends without such a line.
 func (c *cluster) says(p *exec.Cmd) <-chan string {
 	out, err := p.StdoutPipe()
 	require.NoError(c.t, err)
@@ -129,7 +129,7 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 	said, complained := make(chan string, 1), make(chan string, 1)
 	c.begin(p)
 	go func() {
-		all, _ := io.ReadAll(complaints) // less of one that is killed
+		all, _ := io.ReadAll(complaints) // cut short if the process is killed
 		complained <- string(all)
 	}()
 	go func() {
@@ -142,7 +142,7 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 	return said
 }
 
-// letsMeAnswer puts settings in force under which this user answers.
+// letsMeAnswer applies settings in which the user who runs the tests is an approver.
 func (c *cluster) letsMeAnswer() {
 	settings := filepath.Join(c.dir, "s.json")
 	require.NoError(c.t, os.WriteFile(settings, apart("{}"), 0o600))
@@ -150,11 +150,11 @@ func (c *cluster) letsMeAnswer() {
 	require.NoError(c.t, err)
 }
 
-// pending are the ids of what waits; none where nobody can say.
+// pending returns the ids of the pending requests, or none if the command fails.
 func (c *cluster) pending() (ids []string) {
 	out, err := c.run("terminal", "pending", "--json")
 	if err != nil {
-		return nil // a server is gone: ask again
+		return nil // a server is gone: the caller tries again
 	}
 	var rows []struct {
 		ID string `json:"pending_id"`
@@ -166,7 +166,7 @@ func (c *cluster) pending() (ids []string) {
 	return ids
 }
 
-// asks starts nod ask and returns what it prints, once it ends.
+// asks starts nod ask; the channel receives the decision that it prints.
 func (c *cluster) asks(id string) <-chan schemas.Decision {
 	decided := make(chan schemas.Decision, 1)
 	go func() {
@@ -191,7 +191,7 @@ func (c *cluster) run(key string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// leader is which server leads the stream of the records.
+// leader returns the index of the server that leads the stream of the records.
 func (c *cluster) leader() int {
 	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
 	require.NoError(c.t, err)
@@ -206,7 +206,7 @@ func (c *cluster) leader() int {
 }
 
 // Two engines on three servers: the leader of the records and one engine are
-// killed in the middle of 50 requests, and every asker hears its decision.
+// killed in the middle of 50 requests, and every asker gets its decision.
 func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -224,7 +224,7 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range requests {
 		all.Go(func() {
-			d := <-c.asks(fmt.Sprintf("request-%02d", n)) // none begins another
+			d := <-c.asks(fmt.Sprintf("request-%02d", n)) // no id is a prefix of another
 			assert.Equal(t, schemas.Allowed, d.Outcome)
 		})
 	}
@@ -236,20 +236,20 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	deadline := time.After(2 * time.Minute)
 	for {
 		for _, id := range c.pending() {
-			_, _ = c.run("terminal", "allow", id) // what did not arrive is pending still
+			_, _ = c.run("terminal", "allow", id) // a lost answer leaves its request pending: answer it again
 		}
 		select {
 		case <-done:
 			return
 		case <-deadline:
-			t.Fatal("somebody still waits")
+			t.Fatal("an asker still waits")
 		default:
 		}
 	}
 }
 
-// Engines and connectors that are there before any server: they wait for it, and
-// then a request is asked and answered.
+// Engines and connectors that start before any server wait for one, and then a request
+// is asked and answered.
 func TestRolesStartBeforeTheirServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -272,8 +272,8 @@ func TestRolesStartBeforeTheirServers(t *testing.T) {
 	require.Equal(t, schemas.Allowed, (<-decided).Outcome)
 }
 
-// The broker alone is killed and started again: who waits goes on waiting, and
-// an answer that was given while it was away counts or is said not to.
+// The broker alone is killed and started again: askers go on waiting, and an answer
+// given while it is down fails with an error.
 func TestARestartOfTheBrokerAloneCostsAWait(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -289,7 +289,7 @@ func TestARestartOfTheBrokerAloneCostsAWait(t *testing.T) {
 
 	stop(c.servers[0])
 	_, away := c.run("terminal", "deny", "second-one")
-	require.ErrorContains(t, away, "nod: ", "nothing was recorded, and it is said")
+	require.ErrorContains(t, away, "nod: ", "the answer is not stored, and the command says so")
 	c.servers[0] = c.serve(0)
 	require.Eventually(t, func() bool { return len(c.pending()) == 2 }, time.Minute, 50*time.Millisecond)
 	for id, decided := range map[string]<-chan schemas.Decision{"first-one": first, "second-one": second} {

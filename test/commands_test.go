@@ -23,7 +23,7 @@ var command string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // they wait for deadlines more than they work
+	_ = flag.Set("test.parallel", "8") // the tests wait for deadlines more than they use a CPU
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "nod-test-")
 		if err != nil {
@@ -40,13 +40,13 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// ran is how a command ended.
+// ran is the exit code and the output of a command.
 type ran struct {
 	code        int
 	stdout, err string
 }
 
-// nod runs a command as the user does who runs the tests.
+// nod runs a nod command as the user who runs the tests.
 func (e *env) nod(args ...string) ran {
 	e.t.Helper()
 	var out, errs bytes.Buffer
@@ -61,8 +61,8 @@ func (e *env) nod(args ...string) ran {
 	return ran{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// says checks the exit code, and that standard output and the one line on
-// standard error contain these.
+// says checks the exit code, and that stdout and stderr contain these texts. With exit
+// code 1, stderr must be one line.
 func (e *env) says(r ran, code int, stdout, stderr string) {
 	e.t.Helper()
 	e.Equal(code, r.code, "%+v", r)
@@ -74,7 +74,7 @@ func (e *env) says(r ran, code int, stdout, stderr string) {
 	}
 }
 
-// atTheTerminal lets the user who runs the tests answer, and Bob on the web.
+// atTheTerminal makes the user who runs the tests Ann; Bob answers on the web.
 func atTheTerminal(t *testing.T) func(*setup) {
 	return func(s *setup) {
 		s.settings = strings.Replace(everybody, `"user_id": "ann"`, `"user_id": "`+me(t)+`"`, 1)
@@ -88,7 +88,7 @@ func (e *env) object(text string) map[string]any {
 	return v
 }
 
-// open has a process ask without waiting, and returns the question.
+// open asks with nod ask --async, and returns the question.
 func (e *env) open(id string) *question {
 	e.t.Helper()
 	r := e.nod("ask", "--session", "S", "--id", id, "--tool", "Deploy", "--input", `{"to":"production"}`, "--async", "--json")
@@ -97,7 +97,7 @@ func (e *env) open(id string) *question {
 	e.NoError(schemas.Decode([]byte(r.stdout), &receipt))
 	e.Equal(id, receipt.PendingID)
 	q := &question{agent: e.Agent("local")}
-	// The process has gone; the test waits in its place.
+	// The process has ended; the test waits in its place.
 	entry := e.stored("S." + id)
 	var request schemas.Request
 	e.NoError(json.Unmarshal(entry.Record.Request, &request))
@@ -125,7 +125,7 @@ func TestAskingByCommandEndsInItsExitCode(t *testing.T) {
 		answer  []string
 	}{
 		"allow1":  {0, "allowed", []string{"allow", "allow1"}},
-		"edit1":   {3, "allowed", []string{"allow", "edit1", "--input", `{"to":"staging"}`}}, // another input is allowed, and this one is not
+		"edit1":   {3, "allowed", []string{"allow", "edit1", "--input", `{"to":"staging"}`}}, // exit code 3: only a changed input is allowed
 		"deny1":   {3, "denied", []string{"deny", "deny1", "-m", "use staging"}},
 		"expired": {4, "timed_out", nil},
 		"gone1":   {5, "withdrawn", nil},
@@ -162,7 +162,7 @@ func TestAskingByCommandEndsInItsExitCode(t *testing.T) {
 		if id == "deny1" {
 			env.Equal("use staging", d["message"])
 		}
-		// Rejoined by its id, it ends as it did.
+		// Asked again under the same id, the command ends the same way.
 		again := ask("--id", id, "--tool", "Deploy", "--json")
 		env.Equal(c.code, again.code, id)
 		env.Equal(d, env.object(again.stdout), id)
@@ -191,7 +191,7 @@ func TestAskingByCommandWithoutADecision(t *testing.T) {
 	q.Ends(schemas.Withdrawn)
 }
 
-// permission asks for one by command.
+// permission asks for @network by command, without waiting.
 func (e *env) permission() (r schemas.Receipt) {
 	e.t.Helper()
 	ran := e.nod("ask", "--session", "S", "--permission", "@network", "--reason", "to install", "--timeout-minutes", "5", "--async", "--json")
@@ -230,12 +230,12 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.Equal(map[string]any{"to": "production"}, without(shown["action_details"], "cwd"))
 	env.says(env.nod("show", "bbbb"), 0, "production", "")
 	env.says(env.nod("show", "aaaa"), 1, "", "begins the ids of 2 requests (S.aaaa-1, S.aaaa-2): give")
-	env.says(env.nod("show", "bbb"), 1, "", "no request") // shorter than a prefix may be
+	env.says(env.nod("show", "bbb"), 1, "", "no request") // too short for a prefix
 	env.says(env.nod("show", "cccc"), 1, "", "no request")
 	env.says(env.nod("allow", "aaaa"), 1, "", "begins the ids of 2 requests")
 	env.says(env.nod("show", "a.b"), 1, "", "pending_id: ")
 
-	// An agent takes for its id what a list shows of another's.
+	// An id that begins with another request's id cannot divert an answer.
 	env.open("aaaa-1-harmless")
 	env.says(env.nod("allow", "aaaa-1"), 1, "", "begins the ids of 2 requests")
 	env.says(env.nod("show", "aaaa-1", "--session", "S"), 0, "production", "")
@@ -254,7 +254,7 @@ func without(object any, field string) map[string]any {
 	return m
 }
 
-// Whoever answers reads what really happened.
+// The commands that answer print the stored decision, whether or not it is theirs.
 func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	t.Parallel()
 	env := start(t, atTheTerminal(t))
@@ -304,7 +304,7 @@ func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	env.Equal(before, env.stored("S.foreign1"))
 }
 
-// Without an engine nothing was sent, so there is nothing to look at again.
+// Without an engine no answer is sent, and the command says that nothing was answered.
 func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
 	t.Parallel()
 	env := start(t, atTheTerminal(t))
@@ -312,7 +312,7 @@ func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
 	env.says(env.nod("allow", "abcd"), 1, "", "nod: nothing was answered: no nod engine is on the bus")
 }
 
-// What was typed wrong is said with the help that tells how it is meant.
+// The error for a mistyped command names the help to read.
 func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	t.Parallel()
 	env := &env{Assertions: require.New(t), t: t, ctx: t.Context(), dir: t.TempDir()}
@@ -335,7 +335,7 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	}
 }
 
-// What a lasting answer would allow is shown before it is given.
+// A lasting answer is given only with the text of the rule that nod showed for it.
 func TestALastingAnswerByCommandShowsItsReach(t *testing.T) {
 	t.Parallel()
 	env := start(t, atTheTerminal(t))

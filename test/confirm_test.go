@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What is risky takes more than an approver's word, wherever it is said; what
-// is denied takes nothing.
+// Allowing a risky call takes the confirmations that the settings list, on every
+// channel; denying one takes none.
 func TestWhatIsRiskyTakesMoreThanAWord(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "word")

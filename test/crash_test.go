@@ -20,13 +20,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// machine is a data directory and the nod that runs on it as a process.
+// machine is a data directory and the nod process that runs on it.
 type machine struct {
 	t   *testing.T
 	dir string
 	nod string
 	up  *exec.Cmd
-	// errs is what nod up has said on stderr; to be read once it has ended.
+	// errs is the stderr of nod up; read it only after nod up has ended.
 	errs bytes.Buffer
 }
 
@@ -42,7 +42,7 @@ func (m *machine) command(args ...string) *exec.Cmd {
 	return c
 }
 
-// start runs nod up until it says that it is up.
+// start starts nod up, and returns when it prints that it is up.
 func (m *machine) start(args ...string) {
 	m.up = m.command(append([]string{"up", "-q", "--listen", "127.0.0.1:0"}, args...)...)
 	out, err := m.up.StdoutPipe()
@@ -63,7 +63,7 @@ func (m *machine) kill() {
 	_ = m.up.Wait()
 }
 
-// run runs a command of nod's and returns what it printed and its exit code.
+// run runs a nod command, and returns its output and exit code.
 func (m *machine) run(args ...string) (stdout, stderr string, code int) {
 	c := m.command(args...)
 	var out, errs bytes.Buffer
@@ -79,9 +79,9 @@ func ask(session, id string) []string {
 	return []string{"ask", "--session", session, "--id", id, "--tool", "Frobnicate", "--input", `{"n":1}`, "--json"}
 }
 
-// kill -9 of everything at random moments of a request's life: afterwards the
-// request is pending with its old deadline, or has its one decision, or was
-// never acknowledged; and whoever asks again gets it.
+// kill -9 of everything at random moments of a request's life: afterwards the request
+// is pending with its old deadline, or has its one decision, or was never acknowledged.
+// Asking again under its id returns that state.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	const machines = 2
@@ -101,8 +101,8 @@ func TestKillNine(t *testing.T) {
 func killNine(t *testing.T, kills int) {
 	m := newMachine(t)
 	m.start()
-	// How long a life is that nobody ends: on a slow machine its moments are later. The
-	// first one warms up.
+	// The time that a request takes without a kill is the range of the random moments, so
+	// it is measured on this machine. The first request only warms up.
 	var life time.Duration
 	for _, id := range []string{"cold-life", "warm-life"} {
 		begun := time.Now()
@@ -144,7 +144,7 @@ func killNine(t *testing.T, kills int) {
 			_, errs, code := m.run("deny", id, "--session", "kill")
 			require.Zero(t, code, errs)
 			said["pending"]++
-		case 0: // decided by the answer, told or not
+		case 0: // allowed, whether or not the allow command was told so
 			var d schemas.Decision
 			require.NoError(t, json.Unmarshal([]byte(decided), &d))
 			require.Equal(t, schemas.Allowed, d.Outcome)
@@ -161,8 +161,8 @@ func killNine(t *testing.T, kills int) {
 	t.Log(said)
 }
 
-// A waiting nod ask outlives a kill -9 and a restart, at another port, by
-// itself.
+// A waiting nod ask outlives a kill -9 of nod and its restart at another port, without
+// help.
 func TestAWaitingAskOutlivesTheRestart(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -185,8 +185,8 @@ func TestAWaitingAskOutlivesTheRestart(t *testing.T) {
 	require.Equal(t, schemas.Allowed, d.Outcome)
 }
 
-// A deadline that passes while nod is away ends the request soon after it is
-// back.
+// If a deadline passes while nod is down, the request times out soon after nod is up
+// again.
 func TestADeadlineThatPassedWhileNodWasAway(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -217,7 +217,7 @@ func TestStoppingIsClean(t *testing.T) {
 	require.Contains(t, stderr, "nod is not running")
 }
 
-// What keeps nod from starting is one line that says what to do.
+// Each error that keeps nod from starting is one line that names the remedy.
 func TestWhatKeepsItFromStarting(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -247,7 +247,7 @@ func TestWhatKeepsItFromStarting(t *testing.T) {
 	}
 }
 
-// A role that waits for its server says so, and is stopped in words.
+// A role that waits for its server says so, and says that a signal stopped it.
 func TestARoleThatWaitsSaysSo(t *testing.T) {
 	t.Parallel()
 	c := newMachine(t).command("engine", "--nats-url", "nats://127.0.0.1:1")
@@ -266,7 +266,7 @@ func TestARoleThatWaitsSaysSo(t *testing.T) {
 	require.Error(t, c.Wait())
 }
 
-// Where a flag says which nod it is, the commands that nod up names need it too.
+// If a flag names the data directory, nod up says that the other commands need it too.
 func TestUpSaysWhatOtherCommandsNeed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -282,7 +282,7 @@ func TestUpSaysWhatOtherCommandsNeed(t *testing.T) {
 	require.Contains(t, said.String(), "  note      nod's other commands find it by --data or NOD_DATA\n")
 }
 
-// What scripts go by: the exit codes and what is printed beside them.
+// Scripts rely on the exit codes and on the output beside them.
 func TestWhatScriptsGoBy(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -323,8 +323,8 @@ func TestWhatScriptsGoBy(t *testing.T) {
 		return code == 0
 	}, patience, tick)
 	require.NoError(t, waiting.Process.Signal(os.Interrupt))
-	_ = waiting.Wait() // its exit code says how it ended
-	require.Equal(t, 5, waiting.ProcessState.ExitCode(), "stopping the asker withdraws")
+	_ = waiting.Wait() // its exit code is checked
+	require.Equal(t, 5, waiting.ProcessState.ExitCode(), "stopping the asker withdraws its request")
 	out, _, code = m.run("ask", "--session", "s", "--permission", "@network", "--reason", "x", "--id", "perm", "--async")
 	require.Equal(t, 6, code, out)
 	_, stderr, code = m.run("allow", "perm")

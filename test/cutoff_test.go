@@ -12,12 +12,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// noticed is how long a client may take to leave a server: generously, and less than
-// the half minute that it took before.
+// noticed is the longest that a client may take to leave a silent server: generous, but
+// less than the half minute that it took before this was fixed.
 const noticed = 20 * time.Second
 
-// twoWays is a connection by two addresses, and what is between it and the one that
-// it is on.
+// twoWays opens a connection that has two addresses, each behind a proxy, and returns
+// it with the proxy of the address that it uses.
 func (e *env) twoWays(id roles.ID) (*bus.Conn, *wire) {
 	e.t.Helper()
 	one, other := e.wire(), e.wire()
@@ -29,8 +29,8 @@ func (e *env) twoWays(id roles.ID) (*bus.Conn, *wire) {
 	return conn, one
 }
 
-// A server says nothing any more: who waits there hears the decision by another, and
-// who looks sees what is new.
+// A server falls silent: a waiting agent gets its decision through another server, and
+// a viewer sees the new requests there.
 func TestClientsLeaveAServerThatSaysNothing(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -67,15 +67,15 @@ func TestClientsLeaveAServerThatSaysNothing(t *testing.T) {
 			decided = decided || p.Key() == "S.1" && p.Decision != nil
 			fresh = fresh || p.Key() == "S.2"
 		case <-within.Done():
-			env.Fail("the viewer has not seen what is there", "decided: %v, new: %v", decided, fresh)
+			env.Fail("the viewer has not seen both changes", "decided: %v, new: %v", decided, fresh)
 			return
 		}
 	}
 	t.Log("the viewer saw it after", time.Since(began))
 }
 
-// A server answers pings and serves nothing, as one does that is cut off from the
-// others: who waits there changes to another.
+// A server answers pings and serves nothing, like one that is cut off from its cluster:
+// a waiting agent changes to another server.
 func TestClientsLeaveAServerThatServesNothing(t *testing.T) {
 	t.Parallel()
 	env := start(t)

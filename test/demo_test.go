@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A newcomer sees a question, answers it from a second terminal, and sees the
-// agent go on, or hear why not.
+// A newcomer sees a question, answers it from a second terminal, and sees the agent go
+// on, or get the reason for the denial.
 func TestTheDemoIsAnsweredFromASecondTerminal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

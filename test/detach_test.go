@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// detaches asks and stops waiting, as a hook does whose host waits no longer.
+// detaches asks and then detaches, as a hook does when its host stops waiting.
 func (a *agent) detaches(r schemas.Request) *question {
 	a.t.Helper()
 	q := a.Asks(r)
@@ -18,8 +18,8 @@ func (a *agent) detaches(r schemas.Request) *question {
 	return q
 }
 
-// What is allowed after its asker has gone lets the same call through once, when
-// it is asked again before the deadline.
+// An approval that is given after the asker has gone lets the same call through once,
+// if the agent asks again before the deadline.
 func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -42,19 +42,19 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	other := deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	env.Agent("ada").Asks(other)
-	env.Agent("ben").Asks(deploy("T", "elsewhere")) // another agent, another session
+	env.Agent("ben").Asks(deploy("T", "elsewhere")) // the approval covers neither
 
 	d = ada.Gets(deploy("S", "second"))
 	env.Equal(schemas.Allowed, d.Outcome)
 	env.Equal("approval of first by Ann", d.By.Name)
-	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "second")).Outcome, "the same id hears the same again")
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "second")).Outcome, "the same id gets the same decision again")
 	ada.Asks(deploy("S", "third"))
 
-	// The first asker comes back: what was allowed is used up.
+	// The first asker comes back: another request has used the approval.
 	ada.Refused(deploy("S", "first"), schemas.CodeConflict)
 }
 
-// The very request that was detached may come back for its answer itself.
+// A detached request may come back for its answer under its own id.
 func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -64,7 +64,7 @@ func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "first")).Outcome)
 	ada.Asks(deploy("S", "second"))
 
-	// And wait again, where nobody has answered yet.
+	// If no approver has answered yet, it waits again.
 	other := deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	ada.detaches(other)
@@ -76,8 +76,8 @@ func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 	waits.Ends(schemas.Allowed)
 }
 
-// What a person allowed before its asker could say that it had stopped waiting lets
-// the same call through once, as if it had been said in time.
+// An approval is given after the asker stopped waiting and before its detach reaches nod:
+// it lets the same call through once, like an approval after the detach.
 func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 2 })
@@ -85,16 +85,16 @@ func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
 	q := ada.Asks(deploy("S", "first"))
 	env.Ann().Allows(q)
 	d := q.Ends(schemas.Allowed)
-	env.soon("it is logged", env.outboxIdle)
-	for range 2 { // a lost reply is asked for again
+	env.soon("the decision is logged", env.outboxIdle)
+	for range 2 { // an agent repeats a call whose reply was lost
 		env.NoError(ada.asker.Detach(env.ctx, "S", "first", "the host waits no longer"))
 	}
-	env.soon("all of it has happened", env.outboxIdle)
+	env.soon("the outbox has handled all changes", env.outboxIdle)
 	env.Equal(1, env.loggedOf(schemas.LogDecided))
 	env.Equal(d.DecisionID, env.stored(q.Key).Record.Decision.DecisionID)
 	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "second")).Outcome)
 	ada.Asks(deploy("S", "third"))
-	ada.Refused(deploy("S", "first"), schemas.CodeConflict) // the second has used it
+	ada.Refused(deploy("S", "first"), schemas.CodeConflict) // the second request has used the approval
 
 	denied := ada.Asks(deploy("T", "first"))
 	env.Ann().Denies(denied)
@@ -102,7 +102,7 @@ func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
 	ada.Asks(deploy("T", "second"))
 }
 
-// Asked again while the first is open, the new one takes its place.
+// If a detached call is asked again while it is pending, the new request joins it.
 func TestAskingAgainTakesThePlaceOfADetachedCall(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 2 })
@@ -110,13 +110,13 @@ func TestAskingAgainTakesThePlaceOfADetachedCall(t *testing.T) {
 	first := ada.detaches(deploy("S", "first"))
 	second := ada.Asks(deploy("S", "second"))
 	_, err := env.Ann().Says(second, "allow_once")
-	env.refusal(err, schemas.CodeConflict) // it is asked as the first
+	env.refusal(err, schemas.CodeConflict) // the question keeps the first request's id
 	env.Ann().Allows(first)
 	second.Ends(schemas.Allowed)
 	ada.Asks(deploy("S", "third"))
 }
 
-// Two askers race for one approval: one is let through.
+// Many askers race for one approval: exactly one is let through.
 func TestAnApprovalIsUsedByOne(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 3 })
@@ -139,8 +139,8 @@ func TestAnApprovalIsUsedByOne(t *testing.T) {
 	env.Equal(1, n)
 }
 
-// What nobody answered is not allowed later, a denial leaves nothing behind, and
-// a revoked approval is none.
+// A detached call is not allowed later without an answer, after a denial, or by an
+// approval that was revoked.
 func TestADetachedCallIsNotAllowedByItself(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -154,8 +154,8 @@ func TestADetachedCallIsNotAllowedByItself(t *testing.T) {
 	ada.Asks(deploy("S", "third"))
 }
 
-// The host went on: what it asked its own user as well is withdrawn, and nothing
-// else.
+// A host went on: the requests about which it asked its own user as well are withdrawn,
+// and no others.
 func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -165,13 +165,13 @@ func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 		r.TaskID, r.HostAsks, r.ActionDetails = task, true, []byte(`{"to":"`+to+`"}`)
 		return ada.Asks(r)
 	}
-	plain := ada.Asks(deploy("S", "plain")) // no host asks this one
+	plain := ada.Asks(deploy("S", "plain")) // the host does not ask its user about this one
 	one, two := ask("one", "", "a"), ask("two", "", "a")
 	sub, b := ask("sub", "helper", "b"), ask("b", "", "b")
 
 	gone, err := ada.asker.HostResolved(env.ctx, schemas.HostResolved{SessionID: "S", ToolName: "Deploy", ActionDetails: []byte(`{"to":"a"}`), Reason: "answered at the terminal"})
 	env.NoError(err)
-	env.Equal([]string{"one"}, gone, "one call ran: the older one")
+	env.Equal([]string{"one"}, gone, "one call ran, so only the older request is withdrawn")
 	env.Equal("answered at the terminal", one.Ends(schemas.Withdrawn).Message)
 
 	gone, err = env.Agent("ben").asker.HostResolved(env.ctx, schemas.HostResolved{SessionID: "S", WholeSession: true, Reason: "not mine"})
@@ -194,8 +194,8 @@ func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 	env.WithinDuration(time.Now(), plain.Hears().DecidedAt, time.Minute)
 }
 
-// Whoever still waits for a call of which the approval was used by another hears
-// that, and waits no longer.
+// An asker still waits for a request whose approval another request has used: it gets a
+// conflict, and stops waiting.
 func TestAnApprovalThatAnotherUsedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -211,8 +211,8 @@ func TestAnApprovalThatAnotherUsedIsNotWaitedFor(t *testing.T) {
 	env.NoError(ada.asker.Detach(env.ctx, "S", "1", "gave up"))
 	ann.Allows(&question{q, ada})
 	env.Equal("approval of 1 by Ann", ada.Gets(shell("S", "2", "make")).By.Name)
-	wire.cut()                                                 // which has it ask again
-	within, cancel := context.WithTimeout(env.ctx, 3*patience) // it may have to ask twice
+	wire.cut()                                                 // the asker reconnects and asks again
+	within, cancel := context.WithTimeout(env.ctx, 3*patience) // the asker may have to ask twice
 	defer cancel()
 	_, err = q.Await(within)
 	env.refusal(err, schemas.CodeConflict)

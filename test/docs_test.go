@@ -105,7 +105,7 @@ func inCode(t *testing.T, expr string) time.Duration {
 	return d
 }
 
-// Every test that a page names exists, and every failure names its tests.
+// Every test that a page names exists, and every row of failures.md names a test.
 func TestActorsNamesRealTests(t *testing.T) {
 	there := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
@@ -122,7 +122,7 @@ func TestActorsNamesRealTests(t *testing.T) {
 	test := regexp.MustCompile("`(Test[A-Z]\\w+)`")
 	for _, page := range pages(t) {
 		for _, name := range test.FindAllStringSubmatch(document(t, page), -1) {
-			require.True(t, there[name[1]], "%s names %s, which is not there", page, name[1])
+			require.True(t, there[name[1]], "%s names %s, which does not exist", page, name[1])
 		}
 	}
 	require.Greater(t, len(test.FindAllString(document(t, "ACTORS.md"), -1)), 2)
@@ -162,7 +162,7 @@ func TestActorsShowsTheOrderOfChecks(t *testing.T) {
 	require.Equal(t, engine, page)
 }
 
-// ACTORS.md stays a page that is read at one sitting.
+// ACTORS.md stays short enough to be read at one sitting.
 func TestActorsIsShort(t *testing.T) {
 	require.LessOrEqual(t, len(document(t, "ACTORS.md")), 14_000)
 }
@@ -180,7 +180,7 @@ func pages(t *testing.T) (all []string) {
 	return all
 }
 
-// Every link to a file leads to one, and to a heading of it if the link names one.
+// Every link to a file leads to an existing file and, if it names one, to a heading there.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {
 		name := filepath.Join("..", page)
@@ -194,15 +194,15 @@ func TestLinksLeadSomewhere(t *testing.T) {
 				target = filepath.Join(filepath.Dir(name), to)
 			}
 			_, err := os.Stat(target)
-			require.NoError(t, err, "%s links to it", name)
+			require.NoError(t, err, "%s links to this file", name)
 			if heading != "" {
-				require.Contains(t, headings(t, target), heading, "%s links to it in %s", name, target)
+				require.Contains(t, headings(t, target), heading, "%s links to this heading of %s", name, target)
 			}
 		}
 	}
 }
 
-// Each block of Go in the README is a whole function body that compiles.
+// Each block of Go in the README compiles as the body of a function.
 func TestTheReadmesGoCompiles(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(document(t, "README.md"), -1)
 	require.NotEmpty(t, blocks)
@@ -227,7 +227,7 @@ func headings(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// Every nod command in a block of shell exists, with the flags that stand there.
+// Every nod command in a shell block of a page exists, and has the flags used there.
 func TestReadmeNamesRealCommands(t *testing.T) {
 	m := newMachine(t)
 	checked := map[string]int{}
@@ -253,7 +253,7 @@ func TestReadmeNamesRealCommands(t *testing.T) {
 	require.Greater(t, len(checked), 5)
 }
 
-// Every example of settings.json is one that nod takes.
+// Every example of settings.json is valid.
 func TestDocsSettingsAreValid(t *testing.T) {
 	parts := regexp.MustCompile(`^\{\s*"(permissions|policies|approvers|connectors|log)"`)
 	checked := 0

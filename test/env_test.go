@@ -24,9 +24,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// env is a whole nod in this process, whose parts a test starts, stops and
-// breaks: a server with a key for everybody, any number of engines, agents and
-// people. What goes wrong outside of what a test looks at ends it.
+// env is a whole nod in this process: a server with keys for all roles, and any number
+// of engines, agents and people. A test starts, stops and breaks these parts. An error
+// that the test does not expect ends it.
 type env struct {
 	*require.Assertions
 	t       *testing.T
@@ -34,13 +34,13 @@ type env struct {
 	dir     string
 	keys    *roles.Keys
 	server  *bus.Server
-	mu      sync.Mutex // for conns: a race asks for them from everywhere
+	mu      sync.Mutex // guards conns, which racing goroutines open
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*agent
 	store   *bus.Store // as an engine sees it
 	raw     jetstream.JetStream
 	engines []*node
-	wires   []func() // ends what is between a client and the server
+	wires   []func() // close proxies, workers and connections before the server
 }
 
 // node is one running engine.
@@ -51,16 +51,16 @@ type node struct {
 	system *actors.System
 }
 
-// setup is what a test may want to be otherwise.
+// setup holds the options that a test may change.
 type setup struct {
 	settings string
 	engine   engine.Options
 	sync     time.Duration
 	engines  int
-	port     int // of the server, where it is to be another's later
+	port     int // of the server; set it if a later server must have the same
 }
 
-// everybody answers and everything asks, but for two tools with rules.
+// everybody lets Ann and Bob answer; all tools ask, except for two that have rules.
 const everybody = `{
 	"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
 	"approvers": {"people": [
@@ -108,20 +108,20 @@ func (e *env) up(s setup) {
 	}
 }
 
-// apart is a settings.json under which every request is asked about by itself,
-// but for what it says of that.
+// apart adds options under which each request is a question of its own, unless the
+// settings themselves say otherwise.
 func apart(settings string) []byte {
 	var all map[string]json.RawMessage
 	permissions := map[string]json.RawMessage{"join_identical": []byte("false"), "remember_denials_seconds": []byte("0"), "open_prompts": []byte("0")}
 	if json.Unmarshal([]byte(settings), &all) != nil || all["permissions"] != nil && json.Unmarshal(all["permissions"], &permissions) != nil {
-		return []byte(settings) // for the engine to refuse
+		return []byte(settings) // invalid: the engine refuses it
 	}
-	all["permissions"], _ = schemas.Encode(permissions) // what was decoded encodes
+	all["permissions"], _ = schemas.Encode(permissions) // decoded values can be encoded
 	data, _ := schemas.Encode(all)
 	return data
 }
 
-// engine starts one more engine, on connections of its own.
+// engine starts one more engine, with its own connections unless o has some.
 func (e *env) engine(o engine.Options) *node {
 	e.t.Helper()
 	n := &node{env: e, system: actors.NewSystem(quiet())}
@@ -142,7 +142,7 @@ func (e *env) engine(o engine.Options) *node {
 	return n
 }
 
-// stop ends an engine as a stopping process does.
+// stop ends an engine in the order in which a process does.
 func (n *node) stop() {
 	if n.Engine == nil {
 		return
@@ -155,7 +155,7 @@ func (n *node) stop() {
 	}
 }
 
-// down ends everything; what is stored stays.
+// down ends everything; the stored data stays.
 func (e *env) down() {
 	for _, a := range e.agents {
 		a.asker.Close()
@@ -173,7 +173,7 @@ func (e *env) down() {
 	e.NoError(e.server.Close())
 }
 
-// quiet hides what the tests provoke. NOD_TEST_LOG=1 shows it.
+// quiet discards the log, because tests provoke errors. NOD_TEST_LOG=1 shows it.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -200,8 +200,8 @@ func (e *env) conn(id roles.ID) *bus.Conn {
 	return e.conns[id]
 }
 
-// openRaw gives the test the owner's hand in the stores, for what only a fault
-// does.
+// openRaw opens JetStream with the key of the stores' owner, so that a test can cause
+// faults.
 func (e *env) openRaw() {
 	e.t.Helper()
 	var err error
@@ -209,7 +209,7 @@ func (e *env) openRaw() {
 	e.NoError(err)
 }
 
-// rawConn is a connection without nod's manners.
+// rawConn is a plain NATS connection, without package bus.
 func (e *env) rawConn(id roles.ID) *nats.Conn {
 	e.t.Helper()
 	key, err := nats.NkeyOptionFromSeed(e.keys.Path(id))
@@ -220,7 +220,7 @@ func (e *env) rawConn(id roles.ID) *nats.Conn {
 	return nc
 }
 
-// loseTimer removes a record's timer, as no engine ever does while it waits.
+// loseTimer removes the timer of a pending record. No engine does this: it is a fault.
 func (e *env) loseTimer(key string) {
 	e.t.Helper()
 	stream, err := e.raw.Stream(e.ctx, "KV_pending_permissions")
@@ -229,7 +229,7 @@ func (e *env) loseTimer(key string) {
 	e.NotContains(e.armed(), key)
 }
 
-// armed are the keys that have a timer.
+// armed returns the keys that have a timer.
 func (e *env) armed() []string {
 	e.t.Helper()
 	keys, err := e.store.Records.Pending(e.ctx, "")
@@ -237,7 +237,7 @@ func (e *env) armed() []string {
 	return keys
 }
 
-// timer is what a record's timer is armed for, as it is stored.
+// timer returns the time for which a record's timer is armed, as it is stored.
 func (e *env) timer(key string) string {
 	e.t.Helper()
 	stream, err := e.raw.Stream(e.ctx, "KV_pending_permissions")
@@ -247,14 +247,14 @@ func (e *env) timer(key string) string {
 	return strings.TrimPrefix(msg.Header.Get("Nats-Schedule"), "@at ")
 }
 
-// timerKey is what the timer of a record is kept under.
+// timerKey returns the key of a record's timer: its question's, if it waits with one.
 func (e *env) timerKey(key string) string {
 	e.t.Helper()
 	session, id := schemas.SplitKey(key)
 	return schemas.Key(session, cmp.Or(e.stored(key).Record.Question, id))
 }
 
-// arms arms the timer of a record for another event than its next.
+// arms arms a record's timer for an event other than its next.
 func (e *env) arms(key string, event schemas.Event) {
 	e.t.Helper()
 	entry := e.stored(key)
@@ -262,7 +262,7 @@ func (e *env) arms(key string, event schemas.Event) {
 	e.NoError(e.store.Records.Rearm(e.ctx, &entry))
 }
 
-// stored is a record as it is now.
+// stored reads a record.
 func (e *env) stored(key string) bus.Entry {
 	e.t.Helper()
 	entry, err := e.store.Records.Get(e.ctx, key)
@@ -270,7 +270,7 @@ func (e *env) stored(key string) bus.Entry {
 	return entry
 }
 
-// kept are the keys of all records, decided ones too.
+// kept returns the keys of all records, decided ones too.
 func (e *env) kept() (keys []string) {
 	e.t.Helper()
 	e.NoError(e.store.Records.Scan(e.ctx, "", 0, func(r bus.Found) bool {
@@ -280,21 +280,21 @@ func (e *env) kept() (keys []string) {
 	return keys
 }
 
-// nothingStored makes sure that there is neither record nor timer.
+// nothingStored checks that there is neither a record nor a timer.
 func (e *env) nothingStored() {
 	e.t.Helper()
 	e.Empty(e.kept())
 	e.Empty(e.armed())
 }
 
-// patience is how long a test waits for what nothing announces, and tick how often
-// it looks.
+// patience is how long a test waits for a condition that it has to poll, and tick is
+// the interval of its polls.
 const (
 	patience = 30 * time.Second
 	tick     = 50 * time.Millisecond
 )
 
-// soon waits for a condition that nothing announces.
+// soon polls a condition until it holds.
 func (e *env) soon(what string, holds func() bool) {
 	e.t.Helper()
 	e.Eventually(holds, patience, 10*time.Millisecond, what)
@@ -312,13 +312,13 @@ func (e *env) passed(at time.Time) {
 	}
 }
 
-// owner changes settings and sessions.
+// owner is a client that may change settings and sessions.
 func (e *env) owner() *connector.Owner {
 	e.t.Helper()
 	return connector.NewOwner(e.conn(roles.ID{Role: roles.Owner}), schemas.ConnectorTerminal)
 }
 
-// timeout sets a session's override.
+// timeout sets the timeout of a session's requests; 0 restores the default.
 func (e *env) timeout(session string, d time.Duration) {
 	e.t.Helper()
 	seconds := int(d / time.Second)
@@ -326,7 +326,7 @@ func (e *env) timeout(session string, d time.Duration) {
 	e.NoError(err)
 }
 
-// apply puts settings in force on every engine.
+// apply stores settings, and waits until every engine follows them.
 func (e *env) apply(settings string) uint64 {
 	e.t.Helper()
 	state, err := e.owner().ApplySettings(e.ctx, apart(settings))
@@ -338,8 +338,8 @@ func (e *env) apply(settings string) uint64 {
 	return state.Revision
 }
 
-// heard waits until every engine that runs says that it follows a revision. An
-// engine that is too slow to be counted by who follows them is waited for here.
+// heard waits until every engine of the test reports that it follows a revision. Owner's
+// Follow does not wait for an engine that is too slow to reply.
 func (e *env) heard(what string, revision uint64) {
 	e.t.Helper()
 	running := 0
@@ -365,7 +365,7 @@ func (e *env) heard(what string, revision uint64) {
 	})
 }
 
-// me is who the commands answer as.
+// me returns the user name under which the commands answer.
 func me(t *testing.T) string {
 	t.Helper()
 	u, err := user.Current()
@@ -373,7 +373,7 @@ func me(t *testing.T) string {
 	return u.Username
 }
 
-// outboxIdle reports whether all that follows from the records has happened.
+// outboxIdle reports whether the outbox has handled all stored changes.
 func (e *env) outboxIdle() bool {
 	consumer, err := e.raw.Consumer(e.ctx, "KV_pending_permissions", "nod-outbox")
 	if err != nil {

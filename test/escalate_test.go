@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// somebodyThere has Ann at the terminal hold the session's lock, and notifies
-// phones after a while.
+// somebodyThere has Ann hold the lock of session S at the terminal. Phones are notified
+// after that many seconds.
 func somebodyThere(t *testing.T, seconds string) (*env, *ledger) {
 	env := start(t, func(s *setup) {
 		s.engines = 2
@@ -28,10 +28,10 @@ func TestWhoIsThereIsAskedFirstAndThePhoneAfterAWhile(t *testing.T) {
 	env.Equal(schemas.TierConnected, q.Receipt.Tier)
 	first := env.stored("S.1")
 	env.Equal(schemas.EventEscalate, first.Record.NextEvent.Kind)
-	env.soon("the outbox is through with it", func() bool { return env.logged(schemas.LogAsked)["S.1"] == 1 })
-	env.Zero(phone.times("S.1", first.Revision), "somebody is there")
+	env.soon("the outbox has handled the request", func() bool { return env.logged(schemas.LogAsked)["S.1"] == 1 })
+	env.Zero(phone.times("S.1", first.Revision), "Ann is there, so the phone is not notified yet")
 
-	env.soon("the phone is told", func() bool { return phone.times("S.1", env.stored("S.1").Revision) == 1 })
+	env.soon("the phone is notified", func() bool { return phone.times("S.1", env.stored("S.1").Revision) == 1 })
 	told := env.stored("S.1")
 	env.Equal(schemas.Event{At: q.Receipt.Deadline, Kind: schemas.EventDeadline}, *told.Record.NextEvent)
 	env.Equal(first.Record.Deadline, told.Record.Deadline, "no deadline moves")
@@ -41,7 +41,7 @@ func TestWhoIsThereIsAskedFirstAndThePhoneAfterAWhile(t *testing.T) {
 
 	elsewhere := env.Agent("ada").Asks(deploy("nobody-there", "1"))
 	env.Equal(schemas.EventDeadline, env.stored(elsewhere.Key).Record.NextEvent.Kind)
-	env.soon("the phone is told at once", func() bool { return phone.times(elsewhere.Key, elsewhere.Receipt.Revision) == 1 })
+	env.soon("the phone is notified at once", func() bool { return phone.times(elsewhere.Key, elsewhere.Receipt.Revision) == 1 })
 }
 
 func TestWhoAnswersFirstSparesThePhone(t *testing.T) {
@@ -55,13 +55,13 @@ func TestWhoAnswersFirstSparesThePhone(t *testing.T) {
 	q = env.Agent("ada").Asks(deploy("S", "2"))
 	asked := q.Receipt.Revision
 	env.Ann().Allows(q)
-	env.soon("the outbox is through with it", func() bool { return env.logged(schemas.LogDecided)["S.2"] == 1 })
+	env.soon("the outbox has handled the request", func() bool { return env.logged(schemas.LogDecided)["S.2"] == 1 })
 	env.Zero(phone.times("S.2", asked))
-	env.Zero(phone.times("S.2", env.stored("S.2").Revision), "nor of how it ended")
+	env.Zero(phone.times("S.2", env.stored("S.2").Revision), "the phone does not get the outcome either")
 }
 
-// The timer is armed for the deadline, and the step before it was never made: the
-// request ends at its deadline all the same.
+// The timer is armed for the deadline although the escalation before it never happened:
+// the request still ends at its deadline.
 func TestAStepThatWasCutShort(t *testing.T) {
 	t.Parallel()
 	env, _ := somebodyThere(t, `3, "connected_timeout_seconds": 6`)

@@ -18,7 +18,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// session sets or shows a session and reads what nod printed.
+// session runs nod session, and decodes the session that it prints.
 func (m *machine) session(args ...string) schemas.Session {
 	m.t.Helper()
 	out, stderr, code := m.run(append(append([]string{"session"}, args...), "--json")...)
@@ -45,12 +45,12 @@ func TestWhatASessionHoldsIsSetAndShown(t *testing.T) {
 	require.NoError(t, os.Symlink(dir+"/later", dir+"/dangling"))
 
 	s := m.session("set", "s", "--timeout", "10m")
-	require.Nil(t, s.Permissions, "it is not managed")
+	require.Nil(t, s.Permissions, "the session is not managed")
 	s = m.session("set", "s", "--working-dir", dir, "--read", dir+"/link", "--write", dir+"/dangling/x", "--read", "/usr", "--network", "--background")
 	want := &schemas.SessionPermissions{WorkingDir: dir, ReadDirs: []string{odd, "/usr"}, WriteDirs: []string{dir + "/later/x"}, Network: true}
 	require.Equal(t, want, s.Permissions)
 	require.True(t, s.Background)
-	require.Equal(t, 600, s.TimeoutSeconds, "what is not named stays")
+	require.Equal(t, 600, s.TimeoutSeconds, "an option that is not given stays")
 	require.Equal(t, s, m.session("show", "s"))
 	out, _, _ := m.run("session", "show", "s")
 	for _, line := range []string{"holds    " + dir + " (working directory)", "holds    @read:" + odd, "holds    @write:" + dir + "/later/x", "holds    @network", "kind     background"} {
@@ -61,9 +61,9 @@ func TestWhatASessionHoldsIsSetAndShown(t *testing.T) {
 	require.Equal(t, &schemas.SessionPermissions{WorkingDir: dir, WriteDirs: []string{dir + "/later/x"}}, s.Permissions)
 	require.False(t, s.Background)
 	s = m.session("set", "s", "--unmanaged", "--read", "/usr")
-	require.Equal(t, &schemas.SessionPermissions{ReadDirs: []string{"/usr"}}, s.Permissions, "a new set")
+	require.Equal(t, &schemas.SessionPermissions{ReadDirs: []string{"/usr"}}, s.Permissions, "a new set of permissions")
 	s = m.session("set", "s", "--working-dir", "", "--read", "")
-	require.Equal(t, &schemas.SessionPermissions{}, s.Permissions, "managed, and holding nothing")
+	require.Equal(t, &schemas.SessionPermissions{}, s.Permissions, "the session is managed and has no permissions")
 	out, _, _ = m.run("session", "show", "s")
 	require.Contains(t, out, "holds    nothing\n")
 	require.Nil(t, m.session("set", "s", "--unmanaged").Permissions)
@@ -93,12 +93,12 @@ func TestWhatASessionHoldsIsSetAndShown(t *testing.T) {
 	}
 	changes.Wait()
 	s = m.session("show", "s")
-	require.Equal(t, &schemas.SessionPermissions{WorkingDir: "/usr", WriteDirs: []string{dir}, Network: true}, s.Permissions, "changes at once lose none")
+	require.Equal(t, &schemas.SessionPermissions{WorkingDir: "/usr", WriteDirs: []string{dir}, Network: true}, s.Permissions, "concurrent changes are all kept")
 	require.True(t, s.Background)
 }
 
-// held is a machine with a session s that works in a directory, may read and
-// write others, and use the network.
+// held starts a machine with a session s that has a working directory, may read one
+// other directory and write another, and may use the network.
 func held(t *testing.T) (m *machine, work, others string) {
 	m = newMachine(t)
 	m.start()
@@ -112,7 +112,7 @@ func held(t *testing.T) (m *machine, work, others string) {
 	return m, work, others
 }
 
-// inside runs a command under nod exec, in dir.
+// inside is a command under nod exec in session s, started in dir.
 func (m *machine) inside(dir string, args ...string) *exec.Cmd {
 	c := m.command(append([]string{"exec", "--session", "s"}, args...)...)
 	c.Dir = dir
@@ -123,7 +123,7 @@ func TestExecRunsInsideWhatIsNamed(t *testing.T) {
 	t.Parallel()
 	m, work, others := held(t)
 	if out, err := m.inside(work, "--require-enforcement", "--", "true").CombinedOutput(); err != nil {
-		t.Skipf("this kernel does not hold commands to their permissions: %s", out)
+		t.Skipf("this kernel cannot enforce permissions: %s", out)
 	}
 	before := m.session("show", "s")
 	heard, err := net.Listen("tcp", "127.0.0.1:0")
@@ -167,7 +167,7 @@ func TestExecRunsInsideWhatIsNamed(t *testing.T) {
 	require.Equal(t, "theirs\n", string(kept))
 	require.Equal(t, before.Permissions, m.session("show", "s").Permissions, "the session's own set never changes")
 
-	// What was a directory when it was granted leads elsewhere now.
+	// The granted directory has become a symbolic link to another place.
 	require.NoError(t, os.Rename(others+"/out", others+"/was"))
 	require.NoError(t, os.Symlink(m.dir, others+"/out"))
 	said, err := m.inside(work, "--permission", out, "--", "ls", others+"/out").CombinedOutput()

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// fewer has identical calls asked about once.
+// fewer are settings under which identical calls are one question.
 const fewer = `{
 	"permissions": {"allow": ["Lookup"], "join_identical": true, "remember_denials_seconds": 600},
 	"approvers": {"people": [
@@ -25,7 +25,7 @@ const fewer = `{
 
 func fewerPrompts(s *setup) { s.settings, s.engines = fewer, 2 }
 
-// listed are the ids that wait for an answer.
+// listed returns the ids of a session's pending questions.
 func (e *env) listed(session string) []string {
 	e.t.Helper()
 	all, err := e.Ann().Pending(e.ctx, schemas.Query{SessionID: session})
@@ -37,8 +37,8 @@ func (e *env) listed(session string) []string {
 	return ids
 }
 
-// Identical calls that wait at the same time are one question. "Allow once" lets run
-// the calls that its prompt counted, and no other.
+// Identical calls that wait at the same time are one question. "Allow once" allows the
+// calls that the prompt counted, and no others.
 func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -53,12 +53,12 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	env.NoError(err)
 	env.Equal([2]int{2, 2}, [2]int{p.Waiters, p.Waiting})
 	_, err = env.Ann().Says(second, "allow_once")
-	env.Error(err, "it is answered with the question")
+	env.Error(err, "a waiter is answered only through its question")
 	same, _, err := env.Ann().Show(env.ctx, "S", "second")
 	env.NoError(err)
-	env.Equal(p, same, "whoever looks for it is shown the question")
+	env.Equal(p, same, "the id of a waiter shows its question")
 
-	third := ada.Asks(deploy("S", "third")) // after the prompt that Ann saw
+	third := ada.Asks(deploy("S", "third")) // later than the prompt that Ann was shown
 	d, err := env.Ann().SaysOf(first, "allow_once", p.Waiters)
 	env.NoError(err)
 	env.Equal("first", d.PendingID)
@@ -69,23 +69,23 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 		env.Equal(d.DecisionID, heard.DecisionID)
 	}
 	env.soon("the third is a question of its own", func() bool { return slices.Contains(env.listed("S"), "third") })
-	again, err := env.Ann().SaysOf(first, "allow_once", 2) // the tap came twice
+	again, err := env.Ann().SaysOf(first, "allow_once", 2) // the same tap arrives twice
 	env.NoError(err)
 	env.Equal(d, again)
 	_, err = env.Bob().SaysOf(first, "reject_once", 3) // another person, too late
 	env.Equal(d, *env.refusal(err, schemas.CodeConflict).Decision())
-	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the same word, about one more
+	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the same answer, for one more call
 	env.refusal(err, schemas.CodeConflict)
 	env.Ann().Denies(third)
 	third.Ends(schemas.Denied)
-	env.soon("all of it has happened", env.outboxIdle)
+	env.soon("the outbox has handled all changes", env.outboxIdle)
 	env.Equal([]string{"other"}, env.listed("S"))
-	for _, id := range []string{"first", "second", "third"} { // as each asks again
+	for _, id := range []string{"first", "second", "third"} { // an agent that asks again finds its decision
 		env.NotNil(env.stored("S." + id).Record.Decision)
 	}
 }
 
-// Calls that are asked at the same time, on any engines, are one question for certain.
+// Identical calls that are asked at the same instant, on any engines, are one question.
 func TestCallsAskedAtOnceAreOneQuestion(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { fewerPrompts(s); s.engines = 3 })
@@ -113,7 +113,7 @@ func TestCallsAskedAtOnceAreOneQuestion(t *testing.T) {
 	}
 }
 
-// Calls that end by themselves leave the question to the others.
+// A question stays pending for its other calls when one of them ends.
 func TestACallThatEndsLeavesTheQuestionToTheOthers(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -121,7 +121,7 @@ func TestACallThatEndsLeavesTheQuestionToTheOthers(t *testing.T) {
 	first, second, third := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second")), ada.Asks(deploy("S", "third"))
 	env.Equal(schemas.Withdrawn, ada.Withdraws("S", "third").Outcome)
 	third.Ends(schemas.Withdrawn)
-	ada.Withdraws("S", "first") // the one under whose id it is shown
+	ada.Withdraws("S", "first") // the call whose id the question has
 	first.Ends(schemas.Withdrawn)
 	p, _, err := env.Ann().Show(env.ctx, "S", "first")
 	env.NoError(err)
@@ -129,7 +129,7 @@ func TestACallThatEndsLeavesTheQuestionToTheOthers(t *testing.T) {
 	_, err = env.Ann().SaysOf(first, "allow_once", 3)
 	env.NoError(err)
 	second.Ends(schemas.Allowed)
-	env.Equal(schemas.Withdrawn, ada.Withdraws("S", "first").Outcome, "it hears its own end")
+	env.Equal(schemas.Withdrawn, ada.Withdraws("S", "first").Outcome, "a withdrawn call keeps its own decision")
 	env.Equal(schemas.Allowed, ada.Withdraws("S", "second").Outcome)
 
 	first, second = ada.Asks(deploy("V", "first")), ada.Asks(deploy("V", "second"))
@@ -140,7 +140,7 @@ func TestACallThatEndsLeavesTheQuestionToTheOthers(t *testing.T) {
 	first.Ends(schemas.Denied)
 	env.Equal("not on a Friday", second.Ends(schemas.Denied).Message)
 
-	// An answer that counted only calls that are gone is about none.
+	// An answer that counted only calls that have ended is stale.
 	first, second = ada.Asks(deploy("W", "first")), ada.Asks(deploy("W", "second"))
 	ada.Withdraws("W", "first")
 	_, err = env.Ann().SaysOf(first, "allow_once", 1)
@@ -171,7 +171,7 @@ func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
 	env.NoError(err)
 	second.Ends(schemas.Allowed)
 
-	// One that asked later and waits for less ends first.
+	// A call that was asked later with a shorter timeout ends first.
 	env.timeout("T", time.Hour)
 	third := ada.Asks(deploy("T", "third"))
 	env.timeout("T", 2*time.Second)
@@ -181,7 +181,7 @@ func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
 	third.Ends(schemas.Allowed)
 }
 
-// A denial answers the same call for a while, says so, and nothing else.
+// For a while, a denial decides identical calls of its session, and no others.
 func TestADenialAnswersTheSameCallForAWhile(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -203,14 +203,14 @@ func TestADenialAnswersTheSameCallForAWhile(t *testing.T) {
 	ada.Asks(deploy("T", "elsewhere"))
 }
 
-// oneAtATime has a phone shown one question of a session at a time.
+// oneAtATime limits Ann's phone to one question of a session at a time.
 func oneAtATime(s *setup) {
 	s.settings = `{"permissions": {"open_prompts": 1, "join_identical": true}, "approvers": {"people": [
 		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`
 	s.engines = 2
 }
 
-// A record that cannot be read keeps none of its session's other requests waiting.
+// A record that cannot be read does not hold back the session's other requests.
 func TestARecordThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	env := start(t, oneAtATime)
@@ -230,14 +230,14 @@ func TestARecordThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	to("other")
 	env.Equal([]string{"held", "other"}, env.listed("S"))
 	ada.Withdraws("S", "other")
-	env.soon("its turn has come", func() bool { return env.stored(held.Key).Record.NextEvent.Kind == schemas.EventDeadline })
+	env.soon("the held question's turn has come", func() bool { return env.stored(held.Key).Record.NextEvent.Kind == schemas.EventDeadline })
 	frozen, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
 	env.Equal(1, frozen.Denied)
 	held.Ends(schemas.Denied)
 }
 
-// Of a denial that is remembered and an allow, the newer one counts.
+// If a remembered denial and an approval apply to a call, the newer one counts.
 func TestTheNewerWordAboutACallCounts(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) {
@@ -248,17 +248,17 @@ func TestTheNewerWordAboutACallCounts(t *testing.T) {
 	env.Ann().Denies(first)
 	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again")).Outcome)
 	env.Bob().Allows(second)
-	env.soon("all that follows has happened", env.outboxIdle) // also of the denial, once more
+	env.soon("the outbox has handled all changes", env.outboxIdle) // it repeats the denial's effects too
 	fourth := ada.Asks(deploy("S", "fourth"))
 
 	env.Ann().Denies(third)
 	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again-2")).Outcome)
 	env.NoError(ada.asker.Detach(env.ctx, "S", "fourth", "the host waits no longer"))
 	env.Bob().Allows(fourth)
-	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "fifth")).Outcome, "what was allowed when nobody waited")
+	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "fifth")).Outcome, "the approval that was given while no call waited counts")
 }
 
-// A question whose turn has come is shown, whatever else happens to it then.
+// A question is shown when its turn comes, even if it changes at that moment.
 func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
 	t.Parallel()
 	env := start(t, oneAtATime)
@@ -274,7 +274,7 @@ func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
 		var both sync.WaitGroup
 		both.Go(func() { _, _ = env.Ann().Says(first, "allow_once") })
 		both.Go(func() {
-			for n := range 5 { // each is noted in it
+			for n := range 5 { // each joins the question
 				again := second
 				again.PendingID = fmt.Sprint("again-", n)
 				_, _ = ada.Sends(again, false)
@@ -283,11 +283,11 @@ func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
 		both.Wait()
 	}
 	for _, q := range held {
-		env.soon("it is shown", func() bool { return env.stored(q.Key).Record.NextEvent.Kind == schemas.EventDeadline })
+		env.soon("the question is shown", func() bool { return env.stored(q.Key).Record.NextEvent.Kind == schemas.EventDeadline })
 	}
 }
 
-// What could be shown to nobody on a phone stands in nothing's way there.
+// A question that could not be delivered to a phone does not hold back the next one.
 func TestAQuestionThatCouldNotBeShownHoldsBackNone(t *testing.T) {
 	t.Parallel()
 	env := start(t, oneAtATime)
@@ -303,8 +303,8 @@ func TestAQuestionThatCouldNotBeShownHoldsBackNone(t *testing.T) {
 	env.soon("the second is shown", func() bool { return env.stored(held.Key).Record.NextEvent.Kind == schemas.EventDeadline })
 }
 
-// Phones are shown so many questions of a session at a time, the oldest first;
-// those who look see all of them, and none is lost.
+// Phones are shown at most open_prompts questions of a session at a time, oldest first.
+// A list holds all of them, and none is lost.
 func TestMoreQuestionsWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) {
@@ -326,11 +326,11 @@ func TestMoreQuestionsWaitForTheirTurn(t *testing.T) {
 		env.NoError(err)
 		return len(info.State.Subjects)
 	}
-	env.soon("three are carried", func() bool { return carried() == 3 && env.outboxIdle() })
+	env.soon("three prompts are queued", func() bool { return carried() == 3 && env.outboxIdle() })
 	env.Equal(3, carried())
 	for i, q := range all {
 		env.Ann().Allows(q)
 		q.Ends(schemas.Allowed)
-		env.soon("the next one's turn", func() bool { return carried() == min(i+4, 8) })
+		env.soon("the next question is queued", func() bool { return carried() == min(i+4, 8) })
 	}
 }

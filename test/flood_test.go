@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// phonesShown has Ann's phone shown so many questions of a session at a time.
+// phonesShown limits Ann's phone to limit questions of a session at a time.
 func phonesShown(limit, engines int) func(*setup) {
 	return func(s *setup) {
 		s.settings = fmt.Sprintf(`{"permissions": {"open_prompts": %d}, "approvers": {"people": [
@@ -22,13 +22,13 @@ func phonesShown(limit, engines int) func(*setup) {
 	}
 }
 
-// told reports whether phones are told of a request.
+// told reports whether a request is decided or phones are notified of it.
 func (e *env) told(key string) bool {
 	next := e.stored(key).Record.NextEvent
 	return next == nil || next.Kind == schemas.EventDeadline
 }
 
-// What a session's end of a question costs does not grow with how many it has open.
+// The cost of ending a question does not grow with the number of pending ones.
 func TestAFloodOfWithdrawalsReadsNoSessionWhole(t *testing.T) {
 	t.Parallel()
 	env := start(t, phonesShown(1, 1))
@@ -51,19 +51,19 @@ func TestAFloodOfWithdrawalsReadsNoSessionWhole(t *testing.T) {
 	for i := range questions { // the oldest first: each was just released
 		ada.Withdraws("S", fmt.Sprintf("q-%03d", i))
 		if i+1 < questions {
-			env.soon("the next one's turn", func() bool { return env.told(schemas.Key("S", fmt.Sprintf("q-%03d", i+1))) })
-			reads.Add(-1) // at least, by this test
+			env.soon("the next question is released", func() bool { return env.told(schemas.Key("S", fmt.Sprintf("q-%03d", i+1))) })
+			reads.Add(-1) // this test makes at least one of them
 		}
 	}
-	env.soon("all of it has happened", env.outboxIdle)
+	env.soon("the outbox has handled all changes", env.outboxIdle)
 	env.NoError(nc.Flush())
 	t.Log(reads.Load(), "reads and", lists.Load(), "lists for", questions, "withdrawals")
-	env.Less(reads.Load(), int64(40*questions), "and not half their square, %d", questions*questions/2)
+	env.Less(reads.Load(), int64(40*questions), "reads must not grow with the square of the withdrawals, whose half is %d", questions*questions/2)
 	env.Less(lists.Load(), int64(questions/2))
 }
 
-// Whatever order questions end in, and on whichever engine, the oldest of those that
-// are left are shown, and as many as may be.
+// In whatever order and on whichever engine questions end, the oldest of the others are
+// shown, as many as the limit allows.
 func TestTheOldestAreShownWhoeverEndsTheOthers(t *testing.T) {
 	t.Parallel()
 	const questions, left, limit = 60, 20, 3
@@ -99,11 +99,11 @@ func TestTheOldestAreShownWhoeverEndsTheOthers(t *testing.T) {
 	}
 	env.soon("three are shown", func() bool { return env.outboxIdle() && shown() == limit })
 	for i := range limit {
-		env.True(env.told(schemas.Key("S", fmt.Sprintf("q-%03d", 3*i))), "the oldest")
+		env.True(env.told(schemas.Key("S", fmt.Sprintf("q-%03d", 3*i))), "the oldest questions are shown")
 	}
 }
 
-// Phones that were not told of a question are not told how it ended.
+// A phone that was not shown a question is not shown its outcome.
 func TestWhatWasHeldBackIsNotCarried(t *testing.T) {
 	t.Parallel()
 	env, tg := start(t, phonesShown(1, 1)), &chat{}
@@ -113,13 +113,13 @@ func TestWhatWasHeldBackIsNotCarried(t *testing.T) {
 	ada.Asks(deployTo("S", "held"))
 	ada.Withdraws("S", "held")
 	env.Ann().Denies(first)
-	env.soon("it is settled", tg.settled("first", 1))
-	env.soon("all of it has happened", func() bool { return env.outboxIdle() && env.queueIdle() })
+	env.soon("its outcome is shown", tg.settled("first", 1))
+	env.soon("the outbox and the queue are empty", func() bool { return env.outboxIdle() && env.queueIdle() })
 	_, err := env.store.Shown.Get(env.ctx, "tg.7.S.held", new(schemas.Shown))
 	env.Error(err, "nothing was queued for it")
 }
 
-// A session that floods a person's chat delays another's question by one of its own.
+// A session that floods a chat delays another's question by at most two of its own.
 func TestOneSessionsFloodDelaysNoOthersQuestion(t *testing.T) {
 	t.Parallel()
 	env, tg := start(t, phonesShown(0, 1)), &chat{}
@@ -134,7 +134,7 @@ func TestOneSessionsFloodDelaysNoOthersQuestion(t *testing.T) {
 		ada.Asks(deployTo("S", fmt.Sprint("q-", i)))
 	}
 	ada.Asks(deployTo("other", "q"))
-	env.soon("the worker has them all", func() bool {
+	env.soon("the worker has all prompts", func() bool {
 		consumer, err := env.raw.Consumer(env.ctx, "permission_prompts", "tg")
 		return err == nil && consumer.CachedInfo().NumAckPending == flood+1
 	})
@@ -146,5 +146,5 @@ func TestOneSessionsFloodDelaysNoOthersQuestion(t *testing.T) {
 		}
 		before++
 	}
-	env.LessOrEqual(before, 2, "of %d", flood)
+	env.LessOrEqual(before, 2, "of the flood's %d prompts", flood)
 }

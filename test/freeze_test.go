@@ -26,8 +26,8 @@ const withAPhone = `{
 
 func ann() schemas.From { return schemas.From{UserID: "ann"} }
 
-// What is frozen is denied: what is open, what a rule would allow, what a grant
-// would, and what is allowed only later.
+// A freeze denies pending requests and new ones, also those that a rule or a left-over
+// approval would allow.
 func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 2 })
@@ -44,7 +44,7 @@ func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 	env.Equal("frozen by Ann: too many deletions", d.Message)
 	env.Equal("frozen by Ann", d.By.Name)
 	env.Equal(schemas.Denied, ada.Gets(lookup("S", "rule")).Outcome)
-	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again")).Outcome, "what was allowed once rests")
+	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again")).Outcome, "the left-over approval rests during the freeze")
 	ada.Refused(deploy("S", "left"), schemas.CodeForbidden)
 
 	thawed, err := env.Ann().Thaw(env.ctx, schemas.FreezeRequest{From: ann()})
@@ -52,7 +52,7 @@ func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 	env.heard("frozen_revision", thawed.Revision)
 	env.Equal(schemas.Allowed, ada.Gets(lookup("S", "")).Outcome)
 	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "used-now")).Outcome)
-	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again")).Outcome, "what was decided stays")
+	env.Equal(schemas.Denied, ada.Gets(deploy("S", "again")).Outcome, "a decision stays after the thaw")
 	env.NotZero(env.loggedOf(schemas.LogFrozen))
 	env.Equal(1, env.loggedOf(schemas.LogThawed))
 
@@ -62,8 +62,8 @@ func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 	env.refusal(err, schemas.CodeForbidden)
 }
 
-// A freeze of one agent or session leaves the others alone, and none of its
-// requests can be allowed, whichever engine stored it.
+// A freeze of one agent or session denies its requests, and leaves other agents and
+// sessions alone.
 func TestAFreezeCoversWhatItNames(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -84,7 +84,7 @@ func TestAFreezeCoversWhatItNames(t *testing.T) {
 	env.Len(state.Freezes, 1)
 }
 
-// sure freezes again while an engine has not said that it obeys.
+// sure freezes again until every engine reports that it obeys.
 func (p *person) sure(frozen schemas.FreezeState, from schemas.From) {
 	p.t.Helper()
 	for len(frozen.Laggards) > 0 {
@@ -94,18 +94,18 @@ func (p *person) sure(frozen schemas.FreezeState, from schemas.From) {
 	}
 }
 
-// Whoever freezes is told which engine has not said that it obeys. Such a one
-// allows nothing on a person's word either.
+// The reply to a freeze names the engines that have not reported that they obey. Such
+// an engine does not allow a request on a person's answer either.
 func TestAFreezeNamesWhoHasNotHeardOfIt(t *testing.T) {
 	t.Parallel()
-	env := start(t, func(s *setup) { s.engines = 4 }) // few calls go to the one that cannot answer
+	env := start(t, func(s *setup) { s.engines = 4 }) // few calls reach the engine that cannot answer
 	w := env.wire()
 	deaf := env.dial(roles.ID{Role: roles.EngineStore}, w.url)
 	env.wires = append(env.wires, deaf.Close)
 	env.engine(engine.Options{Store: deaf})
 	w.hold()
 	t.Cleanup(w.release)
-	env.soon("an engine that hears names the one that does not", func() bool {
+	env.soon("an engine that follows the freeze names the one that does not", func() bool {
 		frozen, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 		return err == nil && len(frozen.Laggards) == 1
 	})
@@ -116,7 +116,7 @@ func TestAFreezeNamesWhoHasNotHeardOfIt(t *testing.T) {
 	})
 }
 
-// An engine that runs and says nothing may still allow something: it is named.
+// An engine that is registered and silent may still allow a request: it is named.
 func TestAFreezeNamesWhoDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 2 })
@@ -126,14 +126,14 @@ func TestAFreezeNamesWhoDoesNotAnswer(t *testing.T) {
 	env.NoError(err)
 	env.Contains(frozen.Laggards, "mute")
 	env.NoError(env.store.Presence.Remove(env.ctx, "engine.mute", revision))
-	env.engines[1].stop() // and one that has stopped is not
-	env.soon("it is over", func() bool {
+	env.engines[1].stop() // an engine that has stopped is not named
+	env.soon("no engine is named", func() bool {
 		frozen, err := env.Ann().Freeze(env.ctx, schemas.FreezeRequest{From: ann()})
 		return err == nil && len(frozen.Laggards) == 0
 	})
 }
 
-// Answers race a freeze: whoever is told "frozen" is followed by no allow.
+// Answers race a freeze: once the freeze is confirmed, no request is allowed.
 func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 3 })
@@ -156,13 +156,13 @@ func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
 	answers.Wait()
 	for _, q := range all {
 		if d := q.Hears(); d.Outcome == schemas.Allowed {
-			env.False(d.DecidedAt.After(told), "allowed after the freeze was told")
+			env.False(d.DecidedAt.After(told), "allowed after the freeze was confirmed")
 		}
 	}
 }
 
-// Where somebody has a phone, the machine that agents run on cannot thaw by
-// itself.
+// If an approver has a phone, the machine that agents run on cannot thaw by itself: it
+// takes the second device.
 func TestAThawComesFromASecondDevice(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = withAPhone })
@@ -176,7 +176,7 @@ func TestAThawComesFromASecondDevice(t *testing.T) {
 	env.Equal(schemas.Allowed, env.Agent("ada").Gets(lookup("S", "2")).Outcome)
 }
 
-// A freeze outlives everything that is restarted.
+// A freeze outlives a restart of nod.
 func TestAFreezeOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -212,8 +212,8 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 	}
 }
 
-// Where no code word is named and nobody has a phone, a thaw takes a person at a
-// terminal, who reads and types.
+// If there is no code word and no approver has a phone, a thaw takes a person at a
+// terminal, who types the word that is shown there.
 func TestAThawOnThisMachineTakesAPerson(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -238,8 +238,8 @@ func TestAThawOnThisMachineTakesAPerson(t *testing.T) {
 	p.shows("Thawed: any agent may ask again.")
 }
 
-// While something is frozen, the machine's own key cannot make itself the one that
-// thaws: by taking the last phone away, or by letting another one in.
+// During a freeze, the machine's own key cannot gain the right to thaw by removing the
+// last phone or by adding another one.
 func TestSettingsDoNotThaw(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = withAPhone; s.engines = 2 })
@@ -269,7 +269,7 @@ func TestSettingsDoNotThaw(t *testing.T) {
 	env.apply(string(with(terminal)))
 }
 
-// Where the phone is lost, the owner of the stores ends a freeze.
+// If the phone is lost, the owner of the stores can end a freeze.
 func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = withAPhone })
@@ -286,7 +286,7 @@ func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 	env.Equal(schemas.Denied, env.Agent("ada").Gets(lookup("S", "2")).Outcome)
 }
 
-// A file that nod refuses because it is frozen is put back.
+// nod approvers puts settings.json back if nod refuses the change during a freeze.
 func TestARefusedChangeOfApproversIsTakenBack(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -304,7 +304,7 @@ func TestARefusedChangeOfApproversIsTakenBack(t *testing.T) {
 	require.Equal(t, settings, string(data))
 }
 
-// Who decides about some of it may pull the brake, and not let everything go on.
+// An approver of some requests only may freeze all agents, but not thaw them.
 func TestAThawTakesWhoDecidesAboutEverything(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = someOfIt })
@@ -315,6 +315,6 @@ func TestAThawTakesWhoDecidesAboutEverything(t *testing.T) {
 	env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "Bob may freeze and not thaw")
 	_, err = env.person("tg", "8").Thaw(env.ctx, schemas.FreezeRequest{From: schemas.From{UserID: "8"}})
 	env.refusal(err, schemas.CodeForbidden)
-	_, err = env.Ann().Thaw(env.ctx, schemas.FreezeRequest{From: ann()}) // the phone is not one that could
+	_, err = env.Ann().Thaw(env.ctx, schemas.FreezeRequest{From: ann()}) // no phone could thaw here, so the terminal may
 	env.NoError(err)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// shell is a command that a person can be asked to remember.
+// shell is a request for a shell command, which a person can allow for longer.
 func shell(session, id, command string) schemas.Request {
 	r := call("Bash", session, id)
 	r.ActionType, r.Project = schemas.ActionCommand, "/app"
@@ -18,7 +18,7 @@ func shell(session, id, command string) schemas.Request {
 	return r
 }
 
-// Remembers allows a question from now on.
+// Remembers allows a question with a grant, which ends after seconds unless that is 0.
 func (p *person) Remembers(q *question, scope schemas.Scope, seconds int) schemas.Decision {
 	p.t.Helper()
 	a := p.answer(q, "allow_once")
@@ -48,7 +48,7 @@ func TestWhatIsAllowedForASessionIsAllowedThereAndReachesNoFurther(t *testing.T)
 	elsewhere.Project, elsewhere.ActionDetails = "/other", []byte(`{"command":"npm test","cwd":"/other"}`)
 	ada.Asks(elsewhere).Drop()
 	env.apply(`{"permissions":{"deny":["Bash(npm test)"]},"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`)
-	env.Equal(schemas.Denied, ada.Gets(shell("S", "", "npm test")).Outcome, "a rule that denies stands above")
+	env.Equal(schemas.Denied, ada.Gets(shell("S", "", "npm test")).Outcome, "a rule that denies overrides a grant")
 }
 
 func TestTheWiderReachIsTheOneThatWasShown(t *testing.T) {
@@ -78,7 +78,7 @@ func TestWhatNodCannotBoundIsAllowedOnceAlone(t *testing.T) {
 		a.Scope = schemas.ScopeSession
 		_, err := ann.Answer(env.ctx, a)
 		env.refusal(err, schemas.CodeValidation)
-		env.Nil(env.stored(q.Key).Record.Decision, "nothing changed")
+		env.Nil(env.stored(q.Key).Record.Decision, "a refused answer stores no decision")
 		env.Equal(schemas.OptionKind("allow_once"), ann.Allows(q).OptionKind)
 	}
 	q := ada.Asks(shell("S", "", "npm test"))
@@ -103,8 +103,8 @@ func TestAGrantEndsByItself(t *testing.T) {
 	ada.Asks(shell("S", "", "npm test")).Drop()
 }
 
-// Requests asked after the revocation has returned are judged without the
-// grant, on whichever engine, however many were being allowed meanwhile.
+// Once a revocation has returned, no engine applies the grant to a new request, however
+// many requests it allowed at that moment.
 func TestARevokedGrantIsObeyedByEveryEngineFromThenOn(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 3 })
@@ -133,7 +133,7 @@ func TestARevokedGrantIsObeyedByEveryEngineFromThenOn(t *testing.T) {
 		env.NoError(env.owner().Revoke(env.ctx, grant))
 		close(revoked)
 		asking.Wait()
-		env.NoError(env.owner().Revoke(env.ctx, grant), "again changes nothing")
+		env.NoError(env.owner().Revoke(env.ctx, grant), "revoking again changes nothing")
 		grants, err := env.owner().Grants(env.ctx, "")
 		env.NoError(err)
 		env.NotZero(grants[len(grants)-1].RevokedAt)
@@ -148,7 +148,7 @@ func (e *env) loggedGrants() map[string]int {
 	return map[string]int{"granted": e.loggedOf(schemas.LogGranted), "revoked": e.loggedOf(schemas.LogRevoked)}
 }
 
-// loggedOf counts the log's entries of a kind.
+// loggedOf counts the log entries of a kind.
 func (e *env) loggedOf(kind schemas.LogKind) int {
 	e.t.Helper()
 	n := 0
@@ -158,8 +158,8 @@ func (e *env) loggedOf(kind schemas.LogKind) int {
 	return n
 }
 
-// An engine dies between the decision and its grant: whoever is told of the
-// decision afterwards finds the grant there.
+// An engine dies after it stores a decision and before it stores the grant: every later
+// call that returns the decision stores the grant first.
 func TestTheGrantIsThereWhenTheDecisionIsTold(t *testing.T) {
 	t.Parallel()
 	for how, tells := range map[string]func(*env, *agent) schemas.Decision{
@@ -199,18 +199,18 @@ func TestTheGrantIsThereWhenTheDecisionIsTold(t *testing.T) {
 			env.Len(grants, 1)
 			env.NoError(env.owner().Revoke(env.ctx, &grants[0]))
 			tells(env, ada)
-			ada.Asks(shell("S", "2", "npm test")).Drop() // telling it once more brings nothing back
+			ada.Asks(shell("S", "2", "npm test")).Drop() // reading the decision again does not restore a revoked grant
 		})
 	}
 }
 
-// stopOutbox holds the outbox up: what follows from records happens only where
-// somebody is told.
+// stopOutbox pauses the outbox: the effects of a decision then happen only in the calls
+// that return it.
 func (e *env) stopOutbox() {
 	e.t.Helper()
 	stream, err := e.raw.Stream(e.ctx, "KV_pending_permissions")
 	e.NoError(err)
-	e.soon("it is through with what there is", e.outboxIdle)
+	e.soon("the outbox has handled all changes", e.outboxIdle)
 	_, err = stream.PauseConsumer(e.ctx, "nod-outbox", time.Now().Add(time.Hour))
 	e.NoError(err)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCodexAppServerWhenNodIsGone: a nod that was there and is no longer keeps
-// nobody waiting. The client is asked, or Codex hears no.
+// TestCodexAppServerWhenNodIsGone: if nod ends, Codex does not wait for it. Either the
+// client is asked, or the call is declined.
 func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 	const asks = `{"id":ID,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
 	first, second := strings.Replace(asks, "ID", "1", 1), strings.Replace(asks, "ID", "2", 1)
@@ -37,7 +37,7 @@ func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 			require.NoError(t, err)
 			c.Stderr = os.Stderr
 			require.NoError(t, c.Start())
-			kill := func() { _ = c.Process.Kill() } // it has ended, mostly
+			kill := func() { _ = c.Process.Kill() } // it has usually ended
 			latest := time.AfterFunc(4*patience, kill)
 			t.Cleanup(func() { latest.Stop(); kill() })
 			out := bufio.NewReader(pipe)
@@ -59,8 +59,8 @@ func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 	}
 }
 
-// TestOpencodeWhenNodIsGone: the same for OpenCode, where calls are to be refused
-// then.
+// TestOpencodeWhenNodIsGone: if nod ends, OpenCode's calls are refused, as
+// --on-unavailable says.
 func TestOpencodeWhenNodIsGone(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -76,9 +76,8 @@ func TestOpencodeWhenNodIsGone(t *testing.T) {
 	assert.Regexp(t, `^per_2 \{"message":"nod cannot be reached, and calls are refused without it: .*","reply":"reject"\}$`, o.replied())
 }
 
-// TestHookWithoutAnEngine: a bus whose engine is away takes no call in. The call is
-// refused then, by the command and over HTTP: the hook does not wait for its
-// deadline.
+// TestHookWithoutAnEngine: if no engine is on the bus, a call is refused, by the command
+// and over HTTP: the hook does not wait for its deadline.
 func TestHookWithoutAnEngine(t *testing.T) {
 	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What one message cannot carry comes in as many as it takes.
+// A list that is too long for one message comes in several, and is complete.
 func TestListsOfLongRequestsAreWhole(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -53,7 +53,7 @@ func idsOf(prompts []schemas.Prompt) []string {
 	return ids
 }
 
-// An inbox ends a grant for an approver, whose name is kept, and for nobody else.
+// An inbox revokes a grant for an approver, whose name is stored, and for no other user.
 func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -67,5 +67,5 @@ func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
 	env.NoError(err)
 	env.Len(grants, 1)
 	env.Equal("Bob", grants[0].RevokedBy)
-	env.Agent("ada").Asks(shell("S", "two", "npm test")) // of a person again
+	env.Agent("ada").Asks(shell("S", "two", "npm test")) // a person is asked again
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The commands about what a session holds, as a person and a script use them.
+// The commands about a session's permissions, as a person and a script use them.
 func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 	t.Parallel()
 	m, dir := newMachine(t), tree(t)
@@ -23,7 +23,7 @@ func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 		return stdout, stderr
 	}
 
-	// A permission is asked for, and granted.
+	// The agent asks for a permission, and it is granted.
 	asking := m.command("ask", "--session", "S", "--permission", "@write:"+dir+"/in", "--reason", "to build", "--timeout-minutes", "5")
 	errs, err := asking.StderrPipe()
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 	out, _ = said(0, "session", "show", "S")
 	require.Contains(t, out, "granted  @write:"+dir+"/in, in this session, until it is revoked\n")
 
-	// It is shared, checked by a gate, and revoked.
+	// The grant is shared, checked by a gate, and revoked.
 	out, _ = said(0, "grants", "--json")
 	var grants []schemas.StandingAnswer
 	require.NoError(t, json.Unmarshal([]byte(out), &grants))

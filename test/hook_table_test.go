@@ -12,11 +12,11 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// A gate is an event at which a host waits for its hook, and what the host reads
-// then, whole.
+// gate is an event at which a host waits for its hook, with the hook's input and its
+// whole output for an allow and for a denial.
 type gate struct{ host, input, allow, deny string }
 
-// gates are those of every host.
+// gates returns the gates of every host, by host and event.
 func gates() map[string]gate {
 	const (
 		shell     = `"session_id":"SESSION","cwd":"/srv/app","tool_name":"Bash","tool_input":{"command":"COMMAND"}`
@@ -48,7 +48,7 @@ func gates() map[string]gate {
 	}
 }
 
-// hooked is a hook that its host waits for.
+// hooked is a running hook, with the test in place of its host.
 type hooked struct {
 	t         *testing.T
 	gate      gate
@@ -57,8 +57,8 @@ type hooked struct {
 	out, errs strings.Builder
 }
 
-// hooks has a host call its hook about command, under an id of its own, and wait
-// for so long.
+// hooks starts a hook as its host does for a call of command. The id names the call, and
+// patience is the host's timeout.
 func (m *machine) hooks(t *testing.T, g gate, session, id, command, patience string) *hooked {
 	h := &hooked{t: t, gate: g, command: command}
 	h.cmd = m.command("hook", g.host, "--host-timeout", patience)
@@ -69,8 +69,8 @@ func (m *machine) hooks(t *testing.T, g gate, session, id, command, patience str
 	return h
 }
 
-// ends checks all that the host gets: its words, the line for whoever debugs the
-// hook, and the exit code.
+// ends checks all that the host gets: the hook's stdout, its stderr, which is a line for
+// debugging, and exit code 0.
 func (h *hooked) ends(stdout, stderr string) {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Wait(), "%s", &h.errs) // exit code 0
@@ -91,7 +91,7 @@ func (h *hooked) isDenied(reason, stderr string) {
 	h.ends(strings.Replace(h.gate.deny, "REASON", reason, 1), stderr)
 }
 
-// Every gate of every host that nod speaks to is in the table.
+// The table has every gate of every host that nod supports, and no others.
 func TestTheTableOfGatesIsWhole(t *testing.T) {
 	known := gates()
 	for _, host := range hook.Hosts() {
@@ -103,9 +103,9 @@ func TestTheTableOfGatesIsWhole(t *testing.T) {
 	require.Empty(t, known)
 }
 
-// What each host hears from the process that it runs: where a person allows for
-// good, where its deadline comes first and the call is made again, where it is
-// told to stop, and where nod is restarted while it waits.
+// Each host gets the right output from its hook in these cases: a person allows the call
+// for good; the deadline comes first and the call is made again; the hook is told to
+// stop; nod is restarted while the hook waits.
 func TestWhatEveryHostHears(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -123,7 +123,7 @@ func TestWhatEveryHostHears(t *testing.T) {
 	for name, g := range gates() {
 		t.Run("always "+name, func(t *testing.T) {
 			s := session(name, "always")
-			own := "make " + s // as the rule is for every session
+			own := "make " + s // unique, because the rule is for every session
 			h := m.hooks(t, g, s, "1", own, "1h")
 			id := m.pending(s)
 			_, shown, _ := m.run("allow", id, "--always")
@@ -132,7 +132,7 @@ func TestWhatEveryHostHears(t *testing.T) {
 			rule, _, _ = strings.Cut(rule, "'")
 			allow(t, id, "--always", "--yes", "--rule", rule)
 			h.isAllowed()
-			m.hooks(t, g, s, "2", own, "1h").isAllowed() // and nobody is asked
+			m.hooks(t, g, s, "2", own, "1h").isAllowed() // by the rule, without a question
 		})
 	}
 	for name, g := range gates() {
@@ -142,7 +142,7 @@ func TestWhatEveryHostHears(t *testing.T) {
 			allow(t, m.pending(s))
 			m.hooks(t, g, s, "2", command, "1h").isAllowed()
 
-			h := m.hooks(t, g, s, "3", command, "1h") // once more is once too often
+			h := m.hooks(t, g, s, "3", command, "1h") // the approval counted once, so a person is asked
 			id := m.pending(s)
 			require.NoError(t, h.cmd.Process.Signal(syscall.SIGTERM))
 			h.isDenied("Not allowed, because nod could not get a decision: terminated signal received", "terminated signal received")

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHookThatCannotBeRunRefuses: a command line that this nod does not
-// understand, say of another version, must not let the host run the tool.
+// TestHookThatCannotBeRunRefuses: a hook command that this nod does not understand, such
+// as one of another version, must not let the host run the tool.
 func TestHookThatCannotBeRunRefuses(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -31,8 +31,8 @@ func TestHookThatCannotBeRunRefuses(t *testing.T) {
 	}
 }
 
-// TestEachHookEndToEnd: what nod install writes is a command that the host can
-// run, and what its person answers reaches the host in the host's words.
+// TestEachHookEndToEnd: each host gets a person's answer from its hook in the host's own
+// format, and nod install --dry-run writes nothing.
 func TestEachHookEndToEnd(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -76,7 +76,7 @@ func TestEachHookEndToEnd(t *testing.T) {
 	}
 }
 
-// pending is the id of the one request that waits in session.
+// pending waits for a session's pending request, and returns its id.
 func (m *machine) pending(session string) (id string) {
 	require.Eventually(m.t, func() bool {
 		stdout, _, _ := m.run("pending", "--json")
@@ -97,8 +97,8 @@ func (m *machine) pending(session string) (id string) {
 	return id
 }
 
-// TestARunThatWasDeferredGoesOn: the hook has the host end its run, nod resume
-// waits for the answer and starts it again, and the same call asked again gets
+// TestARunThatWasDeferredGoesOn: the hook makes the host end its run; nod resume waits
+// for the answer and starts the run again; then the same call is asked again and gets
 // the decision.
 func TestARunThatWasDeferredGoesOn(t *testing.T) {
 	t.Parallel()
@@ -135,8 +135,8 @@ func TestARunThatWasDeferredGoesOn(t *testing.T) {
 	assert.Contains(t, ask("1m"), `"permissionDecision":"allow"`)
 }
 
-// TestAHostThatAnsweredItselfEndsTheRequest: the terminal was first, so the call
-// has run, well or not, and what nod asks is withdrawn.
+// TestAHostThatAnsweredItselfEndsTheRequest: the user answered at the terminal first and
+// the call has run, with success or not, so nod withdraws its request.
 func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -163,8 +163,8 @@ func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
 	}
 }
 
-// TestInstallAsksClaudeCodeForItsVersion: one that may not know an event is not
-// given it.
+// TestInstallAsksClaudeCodeForItsVersion: nod install adds an event only if this version
+// of Claude Code knows it.
 func TestInstallAsksClaudeCodeForItsVersion(t *testing.T) {
 	m := newMachine(t)
 	for version, known := range map[string]bool{"2.1.329 (Claude Code)": true, "2.1.9 (Claude Code)": false, "no version": false} {
@@ -182,8 +182,8 @@ func TestInstallAsksClaudeCodeForItsVersion(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsAnswered: what an agent asks its user is a question, which is
-// never allowed, and whose answer goes back beside the questions.
+// TestAQuestionIsAnswered: a question of an agent to its user cannot be allowed, only
+// answered, and the host gets the answer beside the questions.
 func TestAQuestionIsAnswered(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -213,8 +213,8 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAStrictInstallationNamesWhatTheHostAllows: nod sees those calls now, and
-// says how its rules come to be the same.
+// TestAStrictInstallationNamesWhatTheHostAllows: nod now decides the calls that the host
+// allows by itself. It lists those rules, and names the command that imports them.
 func TestAStrictInstallationNamesWhatTheHostAllows(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -230,8 +230,8 @@ func TestAStrictInstallationNamesWhatTheHostAllows(t *testing.T) {
 	assert.Contains(t, stdout, "nod policy import claude-code --file "+path)
 }
 
-// TestServersOfNodAreInstalledAndTakenOut: hosts that start nod's own programs are
-// told how, and nod uninstall leaves nothing of it.
+// TestServersOfNodAreInstalledAndTakenOut: nod install writes how a host starts nod's own
+// programs, and nod uninstall removes all of that.
 func TestServersOfNodAreInstalledAndTakenOut(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// serveHTTP runs nod http until it says where it is.
+// serveHTTP starts nod http, and returns the URL that it prints and all its output.
 func (m *machine) serveHTTP(args ...string) (url string, log *said) {
 	c := m.command(append([]string{"http", "--listen", "127.0.0.1:0", "--verbose"}, args...)...)
 	out, err := c.StdoutPipe()
@@ -38,7 +38,7 @@ func (m *machine) serveHTTP(args ...string) (url string, log *said) {
 	return url, log
 }
 
-// said is what a process has said so far, on both of its outputs.
+// said collects the output of a process, from stdout and stderr.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -50,18 +50,18 @@ func (s *said) Write(data []byte) (int, error) {
 	return s.text.Write(data)
 }
 
-// String is all of it.
+// String returns the output so far.
 func (s *said) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
 }
 
-// The examples of docs/http.md, as they stand there, in one shell.
+// The examples of docs/http.md run as they stand there, but for the URL and the directory.
 func TestTheHTTPExamplesRun(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("the examples need curl, which is not here")
+		t.Skip("the examples need curl, which is not installed")
 	}
 	m := newMachine(t)
 	m.start()
@@ -106,12 +106,12 @@ func TestTheHTTPExamplesRun(t *testing.T) {
 	require.NotContains(t, log.String(), "make release")
 }
 
-// An agent over HTTP waits through a kill -9 of nod and its restart at another
-// port, and has a token of its own.
+// An agent over HTTP waits through a kill -9 of nod and its restart at another port.
+// Each agent has its own token, and cannot see another agent's requests.
 func TestAnAgentOverHTTPOutlivesNod(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("it needs curl, which is not here")
+		t.Skip("this test needs curl, which is not installed")
 	}
 	m := newMachine(t)
 	_, stderr, code := m.run("keys", "add", "agent-ci")

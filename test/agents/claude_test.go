@@ -15,7 +15,7 @@ import (
 
 const claudePackage = "@anthropic-ai/claude-code"
 
-// claude is a command that is Claude Code, or starts it.
+// claude is a command that runs Claude Code, by itself or through another program.
 func (x *machine) claude(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "ANTHROPIC_BASE_URL="+x.model.URL, "ANTHROPIC_API_KEY=none",
@@ -40,7 +40,7 @@ func TestClaudeCodeByStrictHook(t *testing.T) {
 	})
 }
 
-// The hook is asked what the host's person would be.
+// The hook is asked in place of the host's user.
 func TestClaudeCodeByHook(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -56,7 +56,7 @@ func TestClaudeCodeByHook(t *testing.T) {
 	})
 }
 
-// What Claude asks its user is answered by the hook, and Claude goes on with the
+// The hook answers a question of Claude to its user, and Claude goes on with the
 // answer.
 func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
@@ -75,8 +75,8 @@ func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	})
 }
 
-// A run that nobody answers ends. Once somebody has, nod resume has it go on, and
-// Claude Code asks again and is told.
+// A run without an answer ends. After the answer, nod resume continues the run, and
+// Claude Code asks again and gets the decision.
 func TestClaudeCodeIsResumed(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -95,8 +95,9 @@ func TestClaudeCodeIsResumed(t *testing.T) {
 	})
 }
 
-// A run is not ended at one of several calls, which Claude Code would not take up
-// again: it would run what its own rules allow. None runs, and its model is told.
+// nod does not end a run at one of several calls: Claude Code would not ask about them
+// again, and would run those that its own rules allow. No call runs, and the model learns
+// that the requests stay open.
 func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for name, whole := range map[string]bool{"streamed": false, "in one piece": true} {
@@ -116,7 +117,7 @@ func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	})
 }
 
-// The permission prompt tool is given what no setting allows.
+// The permission prompt tool gets the calls that no setting allows.
 func TestClaudeCodeByMCP(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -129,7 +130,7 @@ func TestClaudeCodeByMCP(t *testing.T) {
 	})
 }
 
-// claudeAsks runs Claude Code, which asks for its shell and is answered.
+// claudeAsks runs Claude Code, and answers its request for a shell command.
 func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 	a := x.starts(c)
 	r := x.asked(a)
@@ -139,9 +140,9 @@ func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 	x.shows(answer, "said by Ann")
 }
 
-// claudeHosted runs Claude Code with the hook as a program does that hosts it over
-// its standard input, and that never answers what it is asked. Alone, print mode
-// offers its model no AskUserQuestion, and 2.1.197 asks no PermissionRequest hook.
+// claudeHosted runs Claude Code with the hook, hosted over its standard input by a test
+// that answers none of its prompts. Without a host, print mode offers its model no
+// AskUserQuestion, and version 2.1.197 calls no PermissionRequest hook.
 func (x *machine) claudeHosted(program string, answer func(request)) {
 	x.does("install", "claude-code", "--settings", x.claudeSettings())
 	c := x.claude(program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")

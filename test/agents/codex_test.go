@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// codex is a command of Codex's, whose only model is the fake one.
+// codex is a command of Codex's or nod's with this machine's Codex home.
 func (x *machine) codex(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "CODEX_HOME="+x.codexHome())
@@ -38,13 +38,13 @@ func (x *machine) codexSets(lines string) {
 	require.NoError(x.t, f.Close())
 }
 
-// codexUsesTheModel has Codex ask the fake model.
+// codexUsesTheModel makes the fake model Codex's only one.
 func (x *machine) codexUsesTheModel() {
 	x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
 }
 
-// Nobody is asked by codex exec itself: only the strict hook stands before its
-// shell.
+// codex exec itself asks no user: only the strict hook is asked before it runs a shell
+// command.
 func TestCodexByHook(t *testing.T) {
 	each(t, hook.Codex(), "@openai/codex", func(t *testing.T, program string) {
 		for answer := range answers {
@@ -52,7 +52,7 @@ func TestCodexByHook(t *testing.T) {
 				x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
 				x.codexUsesTheModel()
 				c := x.codex(x.nod, "install", "codex", "--strict")
-				c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // its version tells which events it knows
+				c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // for its version, by which nod install picks events
 				out, err := c.CombinedOutput()
 				require.NoError(t, err, "%s", out)
 				x.codexTrusts(program)
@@ -73,19 +73,19 @@ type codexHook struct {
 	Status string `json:"trustStatus"`
 }
 
-// codexTrusts holds what nod install wrote against what Codex itself says of its
-// hooks.
+// codexTrusts checks that Codex itself reports the hooks that nod install wrote as
+// trusted, and that nod doctor agrees.
 func (x *machine) codexTrusts(program string) {
 	found := x.codexHooks(program)
 	require.Len(x.t, found, 5)
 	for _, h := range found {
 		require.Equal(x.t, "trusted", h.Status, h.Key)
 	}
-	findings, _ := x.command(x.nod, "doctor").Output() // its exit code is about all else as well
+	findings, _ := x.command(x.nod, "doctor").Output() // its exit code depends on other findings too
 	assert.Contains(x.t, string(findings), "Codex trusts the hook")
 }
 
-// codexHooks asks Codex for its hooks.
+// codexHooks asks Codex for its hooks, with the project as the directory.
 func (x *machine) codexHooks(program string) []codexHook {
 	c := x.codex(program, "app-server")
 	in, err := c.StdinPipe()

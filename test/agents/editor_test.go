@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// editor is an ACP client that can do nothing but prompt. A permission that comes
-// to it should have gone to nod, and fails the test.
+// editor is an ACP client that can only prompt. It fails the test if it is asked for a
+// permission, because nod should have been asked.
 type editor struct {
-	acp.Client // what is not implemented here is not called
+	acp.Client // its other methods are never called
 	t          *testing.T
 }
 
@@ -26,8 +26,8 @@ func (e editor) RequestPermission(context.Context, acp.RequestPermissionRequest)
 
 func (editor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
-// edits starts an agent behind nod acp, logs in by a method where it has one, prompts
-// it, and answers what nod is asked, which it returns once the agent has ended.
+// edits starts an agent behind nod acp, logs in by method unless that is empty, prompts
+// the agent and answers its request. It returns the request when the agent has ended.
 func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	in, err := c.StdinPipe()
 	require.NoError(x.t, err)
@@ -43,7 +43,7 @@ func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	return r
 }
 
-// prompts opens a session and prompts in it, and returns the end of the turn.
+// prompts opens a session and prompts in it. The channel gets the turn's error, or nil.
 func prompts(t *testing.T, conn *acp.ClientSideConnection, method, dir string) <-chan error {
 	conn.SetLogger(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)

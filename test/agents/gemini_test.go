@@ -16,15 +16,15 @@ const geminiPackage = "@google/gemini-cli"
 
 var geminiTouch = call{"run_shell_command", map[string]any{"command": touch, "description": "leave a file"}}
 
-// gemini is a command that is Gemini CLI, or starts it.
+// gemini is a command that runs Gemini CLI, by itself or through another program.
 func (x *machine) gemini(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "GOOGLE_GEMINI_BASE_URL="+x.model.URL, "GEMINI_API_KEY=none", "GEMINI_CLI_TRUST_WORKSPACE=true",
-		"GEMINI_MODEL=gemini-2.5-flash") // else it asks another model which to use
+		"GEMINI_MODEL=gemini-2.5-flash") // without this it asks another model to choose one
 	return c
 }
 
-// geminiUsesAKey has Gemini CLI ask nobody to log in.
+// geminiUsesAKey lets Gemini CLI log in with an API key, without a prompt.
 func (x *machine) geminiUsesAKey() {
 	settings := filepath.Join(x.home, ".gemini", "settings.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
@@ -51,7 +51,7 @@ func TestGeminiByHook(t *testing.T) {
 	})
 }
 
-// ACP has no word for why a call was denied: the model hears only that it was.
+// ACP has no field for a denial's reason: the model gets the denial only.
 func TestGeminiByACP(t *testing.T) {
 	each(t, hook.Gemini(), geminiPackage, func(t *testing.T, program string) {
 		for answer := range answers {

@@ -21,7 +21,7 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// binary is nod, built once, beside the agents.
+// binary builds nod once, beside the agents, and returns its path.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(os.Getenv(npm.OptIn), "nod")
 	out, err := exec.Command("go", "build", "-o", path, "../../cmd/nod").CombinedOutput()
@@ -31,8 +31,8 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// machine is a person's machine with a running nod on it: a home, a project, and
-// nothing of the environment that the test runs in.
+// machine is a user's machine with a running nod: it has a home and a project, and takes
+// only PATH from the test's own environment.
 type machine struct {
 	t                       *testing.T
 	nod, home, project, ran string
@@ -61,8 +61,8 @@ func newMachine(t *testing.T, m *model) *machine {
 	return x
 }
 
-// command is a program on this machine. All that it sends elsewhere than to
-// loopback goes to the model, which refuses it.
+// command is a program on this machine. Its traffic to other hosts than loopback goes to
+// the model as its proxy, which refuses it.
 func (x *machine) command(program string, args ...string) *exec.Cmd {
 	c := exec.Command(program, args...)
 	c.Dir = x.project
@@ -74,7 +74,7 @@ func (x *machine) command(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// does runs a command of nod's that must succeed, and returns what it printed.
+// does runs a nod command that must succeed, and returns its stdout.
 func (x *machine) does(args ...string) string {
 	c := x.command(x.nod, args...)
 	var out, errs bytes.Buffer
@@ -83,22 +83,22 @@ func (x *machine) does(args ...string) string {
 	return out.String()
 }
 
-// agent is an agent program that runs.
+// agent is a running agent program.
 type agent struct {
 	out, errs bytes.Buffer
 	ended     chan struct{}
 	err       error // once ended
 }
 
-// patience is how long an agent may take for anything that it does by itself.
+// patience is how long an agent may take for each step.
 const patience = 2 * time.Minute
 
-// start starts a program of an agent's. Stop kills it and its children, which else
-// may outlive it; at the latest that happens by itself.
+// start starts a program in a process group of its own. stop kills the whole group, as
+// its children might outlive it; after 4 times patience the group is killed anyway.
 func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, c.Start())
-	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // it has ended, if all went well
+	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // it has usually ended
 	latest := time.AfterFunc(4*patience, kill)
 	return func() { latest.Stop(); kill() }
 }
@@ -142,7 +142,7 @@ func (x *machine) ends(a *agent) {
 	}
 }
 
-// request is what the tests look at of a request that waits.
+// request holds the fields of a pending request that the tests check.
 type request struct {
 	Session string `json:"session_id"`
 	ID      string `json:"pending_id"`
@@ -150,10 +150,10 @@ type request struct {
 	Tool    string `json:"tool_name"`
 }
 
-// tick is how often the tests look.
+// tick is the interval at which the tests poll.
 const tick = 200 * time.Millisecond
 
-// until looks until it is so.
+// until polls a condition until it holds.
 func (x *machine) until(what string, so func() bool) {
 	ticks, deadline := time.NewTicker(tick), time.NewTimer(patience)
 	defer ticks.Stop()
@@ -167,7 +167,7 @@ func (x *machine) until(what string, so func() bool) {
 	}
 }
 
-// asked waits until an agent has asked, and returns what.
+// asked waits until an agent has asked, and returns its request.
 func (x *machine) asked(a *agent) request {
 	var all []request
 	x.until("the agent asks", func() bool {
@@ -179,20 +179,20 @@ func (x *machine) asked(a *agent) request {
 	return all[0]
 }
 
-// pending is all that waits.
+// pending returns all pending requests.
 func (x *machine) pending() (all []request) {
 	require.NoError(x.t, json.Unmarshal([]byte(x.does("pending", "--json")), &all))
 	return all
 }
 
-// answers are those that every agent is given, and whether its tool then runs.
+// answers maps each answer that every agent is given to whether its tool then runs.
 var answers = map[string]bool{"allow": true, "deny": false}
 
 // touch is a shell command that leaves a file behind.
 const touch = "echo yes > ran"
 
-// shows is what must be after an agent's end: the answer alone decided whether
-// the tool ran, and the model was told of a refusal in these words.
+// shows checks, after an agent's end, that the tool ran only if the answer allowed it,
+// and that the model otherwise got a text that contains refusal.
 func (x *machine) shows(answer, refusal string) {
 	if answers[answer] {
 		assert.FileExists(x.t, x.ran)

@@ -20,18 +20,18 @@ type call struct {
 	input map[string]any
 }
 
-// model stands in for every agent's model, and for the proxy to the rest of the
-// world, which it refuses. Offered the tool of its calls it makes them, all in one
-// answer; told the result of any it keeps that and ends the turn.
+// model stands in for every agent's model, and for its proxy, which refuses all traffic.
+// If it is offered the tool of its first call, it makes all its calls in one answer. If
+// it gets a result of a call, it keeps that and ends the turn.
 type model struct {
 	URL   string
 	t     *testing.T
 	calls []call
-	whole bool // refuses to stream, so that agents ask for a whole answer
+	whole bool // refuse to stream, so that agents ask for a whole answer
 
 	mu   sync.Mutex
 	told []string // the results, as the agent sent them
-	seen []string // what was asked of it, a line each
+	seen []string // its requests, a line each
 }
 
 func newModel(t *testing.T, calls ...call) *model {
@@ -56,15 +56,15 @@ func newModel(t *testing.T, calls ...call) *model {
 	return m
 }
 
-// turn is what a request to a model says: the tools on offer, and the results of
-// calls so far.
+// turn is the part of a request that the model uses: the tools on offer, and the results
+// of calls so far.
 type turn struct {
 	tools, results []string
-	whole          bool // is the answer to be, not a stream of events
+	whole          bool // the answer is one JSON value, not a stream of events
 }
 
-// serve is an API of a model's: how it is read, and how it is answered with
-// calls, or with the end of the turn where there are none.
+// serve handles one model API: read decodes its requests, and write answers with calls,
+// or with the end of the turn if there are no calls.
 func serve[Request any](m *model, read func(Request) turn, write func(io.Writer, turn, []call)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -108,7 +108,7 @@ func (m *model) note(format string, args ...any) {
 	m.seen = append(m.seen, fmt.Sprintf(format, args...))
 }
 
-// heard is every result that the model was told.
+// heard returns all results that the model got.
 func (m *model) heard() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +123,7 @@ func event(w io.Writer, name string, data map[string]any) {
 	fmt.Fprintf(w, "data: %s\n\n", text(data))
 }
 
-// text is a value as JSON in a string.
+// text encodes a value as JSON.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {

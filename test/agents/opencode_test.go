@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// OpenCode asks its editor what its settings say, which nod install has it ask. A
-// denial ends its turn: the model hears no more.
+// The settings that nod install writes make OpenCode ask its editor. A denial ends its
+// turn: the model gets no result.
 func TestOpenCodeByACP(t *testing.T) {
 	with(t, func(t *testing.T, program string) {
 		for answer := range answers {

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// What follows is as much of the three APIs as the agents need to make calls:
-// streams of events, but where Gemini is asked for a whole answer.
+// This file has the parts of three model APIs that agents need to make calls. Answers
+// are streams of events, unless the agent asks for a whole answer.
 
 // anthropicRequest is a request of Anthropic's Messages API.
 type anthropicRequest struct {

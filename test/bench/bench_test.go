@@ -1,13 +1,13 @@
-// Package bench compares nod with the same work done in bare NATS callbacks,
-// with the same durable writes, on the same server, in one process:
+// Package bench compares nod with the same work in bare NATS callbacks, with the same
+// durable writes, on the same server, in one process:
 //
 //	go test -run xxx -bench . ./test/bench
 //
-// They take turns, so that a machine that drifts drifts for all. Metrics are
-// ratios of medians: latency/bare is nod's time for one request at a time over
-// bare NATS's, and throughput/bare nod's requests per second with 64 sessions
-// asking at a time over its. latency/writes is nod's time over that of the writes
-// alone that no design avoids (the record with its timer, and the decision).
+// They take turns, so that a change in the machine's speed affects both. These metrics
+// are ratios of medians: latency/bare is nod's time for one request at a time over bare
+// NATS's time; throughput/bare is nod's requests per second, with 64 sessions that ask at
+// the same time, over bare NATS's; latency/writes is nod's time over the time of the only
+// writes that no design avoids (the record with its timer, and the decision).
 package bench
 
 import (
@@ -35,10 +35,10 @@ import (
 
 const (
 	inFlight = 64
-	batch    = 256 // requests of one turn at inFlight
+	batch    = 256 // requests of one turn with inFlight sessions
 )
 
-// work does one request of a session, from the asking to the hearing.
+// work does one request of a session, from asking to receiving the decision.
 type work func(session string) error
 
 func BenchmarkAutomatic(b *testing.B) {
@@ -53,8 +53,8 @@ func BenchmarkHuman(b *testing.B) {
 	})
 }
 
-// BenchmarkHumanSubscribeSync has bare NATS's asker wait as NATS's own examples do:
-// it is given a queue for 65,536 messages, half a megabyte, to wait for one.
+// BenchmarkHumanSubscribeSync lets bare NATS's asker wait as in NATS's own examples: with
+// a queue for 65,536 messages, half a megabyte, to wait for one message.
 func BenchmarkHumanSubscribeSync(b *testing.B) {
 	bySync(b, func(b *testing.B, r *rig) {
 		r.compare(b, map[string]work{"nod": r.nodHuman, "bare": r.bareHumanSync})
@@ -67,8 +67,8 @@ func bySync(b *testing.B, run func(*testing.B, *rig)) {
 	}
 }
 
-// compare has the kinds of work take turns, b.N of each one at a time, and then
-// batches with many in flight.
+// compare runs the kinds of work in turns: first each b.N times, one request at a time,
+// and then in batches with inFlight sessions.
 func (r *rig) compare(b *testing.B, works map[string]work) {
 	b.Run("one", func(b *testing.B) {
 		times := map[string][]time.Duration{}
@@ -107,7 +107,7 @@ func (r *rig) batch(b *testing.B, w work) time.Duration {
 	var left atomic.Int64
 	left.Store(batch)
 	start := time.Now()
-	for n := range inFlight { // an agent's session asks one thing after another
+	for n := range inFlight { // a session asks one request after another
 		wg.Go(func() {
 			for left.Add(-1) >= 0 {
 				if err := w(fmt.Sprint("bench", n)); err != nil {
@@ -134,7 +134,7 @@ type rig struct {
 	agent *nats.Conn
 	js    jetstream.JetStream
 	n     atomic.Int64
-	over  atomic.Bool // what still runs is cut off
+	over  atomic.Bool // set at the end, when running requests may fail
 	calls atomic.Int64
 }
 
@@ -206,15 +206,15 @@ func (r *rig) nodAutomatic(session string) error {
 }
 
 func (r *rig) nodHuman(session string) error {
-	// Each is its own: identical calls would be decided together.
+	// Each call differs: identical calls would be decided together.
 	details := fmt.Sprintf(`{"command":"rm -rf build%06d","cwd":"/workspace"}`, r.calls.Add(1))
 	return r.ask(request(session, "Frobnicate", details, schemas.ActionOther), schemas.ByHuman)
 }
 
-// payload is about what nod stores of a request.
+// payload has about the size of a record.
 var payload = []byte(strings.Repeat("x", 700))
 
-// startBare serves the same work from callbacks.
+// startBare starts the callbacks that do the same work on bare NATS.
 func (r *rig) startBare(b *testing.B, url string) {
 	connect := func() *nats.Conn {
 		nc, err := nats.Connect(url)
@@ -287,7 +287,7 @@ func (r *rig) startBare(b *testing.B, url string) {
 	})
 }
 
-// note logs what happened; nobody waits for it.
+// note writes a log entry, and does not wait for its storage.
 func (r *rig) note(id string) error {
 	_, err := r.js.PublishMsgAsync(&nats.Msg{Subject: "bare.log", Data: payload[:300]}, jetstream.WithMsgID(id))
 	return err

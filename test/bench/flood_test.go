@@ -19,12 +19,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// flood is how many requests the busy session has open.
-var flood = flag.Int("flood", 3000, "how many requests one session has open, to be withdrawn")
+// flood is the number of the busy session's pending requests.
+var flood = flag.Int("flood", 3000, "how many pending requests one session has, to be withdrawn")
 
-// BenchmarkFlood has one session withdraw all its requests, one after another and by
-// 16 callers, while another session asks four times a second and its question must
-// come to the same person's phone, whose channel takes 10 ms a call.
+// BenchmarkFlood withdraws all requests of one session, by 1 caller and by 16 callers.
+// Meanwhile another session asks four times a second, and its questions must reach the
+// same person's phone, whose channel takes 10 ms a call.
 //
 //	go test -run xxx -bench Flood -benchtime 1x ./test/bench
 func BenchmarkFlood(b *testing.B) {
@@ -37,7 +37,7 @@ func BenchmarkFlood(b *testing.B) {
 	}
 }
 
-// phone is a carrier that takes 10 ms for each call, and tells of each question.
+// phone is a carrier that takes 10 ms for each call, and reports each question.
 type phone struct {
 	shown func(schemas.Prompt)
 	calls atomic.Int64
@@ -71,7 +71,7 @@ func withdrawAll(b *testing.B, callers int) {
 	n, err := embed.Start(ctx, embed.Options{URL: server.URL(), Log: quiet, Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"telegram","user_id":"1"}]}]}}`)})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, n.Stop(context.Background())) }()
-	var other sync.Map // when the other session's questions were asked
+	var other sync.Map // time of each of the other session's questions
 	came := make(chan time.Duration, 10000)
 	p := &phone{shown: func(prompt schemas.Prompt) {
 		if at, ok := other.LoadAndDelete(prompt.PendingID); ok {
@@ -112,7 +112,7 @@ func withdrawAll(b *testing.B, callers int) {
 			}
 			id := bus.NewID()
 			other.Store(id, time.Now())
-			r := request(fmt.Sprint("other-", asked/8), "Frobnicate", fmt.Sprintf(`{"n":%d}`, asked), schemas.ActionOther) // few of one: none is held back
+			r := request(fmt.Sprint("other-", asked/8), "Frobnicate", fmt.Sprintf(`{"n":%d}`, asked), schemas.ActionOther) // few questions of each session: none is held back
 			r.PendingID = id
 			if _, err := asker.Submit(ctx, r); err != nil {
 				b.Error(err)
@@ -142,7 +142,7 @@ func withdrawAll(b *testing.B, callers int) {
 		case d := <-came:
 			worst = max(worst, d)
 		case <-time.After(5 * time.Minute):
-			b.Fatal("a question did not come")
+			b.Fatal("a question did not reach the phone")
 		}
 	}
 	b.ReportMetric(float64(*flood)/took.Seconds(), "withdrawals/s")

@@ -20,11 +20,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// many is how many requests wait.
+// many is the number of pending requests.
 const many = 100_000
 
-// BenchmarkMany lists and then freezes many undecided requests. It is one run of
-// minutes: go test -run xxx -bench Many -benchtime 1x ./test/bench
+// BenchmarkMany lists and then freezes many pending requests. One run takes minutes:
+// go test -run xxx -bench Many -benchtime 1x ./test/bench
 func BenchmarkMany(b *testing.B) {
 	ctx := b.Context()
 	quiet := slog.New(slog.DiscardHandler)
@@ -68,7 +68,7 @@ func BenchmarkMany(b *testing.B) {
 	}
 }
 
-// idle waits until the engine has told of all that was stored before it started.
+// idle waits until the outbox has handled all records stored before the engine started.
 func idle(b *testing.B, ctx context.Context, url string) {
 	nc, err := nats.Connect(url)
 	require.NoError(b, err)
@@ -81,7 +81,7 @@ func idle(b *testing.B, ctx context.Context, url string) {
 	}, 5*time.Minute, 100*time.Millisecond)
 }
 
-// fill stores the records of many requests, as an engine does.
+// fill stores many pending requests, as an engine does.
 func fill(b *testing.B, ctx context.Context, url string) {
 	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "fill", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)

@@ -27,17 +27,17 @@ const (
 	chats    = 200
 	rounds   = 2 // requests, each shown in every chat
 	latency  = 50 * time.Millisecond
-	// atOnce is how many calls a worker makes at a time here: one without bounds
-	// has all chats served at once, and what more of them bring cannot be seen.
+	// atOnce is how many prompts a worker sends at a time. Without this limit one worker
+	// serves all chats at the same time, and more workers make no difference.
 	atOnce = 1
 )
 
-// BenchmarkWorkers compares four workers of a connector with one, in one run: the
-// Telegram connector on a server that takes 50 ms for each call, with 200 chats.
+// BenchmarkWorkers compares four workers of the Telegram connector with one, in one run.
+// The Telegram server takes 50 ms for each call, and there are 200 chats.
 //
 //	go test -run xxx -bench Workers -benchtime 1x ./test/bench
 //
-// scale-out is one worker's time over that of four.
+// scale-out is the time of one worker over the time of four.
 func BenchmarkWorkers(b *testing.B) {
 	var one, four []time.Duration
 	for b.Loop() {
@@ -50,7 +50,7 @@ func BenchmarkWorkers(b *testing.B) {
 	b.ReportMetric(ratio(one, four), "scale-out")
 }
 
-// deliver is how long so many workers take to show every question in every chat.
+// deliver returns the time in which the workers show every question in every chat.
 func deliver(b *testing.B, workers int) time.Duration {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -96,11 +96,11 @@ func deliver(b *testing.B, workers int) time.Duration {
 	}
 	took := time.Since(start)
 	require.Empty(b, phones.Rejected())
-	require.Equal(b, chats*rounds, phones.Calls("sendMessage"), "each is shown once")
+	require.Equal(b, chats*rounds, phones.Calls("sendMessage"), "each prompt is shown once")
 	return took
 }
 
-// everyChat are settings by which all who opened the bot are asked.
+// everyChat opens all chats, and returns settings in which each is an approver's.
 func everyChat(b *testing.B, phones *telegramtest.Server) []byte {
 	settings := schemas.Settings{Approvers: &schemas.Approvers{}}
 	for id := int64(1); id <= chats; id++ {
@@ -114,8 +114,8 @@ func everyChat(b *testing.B, phones *telegramtest.Server) []byte {
 	return data
 }
 
-// serve runs a worker with an actor system and a connection of its own, as a
-// process would.
+// serve runs a worker with its own actor system and connection, as a process would.
+// stop ends all three.
 func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (stop func()) {
 	quiet := slog.New(slog.DiscardHandler)
 	conn, err := n.Connect(ctx, roles.ConnectorID(telegram.Name))
@@ -130,7 +130,7 @@ func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (s
 	}
 }
 
-// narrow is a carrier that shows only so many prompts at once.
+// narrow is a carrier that sends at most cap(room) prompts at the same time.
 type narrow struct {
 	people.Carrier
 	room chan struct{}

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// TestCodexAppServer: a client drives Codex through nod's sidecar; what a person
-// allows runs, and what they deny does not.
+// TestCodexAppServer: a client drives Codex through nod's sidecar. A command that a
+// person allows runs, and one that they deny does not.
 func TestCodexAppServer(t *testing.T) {
 	path := program(t, npm.Codex)
 	m := newModel(t)
@@ -37,7 +37,7 @@ requires_openai_auth = false
 	out, err := sidecar.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, sidecar.Start())
-	t.Cleanup(func() { _ = sidecar.Process.Kill() }) // it has ended, mostly
+	t.Cleanup(func() { _ = sidecar.Process.Kill() }) // it has usually ended
 
 	lines := bufio.NewReader(out)
 	send := func(m map[string]any) {
@@ -49,7 +49,7 @@ requires_openai_auth = false
 			require.NoError(t, err)
 			var m map[string]any
 			require.NoError(t, json.Unmarshal(line, &m))
-			require.NotContains(t, string(line), "requestApproval", "that is nod's")
+			require.NotContains(t, string(line), "requestApproval", "approval requests go to nod, not to the client")
 			if m[field] == want {
 				return m
 			}
@@ -65,7 +65,7 @@ requires_openai_auth = false
 		thread := until("id", float64(10+i))["result"].(map[string]any)["thread"].(map[string]any)["id"].(string)
 		send(map[string]any{"id": 20 + i, "method": "turn/start", "params": map[string]any{"threadId": thread, "input": []any{map[string]any{"type": "text", "text": "do it", "text_elements": []any{}}}}})
 		r := n.pending(t, thread)
-		assert.Equal(t, []string{"Bash", project}, []string{r.ToolName, r.Project}, "wherever the model has it run")
+		assert.Equal(t, []string{"Bash", project}, []string{r.ToolName, r.Project}, "the project is the thread's, not the directory that the model names")
 		assert.Contains(t, string(r.ActionDetails), m.where)
 		assert.NoFileExists(t, file)
 		said, err := n.command(answer, r.PendingID).CombinedOutput()

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// TestOpenCode: what nod install writes has OpenCode ask, what a person allows
-// runs, and what they deny does not, with the model hearing why.
+// TestOpenCode: the settings that nod install writes make OpenCode ask. A command that a
+// person allows runs; one that they deny does not, and the model gets the reason.
 func TestOpenCode(t *testing.T) {
 	path := program(t, npm.OpenCode)
 	m := newModel(t)

@@ -1,6 +1,6 @@
-// Package agents_test runs real agent programs against a small model of its own,
-// with a whole nod beside them. It costs no tokens and leaves the machine alone,
-// but needs the programs, so that it is run on demand:
+// Package servers_test runs real agent programs with a fake model and a whole nod. It
+// costs no tokens and changes nothing else on the machine. It needs the programs, so it
+// runs only on demand:
 //
 //	NOD_TEST_AGENTS=$HOME/.cache/nod-agents go test -v -timeout 30m ./test/agents/servers
 package servers_test
@@ -31,7 +31,7 @@ import (
 
 const patience = time.Minute
 
-// program is a real agent's, where somebody asked for it.
+// program returns the path of a real agent. It skips the test unless it is asked for.
 func program(t *testing.T, agent npm.Agent) string {
 	t.Helper()
 	dir := os.Getenv(npm.OptIn)
@@ -43,8 +43,8 @@ func program(t *testing.T, agent npm.Agent) string {
 	return path
 }
 
-// started starts a process and waits until it prints what matches, which it
-// returns.
+// started starts a process, waits until it prints a line that matches pattern, and
+// returns the match.
 func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	t.Helper()
 	out, err := c.StdoutPipe()
@@ -66,11 +66,11 @@ func started(t *testing.T, c *exec.Cmd, pattern string) string {
 			return found
 		}
 	}
-	require.FailNow(t, "it ended", "%s: %s", c, &errs)
+	require.FailNow(t, "the process ended without the expected line", "%s: %s", c, &errs)
 	return ""
 }
 
-// nodProcess is a nod of this test's own.
+// nodProcess is a nod that runs for this test alone.
 type nodProcess struct{ path, dir string }
 
 func startNod(t *testing.T) nodProcess {
@@ -88,7 +88,7 @@ func (n nodProcess) command(args ...string) *exec.Cmd {
 	return c
 }
 
-// pending is the one request that waits in a session.
+// pending waits for a session's pending request, and returns it.
 func (n nodProcess) pending(t *testing.T, session string) (one schemas.Request) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -120,15 +120,15 @@ func post(t *testing.T, url string, body, into any) {
 	}
 }
 
-// model is a language model behind the API that most programs speak: it runs one
-// command, and is then content.
+// model is a language model with the API that most programs use. It asks for one
+// command, and ends its turn when it gets the result.
 type model struct {
 	url     string
 	results chan string
 
 	mu      sync.Mutex
 	command string
-	where   string // the directory that it wants for it, where the API has one
+	where   string // the command's directory, if the API has a field for it
 }
 
 func newModel(t *testing.T) *model {
@@ -145,14 +145,14 @@ func (m *model) runs(command string) {
 	m.command = command
 }
 
-// heard is what the command's result was told as.
+// heard waits for the command's result, as the model gets it.
 func (m *model) heard(t *testing.T) string {
 	t.Helper()
 	select {
 	case text := <-m.results:
 		return text
 	case <-time.After(patience):
-		require.FailNow(t, "the model heard of no result")
+		require.FailNow(t, "the model got no result")
 	}
 	return ""
 }
@@ -174,7 +174,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	arguments, _ := json.Marshal(map[string]string{"command": m.command, "description": "Does it"}) // texts always encode
+	arguments, _ := json.Marshal(map[string]string{"command": m.command, "description": "Does it"}) // strings can always be encoded
 	m.mu.Unlock()
 	says, ends := map[string]any{"role": "assistant", "content": "ok"}, "stop"
 	switch last := asked.Messages[len(asked.Messages)-1]; {
@@ -188,13 +188,13 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, c := range []map[string]any{{"index": 0, "delta": says}, {"index": 0, "delta": map[string]any{}, "finish_reason": ends}} {
-		data, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []any{c}}) // so does this
+		data, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []any{c}}) // this too
 		_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
 	}
 	_, _ = io.WriteString(w, "data: [DONE]\n\n")
 }
 
-// responds is the model behind the other API, which Codex speaks.
+// responds is the model with the Responses API, which Codex uses.
 func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Input []struct {
@@ -207,7 +207,7 @@ func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	arguments, _ := json.Marshal(map[string]string{"cmd": m.command, "workdir": m.where}) // texts always encode
+	arguments, _ := json.Marshal(map[string]string{"cmd": m.command, "workdir": m.where}) // strings can always be encoded
 	m.mu.Unlock()
 	item := map[string]any{"type": "function_call", "id": "f", "call_id": "call_1", "name": "exec_command", "arguments": string(arguments)}
 	if last := asked.Input[len(asked.Input)-1]; last.Type == "function_call_output" {
@@ -219,7 +219,7 @@ func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 	for _, e := range []map[string]any{
 		{"type": "response.created", "response": response}, {"type": "response.output_item.done", "item": item}, {"type": "response.completed", "response": response},
 	} {
-		data, _ := json.Marshal(e) // so does this
+		data, _ := json.Marshal(e) // this too
 		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e["type"], data)
 	}
 }

@@ -1,4 +1,4 @@
-// Package npm installs the agents that tests run for real.
+// Package npm installs real agents for tests.
 package npm
 
 import (
@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// OptIn names the directory that agents are installed in. Where it is not set
-// nobody asked for them.
+// OptIn is the environment variable that names the directory for agents. If it is not
+// set, tests with real agents are skipped.
 const OptIn = "NOD_TEST_AGENTS"
 
 // Agent is a program of an npm package, in one version.
@@ -17,14 +17,14 @@ type Agent struct {
 	Name, Package, Version, Program string
 }
 
-// The agents that no host of nod's names.
+// The agents that are not among the hosts of package hook.
 var (
 	OpenCode = Agent{"opencode", "opencode-ai", "1.18.33", "opencode"}
 	Codex    = Agent{"codex", "@openai/codex", "0.169.0", "codex"}
 )
 
-// In is the path of the agent's program, which is installed in a directory of its
-// own below dir at the first use, and kept.
+// In returns the path of the agent's program. The first use installs it in its own
+// directory below dir, which is kept.
 func (a Agent) In(dir string) (string, error) {
 	dir = filepath.Join(dir, a.Name+"-"+a.Version)
 	path := filepath.Join(dir, "node_modules", ".bin", a.Program)
