@@ -15,15 +15,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A channel is a connector that carries prompts, once the settings name it.
+// A channel is a people connector that runs if the settings name it.
 type channel struct {
 	name string
-	// open makes its carrier; nil without an error where the settings do not
-	// name it.
+	// open makes the carrier. It returns nil and no error if the settings do not
+	// name the channel.
 	open func(schemas.Connectors, *slog.Logger) (people.Carrier, error)
 }
 
-// channels are all there are. A new one is one package and one line here.
+// channels lists all channels. A new one is one package and one line here.
 func channels() []channel {
 	return []channel{
 		{telegram.Name, openTelegram},
@@ -37,7 +37,7 @@ func openTelegram(c schemas.Connectors, log *slog.Logger) (people.Carrier, error
 	return telegram.Open(*c.Telegram, log)
 }
 
-// Channels are the names of the connectors that Work runs.
+// Channels returns the names of the connectors that Work can run.
 func Channels() []string {
 	var names []string
 	for _, c := range channels() {
@@ -46,7 +46,7 @@ func Channels() []string {
 	return names
 }
 
-// Named are those of the Channels that the settings name.
+// Named returns the Channels that the settings name, also with faulty settings.
 func Named(c schemas.Connectors) []string {
 	var names []string
 	for _, ch := range channels() {
@@ -57,8 +57,10 @@ func Named(c schemas.Connectors) []string {
 	return names
 }
 
-// Work runs a worker of one of the Channels on a connection with its key, as
-// the settings in force say. What they lack for it is an error of one line.
+// Work starts a worker of one of the Channels by the settings in force. conn must
+// have the connector's key. If the settings do not name the channel or lack a
+// value, the error is one line that says how to fix it. The caller must Stop the
+// worker.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, log *slog.Logger) (*connector.Worker, error) {
 	state, err := connector.NewDesk(conn, name).Settings(ctx)
 	if err != nil {
@@ -80,11 +82,12 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, 
 	return nil, fmt.Errorf("there is no connector %q", name)
 }
 
-// checker is a carrier that can say whether its channel is there.
+// checker is a carrier that can test whether its channel can be reached.
 type checker interface{ Check(context.Context) error }
 
-// Reach calls each of the Channels that the settings name, as a worker in this
-// process would, and says why it cannot be reached; nil where it can.
+// Reach tries to reach each of the Channels that the settings name, from this
+// process. The result has an error for each that cannot be reached, and nil for
+// the others.
 func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[string]error {
 	reached := map[string]error{}
 	for _, ch := range channels() {
@@ -100,15 +103,15 @@ func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[stri
 	return reached
 }
 
-// worker is a connector that runs in this process.
+// worker is a connector's worker in this process, with its connection.
 type worker struct {
 	*connector.Worker
 	conn *bus.Conn
 }
 
-// carry starts a worker for each connector that the settings name. One that
-// cannot start keeps no other from it: people can answer elsewhere.
-func (n *Nod) carry(ctx context.Context) error {
+// startWorkers starts a worker for each connector that the settings name. If one
+// cannot start, the error is logged and the others start: people can answer there.
+func (n *Nod) startWorkers(ctx context.Context) error {
 	s, err := n.engine.Settings(ctx)
 	if err != nil {
 		return err
@@ -119,7 +122,7 @@ func (n *Nod) carry(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			err = n.work(ctx, c.name, carrier)
+			err = n.startWorker(ctx, c.name, carrier)
 		}
 		if err != nil {
 			n.opts.Log.Error("the connector was not started; nod runs without it", "connector", c.name, "error", err)
@@ -130,7 +133,7 @@ func (n *Nod) carry(ctx context.Context) error {
 	return nil
 }
 
-func (n *Nod) work(ctx context.Context, name string, carrier people.Carrier) error {
+func (n *Nod) startWorker(ctx context.Context, name string, carrier people.Carrier) error {
 	conn, err := n.Connect(ctx, roles.ConnectorID(name))
 	if err != nil {
 		return err
@@ -144,7 +147,7 @@ func (n *Nod) work(ctx context.Context, name string, carrier people.Carrier) err
 	return nil
 }
 
-// Running are the names of the connectors that carry prompts in this process.
+// Running returns the names of the connectors whose workers run in this process.
 func (n *Nod) Running() []string { return n.running }
 
 func (n *Nod) stopWorkers(ctx context.Context) error {
