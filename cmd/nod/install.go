@@ -25,7 +25,7 @@ type installCmd struct {
 	Uninstall     bool          `help:"Take it out again."`
 	DryRun        bool          `name:"dry-run" help:"Only show what would change."`
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now where it is one of several; go on with nod resume."`
-	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
+	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, where it can, or deny."`
 
 	// Unasked: nobody is asked whether to take rules over.
 	Unasked bool `kong:"-"`
@@ -34,7 +34,7 @@ type installCmd struct {
 // Run changes an agent program's settings.
 func (c *installCmd) Run(e *env) error {
 	var err error
-	if c.Command, err = behind(c.Command); err != nil {
+	if c.Command, err = commandAfter(c.Command); err != nil {
 		return err // --dryrun is no reason to install
 	}
 	if len(c.Command) > 0 && c.Agent != hook.ACPName {

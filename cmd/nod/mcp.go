@@ -38,7 +38,7 @@ func (c *mcpCmd) Run(e *env) error {
 	late := &lateNod{e: e, turn: make(chan struct{}, 1)}
 	defer late.close()
 	o := mcp.Options{Session: c.Session, Project: c.Project, InProject: c.InProject, Version: version(), Log: e.log}
-	o.Host, _ = os.Hostname() // shown only
+	o.Host, _ = os.Hostname() // for display only
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
 	}

@@ -16,10 +16,10 @@ import (
 type opencodeCmd struct {
 	URL           string `name:"url" default:"http://127.0.0.1:4096" help:"OpenCode's server."`
 	Dir           string `placeholder:"PATH" type:"path" help:"The project to follow, on a server that has several."`
-	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: leave OpenCode's own prompt, or deny."`
+	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: leave OpenCode's own prompt, or deny."`
 }
 
-// Help is what nod opencode --help says beside the flags.
+// Help returns the text that nod opencode --help shows besides the flags.
 func (opencodeCmd) Help() string {
 	return "Start OpenCode with a port of its own (opencode --port 4096, or opencode serve --port 4096), and this beside it. " +
 		"A server's password is read from OPENCODE_SERVER_PASSWORD, and its user name from OPENCODE_SERVER_USERNAME."
@@ -27,7 +27,7 @@ func (opencodeCmd) Help() string {
 
 // Run follows OpenCode until it is told to stop.
 func (c *opencodeCmd) Run(e *env) error {
-	hostname, _ := os.Hostname() // shown only
+	hostname, _ := os.Hostname() // for display only
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username

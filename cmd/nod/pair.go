@@ -101,7 +101,7 @@ func (e *env) paired(owner *connector.Owner, channel string, until time.Time) (*
 	looks := time.NewTicker(pairingLooks)
 	defer looks.Stop()
 	for {
-		ctx, cancel := context.WithTimeout(e.ctx, patience)
+		ctx, cancel := context.WithTimeout(e.ctx, callTimeout)
 		p, err := owner.Pair(ctx, channel, "")
 		cancel()
 		switch {

@@ -75,8 +75,8 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 
 // here is what a call that does not say otherwise is taken to come from.
 func here() policy.Call {
-	cwd, _ := os.Getwd()        // unknown asks
-	home, _ := os.UserHomeDir() // unknown asks
+	cwd, _ := os.Getwd()        // if unknown, the rules ask
+	home, _ := os.UserHomeDir() // if unknown, the rules ask
 	host, _ := os.Hostname()
 	return policy.Call{Cwd: cwd, Project: cwd, Home: home, Host: host, Agent: "local"}
 }
@@ -105,7 +105,7 @@ func (c *policyExplainCmd) Run(e *env) error {
 	}
 	call := here()
 	call.ToolName, call.ActionType = "Bash", schemas.ActionCommand
-	words, err := behind(c.Command)
+	words, err := commandAfter(c.Command)
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (c *policyImportCmd) Run(e *env) (err error) {
 			fmt.Fprintf(e.stderr, "left out: %s %s: %s\n", n.List, n.Rule, n.Why)
 		}
 	}
-	return e.printJSON(taken(all))
+	return e.printJSON(settingsWith(all))
 }
 
 type policyReplayCmd struct {

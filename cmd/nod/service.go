@@ -26,7 +26,7 @@ type serviceInstallCmd struct {
 	Args   []string `arg:"" optional:"" passthrough:"" placeholder:"FLAG" help:"Flags for nod up, after --, such as -- --listen 127.0.0.1:4333. They take the place of those given before."`
 }
 
-// Help is what nod service install --help says beside the flags.
+// Help returns the text that nod service install --help shows besides the flags.
 func (serviceInstallCmd) Help() string {
 	return "A systemd unit of this user on Linux, a launchd agent on macOS. The service does not see your shell's environment: name secrets in files, not in variables."
 }

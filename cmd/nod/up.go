@@ -175,7 +175,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 		return nil, err
 	}
 	return func() {
-		_ = viewer.Stop(context.Background()) // it fails only when its context ends
+		_ = viewer.Stop(context.Background()) // it fails only if its context ends
 		conn.Close()
 	}, nil
 }

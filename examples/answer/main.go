@@ -1,4 +1,4 @@
-// Command answer deletes a branch's preview deployment if an approver allows it:
+// Command answer publishes a branch if an approver gives it the network:
 //
 //	go run ./examples/answer feature-1
 //
@@ -13,7 +13,6 @@ import (
 	"os"
 
 	nod "github.com/nodbus/nod"
-	"github.com/nodbus/nod/schemas"
 )
 
 func main() {
@@ -21,7 +20,7 @@ func main() {
 	client, err := nod.Connect(ctx)
 	if err == nil {
 		defer client.Close()
-		err = run(ctx, client, os.Args[len(os.Args)-1], os.Stdout)
+		err = run(ctx, client, os.Args[len(os.Args)-1], 120, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "answer:", err)
@@ -29,25 +28,20 @@ func main() {
 	}
 }
 
-// run asks before it deletes the preview of a branch. Without an allow it keeps
-// the preview, and says why.
-func run(ctx context.Context, client *nod.Client, branch string, out io.Writer) error {
-	input, err := schemas.Encode(map[string]string{"branch": branch})
-	if err != nil {
-		return err
-	}
-	_, err = client.Ask(ctx, schemas.Request{
-		Kind: schemas.KindToolCall, Title: "Delete the preview of " + branch, ToolName: "DeletePreview",
-		ActionType: schemas.ActionOther, ActionDetails: input,
-		TimeoutSeconds: 2, // short for the example's test; without it the settings decide
-	})
+// run asks before it publishes a branch. If the answer is no, or does not come in
+// time, it publishes nothing and prints the reason.
+func run(ctx context.Context, client *nod.Client, branch string, timeoutSeconds int, out io.Writer) error {
+	request := nod.Permission("publish "+branch, "@network")
+	request.SessionID = branch // the permission counts for this session alone
+	request.TimeoutSeconds = timeoutSeconds
+	_, err := client.Ask(ctx, request)
 	switch {
 	case err == nil:
-		fmt.Fprintf(out, "deleted the preview of %s\n", branch)
+		fmt.Fprintf(out, "published %s\n", branch)
 		return nil
 	case errors.Is(err, nod.ErrDenied), errors.Is(err, nod.ErrTimedOut):
-		fmt.Fprintf(out, "kept the preview of %s: %v\n", branch, err)
+		fmt.Fprintf(out, "%s is not published: %v\n", branch, err)
 		return nil
 	}
-	return err
+	return err // nod failed, so there is no decision
 }

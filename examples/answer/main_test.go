@@ -13,21 +13,21 @@ import (
 func TestRun(t *testing.T) {
 	// nodtest.Start runs a whole nod and calls this function for each prompt.
 	client := nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
-		switch {
-		case strings.Contains(p.Request.Title, "feature-1"):
+		switch p.Request.Reason {
+		case "publish feature-1":
 			return nodtest.Allow()
-		case strings.Contains(p.Request.Title, "main"):
-			return nodtest.Deny("main stays")
+		case "publish main":
+			return nodtest.Deny("main is published at night")
 		}
 		return nodtest.Answer{} // no answer: the request times out
 	})
 	for branch, want := range map[string]string{
-		"feature-1": "deleted the preview of feature-1\n",
-		"main":      "kept the preview of main: permission was denied: main stays\n",
-		"feature-2": "kept the preview of feature-2: the permission request timed out",
+		"feature-1": "published feature-1\n",
+		"main":      "main is not published: permission was denied: main is published at night\n",
+		"feature-2": "feature-2 is not published: the permission request timed out",
 	} {
 		var out strings.Builder
-		require.NoError(t, run(t.Context(), client, branch, &out))
+		require.NoError(t, run(t.Context(), client, branch, 1, &out))
 		require.Contains(t, out.String(), want)
 	}
 }

@@ -48,12 +48,8 @@ func (c *carrier) Run(ctx context.Context, desk people.Desk) error {
 	for {
 		select {
 		case line := <-c.lines:
-			for err := c.answer(ctx, desk, line); err != nil; err = c.answer(ctx, desk, line) {
-				select {
-				case <-time.After(time.Second):
-				case <-ctx.Done():
-					return ctx.Err()
-				}
+			for c.answer(ctx, desk, line) != nil && ctx.Err() == nil {
+				time.Sleep(time.Second)
 			}
 		case <-ctx.Done():
 			return ctx.Err()
@@ -79,8 +75,6 @@ func (c *carrier) answer(ctx context.Context, desk people.Desk, line string) err
 func (c *carrier) write(text string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, err := fmt.Fprintln(c.out, text); err != nil {
-		return &people.Error{Err: err}
-	}
-	return nil
+	_, err := fmt.Fprintln(c.out, text)
+	return err
 }

@@ -39,7 +39,6 @@ func TestRun(t *testing.T) {
 	screen := make(chan string, 1000)
 	go func() {
 		for s := bufio.NewScanner(shown); s.Scan(); {
-			t.Log(s.Text())
 			screen <- s.Text()
 		}
 	}()
@@ -60,17 +59,23 @@ func TestRun(t *testing.T) {
 	client, err := nod.Connect(ctx, nod.Options{Place: place})
 	require.NoError(t, err)
 	defer client.Close()
-	for choice, want := range map[string]error{"allow_once: ": nil, "reject_once: ": nod.ErrDenied} {
+	for _, c := range []struct {
+		command, choice string
+		want            error
+	}{
+		{"make deploy", "allow_once: ", nil},
+		{"make clean", "reject_once: ", nod.ErrDenied},
+	} {
 		decided := make(chan error, 1)
 		go func() {
-			_, err := client.Ask(ctx, nod.Command("make deploy # "+choice))
+			_, err := client.Ask(ctx, nod.Command(c.command))
 			decided <- err
 		}()
-		line := await(choice)
+		line := await(c.choice)
 		_, err := io.WriteString(typed, line+"\n")
 		require.NoError(t, err)
 		await(strings.Fields(line)[1] + ": ")
-		require.ErrorIs(t, <-decided, want)
+		require.ErrorIs(t, <-decided, c.want)
 	}
 	stop()
 	require.NoError(t, <-ended)
