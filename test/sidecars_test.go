@@ -68,7 +68,7 @@ func (o *openCode) followedBy(m *machine, args ...string) *exec.Cmd {
 	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // it has ended, mostly
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(o.t, err)
-	assert.Equal(o.t, "nod is asked what OpenCode at "+o.url+" asks\n", line)
+	assert.Equal(o.t, "nod gets the permission prompts of OpenCode at "+o.url+"\n", line)
 	return follow
 }
 
