@@ -48,7 +48,7 @@ func (c *upCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := launcher.Mend(place.DataDir); err != nil {
+	if err := launcher.Repair(place.DataDir); err != nil {
 		e.log.Warn("hooks and the service name a launcher that leads nowhere", "error", err)
 	}
 	settings, err := readSettings(c.Settings, place.DataDir)

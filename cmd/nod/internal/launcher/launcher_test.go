@@ -21,7 +21,7 @@ const asProcess = "NOD_TEST_AS"
 func TestMain(m *testing.M) {
 	do := map[string]func(string) error{
 		"ensure": func(dir string) error { _, err := launcher.Ensure(dir); return err },
-		"mend":   launcher.Mend,
+		"mend":   launcher.Repair,
 	}[os.Getenv(asProcess)]
 	if do == nil {
 		os.Exit(m.Run())
