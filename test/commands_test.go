@@ -353,7 +353,7 @@ func TestALastingAnswerByCommandShowsItsReach(t *testing.T) {
 		ada.Asks(c.asked)
 		r := env.nod("allow", id, c.flag)
 		env.Equal(1, r.code)
-		env.Equal("Besides this call, nod will allow from now on:\n"+c.shows+"nod: nothing was answered: say --yes --rule '"+c.rule+"' if that is what you mean\n", r.err)
+		env.Equal("Besides this call, nod will allow from now on:\n"+c.shows+"nod: nothing was answered: to confirm, add --yes --rule '"+c.rule+"'\n", r.err)
 		env.Nil(env.stored("S." + id).Record.Decision)
 		env.says(env.nod("allow", id, c.flag, "--yes"), 1, "", "--yes takes --rule")
 		env.says(env.nod("allow", id, c.flag, "--yes", "--rule", "1"), 1, "", "--yes takes --rule")

@@ -57,7 +57,7 @@ func (c *allowCmd) draft() (schemas.Answer, error) {
 	case c.Always && a.Scope == schemas.ScopeSession:
 		return a, errors.New("--always holds in every session of the agent: leave it out, and --scope session lasts in this one until it is revoked")
 	case c.Yes && !strings.ContainsFunc(c.Rule, notDigit) && (c.Always || c.For > 0 || a.Scope != ""):
-		return a, errors.New("--yes takes --rule with the text of the rule, as nod show lists it: what lasts is read before it is given")
+		return a, errors.New("--yes needs --rule with the exact text of the rule, as nod show lists it: read a rule before you allow it")
 	case a.Scope != "":
 	case c.For > 0:
 		a.Scope = schemas.ScopeSession
@@ -85,7 +85,7 @@ func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {
 // empty name means the narrowest.
 func reachOf(p *schemas.Prompt, named string) (int, error) {
 	if len(p.Remember) == 0 {
-		return 0, fmt.Errorf("nod cannot say what a rule that allows %s again would allow besides: allow it once", p.PendingID)
+		return 0, fmt.Errorf("nod cannot tell which other calls a rule for %s would allow: allow it once", p.PendingID)
 	}
 	if named == "" {
 		return 0, nil

@@ -92,7 +92,7 @@ func (c *pendingCmd) Run(e *env) error {
 		return e.printJSON(all)
 	}
 	if len(prompts) == 0 {
-		fmt.Fprintln(e.stderr, "nothing waits for an answer")
+		fmt.Fprintln(e.stderr, "no request is pending")
 		return nil
 	}
 	fmt.Fprint(e.stdout, people.Table(prompts, time.Now(), e.width()))
@@ -239,7 +239,7 @@ func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	}
 	fmt.Fprintf(e.stderr, "Besides this call, nod will allow from now on:\n  %s%s\n", people.Line(g.Reach()), people.Lasting(&g))
 	if !e.interactive() {
-		return fmt.Errorf("nothing was answered: say --yes --rule %s if that is what you mean", shellQuoted(reach.String()))
+		return fmt.Errorf("nothing was answered: to confirm, add --yes --rule %s", shellQuoted(reach.String()))
 	}
 	if !e.agree("Go on?") {
 		return errors.New("nothing was answered")

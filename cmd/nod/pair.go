@@ -61,9 +61,9 @@ func (c *pairCmd) Run(e *env) error {
 	switch {
 	case c.Yes:
 	case !e.interactive():
-		return errors.New("nobody was let in: say --yes if that is what you mean")
+		return errors.New("no approver was added: without a terminal, use --yes to accept the sender of the code")
 	case !e.agree(fmt.Sprintf("May they answer as %s?", people.Line(c.Name))):
-		return errors.New("nobody was let in")
+		return errors.New("no approver was added")
 	}
 	id := schemas.Identity{Connector: c.Channel, UserID: from.UserID}
 	err = e.changeApprovers(c.Settings, func(a *schemas.Approvers) error {
@@ -115,7 +115,7 @@ func (e *env) awaitCode(owner *connector.Owner, channel string) (*schemas.From, 
 		select {
 		case <-poll.C:
 		case <-e.ctx.Done():
-			return nil, errors.New("nobody was let in")
+			return nil, errors.New("no approver was added")
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (c *approversListCmd) Run(e *env) error {
 		return e.printJSON(all)
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(e.stderr, "nobody may answer, so every question is refused at once: add somebody under approvers.people in settings.json, or with nod pair")
+		fmt.Fprintln(e.stderr, "nobody may answer, so every question is refused at once: add an approver under approvers.people in settings.json, or with nod pair")
 		return nil
 	}
 	for i := range all {

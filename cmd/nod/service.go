@@ -122,7 +122,7 @@ func (e *env) printTodo(err error) error {
 	if !errors.As(err, &u) {
 		return err
 	}
-	fmt.Fprintf(e.stderr, "nod: %v; do it yourself:\n", u)
+	fmt.Fprintf(e.stderr, "nod: %v; run these commands yourself:\n", u)
 	for _, line := range u.Todo {
 		fmt.Fprintf(e.stderr, "  %s\n", line)
 	}

@@ -151,7 +151,7 @@ func (e *env) printSession(s schemas.Session, asJSON bool) error {
 	}
 	agent, timeout := s.Agent, "as in the settings"
 	if agent == "" {
-		agent = "(nobody has asked in it yet)"
+		agent = "(none: the session has had no request yet)"
 	}
 	if s.TimeoutSeconds > 0 {
 		timeout = schemas.Words(time.Duration(s.TimeoutSeconds) * time.Second)

@@ -187,7 +187,7 @@ func (e *env) awaitNod(wait time.Duration) error {
 }
 
 // errStopped ends a set-up that the user stopped.
-var errStopped = errors.New("stopped; what was done so far stays")
+var errStopped = errors.New("stopped; the changes made so far stay")
 
 // agree asks whether to make a change; with --yes it does not ask.
 func (c *setupCmd) agree(e *env, question string) (bool, error) {

@@ -87,7 +87,7 @@ func (e *env) removeHooks(dir string) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w; the rest stays until that is done", err)
+		return fmt.Errorf("%w; fix that and run this command again: the service and the launcher stay until then", err)
 	}
 	return installs.Clear(dir)
 }

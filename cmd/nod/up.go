@@ -116,7 +116,7 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	out("  try       nod ask --session demo --tool Bash --input '{\"command\":\"make clean\"}'")
 	out("  answer    nod pending · nod show ID · nod allow ID · nod deny ID -m WHY")
 	out("  agents    nod install claude-code")
-	out("Stop with Ctrl-C. What is pending stays pending.")
+	out("Stop with Ctrl-C. Pending requests stay pending.")
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (c *upCmd) watch(e *env, n *embed.Nod) error {
 		defer stop()
 	}
 	<-e.ctx.Done()
-	fmt.Fprintln(e.stdout, "stopping; what is pending stays pending")
+	fmt.Fprintln(e.stdout, "stopping; pending requests stay pending")
 	return nil
 }
 
