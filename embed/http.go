@@ -37,15 +37,15 @@ type httpNod struct {
 }
 
 func (n httpNod) Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
-	asked, err := n.asker.SubmitAs(ctx, r)
+	open, err := n.asker.SubmitAs(ctx, r)
 	if err != nil {
 		return nil, schemas.Receipt{}, err
 	}
-	defer asked.Drop()
-	if asked.Receipt.Revision != 0 {
-		return nil, asked.Receipt, nil
+	defer open.Drop()
+	if open.Receipt.Revision != 0 {
+		return nil, open.Receipt, nil
 	}
-	d, err := asked.Await(ctx)
+	d, err := open.Await(ctx)
 	return &d, schemas.Receipt{}, err
 }
 
@@ -53,14 +53,14 @@ func (n httpNod) Await(ctx context.Context, sessionID, pendingID string, wait ti
 	until := time.Now().Add(wait)
 	finding, cancel := context.WithTimeout(ctx, max(wait, httpFinds))
 	defer cancel()
-	asked, err := n.asker.Find(finding, sessionID, pendingID)
+	open, err := n.asker.Find(finding, sessionID, pendingID)
 	if err != nil {
 		return nil, err
 	}
-	defer asked.Drop()
+	defer open.Drop()
 	waiting, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	d, err := asked.Await(waiting)
+	d, err := open.Await(waiting)
 	if err != nil && waiting.Err() != nil {
 		return nil, nil
 	}
@@ -89,12 +89,12 @@ type hookNod struct{ *bus.Asker }
 func (n hookNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := context.WithTimeout(ctx, hookHandsIn)
 	defer cancel()
-	asked, err := n.Submit(soon, r)
+	open, err := n.Submit(soon, r)
 	if err != nil {
 		return schemas.Decision{}, err
 	}
-	defer asked.Drop()
-	return asked.Await(ctx)
+	defer open.Drop()
+	return open.Await(ctx)
 }
 
 func (n hookNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {

@@ -55,19 +55,19 @@ func (c *askCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	asked, err := client.Submit(ctx, request)
+	open, err := client.Submit(ctx, request)
 	if err != nil {
 		return c.failed(e, err)
 	}
-	request.PendingID = asked.PendingID
-	if c.Async && asked.Receipt.Revision != 0 {
-		asked.Drop()
-		return c.printReceipt(e, asked.Receipt)
+	request.PendingID = open.PendingID
+	if c.Async && open.Receipt.Revision != 0 {
+		open.Drop()
+		return c.printReceipt(e, open.Receipt)
 	}
-	if asked.Receipt.Revision != 0 && !c.JSON {
-		fmt.Fprintf(e.stderr, "waiting for a person until %s: nod allow %s\n", asked.Receipt.Deadline.Local().Format(time.DateTime), asked.Receipt.PendingID)
+	if open.Receipt.Revision != 0 && !c.JSON {
+		fmt.Fprintf(e.stderr, "waiting for a person until %s: nod allow %s\n", open.Receipt.Deadline.Local().Format(time.DateTime), open.Receipt.PendingID)
 	}
-	d, err := asked.Await(e.ctx)
+	d, err := open.Await(e.ctx)
 	if e.ctx.Err() != nil && err != nil {
 		d, err = c.takeBack(client, request)
 	}

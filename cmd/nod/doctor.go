@@ -30,8 +30,8 @@ func (c *doctorCmd) Run(e *env) error {
 		e.printFindings(found)
 	}
 	if c.Prompt {
-		asked := e.askForReal(c.Wait)
-		found = append(found, asked)
+		answered := e.tryPrompt(c.Wait)
+		found = append(found, answered)
 		if !c.JSON {
 			e.printFindings(found[len(found)-1:])
 		}
@@ -57,8 +57,8 @@ func (e *env) printFindings(found []doctor.Finding) {
 	}
 }
 
-// askForReal sends a test question to people and returns the finding.
-func (e *env) askForReal(wait time.Duration) doctor.Finding {
+// tryPrompt sends a test question to people and returns the finding.
+func (e *env) tryPrompt(wait time.Duration) doctor.Finding {
 	const check = "prompt"
 	d, err := e.testQuestion(wait)
 	if err != nil {

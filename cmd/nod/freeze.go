@@ -93,7 +93,7 @@ func (e *env) confirmThaw() error {
 		return errors.New("a thaw takes a person at a terminal, the code word (--code-word), or /thaw from a phone: nothing is thawed")
 	}
 	word := rand.Text()[:6]
-	if said := e.typed("To let agents ask again, type " + word + ": "); !strings.EqualFold(said, word) {
+	if typed := e.typed("To let agents ask again, type " + word + ": "); !strings.EqualFold(typed, word) {
 		return errors.New("that was not the word: nothing is thawed")
 	}
 	return nil

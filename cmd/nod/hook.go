@@ -99,12 +99,12 @@ type asker struct{ *nod.Client }
 func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	asked, err := a.Submit(soon, r)
+	open, err := a.Submit(soon, r)
 	if err != nil {
 		return schemas.Decision{}, err
 	}
-	defer asked.Drop()
-	return asked.Await(ctx)
+	defer open.Drop()
+	return open.Await(ctx)
 }
 
 // Withdraw ends a request. Its decision does not matter to the caller.

@@ -177,7 +177,7 @@ func (e *env) awaitNod(wait time.Duration) error {
 		select {
 		case <-tick.C:
 		case <-soon.C:
-			fmt.Fprintf(e.stderr, "nod: waiting for nod to run on %s: start it as said above, or with nod up in another terminal\n", place.DataDir)
+			fmt.Fprintf(e.stderr, "nod: waiting for nod to run on %s: start it as shown above, or with nod up in another terminal\n", place.DataDir)
 		case <-deadline.C:
 			return fmt.Errorf("%w: the rest is done; then nod doctor --prompt asks the test question", err)
 		case <-e.ctx.Done():
@@ -220,14 +220,14 @@ func (e *env) agree(question string) bool {
 // typed reads one word from the terminal; after a signal to stop it is empty.
 func (e *env) typed(prompt string) string {
 	fmt.Fprint(e.stderr, prompt)
-	said := make(chan string, 1)
+	typed := make(chan string, 1)
 	go func() {
 		var word string
 		_, _ = fmt.Fscanln(e.stdin, &word) // an empty line leaves word empty
-		said <- word
+		typed <- word
 	}()
 	select {
-	case word := <-said:
+	case word := <-typed:
 		return word
 	case <-e.ctx.Done():
 		return ""

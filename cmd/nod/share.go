@@ -76,12 +76,12 @@ func (c *gateCmd) strict(e *env, client *nod.Client, gate schemas.Gate) error {
 	r := nod.Permission(fmt.Sprintf("scheduled task %q (%s)", gate.Name, gate.GateID), gate.Permissions...)
 	r.SessionID = gate.SessionID
 	ask := &askCmd{JSON: c.JSON}
-	asked, err := client.Submit(e.ctx, r)
+	open, err := client.Submit(e.ctx, r)
 	if err != nil {
 		return ask.failed(e, err)
 	}
-	r.PendingID = asked.PendingID
-	d, err := asked.Await(e.ctx)
+	r.PendingID = open.PendingID
+	d, err := open.Await(e.ctx)
 	if e.ctx.Err() != nil && err != nil {
 		d, err = ask.takeBack(client, r)
 	}
