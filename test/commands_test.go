@@ -174,7 +174,7 @@ func TestAskingByCommandWithoutADecision(t *testing.T) {
 	env := start(t, atTheTerminal(t))
 	q := env.open("open1")
 	again := env.nod("ask", "--session", "S", "--id", "open1", "--tool", "Deploy", "--input", `{"to":"production"}`, "--async")
-	env.says(again, 6, "open1\n", "ask again with --id open1")
+	env.says(again, 6, "open1\n", "wait for it with --id open1")
 	env.says(env.nod("ask", "--session", "S", "--id", "open1", "--tool", "Deploy", "--input", `{"to":"staging"}`), 1, "", "used for another request")
 	env.says(env.nod("ask", "--session", "S", "--tool", "Deploy", "--input", `[1]`), 1, "", "--input must be a JSON object")
 	env.says(env.nod("ask", "--session", "S"), 1, "", "--tool")

@@ -161,7 +161,7 @@ func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 	}
-	const lacks, asks = "nothing is asked until ", " asks nod now"
+	const lacks, asks = "does not run it until ", " asks nod now"
 	for agent, c := range map[string]struct{ name, config, text string }{
 		"codex":   {"Codex", ".codex/config.toml", "\n[projects.%q]\ntrust_level = \"trusted\"\n"},
 		"copilot": {"Copilot CLI", ".copilot/config.json", `{"trustedFolders":[%q]}`},

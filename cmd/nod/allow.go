@@ -64,7 +64,7 @@ func (c *allowCmd) draft() (schemas.Answer, error) {
 	case c.Always:
 		a.Scope = schemas.ScopeAgent
 	case c.Rule != "": // it would have no effect
-		return a, errors.New("--rule chooses among the rules that --always and --for leave behind: add one of them")
+		return a, errors.New("--rule chooses the rule of a lasting grant: add --always or --for")
 	}
 	return a, nil
 }

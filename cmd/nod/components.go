@@ -109,7 +109,7 @@ func (c *connectorCmd) startWeb(ctx context.Context, e *env, system *actors.Syst
 	}
 	listen := c.listen()
 	if listen == nil {
-		return nil, errors.New("--http off leaves the connector web nothing to do")
+		return nil, errors.New("the connector web needs an address: --http off cannot be used with it")
 	}
 	w, err := embed.OpenWeb(ctx, system, conn, web.Options{DataDir: place.DataDir, KeyFile: c.LoginKey, Listen: *listen, Log: e.log})
 	if err != nil {

@@ -77,7 +77,7 @@ func (c *execCmd) permissions(e *env) (schemas.SessionPermissions, error) {
 	}
 	set := policy.Held(s.Permissions, s.Grants)
 	if s.Permissions == nil && !set.Network && len(set.ReadDirs)+len(set.WriteDirs) == 0 {
-		return none, fmt.Errorf("session %s holds no permissions to run inside of: nod session set %[1]s --working-dir DIR", c.Session)
+		return none, fmt.Errorf("session %s has no permissions to confine the command to: nod session set %[1]s --working-dir DIR", c.Session)
 	}
 	return set, nil
 }
@@ -92,6 +92,6 @@ func startIn(e *env, scope *schemas.SessionPermissions) string {
 	if scope.WorkingDir == "" || policy.Covers(scope, policy.Permission{Access: policy.AccessRead, Path: cwd}, policy.OnDisk) {
 		return ""
 	}
-	fmt.Fprintf(e.stderr, "nod: running in %s, as %s is out of reach\n", people.Line(scope.WorkingDir), people.Line(cwd))
+	fmt.Fprintf(e.stderr, "nod: running in %s, as the command may not read %s\n", people.Line(scope.WorkingDir), people.Line(cwd))
 	return scope.WorkingDir
 }

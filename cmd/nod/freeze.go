@@ -44,7 +44,7 @@ func (c *freezeCmd) Run(e *env) error {
 		fmt.Fprintf(e.stdout, "Frozen: whatever %s asks is denied until nod thaw. %s. Commands that run already are not stopped.\n", people.Whose(&b), people.Denials(&frozen))
 	}
 	if late := people.Laggards(&frozen); err == nil && late != "" {
-		err = fmt.Errorf("it is frozen, but not everywhere: %s", late)
+		err = fmt.Errorf("the freeze is stored, but not every engine follows it yet: %s", late)
 	}
 	return err
 }

@@ -179,7 +179,7 @@ func (e *env) offerImport(agent, changed string, ask bool) error {
 		return nil
 	}
 	if !ask {
-		fmt.Fprintf(e.stdout, "To have nod allow them too, put into settings.json what this prints:\n")
+		fmt.Fprintf(e.stdout, "To have nod allow them too, add the output of this to settings.json:\n")
 		for _, r := range all {
 			fmt.Fprintf(e.stdout, "  nod policy import %s --file %s\n", agent, r.file)
 		}

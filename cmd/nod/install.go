@@ -78,7 +78,7 @@ func (c *installCmd) asksNow(path string) string {
 	case err != nil:
 		return fmt.Sprintf("%s holds nod's hook; whether %s reads it is not known: %v", path, host.Agent, err)
 	case !trusted:
-		return fmt.Sprintf("%s holds nod's hook, but nothing is asked until %s trusts this folder: start %s here and agree to that", path, host.Agent, host.Program)
+		return fmt.Sprintf("%s holds nod's hook, but %s does not run it until it trusts this folder: start %s here and agree to trust it", path, host.Agent, host.Program)
 	case host.Name == hook.Codex().Name && !isStrict(host, path):
 		return path + " asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call" + start
 	}
@@ -178,7 +178,7 @@ func (c *installCmd) trust(host hook.Host, made *installed) {
 
 func (c *installCmd) installOpenCode(e *env) (hook.Change, error) {
 	if c.OnUnavailable != string(hook.UnavailableAsk) || c.DeferAfter > 0 {
-		return hook.Change{}, errors.New("opencode has no hook to give --on-unavailable or --defer-after: nod opencode takes the former")
+		return hook.Change{}, errors.New("opencode has no hook, so --on-unavailable and --defer-after have no effect: give --on-unavailable to nod opencode")
 	}
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
 	change, err := hook.InstallOpenCode(o)
@@ -267,7 +267,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	}
 	if c.DeferAfter > 0 {
 		if c.Agent != hook.ClaudeCode().Name || !c.Strict {
-			return o, errors.New("--defer-after: only claude-code can end a run and take it up again, and only with --strict")
+			return o, errors.New("--defer-after: only claude-code can end a run and resume it later, and only with --strict")
 		}
 		o.Args = append(o.Args, "--defer-after", c.DeferAfter.String())
 	}

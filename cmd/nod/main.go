@@ -154,7 +154,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.As(err, &code):
 		return int(code)
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil: // a signal stopped the command
-		return fail(e.stderr, errors.New("stopped before it was done"))
+		return fail(e.stderr, errors.New("stopped before the command was done"))
 	default:
 		return fail(e.stderr, err)
 	}

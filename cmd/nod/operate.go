@@ -81,7 +81,7 @@ func (c *settingsApplyCmd) Run(e *env) error {
 	}
 	fmt.Fprintf(e.stdout, "settings %d are in force on every engine\n", state.Revision)
 	if len(state.Settings.Identities()) == 0 {
-		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once")
+		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once: add an approver")
 	}
 	return nil
 }

@@ -161,7 +161,7 @@ func (e *env) printSession(s schemas.Session, asJSON bool) error {
 		fmt.Fprintln(e.stdout, "kind     background")
 	}
 	if s.Permissions == nil {
-		fmt.Fprintln(e.stdout, "holds    no set of permissions: the rules decide, and what was granted")
+		fmt.Fprintln(e.stdout, "holds    no permissions of its own: the rules and grants decide")
 	} else {
 		for _, line := range permissionLines(s.Permissions) {
 			fmt.Fprintf(e.stdout, "holds    %s\n", people.Line(line))

@@ -66,7 +66,7 @@ func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]memb
 		return errors.Join(err, replaceFile(path, before))
 	}
 	if errors.Is(err, bus.ErrNotRunning) {
-		fmt.Fprintf(e.stdout, "%s is changed; nod follows it when it runs\n", path)
+		fmt.Fprintf(e.stdout, "%s is changed; nod applies it at its next start\n", path)
 		return nil
 	}
 	return err

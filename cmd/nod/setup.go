@@ -120,9 +120,9 @@ func (c *setupCmd) try(e *env) error {
 	}
 	fmt.Fprintln(e.stdout, people.Outcome(&d, &schemas.Prompt{}))
 	if d.By.Kind != schemas.ByHuman {
-		fmt.Fprintln(e.stderr, "nod: a rule answered, not a person: nod policy explain says which")
+		fmt.Fprintln(e.stderr, "nod: a rule decided, not a person: nod policy explain shows the rule")
 	}
-	fmt.Fprintln(e.stdout, "nod is set up. Agents that run already must be started again. See nod doctor; docs/phone.md has the phone.")
+	fmt.Fprintln(e.stdout, "nod is set up. Agents that run already must be started again. nod doctor checks the installation; docs/phone.md explains answers by phone.")
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (e *env) awaitNod(wait time.Duration) error {
 		case <-soon.C:
 			fmt.Fprintf(e.stderr, "nod: waiting for nod to run on %s: start it as shown above, or with nod up in another terminal\n", place.DataDir)
 		case <-deadline.C:
-			return fmt.Errorf("%w: the rest is done; then nod doctor --prompt asks the test question", err)
+			return fmt.Errorf("%w: the rest is done; once nod runs, nod doctor --prompt sends the test question", err)
 		case <-e.ctx.Done():
 			return errStopped
 		}

@@ -51,7 +51,7 @@ func (c *uninstallCmd) Run(e *env) error {
 	if err := launcher.Remove(dir); err != nil {
 		return err
 	}
-	fmt.Fprintln(e.stdout, "Agents that run already still know the hook: start them again.")
+	fmt.Fprintln(e.stdout, "Agents that run already still use the hook: start them again.")
 	if c.Purge {
 		return c.purge(e, dir)
 	}
@@ -98,7 +98,7 @@ func (e *env) removeHook(agent, path string) error {
 	}
 	change, err := (&installCmd{Agent: agent, Settings: path, Uninstall: true, OnUnavailable: string(hook.UnavailableAsk)}).install(e)
 	if err != nil {
-		return fmt.Errorf("take nod out of %s's settings: %w", agent, err)
+		return fmt.Errorf("remove nod from %s's settings: %w", agent, err)
 	}
 	if change.Changed() {
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)

@@ -52,8 +52,12 @@ func run(ctx context.Context, place bus.Place, user string, in io.Reader, out io
 			lines <- scanner.Text()
 		}
 	}()
-	worker, err := connector.Work(ctx, system, conn, name, &carrier{user: user, lines: lines, out: out}, log)
+	c := &carrier{user: user, lines: lines, out: out}
+	worker, err := connector.Work(ctx, system, conn, name, c, log)
 	if err != nil {
+		return err
+	}
+	if err := c.write("ready: prompts appear here"); err != nil {
 		return err
 	}
 	<-ctx.Done()

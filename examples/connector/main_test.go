@@ -56,6 +56,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 
+	await("ready") // without a worker, nod has no way to reach Ann and refuses requests
 	client, err := nod.Connect(ctx, nod.Options{Place: place})
 	require.NoError(t, err)
 	defer client.Close()
