@@ -167,7 +167,7 @@ func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
 		"copilot": {"Copilot CLI", ".copilot/config.json", `{"trustedFolders":[%q]}`},
 	} {
 		out := said("install", agent, "--project", "--strict")
-		assert.Contains(t, out, lacks+c.name+" trusts this folder")
+		assert.Contains(t, out, c.name+" "+lacks+"it trusts this folder")
 		assert.NotContains(t, out, asks)
 		assert.Contains(t, said("doctor"), c.name+" does not trust the folder of "+project)
 		trusts(c.config, c.text)

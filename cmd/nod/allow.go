@@ -13,8 +13,8 @@ import (
 )
 
 type allowCmd struct {
-	ID      string `arg:"" help:"Its id, or the beginning of it."`
-	Session string `placeholder:"S" help:"Its session, if the id alone is not unique."`
+	ID      string `arg:"" help:"The request's id, or the beginning of it."`
+	Session string `placeholder:"S" help:"The request's session, if the id alone is not unique."`
 	Message string `short:"m" placeholder:"TEXT" help:"A message for the agent."`
 	Input   string `placeholder:"JSON" help:"Allow with this input instead; @FILE reads a file, - standard input."`
 

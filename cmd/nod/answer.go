@@ -100,8 +100,8 @@ func (c *pendingCmd) Run(e *env) error {
 }
 
 type showCmd struct {
-	ID      string `arg:"" help:"Its id, or the beginning of it."`
-	Session string `placeholder:"S" help:"Its session, if the id alone is not unique."`
+	ID      string `arg:"" help:"The request's id, or the beginning of it."`
+	Session string `placeholder:"S" help:"The request's session, if the id alone is not unique."`
 	JSON    bool   `name:"json" help:"Print one JSON object."`
 }
 
@@ -126,7 +126,7 @@ func (c *showCmd) Run(e *env) error {
 type answerCmd struct {
 	ID      string   `arg:"" help:"The question's id, or the beginning of it."`
 	Answer  []string `arg:"" help:"The number of an answer (see nod show), or your own words."`
-	Session string   `placeholder:"S" help:"Its session, if the id alone is not unique."`
+	Session string   `placeholder:"S" help:"The request's session, if the id alone is not unique."`
 	JSON    bool     `name:"json" help:"Print the decision as JSON."`
 }
 
@@ -175,8 +175,8 @@ func ofWords(said string) choice {
 }
 
 type denyCmd struct {
-	ID      string `arg:"" help:"Its id, or the beginning of it."`
-	Session string `placeholder:"S" help:"Its session, if the id alone is not unique."`
+	ID      string `arg:"" help:"The request's id, or the beginning of it."`
+	Session string `placeholder:"S" help:"The request's session, if the id alone is not unique."`
 	Message string `short:"m" placeholder:"TEXT" help:"Tell the agent why."`
 	JSON    bool   `name:"json" help:"Print the decision as JSON."`
 }

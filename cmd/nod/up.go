@@ -34,7 +34,7 @@ type upCmd struct {
 	Listen    string        `placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the NATS server; if the port is taken, another free one is used."`
 	Sync      time.Duration `placeholder:"INTERVAL" default:"0" help:"The longest time from a write's acknowledgement to its sync to disk (0: synced first)."`
 	StoreCred string        `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
-	Replicas  int           `default:"1" help:"Replicas of each store on --nats-url."`
+	Replicas  int           `default:"1" help:"Number of replicas of each store on --nats-url."`
 	Quiet     bool          `short:"q" help:"Do not print the questions."`
 	webFlags
 }
