@@ -67,7 +67,6 @@ type pendingCmd struct {
 	JSON    bool   `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists the pending requests.
 func (c *pendingCmd) Run(e *env) error {
 	_, d, done, err := e.desk()
 	if err != nil {
@@ -105,7 +104,6 @@ type showCmd struct {
 	JSON    bool   `name:"json" help:"Print one JSON object."`
 }
 
-// Run shows one request in full.
 func (c *showCmd) Run(e *env) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -130,7 +128,6 @@ type answerCmd struct {
 	JSON    bool     `name:"json" help:"Print the decision as JSON."`
 }
 
-// Run answers a question.
 func (c *answerCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofWords(strings.Join(c.Answer, " ")), schemas.Answer{}, answerStyle{json: c.JSON})
 }
@@ -181,7 +178,6 @@ type denyCmd struct {
 	JSON    bool   `name:"json" help:"Print the decision as JSON."`
 }
 
-// Run denies a request once.
 func (c *denyCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofKind(schemas.RejectOnce), schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON})
 }

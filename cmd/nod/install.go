@@ -31,7 +31,6 @@ type installCmd struct {
 	Unasked bool `kong:"-"`
 }
 
-// Run changes an agent program's settings.
 func (c *installCmd) Run(e *env) error {
 	var err error
 	if c.Command, err = commandAfter(c.Command); err != nil {
@@ -113,10 +112,8 @@ type installed struct {
 	trust hook.Change
 }
 
-// Changed reports whether there is anything to change.
 func (i installed) Changed() bool { return i.Change.Changed() || i.trust.Changed() }
 
-// Diff returns the text of both changes.
 func (i installed) Diff() string { return i.Change.Diff() + i.trust.Diff() }
 
 // install makes the changes, or with --dry-run only works them out.

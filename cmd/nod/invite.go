@@ -17,7 +17,6 @@ type inviteCmd struct {
 	Address string `placeholder:"HOST:PORT" help:"The address at which that machine reaches nod here (this host's name, and the port that nod listens on)."`
 }
 
-// Run prints the command to type on the other machine.
 func (c *inviteCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -68,7 +67,6 @@ type joinCmd struct {
 	Invitation string `arg:"" help:"The line that nod invite printed; - reads it from standard input, so that no list of processes shows it."`
 }
 
-// Run stores an invitation in the data directory, for hooks and nod ask.
 func (c *joinCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {

@@ -133,7 +133,6 @@ func (l *lateNod) find(ctx context.Context) (*nod.Client, error) {
 	return l.client, nil
 }
 
-// Ask sends a request and returns its decision.
 func (l *lateNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	client, err := l.find(ctx)
 	if err != nil {

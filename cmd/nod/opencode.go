@@ -64,7 +64,6 @@ func (a *lateAsker) connect(ctx context.Context) (asker, error) {
 	return asker{a.client}, nil
 }
 
-// Ask sends a request and returns its decision.
 func (a *lateAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	to, err := a.connect(ctx)
 	if err != nil {
@@ -73,7 +72,6 @@ func (a *lateAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decisio
 	return to.Ask(ctx, r)
 }
 
-// Withdraw ends a request.
 func (a *lateAsker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	to, err := a.connect(ctx)
 	if err != nil {

@@ -90,7 +90,6 @@ type settingsShowCmd struct {
 	JSON bool `name:"json" help:"Print JSON with the revision."`
 }
 
-// Run prints the settings in force.
 func (c *settingsShowCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -109,7 +108,6 @@ func (c *settingsShowCmd) Run(e *env) error {
 
 type settingsSchemaCmd struct{}
 
-// Run prints the schema.
 func (settingsSchemaCmd) Run(e *env) error {
 	_, err := e.stdout.Write(schemas.SettingsSchema())
 	return err

@@ -129,7 +129,6 @@ type approversListCmd struct {
 	JSON bool `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists the approvers of the settings in force.
 func (c *approversListCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -181,7 +180,6 @@ type approversRemoveCmd struct {
 	Settings string `placeholder:"FILE" type:"path" help:"The settings.json to write to (DATA/settings.json)."`
 }
 
-// Run removes an approver, or one of the approver's identities, from the settings.
 func (c *approversRemoveCmd) Run(e *env) error {
 	err := e.changeApprovers(c.Settings, func(a *schemas.Approvers) error {
 		i := slices.IndexFunc(a.People, func(p schemas.Approver) bool { return p.Name == c.Name })
@@ -216,7 +214,6 @@ func withoutIdentity(all []schemas.Approver, id schemas.Identity) []schemas.Appr
 	return all
 }
 
-// changeApprovers changes the approvers in settings.json.
 func (e *env) changeApprovers(path string, change func(*schemas.Approvers) error) error {
 	return e.changeSettings(path, func(s *schemas.Settings) ([]member, error) {
 		return []member{{"/approvers", s.Approvers}}, change(s.Approvers)

@@ -98,7 +98,6 @@ type policyExplainCmd struct {
 	Command []string `arg:"" passthrough:"" help:"The command, as one argument or several."`
 }
 
-// Run explains a verdict.
 func (c *policyExplainCmd) Run(e *env) error {
 	p, err := c.policyHere(e)
 	if err != nil {
@@ -154,7 +153,6 @@ type policySuggestCmd struct {
 	JSON  bool     `name:"json" help:"Print a JSON array."`
 }
 
-// Run prints the suggested rules.
 func (c *policySuggestCmd) Run(e *env) error {
 	p, err := c.policy(e)
 	if err != nil {
@@ -257,7 +255,6 @@ type policyReplayCmd struct {
 	JSON  bool     `name:"json" help:"Print a JSON array."`
 }
 
-// Run prints the questions that nod would have asked, by preset.
 func (c *policyReplayCmd) Run(e *env) error {
 	s, err := c.permissions(e)
 	if err != nil {
@@ -282,7 +279,6 @@ func (c *policyReplayCmd) Run(e *env) error {
 
 type policyPresetsCmd struct{}
 
-// Run explains the presets in one screen.
 func (policyPresetsCmd) Run(e *env) error {
 	_, err := fmt.Fprint(e.stdout, policy.Presets())
 	return err

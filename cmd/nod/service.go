@@ -31,7 +31,6 @@ func (serviceInstallCmd) Help() string {
 	return "The service is a systemd unit of this user on Linux, and a launchd agent on macOS. The service does not see your shell's environment: name secrets in files, not in variables."
 }
 
-// Run installs or updates the service.
 func (c *serviceInstallCmd) Run(e *env) error {
 	manager, spec, err := c.plan(e)
 	if err != nil {
@@ -131,7 +130,6 @@ func (e *env) printTodo(err error) error {
 
 type serviceUninstallCmd struct{}
 
-// Run uninstalls the service.
 func (serviceUninstallCmd) Run(e *env) error {
 	manager, err := service.New(runtime.GOOS)
 	if err != nil {

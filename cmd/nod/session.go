@@ -23,7 +23,6 @@ type sessionShowCmd struct {
 	JSON    bool   `name:"json" help:"Print one JSON object."`
 }
 
-// Run shows a session.
 func (c *sessionShowCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {

@@ -86,7 +86,6 @@ func (c *setupCmd) agent(e *env, host hook.Host) error {
 	return install.Run(e)
 }
 
-// service installs or updates the service.
 func (c *setupCmd) service(e *env) error {
 	manager, spec, err := (&serviceInstallCmd{}).plan(e)
 	if err != nil {

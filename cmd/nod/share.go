@@ -18,7 +18,6 @@ type grantCmd struct {
 	JSON       bool     `name:"json" help:"Print the grant as JSON."`
 }
 
-// Run shares a session's permissions with another session.
 func (c *grantCmd) Run(e *env) error {
 	ctx, client, done, err := e.agent(c.Agent)
 	if err != nil {

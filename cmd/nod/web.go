@@ -54,7 +54,6 @@ type loginCmd struct {
 	loginKeyFlag
 }
 
-// Run prints a link that logs a browser in to the web inbox, once.
 func (c *loginCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {

@@ -22,7 +22,6 @@ type Spec struct {
 	Args    []string // more flags for nod up, after those that Command adds
 }
 
-// Command returns the program and its arguments.
 func (s Spec) Command() []string {
 	return append([]string{s.Program, "up", "--quiet", "--data", s.DataDir, "--log-file", LogFile(s.DataDir)}, s.Args...)
 }
@@ -84,7 +83,6 @@ type Change struct {
 	Before, After string
 }
 
-// Changed reports whether the file's content changes.
 func (c Change) Changed() bool { return c.Before != c.After }
 
 // Plan returns the change that Install would make, and writes nothing.
