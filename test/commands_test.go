@@ -203,7 +203,7 @@ func (e *env) permission() (r schemas.Receipt) {
 func TestListingAndShowingByCommand(t *testing.T) {
 	t.Parallel()
 	env := start(t, atTheTerminal(t))
-	env.says(env.nod("pending"), 0, "", "nothing waits")
+	env.says(env.nod("pending"), 0, "", "no request is pending")
 	env.Equal("[]\n", env.nod("pending", "--json").stdout)
 	one := env.open("aaaa-1")
 	env.open("aaaa-2")
@@ -295,7 +295,7 @@ func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	env.says(env.nod("allow", "unk"), 1, "", "give 4 characters or more")
 	env.says(env.nod("show", "unk"), 1, "", "give 4 characters or more")
 	env.says(env.nod("allow", "unknown1", "--input", "{"), 1, "", "--input must be JSON")
-	env.says(env.nod("allow", "unknown1", "--rule", "2"), 1, "", "add one of them")
+	env.says(env.nod("allow", "unknown1", "--rule", "2"), 1, "", "add --always or --for")
 	env.apply(everybody) // the one who runs the tests is not Ann any more
 	env.timeout("S", 0)
 	env.open("foreign1")
@@ -355,8 +355,8 @@ func TestALastingAnswerByCommandShowsItsReach(t *testing.T) {
 		env.Equal(1, r.code)
 		env.Equal("Besides this call, nod will allow from now on:\n"+c.shows+"nod: nothing was answered: to confirm, add --yes --rule '"+c.rule+"'\n", r.err)
 		env.Nil(env.stored("S." + id).Record.Decision)
-		env.says(env.nod("allow", id, c.flag, "--yes"), 1, "", "--yes takes --rule")
-		env.says(env.nod("allow", id, c.flag, "--yes", "--rule", "1"), 1, "", "--yes takes --rule")
+		env.says(env.nod("allow", id, c.flag, "--yes"), 1, "", "--yes needs --rule")
+		env.says(env.nod("allow", id, c.flag, "--yes", "--rule", "1"), 1, "", "--yes needs --rule")
 		env.says(env.nod("allow", id, c.flag, "--yes", "--rule", "Bash(*)"), 1, "", "neither the number nor the text")
 		env.says(env.nod("allow", id, c.flag, "--rule", "7"), 1, "", "neither the number nor the text")
 		r = env.nod("allow", id, c.flag, "--yes", "--rule", c.rule)

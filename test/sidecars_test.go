@@ -136,7 +136,7 @@ func TestNodInstallOpencode(t *testing.T) {
 	assert.Equal(t, before, string(after))
 	_, stderr, code = m.run("install", "opencode", "--settings", path, "--on-unavailable", "deny")
 	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "nod opencode takes the former")
+	assert.Contains(t, stderr, "give --on-unavailable to nod opencode")
 }
 
 // TestNodCodexAppServer: the command stands between, and the exit code is the
