@@ -21,7 +21,7 @@ type installCmd struct {
 	Command       []string      `arg:"" optional:"" passthrough:"" help:"For acp: the agent's command, after --."`
 	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool          `help:"Only for the project in the current directory."`
-	Strict        bool          `help:"Decide every tool call that the agent program shows its hooks, not only those that it would ask its user about."`
+	Strict        bool          `help:"Ask nod about every tool call that the agent program shows its hooks, not only those that it would ask its user about."`
 	Uninstall     bool          `help:"Remove nod from the agent program's settings."`
 	DryRun        bool          `name:"dry-run" help:"Only show the changes; make none."`
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`

@@ -66,7 +66,7 @@ type cli struct {
 	Install installCmd `cmd:"" group:"agents" help:"Have an agent program, such as Claude Code, ask nod."`
 	Grant   grantCmd   `cmd:"" group:"agents" help:"Share a session's permissions with another session of the same agent."`
 	Gate    gateCmd    `cmd:"" group:"agents" help:"Check whether a session has the permissions that a scheduled task needs."`
-	Hook    hookCmd    `cmd:"" group:"agents" help:"Decide one call of an agent program's hook (the agent program runs this)."`
+	Hook    hookCmd    `cmd:"" group:"agents" help:"Ask nod about one tool call, as an agent program's hook (the agent program runs this)."`
 	MCP     mcpCmd     `cmd:"" name:"mcp" group:"agents" help:"Serve agent programs that speak MCP (they run this, or reach it over HTTP)."`
 	ACP     acpCmd     `cmd:"" name:"acp" group:"agents" help:"Run an ACP agent for an editor, and ask nod before its tool calls."`
 	HTTP    httpCmd    `cmd:"" name:"http" group:"agents" help:"Let programs and Claude Code's HTTP hooks ask over HTTP."`

@@ -43,7 +43,7 @@ type sessionSetCmd struct {
 	Write      []string       `sep:"none" placeholder:"PATH" help:"Another path that it may read and write; repeatable; an empty path removes all."`
 	Network    *bool          `negatable:"" help:"Whether it may use the network."`
 	Unmanaged  bool           `help:"Remove the session's permissions: the rules alone decide, unless another flag sets new ones."`
-	Background *bool          `negatable:"" help:"Whether the session has no viewer, so that its prompts are shown in another session."`
+	Background *bool          `negatable:"" help:"Whether no person watches the session, so that its questions go to another session."`
 	Timeout    *time.Duration `placeholder:"D" help:"How long its requests wait, such as 10m; 0 means as in the settings."`
 	JSON       bool           `name:"json" help:"Print one JSON object."`
 }
