@@ -17,9 +17,8 @@ import (
 type carrier struct {
 	user  string // the approver who types; a real channel names the sender of each message
 	lines <-chan string
-
-	mu  sync.Mutex // the worker calls Prompt and Settle from several goroutines
-	out io.Writer
+	mu    sync.Mutex // guards out: the worker calls Prompt and Settle from several goroutines
+	out   io.Writer
 }
 
 // Prompt writes a prompt with one line to type per choice. An answer must name
@@ -37,7 +36,7 @@ func (c *carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error
 	return people.Ref(p.PendingID), c.write(text) // a channel with message ids returns the message's id
 }
 
-// Settle writes the outcome as a new message, as written lines cannot be edited.
+// Settle writes the outcome as a new message: written lines cannot be edited.
 func (c *carrier) Settle(_ context.Context, _ people.Ref, p schemas.Prompt) error {
 	return c.write(p.PendingID + ": " + people.Outcome(p.Decision, &p))
 }

@@ -60,23 +60,19 @@ func TestRun(t *testing.T) {
 	client, err := nod.Connect(ctx, nod.Options{Place: place})
 	require.NoError(t, err)
 	defer client.Close()
-	for _, c := range []struct {
-		command, choice string
-		want            error
-	}{
-		{"make deploy", "allow_once: ", nil},
-		{"make clean", "reject_once: ", nod.ErrDenied},
-	} {
+	for choice, want := range map[string]error{"allow_once: ": nil, "reject_once: ": nod.ErrDenied} {
 		decided := make(chan error, 1)
+		request := nod.Command("make deploy")
+		request.SessionID = strings.Trim(choice, ": ") // a session remembers the denial of a call
 		go func() {
-			_, err := client.Ask(ctx, nod.Command(c.command))
+			_, err := client.Ask(ctx, request)
 			decided <- err
 		}()
-		line := await(c.choice)
+		line := await(choice)
 		_, err := io.WriteString(typed, line+"\n")
 		require.NoError(t, err)
-		await(strings.Fields(line)[1] + ": ")
-		require.ErrorIs(t, <-decided, c.want)
+		await(strings.Fields(line)[1] + ": ") // the outcome
+		require.ErrorIs(t, <-decided, want)
 	}
 	stop()
 	require.NoError(t, <-ended)
