@@ -8,8 +8,8 @@ import (
 	nod "github.com/nodbus/nod"
 )
 
-// An agent asks before it runs a command, and runs it only where nothing at all
-// went wrong.
+// An agent asks before it runs a command, and runs it only if Ask returned no
+// error.
 func ExampleClient_Ask() {
 	ctx := context.Background()
 	c, err := nod.Connect(ctx)
@@ -21,10 +21,10 @@ func ExampleClient_Ask() {
 	d, err := c.Ask(ctx, nod.Command("rm -rf build"))
 	switch {
 	case errors.Is(err, nod.ErrTimedOut):
-		fmt.Println("nobody answered")
+		fmt.Println("no answer in time")
 	case err != nil:
 		fmt.Println("do not act:", err)
 	default:
-		fmt.Println("go on, as", d.By.Name, "says")
+		fmt.Println("allowed by", d.By.Name)
 	}
 }

@@ -1,16 +1,16 @@
 // Package nod is the Go client of nod, a permission bus for AI agents: an agent
 // asks before it acts, a rule or a person decides, and the agent gets exactly
-// one decision, whatever crashes in between.
+// one decision, even if processes crash in between.
 //
 //	c, err := nod.Connect(ctx)
 //	if err != nil {
 //		return err
 //	}
 //	if _, err := c.Ask(ctx, nod.Command("rm -rf build")); err != nil {
-//		return err // it was denied, or nobody decided: do not act
+//		return err // denied or undecided: do not act
 //	}
 //
-// Silence is never consent: without an error, and only then, the agent may act.
+// Silence is never consent: the agent may act only if Ask returned no error.
 package nod
 
 import (
@@ -27,19 +27,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Why a decision does not allow; see Err.
+// The reasons for which a decision does not allow a request as it was sent.
+// Err and Client.Ask wrap them; test for them with errors.Is.
 var (
 	ErrTimedOut  = errors.New("the permission request timed out")
 	ErrWithdrawn = errors.New("the permission request was withdrawn")
 	ErrCancelled = errors.New("the permission request was dismissed")
 	ErrDenied    = errors.New("permission was denied")
-	// ErrEdited is a yes to another input than the one that was asked about: the
-	// decision's UpdatedInput, and nothing else, may be run.
+	// ErrEdited means that the approver changed the input before allowing it. The
+	// agent may run the decision's UpdatedInput, and nothing else.
 	ErrEdited = errors.New("permission was given for another input")
 )
 
-// Err is nil for a decision that allows what was asked, as it was asked, and
-// otherwise says in errors.Is terms why it does not.
+// Err returns nil if d allows the request exactly as it was sent. Otherwise it
+// returns one of the errors above, with the decision's message if it has one.
 func Err(d schemas.Decision) error {
 	var err error
 	switch d.Outcome {
@@ -63,25 +64,27 @@ func Err(d schemas.Decision) error {
 	return err
 }
 
-// Options say where nod is and who asks. The zero value asks the nod of this
-// user on this machine, or the one that NOD_URL names.
+// Options name the nod to connect to and the agent that connects. The zero
+// value means the nod of this user on this machine, or the one that NOD_URL names.
 type Options struct {
 	bus.Place
-	// Agent names the asker on the bus, as its key does; empty is the agent that
-	// this machine was invited as, else "local".
+	// Agent is the agent's name on the bus, the same as in its key. If empty, it is
+	// the name under which this machine was invited, or else "local".
 	Agent string
-	Log   *slog.Logger
+	// Log receives messages about the connection; nil logs nothing.
+	Log *slog.Logger
 }
 
-// Client asks on behalf of one agent. It is safe for concurrent use.
+// Client sends the requests of one agent. It is safe for concurrent use.
 type Client struct {
 	conn  *bus.Conn
 	asker *bus.Asker
 	agent string
 }
 
-// Connect finds a running nod and connects to it, by the options if there are
-// any. Where none runs, the error is bus.ErrNotRunning.
+// Connect connects to a running nod; only the first of options counts. The error
+// wraps bus.ErrNotRunning if no nod runs on this machine, and bus.ErrNoServer if
+// the named servers do not reply. The caller must Close the client.
 func Connect(ctx context.Context, options ...Options) (*Client, error) {
 	var o Options
 	if len(options) > 0 {
@@ -100,10 +103,12 @@ func Connect(ctx context.Context, options ...Options) (*Client, error) {
 	return &Client{conn: conn, asker: bus.NewAsker(conn, o.Agent), agent: o.Agent}, nil
 }
 
-// Ask asks and waits for the one decision, through restarts of everything. The
-// error is nil only where it allows r as it is; of any other decision it is what
-// Err says, and the decision is returned with it. When ctx ends the request is withdrawn.
-// Errors of nod's own are *schemas.Error.
+// Ask sends r and waits for its one decision; restarts of nod and of the broker
+// do not end the wait. The error is nil only if the decision allows r unchanged.
+// For any other decision Ask returns both the decision and Err of it. If ctx ends
+// first, Ask withdraws the request. Failures of nod itself are *schemas.Error.
+// Empty fields of r that name its origin (session, host, project, user) are
+// filled in from this process.
 func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	d, err := c.asker.Ask(ctx, complete(r))
 	if err == nil {
@@ -112,33 +117,33 @@ func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, 
 	return d, err
 }
 
-// Submit hands a request in and returns once it is stored or decided; the
-// result must be awaited or dropped. What Err says of the decision, and nothing
-// else of it, tells whether to act.
+// Submit sends r and returns once it is stored or decided. The caller must call
+// Await or Drop on the result, and may act only if Err of the decision is nil.
 func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.OpenRequest, error) {
 	return c.asker.Submit(ctx, complete(r))
 }
 
-// Withdraw takes a request back and returns the decision it then has.
+// Withdraw ends a pending request and returns its decision: withdrawn, or an
+// earlier decision, which stands.
 func (c *Client) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
 	return c.asker.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
-// Detach stops waiting for a tool call and leaves it open: where it is allowed
-// before its deadline, the same call asked again is let through, once.
+// Detach leaves a tool call pending although its agent no longer waits. If it is
+// allowed before its deadline, the next identical call is allowed, once.
 func (c *Client) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
 	return c.asker.Detach(ctx, sessionID, pendingID, reason)
 }
 
-// HostResolved says that a host has gone on without some answers, and returns the
-// requests that this withdrew.
+// HostResolved reports that a host continued without waiting for a decision, and
+// returns the ids of the requests that nod withdrew for this reason.
 func (c *Client) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
 	return c.asker.HostResolved(ctx, p)
 }
 
-// Share lets another session of the same agent hold permissions that this one
-// holds, and returns the grant that it got. It ends when what it was shared of
-// does.
+// Share passes permissions of one session on to another session of the same
+// agent, and returns the grant that the other session got. That grant ends at
+// the latest with the grant that it was shared from.
 func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error) {
 	s.Type = schemas.TypeShare
 	var reply schemas.Grants
@@ -151,8 +156,9 @@ func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAn
 	return reply.Grants[0], nil
 }
 
-// Gate returns what a scheduled task needs and its session does not hold. The
-// session is told; whether the task runs is the caller's.
+// Gate returns the permissions that a scheduled task needs and its session does
+// not hold. nod sends the session a notice that lists them; the caller decides
+// whether to run the task.
 func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, err error) {
 	g.Type = schemas.TypeGate
 	var reply schemas.GateReply
@@ -162,9 +168,9 @@ func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, er
 	return reply.Missing, nil
 }
 
-// Session returns what a session of this agent holds, with every grant that
-// counts in it. A session that nobody has asked in yet becomes this agent's;
-// another agent's is NOT_FOUND.
+// Session returns a session's state, with every grant that counts in it. A
+// session without requests so far becomes this agent's; for another agent's
+// session the error has the code NOT_FOUND.
 func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error) {
 	var s schemas.Session
 	err := c.conn.CallInto(ctx, schemas.SessionSubject(c.agent), schemas.Query{Type: schemas.TypeQuery, SessionID: id}, &s)
@@ -174,17 +180,17 @@ func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error
 	return s, nil
 }
 
-// Close ends the connection. What is pending stays pending.
+// Close ends the connection. Pending requests stay pending.
 func (c *Client) Close() {
 	c.asker.Close()
 	c.conn.Close()
 }
 
-// Open reports whether the bus asks for no keys, so that anyone on it can
-// answer.
+// Open reports whether the bus requires no credentials. On an open bus every
+// client can answer, including the agent itself.
 func (c *Client) Open() bool { return c.conn.Open() }
 
-// Command is a request to run a shell command in the current directory.
+// Command returns a request to run a shell command in the current directory.
 func Command(command string) schemas.Request {
 	cwd, _ := os.Getwd()                                                            // shown only; unknown is empty
 	details, _ := schemas.Encode(map[string]string{"command": command, "cwd": cwd}) // strings always encode
@@ -194,8 +200,8 @@ func Command(command string) schemas.Request {
 	}
 }
 
-// Permission is a request to hold permissions, for a reason that the person is
-// shown: @read:<path>, @write:<path>, @network.
+// Permission returns a request for permissions for the session, such as
+// @read:<path>, @write:<path> and @network. The approver is shown the reason.
 func Permission(reason string, tags ...string) schemas.Request {
 	return schemas.Request{
 		Kind: schemas.KindPermission, Title: "Permission request", Permissions: tags, Reason: reason,
@@ -203,8 +209,9 @@ func Permission(reason string, tags ...string) schemas.Request {
 	}
 }
 
-// complete fills in what the caller left open of who asks from where. One that
-// names a host speaks for that host, where this directory is no project of its.
+// complete fills in the origin of a request if the caller left it empty. A
+// request that names a host gets no project: this process's directory may not
+// exist on that host.
 func complete(r schemas.Request) schemas.Request {
 	if r.SessionID == "" {
 		r.SessionID = "default"

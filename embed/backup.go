@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// backups is where in the data directory they are. Nothing is ever removed from
-// it but what was not finished.
+// backups is the folder of the backups in the data directory. Only unfinished
+// backups are ever removed from it.
 const backups = "backups"
 
-// notData is what a data directory has besides data: what is made anew, and
-// what says in which state the data is.
+// notData names the entries of a data directory that a backup leaves out: files
+// that nod makes anew, and files that describe the state of the data.
 var notData = []string{backups, formatName, "lock", "run.json", "launcher", "logs"}
 
-// backUp copies the data of a directory beside it, and returns where to. What
-// is at that place is always whole.
+// backUp copies the data of a directory into a new folder under backups and
+// returns its path. A folder at that path is always complete.
 func backUp(dir string, format int) (string, error) {
 	at := filepath.Join(dir, backups)
 	unfinished := filepath.Join(at, ".unfinished")
@@ -37,7 +37,7 @@ func backUp(dir string, format int) (string, error) {
 	return path, syncDir(at)
 }
 
-// restore makes the data of a directory what a backup has.
+// restore replaces the data of a directory by that of a backup.
 func restore(dir, backup string) error {
 	if _, err := os.Stat(backup); err != nil {
 		return err
@@ -54,7 +54,7 @@ func restore(dir, backup string) error {
 	return copyData(backup, dir)
 }
 
-// data names what there is of data in a directory.
+// data lists the entries of a directory that a backup holds.
 func data(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -82,8 +82,8 @@ func copyData(from, to string) error {
 	return syncDir(to)
 }
 
-// copyTree copies files, directories and links with their modes, and leaves out
-// what else there may be, such as sockets.
+// copyTree copies files, directories and links with their modes. It skips other
+// kinds of entries, such as sockets.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -126,7 +126,7 @@ func copyFile(from, to string, mode fs.FileMode) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// writeSynced replaces a file by one with this content, at once and on disk.
+// writeSynced replaces a file's content atomically, and returns once it is on disk.
 func writeSynced(path string, content []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
@@ -143,8 +143,8 @@ func writeSynced(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes new names in a directory outlive a power cut, where directories
-// can be synced.
+// syncDir makes new names in a directory survive a power cut, if the system can
+// sync directories.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -27,8 +27,8 @@ func init() {
 	}
 }
 
-// open makes the carrier of a channel; nil without an error if the settings do not name
-// the channel.
+// open makes the carrier of a channel. It returns nil and no error if the settings do not
+// name the channel.
 func open(ch people.Channel, c schemas.Connectors, log *slog.Logger) (people.Carrier, error) {
 	settings, named := c.Channels[ch.Name()]
 	if !named {
@@ -37,10 +37,10 @@ func open(ch people.Channel, c schemas.Connectors, log *slog.Logger) (people.Car
 	return ch.Open(settings, log)
 }
 
-// Channels are the people connectors that Work runs.
+// Channels returns the people connectors that Work can run.
 func Channels() []people.Channel { return slices.Clone(channels) }
 
-// ChannelNames are the names of the Channels.
+// ChannelNames returns the names of the Channels.
 func ChannelNames() []string {
 	var names []string
 	for _, c := range channels {
@@ -49,8 +49,10 @@ func ChannelNames() []string {
 	return names
 }
 
-// Work runs a worker of one of the Channels on a connection with its key, as
-// the settings in force say. What they lack for it is an error of one line.
+// Work starts a worker of one of the Channels by the settings in force. conn must
+// have the connector's key. If the settings do not name the channel or lack a
+// value, the error is one line that says how to fix it. The caller must Stop the
+// worker.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, log *slog.Logger) (*connector.Worker, error) {
 	state, err := connector.NewDesk(conn, name).Settings(ctx)
 	if err != nil {
@@ -72,11 +74,12 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, 
 	return nil, fmt.Errorf("there is no connector %q", name)
 }
 
-// checker is a carrier that can say whether its channel is there.
+// checker is a carrier that can test whether its channel can be reached.
 type checker interface{ Check(context.Context) error }
 
-// Reach calls each of the Channels that the settings name, as a worker in this
-// process would, and says why it cannot be reached; nil where it can.
+// Reach tries to reach each of the Channels that the settings name, from this
+// process. The result has an error for each that cannot be reached, and nil for
+// the others.
 func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[string]error {
 	reached := map[string]error{}
 	for _, ch := range channels {
@@ -92,15 +95,15 @@ func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[stri
 	return reached
 }
 
-// worker is a connector that runs in this process.
+// worker is a connector's worker in this process, with its connection.
 type worker struct {
 	*connector.Worker
 	conn *bus.Conn
 }
 
-// carry starts a worker for each connector that the settings name. One that
-// cannot start keeps no other from it: people can answer elsewhere.
-func (n *Nod) carry(ctx context.Context) error {
+// startWorkers starts a worker for each connector that the settings name. If one
+// cannot start, the error is logged and the others start: people can answer there.
+func (n *Nod) startWorkers(ctx context.Context) error {
 	s, err := n.engine.Settings(ctx)
 	if err != nil {
 		return err
@@ -111,7 +114,7 @@ func (n *Nod) carry(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			err = n.work(ctx, c.Name(), carrier)
+			err = n.startWorker(ctx, c.Name(), carrier)
 		}
 		if err != nil {
 			n.opts.Log.Error("the connector was not started; nod runs without it", "connector", c.Name(), "error", err)
@@ -122,7 +125,7 @@ func (n *Nod) carry(ctx context.Context) error {
 	return nil
 }
 
-func (n *Nod) work(ctx context.Context, name string, carrier people.Carrier) error {
+func (n *Nod) startWorker(ctx context.Context, name string, carrier people.Carrier) error {
 	conn, err := n.Connect(ctx, roles.ConnectorID(name))
 	if err != nil {
 		return err
@@ -136,7 +139,7 @@ func (n *Nod) work(ctx context.Context, name string, carrier people.Carrier) err
 	return nil
 }
 
-// Running are the names of the connectors that carry prompts in this process.
+// Running returns the names of the connectors whose workers run in this process.
 func (n *Nod) Running() []string { return n.running }
 
 func (n *Nod) stopWorkers(ctx context.Context) error {

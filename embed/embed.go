@@ -1,6 +1,6 @@
-// Package embed runs a whole nod in the caller's process: an embedded NATS
-// server with its keys, or connections to one that is there, an engine, and the
-// connectors that its settings name.
+// Package embed runs a whole nod in the caller's process: an engine, the
+// connectors that the settings name, and an embedded NATS server with its keys or
+// connections to other NATS servers.
 package embed
 
 import (
@@ -23,48 +23,50 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Options say what to run.
+// Options configure Start.
 type Options struct {
-	// DataDir holds everything that is kept, and the keys.
+	// DataDir is the data directory: the stores, the settings and the keys.
 	DataDir string
-	// Host and Port are where the embedded server listens; see bus.EmbedOptions.
+	// Host and Port are the address of the embedded server; see bus.EmbedOptions.
 	Host string
 	Port int
-	// SyncInterval is how long an acknowledged write may wait for the disk; 0,
-	// the default, is not at all.
+	// SyncInterval is the longest time between the acknowledgement of a write and
+	// its sync to disk. With 0, the default, every write is synced before it is
+	// acknowledged.
 	SyncInterval time.Duration
-	// URL names NATS servers to use instead of an embedded one, and Creds and
-	// StoreCreds the key files of the engine in EDGE and in STORE. Without
-	// them the server must be open.
+	// URL names NATS servers to use in place of the embedded one. Creds and
+	// StoreCreds are the engine's key files for the accounts EDGE and STORE; without
+	// them the servers must require no credentials.
 	URL, Creds, StoreCreds string
-	// Replicas of each store on a cluster; 0 is 1.
+	// Replicas is the number of replicas of each store on a cluster; 0 means 1.
 	Replicas int
-	// Wait is how long to go on trying to reach URL.
+	// Wait bounds the attempts to reach URL.
 	Wait time.Duration
-	// Settings is a settings.json to apply; nil keeps what is applied, and at
-	// the very first start lets this user answer at the terminal.
+	// Settings is the content of a settings.json to apply. With nil the applied
+	// settings stay in force; at the very first start nod then applies settings that
+	// let this user answer at the terminal and on the web.
 	Settings []byte
-	// KeepSettings applies none, not even at a very first start.
+	// KeepSettings applies no settings, not even at the very first start.
 	KeepSettings bool
-	// EngineAlone starts no connectors, whatever the settings name.
+	// EngineAlone starts no connectors, even if the settings name some.
 	EngineAlone bool
-	// Web is where the web inbox listens; nil is nowhere. Its PublicURL is the
-	// settings' to say.
+	// Web is the address of the web inbox; nil starts no web inbox. Its PublicURL
+	// comes from the settings.
 	Web *httpserve.Listen
-	// WebKey is a file with the key that its logins are signed with, for several
-	// inboxes behind one address; the data directory holds one where none is named.
+	// WebKey is the file with the key that signs web logins. Several inboxes behind
+	// one address need the same key. Empty means the one in the data directory.
 	WebKey string
-	// VoiceTimeout overrides the settings' where it is not 0.
+	// VoiceTimeout overrides the settings' timeout for voice if it is not 0.
 	VoiceTimeout time.Duration
-	Version      string // in SemVer; empty is "0.0.0"
-	Log          *slog.Logger
+	Version      string       // in SemVer; empty means "0.0.0"
+	Log          *slog.Logger // nil logs nothing
 }
 
-// Nod is a running nod.
+// Nod is a running nod. Its methods but Stop are safe for concurrent use.
 type Nod struct {
 	opts   Options
 	keys   *roles.Keys
-	server *bus.Server // nil on servers that were there
+	server *bus.Server // nil if Options.URL names other servers
 	edge   *bus.Conn
 	store  *bus.Conn
 	system *actors.System
@@ -73,11 +75,12 @@ type Nod struct {
 	workers []worker
 	web     *Web
 	webConn *bus.Conn
-	running []string // their names
+	running []string // the workers' connectors
 }
 
-// Start returns when nod answers. What keeps it from starting is one line, and
-// nothing is left running then.
+// Start starts a nod and returns once it serves requests. If it fails, it stops
+// all parts that it started, and the error is one line. The caller must Stop the
+// nod.
 func Start(ctx context.Context, o Options) (*Nod, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -107,8 +110,8 @@ func (n *Nod) start(ctx context.Context) error {
 		}
 	}
 	n.system = actors.NewSystem(o.Log)
-	host, _ := os.Hostname()    // unknown asks
-	home, _ := os.UserHomeDir() // unknown asks
+	host, _ := os.Hostname()    // if unknown, the rules ask
+	home, _ := os.UserHomeDir() // if unknown, the rules ask
 	own, err := ownFiles(o.DataDir)
 	if err != nil {
 		return err
@@ -124,13 +127,14 @@ func (n *Nod) start(ctx context.Context) error {
 	if err := n.applySettings(ctx); err != nil || n.opts.EngineAlone {
 		return err
 	}
-	if err := n.carry(ctx); err != nil {
+	if err := n.startWorkers(ctx); err != nil {
 		return err
 	}
 	return n.openWeb(ctx)
 }
 
-// ownFiles are the data directory as it was given and as it is.
+// ownFiles returns the absolute path of the data directory, and also its path
+// without symbolic links if that differs.
 func ownFiles(dataDir string) ([]string, error) {
 	if dataDir == "" {
 		return nil, nil
@@ -139,13 +143,13 @@ func ownFiles(dataDir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the data directory: %w", err)
 	}
-	if is, err := filepath.EvalSymlinks(full); err == nil && is != full { // one that is not there yet is no link
-		return []string{full, is}, nil
+	if real, err := filepath.EvalSymlinks(full); err == nil && real != full { // an error: it does not exist yet, so is no link
+		return []string{full, real}, nil
 	}
 	return []string{full}, nil
 }
 
-// serve starts the embedded server with every key that is there.
+// serve starts the embedded server; it accepts every key of the data directory.
 func (n *Nod) serve(ctx context.Context) error {
 	o := n.opts
 	var err error
@@ -156,8 +160,8 @@ func (n *Nod) serve(ctx context.Context) error {
 	return err
 }
 
-// prepare brings the data directory to this nod's format, and returns who has
-// keys there, making those that are missing.
+// prepare brings the data directory to this nod's format, makes missing keys, and
+// returns the users of all keys there.
 func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	if err := openData(ctx, n.opts.DataDir, n.opts.Version, steps(), n.opts.Log); err != nil {
 		return nil, err
@@ -168,7 +172,7 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range ChannelNames() {
-		ids = append(ids, roles.ConnectorID(name)) // settings may name it while the server runs
+		ids = append(ids, roles.ConnectorID(name)) // for settings that name it while the server runs
 	}
 	if err := n.keys.Ensure(ids...); err != nil {
 		return nil, err
@@ -176,8 +180,8 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	return n.keys.Users()
 }
 
-// connect opens a connection in a role, with that role's key where the server
-// is embedded and with creds where it is not.
+// connect opens a connection in a role: with that role's key if the server is
+// embedded, else with creds.
 func (n *Nod) connect(ctx context.Context, id roles.ID, creds string) (*bus.Conn, error) {
 	o := bus.Options{URL: n.opts.URL, Name: "nod " + id.String(), Creds: creds, Inbox: id.InboxPrefix(), Wait: n.opts.Wait, Log: n.opts.Log}
 	if n.server != nil {
@@ -186,9 +190,9 @@ func (n *Nod) connect(ctx context.Context, id roles.ID, creds string) (*bus.Conn
 	return bus.Connect(ctx, o)
 }
 
-// Connect opens a connection of its own in a role, within the process. On
-// servers that were there and ask for credentials it needs that role's key in
-// the data directory.
+// Connect opens a new connection in a role; the caller must Close it. If
+// Options.URL names servers that require credentials, the data directory must
+// hold that role's key.
 func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
 	if n.server != nil || n.Open() {
 		return n.connect(ctx, id, "")
@@ -203,7 +207,7 @@ func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
 	return n.connect(ctx, id, keys.Path(id))
 }
 
-// URL is where other processes connect.
+// URL returns the address for other processes to connect to.
 func (n *Nod) URL() string {
 	if n.server != nil {
 		return n.server.URL()
@@ -211,14 +215,15 @@ func (n *Nod) URL() string {
 	return n.opts.URL
 }
 
-// Settings are those in force.
+// Settings returns the settings in force.
 func (n *Nod) Settings(ctx context.Context) (schemas.Settings, error) { return n.engine.Settings(ctx) }
 
-// Open reports whether the bus asks for no keys, so that anyone on it can
-// answer.
+// Open reports whether the bus requires no credentials. On an open bus every
+// client can answer.
 func (n *Nod) Open() bool { return n.edge.Open() }
 
-// applySettings applies those that were given, or the first ones.
+// applySettings applies the settings of the options; without any, and at the very
+// first start, it applies the first settings.
 func (n *Nod) applySettings(ctx context.Context) error {
 	if n.opts.KeepSettings {
 		return nil
@@ -239,8 +244,8 @@ func (n *Nod) applySettings(ctx context.Context) error {
 	return err
 }
 
-// WithApprovers is a settings.json that says who may answer: where it does not
-// itself, the user who runs this process may, at the terminal and on the web.
+// WithApprovers returns the given settings.json with approvers. If it has none,
+// the user of this process becomes the approver, at the terminal and on the web.
 func WithApprovers(data []byte) ([]byte, error) {
 	s, err := schemas.DecodeSettings(data)
 	if err != nil || s.Approvers != nil {
@@ -248,7 +253,7 @@ func WithApprovers(data []byte) ([]byte, error) {
 	}
 	u, err := user.Current()
 	if err != nil {
-		return nil, fmt.Errorf("find out who may answer: %w", err)
+		return nil, fmt.Errorf("find the user of this process, who is to be the approver: %w", err)
 	}
 	s.Approvers = &schemas.Approvers{People: []schemas.Approver{{
 		Name: u.Username,
@@ -260,8 +265,9 @@ func WithApprovers(data []byte) ([]byte, error) {
 	return schemas.Encode(s)
 }
 
-// Stop ends the connectors, answers every open call, then ends the engine, the
-// connections and the server. Requests stay as they are.
+// Stop stops the connectors, answers every open call, and then stops the engine,
+// the connections and the server. Stored requests stay as they are. ctx bounds the
+// time for it.
 func (n *Nod) Stop(ctx context.Context) error {
 	errs := []error{n.stopWeb(ctx), n.stopWorkers(ctx)}
 	if n.engine != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// One real request through every layer, by a rule and by a person.
+// Two real requests go through every layer: a rule decides one, a person the other.
 func TestStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -12,38 +12,38 @@ import (
 )
 
 // A step brings a data directory from one format to the next. No nod runs on
-// the directory meanwhile. Where it fails, or is interrupted, the directory is
-// put back as it was, so that it need not be able to start in the middle.
+// the directory meanwhile. If a step fails or is interrupted, the backup is
+// restored first, so a step never has to continue a half-done one.
 type step struct {
-	what string // what it does, after "to"
+	what string // its effect, for messages: "to …"
 	do   func(ctx context.Context, dir string) error
 }
 
-// steps are all there have been: the first leads from format 1 to 2. A change
-// that an older nod would misread is a step; what older ones pass over is none.
+// steps lists all steps; the first leads from format 1 to 2. A change needs a step
+// if an older nod would misread the data, and none if it would ignore the change.
 func steps() []step { return nil }
 
-// formatName is the file that says in which format a data directory is.
+// formatName is the file that holds a data directory's format.
 const formatName = "format.json"
 
-// format is that file. A directory without one is from before there was one:
-// of format 1, or new.
+// format is the content of that file. A directory without the file is new, or is
+// of format 1 and older than the file.
 type format struct {
 	Format int    `json:"format"`
 	Nod    string `json:"nod"` // the version that wrote it
-	// Backup is set while steps run: what to go back to where they do not end.
+	// Backup is set while steps run: the backup to restore if they do not complete.
 	Backup string `json:"backup,omitempty"`
 }
 
-// DataFormat is the format of the data directory that is there, 0 where none is.
+// DataFormat returns the format of a data directory, or 0 if there is none at dir.
 func DataFormat(dir string) (int, error) {
 	f, err := readFormat(dir, 0)
 	return f.Format, err
 }
 
-// openData brings a data directory to the format that the steps lead to, after
-// a backup. One of a newer format is refused, and one that cannot be brought
-// there is as it was: either is an error of one line.
+// openData backs up a data directory and brings it to the format that the steps
+// lead to. It refuses a newer format. If a step fails, it restores the backup.
+// Either error is one line.
 func openData(ctx context.Context, dir, version string, steps []step, log *slog.Logger) error {
 	current := len(steps) + 1
 	f, err := readFormat(dir, current)
@@ -71,7 +71,7 @@ func openData(ctx context.Context, dir, version string, steps []step, log *slog.
 	return nil
 }
 
-// migrate takes the steps that are left.
+// migrate takes the steps from the directory's format on.
 func migrate(ctx context.Context, dir string, f *format, steps []step, log *slog.Logger) error {
 	var err error
 	if f.Backup, err = backUp(dir, f.Format); err != nil {
@@ -93,7 +93,7 @@ func migrate(ctx context.Context, dir string, f *format, steps []step, log *slog
 	return nil
 }
 
-// goBack puts the directory back as its backup has it.
+// goBack restores the directory's backup.
 func goBack(dir string, f *format) error {
 	if err := restore(dir, f.Backup); err != nil {
 		return fmt.Errorf("put the data back from %s: %w: fix that and start nod again", f.Backup, err)
@@ -102,7 +102,7 @@ func goBack(dir string, f *format) error {
 	return f.write(dir)
 }
 
-// readFormat reads the directory's format; a new one has the current one.
+// readFormat reads the directory's format; a new directory has the current one.
 func readFormat(dir string, current int) (format, error) {
 	path := filepath.Join(dir, formatName)
 	data, err := os.ReadFile(path)
@@ -125,14 +125,14 @@ func readFormat(dir string, current int) (format, error) {
 	return f, nil
 }
 
-// write puts the file there whole, on disk, or leaves what there was.
+// write replaces the file atomically and on disk; after an error the old one stays.
 func (f format) write(dir string) error {
 	data, err := json.Marshal(f)
 	if err == nil {
 		err = writeSynced(filepath.Join(dir, formatName), append(data, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("note the format of the data directory: %w", err)
+		return fmt.Errorf("write the format of the data directory: %w", err)
 	}
 	return nil
 }

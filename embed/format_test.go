@@ -30,7 +30,7 @@ func up(t *testing.T, dir string) (*Nod, error) {
 	return Start(ctx, Options{DataDir: dir, Version: "0.5.0", SyncInterval: time.Second})
 }
 
-// lived is a data directory of a nod that ran, where a question waits.
+// lived makes a data directory of a nod that ran, with a pending question.
 func lived(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -54,7 +54,7 @@ func lived(t *testing.T) string {
 	return dir
 }
 
-// stillWaits makes sure that nod runs on the directory and the question is there.
+// stillWaits checks that nod runs on the directory and the question is pending.
 func stillWaits(t *testing.T, dir string) {
 	t.Helper()
 	n, err := up(t, dir)
@@ -69,7 +69,7 @@ func stillWaits(t *testing.T, dir string) {
 	require.Equal(t, "waits", pending[0].PendingID)
 }
 
-// tree is all that a directory has, but for what is no data.
+// tree reads all data files of a directory.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -116,7 +116,7 @@ func theBackup(t *testing.T, dir string) string {
 	return all[0]
 }
 
-// move is a step that really changes what is there.
+// move is a step that renames an entry of the data directory.
 func move(from, to string) step {
 	return step{what: "move " + from, do: func(_ context.Context, dir string) error {
 		return os.Rename(filepath.Join(dir, from), filepath.Join(dir, to))
@@ -164,8 +164,8 @@ func TestAStepThatFailsChangesNothing(t *testing.T) {
 	stillWaits(t, dir)
 }
 
-// A nod that dies in the middle of a step leaves a mark, and the next one
-// begins anew with what there was, whether it knows the step or not.
+// A nod that dies in the middle of a step leaves a mark. The next nod restores the
+// backup first, whether or not it knows the step.
 func TestAMigrationThatWasInterrupted(t *testing.T) {
 	for name, next := range map[string][]step{
 		"the newer nod comes again": {move("nats", "streams")},

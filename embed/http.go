@@ -10,8 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// HTTPAgent lets whoever has the token ask over HTTP as an agent, on a connection
-// with that agent's key. done ends what it needs, and not the connection.
+// HTTPAgent returns an agent for the HTTP API: clients with the token ask as that
+// agent. conn must have the agent's key. done releases the agent and leaves conn
+// open.
 func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()) {
 	asker := bus.NewAsker(conn, name)
 	over := httpNod{conn, asker}
@@ -19,32 +20,32 @@ func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()
 }
 
 const (
-	// httpFinds is how long nod is asked how a request stands while it does not
-	// answer.
+	// httpFinds bounds the attempts to read a request's state while the engine does
+	// not reply.
 	httpFinds = 15 * time.Second
-	// hookReaches is how long a hook looks for a nod that may be away: as the
-	// command does, it does not wait until one is started.
+	// hookReaches bounds the attempts of a hook to reach nod. Like the command, the
+	// hook does not wait until nod is started.
 	hookReaches = 3 * time.Second
-	// hookHandsIn is how long it goes on where nobody there takes its request.
+	// hookHandsIn bounds the attempts of a hook to have its request stored.
 	hookHandsIn = 15 * time.Second
 )
 
-// httpNod is an agent's connection as the HTTP API uses it.
+// httpNod adapts an agent's connection to the HTTP API.
 type httpNod struct {
 	conn  *bus.Conn
 	asker *bus.Asker
 }
 
 func (n httpNod) Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
-	asked, err := n.asker.SubmitAs(ctx, r)
+	open, err := n.asker.SubmitAs(ctx, r)
 	if err != nil {
 		return nil, schemas.Receipt{}, err
 	}
-	defer asked.Drop()
-	if asked.Receipt.Revision != 0 {
-		return nil, asked.Receipt, nil
+	defer open.Drop()
+	if open.Receipt.Revision != 0 {
+		return nil, open.Receipt, nil
 	}
-	d, err := asked.Await(ctx)
+	d, err := open.Await(ctx)
 	return &d, schemas.Receipt{}, err
 }
 
@@ -52,14 +53,14 @@ func (n httpNod) Await(ctx context.Context, sessionID, pendingID string, wait ti
 	until := time.Now().Add(wait)
 	finding, cancel := context.WithTimeout(ctx, max(wait, httpFinds))
 	defer cancel()
-	asked, err := n.asker.Find(finding, sessionID, pendingID)
+	open, err := n.asker.Find(finding, sessionID, pendingID)
 	if err != nil {
 		return nil, err
 	}
-	defer asked.Drop()
+	defer open.Drop()
 	waiting, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	d, err := asked.Await(waiting)
+	d, err := open.Await(waiting)
 	if err != nil && waiting.Err() != nil {
 		return nil, nil
 	}
@@ -79,21 +80,21 @@ func (n httpNod) hook(ctx context.Context) (hook.Nod, error) {
 	return hookNod{n.asker}, nil
 }
 
-// hookNod is the same as a hook uses it.
+// hookNod adapts an agent's connection to a hook.
 type hookNod struct{ *bus.Asker }
 
-// Ask waits as the command does: a while for nod to store the request, and then as
-// long as ctx allows. It leaves the request open when ctx ends: what becomes of it
-// is the hook's to say.
+// Ask waits as the command does: up to hookHandsIn for nod to store the request,
+// and then until ctx ends. It leaves the request pending when ctx ends: the hook
+// decides whether to withdraw it.
 func (n hookNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := context.WithTimeout(ctx, hookHandsIn)
 	defer cancel()
-	asked, err := n.Submit(soon, r)
+	open, err := n.Submit(soon, r)
 	if err != nil {
 		return schemas.Decision{}, err
 	}
-	defer asked.Drop()
-	return asked.Await(ctx)
+	defer open.Drop()
+	return open.Await(ctx)
 }
 
 func (n hookNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {

@@ -17,8 +17,9 @@ type Web struct {
 	viewer *connector.Viewer
 }
 
-// OpenWeb opens the web inbox on a connection with its key. The settings in
-// force say how people reach it; o says the rest, but what it works with.
+// OpenWeb starts the web inbox; conn must have the web connector's key. Its
+// public URL comes from the settings in force, and its desk from conn; o holds the
+// other options. The caller must Stop it.
 func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, o web.Options) (*Web, error) {
 	desk := connector.NewDesk(conn, web.Name)
 	state, err := desk.Settings(ctx)
@@ -40,13 +41,13 @@ func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, o web.Opti
 	return &Web{server, viewer}, nil
 }
 
-// Stop ends the inbox.
+// Stop stops the inbox.
 func (w *Web) Stop(ctx context.Context) error {
 	return errors.Join(w.Server.Stop(ctx), w.viewer.Stop(ctx))
 }
 
-// openWeb opens the inbox in this process. On servers whose key for it is not
-// here, nod runs without it.
+// openWeb starts the inbox in this process. If the data directory lacks its key
+// for the servers, nod logs an error and runs without the inbox.
 func (n *Nod) openWeb(ctx context.Context) error {
 	if n.opts.Web == nil {
 		return nil
@@ -61,7 +62,7 @@ func (n *Nod) openWeb(ctx context.Context) error {
 	return err
 }
 
-// Web is the web inbox that runs in this process, or nil.
+// Web returns the web inbox that runs in this process, or nil.
 func (n *Nod) Web() *Web { return n.web }
 
 func (n *Nod) stopWeb(ctx context.Context) error {

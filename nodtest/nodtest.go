@@ -1,6 +1,6 @@
-// Package nodtest runs a whole nod in a test's process and answers its
-// questions: what a program does on a yes, a no, or silence is tested against
-// the real thing.
+// Package nodtest runs a whole nod in a test's process and answers its prompts.
+// A program's behaviour when it is allowed, denied or not answered can be tested
+// against a real nod.
 package nodtest
 
 import (
@@ -19,30 +19,31 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// within bounds starting, stopping and answering.
+// within bounds each start, stop and answer.
 const within = 30 * time.Second
 
-// person answers every question.
+// person is the approver's user id.
 const person = "nodtest"
 
-// Answer is what the person says to a question. The zero Answer is silence: the
-// question waits until its deadline.
+// Answer is the approver's answer to a prompt. The zero Answer is silence: the
+// request waits until its deadline and then times out.
 type Answer struct {
 	Kind    schemas.OptionKind
-	Message string
-	Input   json.RawMessage // allows with this input instead
+	Message string          // sent to the agent with the decision
+	Input   json.RawMessage // if set, replaces the tool's input
 }
 
-// Allow allows the call once.
+// Allow returns an answer that allows the call once.
 func Allow() Answer { return Answer{Kind: schemas.AllowOnce} }
 
-// Deny denies it, and tells the agent why.
+// Deny returns an answer that denies the call once, with a message for the agent.
 func Deny(message string) Answer { return Answer{Kind: schemas.RejectOnce, Message: message} }
 
-// Start starts a nod that ends with the test, and returns a client of it. What
-// no rule settles is asked of answer, which is called from any goroutine; the
-// rules are those of a nod without settings. An answer that could not be given
-// fails the test.
+// Start starts a nod that ends with the test, and returns a client of it. nod
+// applies its default rules, and calls answer for each request that no rule
+// decides, possibly from several goroutines at once. Requests are independent:
+// identical ones do not share a prompt, and no denial is remembered. A failure to
+// start or stop nod or to send an answer fails the test.
 func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
@@ -50,7 +51,7 @@ func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	quiet, dir := slog.New(slog.DiscardHandler), t.TempDir()
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: dir, SyncInterval: time.Minute, EngineAlone: true, Log: quiet,
-		// Every question is asked, whatever was answered before.
+		// Each request gets its own prompt, whatever was answered before.
 		Settings: []byte(`{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":[{"name":"nodtest","identities":[{"connector":"terminal","user_id":"nodtest"}]}]}}`),
 	})
 	if err != nil {
@@ -59,12 +60,12 @@ func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	sys := actors.NewSystem(quiet)
 	conn, err := n.Connect(ctx, roles.ConnectorID(schemas.ConnectorTerminal))
 	if err != nil {
-		t.Fatalf("connect the person who answers: %v", err)
+		t.Fatalf("connect the approver: %v", err)
 	}
-	asked := &asked{t: t, desk: connector.NewDesk(conn, schemas.ConnectorTerminal), answer: answer}
-	viewer, err := connector.View(ctx, sys, conn, schemas.ConnectorTerminal, quiet, asked.show)
+	approver := &approver{t: t, desk: connector.NewDesk(conn, schemas.ConnectorTerminal), answer: answer}
+	viewer, err := connector.View(ctx, sys, conn, schemas.ConnectorTerminal, quiet, approver.show)
 	if err != nil {
-		t.Fatalf("look for questions: %v", err)
+		t.Fatalf("watch the pending requests: %v", err)
 	}
 	client, err := nod.Connect(ctx, nod.Options{Place: bus.Place{DataDir: dir}, Log: quiet})
 	if err != nil {
@@ -75,7 +76,7 @@ func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 		defer cancel()
 		client.Close()
 		if err := viewer.Stop(ctx); err != nil {
-			t.Errorf("stop looking for questions: %v", err)
+			t.Errorf("stop watching the pending requests: %v", err)
 		}
 		conn.Close()
 		sys.Stop()
@@ -86,31 +87,31 @@ func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	return client
 }
 
-// asked answers what it is shown.
-type asked struct {
+// approver answers each prompt with the result of answer.
+type approver struct {
 	t      testing.TB
 	desk   *connector.Desk
 	answer func(schemas.Prompt) Answer
 }
 
-func (a *asked) show(p schemas.Prompt) {
+func (a *approver) show(p schemas.Prompt) {
 	if p.Decision != nil {
 		return
 	}
-	said := a.answer(p)
-	if said.Kind == "" {
+	answer := a.answer(p)
+	if answer.Kind == "" {
 		return
 	}
-	option, ok := p.Request.OptionOfKind(said.Kind)
+	option, ok := p.Request.OptionOfKind(answer.Kind)
 	if !ok {
-		a.t.Errorf("nodtest: %s offers no option of the kind %s", p.PendingID, said.Kind)
+		a.t.Errorf("nodtest: %s offers no option of the kind %s", p.PendingID, answer.Kind)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	_, err := a.desk.Answer(ctx, schemas.Answer{
 		SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, Waiters: p.Waiters, OptionID: option.OptionID,
-		Message: said.Message, UpdatedInput: said.Input, From: schemas.From{UserID: person},
+		Message: answer.Message, UpdatedInput: answer.Input, From: schemas.From{UserID: person},
 	})
 	if err != nil {
 		a.t.Errorf("nodtest: answer %s: %v", p.PendingID, err)

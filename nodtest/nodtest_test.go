@@ -41,7 +41,7 @@ func TestStart(t *testing.T) {
 	require.Equal(t, schemas.Denied, d.Outcome)
 
 	d, err = ask("edit")
-	require.ErrorIs(t, err, nod.ErrEdited, "what was asked is not what was allowed")
+	require.ErrorIs(t, err, nod.ErrEdited, "another input was allowed than the one in the request")
 	require.ErrorContains(t, err, `{"command":"ls"}`)
 	require.Equal(t, schemas.Allowed, d.Outcome)
 	require.JSONEq(t, `{"command":"ls"}`, string(d.UpdatedInput))
@@ -49,7 +49,7 @@ func TestStart(t *testing.T) {
 	d, err = client.Ask(t.Context(), schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Read", ToolName: "Read", ActionType: schemas.ActionFileRead, ActionDetails: []byte(`{"file_path":"/tmp/x"}`),
 	})
-	require.NoError(t, err, "a rule settles it")
+	require.NoError(t, err, "a rule allows it")
 	require.Equal(t, schemas.ByPolicy, d.By.Kind)
 
 	silent := nod.Permission("to fetch", "@network")

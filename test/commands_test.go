@@ -174,7 +174,7 @@ func TestAskingByCommandWithoutADecision(t *testing.T) {
 	env := start(t, atTheTerminal(t))
 	q := env.open("open1")
 	again := env.nod("ask", "--session", "S", "--id", "open1", "--tool", "Deploy", "--input", `{"to":"production"}`, "--async")
-	env.says(again, 6, "open1\n", "ask again with --id open1")
+	env.says(again, 6, "open1\n", "wait for it with --id open1")
 	env.says(env.nod("ask", "--session", "S", "--id", "open1", "--tool", "Deploy", "--input", `{"to":"staging"}`), 1, "", "used for another request")
 	env.says(env.nod("ask", "--session", "S", "--tool", "Deploy", "--input", `[1]`), 1, "", "--input must be a JSON object")
 	env.says(env.nod("ask", "--session", "S"), 1, "", "--tool")
@@ -203,7 +203,7 @@ func (e *env) permission() (r schemas.Receipt) {
 func TestListingAndShowingByCommand(t *testing.T) {
 	t.Parallel()
 	env := start(t, atTheTerminal(t))
-	env.says(env.nod("pending"), 0, "", "nothing waits")
+	env.says(env.nod("pending"), 0, "", "no request is pending")
 	env.Equal("[]\n", env.nod("pending", "--json").stdout)
 	one := env.open("aaaa-1")
 	env.open("aaaa-2")
@@ -295,7 +295,7 @@ func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	env.says(env.nod("allow", "unk"), 1, "", "give 4 characters or more")
 	env.says(env.nod("show", "unk"), 1, "", "give 4 characters or more")
 	env.says(env.nod("allow", "unknown1", "--input", "{"), 1, "", "--input must be JSON")
-	env.says(env.nod("allow", "unknown1", "--rule", "2"), 1, "", "add one of them")
+	env.says(env.nod("allow", "unknown1", "--rule", "2"), 1, "", "add --always or --for")
 	env.apply(everybody) // the one who runs the tests is not Ann any more
 	env.timeout("S", 0)
 	env.open("foreign1")
@@ -322,10 +322,10 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 		"settings sho":                 `nod: no such command: sho, did you mean "show"? See nod settings --help` + "\n",
 		"pending x":                    "nod: unexpected argument x: see nod pending --help\n",
 		"pending --jsn":                `nod: unknown flag --jsn, did you mean "--json"? See nod pending --help` + "\n",
-		"install claude-code --dryrun": "nod: unknown flag --dryrun; what is not for nod comes after --\n",
+		"install claude-code --dryrun": "nod: unknown flag --dryrun; a command for another program comes after --\n",
 		"install claude-code twice":    "nod: unexpected argument twice: only acp takes a command; see nod install --help\n",
-		"policy explain --json ls":     "nod: unknown flag --json; what is not for nod comes after --\n",
-		"acp --rase -- agent":          "nod: unknown flag --rase; what is not for nod comes after --\n",
+		"policy explain --json ls":     "nod: unknown flag --json; a command for another program comes after --\n",
+		"acp --rase -- agent":          "nod: unknown flag --rase; a command for another program comes after --\n",
 		"allow":                        `nod: expected "<id>": see nod allow --help` + "\n",
 		"grant --session S --to T":     "nod: missing flags: --reason=WHY: see nod grant --help\n",
 		"ask --tool Bash":              "nod: missing flags: --session=S: see nod ask --help\n",
@@ -353,10 +353,10 @@ func TestALastingAnswerByCommandShowsItsReach(t *testing.T) {
 		ada.Asks(c.asked)
 		r := env.nod("allow", id, c.flag)
 		env.Equal(1, r.code)
-		env.Equal("Besides this call, nod will allow from now on:\n"+c.shows+"nod: nothing was answered: say --yes --rule '"+c.rule+"' if that is what you mean\n", r.err)
+		env.Equal("Besides this call, nod will allow from now on:\n"+c.shows+"nod: nothing was answered: to confirm, add --yes --rule '"+c.rule+"'\n", r.err)
 		env.Nil(env.stored("S." + id).Record.Decision)
-		env.says(env.nod("allow", id, c.flag, "--yes"), 1, "", "--yes takes --rule")
-		env.says(env.nod("allow", id, c.flag, "--yes", "--rule", "1"), 1, "", "--yes takes --rule")
+		env.says(env.nod("allow", id, c.flag, "--yes"), 1, "", "--yes needs --rule")
+		env.says(env.nod("allow", id, c.flag, "--yes", "--rule", "1"), 1, "", "--yes needs --rule")
 		env.says(env.nod("allow", id, c.flag, "--yes", "--rule", "Bash(*)"), 1, "", "neither the number nor the text")
 		env.says(env.nod("allow", id, c.flag, "--rule", "7"), 1, "", "neither the number nor the text")
 		r = env.nod("allow", id, c.flag, "--yes", "--rule", c.rule)

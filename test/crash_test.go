@@ -262,7 +262,7 @@ func TestARoleThatWaitsSaysSo(t *testing.T) {
 	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
 	rest, err := io.ReadAll(lines)
 	require.NoError(t, err)
-	require.Equal(t, "nod: stopped before it was done\n", string(rest))
+	require.Equal(t, "nod: stopped before the command was done\n", string(rest))
 	require.Error(t, c.Wait())
 }
 

@@ -223,7 +223,7 @@ func TestExecRefuses(t *testing.T) {
 		{[]string{"--permission", "@read:" + others + "/into", "--", "true"}, 125, "nod: Cannot attach permission '@read:" + others + "/into' - you don't have it.\n"},
 		{[]string{"--permission", "@read:~", "--", "true"}, 125, "nod: permission \"@read:~\": Path must be absolute.\n"},
 		{[]string{"--permission", "@write:", "--", "true"}, 125, "nod: permission \"@write:\": Write permission requires a path.\n"},
-		{[]string{"--session", "free", "--", "true"}, 125, "nod: session free holds no permissions to run inside of: nod session set free --working-dir DIR\n"},
+		{[]string{"--session", "free", "--", "true"}, 125, "nod: session free has no permissions to confine the command to: nod session set free --working-dir DIR\n"},
 		{[]string{"--session", "nobody", "--", "true"}, 125, "nod: no session nobody is known\n"},
 		{[]string{"--", "nod-nowhere"}, 127, "executable file not found"},
 	} {

@@ -73,6 +73,7 @@ var mayImport = []struct {
 	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas"}},
 	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"", []string{"bus/...", "schemas"}}, // the Go client
+	{"examples/...", []string{"", "actors", "actors/connector", "bus/...", "connectors/people", "schemas"}},
 	{"cmd/...", []string{"..."}},
 	{"test/...", []string{"..."}},
 }

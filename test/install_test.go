@@ -161,13 +161,13 @@ func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 	}
-	const lacks, asks = "nothing is asked until ", " asks nod now"
+	const lacks, asks = "does not run it until ", " asks nod now"
 	for agent, c := range map[string]struct{ name, config, text string }{
 		"codex":   {"Codex", ".codex/config.toml", "\n[projects.%q]\ntrust_level = \"trusted\"\n"},
 		"copilot": {"Copilot CLI", ".copilot/config.json", `{"trustedFolders":[%q]}`},
 	} {
 		out := said("install", agent, "--project", "--strict")
-		assert.Contains(t, out, lacks+c.name+" trusts this folder")
+		assert.Contains(t, out, c.name+" "+lacks+"it trusts this folder")
 		assert.NotContains(t, out, asks)
 		assert.Contains(t, said("doctor"), c.name+" does not trust the folder of "+project)
 		trusts(c.config, c.text)

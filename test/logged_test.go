@@ -27,7 +27,7 @@ func TestSuggestionsFromTheLog(t *testing.T) {
 	ask("go test ./secret-name")
 	require.Eventually(t, func() bool {
 		_, stderr, code := m.run("policy", "suggest")
-		return code == 1 && stderr == "nod: the log tells of 1 questions and holds the commands of none: set log.payloads in settings.json to have them kept, or name transcripts of agents, such as ~/.claude/projects\n"
+		return code == 1 && stderr == "nod: the log has 1 questions, but no commands: set log.payloads in settings.json to keep them in the log, or name transcripts of agents, such as ~/.claude/projects\n"
 	}, patience, tick)
 
 	settings := filepath.Join(t.TempDir(), "settings.json")

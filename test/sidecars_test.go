@@ -68,7 +68,7 @@ func (o *openCode) followedBy(m *machine, args ...string) *exec.Cmd {
 	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // it has ended, mostly
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(o.t, err)
-	assert.Equal(o.t, "nod is asked what OpenCode at "+o.url+" asks\n", line)
+	assert.Equal(o.t, "nod gets the permission prompts of OpenCode at "+o.url+"\n", line)
 	return follow
 }
 
@@ -136,7 +136,7 @@ func TestNodInstallOpencode(t *testing.T) {
 	assert.Equal(t, before, string(after))
 	_, stderr, code = m.run("install", "opencode", "--settings", path, "--on-unavailable", "deny")
 	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "nod opencode takes the former")
+	assert.Contains(t, stderr, "give --on-unavailable to nod opencode")
 }
 
 // TestNodCodexAppServer: the command stands between, and the exit code is the

@@ -20,22 +20,22 @@ import (
 
 type acpCmd struct {
 	Race          bool     `help:"Let the editor ask as well; the first answer counts."`
-	OnUnavailable string   `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the editor ask, or deny."`
-	AgentName     string   `name:"agent-name" placeholder:"NAME" help:"Who asks, as people are shown it (what the agent calls itself)."`
-	Listen        string   `placeholder:"ADDR" help:"Serve what waits, and take answers, over HTTP, such as 127.0.0.1:4290."`
-	Remote        bool     `help:"Let --listen name an address that other machines reach; it speaks plain HTTP."`
-	TokenFile     string   `name:"token-file" placeholder:"FILE" type:"path" help:"The token of --listen; made where it is not there (acp-token in the data directory)."`
+	OnUnavailable string   `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the editor ask, or deny."`
+	AgentName     string   `name:"agent-name" placeholder:"NAME" help:"The agent's name as approvers see it (by default its own)."`
+	Listen        string   `placeholder:"ADDR" help:"Serve the pending requests over HTTP, and take answers there; such as 127.0.0.1:4290."`
+	Remote        bool     `help:"Allow an address for --listen that other machines reach; it speaks plain HTTP."`
+	TokenFile     string   `name:"token-file" placeholder:"FILE" type:"path" help:"File with the token for --listen; created if it is missing (acp-token in the data directory)."`
 	Command       []string `arg:"" passthrough:"" placeholder:"CMD" help:"The agent and its arguments, after --."`
 }
 
-// Help is what nod acp --help says beside the flags.
+// Help returns the text that nod acp --help shows besides the flags.
 func (acpCmd) Help() string {
-	return "An editor that speaks the Agent Client Protocol starts this in the place of its agent. The exit code is the agent's."
+	return "An editor that speaks the Agent Client Protocol (ACP) starts this in place of its agent. The exit code is the agent's."
 }
 
-// Run is the agent, to the editor.
+// Run runs the agent behind nod: to the editor it is the agent.
 func (c *acpCmd) Run(e *env) error {
-	args, err := behind(c.Command)
+	args, err := commandAfter(c.Command)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *acpCmd) Run(e *env) error {
 }
 
 func (c *acpCmd) options(e *env) acp.Options {
-	hostname, _ := os.Hostname() // shown only
+	hostname, _ := os.Hostname() // for display only
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -88,24 +88,24 @@ func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	server := &http.Server{Handler: stream.Handler(token, e.bring), ReadHeaderTimeout: patience}
+	server := &http.Server{Handler: stream.Handler(token, e.sendAnswer), ReadHeaderTimeout: callTimeout}
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			e.log.Error("acp: the endpoints of --listen are gone", "error", err)
 		}
 	}()
-	fmt.Fprintf(e.stderr, "nod: http://%s serves what waits; its token is in %s\n", l.Addr(), file)
+	fmt.Fprintf(e.stderr, "nod: http://%s serves the pending requests; its token is in %s\n", l.Addr(), file)
 	return func() {
 		stream.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx) // what is still open ends with the process
+		_ = server.Shutdown(ctx) // calls that take longer end with the process
 	}, nil
 }
 
-// bring brings an answer that came in over HTTP: it is this user's, as at the
-// terminal, and about the identical calls that the question counts then.
-func (e *env) bring(_ context.Context, r schemas.Request, optionID string) error {
+// sendAnswer sends an answer that came over HTTP to nod. It counts as this user's
+// answer at the terminal, and for all identical calls that wait at that time.
+func (e *env) sendAnswer(_ context.Context, r schemas.Request, optionID string) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
 		return unavailable(err)
@@ -122,7 +122,7 @@ func (e *env) bring(_ context.Context, r schemas.Request, optionID string) error
 	return err
 }
 
-// acpAsker is the client as the sidecar uses it, once it is connected.
+// acpAsker adapts the client to the ACP sidecar. Its methods need connect first.
 type acpAsker struct {
 	env    *env
 	client *nod.Client
@@ -138,7 +138,7 @@ func (a *acpAsker) connect(ctx context.Context) (acp.Nod, error) {
 	return a, nil
 }
 
-// close is called when nobody asks any more.
+// close must be called after the last request.
 func (a *acpAsker) close() {
 	if a.client != nil {
 		a.client.Close()
@@ -146,25 +146,25 @@ func (a *acpAsker) close() {
 }
 
 func (a *acpAsker) Submit(ctx context.Context, r schemas.Request) (acp.Waiting, error) {
-	asked, err := a.client.Submit(ctx, r)
+	open, err := a.client.Submit(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	return waiting{asked}, nil
+	return openRequest{open}, nil
 }
 
 func (a *acpAsker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	return asker{a.client}.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
-type waiting struct{ *bus.OpenRequest }
+type openRequest struct{ *bus.OpenRequest }
 
-func (w waiting) Open() bool { return w.Receipt.Revision != 0 }
+func (r openRequest) Open() bool { return r.Receipt.Revision != 0 }
 
-func (w waiting) Await(ctx context.Context) (schemas.Decision, error) {
-	d, err := w.OpenRequest.Await(ctx)
+func (r openRequest) Await(ctx context.Context) (schemas.Decision, error) {
+	d, err := r.OpenRequest.Await(ctx)
 	if err != nil {
-		w.Drop()
+		r.Drop()
 	}
 	return d, err
 }

@@ -13,23 +13,23 @@ import (
 )
 
 type allowCmd struct {
-	ID      string `arg:"" help:"Its id, or the beginning of it."`
-	Session string `placeholder:"S" help:"Its session, where the id alone is not unique."`
-	Message string `short:"m" placeholder:"TEXT" help:"Tell the agent."`
+	ID      string `arg:"" help:"The request's id, or the beginning of it."`
+	Session string `placeholder:"S" help:"The request's session, if the id alone is not unique."`
+	Message string `short:"m" placeholder:"TEXT" help:"A message for the agent."`
 	Input   string `placeholder:"JSON" help:"Allow with this input instead; @FILE reads a file, - standard input."`
 
-	Always bool   `help:"From now on as well, whatever session of this agent asks; nod revoke ends it."`
-	For    span   `placeholder:"D" help:"From now on as well, in this session, for so long, such as 30m or 1d."`
-	Rule   string `placeholder:"RULE" help:"Which of the rules that nod show lists: its number (1, the narrowest, without this), or its exact text."`
-	Scope  string `enum:",session,agent" default:"" placeholder:"SCOPE" help:"Where it holds: session or agent."`
-	Code   string `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
-	Yes    bool   `short:"y" help:"Do not ask whether the rule is the one that is meant: --rule has its text."`
+	Always bool   `help:"Also allow later calls, in every session of this agent; nod revoke ends it."`
+	For    span   `placeholder:"D" help:"Also allow later calls, in this session, for this time, such as 30m or 1d."`
+	Rule   string `placeholder:"RULE" help:"The later calls to allow: a rule that nod show lists, by its number (default 1, the narrowest) or its exact text."`
+	Scope  string `enum:",session,agent" default:"" placeholder:"SCOPE" help:"Allow later calls in this session, or in all sessions of the agent: session or agent."`
+	Code   string `name:"code-word" placeholder:"WORD" help:"The code word, if the settings require one."`
+	Yes    bool   `short:"y" help:"Do not ask to confirm the rule: --rule must have its exact text."`
 	JSON   bool   `name:"json" help:"Print the decision as JSON."`
 }
 
-// Run allows a request once, or from now on.
+// Run allows a request, once or with a grant for later calls.
 func (c *allowCmd) Run(e *env) error {
-	a, err := c.wanted()
+	a, err := c.draft()
 	if err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func (c *allowCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, c.choose, a, answerStyle{json: c.JSON, sure: c.Yes})
 }
 
-// wanted is the answer that the flags ask for.
-func (c *allowCmd) wanted() (schemas.Answer, error) {
+// draft returns the answer that the flags describe, still without the request.
+func (c *allowCmd) draft() (schemas.Answer, error) {
 	a := schemas.Answer{Message: c.Message, Scope: schemas.Scope(c.Scope), CodeWord: c.Code, ForSeconds: int(time.Duration(c.For) / time.Second)}
 	switch {
 	case time.Duration(c.For)%time.Second != 0:
@@ -57,21 +57,21 @@ func (c *allowCmd) wanted() (schemas.Answer, error) {
 	case c.Always && a.Scope == schemas.ScopeSession:
 		return a, errors.New("--always holds in every session of the agent: leave it out, and --scope session lasts in this one until it is revoked")
 	case c.Yes && !strings.ContainsFunc(c.Rule, notDigit) && (c.Always || c.For > 0 || a.Scope != ""):
-		return a, errors.New("--yes takes --rule with the text of the rule, as nod show lists it: what lasts is read before it is given")
+		return a, errors.New("--yes needs --rule with the exact text of the rule, as nod show lists it: read a rule before you allow it")
 	case a.Scope != "":
 	case c.For > 0:
 		a.Scope = schemas.ScopeSession
 	case c.Always:
 		a.Scope = schemas.ScopeAgent
-	case c.Rule != "": // it would be an allow once, unsaid
-		return a, errors.New("--rule chooses among the rules that --always and --for leave behind: add one of them")
+	case c.Rule != "": // it would have no effect
+		return a, errors.New("--rule chooses the rule of a lasting grant: add --always or --for")
 	}
 	return a, nil
 }
 
 func notDigit(r rune) bool { return r < '0' || r > '9' }
 
-// choose chooses the plain yes, with the rule that it is to leave behind.
+// choose completes the answer with the allow option and the rule of its grant.
 func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {
 	if a.Scope != "" {
 		if a.Reach, err = reachOf(p, c.Rule); err != nil {
@@ -81,11 +81,11 @@ func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {
 	return ofKind(schemas.AllowOnce)(p, a)
 }
 
-// reachOf is the rule of p that was named: by its number, by its exact text, or the
-// narrowest where none was.
+// reachOf returns the index of the rule of p with this number or exact text; an
+// empty name means the narrowest.
 func reachOf(p *schemas.Prompt, named string) (int, error) {
 	if len(p.Remember) == 0 {
-		return 0, fmt.Errorf("nod cannot say what a rule that allows %s again would allow besides: allow it once", p.PendingID)
+		return 0, fmt.Errorf("nod cannot tell which other calls a rule for %s would allow: allow it once", p.PendingID)
 	}
 	if named == "" {
 		return 0, nil

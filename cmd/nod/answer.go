@@ -20,17 +20,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// desk is the terminal connector's, for this user.
+// desk is the terminal connector's desk, with this user's name.
 type desk struct {
 	*connector.Desk
 	user string
 }
 
-// desk connects the terminal for one command: done must be called, and ends ctx.
+// desk connects as the terminal connector for one command. The caller must call
+// done, which also ends ctx.
 func (e *env) desk() (ctx context.Context, d *desk, done func(), err error) {
 	u, err := user.Current()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("find out who answers: %w", err)
+		return nil, nil, nil, fmt.Errorf("find this user's name: %w", err)
 	}
 	ctx, conn, done, err := e.join(roles.ConnectorID(schemas.ConnectorTerminal))
 	if err != nil {
@@ -39,8 +40,9 @@ func (e *env) desk() (ctx context.Context, d *desk, done func(), err error) {
 	return ctx, &desk{connector.NewDesk(conn, schemas.ConnectorTerminal), u.Username}, done, nil
 }
 
-// listed is a request as listings print it: the contract's names, flat.
-type listed struct {
+// requestRow is a request as commands print it in JSON: flat, with the field names
+// of the message format.
+type requestRow struct {
 	schemas.Request
 	Agent    string       `json:"agent"`
 	Digest   string       `json:"digest"`
@@ -56,41 +58,40 @@ type listed struct {
 	Aftermath []schemas.Aftermath `json:"aftermath,omitempty"`
 }
 
-func list(p schemas.Prompt) listed {
-	return listed{p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Tier, p.Deadline, p.Revision, p.Waiters, p.Waiting, p.Decision, p.Aftermath}
+func rowOf(p schemas.Prompt) requestRow {
+	return requestRow{p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Tier, p.Deadline, p.Revision, p.Waiters, p.Waiting, p.Decision, p.Aftermath}
 }
 
 type pendingCmd struct {
-	Session string `placeholder:"S" help:"Only of this session."`
+	Session string `placeholder:"S" help:"Only requests of this session."`
 	JSON    bool   `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists what is undecided.
 func (c *pendingCmd) Run(e *env) error {
 	_, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
 	defer done()
-	d.PageTimeout = patience // each page is one thing that is asked
+	d.PageTimeout = callTimeout // each page is a call of its own
 	prompts, err := d.Pending(e.ctx, schemas.Query{SessionID: c.Session})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := e.soon()
 	defer cancel()
-	if state, err := d.Settings(ctx); err == nil { // a list without it is still a list
+	if state, err := d.Settings(ctx); err == nil { // without the freezes the list is still useful
 		e.warnFrozen(state.Freezes)
 	}
 	if c.JSON {
-		all := make([]listed, len(prompts))
+		all := make([]requestRow, len(prompts))
 		for i, p := range prompts {
-			all[i] = list(p)
+			all[i] = rowOf(p)
 		}
 		return e.printJSON(all)
 	}
 	if len(prompts) == 0 {
-		fmt.Fprintln(e.stderr, "nothing waits for an answer")
+		fmt.Fprintln(e.stderr, "no request is pending")
 		return nil
 	}
 	fmt.Fprint(e.stdout, people.Table(prompts, time.Now(), e.width()))
@@ -98,12 +99,11 @@ func (c *pendingCmd) Run(e *env) error {
 }
 
 type showCmd struct {
-	ID      string `arg:"" help:"Its id, or the beginning of it."`
-	Session string `placeholder:"S" help:"Its session, where the id alone is not unique."`
+	ID      string `arg:"" help:"The request's id, or the beginning of it."`
+	Session string `placeholder:"S" help:"The request's session, if the id alone is not unique."`
 	JSON    bool   `name:"json" help:"Print one JSON object."`
 }
 
-// Run shows one request whole.
 func (c *showCmd) Run(e *env) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *showCmd) Run(e *env) error {
 		return err
 	}
 	if c.JSON {
-		return e.printJSON(list(p))
+		return e.printJSON(rowOf(p))
 	}
 	fmt.Fprint(e.stdout, people.Text(&p, page.Now, e.width()))
 	return nil
@@ -124,11 +124,10 @@ func (c *showCmd) Run(e *env) error {
 type answerCmd struct {
 	ID      string   `arg:"" help:"The question's id, or the beginning of it."`
 	Answer  []string `arg:"" help:"The number of an answer (see nod show), or your own words."`
-	Session string   `placeholder:"S" help:"Its session, where the id alone is not unique."`
+	Session string   `placeholder:"S" help:"The request's session, if the id alone is not unique."`
 	JSON    bool     `name:"json" help:"Print the decision as JSON."`
 }
 
-// Run answers a question.
 func (c *answerCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofWords(strings.Join(c.Answer, " ")), schemas.Answer{}, answerStyle{json: c.JSON})
 }
@@ -136,7 +135,7 @@ func (c *answerCmd) Run(e *env) error {
 // choice completes an answer with one of a request's options.
 type choice func(*schemas.Prompt, *schemas.Answer) error
 
-// ofKind chooses the option that allows or denies.
+// ofKind chooses the option of a kind, such as allow once.
 func ofKind(kind schemas.OptionKind) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind == schemas.KindQuestion && kind.Allows() {
@@ -151,7 +150,7 @@ func ofKind(kind schemas.OptionKind) choice {
 	}
 }
 
-// ofWords chooses a question's answer by its number, or gives one in words.
+// ofWords chooses a question's option by its number, or answers in free text.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind != schemas.KindQuestion {
@@ -173,24 +172,23 @@ func ofWords(said string) choice {
 }
 
 type denyCmd struct {
-	ID      string `arg:"" help:"Its id, or the beginning of it."`
-	Session string `placeholder:"S" help:"Its session, where the id alone is not unique."`
+	ID      string `arg:"" help:"The request's id, or the beginning of it."`
+	Session string `placeholder:"S" help:"The request's session, if the id alone is not unique."`
 	Message string `short:"m" placeholder:"TEXT" help:"Tell the agent why."`
 	JSON    bool   `name:"json" help:"Print the decision as JSON."`
 }
 
-// Run denies a request once.
 func (c *denyCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofKind(schemas.RejectOnce), schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON})
 }
 
-// answerStyle is how an answer is given.
+// answerStyle holds the flags that all answering commands have.
 type answerStyle struct {
 	json bool
-	sure bool // of the rule that it is to leave behind
+	sure bool // the rule of the grant needs no confirmation
 }
 
-// answer brings one person's answer, and says what then holds.
+// answer sends this user's answer, and prints the decision that then stands.
 func (e *env) answer(session, id string, choose choice, a schemas.Answer, style answerStyle) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -199,7 +197,7 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 	defer done()
 	p, page, err := d.Show(ctx, session, id)
 	if err != nil {
-		return e.unshown(err, style.json)
+		return e.notRead(err, style.json)
 	}
 	if err := choose(&p, &a); err != nil {
 		return err
@@ -227,7 +225,8 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 	return nil
 }
 
-// confirm has the person see what a lasting answer would allow, and say yes.
+// confirm shows the rule that a standing answer would allow, and asks the user to
+// confirm it.
 func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	reach := p.Remember[a.Reach]
 	g := schemas.StandingAnswer{Scope: a.Scope, Rules: reach.Rules, Permissions: reach.Permissions, CreatedAt: time.Now()}
@@ -236,7 +235,7 @@ func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	}
 	fmt.Fprintf(e.stderr, "Besides this call, nod will allow from now on:\n  %s%s\n", people.Line(g.Reach()), people.ScopeAndTerm(&g))
 	if !e.interactive() {
-		return fmt.Errorf("nothing was answered: say --yes --rule %s if that is what you mean", shellQuoted(reach.String()))
+		return fmt.Errorf("nothing was answered: to confirm, add --yes --rule %s", shellQuoted(reach.String()))
 	}
 	if !e.agree("Go on?") {
 		return errors.New("nothing was answered")
@@ -244,14 +243,14 @@ func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	return nil
 }
 
-// shellQuoted is text as one word of a shell's.
+// shellQuoted returns text quoted as one word for a shell.
 func shellQuoted(text string) string {
 	return "'" + strings.ReplaceAll(people.Line(text), "'", `'\''`) + "'"
 }
 
-// unshown says why a request could not be looked at. Nothing is uncertain then: no
-// answer has been sent.
-func (e *env) unshown(err error, asJSON bool) error {
+// notRead returns the error of a request that could not be read. It says that no
+// answer was sent, so nothing is uncertain.
+func (e *env) notRead(err error, asJSON bool) error {
 	refused := e.refused(err, time.Now(), asJSON)
 	var se *schemas.Error
 	if errors.As(err, &se) && se.Code == schemas.CodeUnavailable {
@@ -260,7 +259,7 @@ func (e *env) unshown(err error, asJSON bool) error {
 	return refused
 }
 
-// refused says why an answer changed nothing.
+// refused returns the error of an answer that nod refused, in words for people.
 func (e *env) refused(err error, now time.Time, asJSON bool) error {
 	var se *schemas.Error
 	if !errors.As(err, &se) {
@@ -280,7 +279,7 @@ func (e *env) refused(err error, now time.Time, asJSON bool) error {
 	return errors.New(people.Refusal(se, now))
 }
 
-// width is the terminal's, or 0 where stdout is none.
+// width returns the terminal's width in columns, or 0 if stdout is no terminal.
 func (e *env) width() int {
 	f, ok := e.stdout.(*os.File)
 	if !ok {
@@ -293,8 +292,8 @@ func (e *env) width() int {
 	return w
 }
 
-// readInput is a flag's text, the content of a file after @, or standard input
-// for -.
+// readInput returns the content of the file named after @, standard input for -,
+// and any other text as it is.
 func (e *env) readInput(text string) ([]byte, error) {
 	if text == "-" {
 		data, err := io.ReadAll(io.LimitReader(e.stdin, schemas.MaxRequestBytes+1))

@@ -17,21 +17,22 @@ import (
 )
 
 type askCmd struct {
-	Session        string   `required:"" placeholder:"S" help:"The session that asks."`
-	Tool           string   `placeholder:"T" xor:"what" help:"A tool to use, such as Bash."`
+	Session        string   `required:"" placeholder:"S" help:"The session of the request."`
+	Tool           string   `placeholder:"T" xor:"what" help:"Ask to use this tool, such as Bash."`
 	Input          string   `placeholder:"JSON" help:"The tool's input, a JSON object; @FILE reads a file, - standard input."`
-	Permission     []string `placeholder:"TAG" xor:"what" help:"A permission to hold: @read:PATH, @write:PATH or @network."`
-	Reason         string   `help:"Why, in the agent's words."`
+	Permission     []string `placeholder:"TAG" xor:"what" help:"Ask for this permission: @read:PATH, @write:PATH or @network."`
+	Reason         string   `help:"The agent's reason, for the approver."`
 	TimeoutMinutes int      `name:"timeout-minutes" placeholder:"N" help:"How long a permission may wait, 1 to 60 (15)."`
-	ID             string   `placeholder:"ID" help:"Rejoin the request that was asked under this id, or ask under it."`
+	ID             string   `placeholder:"ID" help:"The request's id: if it was sent before, wait for it again."`
 	Agent          string   `hidden:"" help:"The agent's name on the bus."`
-	AgentName      string   `name:"agent-name" placeholder:"NAME" help:"Who asks, as people are shown it."`
-	Label          string   `placeholder:"TEXT" help:"What the session is about, as people are shown it."`
-	Async          bool     `help:"Do not wait: exit 6 while it is open."`
+	AgentName      string   `name:"agent-name" placeholder:"NAME" help:"The agent's name as approvers see it."`
+	Label          string   `placeholder:"TEXT" help:"The session's title as approvers see it."`
+	Async          bool     `help:"Do not wait: exit with 6 while the request is pending."`
 	JSON           bool     `name:"json" help:"Print the decision, or the receipt, as JSON."`
 }
 
-// agent connects as an agent for one command: done must be called, and ends ctx.
+// agent connects as an agent for one command. The caller must call done, which also
+// ends ctx.
 func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done func(), err error) {
 	ctx, cancel := e.soon()
 	if client, err = nod.Connect(ctx, nod.Options{Place: e.place, Agent: name, Log: e.log}); err != nil {
@@ -42,8 +43,8 @@ func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done 
 	return ctx, client, func() { client.Close(); cancel() }, nil
 }
 
-// Run asks, waits, and says how it ended by its exit code: 0 only where what was
-// asked is allowed as it is.
+// Run sends a request, waits for the decision and exits with its code: 0 only if
+// the request is allowed unchanged.
 func (c *askCmd) Run(e *env) error {
 	request, err := c.request(e)
 	if err != nil {
@@ -54,29 +55,29 @@ func (c *askCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	asked, err := client.Submit(ctx, request)
+	open, err := client.Submit(ctx, request)
 	if err != nil {
 		return c.failed(e, err)
 	}
-	request.PendingID = asked.PendingID
-	if c.Async && asked.Receipt.Revision != 0 {
-		asked.Drop()
-		return c.open(e, asked.Receipt)
+	request.PendingID = open.PendingID
+	if c.Async && open.Receipt.Revision != 0 {
+		open.Drop()
+		return c.printReceipt(e, open.Receipt)
 	}
-	if asked.Receipt.Revision != 0 && !c.JSON {
-		fmt.Fprintf(e.stderr, "waiting for a person until %s: nod allow %s\n", asked.Receipt.Deadline.Local().Format(time.DateTime), asked.Receipt.PendingID)
+	if open.Receipt.Revision != 0 && !c.JSON {
+		fmt.Fprintf(e.stderr, "waiting for a person until %s: nod allow %s\n", open.Receipt.Deadline.Local().Format(time.DateTime), open.Receipt.PendingID)
 	}
-	d, err := asked.Await(e.ctx)
+	d, err := open.Await(e.ctx)
 	if e.ctx.Err() != nil && err != nil {
 		d, err = c.takeBack(client, request)
 	}
 	if err != nil {
 		return c.failed(e, err)
 	}
-	return c.say(e, &request, d)
+	return c.printDecision(e, &request, d)
 }
 
-// takeBack withdraws what nobody waits for any more.
+// takeBack withdraws a request after its command was stopped.
 func (c *askCmd) takeBack(client *nod.Client, r schemas.Request) (schemas.Decision, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -114,8 +115,8 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 	return r, nil
 }
 
-// details are the tool's input with the directory that it happens in: its own
-// where it names one, else the current one.
+// details returns the tool's input with its working directory: cwd of the input if
+// it has one, else the current directory.
 func (c *askCmd) details(e *env) (details json.RawMessage, cwd string, err error) {
 	input, err := e.readInput(cmp.Or(c.Input, "{}"))
 	if err != nil {
@@ -141,30 +142,31 @@ func (c *askCmd) details(e *env) (details json.RawMessage, cwd string, err error
 	return details, cwd, err
 }
 
-// open says that the request waits.
-func (c *askCmd) open(e *env, r schemas.Receipt) error {
+// printReceipt prints that the request is pending, and exits with exitOpen.
+func (c *askCmd) printReceipt(e *env, r schemas.Receipt) error {
 	if c.JSON {
 		if err := e.printJSON(r); err != nil {
 			return err
 		}
 	} else {
 		fmt.Fprintln(e.stdout, r.PendingID)
-		fmt.Fprintf(e.stderr, "open until %s: ask again with --id %s\n", r.Deadline.Local().Format(time.DateTime), r.PendingID)
+		fmt.Fprintf(e.stderr, "pending until %s: wait for it with --id %s\n", r.Deadline.Local().Format(time.DateTime), r.PendingID)
 	}
 	return exit(exitOpen)
 }
 
-func (c *askCmd) say(e *env, r *schemas.Request, d schemas.Decision) error {
-	heard := agents.DescribeRefusingEdits(r, &d) // what follows an exit code of 0 runs that
+// printDecision prints a decision and returns its exit code.
+func (c *askCmd) printDecision(e *env, r *schemas.Request, d schemas.Decision) error {
+	reply := agents.DescribeRefusingEdits(r, &d) // after exit code 0 a script runs its own input, so an edited one is no allow
 	if c.JSON {
 		if err := e.printJSON(d); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintln(e.stdout, people.Line(heard.Text))
+		fmt.Fprintln(e.stdout, people.Line(reply.Text))
 	}
 	switch {
-	case heard.Allowed:
+	case reply.Allowed:
 		return nil
 	case d.Outcome == schemas.TimedOut:
 		return exit(exitTimedOut)
@@ -175,7 +177,7 @@ func (c *askCmd) say(e *env, r *schemas.Request, d schemas.Decision) error {
 	}
 }
 
-// failed prints nod's error as JSON where that was asked for.
+// failed returns an error of nod, and prints it as JSON if --json is set.
 func (c *askCmd) failed(e *env, err error) error {
 	var se *schemas.Error
 	if !errors.As(err, &se) {
@@ -187,7 +189,7 @@ func (c *askCmd) failed(e *env, err error) error {
 		}
 	}
 	if se.Code == schemas.CodeUndeliverable && !strings.HasSuffix(se.Message, ".") {
-		return fmt.Errorf("nobody could be asked: %w", se)
+		return fmt.Errorf("no approver could be asked: %w", se)
 	}
 	return se
 }

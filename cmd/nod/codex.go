@@ -9,24 +9,25 @@ import (
 )
 
 type codexAppServerCmd struct {
-	OnUnavailable string   `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the client ask, or deny."`
+	OnUnavailable string   `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the client ask, or deny."`
 	Command       []string `arg:"" passthrough:"" placeholder:"CMD" help:"Codex and its arguments, after --: codex app-server."`
 }
 
-// Help is what nod codex-app-server --help says beside the flags.
+// Help returns the text that nod codex-app-server --help shows besides the flags.
 func (codexAppServerCmd) Help() string {
-	return "A program that drives Codex by its app-server starts this in its place. The exit code is Codex's."
+	return "A program that drives Codex through its app-server starts this command in its place. The exit code is Codex's."
 }
 
-// Run is Codex's app-server, to the program that drives it.
+// Run runs Codex's app-server behind nod: to the program that drives it, it is the
+// app-server.
 func (c *codexAppServerCmd) Run(e *env) error {
-	args, err := behind(c.Command)
+	args, err := commandAfter(c.Command)
 	if err != nil {
 		return err
 	}
 	ctx, stop := hook.Lifetime(e.ctx, os.Stdout)
 	defer stop()
-	hostname, _ := os.Hostname() // shown only
+	hostname, _ := os.Hostname() // for display only
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runDemo has a sample agent ask before it acts, until stop is called.
+// runDemo runs a sample agent that sends one request. The caller must call stop.
 func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) {
 	conn, err := n.Connect(e.ctx, roles.AgentID("local"))
 	if err != nil {
@@ -31,21 +31,21 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 	go func() {
 		defer close(done)
 		r := schemas.Request{
-			SessionID: "demo", PendingID: bus.NewID(), // by which the decision is known to be of this
+			SessionID: "demo", PendingID: bus.NewID(), // to match the decision to this request
 			Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 			ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build","cwd":"/workspace"}`),
 			Reason: "clean rebuild", AgentName: "Demo agent", SessionLabel: "demo",
 		}
 		d, err := session.Ask(ctx, r)
-		heard := agents.DescribeRefusingEdits(&r, &d)
+		reply := agents.DescribeRefusingEdits(&r, &d)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			fmt.Fprintf(e.stdout, "demo: the agent does nothing: %v\n", err)
-		case heard.Allowed:
+		case reply.Allowed:
 			fmt.Fprintln(e.stdout, "demo: the agent goes on. (Nothing was removed: it is a demo.)")
 		default:
-			fmt.Fprintf(e.stdout, "demo: the agent does not run it, and hears: %s\n", people.Line(heard.Text))
+			fmt.Fprintf(e.stdout, "demo: the agent does not run it, and hears: %s\n", people.Line(reply.Text))
 		}
 	}()
 	return func() {

@@ -11,11 +11,11 @@ import (
 
 type doctorCmd struct {
 	JSON   bool          `name:"json" help:"Print a JSON array."`
-	Prompt bool          `help:"Ask a question for real, and wait until it is answered."`
-	Wait   time.Duration `default:"10m" placeholder:"D" help:"How long to wait for that (10m)."`
+	Prompt bool          `help:"Also send a test question and wait for the answer."`
+	Wait   time.Duration `default:"10m" placeholder:"D" help:"How long --prompt waits for the answer (10m)."`
 }
 
-// Run looks at everything: exit code 1 where something is wrong.
+// Run makes all checks, and exits with 1 if one found a fault.
 func (c *doctorCmd) Run(e *env) error {
 	dir, err := e.dataDir()
 	if err != nil {
@@ -30,8 +30,8 @@ func (c *doctorCmd) Run(e *env) error {
 		e.printFindings(found)
 	}
 	if c.Prompt {
-		asked := e.askForReal(c.Wait)
-		found = append(found, asked)
+		answered := e.tryPrompt(c.Wait)
+		found = append(found, answered)
 		if !c.JSON {
 			e.printFindings(found[len(found)-1:])
 		}
@@ -57,8 +57,8 @@ func (e *env) printFindings(found []doctor.Finding) {
 	}
 }
 
-// askForReal is the finding of a question that a person was to answer.
-func (e *env) askForReal(wait time.Duration) doctor.Finding {
+// tryPrompt sends a test question to people and returns the finding.
+func (e *env) tryPrompt(wait time.Duration) doctor.Finding {
 	const check = "prompt"
 	d, err := e.testQuestion(wait)
 	if err != nil {

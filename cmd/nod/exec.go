@@ -13,23 +13,23 @@ import (
 )
 
 type execCmd struct {
-	Session            string   `required:"" placeholder:"S" help:"The session that runs it."`
-	Permission         []string `sep:"none" placeholder:"TAG" help:"What else of the session's it may do: @read:PATH, @write:PATH or @network; repeatable."`
-	RequireEnforcement bool     `name:"require-enforcement" help:"Refuse to run what this kernel cannot hold to its permissions."`
+	Session            string   `required:"" placeholder:"S" help:"The session whose permissions the command gets."`
+	Permission         []string `sep:"none" placeholder:"TAG" help:"A permission of the session for the command, besides the working directory: @read:PATH, @write:PATH or @network; repeatable."`
+	RequireEnforcement bool     `name:"require-enforcement" help:"Refuse to run the command if this kernel cannot enforce its permissions."`
 	Command            []string `arg:"" passthrough:"" placeholder:"CMD" help:"The command and its arguments, after --."`
 }
 
-// Help is what nod exec --help says beside the flags.
+// Help returns the text that nod exec --help shows besides the flags.
 func (execCmd) Help() string {
-	return "The command may use the session's working directory and what --permission names of what the session holds, and nothing else of it. " +
-		"It starts where it is called, or in the working directory where that is out of reach. " +
-		"Where it was not run, the exit code is 125, or 126 and 127 as in a shell. To run programs it may also read, where they are there: " +
+	return "The command may use the session's working directory and those of the session's permissions that --permission names, and no others. " +
+		"It starts in the current directory, or in the working directory if it may not read the current one. " +
+		"If the command was not run, the exit code is 125, or 126 or 127 as in a shell. To run programs it may also read these paths, if they exist: " +
 		strings.Join(exec.SystemPaths(), " ") + "; and read and write: " + strings.Join(exec.SystemDevices(), " ") +
-		". What a program keeps in the home directory (git: ~/.gitconfig) must be named, or the program told to do without."
+		". Name a program's files in the home directory (git: ~/.gitconfig) by --permission, or tell the program to do without them."
 }
 
-// Run becomes the command. It returns only where that was not possible, with
-// one of the exit codes that shells have for it.
+// Run replaces this process by the command. It returns only if it failed, with an
+// exit code as shells use it.
 func (c *execCmd) Run(e *env) error {
 	err := c.become(e)
 	code := exec.CodeRefused
@@ -42,11 +42,11 @@ func (c *execCmd) Run(e *env) error {
 }
 
 func (c *execCmd) become(e *env) error {
-	args, err := behind(c.Command)
+	args, err := commandAfter(c.Command)
 	if err != nil {
 		return err
 	}
-	set, err := c.held(e)
+	set, err := c.permissions(e)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (c *execCmd) become(e *env) error {
 	})
 }
 
-// held is what the session holds now, by the engine's word.
-func (c *execCmd) held(e *env) (schemas.SessionPermissions, error) {
+// permissions asks the engine for the session's permissions now.
+func (c *execCmd) permissions(e *env) (schemas.SessionPermissions, error) {
 	var none schemas.SessionPermissions
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -77,13 +77,13 @@ func (c *execCmd) held(e *env) (schemas.SessionPermissions, error) {
 	}
 	set := policy.Held(s.Permissions, s.Grants)
 	if s.Permissions == nil && !set.Network && len(set.ReadDirs)+len(set.WriteDirs) == 0 {
-		return none, fmt.Errorf("session %s holds no permissions to run inside of: nod session set %[1]s --working-dir DIR", c.Session)
+		return none, fmt.Errorf("session %s has no permissions to confine the command to: nod session set %[1]s --working-dir DIR", c.Session)
 	}
 	return set, nil
 }
 
-// startIn is the working directory where the command may not even read the
-// directory that it was called in; "" leaves it there.
+// startIn returns the session's working directory if the command may not read the
+// current directory; "" means to start in the current one.
 func startIn(e *env, scope *schemas.SessionPermissions) string {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -92,6 +92,6 @@ func startIn(e *env, scope *schemas.SessionPermissions) string {
 	if scope.WorkingDir == "" || policy.Covers(scope, policy.Permission{Access: policy.AccessRead, Path: cwd}, policy.OnDisk) {
 		return ""
 	}
-	fmt.Fprintf(e.stderr, "nod: running in %s, as %s is out of reach\n", people.Line(scope.WorkingDir), people.Line(cwd))
+	fmt.Fprintf(e.stderr, "nod: running in %s, as the command may not read %s\n", people.Line(scope.WorkingDir), people.Line(cwd))
 	return scope.WorkingDir
 }

@@ -11,26 +11,28 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// brakeFlags say what is frozen or thawed.
-type brakeFlags struct {
+// freezeTarget names the agent or session to freeze or thaw; without one it is all
+// agents.
+type freezeTarget struct {
 	Agent   string `placeholder:"A" xor:"what" help:"Only this agent, by the name of its key."`
 	Session string `placeholder:"S" xor:"what" help:"Only this session."`
-	JSON    bool   `name:"json" help:"Print what is frozen as JSON."`
+	JSON    bool   `name:"json" help:"Print the freezes in force as JSON."`
 }
 
 type freezeCmd struct {
-	brakeFlags
-	Message string `short:"m" placeholder:"TEXT" help:"Tell agents and people why."`
+	freezeTarget
+	Message string `short:"m" placeholder:"TEXT" help:"The reason, for agents and people."`
 }
 
-// Run freezes, and fails where not every engine has said that it obeys.
+// Run freezes. It fails if an engine has not confirmed the freeze, which is in force
+// on the others all the same.
 func (c *freezeCmd) Run(e *env) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
 	defer done()
-	b := c.brake(d.user)
+	b := c.request(d.user)
 	b.Reason = c.Message
 	frozen, err := d.Freeze(ctx, b)
 	if err != nil {
@@ -42,25 +44,25 @@ func (c *freezeCmd) Run(e *env) error {
 		fmt.Fprintf(e.stdout, "Frozen: whatever %s asks is denied until nod thaw. %s. Commands that run already are not stopped.\n", people.FreezeTarget(&b), people.Denials(&frozen))
 	}
 	if late := people.Laggards(&frozen); err == nil && late != "" {
-		err = fmt.Errorf("it is frozen, but not everywhere: %s", late)
+		err = fmt.Errorf("the freeze is stored, but not every engine follows it yet: %s", late)
 	}
 	return err
 }
 
-func (c *brakeFlags) brake(user string) schemas.FreezeRequest {
+func (c *freezeTarget) request(user string) schemas.FreezeRequest {
 	return schemas.FreezeRequest{Agent: c.Agent, SessionID: c.Session, From: schemas.From{UserID: user}}
 }
 
 type thawCmd struct {
-	brakeFlags
-	Code string `name:"code-word" placeholder:"WORD" help:"The code word, where the settings want one."`
+	freezeTarget
+	Code string `name:"code-word" placeholder:"WORD" help:"The code word, if the settings require one."`
 }
 
-// Run thaws what was frozen. Where no code word is said, a person at a terminal has
-// to type what they read: a script does not thaw by mistake.
+// Run ends a freeze. Without a code word, a person at a terminal has to type a word
+// that is shown: this keeps a script from a thaw by mistake.
 func (c *thawCmd) Run(e *env) error {
 	if c.Code == "" {
-		if err := e.meant(); err != nil {
+		if err := e.confirmThaw(); err != nil {
 			return err
 		}
 	}
@@ -69,7 +71,7 @@ func (c *thawCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	b := c.brake(d.user)
+	b := c.request(d.user)
 	b.CodeWord = c.Code
 	frozen, err := d.Thaw(ctx, b)
 	if err != nil {
@@ -85,19 +87,19 @@ func (c *thawCmd) Run(e *env) error {
 	return nil
 }
 
-// meant has a person type a word that is shown.
-func (e *env) meant() error {
+// confirmThaw shows a random word and has a person type it.
+func (e *env) confirmThaw() error {
 	if !e.interactive() {
 		return errors.New("a thaw takes a person at a terminal, the code word (--code-word), or /thaw from a phone: nothing is thawed")
 	}
 	word := rand.Text()[:6]
-	if said := e.typed("To let agents ask again, type " + word + ": "); !strings.EqualFold(said, word) {
+	if typed := e.typed("To let agents ask again, type " + word + ": "); !strings.EqualFold(typed, word) {
 		return errors.New("that was not the word: nothing is thawed")
 	}
 	return nil
 }
 
-// warnFrozen says what is frozen to somebody who looks at what is open.
+// warnFrozen prints the freezes in force, beside a list of pending requests.
 func (e *env) warnFrozen(freezes []schemas.Freeze) {
 	for i := range freezes {
 		fmt.Fprintf(e.stderr, "nod: %s; nod thaw ends it\n", people.DescribeFreeze(&freezes[i]))

@@ -11,13 +11,12 @@ import (
 )
 
 type grantsCmd struct {
-	Session string `placeholder:"S" help:"Only those of this session."`
-	All     bool   `help:"Ended ones too."`
+	Session string `placeholder:"S" help:"Only standing answers of this session."`
+	All     bool   `help:"Also list standing answers that have ended."`
 	JSON    bool   `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists the standing answers, the newest first: what is allowed, and what is
-// denied, beyond the call that was asked about.
+// Run lists the standing answers, the newest first.
 func (c *grantsCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -47,10 +46,10 @@ func (c *grantsCmd) Run(e *env) error {
 }
 
 type revokeCmd struct {
-	ID string `arg:"" help:"Its id, or the beginning of it; see nod grants."`
+	ID string `arg:"" help:"The standing answer's id, or the beginning of it; see nod grants."`
 }
 
-// Run ends a standing answer: what it covers is asked again.
+// Run ends a standing answer: nod asks again about the calls that it covered.
 func (c *revokeCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -72,7 +71,7 @@ func (c *revokeCmd) Run(e *env) error {
 	}
 	g, now := grants[0], time.Now()
 	before := people.DescribeStanding(&g, now)
-	if err := owner.Revoke(ctx, &g); err != nil { // an ended one too: what was shared of it may not have ended yet
+	if err := owner.Revoke(ctx, &g); err != nil { // also if it has ended: grants shared from it may still count
 		return err
 	}
 	switch before.Undo {

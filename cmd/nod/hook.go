@@ -29,13 +29,13 @@ func hostNamed(name string) (hook.Host, error) {
 }
 
 type hookCmd struct {
-	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini or copilot."`
+	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini or copilot."`
 	HostTimeout   time.Duration `name:"host-timeout" help:"How long the agent program waits for the hook."`
-	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"In claude -p: end the run after this long without an answer, or deny the call for now where it is one of several; go on with nod resume."`
-	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
+	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"In claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
+	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 }
 
-// Run answers one call. Whatever happens, stdout gets one JSON object.
+// Run answers one call of a hook. In every case stdout gets exactly one JSON object.
 func (c *hookCmd) Run(e *env) error {
 	host, err := hostNamed(c.Agent)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *hookCmd) Run(e *env) error {
 	}
 	ctx, stop := hook.Lifetime(context.Background(), os.Stdout)
 	defer stop()
-	hostname, _ := os.Hostname() // shown only
+	hostname, _ := os.Hostname() // for display only
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -67,7 +67,7 @@ func (c *hookCmd) Run(e *env) error {
 		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Stderr: e.stderr,
 	})
 	if dirErr == nil {
-		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // the next one tells what this did not
+		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error the next sweep reports the rest
 		if os.Getenv(hook.ProbeEnv) == "" {
 			installs.Ran(dir, host.Name, version())
 		}
@@ -81,8 +81,8 @@ func (c *hookCmd) Run(e *env) error {
 	return nil
 }
 
-// unavailable is the hook's word for a nod that is not there to be asked. Keys
-// that are refused are something else: the hook denies then.
+// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be
+// reached. Other errors, such as refused keys, stay: the hook denies then.
 func unavailable(err error) error {
 	if errors.Is(err, bus.ErrNotRunning) || errors.Is(err, bus.ErrNoServer) {
 		return schemas.Errorf(schemas.CodeUnavailable, "%v", err)
@@ -90,31 +90,30 @@ func unavailable(err error) error {
 	return err
 }
 
-// asker is the client as a hook or a sidecar uses it.
+// asker adapts the client to hooks and sidecars.
 type asker struct{ *nod.Client }
 
-// Ask waits for the decision, whatever it is: not long for nod to store the
-// request, which is UNAVAILABLE then, and after that for as long as ctx allows.
-// Whether the request is withdrawn or left open when ctx ends is the caller's to
-// say.
+// Ask waits up to callTimeout for nod to store the request, else the error is
+// UNAVAILABLE, and then until ctx ends for the decision. When ctx ends, the request
+// stays pending: the caller withdraws it or leaves it so.
 func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	soon, cancel := context.WithTimeout(ctx, patience)
+	soon, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	asked, err := a.Submit(soon, r)
+	open, err := a.Submit(soon, r)
 	if err != nil {
 		return schemas.Decision{}, err
 	}
-	defer asked.Drop()
-	return asked.Await(ctx)
+	defer open.Drop()
+	return open.Await(ctx)
 }
 
-// Withdraw takes a request back; what it was decided as does not matter.
+// Withdraw ends a request. Its decision does not matter to the caller.
 func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	_, err := a.Client.Withdraw(ctx, sessionID, pendingID, reason)
 	return err
 }
 
-// HostResolved withdraws what the host has gone on without, whichever that is.
+// HostResolved withdraws the requests for whose decision the host did not wait.
 func (a asker) HostResolved(ctx context.Context, p schemas.HostResolved) error {
 	_, err := a.Client.HostResolved(ctx, p)
 	return err

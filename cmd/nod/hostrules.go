@@ -16,17 +16,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostRules are an agent program's own rules in one file, as far as nod takes them
-// over.
+// hostRules are the rules in one file of an agent program: those that nod can take
+// over, and those that it leaves out.
 type hostRules struct {
 	file    string
-	project string // where they hold; empty is everywhere
+	project string // the only project that they are for; empty means all
 	rules   schemas.Permissions
 	left    []policy.NotImported
 }
 
-// ruleFiles are the files that an agent program's rules may be in, by patterns: the
-// user's own, and those of the project that this is run in.
+// ruleFiles returns glob patterns for the files of an agent program's rules: the
+// user's files, and those of the project in the current directory.
 func ruleFiles(agent string) ([]string, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -44,15 +44,15 @@ func ruleFiles(agent string) ([]string, error) {
 	case hook.Codex().Name:
 		own := cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(home, ".codex"))
 		return []string{filepath.Join(own, "rules", "*.rules"), filepath.Join(here, ".codex", "rules", "*.rules")}, nil
-	case hook.Gemini().Name: // a project's policies do not count there
+	case hook.Gemini().Name: // Gemini ignores a project's policies
 		own := filepath.Join(home, ".gemini")
 		return []string{filepath.Join(own, "settings.json"), filepath.Join(own, "policies", "*.toml"), filepath.Join(here, ".gemini", "settings.json")}, nil
 	}
 	return nil, nil
 }
 
-// readHostRules reads an agent program's rules: in its usual files, and in one more
-// where that is named.
+// readHostRules reads an agent program's rules from its usual files, and from file
+// if that is not empty.
 func readHostRules(agent, file string) (all []hostRules, err error) {
 	patterns, err := ruleFiles(agent)
 	if err != nil {
@@ -76,7 +76,7 @@ func readHostRules(agent, file string) (all []hostRules, err error) {
 			continue
 		}
 		one, err := readRuleFile(agent, f)
-		if err != nil { // one that cannot be read keeps no other from it
+		if err != nil { // an unreadable file does not keep the others from being read
 			one.left = []policy.NotImported{{List: "file", Rule: f, Why: err.Error()}}
 		}
 		seen, all = append(seen, info), append(all, one)
@@ -105,7 +105,7 @@ func readRuleFile(agent, file string) (hostRules, error) {
 	return r, nil
 }
 
-// projectOf is the project whose rules are in a file; "" for the user's own.
+// projectOf returns the project whose rules a file holds; "" for the user's own file.
 func projectOf(file string) string {
 	dir := filepath.Dir(file)
 	if base := filepath.Base(dir); base == "rules" || base == "policies" {
@@ -130,8 +130,9 @@ func sameDir(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// taken are settings that hold these rules: a project's for that project alone.
-func taken(all []hostRules) (s schemas.Settings) {
+// settingsWith returns settings with these rules; a project's rules count for that
+// project alone.
+func settingsWith(all []hostRules) (s schemas.Settings) {
 	for _, r := range all {
 		if r.project == "" {
 			p := &s.Permissions
@@ -149,14 +150,15 @@ func taken(all []hostRules) (s schemas.Settings) {
 	return s
 }
 
-// offerImport offers to take over the rules of an agent program of which nod sees
-// every call now: it would ask about what they allow. Without ask it says how.
+// offerImport offers to take over the rules of an agent program. It is for hooks that
+// see every call: nod would ask about calls that those rules allow. If ask is false,
+// it prints the commands for it.
 func (e *env) offerImport(agent, changed string, ask bool) error {
 	host, err := hostNamed(agent)
 	if err != nil {
 		return err
 	}
-	if agent != hook.ClaudeCode().Name { // its hooks and its rules are in other files
+	if agent != hook.ClaudeCode().Name { // only Claude Code has hooks and rules in one file
 		changed = ""
 	}
 	all, err := readHostRules(agent, changed)
@@ -177,7 +179,7 @@ func (e *env) offerImport(agent, changed string, ask bool) error {
 		return nil
 	}
 	if !ask {
-		fmt.Fprintf(e.stdout, "To have nod allow them too, put into settings.json what this prints:\n")
+		fmt.Fprintf(e.stdout, "To have nod allow them too, add the output of this to settings.json:\n")
 		for _, r := range all {
 			fmt.Fprintf(e.stdout, "  nod policy import %s --file %s\n", agent, r.file)
 		}
@@ -186,10 +188,11 @@ func (e *env) offerImport(agent, changed string, ask bool) error {
 	if !e.agree("Take these rules over, with those that ask and deny, into nod's settings.json?") {
 		return nil
 	}
-	return e.changeSettings("", func(s *schemas.Settings) ([]member, error) { return additions(s, taken(all)), nil })
+	return e.changeSettings("", func(s *schemas.Settings) ([]member, error) { return additions(s, settingsWith(all)), nil })
 }
 
-// showRules tells which rules of a file would be taken over, and which not.
+// showRules prints the rules of a file that nod would take over, and the reasons for
+// which it leaves others out.
 func (e *env) showRules(agent string, r hostRules) {
 	if len(r.rules.Allow) > 0 {
 		where := ""
@@ -212,7 +215,7 @@ func (e *env) showRules(agent string, r hostRules) {
 	}
 }
 
-// additions are the members of settings.json that add rules to it.
+// additions returns the members of settings.json that add the rules of more to s.
 func additions(s *schemas.Settings, more schemas.Settings) (all []member) {
 	lists := func(at string, has, more schemas.Rules) {
 		for _, list := range []struct {

@@ -18,15 +18,15 @@ import (
 )
 
 type httpCmd struct {
-	Listen      string   `placeholder:"ADDR" default:"127.0.0.1:4282" help:"Where to listen."`
+	Listen      string   `placeholder:"ADDR" default:"127.0.0.1:4282" help:"The address to listen on."`
 	Agent       []string `placeholder:"NAME" help:"The agents that may ask (local), each with a token of its own; each needs its key (nod keys add agent-NAME)."`
-	PublicURL   string   `name:"public-url" placeholder:"URL" help:"How callers reach it where that is not ADDR."`
+	PublicURL   string   `name:"public-url" placeholder:"URL" help:"The URL that callers use, if it is not ADDR."`
 	HTTPCert    string   `name:"http-cert" placeholder:"FILE" type:"path" help:"TLS certificate."`
-	HTTPKey     string   `name:"http-key" placeholder:"FILE" type:"path" help:"Its key."`
+	HTTPKey     string   `name:"http-key" placeholder:"FILE" type:"path" help:"Key of the TLS certificate."`
 	BehindProxy bool     `help:"A proxy in front of it speaks TLS."`
 }
 
-// Run serves until it is told to stop.
+// Run serves until the process gets a signal to stop.
 func (c *httpCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -40,13 +40,13 @@ func (c *httpCmd) Run(e *env) error {
 		c.Agent = []string{name}
 	}
 	if len(c.Agent) > 1 && place.Creds != "" {
-		return errors.New("--creds is one agent's key: start nod http once for each --agent, or without --creds where the data directory has their keys")
+		return errors.New("--creds is one agent's key: start nod http once for each --agent, or without --creds if the data directory has their keys")
 	}
 	options := httpapi.Options{
 		Listen: httpserve.Listen{Addr: c.Listen, PublicURL: c.PublicURL, TLSCert: c.HTTPCert, TLSKey: c.HTTPKey, BehindProxy: c.BehindProxy},
 		Log:    e.log,
 	}
-	options.Host, _ = os.Hostname() // shown, and unknown asks
+	options.Host, _ = os.Hostname() // shown to people; if unknown, the rules ask
 	if u, err := user.Current(); err == nil {
 		options.User = u.Username
 	}
@@ -81,7 +81,8 @@ func tokenPath(p bus.Place, agent string) string {
 	return filepath.Join(p.DataDir, "http", agent+".token")
 }
 
-// httpAgent connects as an agent that has a token; done ends the connection.
+// httpAgent connects as the agent of that name, and reads or makes its token. done
+// ends the connection.
 func (e *env) httpAgent(place bus.Place, name string) (a httpapi.Agent, done func(), err error) {
 	id := roles.AgentID(name)
 	if err := id.Check(); err != nil {

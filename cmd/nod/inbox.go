@@ -21,18 +21,17 @@ import (
 
 type inboxCmd struct{}
 
-// Run shows all that is pending on a screen of its own until its user closes
-// it.
+// Run shows the pending requests on a full screen until the user closes it.
 func (inboxCmd) Run(e *env) error {
 	if !isTerminal(e.stdin) || !isTerminal(e.stdout) {
 		return errors.New("nod inbox needs a terminal: in a pipe or a script, use nod pending, nod allow and nod deny")
 	}
 	u, err := user.Current()
 	if err != nil {
-		return fmt.Errorf("find out who answers: %w", err)
+		return fmt.Errorf("find this user's name: %w", err)
 	}
 	log := e.log
-	if isTerminal(e.stderr) { // it would write over the screen, which says itself what is wrong
+	if isTerminal(e.stderr) { // the log would overwrite the screen, which shows errors itself
 		log = slog.New(slog.DiscardHandler)
 	}
 	joining, cancel := e.soon()
@@ -55,15 +54,15 @@ func (inboxCmd) Run(e *env) error {
 		return err
 	}
 	leave = func() {
-		_ = viewer.Stop(context.Background()) // it fails only when its context ends
+		_ = viewer.Stop(context.Background()) // it fails only if its context ends
 		system.Stop()
 		conn.Close()
 	}
 	return screen.Run()
 }
 
-// inTime waits a little for what ends with the process anyway: a closed screen
-// must not stay because the bus is slow.
+// inTime gives the connection 2 s to close: the user must not wait for a slow bus
+// after the screen is closed.
 func inTime(leave func()) {
 	left := make(chan struct{})
 	go func() { leave(); close(left) }()

@@ -17,25 +17,24 @@ import (
 )
 
 type installCmd struct {
-	Agent         string        `arg:"" help:"Which agent program: claude-code, codex, gemini, copilot or opencode; or mcp or acp, for a host whose settings list such programs."`
-	Command       []string      `arg:"" optional:"" passthrough:"" help:"For acp: the agent's command, behind --."`
+	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini, copilot or opencode; or mcp or acp, for a host whose settings list such programs."`
+	Command       []string      `arg:"" optional:"" passthrough:"" help:"For acp: the agent's command, after --."`
 	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool          `help:"Only for the project in the current directory."`
-	Strict        bool          `help:"Gate every tool call that the agent program shows its hooks, not only what it would ask about."`
-	Uninstall     bool          `help:"Take it out again."`
-	DryRun        bool          `name:"dry-run" help:"Only show what would change."`
-	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now where it is one of several; go on with nod resume."`
-	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: let the agent program ask, where it can, or deny."`
+	Strict        bool          `help:"Ask nod about every tool call that the agent program shows its hooks, not only those that it would ask its user about."`
+	Uninstall     bool          `help:"Remove nod from the agent program's settings."`
+	DryRun        bool          `name:"dry-run" help:"Only show the changes; make none."`
+	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
+	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 
-	// Unasked: nobody is asked whether to take rules over.
+	// Unasked leaves out the question whether to take rules over.
 	Unasked bool `kong:"-"`
 }
 
-// Run changes an agent program's settings.
 func (c *installCmd) Run(e *env) error {
 	var err error
-	if c.Command, err = behind(c.Command); err != nil {
-		return err // --dryrun is no reason to install
+	if c.Command, err = commandAfter(c.Command); err != nil {
+		return err // a mistyped flag, such as --dryrun, must not install
 	}
 	if len(c.Command) > 0 && c.Agent != hook.ACPName {
 		return fmt.Errorf("unexpected argument %s: only acp takes a command; see nod install --help", c.Command[0])
@@ -66,8 +65,8 @@ func (c *installCmd) Run(e *env) error {
 	return nil
 }
 
-// asksNow says what a new installation does: which calls are asked about, or why none
-// is yet.
+// asksNow describes the effect of a new installation: the calls that nod is asked
+// about, or the reason for which there are none yet.
 func (c *installCmd) asksNow(path string) string {
 	const start = "; start nod with: nod up"
 	host, err := hostNamed(c.Agent)
@@ -78,7 +77,7 @@ func (c *installCmd) asksNow(path string) string {
 	case err != nil:
 		return fmt.Sprintf("%s holds nod's hook; whether %s reads it is not known: %v", path, host.Agent, err)
 	case !trusted:
-		return fmt.Sprintf("%s holds nod's hook, but nothing is asked until %s trusts this folder: start %s here and agree to that", path, host.Agent, host.Program)
+		return fmt.Sprintf("%s holds nod's hook, but %s does not run it until it trusts this folder: start %s here and agree to trust it", path, host.Agent, host.Program)
 	case host.Name == hook.Codex().Name && !isStrict(host, path):
 		return path + " asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call" + start
 	}
@@ -94,11 +93,11 @@ func isStrict(host hook.Host, path string) bool {
 	return err == nil && slices.ContainsFunc(at.Hooks, func(i hook.Installed) bool { return slices.Contains(host.Setup.Strict, i.Event) })
 }
 
-// seesAll reports whether the hook is shown the calls that the agent program would
-// have allowed by itself.
+// seesAll reports whether the hook also sees calls that the agent program would allow
+// by itself.
 func (c *installCmd) seesAll() bool {
 	switch c.Agent {
-	case hook.Gemini().Name, hook.Copilot().Name: // they know no other hook
+	case hook.Gemini().Name, hook.Copilot().Name: // their only kind of hook sees all calls
 		return true
 	case hook.ClaudeCode().Name, hook.Codex().Name:
 		return c.Strict
@@ -106,20 +105,18 @@ func (c *installCmd) seesAll() bool {
 	return false
 }
 
-// installed is what an installation changes: an agent program's settings, and its
-// trust in the hook, where it wants that written down.
+// installed holds the changes of an installation: those of an agent program's
+// settings, and those of its list of trusted hooks if it keeps one.
 type installed struct {
 	hook.Change
 	trust hook.Change
 }
 
-// Changed reports whether there is anything to change.
 func (i installed) Changed() bool { return i.Change.Changed() || i.trust.Changed() }
 
-// Diff shows both changes.
 func (i installed) Diff() string { return i.Change.Diff() + i.trust.Diff() }
 
-// install makes the change, or finds it.
+// install makes the changes, or with --dry-run only works them out.
 func (c *installCmd) install(e *env) (installed, error) {
 	switch c.Agent {
 	case hook.OpenCodeName:
@@ -148,8 +145,8 @@ func (c *installCmd) install(e *env) (installed, error) {
 	return made, e.remember(host.Name, change, o)
 }
 
-// trust has Codex trust the hook, since it runs no other, or takes that back. Where
-// that fails the note says so: the hook itself is where it should be.
+// trust marks the hook as trusted by Codex's user, as Codex runs no other hooks, or
+// removes the mark. A failure is a note only: the hook itself is installed.
 func (c *installCmd) trust(host hook.Host, made *installed) {
 	was, is, err := hook.InspectChange(host, made.Change)
 	switch {
@@ -178,7 +175,7 @@ func (c *installCmd) trust(host hook.Host, made *installed) {
 
 func (c *installCmd) installOpenCode(e *env) (hook.Change, error) {
 	if c.OnUnavailable != string(hook.UnavailableAsk) || c.DeferAfter > 0 {
-		return hook.Change{}, errors.New("opencode has no hook to give --on-unavailable or --defer-after: nod opencode takes the former")
+		return hook.Change{}, errors.New("opencode has no hook, so --on-unavailable and --defer-after have no effect: give --on-unavailable to nod opencode")
 	}
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
 	change, err := hook.InstallOpenCode(o)
@@ -188,7 +185,7 @@ func (c *installCmd) installOpenCode(e *env) (hook.Change, error) {
 	return change, e.remember(c.Agent, change, o)
 }
 
-// installServer has a host start nod's own program.
+// installServer adds nod to a host's list of MCP servers or ACP agents.
 func (c *installCmd) installServer(e *env) (hook.Change, error) {
 	server := hook.MCPServer()
 	var err error
@@ -197,7 +194,7 @@ func (c *installCmd) installServer(e *env) (hook.Change, error) {
 	} else if c.Agent == hook.ACPName {
 		server, err = hook.ACPServer(c.Command)
 	} else if c.Settings == "" {
-		c.Settings = ".mcp.json" // the project's, as Claude Code reads it
+		c.Settings = ".mcp.json" // the project's file, which Claude Code reads
 	}
 	if err != nil {
 		return hook.Change{}, err
@@ -216,7 +213,7 @@ func (c *installCmd) installServer(e *env) (hook.Change, error) {
 	return change, e.remember(c.Agent, change, o)
 }
 
-// remember keeps where an agent program was changed, for nod uninstall.
+// remember stores the path of the changed settings file, for nod uninstall.
 func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) error {
 	if o.DryRun {
 		return nil
@@ -235,9 +232,10 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) 
 	return installs.Remember(dir, in, change.Changed())
 }
 
-// options are what the flags ask for. The hook asks the nod that this command
-// would, whatever the host's environment is. It runs the launcher, which is made
-// first: a hook whose program is missing lets some hosts run the tool.
+// options returns the options of the flags. The hook gets flags for the nod that this
+// command would reach, as the host may have another environment. The hook runs the
+// launcher, which is made first: if a hook's program is missing, some hosts run the
+// tool.
 func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
 	if c.Uninstall {
@@ -251,7 +249,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // which the host may not have
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // a variable that the host may lack
 		o.Args = append(o.Args, "--data", dir)
 	}
 	if place.URL != "" {
@@ -266,7 +264,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	}
 	if c.DeferAfter > 0 {
 		if c.Agent != hook.ClaudeCode().Name || !c.Strict {
-			return o, errors.New("--defer-after: only claude-code can end a run and take it up again, and only with --strict")
+			return o, errors.New("--defer-after: only claude-code can end a run and resume it later, and only with --strict")
 		}
 		o.Args = append(o.Args, "--defer-after", c.DeferAfter.String())
 	}
@@ -275,7 +273,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	}
 	if host, err := hostNamed(c.Agent); err == nil && len(host.Setup.Newer) > 0 {
 		ctx, cancel := e.soon()
-		o.HostVersion, _ = host.Version(ctx) // nod doctor says why not
+		o.HostVersion, _ = host.Version(ctx) // nod doctor reports an error of it
 		cancel()
 	}
 	o.Program = launcher.Path(dir)

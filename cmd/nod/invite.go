@@ -13,11 +13,10 @@ import (
 )
 
 type inviteCmd struct {
-	Name    string `arg:"" help:"What the agent of the other machine is called."`
-	Address string `placeholder:"HOST:PORT" help:"Where that machine reaches this one (this host's name, and the port that nod listens on)."`
+	Name    string `arg:"" help:"A name for the agent of the other machine."`
+	Address string `placeholder:"HOST:PORT" help:"The address at which that machine reaches nod here (this host's name, and the port that nod listens on)."`
 }
 
-// Run prints the line to type on the other machine.
 func (c *inviteCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -42,12 +41,12 @@ func (c *inviteCmd) Run(e *env) error {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "nod join %s\n", invitation)
-	fmt.Fprintf(e.stderr, "type this on the other machine: it is a secret, and lets whoever has it ask as %s\n", c.Name)
-	fmt.Fprintf(e.stderr, "it works from the next start of nod up on, which must listen where %s leads: nod up --listen ADDR\n", address)
+	fmt.Fprintf(e.stderr, "type this on the other machine: it is a secret, and each program that has it can ask as %s\n", c.Name)
+	fmt.Fprintf(e.stderr, "it works once nod up is started again with an address that %s leads to: nod up --listen ADDR\n", address)
 	return nil
 }
 
-// defaultAddress is this host by name, at the port of the nod that runs here.
+// defaultAddress returns this host's name with the port of the nod that runs here.
 func defaultAddress(dataDir string) (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -65,10 +64,9 @@ func defaultAddress(dataDir string) (string, error) {
 }
 
 type joinCmd struct {
-	Invitation string `arg:"" help:"What nod invite printed; - reads it from standard input, so that no list of processes shows it."`
+	Invitation string `arg:"" help:"The line that nod invite printed; - reads it from standard input, so that no list of processes shows it."`
 }
 
-// Run keeps an invitation, so that hooks and nod ask find their nod.
 func (c *joinCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 )
 
-// How much of a log file is kept: the file, and older ones beside it.
+// The size of a log file, and the number of older ones beside it.
 const (
 	logMegabytes = 10
 	logFiles     = 3
 )
 
-// maxStderr is how large the file may grow that a service's standard error goes
-// to. It holds what comes before the log, and panics.
+// maxStderr is the size in bytes above which the file with a service's standard
+// error is emptied. It holds output from before the log is open, and panics.
 const maxStderr = 1 << 20
 
-// logTo writes the log and what goes wrong to a file of one's own from now on,
-// and nothing to standard output: that may hold what is meant for one reader.
-// The file is there for its owner alone, and rotated by size.
+// logTo sends the log and error messages to a file from now on, and drops standard
+// output, as that may hold a login link for one reader. Only the owner can read the
+// file; it is rotated by size.
 func (e *env) logTo(path string) {
 	trimStderr(os.Stderr)
 	file := &lumberjack.Logger{Filename: path, MaxSize: logMegabytes, MaxBackups: logFiles}
@@ -33,11 +33,11 @@ func (e *env) logTo(path string) {
 	e.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: level}))
 }
 
-// trimStderr empties a file that standard error is appended to, where it has
-// grown large: nobody rotates it.
+// trimStderr empties a large file that standard error is appended to, since the
+// system does not rotate it.
 func trimStderr(f *os.File) {
 	info, err := f.Stat()
 	if err == nil && info.Mode().IsRegular() && info.Size() > maxStderr {
-		_ = f.Truncate(0) // it is only larger than it should be
+		_ = f.Truncate(0) // after an error the file is only too large
 	}
 }

@@ -1,5 +1,5 @@
-// Command nod is the permission bus for AI agents, all of it: the server, the
-// engine, the connectors, and what people and scripts type.
+// Command nod is the whole permission bus for AI agents: the server, the engine,
+// the connectors, and the commands for people and scripts.
 package main
 
 import (
@@ -33,7 +33,7 @@ const (
 	exitOpen      = 6 // with --async
 )
 
-// cli is everything that can be typed.
+// cli is the command line: the commands and the flags that all of them have.
 type cli struct {
 	NatsURL string `name:"nats-url" placeholder:"URL,…" help:"NATS servers to use instead of the nod that runs here (NOD_URL)."`
 	Creds   string `placeholder:"FILE" type:"path" help:"Key file for those servers (NOD_CREDS)."`
@@ -45,44 +45,44 @@ type cli struct {
 	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine, terminal and web inbox."`
 	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
 	Connector connectorCmd `cmd:"" group:"run" help:"Run a connector alone."`
-	Setup     setupCmd     `cmd:"" group:"run" help:"Set nod up on this machine, a change at a time."`
+	Setup     setupCmd     `cmd:"" group:"run" help:"Set nod up on this machine, one change at a time."`
 	Service   serviceCmd   `cmd:"" group:"run" help:"Have the system run nod from log-in on."`
-	Doctor    doctorCmd    `cmd:"" group:"run" help:"See whether everything is in order, and what to do where it is not."`
-	Uninstall uninstallCmd `cmd:"" group:"run" help:"Take nod out of this machine; its data stays."`
+	Doctor    doctorCmd    `cmd:"" group:"run" help:"Check the whole installation, and say how to fix each problem."`
+	Uninstall uninstallCmd `cmd:"" group:"run" help:"Remove nod's hooks and service from this machine; its data stays."`
 
 	Ask     askCmd     `cmd:"" group:"ask" help:"Ask for permission and wait for the decision."`
-	Pending pendingCmd `cmd:"" group:"answer" help:"List what waits for an answer."`
-	Show    showCmd    `cmd:"" group:"answer" help:"Show one request whole."`
-	Inbox   inboxCmd   `cmd:"" group:"answer" help:"A live screen of all that waits, with keys that answer."`
+	Pending pendingCmd `cmd:"" group:"answer" help:"List the pending requests."`
+	Show    showCmd    `cmd:"" group:"answer" help:"Show one request in full."`
+	Inbox   inboxCmd   `cmd:"" group:"answer" help:"Show the pending requests live, and answer them by key."`
 	Allow   allowCmd   `cmd:"" group:"answer" help:"Allow a request."`
 	Deny    denyCmd    `cmd:"" group:"answer" help:"Deny a request."`
 	Answer  answerCmd  `cmd:"" group:"answer" help:"Answer a question."`
-	Freeze  freezeCmd  `cmd:"" group:"answer" help:"Deny everything that agents ask, until nod thaw."`
+	Freeze  freezeCmd  `cmd:"" group:"answer" help:"Deny all requests of agents, until nod thaw."`
 	Thaw    thawCmd    `cmd:"" group:"answer" help:"End a freeze."`
-	Grants  grantsCmd  `cmd:"" group:"answer" help:"List what is allowed or denied beyond one call."`
-	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End one of those: it is asked again."`
+	Grants  grantsCmd  `cmd:"" group:"answer" help:"List the standing answers: allows and denials that last beyond one call."`
+	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End a standing answer: nod asks again."`
 	Login   loginCmd   `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`
 
-	Install installCmd `cmd:"" group:"agents" help:"Let an agent program ask nod."`
-	Grant   grantCmd   `cmd:"" group:"agents" help:"Share what a session holds with another of the same agent."`
-	Gate    gateCmd    `cmd:"" group:"agents" help:"Check what a scheduled task needs."`
-	Hook    hookCmd    `cmd:"" group:"agents" help:"Answer one call of an agent program's hook (it runs this)."`
+	Install installCmd `cmd:"" group:"agents" help:"Have an agent program, such as Claude Code, ask nod."`
+	Grant   grantCmd   `cmd:"" group:"agents" help:"Share a session's permissions with another session of the same agent."`
+	Gate    gateCmd    `cmd:"" group:"agents" help:"Check whether a session has the permissions that a scheduled task needs."`
+	Hook    hookCmd    `cmd:"" group:"agents" help:"Ask nod about one tool call, as an agent program's hook (the agent program runs this)."`
 	MCP     mcpCmd     `cmd:"" name:"mcp" group:"agents" help:"Serve agent programs that speak MCP (they run this, or reach it over HTTP)."`
-	ACP     acpCmd     `cmd:"" name:"acp" group:"agents" help:"Stand between an editor and an agent that speak ACP."`
-	HTTP    httpCmd    `cmd:"" name:"http" group:"agents" help:"Let programs ask over HTTP, and Claude Code's HTTP hooks."`
-	Resume  resumeCmd  `cmd:"" group:"agents" help:"Go on with a Claude Code session once what it asked is decided."`
-	Exec    execCmd    `cmd:"" group:"agents" help:"Run a command inside what a session holds."`
+	ACP     acpCmd     `cmd:"" name:"acp" group:"agents" help:"Run an ACP agent for an editor, and ask nod before its tool calls."`
+	HTTP    httpCmd    `cmd:"" name:"http" group:"agents" help:"Let programs and Claude Code's HTTP hooks ask over HTTP."`
+	Resume  resumeCmd  `cmd:"" group:"agents" help:"Continue a Claude Code session once its requests are decided."`
+	Exec    execCmd    `cmd:"" group:"agents" help:"Run a command confined to a session's permissions."`
 	Join    joinCmd    `cmd:"" group:"agents" help:"Ask the nod of another machine, by its invitation."`
 
-	Session        sessionCmd        `cmd:"" group:"operate" help:"Show or set what a session has."`
+	Session        sessionCmd        `cmd:"" group:"operate" help:"Show or change a session's permissions and timeout."`
 	Policy         policyCmd         `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
 	Settings       settingsCmd       `cmd:"" group:"operate" help:"Apply or show settings.json."`
-	Approvers      approversCmd      `cmd:"" group:"operate" help:"List who may answer, or remove somebody."`
-	Pair           pairCmd           `cmd:"" group:"operate" help:"Let somebody answer on a channel, such as telegram."`
-	Invite         inviteCmd         `cmd:"" group:"operate" help:"Print the line that lets another machine ask this one."`
+	Approvers      approversCmd      `cmd:"" group:"operate" help:"List or remove approvers: the people who may answer."`
+	Pair           pairCmd           `cmd:"" group:"operate" help:"Let a person answer on a channel, such as telegram."`
+	Invite         inviteCmd         `cmd:"" group:"operate" help:"Print the command that lets another machine's agents ask this nod."`
 	Keys           keysCmd           `cmd:"" group:"operate" help:"Make keys and the server configuration for other machines."`
-	CodexAppServer codexAppServerCmd `cmd:"" group:"agents" help:"Stand between Codex's app-server and its client."`
-	Opencode       opencodeCmd       `cmd:"" group:"agents" help:"Ask nod what a running OpenCode asks."`
+	CodexAppServer codexAppServerCmd `cmd:"" group:"agents" help:"Run Codex's app-server for its client, and ask nod before its tool calls."`
+	Opencode       opencodeCmd       `cmd:"" group:"agents" help:"Pass the permission prompts of a running OpenCode on to nod."`
 }
 
 var groups = kong.ExplicitGroups([]kong.Group{
@@ -93,16 +93,16 @@ var groups = kong.ExplicitGroups([]kong.Group{
 	{Key: "operate", Title: "Operate:"},
 })
 
-// env is what a command works with.
+// env is the environment of one command.
 type env struct {
-	ctx            context.Context // ends when the process is told to stop
+	ctx            context.Context // ends when the process gets a signal to stop
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	place          bus.Place
 	log            *slog.Logger
 }
 
-// exit is an error that only sets the exit code: what there was to say is said.
+// exit is an error that only sets the exit code; messages are printed already.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -133,7 +133,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if err != nil {
 		code := fail(stderr, misuse(err))
-		if slices.Contains(args, "hook") { // its host would run the tool
+		if slices.Contains(args, "hook") { // after any other output the host would run the tool
 			code = hook.Refuse(stdout)
 		}
 		return code
@@ -153,14 +153,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitOK
 	case errors.As(err, &code):
 		return int(code)
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil: // whatever it was at
-		return fail(e.stderr, errors.New("stopped before it was done"))
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil: // a signal stopped the command
+		return fail(e.stderr, errors.New("stopped before the command was done"))
 	default:
 		return fail(e.stderr, err)
 	}
 }
 
-// misuse says what was typed wrong, and which help tells how it is meant.
+// misuse adds to a parse error the help command to read.
 func misuse(err error) error {
 	text, read, command := err.Error(), "nod", false
 	var parse *kong.ParseError
@@ -178,16 +178,16 @@ func misuse(err error) error {
 	return fmt.Errorf("%s: see %s --help", text, read)
 }
 
-// behind is a command that was given behind nod's own flags, with or without --. A
-// flag without it is one that nod does not know, and no command.
-func behind(args []string) ([]string, error) {
+// commandAfter returns the command that follows nod's own flags, without a leading
+// --. Without --, a leading flag is an error: it is a flag that nod does not know.
+func commandAfter(args []string) ([]string, error) {
 	switch {
 	case len(args) == 0:
 		return args, nil
 	case args[0] == "--":
 		return args[1:], nil
 	case strings.HasPrefix(args[0], "-"):
-		return nil, fmt.Errorf("unknown flag %s; what is not for nod comes after --", args[0])
+		return nil, fmt.Errorf("unknown flag %s; a command for another program comes after --", args[0])
 	}
 	return args, nil
 }
@@ -197,14 +197,14 @@ func fail(stderr io.Writer, err error) int {
 	return exitError
 }
 
-// patience bounds a command that asks nod one thing.
-const patience = 15 * time.Second
+// callTimeout bounds a command's call to nod.
+const callTimeout = 15 * time.Second
 
 func (e *env) soon() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(e.ctx, patience)
+	return context.WithTimeout(e.ctx, callTimeout)
 }
 
-// printJSON writes v as JSON that people can read as well.
+// printJSON writes v as indented JSON.
 func (e *env) printJSON(v any) error {
 	enc := json.NewEncoder(e.stdout)
 	enc.SetEscapeHTML(false)
@@ -212,7 +212,7 @@ func (e *env) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// warnOpen says what an open server means.
+// warnOpen prints a warning if the server requires no credentials.
 func (e *env) warnOpen(open bool) {
 	if open {
 		fmt.Fprintln(e.stderr, "nod: warning: this NATS server asks for no credentials, so anyone on it can answer")
@@ -227,7 +227,7 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 	return nil
 }
 
-// version is the module's, as it was built.
+// version returns the module's version from the build, without "v" and metadata.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || !strings.HasPrefix(info.Main.Version, "v") {

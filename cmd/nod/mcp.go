@@ -21,16 +21,16 @@ import (
 )
 
 type mcpCmd struct {
-	HTTP      string   `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP at this address, such as 127.0.0.1:4281, and not standard input and output."`
-	Session   string   `placeholder:"S" help:"The session that is asked in (a fresh one)."`
+	HTTP      string   `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP at this address, such as 127.0.0.1:4281, in place of standard input and output."`
+	Session   string   `placeholder:"S" help:"The session of the requests (a new one)."`
 	Project   string   `placeholder:"DIR" type:"path" help:"The project that the agent works in (the current directory; over HTTP none)."`
-	InProject bool     `name:"in-project" help:"Every tool runs in the project's directory (Claude Code: CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1): rules may go by it."`
-	TokenFile string   `name:"token-file" placeholder:"FILE" type:"path" help:"Where the bearer token for HTTP is; made where it is missing (mcp-token in the data directory)."`
+	InProject bool     `name:"in-project" help:"Every tool runs in the project's directory (Claude Code: CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1): rules may rely on it."`
+	TokenFile string   `name:"token-file" placeholder:"FILE" type:"path" help:"File with the bearer token for HTTP; created if it is missing (mcp-token in the data directory)."`
 	AllowHost []string `name:"allow-host" sep:"none" placeholder:"NAME" help:"A name by which other machines reach this one over HTTP; repeatable."`
 }
 
-// Run serves until the client leaves or it is stopped. It needs no running nod
-// to start: a call made without one is refused.
+// Run serves until the client disconnects or the process gets a signal to stop. It
+// starts without a running nod; calls are refused while there is none.
 func (c *mcpCmd) Run(e *env) error {
 	if c.Session != "" && !schemas.ValidID(c.Session) {
 		return fmt.Errorf("--session %q is no id: use 1 to 128 letters, digits, _ or -", c.Session)
@@ -38,12 +38,12 @@ func (c *mcpCmd) Run(e *env) error {
 	late := &lateNod{e: e, turn: make(chan struct{}, 1)}
 	defer late.close()
 	o := mcp.Options{Session: c.Session, Project: c.Project, InProject: c.InProject, Version: version(), Log: e.log}
-	o.Host, _ = os.Hostname() // shown only
+	o.Host, _ = os.Hostname() // for display only
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
 	}
 	if o.Project == "" && c.HTTP == "" {
-		o.Project, _ = os.Getwd() // an unknown one asks
+		o.Project, _ = os.Getwd() // if unknown, the rules ask
 	}
 	server := mcp.New(late, o)
 	defer server.Stop()
@@ -73,13 +73,13 @@ func (c *mcpCmd) http(e *env, server *mcp.Server) error {
 		return err
 	}
 	if len(c.AllowHost) > 0 {
-		fmt.Fprintln(e.stderr, "nod: warning: the token and all that is asked cross the network as they are: put a proxy with TLS before this")
+		fmt.Fprintln(e.stderr, "nod: warning: the token and all requests cross the network unencrypted: put a proxy with TLS in front of it")
 	}
 	fmt.Fprintf(e.stdout, "nod mcp is up on http://%s%s; its bearer token is in %s\n", l.Addr(), mcp.Path, file)
 	return server.Serve(e.ctx, l, mcp.HTTPOptions{Token: token, Hosts: c.AllowHost})
 }
 
-// tokenIn reads a token, and makes one where there is none.
+// tokenIn reads the token in a file, and makes the file if it is missing.
 func tokenIn(file string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return "", fmt.Errorf("make the token for HTTP: %w", err)
@@ -102,15 +102,15 @@ func tokenIn(file string) (string, error) {
 	return strings.TrimSpace(string(token)), nil
 }
 
-// connectWithin bounds one attempt to find nod.
+// connectWithin bounds one attempt to connect to nod.
 const connectWithin = 5 * time.Second
 
-// lateNod finds nod when it is first needed, and tries again until it has: an
-// agent program starts its servers whether or not nod runs.
+// lateNod connects to nod at the first call, and tries again at each call until it
+// succeeds: an agent program starts its servers whether or not nod runs.
 type lateNod struct {
 	e      *env
-	turn   chan struct{} // holds one who connects
-	client *nod.Client   // by whose turn it is
+	turn   chan struct{} // a lock that gives up with a context: full while it is held
+	client *nod.Client   // guarded by turn
 }
 
 func (l *lateNod) find(ctx context.Context) (*nod.Client, error) {
@@ -133,7 +133,6 @@ func (l *lateNod) find(ctx context.Context) (*nod.Client, error) {
 	return l.client, nil
 }
 
-// Ask waits for the decision, whatever it is.
 func (l *lateNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	client, err := l.find(ctx)
 	if err != nil {
@@ -142,7 +141,7 @@ func (l *lateNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	return asker{client}.Ask(ctx, r)
 }
 
-// Withdraw takes a request back. Without a nod none can have been made.
+// Withdraw ends a request. Without a connection so far, no request was sent.
 func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	l.turn <- struct{}{}
 	client := l.client

@@ -14,20 +14,20 @@ import (
 )
 
 type opencodeCmd struct {
-	URL           string `name:"url" default:"http://127.0.0.1:4096" help:"OpenCode's server."`
+	URL           string `name:"url" default:"http://127.0.0.1:4096" help:"The URL of OpenCode's server."`
 	Dir           string `placeholder:"PATH" type:"path" help:"The project to follow, on a server that has several."`
-	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"Where nod is not running: leave OpenCode's own prompt, or deny."`
+	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: leave OpenCode's own prompt, or deny."`
 }
 
-// Help is what nod opencode --help says beside the flags.
+// Help returns the text that nod opencode --help shows besides the flags.
 func (opencodeCmd) Help() string {
-	return "Start OpenCode with a port of its own (opencode --port 4096, or opencode serve --port 4096), and this beside it. " +
-		"A server's password is read from OPENCODE_SERVER_PASSWORD, and its user name from OPENCODE_SERVER_USERNAME."
+	return "Start OpenCode with a fixed port (opencode --port 4096, or opencode serve --port 4096), and this command beside it. " +
+		"The server's password is read from OPENCODE_SERVER_PASSWORD, and its user name from OPENCODE_SERVER_USERNAME."
 }
 
-// Run follows OpenCode until it is told to stop.
+// Run follows OpenCode until the process gets a signal to stop.
 func (c *opencodeCmd) Run(e *env) error {
-	hostname, _ := os.Hostname() // shown only
+	hostname, _ := os.Hostname() // for display only
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -39,12 +39,11 @@ func (c *opencodeCmd) Run(e *env) error {
 		Username: os.Getenv("OPENCODE_SERVER_USERNAME"), Password: os.Getenv("OPENCODE_SERVER_PASSWORD"),
 		DenyUnavailable: c.OnUnavailable == string(hook.UnavailableDeny),
 		Host:            hostname, User: name, Log: e.log,
-		Connected: func() { fmt.Fprintf(e.stdout, "nod is asked what OpenCode at %s asks\n", c.URL) },
+		Connected: func() { fmt.Fprintf(e.stdout, "nod gets the permission prompts of OpenCode at %s\n", c.URL) },
 	})
 }
 
-// lateAsker connects to nod once there is something to ask, so that nod may be
-// started later.
+// lateAsker connects to nod at the first request, so nod may be started later.
 type lateAsker struct {
 	env *env
 
@@ -65,7 +64,6 @@ func (a *lateAsker) connect(ctx context.Context) (asker, error) {
 	return asker{a.client}, nil
 }
 
-// Ask waits for the decision.
 func (a *lateAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	to, err := a.connect(ctx)
 	if err != nil {
@@ -74,7 +72,6 @@ func (a *lateAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decisio
 	return to.Ask(ctx, r)
 }
 
-// Withdraw takes a request back.
 func (a *lateAsker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	to, err := a.connect(ctx)
 	if err != nil {

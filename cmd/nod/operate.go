@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// owner connects as the owner, who may change things, for one command: done
-// must be called, and ends ctx.
+// owner connects as the owner, who may change settings and sessions, for one
+// command. The caller must call done, which also ends ctx.
 func (e *env) owner() (ctx context.Context, owner *connector.Owner, done func(), err error) {
 	ctx, conn, done, err := e.join(roles.ID{Role: roles.Owner})
 	if err != nil {
@@ -24,7 +24,8 @@ func (e *env) owner() (ctx context.Context, owner *connector.Owner, done func(),
 	return ctx, connector.NewOwner(conn, schemas.ConnectorTerminal), done, nil
 }
 
-// join connects in a role for one command.
+// join connects in a role for one command. The caller must call done, which also
+// ends ctx.
 func (e *env) join(id roles.ID) (ctx context.Context, conn *bus.Conn, done func(), err error) {
 	ctx, cancel := e.soon()
 	if conn, err = bus.Join(ctx, e.place, id, e.log); err != nil {
@@ -45,8 +46,8 @@ type settingsApplyCmd struct {
 	File string `arg:"" optional:"" type:"path" help:"The file (DATA/settings.json)."`
 }
 
-// Run returns when every live engine follows the settings, else names those
-// that do not yet.
+// Run applies the settings and returns once every live engine follows them; if some
+// do not, the error names them.
 func (c *settingsApplyCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -80,7 +81,7 @@ func (c *settingsApplyCmd) Run(e *env) error {
 	}
 	fmt.Fprintf(e.stdout, "settings %d are in force on every engine\n", state.Revision)
 	if len(state.Settings.Identities()) == 0 {
-		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once")
+		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once: add an approver")
 	}
 	return nil
 }
@@ -89,7 +90,6 @@ type settingsShowCmd struct {
 	JSON bool `name:"json" help:"Print JSON with the revision."`
 }
 
-// Run prints what is in force.
 func (c *settingsShowCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -108,7 +108,6 @@ func (c *settingsShowCmd) Run(e *env) error {
 
 type settingsSchemaCmd struct{}
 
-// Run prints the schema.
 func (settingsSchemaCmd) Run(e *env) error {
 	_, err := e.stdout.Write(schemas.SettingsSchema())
 	return err
@@ -117,7 +116,7 @@ func (settingsSchemaCmd) Run(e *env) error {
 type keysCmd struct {
 	List   keysListCmd   `cmd:"" default:"1" help:"List the keys of the data directory."`
 	Add    keysAddCmd    `cmd:"" help:"Make a key."`
-	Config keysConfigCmd `cmd:"" help:"Print the accounts and users for the configuration of a NATS server."`
+	Config keysConfigCmd `cmd:"" help:"Print accounts and users to put into a NATS server's configuration."`
 }
 
 func (e *env) keys() (*roles.Keys, error) {
@@ -132,7 +131,7 @@ type keysListCmd struct {
 	JSON bool `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists keys, their public halves alone.
+// Run lists the keys with their public halves, and no secrets.
 func (c *keysListCmd) Run(e *env) error {
 	keys, err := e.keys()
 	if err != nil {
@@ -162,10 +161,10 @@ func (c *keysListCmd) Run(e *env) error {
 }
 
 type keysAddCmd struct {
-	Name string `arg:"" help:"agent-NAME, connector-NAME, web or observer."`
+	Name string `arg:"" help:"The role and name: agent-NAME, connector-NAME, web or observer."`
 }
 
-// Run makes a key. A running server learns of it when it is started again.
+// Run makes a key. A running server accepts it only after a restart.
 func (c *keysAddCmd) Run(e *env) error {
 	id, err := roles.ParseID(c.Name)
 	if err != nil {
@@ -183,7 +182,7 @@ func (c *keysAddCmd) Run(e *env) error {
 		return fmt.Errorf("%s has a key already: %s", id, keys.Path(id))
 	}
 	fmt.Fprintln(e.stdout, keys.Path(id))
-	fmt.Fprintln(e.stderr, "nod up knows it from its next start on; other servers through nod keys config")
+	fmt.Fprintln(e.stderr, "start nod up again so that it accepts the key; for other servers see nod keys config")
 	return nil
 }
 

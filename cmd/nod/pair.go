@@ -17,16 +17,17 @@ import (
 )
 
 type pairCmd struct {
-	Channel  string `arg:"" help:"Which connector, such as telegram."`
-	Name     string `placeholder:"NAME" help:"Who it is; by default the user of this machine."`
+	Channel  string `arg:"" help:"The connector of the channel, such as telegram."`
+	Name     string `placeholder:"NAME" help:"The approver's name (by default this machine's user)."`
 	Settings string `placeholder:"FILE" type:"path" help:"The settings.json to write to (DATA/settings.json)."`
-	Yes      bool   `help:"Let in whoever sends the code, without asking here."`
+	Yes      bool   `help:"Accept the person who sends the code without a question here."`
 }
 
-// pairingLooks is how often a pairing is looked at.
-const pairingLooks = 500 * time.Millisecond
+// pairingPoll is the time between two reads of a pairing.
+const pairingPoll = 500 * time.Millisecond
 
-// Run shows a code, waits until somebody has sent it, and lets them answer.
+// Run shows a code, waits until a person has sent it on the channel, and makes that
+// person an approver.
 func (c *pairCmd) Run(e *env) error {
 	if schemas.Inbox(c.Channel) {
 		return fmt.Errorf("%s needs no pairing: name its users under approvers.people in settings.json", c.Channel)
@@ -34,7 +35,7 @@ func (c *pairCmd) Run(e *env) error {
 	if c.Name == "" {
 		u, err := user.Current()
 		if err != nil {
-			return fmt.Errorf("find out who it is: %w; say it with --name", err)
+			return fmt.Errorf("find this user's name: %w; give it with --name", err)
 		}
 		c.Name = u.Username
 	}
@@ -43,16 +44,16 @@ func (c *pairCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	if err := c.carried(ctx, owner); err != nil {
+	if err := c.checkChannel(ctx, owner); err != nil {
 		return err
 	}
 	code := rand.Text()[:10]
-	p, err := owner.Pair(ctx, c.Channel, code)
+	_, err = owner.Pair(ctx, c.Channel, code)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "Send this to the bot on %s, within 10 minutes:\n\n  /start %s\n\n", c.Channel, code)
-	from, err := e.paired(owner, c.Channel, p.Until)
+	from, err := e.awaitCode(owner, c.Channel)
 	if err != nil {
 		return err
 	}
@@ -60,9 +61,9 @@ func (c *pairCmd) Run(e *env) error {
 	switch {
 	case c.Yes:
 	case !e.interactive():
-		return errors.New("nobody was let in: say --yes if that is what you mean")
+		return errors.New("no approver was added: without a terminal, use --yes to accept the sender of the code")
 	case !e.agree(fmt.Sprintf("May they answer as %s?", people.Line(c.Name))):
-		return errors.New("nobody was let in")
+		return errors.New("no approver was added")
 	}
 	id := schemas.Identity{Connector: c.Channel, UserID: from.UserID}
 	err = e.changeApprovers(c.Settings, func(a *schemas.Approvers) error {
@@ -81,8 +82,9 @@ func (c *pairCmd) Run(e *env) error {
 	return nil
 }
 
-// carried is an error where no bot can be there to send the code to.
-func (c *pairCmd) carried(ctx context.Context, owner *connector.Owner) error {
+// checkChannel returns an error if the channel does not exist, or if the settings do
+// not name it, so that it has no bot to send the code to.
+func (c *pairCmd) checkChannel(ctx context.Context, owner *connector.Owner) error {
 	if known := embed.ChannelNames(); !slices.Contains(known, c.Channel) {
 		return fmt.Errorf("there is no channel %q: there is %s", c.Channel, strings.Join(known, ", "))
 	}
@@ -96,12 +98,12 @@ func (c *pairCmd) carried(ctx context.Context, owner *connector.Owner) error {
 	return nil
 }
 
-// paired waits until somebody has sent the code.
-func (e *env) paired(owner *connector.Owner, channel string, until time.Time) (*schemas.From, error) {
-	looks := time.NewTicker(pairingLooks)
-	defer looks.Stop()
+// awaitCode waits until a person has sent the code and returns their identity.
+func (e *env) awaitCode(owner *connector.Owner, channel string) (*schemas.From, error) {
+	poll := time.NewTicker(pairingPoll)
+	defer poll.Stop()
 	for {
-		ctx, cancel := context.WithTimeout(e.ctx, patience)
+		ctx, cancel := context.WithTimeout(e.ctx, callTimeout)
 		p, err := owner.Pair(ctx, channel, "")
 		cancel()
 		switch {
@@ -111,23 +113,22 @@ func (e *env) paired(owner *connector.Owner, channel string, until time.Time) (*
 			return p.From, nil
 		}
 		select {
-		case <-looks.C:
+		case <-poll.C:
 		case <-e.ctx.Done():
-			return nil, errors.New("nobody was let in")
+			return nil, errors.New("no approver was added")
 		}
 	}
 }
 
 type approversCmd struct {
-	List   approversListCmd   `cmd:"" default:"withargs" help:"List who may answer."`
-	Remove approversRemoveCmd `cmd:"" help:"Let somebody answer no more."`
+	List   approversListCmd   `cmd:"" default:"withargs" help:"List the approvers: the people who may answer."`
+	Remove approversRemoveCmd `cmd:"" help:"Remove an approver, who then may answer no more."`
 }
 
 type approversListCmd struct {
 	JSON bool `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists who may answer, as it is in force.
 func (c *approversListCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -143,7 +144,7 @@ func (c *approversListCmd) Run(e *env) error {
 		return e.printJSON(all)
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(e.stderr, "nobody may answer, so every question is refused at once: add somebody under approvers.people in settings.json, or with nod pair")
+		fmt.Fprintln(e.stderr, "nobody may answer, so every question is refused at once: add an approver under approvers.people in settings.json, or with nod pair")
 		return nil
 	}
 	for i := range all {
@@ -155,7 +156,7 @@ func (c *approversListCmd) Run(e *env) error {
 	return nil
 }
 
-// approverLine is an approver in a line: who, by which identities, about what.
+// approverLine describes an approver in one line: name, identities and limits.
 func approverLine(a *schemas.Approver) string {
 	ids := make([]string, len(a.Identities))
 	for i, id := range a.Identities {
@@ -174,12 +175,11 @@ func approverLine(a *schemas.Approver) string {
 }
 
 type approversRemoveCmd struct {
-	Name     string `arg:"" help:"Who."`
-	Identity string `placeholder:"CONNECTOR:ID" help:"Only this identity of theirs."`
+	Name     string `arg:"" help:"The approver's name."`
+	Identity string `placeholder:"CONNECTOR:ID" help:"Remove only this identity of the approver."`
 	Settings string `placeholder:"FILE" type:"path" help:"The settings.json to write to (DATA/settings.json)."`
 }
 
-// Run takes an approver, or one identity of theirs, out of the settings.
 func (c *approversRemoveCmd) Run(e *env) error {
 	err := e.changeApprovers(c.Settings, func(a *schemas.Approvers) error {
 		i := slices.IndexFunc(a.People, func(p schemas.Approver) bool { return p.Name == c.Name })
@@ -214,7 +214,6 @@ func withoutIdentity(all []schemas.Approver, id schemas.Identity) []schemas.Appr
 	return all
 }
 
-// changeApprovers changes who may answer.
 func (e *env) changeApprovers(path string, change func(*schemas.Approvers) error) error {
 	return e.changeSettings(path, func(s *schemas.Settings) ([]member, error) {
 		return []member{{"/approvers", s.Approvers}}, change(s.Approvers)

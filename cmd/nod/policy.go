@@ -17,18 +17,18 @@ import (
 )
 
 type policyCmd struct {
-	Check   policyCheckCmd   `cmd:"" help:"Read tool calls as NDJSON, write a verdict a line."`
-	Explain policyExplainCmd `cmd:"" help:"Say what a command would get, and why."`
-	Test    policyTestCmd    `cmd:"" help:"Run your own cases."`
-	Suggest policySuggestCmd `cmd:"" help:"Propose rules that would have spared the most questions."`
-	Import  policyImportCmd  `cmd:"" help:"Take over the rules of claude-code, codex or gemini."`
-	Replay  policyReplayCmd  `cmd:"" help:"Say what nod would have asked in transcripts, by preset."`
+	Check   policyCheckCmd   `cmd:"" help:"Read tool calls as NDJSON, and write one verdict per line."`
+	Explain policyExplainCmd `cmd:"" help:"Explain the verdict that the rules give a command."`
+	Test    policyTestCmd    `cmd:"" help:"Check the rules against a file of your own cases."`
+	Suggest policySuggestCmd `cmd:"" help:"Suggest rules that would have saved the most questions."`
+	Import  policyImportCmd  `cmd:"" help:"Print the rules of claude-code, codex or gemini as a settings.json."`
+	Replay  policyReplayCmd  `cmd:"" help:"Count the questions that each preset would have asked in transcripts."`
 	Presets policyPresetsCmd `cmd:"" help:"Explain the presets."`
 }
 
-// rulesFlag names the settings whose rules are judged by.
+// rulesFlag names the settings with the rules to use.
 type rulesFlag struct {
-	Settings string `placeholder:"FILE" type:"path" help:"Judge by this settings.json (DATA/settings.json, where there is one)."`
+	Settings string `placeholder:"FILE" type:"path" help:"Use the rules of this settings.json (DATA/settings.json, if there is one)."`
 }
 
 func (f rulesFlag) permissions(e *env) (schemas.Settings, error) {
@@ -63,7 +63,8 @@ func (f rulesFlag) policy(e *env) (*policy.Policy, error) {
 	return p.Guard(data)
 }
 
-// policyHere is the policy under the rules of the project that this is run in.
+// policyHere returns the policy with the rules of the project in the current
+// directory.
 func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 	p, err := f.policy(e)
 	if err != nil {
@@ -73,17 +74,17 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 	return files.Tighten(p, here().Cwd)
 }
 
-// here is what a call that does not say otherwise is taken to come from.
+// here returns the default origin of a call: this directory, host and user.
 func here() policy.Call {
-	cwd, _ := os.Getwd()        // unknown asks
-	home, _ := os.UserHomeDir() // unknown asks
+	cwd, _ := os.Getwd()        // if unknown, the rules ask
+	home, _ := os.UserHomeDir() // if unknown, the rules ask
 	host, _ := os.Hostname()
 	return policy.Call{Cwd: cwd, Project: cwd, Home: home, Host: host, Agent: "local"}
 }
 
 type policyCheckCmd struct{ rulesFlag }
 
-// Run writes one verdict a line, in order.
+// Run writes one verdict per line, in the order of the calls.
 func (c *policyCheckCmd) Run(e *env) error {
 	p, err := c.policyHere(e)
 	if err != nil {
@@ -97,7 +98,6 @@ type policyExplainCmd struct {
 	Command []string `arg:"" passthrough:"" help:"The command, as one argument or several."`
 }
 
-// Run explains a verdict.
 func (c *policyExplainCmd) Run(e *env) error {
 	p, err := c.policyHere(e)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *policyExplainCmd) Run(e *env) error {
 	}
 	call := here()
 	call.ToolName, call.ActionType = "Bash", schemas.ActionCommand
-	words, err := behind(c.Command)
+	words, err := commandAfter(c.Command)
 	if err != nil {
 		return err
 	}
@@ -118,10 +118,10 @@ func (c *policyExplainCmd) Run(e *env) error {
 
 type policyTestCmd struct {
 	rulesFlag
-	File string `arg:"" type:"existingfile" help:"Lines such as: allow git status"`
+	File string `arg:"" type:"existingfile" help:"File of cases, one per line, such as: allow git status"`
 }
 
-// Run fails where a case has another verdict than it says.
+// Run fails if a case gets another verdict than the file expects.
 func (c *policyTestCmd) Run(e *env) error {
 	p, err := c.policyHere(e)
 	if err != nil {
@@ -148,12 +148,11 @@ func (c *policyTestCmd) Run(e *env) error {
 
 type policySuggestCmd struct {
 	rulesFlag
-	Paths []string `arg:"" optional:"" type:"existingpath" help:"Transcripts, or directories of them."`
-	Most  int      `default:"5" help:"How many rules."`
+	Paths []string `arg:"" optional:"" type:"existingpath" help:"Transcripts, or directories of them; without any, the log of the running nod."`
+	Most  int      `default:"5" help:"The most rules to suggest."`
 	JSON  bool     `name:"json" help:"Print a JSON array."`
 }
 
-// Run proposes rules.
 func (c *policySuggestCmd) Run(e *env) error {
 	p, err := c.policy(e)
 	if err != nil {
@@ -176,10 +175,10 @@ func (c *policySuggestCmd) Run(e *env) error {
 	return nil
 }
 
-// calls are those of the transcripts, or what was asked according to the log.
+// calls returns the calls of the transcripts, or without any those of the log.
 func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
 	if len(c.Paths) == 0 {
-		return e.askedCalls()
+		return e.loggedCalls()
 	}
 	calls, err := readTranscripts(c.Paths)
 	for _, one := range calls {
@@ -188,8 +187,9 @@ func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
 	return flat, err
 }
 
-// askedCalls are what people were asked, by the log of the nod that runs.
-func (e *env) askedCalls() ([]policy.Call, error) {
+// loggedCalls returns the tool calls that people were asked about, from the log of
+// the running nod.
+func (e *env) loggedCalls() ([]policy.Call, error) {
 	ctx, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
 	if err != nil {
 		return nil, err
@@ -215,17 +215,17 @@ func (e *env) askedCalls() ([]policy.Call, error) {
 		return nil
 	})
 	if err == nil && len(calls) == 0 {
-		err = fmt.Errorf("the log tells of %d questions and holds the commands of none: set log.payloads in settings.json to have them kept, or name transcripts of agents, such as ~/.claude/projects", asked)
+		err = fmt.Errorf("the log has %d questions, but no commands: set log.payloads in settings.json to keep them in the log, or name transcripts of agents, such as ~/.claude/projects", asked)
 	}
 	return calls, err
 }
 
 type policyImportCmd struct {
-	Agent string `arg:"" enum:"claude-code,codex,gemini" help:"claude-code, codex or gemini."`
-	File  string `placeholder:"PATH" type:"path" help:"The one file to read (the user's and this project's)."`
+	Agent string `arg:"" enum:"claude-code,codex,gemini" help:"The agent program: claude-code, codex or gemini."`
+	File  string `placeholder:"PATH" type:"path" help:"Read this file alone (by default the user's and this project's files)."`
 }
 
-// Run prints a settings.json with the rules, and names those that are left out.
+// Run prints a settings.json with the rules, and lists those that it leaves out.
 func (c *policyImportCmd) Run(e *env) (err error) {
 	var all []hostRules
 	if c.File == "" {
@@ -245,17 +245,16 @@ func (c *policyImportCmd) Run(e *env) (err error) {
 			fmt.Fprintf(e.stderr, "left out: %s %s: %s\n", n.List, n.Rule, n.Why)
 		}
 	}
-	return e.printJSON(taken(all))
+	return e.printJSON(settingsWith(all))
 }
 
 type policyReplayCmd struct {
 	rulesFlag
 	Paths []string `arg:"" type:"existingpath" help:"Transcripts, or directories of them."`
-	Most  int      `default:"5" help:"How many rules to suggest."`
+	Most  int      `default:"5" help:"The most rules to suggest."`
 	JSON  bool     `name:"json" help:"Print a JSON array."`
 }
 
-// Run says what nod would have asked.
 func (c *policyReplayCmd) Run(e *env) error {
 	s, err := c.permissions(e)
 	if err != nil {
@@ -280,13 +279,12 @@ func (c *policyReplayCmd) Run(e *env) error {
 
 type policyPresetsCmd struct{}
 
-// Run explains the presets in one screen.
 func (policyPresetsCmd) Run(e *env) error {
 	_, err := fmt.Fprint(e.stdout, policy.Presets())
 	return err
 }
 
-// readTranscripts reads every transcript at these paths: files of JSON lines.
+// readTranscripts reads the transcripts, files of JSON lines, at these paths.
 func readTranscripts(paths []string) ([]policy.SessionCall, error) {
 	var files []string
 	for _, root := range paths {

@@ -16,16 +16,16 @@ import (
 )
 
 type resumeCmd struct {
-	Session string   `arg:"" help:"The session, as Claude Code names it."`
+	Session string   `arg:"" help:"Claude Code's id of the session."`
 	Claude  string   `default:"claude" placeholder:"PROGRAM" help:"Claude Code's program."`
-	Args    []string `arg:"" optional:"" passthrough:"" help:"Arguments for it, behind --."`
+	Args    []string `arg:"" optional:"" passthrough:"" help:"Arguments for Claude Code, after --."`
 }
 
-// Run waits until everything that the session has open is decided, and then has
-// Claude Code go on with it: it asks again about the call that it left, under the
-// same id, and gets the decision.
+// Run waits until the session has no pending requests, and then resumes it in Claude
+// Code, which asks about its unfinished call again, under the same id, and gets the
+// decision.
 func (c *resumeCmd) Run(e *env) error {
-	if err := e.decided(agents.ID(c.Session)); err != nil {
+	if err := e.awaitDecisions(agents.ID(c.Session)); err != nil {
 		return err
 	}
 	args := append([]string{"-p", "--resume", c.Session}, c.Args...)
@@ -40,19 +40,19 @@ func (c *resumeCmd) Run(e *env) error {
 		return exit(ended.ExitCode())
 	}
 	if err != nil {
-		return fmt.Errorf("go on with the session: %w; start it yourself: claude -p --resume %s", err, c.Session)
+		return fmt.Errorf("resume the session: %w; start it yourself: claude -p --resume %s", err, c.Session)
 	}
 	return nil
 }
 
-// decided returns when nothing is pending in a session.
-func (e *env) decided(session string) error {
+// awaitDecisions returns once a session has no pending requests.
+func (e *env) awaitDecisions(session string) error {
 	ctx, conn, done, err := e.join(roles.ConnectorID(schemas.ConnectorTerminal))
 	if err != nil {
 		return err
 	}
 	defer done()
-	watching, enough := context.WithCancel(e.ctx)
+	watching, stopWatching := context.WithCancel(e.ctx)
 	changes := make(chan schemas.Prompt)
 	sys := actors.NewSystem(e.log)
 	defer sys.Stop()
@@ -63,12 +63,12 @@ func (e *env) decided(session string) error {
 		}
 	})
 	if err != nil {
-		enough()
+		stopWatching()
 		return err
 	}
 	defer func() {
-		enough()
-		_ = viewer.Stop(e.ctx) // nothing of it is left to lose
+		stopWatching()
+		_ = viewer.Stop(e.ctx) // the viewer has no work left
 	}()
 	pending, err := connector.NewDesk(conn, schemas.ConnectorTerminal).Pending(ctx, schemas.Query{SessionID: session})
 	if err != nil {
@@ -87,7 +87,7 @@ func (e *env) decided(session string) error {
 				fmt.Fprintf(e.stderr, "%s  %s\n", p.PendingID, people.Outcome(p.Decision, &p))
 			}
 		case <-e.ctx.Done():
-			return errors.New("stopped waiting; what is open stays open")
+			return errors.New("stopped waiting; pending requests stay pending")
 		}
 	}
 	return nil

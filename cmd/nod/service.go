@@ -17,21 +17,20 @@ import (
 
 type serviceCmd struct {
 	Install   serviceInstallCmd   `cmd:"" help:"Start nod now and at every log-in; again after an upgrade."`
-	Uninstall serviceUninstallCmd `cmd:"" help:"Stop it and start it no more. What is pending stays pending."`
-	Status    serviceStatusCmd    `cmd:"" default:"1" help:"Say how it stands."`
+	Uninstall serviceUninstallCmd `cmd:"" help:"Stop the service and remove it. Pending requests stay pending."`
+	Status    serviceStatusCmd    `cmd:"" default:"1" help:"Show whether the service is installed and nod runs."`
 }
 
 type serviceInstallCmd struct {
-	DryRun bool     `name:"dry-run" help:"Only print the file that the system would be given."`
-	Args   []string `arg:"" optional:"" passthrough:"" placeholder:"FLAG" help:"Flags for nod up, after --, such as -- --listen 127.0.0.1:4333. They take the place of those given before."`
+	DryRun bool     `name:"dry-run" help:"Only print the service file."`
+	Args   []string `arg:"" optional:"" passthrough:"" placeholder:"FLAG" help:"Flags for nod up, after --, such as -- --listen 127.0.0.1:4333. They replace all flags of an earlier install."`
 }
 
-// Help is what nod service install --help says beside the flags.
+// Help returns the text that nod service install --help shows besides the flags.
 func (serviceInstallCmd) Help() string {
-	return "A systemd unit of this user on Linux, a launchd agent on macOS. The service does not see your shell's environment: name secrets in files, not in variables."
+	return "The service is a systemd unit of this user on Linux, and a launchd agent on macOS. The service does not see your shell's environment: name secrets in files, not in variables."
 }
 
-// Run installs the service, or brings it up to date.
 func (c *serviceInstallCmd) Run(e *env) error {
 	manager, spec, err := c.plan(e)
 	if err != nil {
@@ -47,7 +46,8 @@ func (c *serviceInstallCmd) Run(e *env) error {
 	return e.installService(manager, spec)
 }
 
-// plan is what would be installed. A nod that cannot last is refused here.
+// plan returns the service to install. It refuses a nod program that will not last,
+// such as one of go run.
 func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error) {
 	var spec service.Spec
 	if len(c.Args) > 0 && c.Args[0] == "--" {
@@ -67,8 +67,8 @@ func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error)
 	return manager, service.Spec{Program: launcher.Path(dir), DataDir: dir, Args: c.Args}, err
 }
 
-// checkUp refuses flags that nod up does not know: the service would end at
-// once, again and again.
+// checkUp refuses flags that nod up does not know: the service would end at each
+// start.
 func checkUp(args []string) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
@@ -81,16 +81,16 @@ func checkUp(args []string) error {
 	return nil
 }
 
-// installService is the whole of installing: it says what was done, and what is
-// left to do.
+// installService installs the service, and prints its files and the commands that
+// are left to the user.
 func (e *env) installService(manager *service.Manager, spec service.Spec) error {
 	if _, err := launcher.Ensure(spec.DataDir); err != nil {
 		return err
 	}
-	e.warnOfRival(manager, spec.DataDir)
+	e.warnOfOther(manager, spec.DataDir)
 	note, err := manager.Install(e.ctx, spec)
 	fmt.Fprintf(e.stdout, "service   %s\nlog       %s\n", manager.Path, service.LogFile(spec.DataDir))
-	if err := e.leftToDo(err); err != nil {
+	if err := e.printTodo(err); err != nil {
 		return err
 	}
 	if err == nil {
@@ -102,8 +102,8 @@ func (e *env) installService(manager *service.Manager, spec service.Spec) error 
 	return nil
 }
 
-// warnOfRival says that a nod runs that is not the service.
-func (e *env) warnOfRival(manager *service.Manager, dir string) {
+// warnOfOther prints a warning if a nod runs that is not the service.
+func (e *env) warnOfOther(manager *service.Manager, dir string) {
 	run, err := bus.ReadRun(dir)
 	if err != nil {
 		return
@@ -114,13 +114,14 @@ func (e *env) warnOfRival(manager *service.Manager, dir string) {
 	}
 }
 
-// leftToDo says what the system could not be told; any other error it returns.
-func (e *env) leftToDo(err error) error {
+// printTodo prints the commands that nod could not run, if err is of that kind. It
+// returns any other error.
+func (e *env) printTodo(err error) error {
 	var u *service.Unreached
 	if !errors.As(err, &u) {
 		return err
 	}
-	fmt.Fprintf(e.stderr, "nod: %v; do it yourself:\n", u)
+	fmt.Fprintf(e.stderr, "nod: %v; run these commands yourself:\n", u)
 	for _, line := range u.Todo {
 		fmt.Fprintf(e.stderr, "  %s\n", line)
 	}
@@ -129,7 +130,6 @@ func (e *env) leftToDo(err error) error {
 
 type serviceUninstallCmd struct{}
 
-// Run uninstalls the service.
 func (serviceUninstallCmd) Run(e *env) error {
 	manager, err := service.New(runtime.GOOS)
 	if err != nil {
@@ -145,14 +145,14 @@ func (e *env) uninstallService(manager *service.Manager) error {
 	} else if err == nil {
 		fmt.Fprintln(e.stdout, "there is no service")
 	}
-	return e.leftToDo(err)
+	return e.printTodo(err)
 }
 
 type serviceStatusCmd struct {
 	JSON bool `name:"json" help:"Print one JSON object."`
 }
 
-// serviceStatus is the service as it stands, and the nod that answers.
+// serviceStatus is the state of the service and of the running nod.
 type serviceStatus struct {
 	service.State
 	URL     string    `json:"url,omitempty"`
@@ -162,7 +162,7 @@ type serviceStatus struct {
 	Log     string    `json:"log"`
 }
 
-// Run says how the service stands: exit code 0 where nod runs, 1 where not.
+// Run prints the state of the service. The exit code is 0 if nod runs, else 1.
 func (c *serviceStatusCmd) Run(e *env) error {
 	s, err := e.serviceStatus()
 	if err != nil {
@@ -202,7 +202,7 @@ func (e *env) serviceStatus() (serviceStatus, error) {
 	return s, err
 }
 
-// dataDir is the data directory's full path.
+// dataDir returns the absolute path of the data directory.
 func (e *env) dataDir() (string, error) {
 	place, err := e.place.WithDefaults()
 	if err != nil {

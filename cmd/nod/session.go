@@ -19,11 +19,10 @@ type sessionCmd struct {
 }
 
 type sessionShowCmd struct {
-	Session string `arg:"" help:"Its id."`
+	Session string `arg:"" help:"The session's id."`
 	JSON    bool   `name:"json" help:"Print one JSON object."`
 }
 
-// Run shows a session.
 func (c *sessionShowCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -38,18 +37,18 @@ func (c *sessionShowCmd) Run(e *env) error {
 }
 
 type sessionSetCmd struct {
-	Session    string         `arg:"" help:"Its id."`
-	WorkingDir *string        `name:"working-dir" placeholder:"DIR" help:"The directory that it may read and write."`
-	Read       []string       `sep:"none" placeholder:"PATH" help:"What else it may read; repeatable; an empty one for nothing."`
-	Write      []string       `sep:"none" placeholder:"PATH" help:"What else it may read and write; repeatable; an empty one for nothing."`
+	Session    string         `arg:"" help:"The session's id."`
+	WorkingDir *string        `name:"working-dir" placeholder:"DIR" help:"The directory that the session may read and write."`
+	Read       []string       `sep:"none" placeholder:"PATH" help:"Another path that it may read; repeatable; an empty path removes all."`
+	Write      []string       `sep:"none" placeholder:"PATH" help:"Another path that it may read and write; repeatable; an empty path removes all."`
 	Network    *bool          `negatable:"" help:"Whether it may use the network."`
-	Unmanaged  bool           `help:"Take away its set: the rules alone decide, unless another flag starts a new set."`
-	Background *bool          `negatable:"" help:"Whether nobody looks at it, so that its questions go to another session."`
-	Timeout    *time.Duration `placeholder:"D" help:"How long its requests wait, such as 10m; 0 goes back to the settings."`
+	Unmanaged  bool           `help:"Remove the session's permissions: the rules alone decide, unless another flag sets new ones."`
+	Background *bool          `negatable:"" help:"Whether no person watches the session, so that its questions go to another session."`
+	Timeout    *time.Duration `placeholder:"D" help:"How long its requests wait, such as 10m; 0 means as in the settings."`
 	JSON       bool           `name:"json" help:"Print one JSON object."`
 }
 
-// Run changes a session. What is not named stays as it is.
+// Run changes a session. Properties without a flag stay as they are.
 func (c *sessionSetCmd) Run(e *env) error {
 	change, err := c.change()
 	if err != nil {
@@ -86,7 +85,8 @@ func (c *sessionSetCmd) change() (schemas.SessionChange, error) {
 	return change, nil
 }
 
-// permissions is the change of what is held; nil where nothing of it is named.
+// permissions returns the change of the session's permissions, or nil if no flag
+// names any.
 func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 	change := schemas.PermissionsChange{Network: c.Network}
 	if c.WorkingDir != nil {
@@ -94,7 +94,7 @@ func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 		if err != nil {
 			return nil, err
 		}
-		dir := strings.Join(dirs, "") // "" where it was
+		dir := strings.Join(dirs, "") // "" for an empty flag
 		change.WorkingDir = &dir
 	}
 	for _, named := range []struct {
@@ -117,8 +117,8 @@ func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 	return &change, nil
 }
 
-// trueDirs are the paths where those of a flag lead on this machine, without
-// the empty ones.
+// trueDirs resolves a flag's paths to absolute ones without symbolic links, and drops
+// empty ones.
 func trueDirs(flag string, paths []string) ([]string, error) {
 	dirs := []string{}
 	for _, p := range slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == "" }) {
@@ -150,7 +150,7 @@ func (e *env) printSession(s schemas.Session, asJSON bool) error {
 	}
 	agent, timeout := s.Agent, "as in the settings"
 	if agent == "" {
-		agent = "(nobody has asked in it yet)"
+		agent = "(none: the session has had no request yet)"
 	}
 	if s.TimeoutSeconds > 0 {
 		timeout = schemas.Words(time.Duration(s.TimeoutSeconds) * time.Second)
@@ -160,9 +160,9 @@ func (e *env) printSession(s schemas.Session, asJSON bool) error {
 		fmt.Fprintln(e.stdout, "kind     background")
 	}
 	if s.Permissions == nil {
-		fmt.Fprintln(e.stdout, "holds    no set of permissions: the rules decide, and what was granted")
+		fmt.Fprintln(e.stdout, "holds    no permissions of its own: the rules and grants decide")
 	} else {
-		for _, line := range holdings(s.Permissions) {
+		for _, line := range permissionLines(s.Permissions) {
 			fmt.Fprintf(e.stdout, "holds    %s\n", people.Line(line))
 		}
 	}
@@ -174,8 +174,8 @@ func (e *env) printSession(s schemas.Session, asJSON bool) error {
 	return nil
 }
 
-// holdings are what a set holds, a line each.
-func holdings(set *schemas.SessionPermissions) []string {
+// permissionLines describes a session's permissions, one per line.
+func permissionLines(set *schemas.SessionPermissions) []string {
 	var lines []string
 	if set.WorkingDir != "" {
 		lines = append(lines, set.WorkingDir+" (working directory)")

@@ -19,14 +19,14 @@ import (
 )
 
 type setupCmd struct {
-	Yes       bool          `short:"y" help:"Make every change without asking, as scripts need it."`
-	NoService bool          `name:"no-service" help:"Leave out the service."`
-	NoTest    bool          `name:"no-test" help:"Leave out the test question."`
+	Yes       bool          `short:"y" help:"Make every change without asking; for scripts."`
+	NoService bool          `name:"no-service" help:"Do not install the service."`
+	NoTest    bool          `name:"no-test" help:"Do not send a test question."`
 	Wait      time.Duration `default:"10m" placeholder:"D" help:"How long to wait for nod to run, and for the answer (10m)."`
 }
 
-// Run sets nod up on this machine, a change at a time, and ends when a test
-// question was answered.
+// Run sets nod up on this machine, one change at a time, and ends once a test
+// question is answered.
 func (c *setupCmd) Run(e *env) error {
 	if _, err := launcher.Self(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *setupCmd) Run(e *env) error {
 	return c.try(e)
 }
 
-// agents installs the hook of every agent program that is here.
+// agents installs the hook of every agent program on this machine.
 func (c *setupCmd) agents(e *env) error {
 	found := false
 	for _, host := range hook.Hosts() {
@@ -86,7 +86,6 @@ func (c *setupCmd) agent(e *env, host hook.Host) error {
 	return install.Run(e)
 }
 
-// service installs the service, or brings it up to date.
 func (c *setupCmd) service(e *env) error {
 	manager, spec, err := (&serviceInstallCmd{}).plan(e)
 	if err != nil {
@@ -105,7 +104,7 @@ func (c *setupCmd) service(e *env) error {
 	return e.installService(manager, spec)
 }
 
-// try asks a question for real, once nod runs.
+// try sends a test question once nod runs.
 func (c *setupCmd) try(e *env) error {
 	if err := e.awaitNod(c.Wait); err != nil {
 		return err
@@ -120,13 +119,14 @@ func (c *setupCmd) try(e *env) error {
 	}
 	fmt.Fprintln(e.stdout, people.Outcome(&d, &schemas.Prompt{}))
 	if d.By.Kind != schemas.ByHuman {
-		fmt.Fprintln(e.stderr, "nod: a rule answered, not a person: nod policy explain says which")
+		fmt.Fprintln(e.stderr, "nod: a rule decided, not a person: nod policy explain shows the rule")
 	}
-	fmt.Fprintln(e.stdout, "nod is set up. Agents that run already must be started again. See nod doctor; docs/phone.md has the phone.")
+	fmt.Fprintln(e.stdout, "nod is set up. Agents that run already must be started again. nod doctor checks the installation; docs/phone.md explains answers by phone.")
 	return nil
 }
 
-// phone pairs a phone if the settings name a channel and no approver is on any yet.
+// phone offers to pair a phone if the settings name a channel and no approver is paired
+// with any.
 func (c *setupCmd) phone(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -160,19 +160,19 @@ func (c *setupCmd) phone(e *env) error {
 	return (&pairCmd{Channel: ch.Name()}).Run(e)
 }
 
-// lookEvery is how often awaitNod looks.
-const lookEvery = 200 * time.Millisecond
+// runPoll is the time between two looks for a running nod.
+const runPoll = 200 * time.Millisecond
 
-// awaitNod returns once a nod runs, and says what to do where none does.
+// awaitNod returns once a nod runs. After some seconds it prints how to start one.
 func (e *env) awaitNod(wait time.Duration) error {
 	place, err := e.place.WithDefaults()
 	if err != nil || place.URL != "" {
 		return err
 	}
-	deadline, tick := time.NewTimer(wait), time.NewTicker(lookEvery)
+	deadline, tick := time.NewTimer(wait), time.NewTicker(runPoll)
 	defer deadline.Stop()
 	defer tick.Stop()
-	soon := time.NewTimer(5 * time.Second) // a service that was just started
+	soon := time.NewTimer(5 * time.Second) // a service that was just started needs less
 	defer soon.Stop()
 	for {
 		if _, err = bus.ReadRun(place.DataDir); !errors.Is(err, bus.ErrNotRunning) {
@@ -181,19 +181,19 @@ func (e *env) awaitNod(wait time.Duration) error {
 		select {
 		case <-tick.C:
 		case <-soon.C:
-			fmt.Fprintf(e.stderr, "nod: waiting for nod to run on %s: start it as said above, or with nod up in another terminal\n", place.DataDir)
+			fmt.Fprintf(e.stderr, "nod: waiting for nod to run on %s: start it as shown above, or with nod up in another terminal\n", place.DataDir)
 		case <-deadline.C:
-			return fmt.Errorf("%w: the rest is done; then nod doctor --prompt asks the test question", err)
+			return fmt.Errorf("%w: the rest is done; once nod runs, nod doctor --prompt sends the test question", err)
 		case <-e.ctx.Done():
 			return errStopped
 		}
 	}
 }
 
-// errStopped is the end of a set-up that a person broke off.
-var errStopped = errors.New("stopped; what was done so far stays")
+// errStopped ends a set-up that the user stopped.
+var errStopped = errors.New("stopped; the changes made so far stay")
 
-// agree asks whether to go on, unless everything was agreed to.
+// agree asks whether to make a change; with --yes it does not ask.
 func (c *setupCmd) agree(e *env, question string) (bool, error) {
 	if c.Yes {
 		return true, nil
@@ -208,31 +208,30 @@ func (c *setupCmd) agree(e *env, question string) (bool, error) {
 	return ok, nil
 }
 
-// interactive reports whether somebody can be asked.
+// interactive reports whether standard input is a terminal, so a person can be asked.
 func (e *env) interactive() bool {
 	f, ok := e.stdin.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// agree asks a person at the terminal; nothing is no, and so is being told to
-// stop.
+// agree asks a yes-or-no question at the terminal. An empty answer and a signal to
+// stop mean no.
 func (e *env) agree(question string) bool {
 	word := strings.ToLower(e.typed(question + " [y/N] "))
 	return word == "y" || word == "yes"
 }
 
-// typed is the word that a person types at the terminal; being told to stop is
-// typing nothing.
+// typed reads one word from the terminal; after a signal to stop it is empty.
 func (e *env) typed(prompt string) string {
 	fmt.Fprint(e.stderr, prompt)
-	said := make(chan string, 1)
+	typed := make(chan string, 1)
 	go func() {
 		var word string
-		_, _ = fmt.Fscanln(e.stdin, &word) // nothing is an empty one
-		said <- word
+		_, _ = fmt.Fscanln(e.stdin, &word) // an empty line leaves word empty
+		typed <- word
 	}()
 	select {
-	case word := <-said:
+	case word := <-typed:
 		return word
 	case <-e.ctx.Done():
 		return ""

@@ -12,13 +12,12 @@ import (
 type grantCmd struct {
 	Session    string   `required:"" placeholder:"S" help:"The session that shares."`
 	To         string   `required:"" placeholder:"S" help:"The session that gets it."`
-	Permission []string `sep:"none" placeholder:"TAG" help:"What it shares of what it holds: @read:PATH, @write:PATH or @network; repeatable."`
-	Reason     string   `required:"" placeholder:"WHY" help:"Why."`
+	Permission []string `sep:"none" placeholder:"TAG" help:"A permission of the session to share: @read:PATH, @write:PATH or @network; repeatable."`
+	Reason     string   `required:"" placeholder:"WHY" help:"The reason."`
 	Agent      string   `hidden:"" help:"The agent's name on the bus."`
 	JSON       bool     `name:"json" help:"Print the grant as JSON."`
 }
 
-// Run shares what a session holds with another.
 func (c *grantCmd) Run(e *env) error {
 	ctx, client, done, err := e.agent(c.Agent)
 	if err != nil {
@@ -40,14 +39,14 @@ type gateCmd struct {
 	Session    string   `required:"" placeholder:"S" help:"The session that the task runs in."`
 	Name       string   `required:"" placeholder:"N" help:"The task's name."`
 	ID         string   `required:"" placeholder:"I" help:"The task's id."`
-	Permission []string `required:"" sep:"none" placeholder:"TAG" help:"What it needs: @read:PATH, @write:PATH or @network; repeatable."`
-	Strict     bool     `help:"Ask for what is missing, and skip the task (exit 3 to 5) on anything but allow."`
+	Permission []string `required:"" sep:"none" placeholder:"TAG" help:"A permission that the task needs: @read:PATH, @write:PATH or @network; repeatable."`
+	Strict     bool     `help:"Ask for the missing permissions; unless they are allowed, exit with 3 to 5, and the task must not run."`
 	Agent      string   `hidden:"" help:"The agent's name on the bus."`
-	JSON       bool     `name:"json" help:"Print what is missing as JSON."`
+	JSON       bool     `name:"json" help:"Print the missing permissions as JSON."`
 }
 
-// Run checks what a scheduled task needs. Without --strict the task runs
-// whatever is missing, and it exits 0.
+// Run compares the permissions that a scheduled task needs with its session's.
+// Without --strict it only reports the missing ones and exits with 0.
 func (c *gateCmd) Run(e *env) error {
 	ctx, client, done, err := e.agent(c.Agent)
 	if err != nil {
@@ -71,22 +70,22 @@ func (c *gateCmd) Run(e *env) error {
 	return nil
 }
 
-// strict asks a person for what the task needs and the session does not hold.
+// strict requests the task's permissions; an approver decides about missing ones.
 func (c *gateCmd) strict(e *env, client *nod.Client, gate schemas.Gate) error {
 	r := nod.Permission(fmt.Sprintf("scheduled task %q (%s)", gate.Name, gate.GateID), gate.Permissions...)
 	r.SessionID = gate.SessionID
 	ask := &askCmd{JSON: c.JSON}
-	asked, err := client.Submit(e.ctx, r)
+	open, err := client.Submit(e.ctx, r)
 	if err != nil {
 		return ask.failed(e, err)
 	}
-	r.PendingID = asked.PendingID
-	d, err := asked.Await(e.ctx)
+	r.PendingID = open.PendingID
+	d, err := open.Await(e.ctx)
 	if e.ctx.Err() != nil && err != nil {
 		d, err = ask.takeBack(client, r)
 	}
 	if err != nil {
 		return ask.failed(e, err)
 	}
-	return ask.say(e, &r, d)
+	return ask.printDecision(e, &r, d)
 }

@@ -19,13 +19,13 @@ import (
 )
 
 type uninstallCmd struct {
-	Purge bool `help:"Remove the data directory as well: keys, what is pending, the log, backups."`
-	Yes   bool `short:"y" help:"Do not ask before that."`
+	Purge bool `help:"Also remove the data directory: keys, pending requests, the log, backups."`
+	Yes   bool `short:"y" help:"Do not ask before the data directory is removed."`
 }
 
-// Run takes nod out of this machine: nothing is left but its data, and with
-// --purge not even that. What cannot be taken out is said, and keeps the
-// launcher that it needs.
+// Run removes nod's hooks, service and launcher from this machine, and with --purge
+// its data. If a hook cannot be removed, the error says so and the launcher stays, as
+// the hook needs it.
 func (c *uninstallCmd) Run(e *env) error {
 	dir, err := e.dataDir()
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *uninstallCmd) Run(e *env) error {
 	if err := launcher.Remove(dir); err != nil {
 		return err
 	}
-	fmt.Fprintln(e.stdout, "Agents that run already still know the hook: start them again.")
+	fmt.Fprintln(e.stdout, "Agents that run already still use the hook: start them again.")
 	if c.Purge {
 		return c.purge(e, dir)
 	}
@@ -59,9 +59,9 @@ func (c *uninstallCmd) Run(e *env) error {
 	return nil
 }
 
-// removeHooks takes nod's hook out of every agent program's own settings, and of
-// every other file that it was installed in. One that fails keeps no other
-// from it.
+// removeHooks removes nod's hook from every agent program's user settings, and from
+// every other file that it was installed in. After a failure it goes on with the
+// others.
 func (e *env) removeHooks(dir string) error {
 	remembered, err := installs.List(dir)
 	if err != nil {
@@ -75,7 +75,7 @@ func (e *env) removeHooks(dir string) error {
 	for _, name := range names {
 		var places []string
 		if name != hook.MCPName && name != hook.ACPName {
-			places = []string{""} // the user's own
+			places = []string{""} // the user's settings
 		}
 		for _, in := range remembered {
 			if in.Agent == name {
@@ -87,7 +87,7 @@ func (e *env) removeHooks(dir string) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w; the rest stays until that is done", err)
+		return fmt.Errorf("%w; fix that and run this command again: the service and the launcher stay until then", err)
 	}
 	return installs.Clear(dir)
 }
@@ -98,7 +98,7 @@ func (e *env) removeHook(agent, path string) error {
 	}
 	change, err := (&installCmd{Agent: agent, Settings: path, Uninstall: true, OnUnavailable: string(hook.UnavailableAsk)}).install(e)
 	if err != nil {
-		return fmt.Errorf("take nod out of %s's settings: %w", agent, err)
+		return fmt.Errorf("remove nod from %s's settings: %w", agent, err)
 	}
 	if change.Changed() {
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
@@ -109,8 +109,8 @@ func (e *env) removeHook(agent, path string) error {
 	return nil
 }
 
-// removeEmpty removes a file that nod made and that holds nothing now, and its
-// directories where those are empty too.
+// removeEmpty removes a settings file that nod made and that is empty now, and then
+// its two directories if they are empty.
 func removeEmpty(dir string, in installs.Install) error {
 	all, err := installs.List(dir)
 	if err != nil {
@@ -119,13 +119,13 @@ func removeEmpty(dir string, in installs.Install) error {
 	made := slices.ContainsFunc(all, func(i installs.Install) bool { return i.Agent == in.Agent && i.Path == in.Path && i.Created })
 	data, err := os.ReadFile(in.Path)
 	if !made || err != nil {
-		return nil // it is somebody else's, or gone
+		return nil // nod did not make the file, or it is gone
 	}
 	var holds map[string]json.RawMessage
 	if json.Unmarshal(data, &holds) != nil {
 		return nil
 	}
-	delete(holds, "version") // what nod began it with
+	delete(holds, "version") // nod wrote this when it made the file
 	if len(holds) > 0 {
 		return nil
 	}
@@ -133,13 +133,13 @@ func removeEmpty(dir string, in installs.Install) error {
 		return fmt.Errorf("remove the empty %s: %w", in.Path, err)
 	}
 	parent := filepath.Dir(in.Path)
-	if os.Remove(parent) == nil { // it stays where it has anything else
-		_ = os.Remove(filepath.Dir(parent)) // and so does this one, as of .copilot/hooks
+	if os.Remove(parent) == nil { // fails if it has other entries
+		_ = os.Remove(filepath.Dir(parent)) // likewise; for example .copilot of .copilot/hooks
 	}
 	return nil
 }
 
-// mayPurge refuses to remove what nod did not make.
+// mayPurge returns an error if dir is no data directory of nod.
 func mayPurge(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -151,12 +151,12 @@ func mayPurge(dir string) error {
 	return err
 }
 
-// purge removes the data directory whole, once no nod runs on it.
+// purge removes the whole data directory. It refuses while a nod runs on it.
 func (c *uninstallCmd) purge(e *env, dir string) error {
 	if run, err := bus.ReadRun(dir); err == nil {
-		return fmt.Errorf("a nod still runs on %s (process %d): stop it, then say this again", dir, run.PID)
+		return fmt.Errorf("a nod still runs on %s (process %d): stop it, then run this command again", dir, run.PID)
 	}
-	if !c.Yes && !e.agree("Remove "+dir+" with its keys, what is pending, the log and the backups?") {
+	if !c.Yes && !e.agree("Remove "+dir+" with its keys, pending requests, log and backups?") {
 		fmt.Fprintf(e.stdout, "left      %s\n", dir)
 		return nil
 	}

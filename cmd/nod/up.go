@@ -24,22 +24,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// preferredPort is NATS's own, so that its tools find nod by themselves.
+// preferredPort is the default port of NATS, so NATS tools find nod without flags.
 const preferredPort = 4222
 
 type upCmd struct {
-	Demo      bool          `help:"Have a sample agent ask something."`
+	Demo      bool          `help:"Run a sample agent that sends one request."`
 	LogFile   string        `name:"log-file" placeholder:"FILE" type:"path" help:"Print nothing, and write the log to this file, which is rotated by size."`
-	Settings  string        `placeholder:"FILE" type:"path" help:"Apply this settings.json (DATA/settings.json, where there is one)."`
-	Listen    string        `placeholder:"ADDR" default:"127.0.0.1:4222" help:"Where the NATS server listens; another free port is used where it is taken."`
-	Sync      time.Duration `placeholder:"INTERVAL" default:"0" help:"How long an acknowledged write may wait for the disk (not at all)."`
+	Settings  string        `placeholder:"FILE" type:"path" help:"Apply this settings.json (DATA/settings.json, if there is one)."`
+	Listen    string        `placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the NATS server; if the port is taken, another free one is used."`
+	Sync      time.Duration `placeholder:"INTERVAL" default:"0" help:"The longest time from a write's acknowledgement to its sync to disk (0: synced first)."`
 	StoreCred string        `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
-	Replicas  int           `default:"1" help:"Replicas of each store on --nats-url."`
+	Replicas  int           `default:"1" help:"Number of replicas of each store on --nats-url."`
 	Quiet     bool          `short:"q" help:"Do not print the questions."`
 	webFlags
 }
 
-// Run runs nod until it is told to stop.
+// Run runs nod until the process gets a signal to stop.
 func (c *upCmd) Run(e *env) error {
 	if c.LogFile != "" {
 		e.logTo(c.LogFile)
@@ -48,7 +48,7 @@ func (c *upCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := launcher.Mend(place.DataDir); err != nil {
+	if err := launcher.Repair(place.DataDir); err != nil {
 		e.log.Warn("hooks and the service name a launcher that leads nowhere", "error", err)
 	}
 	settings, err := readSettings(c.Settings, place.DataDir)
@@ -86,7 +86,7 @@ func (c *upCmd) Run(e *env) error {
 	}
 	sweeping, stop := context.WithCancel(e.ctx)
 	swept := make(chan struct{})
-	go func() { defer close(swept); e.sweepsHooks(sweeping, place.DataDir) }()
+	go func() { defer close(swept); e.runSweeps(sweeping, place.DataDir) }()
 	defer func() { stop(); <-swept }()
 	return c.watch(e, n)
 }
@@ -100,12 +100,12 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 			out("  note      port %d is taken, so it is %d; nod's own commands find it", wanted, port)
 		}
 	}
-	for _, note := range e.notes() {
+	for _, note := range e.commandNotes() {
 		out("  note      %s", note)
 	}
 	e.warnOpen(n.Open())
 	if s, err := n.Settings(e.ctx); err == nil && len(s.People()) == 0 {
-		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once: name somebody in settings.json, then nod settings apply")
+		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once: add an approver to settings.json, then run nod settings apply")
 	}
 	for _, name := range n.Running() {
 		out("  asks on   %s", name)
@@ -116,20 +116,21 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	out("  try       nod ask --session demo --tool Bash --input '{\"command\":\"make clean\"}'")
 	out("  answer    nod pending · nod show ID · nod allow ID · nod deny ID -m WHY")
 	out("  agents    nod install claude-code")
-	out("Stop with Ctrl-C. What is pending stays pending.")
+	out("Stop with Ctrl-C. Pending requests stay pending.")
 	return nil
 }
 
-// notes are what the commands that nod up names need beside what it says of them.
-func (e *env) notes() []string {
+// commandNotes returns notes on how to call nod's other commands so that they reach
+// this nod. Only flags count: other commands share the environment.
+func (e *env) commandNotes() []string {
 	var notes []string
-	switch { // a flag of this process alone: the environment is theirs as well
+	switch {
 	case e.place.URL != "":
 		notes = append(notes, "nod's other commands find it by --nats-url or NOD_URL")
 	case e.place.DataDir != "":
 		notes = append(notes, "nod's other commands find it by --data or NOD_DATA")
 	}
-	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") { // go run's
+	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") { // started by go run
 		if _, err := exec.LookPath("nod"); err != nil {
 			notes = append(notes, "for nod type go run ./cmd/nod, until you go install ./cmd/nod")
 		}
@@ -137,7 +138,7 @@ func (e *env) notes() []string {
 	return notes
 }
 
-// watch shows every question and its end, until the process is told to stop.
+// watch prints prompts and outcomes until the process gets a signal to stop.
 func (c *upCmd) watch(e *env, n *embed.Nod) error {
 	e.log.Info("nod is up", "version", version(), "url", n.URL())
 	system := actors.NewSystem(e.log)
@@ -158,11 +159,11 @@ func (c *upCmd) watch(e *env, n *embed.Nod) error {
 		defer stop()
 	}
 	<-e.ctx.Done()
-	fmt.Fprintln(e.stdout, "stopping; what is pending stays pending")
+	fmt.Fprintln(e.stdout, "stopping; pending requests stay pending")
 	return nil
 }
 
-// view starts the terminal connector, which prints the questions.
+// view starts the terminal connector, which prints prompts and outcomes.
 func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), err error) {
 	conn, err := n.Connect(e.ctx, roles.ConnectorID(schemas.ConnectorTerminal))
 	if err != nil {
@@ -175,12 +176,12 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 		return nil, err
 	}
 	return func() {
-		_ = viewer.Stop(context.Background()) // it fails only when its context ends
+		_ = viewer.Stop(context.Background()) // it fails only if its context ends
 		conn.Close()
 	}, nil
 }
 
-// screen prints questions and outcomes, one whole one at a time.
+// screen prints prompts and outcomes; its lock keeps their lines apart.
 type screen struct {
 	*env
 	mu sync.Mutex
@@ -196,8 +197,8 @@ func (s *screen) show(p schemas.Prompt) {
 	fmt.Fprintf(s.stdout, "\n%s\n  nod allow %s · nod deny %s\n", people.Text(&p, time.Now(), s.width()), p.PendingID, p.PendingID)
 }
 
-// readSettings reads the file that was named, or the one in the data directory
-// where there is one.
+// readSettings reads the named settings file. Without a name it reads the one of the
+// data directory, and returns nil if there is none.
 func readSettings(path, dir string) ([]byte, error) {
 	named := path != ""
 	if !named {
@@ -205,7 +206,7 @@ func readSettings(path, dir string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(path)
 	if !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
-		return nil, nil // what is wrong with the directory is said by whoever needs it
+		return nil, nil // a fault of the directory is reported when it is used
 	}
 	if !named && errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("read the settings: %w: fix its permissions, or name another directory with --data", err)

@@ -10,21 +10,21 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// webFlags say where the web inbox listens.
+// webFlags configure the address of the web inbox.
 type webFlags struct {
-	HTTP        string `name:"http" placeholder:"ADDR" default:"127.0.0.1:4280" help:"Where the web inbox listens, or off; another free port is used where it is taken."`
+	HTTP        string `name:"http" placeholder:"ADDR" default:"127.0.0.1:4280" help:"Address of the web inbox, or off; if the port is taken, another free one is used."`
 	HTTPCert    string `name:"http-cert" placeholder:"FILE" type:"path" help:"TLS certificate of the web inbox."`
-	HTTPKey     string `name:"http-key" placeholder:"FILE" type:"path" help:"Its key."`
+	HTTPKey     string `name:"http-key" placeholder:"FILE" type:"path" help:"Key of that certificate."`
 	BehindProxy bool   `help:"A proxy in front of the web inbox speaks TLS."`
 	loginKeyFlag
 }
 
-// loginKeyFlag names the key that logins are signed with.
+// loginKeyFlag names the key that signs web logins.
 type loginKeyFlag struct {
-	LoginKey string `placeholder:"FILE" type:"path" help:"Key of logins to the web inbox, the same for all that share one address (web/key in the data directory)."`
+	LoginKey string `placeholder:"FILE" type:"path" help:"Key that signs web logins; web inboxes behind one address need the same key (web/key in the data directory)."`
 }
 
-// listen is where that is, or nil for nowhere.
+// listen returns the web inbox's address, or nil if it is off.
 func (f *webFlags) listen() *httpserve.Listen {
 	if f.HTTP == "off" {
 		return nil
@@ -32,15 +32,14 @@ func (f *webFlags) listen() *httpserve.Listen {
 	return &httpserve.Listen{Addr: f.HTTP, TLSCert: f.HTTPCert, TLSKey: f.HTTPKey, BehindProxy: f.BehindProxy}
 }
 
-// welcomeToWeb says where the inbox is, with a login link for the user who runs
-// this process.
+// welcomeToWeb prints the inbox's address as a login link for this process's user.
 func welcomeToWeb(w *embed.Web, out func(format string, args ...any)) error {
 	if w == nil {
 		return nil
 	}
 	u, err := user.Current()
 	if err != nil {
-		return fmt.Errorf("find out who logs in: %w", err)
+		return fmt.Errorf("find this user's name: %w", err)
 	}
 	if taken := w.Taken(); taken != "" {
 		out("  note      %s is taken, so the web inbox is at %s", taken, w.URL())
@@ -51,11 +50,10 @@ func welcomeToWeb(w *embed.Web, out func(format string, args ...any)) error {
 }
 
 type loginCmd struct {
-	User string `placeholder:"NAME" help:"Whom it logs in, as approvers name them on web (you)."`
+	User string `placeholder:"NAME" help:"The user to log in: an approver's user_id on the connector web (this machine's user)."`
 	loginKeyFlag
 }
 
-// Run prints a link that logs a browser in to the web inbox, once.
 func (c *loginCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -64,7 +62,7 @@ func (c *loginCmd) Run(e *env) error {
 	if c.User == "" {
 		u, err := user.Current()
 		if err != nil {
-			return fmt.Errorf("find out who logs in: %w", err)
+			return fmt.Errorf("find this user's name: %w", err)
 		}
 		c.User = u.Username
 	}

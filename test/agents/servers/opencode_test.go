@@ -38,7 +38,7 @@ func TestOpenCode(t *testing.T) {
 	serve.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1"}
 	url := started(t, serve, `http://\S+`)
 	follow := n.command("opencode", "--url", url)
-	started(t, follow, "nod is asked what OpenCode at")
+	started(t, follow, "nod gets the permission prompts of OpenCode at")
 
 	for _, c := range []struct {
 		answer []string

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// config is a config.toml that is changed by the line, since TOML libraries write
-// files anew, without comments.
+// config edits a config.toml line by line, because TOML libraries drop the comments
+// when they write a file.
 type config struct {
 	lines  []string // each with its line break
 	state  State
@@ -32,28 +32,28 @@ func parse(text string) (*config, error) {
 	return f, nil
 }
 
-// trust writes one hook's hash into its table, which may have to be made.
+// trust writes one hook's hash into its table, and adds the table if it is missing.
 func (f *config) trust(path string, h hook.Installed, hash string) {
-	says := fmt.Sprintf("trusted_hash = %q\n", hash)
+	entry := fmt.Sprintf("trusted_hash = %q\n", hash)
 	from, to, found := f.table(path, h)
 	if !found {
 		if n := len(f.lines); n > 0 && !strings.HasSuffix(f.lines[n-1], "\n") {
 			f.lines[n-1] += "\n"
 		}
-		f.lines = append(f.lines, fmt.Sprintf("[hooks.state.%q]\n", path+place(h)), says)
+		f.lines = append(f.lines, fmt.Sprintf("[hooks.state.%q]\n", path+location(h)), entry)
 		return
 	}
 	if at := f.hash(from, to); at >= 0 {
-		f.lines[at] = hashLine.ReplaceAllLiteralString(f.lines[at], strings.TrimSuffix(says, "\n"))
+		f.lines[at] = hashLine.ReplaceAllLiteralString(f.lines[at], strings.TrimSuffix(entry, "\n"))
 		return
 	}
 	if !strings.HasSuffix(f.lines[from], "\n") {
 		f.lines[from] += "\n"
 	}
-	f.lines = slices.Insert(f.lines, from+1, says)
+	f.lines = slices.Insert(f.lines, from+1, entry)
 }
 
-// distrust removes one hook's hash, and its table where that says nothing else.
+// distrust removes one hook's hash, and its table if that has no other entries.
 func (f *config) distrust(path string, h hook.Installed) {
 	from, to, found := f.table(path, h)
 	if !found {
@@ -73,7 +73,7 @@ func (f *config) distrust(path string, h hook.Installed) {
 	}
 }
 
-// table is where a hook's table begins, and where the next one does.
+// table returns the line numbers of a hook's table and of the next table.
 func (f *config) table(path string, h hook.Installed) (from, to int, found bool) {
 	from = slices.IndexFunc(f.lines, func(line string) bool {
 		key, ok := stateKey(line)
@@ -89,7 +89,7 @@ func (f *config) table(path string, h hook.Installed) (from, to int, found bool)
 
 func isHeader(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "[") }
 
-// stateKey is the key of the hook whose table a line begins, however it is quoted.
+// stateKey returns the hook's key if the line begins a hook's table, in any quoting.
 func stateKey(line string) (key string, ok bool) {
 	if !isHeader(line) {
 		return "", false
@@ -108,7 +108,7 @@ func stateKey(line string) (key string, ok bool) {
 
 var hashLine = regexp.MustCompile(`^\s*trusted_hash\s*=\s*(?:"[^"]*"|'[^']*')`)
 
-// hash is which of these lines names the hash; -1 where none does.
+// hash returns the number of the line with the hash, or -1.
 func (f *config) hash(from, to int) int {
 	if i := slices.IndexFunc(f.lines[from:to], hashLine.MatchString); i >= 0 {
 		return from + i
@@ -116,12 +116,12 @@ func (f *config) hash(from, to int) int {
 	return -1
 }
 
-// inline is a table that no other line may add to, which this TOML library lets pass
-// and Codex's does not.
+// inline matches an inline table, which no other line may extend. This TOML library
+// accepts such lines; Codex's does not.
 var inline = regexp.MustCompile(`^\s*["']?(?:hooks|state|hooks["']?\s*\.\s*["']?state)["']?\s*=\s*\{`)
 
-// check holds the lines against what they were: whatever is said beside the trust in
-// these hooks is said still.
+// check returns an error unless the old and the new lines differ in the trust in these
+// hooks alone.
 func (f *config) check(at hook.Inspection) error {
 	was, err := without(f.before, at)
 	if err != nil {
@@ -137,13 +137,13 @@ func (f *config) check(at hook.Inspection) error {
 	return nil
 }
 
-// without is all that a config.toml says but the trust in these hooks.
+// without decodes a config.toml and removes the trust in these hooks.
 func without(text string, at hook.Inspection) (map[string]any, error) {
 	var all map[string]any
 	if _, err := toml.Decode(text, &all); err != nil {
 		return nil, err
 	}
-	hooks, _ := all["hooks"].(map[string]any) // what is no table holds no trust
+	hooks, _ := all["hooks"].(map[string]any) // any other type holds no trust
 	state, _ := hooks["state"].(map[string]any)
 	for key, value := range state {
 		one, _ := value.(map[string]any)
@@ -157,7 +157,7 @@ func without(text string, at hook.Inspection) (map[string]any, error) {
 	return all, nil
 }
 
-// drop leaves out a table that says nothing.
+// drop removes an empty table.
 func drop(from map[string]any, key string, table map[string]any) {
 	if from != nil && len(table) == 0 {
 		if _, isTable := from[key].(map[string]any); isTable {

@@ -1,5 +1,5 @@
-// Package codex is what Codex's config.toml says of hooks: it runs none that its
-// user has not trusted, and says nothing.
+// Package codex reads and changes the list of trusted hooks in Codex's config.toml.
+// Codex silently skips hooks that the user has not trusted.
 package codex
 
 import (
@@ -21,22 +21,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// State is what Codex's config.toml holds of hooks: what its user trusted,
-// by the place of each hook and a hash of it.
+// State is the part of Codex's config.toml about hooks. Its keys are the locations of
+// hooks; each entry has the hash of the hook that the user trusted.
 type State struct {
 	Hooks struct {
 		State map[string]Trusted `toml:"state"`
 	} `toml:"hooks"`
 }
 
-// Trusted is what it holds of one hook.
+// Trusted is the entry of one hook.
 type Trusted struct {
 	Hash    string `toml:"trusted_hash"`
 	Enabled *bool  `toml:"enabled"`
 }
 
-// Config is beside the user's hooks, even where a project's are looked at:
-// it is the user who trusts.
+// Config returns the path of the config.toml for the hooks in the file at path. It is
+// always the user's, beside the user's hooks, also for a project's hooks.
 func Config(path string) string {
 	if user, err := hook.Inspect(hook.Codex(), hook.InstallOptions{}); err == nil {
 		path = user.Path
@@ -44,8 +44,8 @@ func Config(path string) string {
 	return filepath.Join(filepath.Dir(path), "config.toml")
 }
 
-// Of is what is trusted of a hook in the file at path, by whatever name the
-// file was read.
+// Of returns the entry of a hook in the file at path. The entry may name the file by
+// another path to the same file.
 func (s *State) Of(path string, h hook.Installed) Trusted {
 	for key, trusted := range s.Hooks.State {
 		if isOf(key, path, h) {
@@ -55,13 +55,14 @@ func (s *State) Of(path string, h hook.Installed) Trusted {
 	return Trusted{}
 }
 
-// isOf reports whether a key is of a hook in the file at path.
+// isOf reports whether a key belongs to this hook in the file at path.
 func isOf(key, path string, h hook.Installed) bool {
-	file, here := strings.CutSuffix(key, place(h))
+	file, here := strings.CutSuffix(key, location(h))
 	return here && (file == path || sameFile(file, path))
 }
 
-func place(h hook.Installed) string {
+// location returns a hook's place in its file, as keys of State end with it.
+func location(h hook.Installed) string {
 	return fmt.Sprintf(":%s:%d:%d", snake(h.Event), h.Group, h.Index)
 }
 
@@ -74,18 +75,18 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// hookTimeout is what a hook gets that names no timeout, in seconds.
+// hookTimeout is the timeout in seconds of a hook that names none.
 const hookTimeout = 600
 
-// What Codex takes for the parts of some hooks, whatever its file says: the most
-// seconds that they get, and that they have no matcher.
+// Codex's fixed values for some events: the longest timeout in seconds, and events
+// whose matcher it ignores.
 var (
 	mostTimeout = map[string]int64{"Interrupt": 3, "SessionEnd": 3}
 	noMatcher   = map[string]bool{"Interrupt": true, "Stop": true}
 )
 
-// Hash is what Codex takes for a hook's identity: its parts with their
-// defaults filled in, as canonical JSON.
+// Hash returns the hash by which Codex identifies a hook: SHA-256 of the hook's parts,
+// with defaults filled in, as canonical JSON.
 func Hash(h hook.Installed) string {
 	timeout := cmp.Or(h.Timeout, hookTimeout)
 	timeout = min(timeout, cmp.Or(mostTimeout[h.Event], timeout))
@@ -101,7 +102,7 @@ func Hash(h hook.Installed) string {
 		data, err = jcs.Transform(data)
 	}
 	if err != nil {
-		return "" // no such command can be in a file
+		return "" // a command from a file can always be encoded
 	}
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -118,7 +119,7 @@ func snake(event string) string {
 	return b.String()
 }
 
-// Read is what the file at config says; one that is missing says nothing.
+// Read reads the file at config; a missing file gives an empty State.
 func Read(config string) (State, error) {
 	var s State
 	if _, err := toml.DecodeFile(config, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -127,9 +128,9 @@ func Read(config string) (State, error) {
 	return s, nil
 }
 
-// Trust is the change of Codex's config.toml by which its user trusts the hooks
-// that were found, as /hooks does. What else the file holds stays, to the byte, and
-// so does that a hook is switched off. It fails where the file cannot be changed so.
+// Trust returns the change of Codex's config.toml that marks these hooks as trusted,
+// as /hooks does. All other bytes of the file stay, and a hook that is switched off
+// stays off. If the file cannot be changed in this way, Trust returns an error.
 func Trust(at hook.Inspection) (hook.Change, error) {
 	c, err := change(at, func(f *config, h hook.Installed) {
 		if hash := Hash(h); f.state.Of(at.Path, h).Hash != hash {
@@ -148,7 +149,7 @@ func Trust(at hook.Inspection) (hook.Change, error) {
 	return c, err
 }
 
-// Distrust is the change that takes the trust back in the hooks that were found.
+// Distrust returns the change that removes the trust in these hooks.
 func Distrust(at hook.Inspection) (hook.Change, error) {
 	return change(at, func(f *config, h hook.Installed) { f.distrust(at.Path, h) })
 }

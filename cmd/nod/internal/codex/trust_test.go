@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// home is a Codex of this test's own, with these settings.
+// home makes a Codex home for the test, with these settings.
 func home(t *testing.T, settings string) (config string) {
 	dir := t.TempDir()
 	t.Setenv("CODEX_HOME", dir)
@@ -37,8 +37,8 @@ func written(t *testing.T, c hook.Change, err error) hook.Change {
 	return c
 }
 
-// What was installed is trusted, once; what else the file holds stays; a hook that
-// changed is trusted anew; and all of it is taken back.
+// Trust adds each installed hook once and keeps the rest of the file. It replaces the
+// hash of a changed hook. Distrust removes all of it.
 func TestTrust(t *testing.T) {
 	const mine = "model = \"x\" # mine\n\n[tools]\nweb = true\n"
 	config := home(t, mine)
@@ -69,8 +69,8 @@ func TestTrust(t *testing.T) {
 	require.False(t, c.Changed())
 }
 
-// Only the hash changes: what its user wrote beside it stays where it stands, and a
-// hook that they switched off stays off.
+// Only the hash changes: the user's entries beside it keep their place, and a hook
+// that the user switched off stays off.
 func TestTrustKeepsWhatElseIsThere(t *testing.T) {
 	for name, quoted := range map[string]string{"as Codex quotes it": `"KEY"`, "otherwise": ` 'KEY' `} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestTrustKeepsWhatElseIsThere(t *testing.T) {
 	}
 }
 
-// A comment below the table is about what comes next.
+// A comment below the table belongs to the next table.
 func TestDistrustLeavesComments(t *testing.T) {
 	config := home(t, "")
 	at := installs(t, "/opt/nod")
@@ -111,7 +111,7 @@ func TestDistrustLeavesComments(t *testing.T) {
 	assert.Equal(t, rest, string(written(t, c, err).After))
 }
 
-// What cannot be changed safely, or was changed meanwhile, is left alone.
+// A file that cannot be changed safely, or that was changed meanwhile, is left alone.
 func TestTrustThatCannotBeWritten(t *testing.T) {
 	config := home(t, "")
 	at := installs(t, "/opt/nod")
@@ -140,7 +140,7 @@ func TestTrustThatCannotBeWritten(t *testing.T) {
 	assert.Equal(t, "a = 2\n", string(is))
 }
 
-// TestHashOfSignals: hashes that Codex 0.169.0 itself has listed.
+// TestHashOfSignals compares with hashes that Codex 0.169.0 itself lists.
 func TestHashOfSignals(t *testing.T) {
 	every := "*"
 	for event, want := range map[string]string{

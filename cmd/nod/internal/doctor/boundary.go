@@ -8,13 +8,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// boundary says what keeps an agent's programs from answering their own
-// questions. Programs of one user can read each other's files, keys among them.
+// boundary reports whether an agent's programs can answer their own requests.
+// Programs of one user can read each other's files, keys among them.
 func boundary(o Options, s *schemas.Settings, open bool) []Finding {
 	const check = "boundary"
 	switch {
 	case open:
-		return []Finding{wrong(check, "this NATS server asks for no keys, so that whoever reaches it can answer", "give it keys: nod keys config; docs/security.md")}
+		return []Finding{wrong(check, "this NATS server requires no keys, so every program that reaches it can answer", "give it keys: nod keys config; docs/security.md")}
 	case o.Place.URL != "" && o.roles()[0].Role == roles.Agent:
 		return []Finding{ok(check, "nod runs elsewhere, and the key here can only ask")}
 	case o.Place.URL != "":
@@ -23,18 +23,18 @@ func boundary(o Options, s *schemas.Settings, open bool) []Finding {
 		return []Finding{ok(check, "nod runs as another user, whose keys the programs of this one cannot read")}
 	}
 	what := fmt.Sprintf("none between your own programs: any of them can read the keys in %s, and answer", o.DataDir)
-	do := "docs/security.md: run nod under a user of its own, or have what is risky answered on a second device (approvers.require, permissions.confirm)"
+	do := "docs/security.md: run nod under a user of its own, or have risky requests answered on a second device (approvers.require, permissions.confirm)"
 	if s != nil {
 		for _, c := range s.Confirms() {
 			if c.SecondDevice {
-				return []Finding{note(check, what+"; what is of "+string(c.Risk)+" risk or above takes a second device", "docs/security.md says what that keeps out")}
+				return []Finding{note(check, what+"; requests of "+string(c.Risk)+" risk or above take a second device", "docs/security.md explains the limits of that")}
 			}
 		}
 	}
 	return []Finding{note(check, what, do)}
 }
 
-// ownedByAnother reports whether the data directory is not this user's.
+// ownedByAnother reports whether another user owns the data directory.
 func ownedByAnother(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil {

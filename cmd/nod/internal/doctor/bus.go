@@ -15,29 +15,29 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// throughBus looks at what can only be seen of a nod that runs: rights, who may
-// approve, the channels, the clock and the boundary.
+// throughBus makes the checks that need a running nod: rights, approvers, channels,
+// the clock and the boundary.
 func throughBus(ctx context.Context, o Options) []Finding {
-	ctx, cancel := context.WithTimeout(ctx, 3*patience)
+	ctx, cancel := context.WithTimeout(ctx, 3*checkTimeout)
 	defer cancel()
 	if o.Place.URL == "" {
 		if _, err := bus.ReadRun(o.DataDir); err != nil {
-			return boundary(o, nil, false) // that it does not run is said already
+			return boundary(o, nil, false) // serviceFindings reports that nod does not run
 		}
 	}
 	found, settings, open := rights(ctx, o)
 	if settings != nil {
 		found = append(found, approvers(settings)...)
-		if o.Place.URL == "" { // their secrets are where nod runs
+		if o.Place.URL == "" { // only the machine of nod has the channels' secrets
 			found = append(found, channels(ctx, o, settings)...)
 		}
 	}
 	return append(found, boundary(o, settings, open)...)
 }
 
-// rights connects in each role that this user's commands need, and asks as the
-// owner for the settings in force, nil where they are not told. It reports too
-// whether the server is open to everybody.
+// rights connects in each role that this user's commands need. It also returns the
+// settings in force, or nil if the owner's role cannot read them, and whether the
+// server requires no credentials.
 func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.Settings, open bool) {
 	const check = "rights"
 	for _, id := range o.roles() {
@@ -64,14 +64,14 @@ func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.
 	default:
 		found = append(found, ok(check, "the server takes the key of "+o.roles()[0].String()))
 		if settings == nil {
-			found = append(found, note("approvers", "what else there is to see takes the owner's key", "nod doctor, where nod runs"))
+			found = append(found, note("approvers", "the other checks need the owner's key", "run nod doctor on the machine of nod"))
 		}
 	}
 	return found, settings, open
 }
 
-// roles are those that this user's commands need: on a nod of one's own three,
-// elsewhere the one that the named key file is for, as nod calls it.
+// roles returns the roles that this user's commands need: three on a nod of this
+// machine; elsewhere that of the named key file, by the file's name.
 func (o *Options) roles() []roles.ID {
 	if o.Place.URL == "" {
 		return []roles.ID{roles.AgentID("local"), roles.ConnectorID(schemas.ConnectorTerminal), {Role: roles.Owner}}
@@ -83,12 +83,12 @@ func (o *Options) roles() []roles.ID {
 	return []roles.ID{{Role: roles.Owner}}
 }
 
-// approvers looks at who may answer, and whether each can be asked.
+// approvers checks the approvers, and that each has an identity.
 func approvers(s *schemas.Settings) []Finding {
 	const check = "approvers"
 	if len(s.Identities()) == 0 {
-		return []Finding{wrong(check, "approvers.people is empty, so that nobody may answer and every question is refused at once",
-			`name somebody in settings.json, such as {"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}, then nod settings apply`)}
+		return []Finding{wrong(check, "approvers.people is empty, so nobody may answer and every question is refused at once",
+			`add an approver to settings.json, such as {"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}, then nod settings apply`)}
 	}
 	var found []Finding
 	for _, p := range s.Approvers.People {
@@ -105,13 +105,14 @@ func approvers(s *schemas.Settings) []Finding {
 	return found
 }
 
-// channels looks at the connectors that reach people who are away.
+// channels checks the connectors that reach people away from this machine, and the
+// clock.
 func channels(ctx context.Context, o Options, s *schemas.Settings) []Finding {
 	var found []Finding
 	reached := embed.Reach(ctx, s.Connectors, o.Log)
 	store, done, err := openStore(ctx, o)
 	if err != nil {
-		found = append(found, note("clock", "the stores cannot be looked at from here: "+oneLine(err), ""))
+		found = append(found, note("clock", "the stores cannot be read from here: "+oneLine(err), ""))
 	} else {
 		defer done()
 		found = append(found, clock(ctx, store))
@@ -124,7 +125,7 @@ func channels(ctx context.Context, o Options, s *schemas.Settings) []Finding {
 		found = append(found, channel(ctx, name, err, s, store))
 	}
 	if len(reached) == 0 {
-		found = append(found, note("channels", "nobody is reached away from this machine", "docs/phone.md: answer on a phone, with no public address"))
+		found = append(found, note("channels", "no approver is reached away from this machine", "docs/phone.md: answer on a phone, with no public address"))
 	}
 	return found
 }
@@ -149,8 +150,7 @@ func channel(ctx context.Context, name string, err error, s *schemas.Settings, s
 	return ok(check, "it works")
 }
 
-// openStore opens the stores with the owner's key, of a nod that runs on this
-// data directory.
+// openStore opens the stores of the nod of this data directory, with the owner's key.
 func openStore(ctx context.Context, o Options) (*bus.Store, func(), error) {
 	conn, err := bus.Join(ctx, o.Place, roles.ID{Role: roles.OwnerStore}, o.Log)
 	if err != nil {
@@ -164,14 +164,14 @@ func openStore(ctx context.Context, o Options) (*bus.Store, func(), error) {
 	return store, conn.Close, nil
 }
 
-// A clock that is off by more than worth a note, or by more than a short
-// deadline bears.
+// The clock differences from which on a finding is a note or a fault. Above
+// clockWrong, short deadlines fail.
 const (
 	clockNote  = 2 * time.Second
 	clockWrong = 30 * time.Second
 )
 
-// clock compares this machine's clock with the broker's, by which deadlines go.
+// clock compares this machine's clock with the broker's, which sets deadlines.
 func clock(ctx context.Context, store *bus.Store) Finding {
 	const check, do = "clock", "have the machines' clocks set by the network (NTP)"
 	ahead, err := store.BrokerTime(ctx)

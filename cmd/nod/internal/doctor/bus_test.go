@@ -51,7 +51,7 @@ func TestChannels(t *testing.T) {
 		found := throughBus(t.Context(), options(dir))
 		says(t, found, OK, "it works")
 		says(t, found, OK, "Ann may answer on telegram")
-		says(t, found, Note, "what is of high risk or above takes a second device")
+		says(t, found, Note, "requests of high risk or above take a second device")
 		assert.True(t, Healthy(found), "%+v", found)
 
 		require.NoError(t, os.WriteFile(token, []byte("123:WRONG\n"), 0o600))
@@ -68,7 +68,7 @@ func TestChannels(t *testing.T) {
 	})
 }
 
-// Keys that are missing or shown around are what is wrong, each in a line.
+// Missing keys, and keys that other users may read, are each a finding of one line.
 func TestRights(t *testing.T) {
 	dir := t.TempDir()
 	run(t, dir, `{}`)
@@ -88,7 +88,7 @@ func TestNodIsNotRunning(t *testing.T) {
 	says(t, found, Note, "nod is not started at log-in")
 }
 
-// A nod that runs as another user, or on another machine, where only one key is.
+// A nod of another user, or of another machine, with a single key here.
 func TestNodRunsElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	n := run(t, dir, `{}`)

@@ -1,6 +1,6 @@
-// Package doctor looks at everything that has to be right for an agent's
-// question to reach a person and the answer to come back, and says of each
-// thing how it is and what to do about it. It changes nothing.
+// Package doctor checks all that an agent's request needs to reach a person and that
+// the answer needs to come back. Each finding names the state and, if needed, the
+// remedy. The checks change nothing.
 package doctor
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// Level is how much is amiss.
+// Level is the severity of a finding.
 type Level string
 
 // The levels.
@@ -24,25 +24,25 @@ const (
 	Wrong Level = "wrong" // something does not work, or is not safe
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
-	Check string `json:"check"` // what was looked at
+	Check string `json:"check"` // the name of the check
 	Level Level  `json:"level"`
-	What  string `json:"what"`
-	Do    string `json:"do,omitempty"` // what to do about it
+	What  string `json:"what"`         // the state that was found
+	Do    string `json:"do,omitempty"` // the remedy
 }
 
-// Options say what to look at.
+// Options configure Examine.
 type Options struct {
-	Place   bus.Place // with its defaults
-	DataDir string    // the place's, as a full path
+	Place   bus.Place // with defaults filled in
+	DataDir string    // the place's data directory, as an absolute path
 	Version string    // of this nod
 	Log     *slog.Logger
-	// Try tries a hook; nil is hook.Host.Probe.
+	// Try makes a test call of a hook; nil means hook.Host.Probe.
 	Try func(ctx context.Context, host hook.Host, i hook.Installed) error
 }
 
-// Examine looks at everything. A check that cannot be made is a finding too.
+// Examine makes all checks. A check that cannot be made is a finding too.
 func Examine(ctx context.Context, o Options) []Finding {
 	all := files(o.DataDir)
 	all = append(all, serviceFindings(ctx, o)...)
@@ -50,7 +50,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 	return append(all, hooks(ctx, o)...)
 }
 
-// Healthy reports whether nothing is wrong.
+// Healthy reports whether no finding is Wrong.
 func Healthy(all []Finding) bool {
 	for _, f := range all {
 		if f.Level == Wrong {
@@ -64,11 +64,11 @@ func ok(check, what string) Finding        { return Finding{check, OK, what, ""}
 func note(check, what, do string) Finding  { return Finding{check, Note, what, do} }
 func wrong(check, what, do string) Finding { return Finding{check, Wrong, what, do} }
 
-// failed is a finding of an error that says itself what to do.
+// failed is the finding of an error whose text names the remedy.
 func failed(check string, err error) Finding { return wrong(check, err.Error(), "") }
 
-// versions is a finding about two parts of nod that have to understand each
-// other: those one minor version apart do.
+// versions compares the versions of two parts of nod. Parts at most one minor version
+// apart work together.
 func versions(check, what, theirs, ours, do string) Finding {
 	what += " is version " + theirs
 	if theirs == ours {
@@ -81,8 +81,8 @@ func versions(check, what, theirs, ours, do string) Finding {
 	return note(check, what, do)
 }
 
-// apart reports whether two versions are more than one minor version apart, as
-// far as they can be read.
+// apart reports whether two versions are more than one minor version apart. It is
+// false if one cannot be parsed.
 func apart(a, b string) bool {
 	am, an, aok := majorMinor(a)
 	bm, bn, bok := majorMinor(b)
@@ -99,5 +99,5 @@ func majorMinor(version string) (major, minor int, ok bool) {
 	return major, minor, err == nil && err2 == nil
 }
 
-// patience bounds each question to something outside.
-const patience = 10 * time.Second
+// checkTimeout bounds each call to another program.
+const checkTimeout = 10 * time.Second

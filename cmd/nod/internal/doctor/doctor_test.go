@@ -20,10 +20,10 @@ func options(dir string) Options {
 	return Options{Place: bus.Place{DataDir: dir}, DataDir: dir, Version: "0.5.0", Log: slog.New(slog.DiscardHandler), Try: answers}
 }
 
-// answers is a hook that does its work.
+// answers is the test call of a hook that works.
 func answers(context.Context, hook.Host, hook.Installed) error { return nil }
 
-// says finds the one finding of a level with this text in it.
+// says checks that exactly one finding of a level has this text in it.
 func says(t *testing.T, found []Finding, level Level, text string) {
 	t.Helper()
 	for _, f := range found {

@@ -9,10 +9,10 @@ import (
 	"runtime"
 )
 
-// private are what nod keeps for its owner alone, in the data directory.
+// private lists glob patterns of the data directory's files for its owner alone.
 var private = []string{".", "keys", "keys/*", "nats", "settings.json", "logs", "hooks", "web", "web/*"}
 
-// files looks at who else may read or write the data directory.
+// files checks that other users cannot read or write the data directory.
 func files(dataDir string) []Finding {
 	const check = "files"
 	info, err := os.Stat(dataDir)
@@ -20,13 +20,13 @@ func files(dataDir string) []Finding {
 	case errors.Is(err, fs.ErrNotExist):
 		return []Finding{note(check, "there is no data directory "+dataDir+" yet", "nod up makes it; or name another with --data")}
 	case err != nil:
-		return []Finding{wrong(check, "the data directory cannot be looked at: "+err.Error(), "name another with --data")}
+		return []Finding{wrong(check, "the data directory cannot be read: "+err.Error(), "name another with --data")}
 	case !info.IsDir():
 		return []Finding{wrong(check, dataDir+" is no directory", "name another with --data")}
 	}
 	var found []Finding
 	for _, pattern := range private {
-		paths, _ := filepath.Glob(filepath.Join(escapeGlob(dataDir), pattern)) // the patterns are right
+		paths, _ := filepath.Glob(filepath.Join(escapeGlob(dataDir), pattern)) // the patterns are valid
 		for _, path := range paths {
 			if f, exposed := exposed(check, path); exposed {
 				found = append(found, f)
@@ -39,8 +39,8 @@ func files(dataDir string) []Finding {
 	return found
 }
 
-// exposed finds what others than the owner may read or write. What settings
-// hold is no secret, so that there only writing counts.
+// exposed reports whether other users may read or write a file. The settings are no
+// secret: for them only writing counts.
 func exposed(check, path string) (Finding, bool) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -53,10 +53,10 @@ func exposed(check, path string) (Finding, bool) {
 	if runtime.GOOS == "windows" || info.Mode().Perm()&open == 0 {
 		return Finding{}, false
 	}
-	return wrong(check, fmt.Sprintf("others may get at %s (mode %04o)", path, info.Mode().Perm()), fix), true
+	return wrong(check, fmt.Sprintf("other users may access %s (mode %04o)", path, info.Mode().Perm()), fix), true
 }
 
-// escapeGlob makes a path a pattern that matches it alone.
+// escapeGlob returns a pattern that matches this path alone.
 func escapeGlob(path string) string {
 	var out []byte
 	for i := range len(path) {

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hooks looks at every agent program of this machine, and at every place where
-// its hook was installed.
+// hooks checks every agent program of this machine, and every file that its hook was
+// installed in.
 func hooks(ctx context.Context, o Options) []Finding {
 	remembered, err := installs.List(o.DataDir)
 	if err != nil {
@@ -34,7 +34,7 @@ func hooks(ctx context.Context, o Options) []Finding {
 	return found
 }
 
-// hostCheck looks at one agent program.
+// hostCheck checks one agent program.
 type hostCheck struct {
 	Options
 	host  hook.Host
@@ -50,7 +50,7 @@ func (h *hostCheck) all(ctx context.Context, remembered []installs.Install) []Fi
 	places := 0
 	if len(own.Hooks) > 0 {
 		places++
-		found = append(found, h.place(ctx, own)...)
+		found = append(found, h.file(ctx, own)...)
 	}
 	var since time.Time
 	for _, in := range remembered {
@@ -75,7 +75,7 @@ func (h *hostCheck) all(ctx context.Context, remembered []installs.Install) []Fi
 	return append(found, h.ran(since), h.tested(ctx))
 }
 
-// remembered looks at a file that the hook was installed in.
+// remembered checks a file that the hook was installed in.
 func (h *hostCheck) remembered(ctx context.Context, in installs.Install) []Finding {
 	if _, err := os.Stat(in.Path); err != nil {
 		return []Finding{note(h.check, "the hook was installed in "+in.Path+", which is gone", "")}
@@ -87,11 +87,11 @@ func (h *hostCheck) remembered(ctx context.Context, in installs.Install) []Findi
 	case len(at.Hooks) == 0:
 		return []Finding{wrong(h.check, "the hook is gone from "+in.Path, "nod install "+h.host.Name+" --settings "+in.Path+", or with --uninstall if that was meant")}
 	}
-	return h.place(ctx, at)
+	return h.file(ctx, at)
 }
 
-// place looks at one file with hooks in it.
-func (h *hostCheck) place(ctx context.Context, at hook.Inspection) []Finding {
+// file checks one file with hooks.
+func (h *hostCheck) file(ctx context.Context, at hook.Inspection) []Finding {
 	if at.Off != "" {
 		return []Finding{wrong(h.check, fmt.Sprintf("%s says %q, so that no hook runs", at.Path, at.Off), "remove that")}
 	}
@@ -100,16 +100,16 @@ func (h *hostCheck) place(ctx context.Context, at hook.Inspection) []Finding {
 			return []Finding{f}
 		}
 	}
-	found := h.gates(ctx, at)
+	found := h.tryHooks(ctx, at)
 	if h.host.Name == hook.Codex().Name {
 		found = append(found, codexTrust(h.check, at)...)
 	}
 	return found
 }
 
-// gates tries every hook of a file that may refuse a call, as the agent program
-// would run it.
-func (h *hostCheck) gates(ctx context.Context, at hook.Inspection) (found []Finding) {
+// tryHooks makes a test call of every hook of a file, in the way of the agent
+// program.
+func (h *hostCheck) tryHooks(ctx context.Context, at hook.Inspection) (found []Finding) {
 	try, again := h.Try, "nod install "+h.host.Name
 	if try == nil {
 		try = func(ctx context.Context, host hook.Host, i hook.Installed) error { return host.Probe(ctx, i) }
@@ -134,12 +134,12 @@ func (h *hostCheck) gates(ctx context.Context, at hook.Inspection) (found []Find
 	return found
 }
 
-// program looks at what a hook runs.
+// program checks that a hook's program can be run.
 func (h *hostCheck) program(path, program string) (f Finding, bad bool) {
 	again := "nod install " + h.host.Name
 	switch {
 	case program == "":
-		return Finding{}, false // somebody's own way to start nod
+		return Finding{}, false // the user starts nod in another way
 	case !filepath.IsAbs(program):
 		return note(h.check, fmt.Sprintf("the hook in %s runs %q, which hosts without a PATH do not find", path, program), again), true
 	}
@@ -153,7 +153,7 @@ func (h *hostCheck) program(path, program string) (f Finding, bad bool) {
 	return Finding{}, false
 }
 
-// ran looks at the trace that the hook leaves.
+// ran checks when the agent program last ran the hook.
 func (h *hostCheck) ran(since time.Time) Finding {
 	at, version, err := installs.LastRan(h.DataDir, h.host.Name)
 	switch {
@@ -166,11 +166,11 @@ func (h *hostCheck) ran(since time.Time) Finding {
 	return versions(h.check, what, version, h.Version, "nod install "+h.host.Name)
 }
 
-// tested looks at the agent program's version.
+// tested checks that nod was tested with the agent program's version.
 func (h *hostCheck) tested(ctx context.Context) Finding {
 	known := h.host.Tested
 	with := h.host.Agent + " " + strings.Join(known, " and ")
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	version, err := h.host.Version(ctx)
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// home is a user's home with the agent programs that a test puts there.
+// home makes a user's home, in which a test puts agent programs.
 type home struct {
 	*testing.T
 	dir, bin, data string
@@ -35,7 +35,7 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
-// program puts one into PATH that says this.
+// program puts a program with this output into PATH.
 func (h *home) program(name, says string) string {
 	path := filepath.Join(h.bin, name)
 	require.NoError(h, os.WriteFile(path, []byte("#!/bin/sh\necho '"+says+"'\n"), 0o755))
@@ -86,8 +86,7 @@ func TestHooks(t *testing.T) {
 	says(t, h.findings(), Wrong, "not valid JSON")
 }
 
-// A hook that was installed for a project alone is looked at as well, wherever
-// the doctor is called.
+// A project's hook is checked too, from any current directory.
 func TestHooksOfProjects(t *testing.T) {
 	h := newHome(t)
 	path := filepath.Join(t.TempDir(), "settings.json")
@@ -99,8 +98,8 @@ func TestHooksOfProjects(t *testing.T) {
 	says(t, h.findings(), Note, "which is gone")
 }
 
-// A gate is tried as its agent program would run it, and one of before that lets
-// calls run once nod is gone is said to.
+// The doctor makes a test call of each hook, and reports an old hook that lets calls
+// run once nod is gone.
 func TestGatesAreTried(t *testing.T) {
 	h := newHome(t)
 	change := h.install(hook.Gemini(), hook.InstallOptions{Program: h.program("nod", "")})
@@ -125,7 +124,7 @@ func TestFoldersThatAreNotTrusted(t *testing.T) {
 	says(t, h.findings(), OK, "Copilot CLI asks nod, by "+path)
 }
 
-// Codex says nothing of a hook that it does not run.
+// Codex silently skips a hook that it does not trust; the doctor reports it.
 func TestCodexTrust(t *testing.T) {
 	h := newHome(t)
 	change := h.install(hook.Codex(), hook.InstallOptions{Program: h.program("nod", "")})
@@ -156,8 +155,8 @@ func TestCodexTrust(t *testing.T) {
 	}
 }
 
-// A plain installation says in which permission modes of Claude Code nod is asked
-// nothing, and names the mode that the settings start in.
+// For an installation without --strict, the finding names the permission modes in
+// which Claude Code does not ask nod, and the mode that the settings start in.
 func TestPermissionModesThatAskNothing(t *testing.T) {
 	h := newHome(t)
 	h.program("claude", "2.1.329 (Claude Code)")

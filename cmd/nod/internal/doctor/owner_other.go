@@ -4,5 +4,5 @@ package doctor
 
 import "io/fs"
 
-// ownerOf cannot tell here.
+// ownerOf does not know a file's owner on this system.
 func ownerOf(fs.FileInfo) (uid int, known bool) { return 0, false }

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/service"
 )
 
-// serviceFindings are how the service stands, and which nod runs.
+// serviceFindings checks the service and the running nod.
 func serviceFindings(ctx context.Context, o Options) []Finding {
 	if o.Place.URL != "" {
 		return []Finding{ok("nod", "it runs elsewhere, where --nats-url or NOD_URL says")}

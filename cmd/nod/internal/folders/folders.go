@@ -1,7 +1,7 @@
-// Package folders tells whether an agent program reads the hooks of a project: some
-// do in folders alone that their user has said to trust, and pass over a project's
-// hooks in silence elsewhere. That trust reaches further than nod's hook, so that
-// nod reads it and does not write it.
+// Package folders reports whether an agent program reads the hooks of a project. Some
+// agent programs do so only in folders that their user trusts, and silently ignore a
+// project's hooks elsewhere. Trust in a folder covers more than nod's hook, so nod
+// reads it and never writes it.
 package folders
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// Trusts reports whether a host reads the hooks in the settings file at path: one of
-// its user's own, or of a project that the host trusts. It is true of a host that is
-// not known to ask for that.
+// Trusts reports whether a host reads the hooks in the settings file at path: it does
+// for the user's own file and for trusted projects. Hosts that are not known to need
+// trust read all.
 func Trusts(host hook.Host, path string) (bool, error) {
 	project, ok := projectOf(host, path)
 	if !ok {
@@ -30,7 +30,7 @@ func Trusts(host hook.Host, path string) (bool, error) {
 	}
 	own, err := hook.Inspect(host, hook.InstallOptions{})
 	if own.Path == "" {
-		return false, err // what is wrong in the user's own file is said elsewhere
+		return false, err // an error in the user's own file alone is reported elsewhere
 	}
 	if real, err := filepath.EvalSymlinks(path); own.Path == path || err == nil && own.Path == real {
 		return true, nil
@@ -45,11 +45,11 @@ func Trusts(host hook.Host, path string) (bool, error) {
 		return true, nil
 	}
 	return err == nil && slices.ContainsFunc(trusted, func(dir string) bool {
-		return is(dir, project) || host.Name == hook.Codex().Name && is(dir, top(project))
+		return sameDir(dir, project) || host.Name == hook.Codex().Name && sameDir(dir, workTree(project))
 	}), err
 }
 
-// projectOf is the project whose settings file path is, by where that stands in it.
+// projectOf returns the project of a settings file, by the end of the file's path.
 func projectOf(host hook.Host, path string) (dir string, ok bool) {
 	s := host.Setup
 	in := s.ProjectDir
@@ -59,8 +59,8 @@ func projectOf(host hook.Host, path string) (dir string, ok bool) {
 	return strings.CutSuffix(path, string(filepath.Separator)+filepath.Join(in, s.File))
 }
 
-// is reports whether two names are of one folder.
-func is(a, b string) bool {
+// sameDir reports whether two paths lead to one folder.
+func sameDir(a, b string) bool {
 	if a == b {
 		return true
 	}
@@ -72,8 +72,8 @@ func is(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// top is the work tree of git that dir is in, or dir itself.
-func top(dir string) string {
+// workTree returns the git work tree that dir is in, or dir itself.
+func workTree(dir string) string {
 	for up := dir; ; up = filepath.Dir(up) {
 		if _, err := os.Lstat(filepath.Join(up, ".git")); err == nil {
 			return up
@@ -84,7 +84,7 @@ func top(dir string) string {
 	}
 }
 
-// codex are the folders that config.toml names trusted.
+// codex returns the folders that Codex's config.toml marks as trusted.
 func codex(config string) (trusted []string, err error) {
 	var says struct {
 		Projects map[string]struct {
@@ -92,7 +92,7 @@ func codex(config string) (trusted []string, err error) {
 		} `toml:"projects"`
 	}
 	if _, err := toml.DecodeFile(config, &says); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read which folders Codex trusts: %w", err)
+		return nil, fmt.Errorf("read the folders that Codex trusts: %w", err)
 	}
 	for dir, p := range says.Projects {
 		if p.Level == "trusted" {
@@ -102,7 +102,7 @@ func codex(config string) (trusted []string, err error) {
 	return trusted, nil
 }
 
-// copilot are the folders that config.json names trusted.
+// copilot returns the folders that Copilot's config.json marks as trusted.
 func copilot(config string) (trusted []string, err error) {
 	data, err := os.ReadFile(config)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -119,7 +119,7 @@ func copilot(config string) (trusted []string, err error) {
 		err = json.Unmarshal(data, &says)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read which folders Copilot CLI trusts: %w", err)
+		return nil, fmt.Errorf("read the folders that Copilot CLI trusts: %w", err)
 	}
 	return append(says.Now, says.Before...), nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// A project's hooks are read where its folder is trusted, or for Codex the work tree
-// of git that it is in; the user's own are always.
+// A host reads a project's hooks if it trusts the project's folder, or for Codex the
+// git work tree around it. It always reads the user's own hooks.
 func TestTrusts(t *testing.T) {
 	home, work := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", home)

@@ -1,7 +1,7 @@
-// Package hookwait tells which requests of this machine a hook still waits for. A
-// hook holds a lock while it waits. The lock ends with the hook's process, however
-// that ends, so that a sweep finds the requests whose hook has died: an agent program
-// that kills its hook says nothing.
+// Package hookwait finds requests of this machine whose hook died while it waited. A
+// hook holds a file lock while it waits. The system releases the lock when the hook's
+// process ends in any way, so a sweep finds the file unlocked. An agent program that
+// kills its hook gives no other sign.
 package hookwait
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Dir is where the locks of a data directory are.
+// Dir returns the folder of the locks in a data directory.
 func Dir(dataDir string) string { return filepath.Join(dataDir, "waiting") }
 
-// unready is how the name of a lock begins that is not held yet.
+// unready begins the name of a file that is not locked yet.
 const unready = "new-"
 
-// Hold says that this process waits for a request, until over is called or the
-// process ends.
+// Hold marks a request as one that this process waits for, until over is called or
+// the process ends.
 func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
 	dir := Dir(dataDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -51,14 +51,14 @@ func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
 		return nil, fmt.Errorf("note that a hook waits: %w", err)
 	}
 	return func() {
-		_ = os.Remove(final) // before the lock goes, so that no sweep takes it for a dead hook's
+		_ = os.Remove(final) // before the unlock, or a sweep would take this hook for dead
 		_ = lock.Close()
 	}, nil
 }
 
-// Sweep calls tell for each request whose hook has died, and forgets those that tell
-// took. One that tell fails for is there for the next sweep.
-func Sweep(dataDir string, tell func(sessionID, pendingID string) error) error {
+// Sweep calls report for each request whose hook has died. If report fails, the next
+// sweep calls it again for that request.
+func Sweep(dataDir string, report func(sessionID, pendingID string) error) error {
 	names, err := os.ReadDir(Dir(dataDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -69,14 +69,14 @@ func Sweep(dataDir string, tell func(sessionID, pendingID string) error) error {
 	var errs []error
 	for _, name := range names {
 		if !strings.HasPrefix(name.Name(), unready) {
-			errs = append(errs, sweep(filepath.Join(Dir(dataDir), name.Name()), tell))
+			errs = append(errs, sweep(filepath.Join(Dir(dataDir), name.Name()), report))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func sweep(path string, tell func(sessionID, pendingID string) error) error {
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // it is not made again
+func sweep(path string, report func(sessionID, pendingID string) error) error {
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // without O_CREATE: a removed file stays removed
 	held, err := lock.TryLock()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !held {
 		return nil
@@ -87,13 +87,13 @@ func sweep(path string, tell func(sessionID, pendingID string) error) error {
 	defer func() { _ = lock.Close() }()
 	key, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // its hook had just ended
+		return nil // the hook ended regularly just now
 	}
 	if err != nil {
 		return fmt.Errorf("read which request a hook waited for: %w", err)
 	}
 	if session, id, ok := strings.Cut(string(key), "."); ok && schemas.ValidID(session) && schemas.ValidID(id) {
-		if err := tell(session, id); err != nil {
+		if err := report(session, id); err != nil {
 			return err
 		}
 	}

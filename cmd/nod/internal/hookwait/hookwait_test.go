@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 )
 
-// asHook makes this test binary a hook that waits, in the data directory that its
-// value names.
+// asHook is a variable that makes this test binary a hook that waits; its value is
+// the data directory.
 const asHook = "NOD_TEST_WAITS_IN"
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,8 @@ func swept(t *testing.T, dir string, err error) (keys []string) {
 	return keys
 }
 
-// A hook that waits is left alone; a dead one is told of until that succeeds.
+// A sweep leaves a waiting hook alone, and reports a dead one until the report
+// succeeds.
 func TestAHookThatIsKilledIsTold(t *testing.T) {
 	dir := t.TempDir()
 	require.Empty(t, swept(t, dir, nil), "nobody ever waited")
@@ -63,7 +64,7 @@ func TestAHookThatIsKilledIsTold(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// What is no lock of a hook's is nothing to tell of.
+// A sweep ignores other files in the folder.
 func TestOtherFilesAreNotTold(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(hookwait.Dir(dir), 0o700))

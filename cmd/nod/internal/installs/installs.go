@@ -1,6 +1,7 @@
-// Package installs remembers, in the data directory, where nod's hooks were
-// installed, so that all of them can be taken out again, and when each agent
-// program last ran one, so that a hook that never runs can be told.
+// Package installs stores in the data directory the settings files that nod's hooks
+// were installed in, so that nod uninstall can remove all of them. It also stores when
+// each agent program last ran its hook, so that nod doctor notices a hook that never
+// runs.
 package installs
 
 import (
@@ -19,8 +20,8 @@ import (
 type Install struct {
 	Agent string    `json:"agent"` // as in `nod hook NAME`
 	Path  string    `json:"path"`
-	At    time.Time `json:"at"` // when it was last changed
-	// Created: nod made the file.
+	At    time.Time `json:"at"` // the last change of the hook
+	// Created is true if nod made the file.
 	Created bool `json:"created,omitempty"`
 }
 
@@ -29,11 +30,11 @@ func (i Install) sameAs(other Install) bool { return i.Agent == other.Agent && i
 func dir(dataDir string) string  { return filepath.Join(dataDir, "hooks") }
 func list(dataDir string) string { return filepath.Join(dir(dataDir), "installed.json") }
 
-// trace is the file that an agent program's hook leaves: written when it last
-// ran, by the version that it holds.
+// trace returns the file that an agent program's hook writes at each run. Its time is
+// that of the last run, and its content the version of nod.
 func trace(dataDir, agent string) string { return filepath.Join(dir(dataDir), agent+".seen") }
 
-// List is every installation that is remembered.
+// List returns the stored installations.
 func List(dataDir string) ([]Install, error) {
 	data, err := os.ReadFile(list(dataDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,8 +50,8 @@ func List(dataDir string) ([]Install, error) {
 	return all, nil
 }
 
-// Remember adds an installation. One that is remembered keeps its time, unless
-// it was changed.
+// Remember stores an installation. An installation that is stored already keeps its
+// time unless changed is true.
 func Remember(dataDir string, in Install, changed bool) error {
 	all, err := List(dataDir)
 	if err != nil {
@@ -69,7 +70,7 @@ func Remember(dataDir string, in Install, changed bool) error {
 	return write(dataDir, all)
 }
 
-// Forget drops an installation. With the last one go the traces.
+// Forget removes an installation. With the last one it also removes the traces.
 func Forget(dataDir string, in Install) error {
 	all, err := List(dataDir)
 	if err != nil {
@@ -81,8 +82,7 @@ func Forget(dataDir string, in Install) error {
 	return Clear(dataDir)
 }
 
-// Clear drops all that this package keeps. Hooks that still run leave no trace
-// from then on.
+// Clear removes all installations and traces. Hooks that still run write no new trace.
 func Clear(dataDir string) error {
 	if err := os.RemoveAll(dir(dataDir)); err != nil {
 		return fmt.Errorf("forget where hooks were installed: %w", err)
@@ -108,12 +108,12 @@ func write(dataDir string, all []Install) error {
 	return nil
 }
 
-// Ran leaves the trace that an agent program's hook of this version ran. It is
-// one short write that waits for no disk. Where no hook is remembered there is
-// no trace either, and a trace that cannot be left is nothing to stop a hook for.
+// Ran writes the trace of a hook's run by this version of nod. It is one short write
+// without a sync, so it does not delay the hook. Errors are ignored; without a stored
+// installation the folder is missing, and no trace is written.
 func Ran(dataDir, agent, version string) {
-	// Not emptied first: file systems flush a file that was. The width is the
-	// same each time, so that nothing of an older version stays behind.
+	// The file is not truncated, because file systems flush truncated files to disk.
+	// Each write has the same width, so it replaces the old version completely.
 	f, err := os.OpenFile(trace(dataDir, agent), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return
@@ -122,11 +122,11 @@ func Ran(dataDir, agent, version string) {
 	_ = f.Close()
 }
 
-// widest is more than any version takes.
+// widest is more characters than any version has.
 const widest = 60
 
-// LastRan is when an agent program last ran nod's hook, and of which version;
-// the zero time where it never did.
+// LastRan returns the time of an agent program's last run of the hook and nod's
+// version then; the time is zero if there was none.
 func LastRan(dataDir, agent string) (at time.Time, version string, err error) {
 	info, err := os.Stat(trace(dataDir, agent))
 	if errors.Is(err, fs.ErrNotExist) {

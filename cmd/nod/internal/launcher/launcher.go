@@ -1,5 +1,5 @@
-// Package launcher gives nod a path that outlives upgrades: a link in the data
-// directory, which hooks and the service name. A package manager's versioned
+// Package launcher gives nod a path that survives upgrades: a link in the data
+// directory, which hooks and the service use. A package manager's versioned
 // path is gone after an upgrade, and hosts may run hooks without any PATH.
 package launcher
 
@@ -15,13 +15,12 @@ import (
 	"strings"
 )
 
-// Path is where the launcher of a data directory is, or would be: nowhere that
-// somebody might keep programs of their own.
+// Path returns the path of a data directory's launcher, whether or not it exists. It
+// has a folder of its own, in which users keep no programs.
 func Path(dataDir string) string { return filepath.Join(dataDir, "launcher", "nod") }
 
-// Self is the path by which this nod will still be found later: the one in
-// PATH where that leads to it, else its own. A program of `go run` has none,
-// and is refused.
+// Self returns a lasting path of this nod: the one in PATH if that leads to this
+// program, else the program's own. For a program of `go run` it returns an error.
 func Self() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -33,7 +32,7 @@ func Self() (string, error) {
 	return lasting(self), nil
 }
 
-// lasting is the path in PATH that leads to self, where there is one.
+// lasting returns the path in PATH that leads to self, or else self.
 func lasting(self string) string {
 	found, err := exec.LookPath(filepath.Base(self))
 	if err != nil || !same(found, self) {
@@ -45,7 +44,7 @@ func lasting(self string) string {
 	return found
 }
 
-// temporary recognises where go run and go test build.
+// temporary reports whether go run or go test built the program at path.
 func temporary(path string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(path), "/"), func(dir string) bool {
 		return strings.HasPrefix(dir, "go-build")
@@ -61,9 +60,9 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// Ensure makes the launcher lead to this nod and returns its path. One that
-// does already stays as it is, unless PATH has a better way now. Where it
-// fails, the launcher is as it was.
+// Ensure makes the launcher lead to this nod and returns its path. A launcher that
+// leads there already stays as it is, unless PATH now has a lasting path. After an
+// error the launcher is unchanged.
 func Ensure(dataDir string) (string, error) {
 	program, err := Self()
 	if err != nil {
@@ -73,7 +72,7 @@ func Ensure(dataDir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the data directory: %w", err)
 	}
-	was, _ := os.Readlink(path) // none is ""
+	was, _ := os.Readlink(path) // "" if there is no launcher
 	self, err := os.Executable()
 	leads := err == nil && same(path, self)
 	if program == path || program == was || leads && program == self {
@@ -85,7 +84,7 @@ func Ensure(dataDir string) (string, error) {
 	return path, nil
 }
 
-// replace makes the link at once: there is never none, once there was one.
+// replace makes or replaces the link atomically: an existing link is never missing.
 func replace(path, target string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -101,8 +100,8 @@ func replace(path, target string) error {
 	return nil
 }
 
-// Check reports in one line what is wrong with the launcher; fs.ErrNotExist
-// where there is none, or where it leads nowhere.
+// Check returns an error of one line if the launcher cannot be used. The error is
+// fs.ErrNotExist if there is no launcher or its target does not exist.
 func Check(dataDir string) error {
 	path := Path(dataDir)
 	if _, err := os.Lstat(path); err != nil {
@@ -126,11 +125,11 @@ func Check(dataDir string) error {
 	return nil
 }
 
-// Mend makes a launcher that leads nowhere lead to this nod. Anything else,
-// and a data directory without one, stays as it is.
-func Mend(dataDir string) error {
+// Repair makes a launcher whose target does not exist lead to this nod. It leaves any
+// other launcher alone, and makes none if there is none.
+func Repair(dataDir string) error {
 	if _, err := os.Lstat(Path(dataDir)); err != nil {
-		return nil // nothing names it
+		return nil // no hook or service uses it
 	}
 	if err := Check(dataDir); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -139,12 +138,12 @@ func Mend(dataDir string) error {
 	return err
 }
 
-// Remove takes the launcher away, if there is one.
+// Remove removes the launcher, if there is one.
 func Remove(dataDir string) error {
 	path := Path(dataDir)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the launcher: %w", err)
 	}
-	_ = os.Remove(filepath.Dir(path)) // it stays where somebody put something else there
+	_ = os.Remove(filepath.Dir(path)) // fails if the folder has other files
 	return nil
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 )
 
-// asProcess makes this test binary the nod whose launcher it makes, in the data
-// directory that its first argument names.
+// asProcess is a variable that makes this test binary a nod that makes its launcher;
+// the first argument is the data directory.
 const asProcess = "NOD_TEST_AS"
 
 func TestMain(m *testing.M) {
 	do := map[string]func(string) error{
 		"ensure": func(dir string) error { _, err := launcher.Ensure(dir); return err },
-		"mend":   launcher.Mend,
+		"mend":   launcher.Repair,
 	}[os.Getenv(asProcess)]
 	if do == nil {
 		os.Exit(m.Run())
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// installed is a copy of this program where somebody would install nod.
+// installed copies this program to a place in which users install nod.
 func installed(t *testing.T, path string) string {
 	t.Helper()
 	program, err := os.ReadFile(os.Args[0])
@@ -64,8 +64,8 @@ func leadsTo(t *testing.T, dir string) string {
 	return to
 }
 
-// A program behind a link in PATH, as package managers lay it out, is launched
-// by that link; any other by its own path.
+// The launcher leads to the link in PATH if there is one, as package managers make
+// it, and else to the program itself.
 func TestTheLauncherOutlivesAnUpgrade(t *testing.T) {
 	dir, bin, data := root(t), filepath.Join(root(t), "bin"), filepath.Join(root(t), "My data")
 	first := installed(t, filepath.Join(dir, "version 1", "nod"))
@@ -87,8 +87,8 @@ func TestTheLauncherOutlivesAnUpgrade(t *testing.T) {
 	assert.Len(t, entries, 1)
 }
 
-// The nod that comes after one that is gone mends the launcher; one that works
-// is left alone, and none is made where nothing names it.
+// Repair fixes a launcher whose nod is gone. It leaves a working one alone, and makes
+// none if there is none.
 func TestMend(t *testing.T) {
 	dir, data := root(t), root(t)
 	first, second := installed(t, filepath.Join(dir, "1", "nod")), installed(t, filepath.Join(dir, "2", "nod"))
@@ -111,7 +111,7 @@ func TestMend(t *testing.T) {
 	assert.NoDirExists(t, filepath.Dir(launcher.Path(data)))
 }
 
-// This test is a program that go built to throw away.
+// This test binary is a temporary program of go test.
 func TestATemporaryProgramIsRefused(t *testing.T) {
 	data := root(t)
 	_, err := launcher.Ensure(data)

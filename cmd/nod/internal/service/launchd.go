@@ -10,11 +10,11 @@ import (
 // label is nod's name among the agents of launchd.
 const label = "com.github.nodbus.nod"
 
-// launchd runs agents of one logged-in user.
+// launchd runs the agents (user services) of one logged-in user on macOS.
 type launchd struct{ uid int }
 
-// file is the property list. launchd rotates no files: what nod says outside
-// its own log goes to one that nod keeps small.
+// file returns the property list. launchd rotates no files, so nod's output outside
+// its log goes to a file that nod itself keeps small.
 func (launchd) file(s Spec) string {
 	var words strings.Builder
 	for _, w := range s.Command() {
@@ -53,16 +53,17 @@ func (launchd) file(s Spec) string {
 
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a Builder takes everything
+	_ = xml.EscapeText(&b, []byte(s)) // writes to a Builder do not fail
 	return b.String()
 }
 
 func (l launchd) domain() string { return fmt.Sprintf("gui/%d", l.uid) }
 
-// start ends the agent that is there, if there is one: launchd reads the file
-// again only then. It refuses the new one while the old one is still ending.
+// start ends a running agent first, because launchd reads the file only when it loads
+// an agent. launchd refuses the new one while the old one is still ending, so that
+// command is tried again.
 func (l launchd) start(path string) []command {
-	return append(l.stop(path), command{words: []string{"launchctl", "bootstrap", l.domain(), path}, again: 20})
+	return append(l.stop(path), command{words: []string{"launchctl", "bootstrap", l.domain(), path}, retries: 20})
 }
 
 func (l launchd) stop(string) []command {

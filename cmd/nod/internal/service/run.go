@@ -10,42 +10,43 @@ import (
 	"time"
 )
 
-// command is one that the system's own tools understand.
+// command is a call of one of the system's own tools.
 type command struct {
 	words []string
-	// lax goes on where it fails, as it does where there is nothing to end.
+	// lax means that a failure does not stop the commands after it, for example
+	// because there was no service to end.
 	lax bool
-	// again is how often it is tried once more, as what it needs may still be
-	// ending.
-	again int
+	// retries is the number of further tries after a failure, for example while the
+	// old service is still ending.
+	retries int
 }
 
 func (c command) String() string { return strings.Join(c.words, " ") }
 
-// patience bounds each of the system's commands: starting waits for nod to be
-// started, and stopping for it to have stopped.
-const patience = time.Minute
+// commandTimeout bounds each command: a start waits until nod is started, and a stop
+// until it has stopped.
+const commandTimeout = time.Minute
 
-// pause is between two tries.
+// pause is the time between two tries.
 const pause = 500 * time.Millisecond
 
-// output runs c and returns all that it said.
-func (c command) output(ctx context.Context) (said string, err error) {
+// output runs c, with its retries, and returns its output as one line.
+func (c command) output(ctx context.Context) (out string, err error) {
 	for try := 0; ; try++ {
-		said, err = c.once(ctx)
-		if err == nil || try >= c.again || errors.Is(err, exec.ErrNotFound) {
-			return said, err
+		out, err = c.once(ctx)
+		if err == nil || try >= c.retries || errors.Is(err, exec.ErrNotFound) {
+			return out, err
 		}
 		select {
 		case <-ctx.Done():
-			return said, err
+			return out, err
 		case <-time.After(pause):
 		}
 	}
 }
 
 func (c command) once(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.words[0], c.words[1:]...)
 	var out bytes.Buffer
@@ -54,9 +55,9 @@ func (c command) once(ctx context.Context) (string, error) {
 	return strings.Join(strings.Fields(out.String()), " "), err
 }
 
-// says runs c and reports whether it said so. An error means that the system
-// cannot be asked.
-func (c command) says(ctx context.Context, text string) (bool, error) {
+// outputContains runs c and reports whether its output contains text. An error means
+// that the system cannot be reached.
+func (c command) outputContains(ctx context.Context, text string) (bool, error) {
 	out, err := c.output(ctx)
 	var exit *exec.ExitError
 	switch {
@@ -68,13 +69,14 @@ func (c command) says(ctx context.Context, text string) (bool, error) {
 	return false, err
 }
 
-// unreachable recognises systemd's word for a session without a manager.
+// unreachable reports whether systemctl's output means that the session has no
+// service manager.
 func unreachable(out string) bool {
 	return strings.Contains(out, "Failed to connect") || strings.Contains(out, "not been booted with systemd")
 }
 
-// runAll runs commands in order. The error of one that fails is an *Unreached
-// with all that did not succeed.
+// runAll runs commands in order until one fails. The error is an *Unreached with all
+// commands that did not succeed.
 func runAll(ctx context.Context, all []command) error {
 	var todo []string
 	for i, c := range all {

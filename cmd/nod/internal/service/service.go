@@ -1,6 +1,6 @@
-// Package service has nod run by the system that a user's other programs are
-// run by: a unit of the user's systemd on Linux, a launchd agent on macOS. It
-// starts nod at log-in, and again whenever it ends.
+// Package service makes nod a service of one user: a unit of the user's systemd on
+// Linux, a launchd agent on macOS. The system then starts nod at log-in, and again
+// whenever it ends.
 //
 // A service writes its log itself, to one file that is rotated by size: launchd
 // rotates nothing, and not every systemd keeps a user's journal.
@@ -15,51 +15,50 @@ import (
 	"path/filepath"
 )
 
-// Spec is what the service runs.
+// Spec names the program that the service runs, and its arguments.
 type Spec struct {
 	Program string   // the launcher, an absolute path
 	DataDir string   // an absolute path
-	Args    []string // for nod up, besides those that Command adds
+	Args    []string // more flags for nod up, after those that Command adds
 }
 
-// Command is the program and its arguments.
 func (s Spec) Command() []string {
 	return append([]string{s.Program, "up", "--quiet", "--data", s.DataDir, "--log-file", LogFile(s.DataDir)}, s.Args...)
 }
 
-// LogFile is where a service on this data directory writes its log.
+// LogFile returns the path of the log of a service with this data directory.
 func LogFile(dataDir string) string { return filepath.Join(dataDir, "logs", "nod.log") }
 
-// stderrFile is where launchd keeps what nod says outside its log.
+// stderrFile returns the path of the file for nod's output outside its log.
 func stderrFile(dataDir string) string { return filepath.Join(dataDir, "logs", "stderr.log") }
 
-// Manager is the system that runs services of one user.
+// Manager installs nod in the system that runs one user's services.
 type Manager struct {
-	// Path is the file that tells it of nod.
+	// Path is the service file for nod.
 	Path string
 	kind kind
 }
 
-// kind is what differs between the systems.
+// kind implements the differences between systemd and launchd.
 type kind interface {
-	// file is the content of the file.
+	// file returns the content of the service file.
 	file(Spec) string
-	// start are the commands that make the system run what the file says now,
-	// stop those before the file goes, and gone those after: they are enough
-	// where stop was not possible.
+	// start returns the commands that run the service by its present file. stop
+	// returns those to run before the file is removed, and gone those after; gone is
+	// enough if stop failed.
 	start(path string) []command
 	stop(path string) []command
 	gone() []command
-	// links are files beside the file at path that the system makes of it.
+	// links returns the files that the system makes for the file at path.
 	links(path string) []string
-	// state is a command whose output begins with, or holds, running.
+	// state returns a command whose output contains running while the service runs.
 	state() (c command, running string)
-	// note is what the user has to know; empty for nothing.
+	// note returns a note for the user, or "".
 	note(context.Context) string
 }
 
-// New is the manager of this user on a system (runtime.GOOS). Any other than
-// linux and darwin is an error that says what to do instead.
+// New returns this user's manager for a system (runtime.GOOS). For systems other than
+// linux and darwin it returns an error with an alternative.
 func New(goos string) (*Manager, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -75,19 +74,18 @@ func New(goos string) (*Manager, error) {
 	case "darwin":
 		return &Manager{Path: filepath.Join(home, "Library", "LaunchAgents", label+".plist"), kind: launchd{uid: os.Getuid()}}, nil
 	}
-	return nil, fmt.Errorf("nod has no service for %s: have `nod up` started at log-in by what does that there", goos)
+	return nil, fmt.Errorf("nod has no service for %s: use the system's own way to start `nod up` at log-in", goos)
 }
 
-// Change is what an installation does to the file.
+// Change is the change of the service file by an installation.
 type Change struct {
 	Path          string
 	Before, After string
 }
 
-// Changed reports whether there is anything to write.
 func (c Change) Changed() bool { return c.Before != c.After }
 
-// Plan says what Install would write, and writes nothing.
+// Plan returns the change that Install would make, and writes nothing.
 func (m *Manager) Plan(s Spec) (Change, error) {
 	c := Change{Path: m.Path, After: m.kind.file(s)}
 	before, err := os.ReadFile(m.Path)
@@ -98,8 +96,8 @@ func (m *Manager) Plan(s Spec) (Change, error) {
 	return c, nil
 }
 
-// Unreached is the error of a system that could not be told: the file is as it
-// should be, and Todo are the commands that a person has to run.
+// Unreached is the error if the system's tools fail. The service file is written or
+// removed already; Todo lists the commands that the user has to run.
 type Unreached struct {
 	Todo []string
 	Err  error
@@ -111,10 +109,9 @@ func (u *Unreached) Error() string {
 
 func (u *Unreached) Unwrap() error { return u.Err }
 
-// Install writes the file and has the system start nod with it, or start it
-// again where it runs: so that an upgrade takes effect. The returned note is
-// what the user has to know. Where the system cannot be reached, the error is
-// an *Unreached.
+// Install writes the service file and has the system start nod. A running nod is
+// started again, so that an upgrade takes effect. The returned note is for the user.
+// If the system cannot be reached, the error is an *Unreached.
 func (m *Manager) Install(ctx context.Context, s Spec) (note string, err error) {
 	c, err := m.Plan(s)
 	if err != nil {
@@ -134,7 +131,7 @@ func (m *Manager) Install(ctx context.Context, s Spec) (note string, err error) 
 	return m.kind.note(ctx), nil
 }
 
-// write replaces the file at once.
+// write replaces the file atomically.
 func write(path, content string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -146,17 +143,17 @@ func write(path, content string) error {
 	return os.Rename(temp, path)
 }
 
-// Uninstall stops nod and removes the file. Where there is none it does
-// nothing; removed says which. Where the system cannot be reached, the file
-// goes all the same, and the error is an *Unreached.
+// Uninstall stops nod and removes the service file; removed is false if there was
+// none. If the system cannot be reached, Uninstall removes the file all the same and
+// returns an *Unreached.
 func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	if _, err := os.Stat(m.Path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	_ = runAll(ctx, m.kind.stop(m.Path)) // what failed is tried again
+	_ = runAll(ctx, m.kind.stop(m.Path)) // after a failure the commands of gone do it
 	for _, path := range m.kind.links(m.Path) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, fmt.Errorf("remove what starts the service: %w", err)
+			return false, fmt.Errorf("remove the link that starts the service: %w", err)
 		}
 	}
 	if err := os.Remove(m.Path); err != nil {
@@ -165,16 +162,16 @@ func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	return true, runAll(ctx, m.kind.gone())
 }
 
-// State is how a service stands.
+// State is the state of a service.
 type State struct {
 	Installed bool   `json:"installed"`
 	Path      string `json:"path"`
-	// Running is what the system says; nil where it cannot be asked.
+	// Running is nil if the system cannot be reached.
 	Running *bool  `json:"running,omitempty"`
 	Note    string `json:"note,omitempty"`
 }
 
-// Status asks the system how the service stands.
+// Status reads the state of the service from the system.
 func (m *Manager) Status(ctx context.Context) (State, error) {
 	s := State{Path: m.Path}
 	_, err := os.Stat(m.Path)
@@ -185,8 +182,8 @@ func (m *Manager) Status(ctx context.Context) (State, error) {
 		return s, fmt.Errorf("look at the service's file: %w", err)
 	}
 	s.Installed = true
-	ask, says := m.kind.state()
-	running, err := ask.says(ctx, says)
+	c, text := m.kind.state()
+	running, err := c.outputContains(ctx, text)
 	if err == nil {
 		s.Running = &running
 		s.Note = m.kind.note(ctx)

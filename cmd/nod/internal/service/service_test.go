@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/service"
 )
 
-// machine is a user's home with tools of the system that note what they are
-// told, and answer what a test has them answer.
+// machine is a user's home with fake system tools, which record their arguments and
+// print a test's output.
 type machine struct {
 	t         *testing.T
 	home, bin string
@@ -34,13 +34,13 @@ func newMachine(t *testing.T, tools ...string) *machine {
 	return m
 }
 
-// tool makes one of the system's tools do as body says.
+// tool makes a fake system tool that runs the script body.
 func (m *machine) tool(name, body string) {
 	script := "#!/bin/sh\necho \"" + name + " $*\" >>'" + filepath.Join(m.bin, "told") + "'\n" + body + "\n"
 	require.NoError(m.t, os.WriteFile(filepath.Join(m.bin, name), []byte(script), 0o755))
 }
 
-// told is what the tools were told since it was last asked for.
+// told returns the tools' arguments since its last call.
 func (m *machine) told() []string {
 	path := filepath.Join(m.bin, "told")
 	data, err := os.ReadFile(path)
@@ -107,8 +107,8 @@ func TestSystemdLife(t *testing.T) {
 	assert.Equal(t, []string{"systemctl --user disable --now nod.service", "systemctl --user stop nod.service", "systemctl --user daemon-reload"}, m.told())
 }
 
-// Without a session of systemd, and without systemd, the file is written all
-// the same, and what is left to do is said.
+// Without a systemd session, and without systemd, the file is written all the same,
+// and the error lists the commands that are left.
 func TestTheSystemCannotBeTold(t *testing.T) {
 	for name, prepare := range map[string]func(*machine){
 		"no systemd": func(*machine) {},
@@ -140,7 +140,7 @@ func TestTheSystemCannotBeTold(t *testing.T) {
 	}
 }
 
-// systemd itself reads the unit, where it is installed.
+// systemd itself checks the unit, if it is installed.
 func TestSystemdTakesTheUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -168,7 +168,7 @@ func TestLaunchdLife(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Join(m.home, "Library/LaunchAgents/com.github.nodbus.nod.plist"), manager.Path)
 
-	m.tool("launchctl", `[ "$1" != bootout ]`) // nothing is there to end
+	m.tool("launchctl", `[ "$1" != bootout ]`) // there is no agent to end
 	note, err := manager.Install(t.Context(), m.spec())
 	require.NoError(t, err)
 	assert.Empty(t, note)
@@ -203,7 +203,7 @@ func TestLaunchdIsAskedAgain(t *testing.T) {
 	assert.Len(t, m.told(), 3)
 }
 
-// What launchd runs is the command, word for word.
+// launchd runs exactly the command's words.
 func TestLaunchdTakesTheAgent(t *testing.T) {
 	m := newMachine(t, "launchctl")
 	manager, err := service.New("darwin")

@@ -10,11 +10,11 @@ import (
 
 const unitName = "nod.service"
 
-// systemd is the one of the user, not of the machine.
+// systemd is the user's systemd, not that of the machine.
 type systemd struct{}
 
-// file is the unit. It starts nod again for ever, as what is pending waits for
-// it, and gives it the time that its own stopping takes.
+// file returns the unit. It restarts nod without a limit, because pending requests
+// wait for it, and gives it 30 s to stop, which is longer than nod needs.
 func (systemd) file(s Spec) string {
 	words := s.Command()
 	for i, w := range words {
@@ -39,8 +39,8 @@ WantedBy=default.target
 `
 }
 
-// unitWord is one word of ExecStart, in which systemd gives a meaning to
-// quotes, backslashes, dollars and per cents.
+// unitWord quotes one word of ExecStart: systemd interprets quotes, backslashes,
+// dollars and percent signs.
 func unitWord(s string) string {
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "%", "%%", "$", "$$").Replace(s)
 	return `"` + s + `"`
@@ -58,26 +58,26 @@ func (systemd) stop(string) []command { return []command{systemctl("disable", "-
 
 func (systemd) gone() []command {
 	end := systemctl("stop", unitName)
-	end.lax = true // it has ended, or was never loaded
+	end.lax = true // it fails if the unit has ended or was never loaded
 	return []command{end, systemctl("daemon-reload")}
 }
 
-// links is what enabling makes.
+// links returns the link that systemctl enable makes.
 func (systemd) links(path string) []string {
 	return []string{filepath.Join(filepath.Dir(path), "default.target.wants", unitName)}
 }
 
 func (systemd) state() (command, string) { return systemctl("is-active", unitName), "active" }
 
-// note explains lingering where it is off: systemd ends a user's services with
-// the user's last session.
+// note explains lingering if it is off: systemd then ends a user's services with the
+// user's last session.
 func (systemd) note(ctx context.Context) string {
 	u, err := user.Current()
 	if err != nil {
 		return ""
 	}
 	ask := command{words: []string{"loginctl", "show-user", u.Username, "--property=Linger", "--value"}}
-	if off, err := ask.says(ctx, "no"); err != nil || !off {
+	if off, err := ask.outputContains(ctx, "no"); err != nil || !off {
 		return ""
 	}
 	return fmt.Sprintf("nod stops when you log out, and starts when you log in: to keep it running in between, and from boot on: loginctl enable-linger %s", u.Username)

@@ -14,15 +14,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// member is a value that settings.json is to have at a path, as a JSON Pointer.
+// member is a new value in settings.json; path is a JSON Pointer.
 type member struct {
 	path  string
 	value any
 }
 
-// changeSettings changes settings.json, and has every engine of a running nod
-// follow it. change is given what is in force by the file, and says what it is to
-// hold; whatever else is in it stays.
+// changeSettings changes settings.json and applies it to a running nod. change gets
+// the settings of the file, with the implied approvers, and returns the members to
+// set; the rest of the file stays, comments too. If nod refuses the settings because
+// it is frozen, the file gets its old content back.
 func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]member, error)) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -38,7 +39,7 @@ func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]memb
 	if err != nil {
 		return fmt.Errorf("read the settings: %w", err)
 	}
-	implied, err := embed.WithApprovers(data) // where the file names nobody, its user may answer
+	implied, err := embed.WithApprovers(data) // if the file has no approvers, this user is the approver
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -65,13 +66,13 @@ func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]memb
 		return errors.Join(err, replaceFile(path, before))
 	}
 	if errors.Is(err, bus.ErrNotRunning) {
-		fmt.Fprintf(e.stdout, "%s is changed; nod follows it when it runs\n", path)
+		fmt.Fprintf(e.stdout, "%s is changed; nod applies it at its next start\n", path)
 		return nil
 	}
 	return err
 }
 
-// withMembers is a settings.json that holds these members.
+// withMembers returns a settings.json with these members set.
 func withMembers(data []byte, members []member) ([]byte, error) {
 	v, err := hujson.Parse(data)
 	if err != nil {
@@ -90,7 +91,7 @@ func withMembers(data []byte, members []member) ([]byte, error) {
 	return v.Pack(), nil
 }
 
-// replaceFile writes a file at once: a crash leaves the old one or the new one.
+// replaceFile writes a file atomically: a crash leaves the old or the new content.
 func replaceFile(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".settings-*")
 	if err != nil {
@@ -106,7 +107,7 @@ func replaceFile(path string, data []byte) error {
 	return nil
 }
 
-// union is a with what of b is not in it.
+// union returns a, followed by the elements of b that a lacks.
 func union(a, b []string) []string {
 	all := append([]string{}, a...)
 	for _, s := range b {

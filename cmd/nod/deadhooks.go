@@ -9,15 +9,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// sweepEvery is how soon nod up notices that a hook of this machine has died.
+// sweepEvery is the time between two searches of nod up for dead hooks.
 const sweepEvery = 2 * time.Second
 
 // sweepWithin bounds one sweep.
 const sweepWithin = 5 * time.Second
 
-// sweepHooks tells nod of the hooks of this machine that have died while they waited,
-// through client, or a client of its own where that is nil. What it cannot tell, the
-// next sweep does.
+// sweepHooks withdraws the requests of this machine's hooks that died while they
+// waited. If client is nil, it connects when needed. After an error, the next sweep
+// withdraws the rest.
 func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
@@ -36,13 +36,13 @@ func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client
 	})
 }
 
-// sweepsHooks does so for as long as ctx lasts.
-func (e *env) sweepsHooks(ctx context.Context, dataDir string) {
+// runSweeps calls sweepHooks every sweepEvery until ctx ends.
+func (e *env) runSweeps(ctx context.Context, dataDir string) {
 	ticks := time.NewTicker(sweepEvery)
 	defer ticks.Stop()
 	for {
 		if err := e.sweepHooks(ctx, dataDir, nil); err != nil && ctx.Err() == nil {
-			e.log.Warn("that a hook has died was not told", "error", err)
+			e.log.Warn("the request of a dead hook was not withdrawn; it is tried again", "error", err)
 		}
 		select {
 		case <-ctx.Done():

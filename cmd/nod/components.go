@@ -17,15 +17,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// waitForServers is how long a role that starts before its servers waits.
+// waitForServers bounds the wait for servers that are not up yet.
 const waitForServers = time.Minute
 
 type engineCmd struct {
 	StoreCreds string `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account."`
-	Replicas   int    `default:"1" help:"Replicas of each store, made where it is missing."`
+	Replicas   int    `default:"1" help:"Number of replicas of each store; missing stores are created."`
 }
 
-// Run runs an engine until it is told to stop.
+// Run runs an engine until the process gets a signal to stop.
 func (c *engineCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -56,11 +56,11 @@ func (c *engineCmd) Run(e *env) error {
 }
 
 type connectorCmd struct {
-	Name string `arg:"" help:"Which: terminal, web, or one that settings.json names, such as telegram."`
+	Name string `arg:"" help:"The connector: terminal, web, or one that settings.json names, such as telegram."`
 	webFlags
 }
 
-// Run runs a connector until it is told to stop.
+// Run runs a connector until the process gets a signal to stop.
 func (c *connectorCmd) Run(e *env) error {
 	known := append([]string{schemas.ConnectorTerminal, schemas.ConnectorWeb}, embed.ChannelNames()...)
 	if !slices.Contains(known, c.Name) {
@@ -109,7 +109,7 @@ func (c *connectorCmd) startWeb(ctx context.Context, e *env, system *actors.Syst
 	}
 	listen := c.listen()
 	if listen == nil {
-		return nil, errors.New("--http off leaves the connector web nothing to do")
+		return nil, errors.New("the connector web needs an address: --http off cannot be used with it")
 	}
 	w, err := embed.OpenWeb(ctx, system, conn, web.Options{DataDir: place.DataDir, KeyFile: c.LoginKey, Listen: *listen, Log: e.log})
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,11 +10,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// testSession is the session of questions that only try nod out.
+// testSession is the session of test questions.
 const testSession = "nod-test"
 
-// testQuestion asks a question that nothing hangs on, and waits until it is
-// answered, but not for longer than wait. The answer counts, whatever it is.
+// testQuestion sends a question without consequences and waits for its decision, at
+// most for wait. Allow and deny are equally good.
 func (e *env) testQuestion(wait time.Duration) (schemas.Decision, error) {
 	ctx, client, done, err := e.agent("local")
 	if err != nil {
@@ -25,32 +26,32 @@ func (e *env) testQuestion(wait time.Duration) (schemas.Decision, error) {
 		ActionType: schemas.ActionOther, ActionDetails: []byte(`{"note":"Nothing happens, whatever you answer."}`),
 		Reason: "see that questions reach you", AgentName: "nod",
 	}
-	asked, err := client.Submit(ctx, r)
+	open, err := client.Submit(ctx, r)
 	if err != nil {
-		return schemas.Decision{}, fmt.Errorf("ask a test question: %w", err)
+		return schemas.Decision{}, fmt.Errorf("send a test question: %w", err)
 	}
-	r.PendingID = asked.PendingID
-	if asked.Receipt.Revision != 0 {
+	r.PendingID = open.PendingID
+	if open.Receipt.Revision != 0 {
 		fmt.Fprintf(e.stderr, "A question is on its way to you. Answer it where you are asked, or with: nod allow %s\n", r.PendingID)
 	}
 	waiting, cancel := context.WithTimeout(e.ctx, wait)
 	defer cancel()
-	d, err := asked.Await(waiting)
+	d, err := open.Await(waiting)
 	if waiting.Err() != nil && err != nil {
 		return e.takeBackTest(client, r, wait)
 	}
 	return d, err
 }
 
-// takeBackTest withdraws a test that nobody answered; an answer that came
-// first counts.
+// takeBackTest withdraws an unanswered test question. If an answer came first, it
+// returns that.
 func (e *env) takeBackTest(client *nod.Client, r schemas.Request, waited time.Duration) (schemas.Decision, error) {
 	d, err := (&askCmd{}).takeBack(client, r)
 	if err == nil && d.By.Kind == schemas.ByHuman {
 		return d, nil
 	}
 	if e.ctx.Err() != nil {
-		return d, fmt.Errorf("the test question was taken back unanswered")
+		return d, errors.New("the test question was withdrawn unanswered")
 	}
-	return d, fmt.Errorf("nobody answered the test question within %s: see who may answer and where (nod doctor)", schemas.Words(waited))
+	return d, fmt.Errorf("no approver answered the test question within %s: check the approvers and their channels with nod doctor", schemas.Words(waited))
 }

@@ -1,0 +1,58 @@
+// Command ask runs a shell command if nod allows it:
+//
+//	go run ./examples/ask 'rm -rf build'
+//
+// It shows how an agent asks from Go and acts by the decision.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+
+	nod "github.com/nodbus/nod"
+)
+
+func main() {
+	// An interrupt ends ctx, and Ask then withdraws the request.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, nod.Options{}, strings.Join(os.Args[1:], " "), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "ask:", err)
+		os.Exit(1)
+	}
+}
+
+// run asks nod for permission to run command, and runs only the allowed command.
+func run(ctx context.Context, o nod.Options, command string, out io.Writer) error {
+	client, err := nod.Connect(ctx, o)
+	if err != nil {
+		return err // for example nod is not running: no decision, so no action
+	}
+	defer client.Close()
+	request := nod.Command(command)
+	request.AgentName = "Example agent" // shown to the approver
+	request.Reason = "to show how a program asks"
+	decision, err := client.Ask(ctx, request)
+	switch {
+	case errors.Is(err, nod.ErrEdited):
+		// The approver allowed another command in place of this one.
+		var edited struct{ Command string }
+		if err := json.Unmarshal(decision.UpdatedInput, &edited); err != nil {
+			return fmt.Errorf("read the command that was allowed: %w", err)
+		}
+		command = edited.Command
+	case err != nil:
+		return err // denied, timed out, withdrawn, or nod failed: do not act
+	}
+	fmt.Fprintf(out, "allowed by %s: %s\n", decision.By.Kind, command)
+	shell := exec.CommandContext(ctx, "sh", "-c", command)
+	shell.Stdout, shell.Stderr = out, out
+	return shell.Run()
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// carrier implements people.Carrier. It keeps no state: each choice that it
+// writes has everything that an answer needs, so answers work after a restart.
+type carrier struct {
+	user  string // the approver who types; a real channel names the sender of each message
+	lines <-chan string
+	mu    sync.Mutex // guards out: the worker calls Prompt and Settle from several goroutines
+	out   io.Writer
+}
+
+// Prompt writes a prompt with one line to type per choice. An answer must name
+// the digest and the number of waiters that the approver was shown.
+func (c *carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
+	text := people.Text(&p, time.Now(), 0)
+	if p.Repeat {
+		text = "(This prompt may be here twice.)\n" + text
+	}
+	for _, o := range p.Request.Options {
+		if p.Decision == nil && (o.Kind == schemas.AllowOnce || o.Kind == schemas.RejectOnce) {
+			text += fmt.Sprintf("\n%s: %s %s %s %d %s", o.Kind, p.SessionID, p.PendingID, p.Digest, p.Waiters, o.OptionID)
+		}
+	}
+	return people.Ref(p.PendingID), c.write(text) // a channel with message ids returns the message's id
+}
+
+// Settle writes the outcome as a new message: written lines cannot be edited.
+func (c *carrier) Settle(_ context.Context, _ people.Ref, p schemas.Prompt) error {
+	return c.write(p.PendingID + ": " + people.Outcome(p.Decision, &p))
+}
+
+// Run sends answers to nod until ctx ends. An answer that nod could not take is
+// sent again: it is dropped only after nod stored or refused it.
+func (c *carrier) Run(ctx context.Context, desk people.Desk) error {
+	for {
+		select {
+		case line := <-c.lines:
+			for c.answer(ctx, desk, line) != nil && ctx.Err() == nil {
+				time.Sleep(time.Second)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// answer sends one line to nod. It returns an error only if nod may take the
+// same line later.
+func (c *carrier) answer(ctx context.Context, desk people.Desk, line string) error {
+	a := schemas.Answer{From: schemas.From{UserID: c.user}}
+	if _, err := fmt.Sscan(line, &a.SessionID, &a.PendingID, &a.Digest, &a.Waiters, &a.OptionID); err != nil {
+		return c.write("type one of the lines that are shown with a prompt")
+	}
+	_, err := desk.Answer(ctx, a)
+	var refused *schemas.Error
+	if errors.As(err, &refused) && refused.Code != schemas.CodeUnavailable {
+		return c.write(people.Refusal(refused, time.Now()))
+	}
+	return err
+}
+
+func (c *carrier) write(text string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := fmt.Fprintln(c.out, text)
+	return err
+}
