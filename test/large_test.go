@@ -9,14 +9,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// large is a request nearly as long as one may be.
+// large is a request of nearly the greatest length allowed.
 func large(id string) schemas.Request {
 	r := deploy("S", id)
 	r.ActionDetails = fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("<", schemas.MaxRequestBytes-4096))
 	return r
 }
 
-// However much waits, it is listed, in as many pages as one message each needs.
+// All pending requests are listed, in pages that each fit one message.
 func TestLargeRequestsAreListed(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -31,10 +31,11 @@ func TestLargeRequestsAreListed(t *testing.T) {
 	for _, p := range all {
 		seen[p.PendingID] = true
 	}
-	env.Len(seen, 18, "each is listed once")
+	env.Len(seen, 18, "each request is listed once")
 }
 
-// Decisions that fit no reply together are told all the same.
+// Decisions that together do not fit one reply still reach an agent that asks
+// again.
 func TestLargeDecisionsAreToldToWhoAsksAgain(t *testing.T) {
 	t.Parallel()
 	env := start(t)
