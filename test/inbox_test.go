@@ -34,7 +34,7 @@ func (m *machine) newPane(t *testing.T, width, height int, command string) *pane
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		require.NotEqual(t, "true", os.Getenv("CI"), "tmux is required if CI=true: %v", err)
-		t.Skipf("skipped: the test needs tmux for a real terminal: %v", err)
+		t.Skipf("left out: the test needs tmux for a real terminal: %v", err)
 	}
 	dir, err := os.MkdirTemp("", "nod-tmux-")
 	require.NoError(t, err)

@@ -111,7 +111,7 @@ func (c *cluster) leads(ctx context.Context, url, consumer string) (leader int) 
 func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("skipped with -short: three servers as processes")
+		t.Skip("left out with -short: three servers as processes")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
