@@ -51,8 +51,7 @@ func in(importPath string, patterns ...string) bool {
 	})
 }
 
-// mayImport lists the packages of nod that each package may import. The first
-// row that matches a package counts.
+// mayImport lists the packages of nod that each may import. The first match counts.
 var mayImport = []struct {
 	what string
 	may  []string

@@ -28,8 +28,8 @@ type pane struct {
 	height int
 }
 
-// newPane runs a shell command with nod's environment in a terminal. The screen
-// stays readable after the command has ended.
+// newPane runs a shell command with nod's environment in a terminal. The screen stays
+// readable after the command has ended.
 func (m *machine) newPane(t *testing.T, width, height int, command string) *pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -120,8 +120,7 @@ func (p *pane) pressesAgain(after time.Duration, key, text string) {
 	p.Fail("never: "+text, p.screen())
 }
 
-// asked sends a request that does not wait for its decision, and returns the
-// receipt.
+// asked sends a request without waiting for its decision, and returns the receipt.
 func (m *machine) asked(t *testing.T, id string, args ...string) schemas.Receipt {
 	t.Helper()
 	out, stderr, code := m.run(append([]string{"ask", "--id", id, "--async", "--json"}, args...)...)
@@ -143,8 +142,7 @@ func (m *machine) decided(t *testing.T, id string) *schemas.Decision {
 	return shown.Decision
 }
 
-// An approver answers in a terminal, and sees the decisions of others and that
-// nod is away.
+// An approver answers in a terminal, and sees others' decisions and that nod is away.
 func TestTheInboxInATerminal(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatCodexTrustsIsShownAndTakenBack: nod shows its trust entry in Codex's
-// config before it writes it, and uninstalling removes it, as for any other file of
-// the user's.
+// TestWhatCodexTrustsIsShownAndTakenBack: a dry run shows the trust entry that install
+// adds to Codex's config, and uninstalling removes it.
 func TestWhatCodexTrustsIsShownAndTakenBack(t *testing.T) {
 	m := newMachine(t)
 	dir := t.TempDir()

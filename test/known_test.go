@@ -10,8 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Engines hear of the grants and the presence that another engine stores, whatever
-// they had cached before.
+// Engines hear of grants and presence that another engine stores, despite their caches.
 func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 	t.Parallel()
 	const some = 16 // enough requests to reach each of three engines
@@ -56,8 +55,7 @@ func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 	hears("every engine allows what she granted", allowed)
 }
 
-// Looking at a session before its first request does not claim it: the first agent
-// to ask in it owns it.
+// A session belongs to the first agent that asks in it, not to one that only names it.
 func TestANobodysSessionThatWasLookedAtIsWhoseAsksFirst(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -70,8 +68,7 @@ func TestANobodysSessionThatWasLookedAtIsWhoseAsksFirst(t *testing.T) {
 	ada.Refused(deploy("T", ""), schemas.CodeNotFound)
 }
 
-// A watcher that comes back hears of the changes it missed, even if it had heard of
-// no change before.
+// A watcher that was cut off hears of the changes it missed, even of the first one.
 func TestAWatchGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines, s.settings = 0, "" })

@@ -34,8 +34,7 @@ func TestLargeRequestsAreListed(t *testing.T) {
 	env.Len(seen, 18, "each request is listed once")
 }
 
-// Decisions that together do not fit one reply still reach an agent that asks
-// again.
+// Decisions too large together for one reply still reach an agent that asks again.
 func TestLargeDecisionsAreToldToWhoAsksAgain(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -49,7 +48,7 @@ func TestLargeDecisionsAreToldToWhoAsksAgain(t *testing.T) {
 		env.NoError(err)
 		await.Requests = append(await.Requests, schemas.Awaited{SessionID: "S", PendingID: q.PendingID, Revision: q.Receipt.Revision})
 	}
-	env.soon("all that follows has happened", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	heard := make(chan string, 10)
 	_, err := ada.conn.Subscribe(schemas.DecisionSubject("ada", "*", "*"), func(m bus.Message) {
 		var d schemas.Decision

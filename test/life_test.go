@@ -123,8 +123,7 @@ func (h *house) stop() {
 	h.nod = nil
 }
 
-// hook runs Claude Code's installed hook, without a PATH, on a call that a rule
-// allows.
+// hook runs Claude Code's hook, without a PATH, on a call that a rule allows.
 func (h *house) hook() {
 	var settings struct {
 		Hooks map[string][]struct{ Hooks []struct{ Command string } }
@@ -172,8 +171,7 @@ func (h *house) files() (all []string) {
 	return all
 }
 
-// In a fresh home: setup, question, answer, service, upgrade and uninstall, after
-// which only data is left.
+// Setup, question, answer, service, upgrade and uninstall leave nothing but data.
 func TestLifeInAFreshHome(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -322,8 +320,7 @@ func TestUninstallLeavesWhatIsNeeded(t *testing.T) {
 	h.Contains(stderr, "--yes")
 }
 
-// A program built by `go run` is gone afterwards, so it refuses to install itself
-// and changes no file.
+// A program of `go run`, which is deleted at its end, refuses to install itself.
 func TestAProgramOfGoRunIsNotInstalled(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -81,8 +81,8 @@ func approve(t *testing.T, c *mcp.ClientSession, id string) <-chan string {
 	return answered
 }
 
-// The MCP server starts before nod, survives a kill of nod while a request is
-// pending, and prints nothing but the protocol.
+// The MCP server starts before nod, survives a kill of nod while a request is pending,
+// and prints nothing but the protocol.
 func TestMCPOverStdio(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {

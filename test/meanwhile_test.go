@@ -63,8 +63,7 @@ func TestAskingAgainWhileItIsDecidedHearsTheDecision(t *testing.T) {
 	env.Equal("second", heard.PendingID)
 }
 
-// A call is allowed at the moment its agent detaches: the approval is kept for the
-// next identical call.
+// A call is allowed while its agent detaches: the next identical call may run instead.
 func TestACallThatIsAllowedWhileItsAskerGoesIsNotLost(t *testing.T) {
 	t.Parallel()
 	env, wire := startWired(t)

@@ -175,8 +175,7 @@ func TestWhatIsJoinedIsTheVerySame(t *testing.T) {
 	ada.Asks(elsewhere)
 }
 
-// An agent's denied and open calls do not make the stored session larger, however
-// many they are.
+// The stored session does not grow with the agent's denied and open calls.
 func TestWhatIsKeptOfASessionIsBounded(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -242,8 +241,7 @@ func TestAnApprovalThatWasUsedIsNotFoundForEver(t *testing.T) {
 	}
 }
 
-// A mistaken denial is listed and can be revoked; the next identical call is asked
-// about again.
+// A mistaken denial is listed and can be revoked; the next identical call asks again.
 func TestADenialThatWasAMistakeIsTakenBack(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)

@@ -159,8 +159,7 @@ func promptOf(t *testing.T, e bus.Entry) schemas.Prompt {
 	return p
 }
 
-// The outbox sends the agent a decision that the deciding engine stored but did not
-// publish.
+// The outbox sends the agent a decision that was stored but not published.
 func TestTheOutboxTellsTheAgentToo(t *testing.T) {
 	t.Parallel()
 	env := start(t)

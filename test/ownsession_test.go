@@ -11,8 +11,7 @@ func (a *agent) holds(session string) (s schemas.Session, err error) {
 	return s, err
 }
 
-// An agent reads the permissions and grants of its own sessions; another agent's
-// sessions do not exist for it.
+// An agent reads the permissions and grants of its own sessions, and of no others.
 func TestAnAgentReadsWhatItsSessionsHold(t *testing.T) {
 	t.Parallel()
 	env := start(t)

@@ -104,8 +104,7 @@ func (q *question) Ends(outcome schemas.Outcome) schemas.Decision {
 	return d
 }
 
-// refusal returns the nod error in err, which must have this code and one line of
-// text.
+// refusal returns the nod error in err, which must have this code and a one-line text.
 func (e *env) refusal(err error, code schemas.Code) *schemas.Error {
 	e.t.Helper()
 	var refused *schemas.Error

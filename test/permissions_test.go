@@ -313,8 +313,8 @@ func next(env *env, heard chan schemas.Notice) schemas.Notice {
 	}
 }
 
-// An agent that asks for a permission again gets its receipt or decision, even while
-// no approver can be reached. A new request is refused then.
+// While no approver can be reached, asking for a permission again still returns its
+// receipt or decision; a new request is refused.
 func TestAPermissionThatIsAskedForAgainWhileNobodyCanBeShownIt(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) {

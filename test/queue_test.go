@@ -18,8 +18,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If a queue's consumer is deleted, a new one is created, for engines and for a
-// carrier's workers.
+// A deleted consumer of a queue is created again, for engines and for carriers.
 func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = withCarrier })
@@ -37,8 +36,7 @@ func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	q.Ends(schemas.TimedOut)
 }
 
-// A queue's pull request is lost on its way to the server. The queue notices and pulls
-// again.
+// If a queue's pull request is lost on its way to the server, the queue pulls again.
 func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 0 })

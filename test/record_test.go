@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The tests of this file are about the record and its timer: protocol, section 1.
+// These tests are about the record and its timer: protocol, section 1.
 
 func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	t.Parallel()

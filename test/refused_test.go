@@ -11,8 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// refusals counts a server's warnings: it logs one for each connection whose key it
-// refuses.
+// refusals counts a server's warnings: one for each time that it refuses a key.
 type refusals struct {
 	slog.Handler
 	n *atomic.Int64

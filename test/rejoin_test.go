@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The tests of this file are about identity and rejoining: protocol, section 2.
+// These tests are about identity and rejoining: protocol, section 2.
 
 // rules are the settings of everybody, but with these rules: allow and deny each name
 // a tool, or are empty for no rule.
@@ -97,8 +97,7 @@ func TestAskingAgainClaimsTheIdBeforeAnAutomaticDecisionOfIt(t *testing.T) {
 	env.Equal(late, q.Ends(schemas.Allowed))
 }
 
-// The same request is sent three times at once, new and rejoining: all copies get
-// the same decision.
+// Copies of one request, new and rejoining ones, sent at once get the same decision.
 func TestAClaimAndAnAutomaticDecisionRace(t *testing.T) {
 	t.Parallel()
 	env := start(t)

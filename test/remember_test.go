@@ -54,8 +54,7 @@ func TestFromNowOnFromThePhone(t *testing.T) {
 	require.NotEqual(t, schemas.ByHuman, d.By.Kind, "no approver is asked again")
 }
 
-// Allowing a risky call on the phone needs the code word, which is not stored and is
-// removed from the chat.
+// A risky call needs the code word on the phone too; nod removes it from the chat.
 func TestTheCodeWordFromThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -75,8 +74,7 @@ func TestTheCodeWordFromThePhone(t *testing.T) {
 	require.Eventually(t, func() bool { return !p.Keeps(annOnTG, "open sesame") && !p.Keeps(annOnTG, "shut sesame") }, patience, tick)
 }
 
-// form waits until the bot asks Ann for a text, and returns the id of the message to
-// reply to.
+// form waits until the bot asks Ann for a text, and returns the id to reply to.
 func (p *phone) form() (id int64) {
 	require.Eventually(p.t, func() bool {
 		all := p.Chat(annOnTG)

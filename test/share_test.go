@@ -45,7 +45,7 @@ func (e *env) ended() map[string]bool {
 }
 
 // A grant is revoked on one engine while another engine shares it: the revoke looks
-// for shared grants before the new one is stored. The share is refused and revoked.
+// for shared grants before the new one is stored. The new one is not held either.
 func TestWhatIsSharedOfAGrantThatIsRevokedMeanwhileIsNotHeld(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines, s.settings = 0, "" })

@@ -26,8 +26,7 @@ func (e *env) pauseWatches(stream string) {
 	e.NotZero(paused)
 }
 
-// An engine that has not heard of a revocation does not allow calls by the revoked
-// standing answer or grant.
+// A revoked standing answer allows nothing, even on an engine that has not heard of it.
 func TestARevokedAnswerIsObeyedByAnEngineThatHasNotHeard(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 3 })
@@ -35,12 +34,12 @@ func TestARevokedAnswerIsObeyedByAnEngineThatHasNotHeard(t *testing.T) {
 	lasting := ann.Remembers(ada.Asks(shell("S", "1", "make test")), schemas.ScopeSession, 0)
 	tagged := ann.Allows(ada.Asks(permission("S", "", "r", "@network")))
 	for range 30 { // enough requests that every engine knows both
-		env.soon("it is remembered", func() bool {
+		env.soon("the standing answer allows the command", func() bool {
 			asked, err := ada.asker.Submit(env.ctx, shell("S", "", "make test"))
 			env.NoError(err)
 			return asked.Receipt.Revision == 0
 		})
-		env.soon("it is held", func() bool {
+		env.soon("the session holds the permission", func() bool {
 			asked, err := ada.asker.Submit(env.ctx, permission("S", "", "r", "@network"))
 			env.NoError(err)
 			return asked.Receipt.Revision == 0
@@ -62,7 +61,7 @@ func TestADenialThatWasTakenBackIsObeyedByAnEngineThatHasNotHeard(t *testing.T) 
 	ada := env.Agent("ada")
 	env.Ann().Denies(ada.Asks(deploy("S", "first")))
 	for i := range 30 {
-		env.soon("it is remembered", func() bool {
+		env.soon("the standing answer denies the call", func() bool {
 			asked, err := ada.asker.Submit(env.ctx, deploy("S", fmt.Sprint("again-", i)))
 			env.NoError(err)
 			if asked.Receipt.Revision != 0 {
@@ -81,8 +80,7 @@ func TestADenialThatWasTakenBackIsObeyedByAnEngineThatHasNotHeard(t *testing.T) 
 	}
 }
 
-// If an engine died between its writes, no identical call is blocked and no call is
-// forgotten.
+// If an engine dies between its writes, it blocks no identical call and forgets none.
 func TestWhatADeadEngineLeftOfAQuestion(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -151,8 +149,7 @@ func (e *env) resumeOutbox() {
 	e.NoError(err)
 }
 
-// A waiter gets its decision from the question's record, even before the outbox has
-// acted on the decision.
+// A waiter gets its decision from the question's record, before the outbox acts on it.
 func TestAWaiterHearsItsDecisionBeforeAnythingFollowed(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -211,8 +208,7 @@ func TestALateDetachLeavesTheNextCallItsTimer(t *testing.T) {
 	env.Equal([]string{"second"}, env.listed("S"), "the fourth has joined the second")
 }
 
-// A used and revoked approval allows nothing again, even after the record of its
-// request is gone.
+// A used and revoked approval allows nothing, even once its request's record is gone.
 func TestAnApprovalOutlivesNoUse(t *testing.T) {
 	t.Parallel()
 	env := start(t)

@@ -23,8 +23,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// nodes is a JetStream cluster of three servers in this process, with an engine at
-// each server.
+// nodes is a cluster of three servers in this process, with an engine at each.
 type nodes struct {
 	t       *testing.T
 	ctx     context.Context
@@ -112,9 +111,8 @@ func (n *nodes) stepDowns() (stop func() int64) {
 	return func() int64 { cancel(); wg.Wait(); return times.Load() }
 }
 
-// Answers, withdrawals and deadlines of requests meet while the leader of the records
-// keeps changing. Each acknowledged decision is the stored one, and every asker hears
-// it.
+// Answers, withdrawals and deadlines meet while the leader of the records keeps
+// changing: every acknowledged decision is the stored one, and every asker hears it.
 func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	requests := 300
 	if testing.Short() {

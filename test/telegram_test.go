@@ -136,8 +136,7 @@ func (p *phone) press(m telegramtest.Message, label string) {
 	require.Fail(p.t, "no such button", "%s among %v", label, m.Buttons)
 }
 
-// settled waits until the only message about a question shows an outcome and has no
-// buttons.
+// settled waits until the only message about a question shows an outcome, not buttons.
 func (p *phone) settled(id, outcome string) {
 	require.Eventually(p.t, func() bool {
 		n, ended := 0, false
@@ -174,8 +173,7 @@ func TestATapOnThePhoneDecides(t *testing.T) {
 	require.Equal(t, 3, denied.ProcessState.ExitCode())
 }
 
-// An answer tapped while all of nod is down counts once nod is back, and the question
-// is shown once.
+// A tap while all of nod is down counts once nod is back; the question is shown once.
 func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -330,8 +328,7 @@ func (p *phone) told(text string) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// A mistaken denial is listed on the phone and can be forgotten there. The same call is
-// then asked about again.
+// A mistaken denial can be forgotten on the phone; the same call then asks again.
 func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)

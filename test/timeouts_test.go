@@ -22,8 +22,7 @@ func timeouts(connected, disconnected, voice int) string {
 	return string(data)
 }
 
-// Covers every row of the table of timeouts, with the defaults, with settings and with
-// the environment.
+// Covers the table of timeouts with the defaults, with settings and the environment.
 func TestTheTierIsThatOfTheMomentOfAsking(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {
@@ -230,8 +229,7 @@ func TestTheLockHasOneHolderWhoeverAsksAtOnce(t *testing.T) {
 	}
 }
 
-// The broker ends the lease of a client that does not renew it, even while no engine
-// runs.
+// The broker ends a lease that is not renewed, even while no engine runs.
 func TestTheBrokerEndsALease(t *testing.T) {
 	t.Parallel()
 	o := engine.Options{Lease: 6 * time.Second}

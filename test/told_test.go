@@ -23,8 +23,7 @@ func TestAnAnswerThatCountedIsNotRefusedByAFreeze(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-// A list request that the store did not answer, as during a change of leader, is sent
-// again.
+// A list request without an answer, as during a change of leader, is sent again.
 func TestAListThatIsLostIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	env := start(t)

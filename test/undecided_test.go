@@ -79,8 +79,7 @@ func TestWhatAStoppedEngineHoldsIsPendingAndFrozen(t *testing.T) {
 	env.Equal("frozen by Ann", env.stored(key).Record.Decision.By.Name)
 }
 
-// A request whose fired timer a hanging engine holds ends with the host's session, like
-// all other pending requests.
+// A request whose timer a hanging engine holds still ends with the host's session.
 func TestWhatAStoppedEngineHoldsEndsWhenTheHostGoesOn(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -208,8 +207,7 @@ func TestPagesShareScans(t *testing.T) {
 	env.LessOrEqual(scans.Load(), int64(5), "more scans than those of the first page, of the second, and for records stored later")
 }
 
-// Each page has its own timeout, which ends a listing even if its context has no
-// deadline.
+// Each page has a timeout of its own, also in a context without a deadline.
 func TestEachPageHasItsTime(t *testing.T) {
 	t.Parallel()
 	env := start(t)

@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nod login prints links that log approvers in to the inbox of the nod that runs on
-// this machine.
+// nod login prints links that log approvers in to the inbox of the local nod.
 func TestLoginLinksAreForTheInboxThatRuns(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -40,8 +39,7 @@ func TestLoginLinksAreForTheInboxThatRuns(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, login("--login-key", filepath.Join(m.dir, "web", "key")))
 }
 
-// gateway starts an inbox as a process of its own, and returns its URL and its login
-// link's token.
+// gateway starts an inbox as a process, and returns its URL and its login token.
 func (m *machine) gateway(key string) (url, token string) {
 	m.t.Helper()
 	c := m.command("connector", "web", "--http", "127.0.0.1:0", "--login-key", key)

@@ -60,8 +60,7 @@ func (e *env) wire() *wire {
 	return w
 }
 
-// carry copies one way until either end closes. It calls before on each piece it is
-// about to write.
+// carry copies one way until either end closes. It calls before ahead of each write.
 func carry(from, to net.Conn, before func([]byte)) {
 	defer from.Close()
 	defer to.Close()

@@ -136,8 +136,7 @@ func (p *phone) live() (n int) {
 	return n
 }
 
-// shownOnce makes sure that no prompt is in the chat twice unless the second message
-// says so.
+// shownOnce makes sure that a prompt's second message in the chat says that it is one.
 func (p *phone) shownOnce(prompts int) {
 	times, twice := map[string]int{}, 0
 	for _, m := range p.Chat(annOnTG) {

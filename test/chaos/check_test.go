@@ -264,8 +264,8 @@ func frozen(events []*event, freeze *event) (found []violation) {
 	return found
 }
 
-// settledBy returns the time by which the effects of an event at at must show: within
-// the bound, counted again from the end of each fault in between.
+// settledBy returns the time by which the effects of an event must show: within the
+// bound after at, counted again from the end of each fault in between.
 func (e *evidence) settledBy(at time.Duration) time.Duration {
 	until := at + bound
 	for _, f := range e.Faults {

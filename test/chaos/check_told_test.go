@@ -126,8 +126,7 @@ func (e *evidence) waited(events []*event) bool {
 	})
 }
 
-// everythingShown: every viewer shows each pending request, and its decision, within
-// the bound.
+// everythingShown: viewers show each pending request and its decision within the bound.
 func everythingShown(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	crowds := map[string]int{}

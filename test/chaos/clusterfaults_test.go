@@ -167,8 +167,7 @@ func (c *cluster) rolling() []fault {
 	}}}
 }
 
-// settles waits until every stream and consumer has a leader again, for at most 20
-// seconds.
+// settles waits up to 20 s until every stream and consumer has a leader again.
 func (c *cluster) settles(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

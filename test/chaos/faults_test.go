@@ -30,8 +30,7 @@ func between(rng *rand.Rand, d [2]time.Duration) time.Duration {
 	return d[0] + time.Duration(rng.Int64N(int64(d[1]-d[0])+1))
 }
 
-// run runs the schedule until the deadline. The last fault is ended before it
-// returns.
+// run runs the schedule until the deadline, and returns once the last fault has ended.
 func (s *schedule) run(ctx context.Context, h *history, deadline time.Time) error {
 	for len(s.faults) > 0 {
 		gap, f, lasts := between(s.rng, s.gap), s.faults[s.rng.IntN(len(s.faults))], time.Duration(0)
@@ -93,7 +92,7 @@ func pausesOf(name string, pick func(context.Context, *rand.Rand) (*process, err
 	}}
 }
 
-// repeats calls do again and again, with pauses of every, while a fault lasts.
+// repeats runs do again and again, with pauses of every, while the fault lasts.
 func repeats(name string, every [2]time.Duration, do func(context.Context, *rand.Rand) error) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		ctx, stop := context.WithCancel(ctx)

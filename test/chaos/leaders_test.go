@@ -20,8 +20,7 @@ var led = []string{
 	"KV_pending_permissions.nod-outbox", "KV_pending_permissions.nod-clock", "permission_prompts.telegram",
 }
 
-// api sends a JetStream API request with the owner's key, around the links that faults
-// cut.
+// api sends a JetStream API request with the owner's key, around the links.
 func (c *cluster) api(ctx context.Context, subject string, into any) error {
 	id := roles.ID{Role: roles.OwnerStore}
 	key, err := nats.NkeyOptionFromSeed(c.keys().Path(id))

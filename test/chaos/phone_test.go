@@ -26,8 +26,7 @@ func (s *story) onPhone(ctx context.Context, id string) (press func(words string
 	}, err
 }
 
-// eyes caches the questions with buttons on Carl's phone, by request. The cache is up to
-// 200 ms old.
+// eyes caches the questions with buttons on Carl's phone, by request, for 200 ms.
 type eyes struct {
 	mu        sync.Mutex
 	questions map[string]telegramtest.Message

@@ -107,8 +107,7 @@ func (s *scene) plainly(id, group string, from float64) *schemas.Decision {
 	return d
 }
 
-// planted lists histories that break one promise each, with the check that must find
-// it.
+// planted lists histories that break one promise each, with the check that finds it.
 var planted = []struct {
 	check, what string
 	plant       func(*scene)

@@ -153,8 +153,7 @@ func (l *link) sever() error {
 	return nil
 }
 
-// mend makes the link whole. Existing connections stay silent until TCP would have
-// retransmitted.
+// mend makes the link whole. Open connections stay silent until TCP would retransmit.
 func (l *link) mend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

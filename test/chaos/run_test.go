@@ -157,7 +157,7 @@ func (p *person) lags(ctx context.Context) (bool, error) {
 	return len(open) > 0, nil
 }
 
-// figures are a scenario's figures for the table in docs/chaos.md.
+// figures are a scenario's numbers for the table in docs/chaos.md.
 type figures struct {
 	requests, faults, violations int
 	p50, p99, worst              time.Duration // from an approver's answer until the asker hears the decision

@@ -113,8 +113,7 @@ func (s *stored) named(session, id string) (records []schemas.Record) {
 	return records
 }
 
-// readStores reads the stores directly, without nod, except the list of pending
-// requests.
+// readStores reads the stores without nod, except for the list of pending requests.
 func (w *world) readStores(ctx context.Context) (stored, error) {
 	s := newStored()
 	id := roles.ID{Role: roles.OwnerStore}

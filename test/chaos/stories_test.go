@@ -138,8 +138,7 @@ func (s *story) answersAll(done, ctx context.Context, who *person, option string
 	}
 }
 
-// late: an agent detaches from its call, an approver answers it, and the agent asks
-// again.
+// late: an agent detaches from its call, an approver answers it, the agent asks again.
 func (s *story) late(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
