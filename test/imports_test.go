@@ -15,7 +15,7 @@ import (
 
 const module = "github.com/nodbus/nod"
 
-// pkg is what go list says of a package.
+// pkg is one package in the output of go list.
 type pkg struct {
 	ImportPath                         string
 	Imports, TestImports, XTestImports []string
@@ -39,8 +39,8 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
-// in reports whether an import path is one of these, or below one that ends in
-// "/...".
+// in reports whether an import path matches a pattern. A pattern that ends in
+// "/..." also matches all packages below it.
 func in(importPath string, patterns ...string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		p = path.Join(module, p)
@@ -51,7 +51,7 @@ func in(importPath string, patterns ...string) bool {
 	})
 }
 
-// What each package may import of nod, most particular first.
+// mayImport lists the packages of nod that each may import. The first match counts.
 var mayImport = []struct {
 	what string
 	may  []string
@@ -86,7 +86,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		}) bool {
 			return in(p.ImportPath, row.what)
 		})
-		require.GreaterOrEqual(t, i, 0, "%s has no row: say what it may import", p.ImportPath)
+		require.GreaterOrEqual(t, i, 0, "%s has no row in mayImport: add one", p.ImportPath)
 		for _, imported := range p.Imports {
 			if in(imported, "...") && !in(imported, mayImport[i].may...) {
 				t.Errorf("%s may not import %s", p.ImportPath, imported)

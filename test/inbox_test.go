@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pane is a terminal with a program in it.
+// pane is a tmux terminal that runs one program.
 type pane struct {
 	*require.Assertions
 	t      *testing.T
@@ -28,13 +28,13 @@ type pane struct {
 	height int
 }
 
-// newPane runs a shell command with nod's environment in a terminal. It stays
-// to be looked at when the command has ended.
+// newPane runs a shell command with nod's environment in a terminal. The screen stays
+// readable after the command has ended.
 func (m *machine) newPane(t *testing.T, width, height int, command string) *pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		require.NotEqual(t, "true", os.Getenv("CI"), "tmux is needed where CI=true: %v", err)
-		t.Skipf("left out: the terminal is a real one in tmux, which is not here: %v", err)
+		require.NotEqual(t, "true", os.Getenv("CI"), "tmux is required if CI=true: %v", err)
+		t.Skipf("left out: the test needs tmux for a real terminal: %v", err)
 	}
 	dir, err := os.MkdirTemp("", "nod-tmux-")
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func (p *pane) does(args ...string) string {
 
 func (p *pane) screen() string { return p.does("capture-pane", "-p") }
 
-// shows waits until a text is on the screen.
+// shows waits until the screen holds a text.
 func (p *pane) shows(text string) {
 	p.t.Helper()
 	p.until(func() bool { return strings.Contains(p.screen(), text) }, text)
@@ -75,7 +75,7 @@ func (p *pane) until(holds func() bool, what string) {
 	}
 }
 
-// within waits for a condition that nothing announces.
+// within polls until a condition holds, and reports whether it did in time.
 func (p *pane) within(patience time.Duration, holds func() bool) bool {
 	end, looks := time.NewTimer(patience), time.NewTicker(tick)
 	defer looks.Stop()
@@ -91,21 +91,22 @@ func (p *pane) within(patience time.Duration, holds func() bool) bool {
 
 func (p *pane) types(keys ...string) { p.does(append([]string{"send-keys"}, keys...)...) }
 
-// presses presses a key that decides, and again where it came too early.
+// presses presses a key that decides, again if text is not shown within 3 s.
 func (p *pane) presses(key, text string) {
 	p.t.Helper()
 	p.pressesAgain(3*time.Second, key, text)
 }
 
-// pressesOnce is presses for a key that does something else the second time: it
-// comes again only when the first one is certain to have come too early.
+// pressesOnce is presses for a key whose second press does something else: it waits
+// so long before it that the first press must have been ignored.
 func (p *pane) pressesOnce(key, text string) {
 	p.t.Helper()
 	p.pressesAgain(patience, key, text)
 }
 
-// pressesAgain presses a key after the moment for which keys rest when something
-// has changed, and again where a text is not shown in time.
+// pressesAgain presses a key, and repeats it if the screen does not show text in
+// time. It waits 600 ms before each press, because the inbox ignores keys for a
+// moment after a change.
 func (p *pane) pressesAgain(after time.Duration, key, text string) {
 	p.t.Helper()
 	for range 5 {
@@ -119,7 +120,7 @@ func (p *pane) pressesAgain(after time.Duration, key, text string) {
 	p.Fail("never: "+text, p.screen())
 }
 
-// asked has an agent ask without waiting.
+// asked sends a request without waiting for its decision, and returns the receipt.
 func (m *machine) asked(t *testing.T, id string, args ...string) schemas.Receipt {
 	t.Helper()
 	out, stderr, code := m.run(append([]string{"ask", "--id", id, "--async", "--json"}, args...)...)
@@ -129,7 +130,7 @@ func (m *machine) asked(t *testing.T, id string, args ...string) schemas.Receipt
 	return r
 }
 
-// decided is how a request stands.
+// decided returns a request's decision, nil if it is pending.
 func (m *machine) decided(t *testing.T, id string) *schemas.Decision {
 	t.Helper()
 	out, stderr, code := m.run("show", id, "--json")
@@ -141,8 +142,7 @@ func (m *machine) decided(t *testing.T, id string) *schemas.Decision {
 	return shown.Decision
 }
 
-// A person answers in a terminal, and sees what others decide, and that nod is
-// away.
+// An approver answers in a terminal, and sees others' decisions and that nod is away.
 func TestTheInboxInATerminal(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -197,15 +197,15 @@ func TestTheInboxInATerminal(t *testing.T) {
 	var ended []byte
 	p.until(func() bool {
 		var err error
-		ended, err = os.ReadFile(code) // tmux itself does not always hear of an end
+		ended, err = os.ReadFile(code) // tmux does not always notice that a program has ended
 		return err == nil
 	}, "closed")
 	require.Equal(t, "0\n", string(ended), p.screen())
-	require.Equal(t, schemas.TierDisconnected, m.asked(t, "fifth-request", "--session", "held", "--tool", "Frobnicate", "--input", `{"n":5}`).Tier, "closing lets go")
+	require.Equal(t, schemas.TierDisconnected, m.asked(t, "fifth-request", "--session", "held", "--tool", "Frobnicate", "--input", `{"n":5}`).Tier, "closing the inbox releases the input lock")
 	require.Nil(t, m.decided(t, "fifth-request"))
 }
 
-// What is typed before the screen is up decides nothing.
+// Keys typed before the screen is up decide nothing.
 func TestTheInboxDropsWhatWasTypedAhead(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -220,14 +220,15 @@ func TestTheInboxDropsWhatWasTypedAhead(t *testing.T) {
 	p.presses("y", "✅ Allowed once")
 }
 
-// A command of 100,000 characters, one that would rearrange itself and one that
-// is padded: none is allowed before each of its characters was on the terminal.
+// A command of 100,000 characters, one with characters that reorder the text, and
+// a padded one: no command can be allowed before the terminal has shown each of
+// its characters.
 func TestTheInboxShowsAllOfWhatItAllows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
-		also          *strings.Replacer // what terminals disagree about is marked as well
+		also          *strings.Replacer // also marks characters that terminals draw differently
 	}{
 		"long":   {strings.Repeat("echo 0123456789; ", 5_882) + "rm -rf /", 120, 40, nil},
 		"bidi":   {"echo \u202e; rm -rf / #\u2066 ok\u2069 שלום \x1b[2J\x1b[8m hidden \x1b[0m" + strings.Repeat(" go", 60), 40, 20, nil},
@@ -254,15 +255,15 @@ func TestTheInboxShowsAllOfWhatItAllows(t *testing.T) {
 			if c.also != nil {
 				shown = c.also.Replace(shown)
 			}
-			require.Equal(t, shown, payload(rows), "the rows that were on the terminal, put together")
+			require.Equal(t, shown, payload(rows), "the terminal's rows joined must be the whole command")
 			p.presses("y", "✅ Allowed once")
 			require.Equal(t, schemas.Allowed, m.decided(t, "hostile").Outcome)
 		})
 	}
 }
 
-// read reads a request in full, page by page, and returns its rows as they were
-// on the terminal. Before the last one nothing may be allowed.
+// read pages through a request shown in full and returns its rows as they were on
+// the terminal. It makes sure that the inbox offers no Allow before the last row.
 func (p *pane) read() (rows []string) {
 	p.t.Helper()
 	where := regexp.MustCompile(`── rows (\d+)–(\d+) of (\d+) `)
@@ -281,7 +282,7 @@ func (p *pane) read() (rows []string) {
 			of, _ = strconv.Atoi(found[3])
 			return to > len(rows)
 		}, fmt.Sprintf("a row after %d", len(rows)))
-		p.LessOrEqual(from, len(rows)+1, "a row was left out")
+		p.LessOrEqual(from, len(rows)+1, "a row was skipped")
 		rows = append(rows[:from-1], screen[2:2+to-from+1]...)
 		if to == of {
 			return rows
@@ -291,7 +292,7 @@ func (p *pane) read() (rows []string) {
 	}
 }
 
-// payload is the command in the rows of a request's text.
+// payload joins the rows that show a request's command.
 func payload(rows []string) string {
 	var b strings.Builder
 	in := false

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatCodexTrustsIsShownAndTakenBack: the hook's trust is a change of a file of
-// the user's as any other.
+// TestWhatCodexTrustsIsShownAndTakenBack: a dry run shows the trust entry that install
+// adds to Codex's config, and uninstalling removes it.
 func TestWhatCodexTrustsIsShownAndTakenBack(t *testing.T) {
 	m := newMachine(t)
 	dir := t.TempDir()
@@ -50,13 +50,13 @@ func TestWhatCodexTrustsIsShownAndTakenBack(t *testing.T) {
 	require.NoError(t, os.WriteFile(config, []byte("hooks = 7\n"), 0o600))
 	_, stderr, code = m.run("install", "codex")
 	require.Zero(t, code, stderr)
-	assert.Contains(t, stderr, "/hooks", "what is left to do")
+	assert.Contains(t, stderr, "/hooks", "install names the step that the user has to do")
 	assert.Equal(t, "hooks = 7\n", says())
 }
 
-// TestWhatAHostAllowsIsOffered: where nod sees every call, the rules that the host
-// went by are named, from every file that it reads, and a project's stay the
-// project's.
+// TestWhatAHostAllowsIsOffered: if nod sees every call, install names the host's own
+// allow rules, from every file that the host reads. A project's rules are offered
+// for that project alone.
 func TestWhatAHostAllowsIsOffered(t *testing.T) {
 	m := newMachine(t)
 	home, project := t.TempDir(), t.TempDir()
@@ -94,7 +94,7 @@ func TestWhatAHostAllowsIsOffered(t *testing.T) {
 	}
 	out, err := command("install", "codex").CombinedOutput()
 	require.NoError(t, err, string(out))
-	assert.NotContains(t, string(out), "allows these by itself", "Codex asks nod what it would ask its user")
+	assert.NotContains(t, string(out), "allows these by itself", "without --strict, Codex's own rules still count")
 
 	out, err = command("policy", "import", "claude-code").Output()
 	require.NoError(t, err)
@@ -102,8 +102,8 @@ func TestWhatAHostAllowsIsOffered(t *testing.T) {
 		"policies":[{"match":{"projects":["`+project+`"]},"permissions":{"allow":["Bash(make team:*)","Bash(make mine:*)"],"deny":["Bash(make prod:*)"]}}]}`, string(out))
 }
 
-// TestTheHostsRulesAreTakenOver: the answer at the terminal puts them into
-// settings.json, beside what is there, and twice is once.
+// TestTheHostsRulesAreTakenOver: a yes at the terminal adds the host's rules to
+// settings.json and keeps the rest of the file; a second yes adds nothing.
 func TestTheHostsRulesAreTakenOver(t *testing.T) {
 	m := newMachine(t)
 	path := filepath.Join(m.dir, "settings.json")
@@ -138,8 +138,8 @@ func TestTheHostsRulesAreTakenOver(t *testing.T) {
 	}}, after["policies"])
 }
 
-// TestInstallSaysOnlyWhatIsSo: which calls are asked about, and where none is; and the
-// doctor has tried it.
+// TestInstallSaysOnlyWhatIsSo: install names the calls that nod is asked about, and
+// the cases in which it is asked about none; the doctor tries the hook with a call.
 func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -149,7 +149,7 @@ func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
 		c := m.command(args...)
 		c.Dir = project
 		c.Env = append(c.Env, "HOME="+home, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=")
-		out, _ := c.CombinedOutput() // the doctor's exit code is about all else as well
+		out, _ := c.CombinedOutput() // the doctor's exit code covers other checks too
 		return string(out)
 	}
 	trusts := func(name, text string) {

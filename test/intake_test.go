@@ -63,15 +63,15 @@ func TestRequestsOfOneSessionNeverTouchEachOther(t *testing.T) {
 			continue
 		}
 		open++
-		env.Equal(q.Receipt.Revision, env.stored(q.Key).Revision, "nobody answered it, but it moved")
+		env.Equal(q.Receipt.Revision, env.stored(q.Key).Revision, "its record changed, though it has no answer")
 	}
 	pending, err := ann.Pending(env.ctx, schemas.Query{SessionID: "S"})
 	env.NoError(err)
 	env.Len(pending, open)
 }
 
-// None of these is an answer, and none changes anything. Unknown and foreign
-// ids read the same.
+// Each of these is refused and changes nothing. The refusal for an unknown id reads
+// like the one for an id of another agent.
 func TestWhatIsNoAnswerChangesNothing(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) {
@@ -127,7 +127,7 @@ func TestASessionBelongsToWhoFirstAsksInIt(t *testing.T) {
 		_, err := ben.asker.Withdraw(env.ctx, "S", id, "")
 		texts = append(texts, env.refusal(err, schemas.CodeNotFound).Message)
 	}
-	env.Len(slices.Compact(texts), 1, "what is there reads like what is not: %q", texts)
+	env.Len(slices.Compact(texts), 1, "the refusals differ between existing and unknown requests: %q", texts)
 	env.Equal(before, env.stored("S.1"))
 	keys := env.kept()
 	env.Equal([]string{"S.1"}, keys)
@@ -144,17 +144,17 @@ func TestWhatNobodyMayAnswerIsUndeliverableAtOnce(t *testing.T) {
 	env.apply(`{}`)
 	ada.Refused(deploy("S", "1"), schemas.CodeUndeliverable)
 
-	// Only a carrier, and none is running.
+	// The only route is a carrier, and no worker of it runs.
 	env.apply(`{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "tg", "user_id": "1"}]}]}}`)
 	env.Contains(ada.Refused(deploy("S", "1"), schemas.CodeUndeliverable).Message, "nod connector")
 	env.nothingStored()
-	// As soon as one runs, the same id can be asked.
+	// Once a worker runs, the same id can be asked.
 	env.registers("tg", "w1", false)
 	ada.Asks(deploy("S", "1"))
 	env.registers("tg", "w1", true)
 	ada.Refused(deploy("S", "2"), schemas.CodeUndeliverable)
 
-	// An inbox is there whoever looks.
+	// An inbox counts as reachable even if no person has it open.
 	env.apply(everybody)
 	ada.Asks(deploy("S", "2"))
 }
@@ -182,7 +182,7 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 		return m
 	}
 	for name, c := range map[string]struct {
-		subject string // behind nod.v1.request.ada.
+		subject string // after nod.v1.request.ada.
 		message any
 		field   string
 	}{
@@ -216,7 +216,7 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 	sessions, err := env.store.Sessions.Keys(env.ctx, "*.*")
 	env.NoError(err)
 	env.Empty(sessions)
-	r := deploy("S", "1") // the longest that is carried can be decided, too
+	r := deploy("S", "1") // a request of the greatest length can still be decided
 	r.ActionDetails = []byte(`{"text":"` + strings.Repeat("<", 250<<10) + `"}`)
 	q := env.Agent("ada").Asks(r)
 	a := env.Ann().answer(q, "allow_once")
@@ -226,8 +226,8 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 	env.Equal(d, q.Hears())
 }
 
-// Whatever is asked, and however badly, nothing is answered to where it would
-// count as something else.
+// Requests, valid or malformed, that name a reply subject outside the asker's inbox
+// get no reply there, since it could count as a decision or a view.
 func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -246,12 +246,12 @@ func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
 		}
 	}
 	env.NoError(ada.Flush())
-	for i := range 3 { // each endpoint has handled what came before
+	for i := range 3 { // by now each endpoint has handled the messages before
 		d := env.Agent("ada").Gets(lookup("S", fmt.Sprint("after", i)))
 		env.Equal(schemas.Allowed, d.Outcome)
 	}
 	env.Agent("ada").Withdraws("S", "after0")
-	_, err = env.Agent("ben").Sends(lookup("T", "1"), false) // has heard all that was said before
+	_, err = env.Agent("ben").Sends(lookup("T", "1"), false) // once it replies, ben's connection has received all earlier messages
 	env.NoError(err)
 	for len(heard) > 0 {
 		t.Error(<-heard)

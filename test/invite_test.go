@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// invites makes an invitation to a port that is free.
+// invites makes an invitation to a free port.
 func (m *machine) invites(name string) (line []string, address string) {
 	address = fmt.Sprint("127.0.0.1:", freePorts(m.t, 1)[0])
 	stdout, stderr, code := m.run("invite", name, "--address", address)
@@ -24,8 +24,8 @@ func (m *machine) invites(name string) (line []string, address string) {
 	return line[1:], address
 }
 
-// Another machine joins with one line, and what asks there finds its nod without
-// flags: over TLS, with a key of its own, and trusting no other server.
+// Another machine joins with one line. Agents there then reach nod without flags,
+// over TLS, with a key of that machine's own, and trust no other server.
 func TestAnotherMachineJoins(t *testing.T) {
 	t.Parallel()
 	here, there := newMachine(t), newMachine(t)
@@ -40,11 +40,11 @@ func TestAnotherMachineJoins(t *testing.T) {
 	}
 	text, err := os.ReadFile(filepath.Join(there.dir, "joined.json"))
 	require.NoError(t, err)
-	require.NotContains(t, string(text), "PRIVATE KEY", "the authority's key stays where it is")
+	require.NotContains(t, string(text), "PRIVATE KEY", "the certificate authority's private key is not handed out")
 
 	_, stderr, code = there.run("ask", "--session", "S", "--tool", "Read", "--input", `{"file_path":"/x"}`)
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, address, "nothing answers there yet")
+	require.Contains(t, stderr, address, "the error names the address, where no server listens yet")
 
 	here.start("--listen", address)
 	_, stderr, code = there.run("ask", "--session", "S", "--tool", "Read", "--input", `{"file_path":"/x"}`)
@@ -66,9 +66,9 @@ func TestAnotherMachineJoins(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "answer and manage there")
 	_, err = nats.Connect("nats://" + address)
-	require.ErrorContains(t, err, "certificate", "in the clear, or trusting whom the system trusts, nobody gets in")
+	require.ErrorContains(t, err, "certificate", "a client without TLS, or that trusts the system's authorities, cannot connect")
 
-	// Another server at the same address is none that this machine trusts.
+	// The machine does not trust another server at the same address.
 	here.kill()
 	other := newMachine(t)
 	other.invites("devbox")

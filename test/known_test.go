@@ -10,15 +10,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What one engine stores the others hear of, whatever they knew before: what was
-// granted in a session, and who is there.
+// Engines hear of grants and presence that another engine stores, despite their caches.
 func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 	t.Parallel()
-	const some = 16 // as many as reach every engine of three
+	const some = 16 // enough requests to reach each of three engines
 	env := start(t, func(s *setup) { s.engines = 3 })
 	ada, ann := env.Agent("ada"), env.Ann()
 	n := 0
-	// tiers are those of some requests for a person, each its own.
+	// tiers sends some different requests and counts them by tier.
 	tiers := func() map[schemas.Tier]int {
 		tiers := map[schemas.Tier]int{}
 		for range some {
@@ -44,7 +43,7 @@ func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 	}
 	all := func(tier schemas.Tier) func() bool { return func() bool { return tiers()[tier] == some } }
 
-	// hears waits for less than it takes until what is known is read again anyway.
+	// hears waits for less time than the engines take to refresh their caches anyway.
 	hears := func(what string, holds func() bool) { env.Eventually(holds, 10*time.Second, tick, what) }
 
 	env.Equal(map[schemas.Tier]int{schemas.TierDisconnected: some}, tiers())
@@ -56,7 +55,7 @@ func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 	hears("every engine allows what she granted", allowed)
 }
 
-// Whoever looks at a session before anybody asks in it takes it from nobody.
+// A session belongs to the first agent that asks in it, not to one that only names it.
 func TestANobodysSessionThatWasLookedAtIsWhoseAsksFirst(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -69,8 +68,7 @@ func TestANobodysSessionThatWasLookedAtIsWhoseAsksFirst(t *testing.T) {
 	ada.Refused(deploy("T", ""), schemas.CodeNotFound)
 }
 
-// What changes while a watcher is away is told when it is back, also where it had
-// heard of nothing before.
+// A watcher that was cut off hears of the changes it missed, even of the first one.
 func TestAWatchGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines, s.settings = 0, "" })
@@ -89,6 +87,6 @@ func TestAWatchGoesOnWhereItWas(t *testing.T) {
 	case key := <-heard:
 		env.Equal("agent.ada", key)
 	case <-time.After(patience):
-		env.Fail("it was not heard")
+		env.Fail("the watcher did not hear of the change")
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// large is a request nearly as long as one may be.
+// large is a request of nearly the greatest length allowed.
 func large(id string) schemas.Request {
 	r := deploy("S", id)
 	r.ActionDetails = fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("<", schemas.MaxRequestBytes-4096))
 	return r
 }
 
-// However much waits, it is listed, in as many pages as one message each needs.
+// All pending requests are listed, in pages that each fit one message.
 func TestLargeRequestsAreListed(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -31,10 +31,10 @@ func TestLargeRequestsAreListed(t *testing.T) {
 	for _, p := range all {
 		seen[p.PendingID] = true
 	}
-	env.Len(seen, 18, "each is listed once")
+	env.Len(seen, 18, "each request is listed once")
 }
 
-// Decisions that fit no reply together are told all the same.
+// Decisions too large together for one reply still reach an agent that asks again.
 func TestLargeDecisionsAreToldToWhoAsksAgain(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -48,7 +48,7 @@ func TestLargeDecisionsAreToldToWhoAsksAgain(t *testing.T) {
 		env.NoError(err)
 		await.Requests = append(await.Requests, schemas.Awaited{SessionID: "S", PendingID: q.PendingID, Revision: q.Receipt.Revision})
 	}
-	env.soon("all that follows has happened", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	heard := make(chan string, 10)
 	_, err := ada.conn.Subscribe(schemas.DecisionSubject("ada", "*", "*"), func(m bus.Message) {
 		var d schemas.Decision

@@ -18,15 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// house is the home of a user who has agent programs and installs nod as
-// package managers do: in a directory of its version, behind a link in PATH.
-// There is no systemctl in it; what systemd would run, the test runs.
+// house is the home of a user who has agent programs and installs nod as package
+// managers do: in a directory named by its version, with a link in PATH. It has no
+// systemctl; the test runs the service itself.
 type house struct {
 	*require.Assertions
 	t         *testing.T
 	home, bin string
 	nod       *exec.Cmd // the service
-	said      string    // the file that has what it says outside its log
+	said      string    // the file with the service's stdout and stderr
 }
 
 func newHouse(t *testing.T) *house {
@@ -47,16 +47,16 @@ func (h *house) file(name, content string) {
 	h.NoError(os.WriteFile(path, []byte(content), 0o755))
 }
 
-// copyOfNod makes one at a path. Another process writes it: a child that another
-// test starts at that moment would hold what this one writes, and what is being
-// written cannot be run.
+// copyOfNod copies the nod program to path. It runs cp, because a file that is open
+// for writing cannot be run, and a child that a parallel test starts at that moment
+// would inherit the open file.
 func copyOfNod(t *testing.T, path string) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	out, err := exec.Command("cp", command, path).CombinedOutput()
 	require.NoError(t, err, string(out))
 }
 
-// release installs a version of nod, in the place of the one before.
+// release installs a version of nod in place of the previous one.
 func (h *house) release(version string) {
 	h.NoError(os.RemoveAll(filepath.Join(h.home, "opt")))
 	copyOfNod(h.t, filepath.Join(h.home, "opt", "nod-"+version, "nod"))
@@ -97,14 +97,14 @@ func (h *house) data() string { return filepath.Join(h.home, ".local/share/nod")
 
 func (h *house) launcher() string { return filepath.Join(h.data(), "launcher", "nod") }
 
-// serve runs what the unit says, as systemd would, until nod answers.
+// serve runs the unit's ExecStart, as systemd would, and waits until nod answers.
 func (h *house) serve() {
 	unit, err := os.ReadFile(h.unit())
 	h.NoError(err)
 	line := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindSubmatch(unit)
 	h.Len(line, 2)
 	h.nod = exec.Command("/bin/sh", "-c", "exec "+string(line[1])+" --listen 127.0.0.1:0")
-	h.nod.Env = []string{"HOME=" + h.home, "PATH=/usr/bin:/bin"} // a service has another one
+	h.nod.Env = []string{"HOME=" + h.home, "PATH=/usr/bin:/bin"} // systemd gives services another PATH
 	said, err := os.OpenFile(h.said, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	h.NoError(err)
 	defer said.Close()
@@ -123,8 +123,7 @@ func (h *house) stop() {
 	h.nod = nil
 }
 
-// hook has Claude Code run its hook, with no PATH at all, on a call that a rule
-// allows.
+// hook runs Claude Code's hook, without a PATH, on a call that a rule allows.
 func (h *house) hook() {
 	var settings struct {
 		Hooks map[string][]struct{ Hooks []struct{ Command string } }
@@ -143,7 +142,7 @@ func (h *house) hook() {
 	h.Contains(string(out), `"behavior":"allow"`, errs.String())
 }
 
-// doctor is what it says, by how bad it is.
+// doctor runs nod doctor and returns its findings by level.
 func (h *house) doctor() (code int, found map[string]string) {
 	out, stderr, code := h.run("doctor", "--json")
 	var all []struct{ Check, Level, What, Do string }
@@ -155,7 +154,7 @@ func (h *house) doctor() (code int, found map[string]string) {
 	return code, found
 }
 
-// files are all that is in the house, but for what its user installed.
+// files lists all files in the house except the programs that the user installed.
 func (h *house) files() (all []string) {
 	h.NoError(filepath.WalkDir(h.home, func(path string, e fs.DirEntry, err error) error {
 		h.NoError(err)
@@ -172,8 +171,7 @@ func (h *house) files() (all []string) {
 	return all
 }
 
-// A fresh home: set-up, question, answer, service, upgrade, uninstall, and
-// nothing left but data.
+// Setup, question, answer, service, upgrade and uninstall leave nothing but data.
 func TestLifeInAFreshHome(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -212,7 +210,7 @@ func TestLifeInAFreshHome(t *testing.T) {
 	h.uninstall()
 }
 
-// until reads lines up to one with this in it.
+// until reads lines up to the first that contains text, and returns it.
 func (h *house) until(lines *bufio.Scanner, text string) string {
 	h.t.Helper()
 	var seen []string
@@ -222,7 +220,7 @@ func (h *house) until(lines *bufio.Scanner, text string) string {
 			return lines.Text()
 		}
 	}
-	h.Fail("it never said "+text, "%q", seen)
+	h.Fail("no line contains "+text, "%q", seen)
 	return ""
 }
 
@@ -238,13 +236,13 @@ func (h *house) verifyUnit() {
 	h.NoError(err, string(out))
 }
 
-// upgrade puts a new nod in the place of the old one: hooks work throughout, what
-// is pending stays, and the doctor says what is left to do.
+// upgrade replaces nod by a new version: hooks work throughout, pending requests
+// stay, and the doctor names the remaining step.
 func (h *house) upgrade() {
 	h.release("2")
 	h.hook()
 	h.stop()
-	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // what nobody rotates
+	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // no program rotates this file
 	h.serve()
 	h.hook()
 	h.Contains(h.ok("pending", "--json"), "survives")
@@ -255,9 +253,9 @@ func (h *house) upgrade() {
 	h.Equal(2, strings.Count(string(log), `msg="nod is up"`))
 	said, err := os.ReadFile(h.said)
 	h.NoError(err)
-	h.Empty(string(said), "a service says everything in its log, and empties what has grown")
+	h.Empty(string(said), "a service writes to its log alone, and empties its output file once it has grown")
 
-	// A nod that is moved leaves the launcher behind.
+	// If nod is moved, its launcher points to a missing file.
 	h.NoError(os.Remove(h.launcher()))
 	h.NoError(os.Symlink("/nowhere/nod", h.launcher()))
 	code, found = h.doctor()
@@ -292,7 +290,7 @@ func (h *house) uninstall() {
 	h.ok("uninstall", "--purge", "--yes")
 }
 
-// Whatever cannot be taken out keeps the launcher that it runs.
+// If one hook cannot be uninstalled, the launcher that it runs stays.
 func TestUninstallLeavesWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -306,7 +304,7 @@ func TestUninstallLeavesWhatIsNeeded(t *testing.T) {
 	h.Contains(stderr, "not valid JSON")
 	h.Equal(1, strings.Count(stderr, "\n"), stderr)
 	h.FileExists(h.launcher())
-	h.NoDirExists(filepath.Join(h.home, ".copilot"), "what can be taken out is")
+	h.NoDirExists(filepath.Join(h.home, ".copilot"), "the other hooks are uninstalled")
 	h.NoError(os.WriteFile(path, good, 0o600))
 	h.ok("uninstall")
 	_, err = os.Lstat(h.launcher())
@@ -322,7 +320,7 @@ func TestUninstallLeavesWhatIsNeeded(t *testing.T) {
 	h.Contains(stderr, "--yes")
 }
 
-// What only lasts as long as `go run` is refused before anything is changed.
+// A program of `go run`, which is deleted at its end, refuses to install itself.
 func TestAProgramOfGoRunIsNotInstalled(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What people were asked is suggested from, where the settings have it logged,
-// and is in the log nowhere otherwise.
+// nod policy suggest uses the questions in the log if the settings have payloads
+// logged; otherwise the log holds no commands.
 func TestSuggestionsFromTheLog(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -42,8 +42,9 @@ func TestSuggestionsFromTheLog(t *testing.T) {
 	}, patience, tick)
 }
 
-// Git reads run without what a repository's configuration names, where the
-// settings want that; the decision is in a record, as it holds an input.
+// If the settings say so, an allowed git read is changed to run without the programs
+// that the repository's configuration names. Such a decision is stored in a record,
+// because it holds an updated input.
 func TestGitReadsAreHardenedWhereTheSettingsWantIt(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -54,12 +55,12 @@ func TestGitReadsAreHardenedWhereTheSettingsWantIt(t *testing.T) {
 	env.Equal(schemas.Allowed, d.Outcome)
 	env.JSONEq(`{"command":"git -c core.fsmonitor=false -c log.showSignature=false diff --no-ext-diff --no-textconv","cwd":"/app"}`, string(d.UpdatedInput))
 	env.Equal(d, *env.stored("S.2").Record.Decision)
-	env.Equal(d, ada.Gets(shell("S", "2", "git diff")), "asked again, it is the same")
+	env.Equal(d, ada.Gets(shell("S", "2", "git diff")), "asking again returns the stored decision")
 	env.Nil(ada.Gets(shell("S", "3", "ls")).UpdatedInput, "there is nothing to harden")
 	ada.Asks(shell("S", "4", "git push")).Drop()
 
 	hard := env.object(string(d.UpdatedInput))["command"].(string)
-	env.Nil(ada.Gets(shell("S", "5", hard)).UpdatedInput, "asked as it is to run, it is a plain yes")
+	env.Nil(ada.Gets(shell("S", "5", hard)).UpdatedInput, "the hardened command itself needs no change")
 	ask := func(command string) ran {
 		return env.nod("ask", "--session", "script", "--tool", "Bash", "--input", `{"command":"`+command+`","cwd":"/app"}`)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Whom a phone vouches for gets a link to the web inbox, good once; nobody else
-// does, and no code makes anybody an approver.
+// An approver gets on the phone a link that logs in to the web inbox once. Users
+// without a web identity get none, and no code makes a user an approver.
 func TestAPassFromThePhoneLetsInOnce(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) {
@@ -23,7 +23,7 @@ func TestAPassFromThePhoneLetsInOnce(t *testing.T) {
 	env.NoError(err)
 	env.Equal("https://nod.example.com", p.URL)
 	_, err = tg.RedeemLoginCode(env.ctx, p.Code)
-	env.refusal(err, schemas.CodeValidation) // the web alone exchanges it
+	env.refusal(err, schemas.CodeValidation) // only the web connector redeems codes
 	user, err := web.RedeemLoginCode(env.ctx, p.Code)
 	env.NoError(err)
 	env.Equal("ann", user)
@@ -40,8 +40,8 @@ func TestAPassFromThePhoneLetsInOnce(t *testing.T) {
 	env.refusal(err, schemas.CodeValidation)
 }
 
-// A code of the inbox's own is spent by one of all who try, and stays spent, an
-// engine's restart or not.
+// Of several clients that spend one code of the inbox's own at the same time, one
+// succeeds, and the code stays spent.
 func TestACodeIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -71,9 +71,9 @@ func TestACodeIsSpentOnce(t *testing.T) {
 
 	won, err := web.SpendLoginCode(env.ctx, "late", time.Now().Add(-time.Hour))
 	env.NoError(err)
-	env.False(won, "what has ended counts no more")
+	env.False(won, "an expired code cannot be spent")
 	_, err = web.SpendLoginCode(env.ctx, "for ever", time.Now().Add(1000*time.Hour))
 	env.refusal(err, schemas.CodeValidation)
 	_, err = tg.SpendLoginCode(env.ctx, "code", until)
-	env.refusal(err, schemas.CodeValidation) // the web's alone
+	env.refusal(err, schemas.CodeValidation) // only the web connector spends codes
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mcpServer is nod mcp as an agent program runs it: a child process, of whose
-// output every byte is kept.
+// mcpServer is nod mcp as an agent program runs it: a child process. The test keeps
+// every byte of its output.
 type mcpServer struct {
 	*machine
 	cmd     *exec.Cmd
@@ -36,8 +36,8 @@ type mcpServer struct {
 	}
 }
 
-// mcpOver starts nod mcp on standard input and output, with a client of a
-// version of the protocol.
+// mcpOver starts nod mcp on standard input and output, and a client that speaks the
+// given version of the protocol.
 func (m *machine) mcpOver(version string, args ...string) *mcpServer {
 	s := &mcpServer{machine: m, cmd: m.command(append([]string{"-v", "mcp"}, args...)...)}
 	stdin, err := s.cmd.StdinPipe()
@@ -47,14 +47,14 @@ func (m *machine) mcpOver(version string, args ...string) *mcpServer {
 	s.stdin, s.stdout, s.cmd.Stdout, s.cmd.Stderr = stdin, stdout, w, &s.errs
 	require.NoError(m.t, s.cmd.Start())
 	require.NoError(m.t, w.Close())
-	m.t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() }) // it has ended, if all went well
+	m.t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() }) // fails if it has ended already
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	s.client, err = client.Connect(m.t.Context(), &mcp.IOTransport{Reader: s, Writer: stdin}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	require.NoError(m.t, err)
 	return s
 }
 
-// Read is the client's reading of what the process prints.
+// Read gives the client the process's output and keeps a copy.
 func (s *mcpServer) Read(p []byte) (int, error) {
 	n, err := s.stdout.Read(p)
 	s.printed.Lock()
@@ -65,7 +65,7 @@ func (s *mcpServer) Read(p []byte) (int, error) {
 
 func (s *mcpServer) Close() error { return s.stdout.Close() }
 
-// approve asks in the background whether a tool may be used.
+// approve calls the approve tool in the background.
 func approve(t *testing.T, c *mcp.ClientSession, id string) <-chan string {
 	answered := make(chan string, 1)
 	go func() {
@@ -81,8 +81,8 @@ func approve(t *testing.T, c *mcp.ClientSession, id string) <-chan string {
 	return answered
 }
 
-// A session of Claude Code's: its server is there before nod is, nod is killed
-// while a person is awaited, and nothing but the protocol is ever printed.
+// The MCP server starts before nod, survives a kill of nod while a request is pending,
+// and prints nothing but the protocol.
 func TestMCPOverStdio(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
@@ -126,7 +126,7 @@ func TestMCPOverStdio(t *testing.T) {
 	}
 }
 
-// However a client's host goes, what it asked is withdrawn.
+// However the MCP client's host ends, its pending requests are withdrawn.
 func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -144,7 +144,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 			approve(t, s.client, session)
 			require.Equal(t, session, m.pending(session))
 			require.NoError(t, goes(s))
-			_ = s.cmd.Wait() // what it made of it shows in what it left
+			_ = s.cmd.Wait() // its exit code does not matter: the record shows the withdrawal
 			out, stderr, code := m.run("show", session, "--json")
 			require.Zero(t, code, stderr)
 			var shown struct {
@@ -158,7 +158,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	}
 }
 
-// key adds the token to what a client sends.
+// key adds its bearer token to each request.
 type key string
 
 func (k key) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -177,7 +177,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 	server.Stderr = os.Stderr
 	require.NoError(t, server.Start())
-	t.Cleanup(func() { _ = server.Process.Kill() }) // it has ended, if all went well
+	t.Cleanup(func() { _ = server.Process.Kill() }) // fails if it has ended already
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 	found := regexp.MustCompile(`^nod mcp is up on (http://127\.0\.0\.1:\d+/mcp); its bearer token is in (.+)\n$`).FindStringSubmatch(line)
@@ -218,7 +218,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	}
 }
 
-// What keeps it from serving is one line that says what to do.
+// An error that keeps nod mcp from serving is one line that names the fix.
 func TestWhatKeepsMCPFromServing(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

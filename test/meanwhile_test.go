@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// meanwhile has act begin, and decides the question under key as another engine does
-// for a person, once the one engine of env has read it: the engine goes on with what
-// it read.
+// meanwhile starts act and waits until env's only engine has read the question under
+// key. It then stores a decision of that question, as another engine would, so that
+// the first engine goes on with an outdated record.
 func (e *env) meanwhile(wire *wire, key string, outcome schemas.Outcome, option string, act func()) schemas.Decision {
 	e.t.Helper()
 	heard := wire.holdOn("KV_pending_permissions.$KV.pending_permissions." + key + " ")
@@ -32,7 +32,7 @@ func (e *env) meanwhile(wire *wire, key string, outcome schemas.Outcome, option 
 	return d
 }
 
-// startWired is an env whose one engine reaches the stores through the wire.
+// startWired starts an env whose only engine reaches the stores through the wire.
 func startWired(t *testing.T) (*env, *wire) {
 	t.Helper()
 	env := start(t, func(s *setup) { s.engines = 0 })
@@ -45,14 +45,14 @@ func startWired(t *testing.T) (*env, *wire) {
 	return env, wire
 }
 
-// A question is decided while a call of it comes back that its agent did not wait for.
+// A question is decided while a detached call asks again: the call gets the decision.
 func TestAskingAgainWhileItIsDecidedHearsTheDecision(t *testing.T) {
 	t.Parallel()
 	env, wire := startWired(t)
 	ada := env.Agent("ada")
 	ada.Asks(deploy("S", "first"))
 	ada.detaches(deploy("S", "second"))
-	env.soon("all of it has happened", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	var reply bus.Reply
 	var err error
 	d := env.meanwhile(wire, "S.first", schemas.Denied, "reject_once", func() { reply, err = ada.Sends(deploy("S", "second"), true) })
@@ -63,13 +63,13 @@ func TestAskingAgainWhileItIsDecidedHearsTheDecision(t *testing.T) {
 	env.Equal("second", heard.PendingID)
 }
 
-// A call is allowed at the moment at which its agent says that it waits no longer.
+// A call is allowed while its agent detaches: the next identical call may run instead.
 func TestACallThatIsAllowedWhileItsAskerGoesIsNotLost(t *testing.T) {
 	t.Parallel()
 	env, wire := startWired(t)
 	ada := env.Agent("ada")
 	ada.Asks(deploy("S", "first"))
-	env.soon("all of it has happened", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	var err error
 	env.meanwhile(wire, "S.first", schemas.Allowed, "allow_once", func() { err = ada.asker.Detach(env.ctx, "S", "first", "the host waits no longer") })
 	env.NoError(err)

@@ -12,17 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// told is what one party to a race heard.
+// told is the result that one party to a race got.
 type told struct {
 	who      string
-	outcome  schemas.Outcome // what it wanted
+	outcome  schemas.Outcome // that the party asked for
 	option   string
 	decision *schemas.Decision
 	err      error
 }
 
-// race has two people answer both ways and the agent withdraw, all at once and
-// at the deadline, and returns what each was told, the asker included.
+// race has two approvers each allow and deny and the agent withdraw, all at once and
+// near the deadline. It returns the result of each party, the asker's included.
 func race(env *env, q *question) []told {
 	ann, bob, ada := env.Ann(), env.Bob(), env.Agent("ada")
 	says := func(p *person, outcome schemas.Outcome, option string) func() told {
@@ -57,50 +57,50 @@ func race(env *env, q *question) []told {
 	return heard
 }
 
-// oneOutcome says what is wrong with what the parties heard, given what is
-// stored: all must have been told that, as a success only where it is what they
-// said.
+// oneOutcome checks the parties' results against the stored decision: each party
+// must get that decision, as a success only if the party asked for it and as a
+// refusal otherwise.
 func oneOutcome(stored *schemas.Decision, heard []told) error {
 	for _, h := range heard {
 		var refused *schemas.Error
 		switch {
 		case h.err == nil && h.decision.DecisionID != stored.DecisionID:
-			return fmt.Errorf("%s was told another decision: %+v", h.who, h.decision)
+			return fmt.Errorf("%s got another decision: %+v", h.who, h.decision)
 		case h.err == nil && h.who != "withdrawal" && !stored.Same(&schemas.Decision{Outcome: h.outcome, OptionID: h.option}):
-			return fmt.Errorf("%s succeeded, but it is %s", h.who, stored.Outcome)
+			return fmt.Errorf("%s succeeded, but the request is %s", h.who, stored.Outcome)
 		case h.err == nil:
 			continue
 		case !errors.As(h.err, &refused) || refused.Decision() == nil:
-			return fmt.Errorf("%s was not told how it ended: %w", h.who, h.err)
+			return fmt.Errorf("%s did not get the decision: %w", h.who, h.err)
 		case refused.Decision().DecisionID != stored.DecisionID:
-			return fmt.Errorf("%s was told another decision: %+v", h.who, refused.Decision())
+			return fmt.Errorf("%s got another decision: %+v", h.who, refused.Decision())
 		case stored.Same(&schemas.Decision{Outcome: h.outcome, OptionID: h.option}):
-			return fmt.Errorf("%s said what is stored and was refused: %w", h.who, h.err)
+			return fmt.Errorf("%s answered as the stored decision says and was refused: %w", h.who, h.err)
 		}
 		want := schemas.CodeConflict
 		if stored.Outcome == schemas.TimedOut || stored.Outcome == schemas.Withdrawn {
 			want = schemas.CodeStale
 		}
 		if refused.Code != want {
-			return fmt.Errorf("%s was told %s where the request is %s", h.who, refused.Code, stored.Outcome)
+			return fmt.Errorf("%s got code %s, but the request is %s", h.who, refused.Code, stored.Outcome)
 		}
 	}
 	return nil
 }
 
-// 1,000 requests, each with four answers, a withdrawal and its deadline at the
-// same moment, over two engines.
+// 1,000 requests on two engines, each with four answers, a withdrawal and its
+// deadline at nearly the same moment: every party gets the one stored decision.
 func TestOneWinner(t *testing.T) {
 	const sessions = 20
 	requests, atOnce := 1000, 100
 	if testing.Short() {
 		requests, atOnce = 300, 30
-		t.Log("the short form: 300 requests in place of 1000, and who wins is not looked at, since with the race detector it may be the clock alone")
+		t.Log("the short form: 300 requests instead of 1000; the winners are not checked, since under the race detector the clock may win every race")
 	}
 	env := start(t, func(s *setup) { s.engines = 2 })
 	ada := env.Agent("ada")
 	var mu sync.Mutex
-	published := map[string]map[string]bool{} // key: decision ids told to the agent
+	published := map[string]map[string]bool{} // decision ids sent to the agent, by record key
 	stop, err := ada.conn.Subscribe("nod.v1.decision.ada.>", func(m bus.Message) {
 		var d schemas.Decision
 		if schemas.Decode(m.Data, &d) != nil {
@@ -136,13 +136,13 @@ func TestOneWinner(t *testing.T) {
 				return
 			}
 			q := &question{asked, ada}
-			// The moment at which all meet: a little before or after the deadline, and for
-			// some well before it, or on a slow machine it would end them all.
+			// The parties meet shortly before or after the deadline. Every fourth request
+			// meets well before it, so that on a slow machine the deadline does not win all.
 			meet := rand.N(200*time.Millisecond) - 160*time.Millisecond
 			if i%4 == 0 {
 				meet = -rand.N(time.Second)
 			}
-			if q.Receipt.Revision != 0 { // or the asking took until the deadline, and there is nothing to race for
+			if q.Receipt.Revision != 0 { // zero if asking took until the deadline: there is no race then
 				<-time.After(time.Until(q.Receipt.Deadline) - ahead + meet)
 			}
 			heard := race(env, q)
@@ -164,10 +164,10 @@ func TestOneWinner(t *testing.T) {
 	wg.Wait()
 	t.Log(outcomes, by)
 	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
-		env.True(testing.Short() || outcomes[o] > 0, "nobody ever won with %s, so it was no race", o)
+		env.True(testing.Short() || outcomes[o] > 0, "no request ended %s, so the race was not real", o)
 	}
-	// Once the outbox is through, too, each was told one decision.
-	env.soon("each was told how it ended", func() bool {
+	// The outbox may send decisions again: still one decision per request.
+	env.soon("the agent got a decision for each request, and the outbox is idle", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(published) == requests && env.outboxIdle()

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An id that is open for something else is not let through by what was said about
-// the call under which it was sent once more.
+// A pending request is not decided by the answer to another call, even if that call
+// was also sent under the pending request's id.
 func TestAnAnswerIsForNoOtherCallUnderAJoinersID(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -20,17 +20,17 @@ func TestAnAnswerIsForNoOtherCallUnderAJoinersID(t *testing.T) {
 	other.ActionDetails = []byte(`{"to":"everywhere"}`)
 	open := ada.Asks(other)
 	shown := ada.Asks(deploy("S", "shown"))
-	_, err := ada.Sends(deploy("S", "other"), false) // an id that is used
+	_, err := ada.Sends(deploy("S", "other"), false) // the id belongs to another request
 	env.refusal(err, schemas.CodeConflict)
 
 	env.Equal("shown", env.Ann().Allows(shown).PendingID)
 	env.Nil(env.stored(open.Key).Record.Decision)
-	env.soon("all of it has happened", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	env.Nil(env.stored(open.Key).Record.Decision)
 }
 
-// Of the calls that an answer allows once those run that wait. Each that no agent
-// waits for leaves an approval for the next that asks the same.
+// Allowing once lets each waiting call run. Each detached call leaves an approval
+// for the next identical call.
 func TestAllowingADetachedCallOnceLetsOneThrough(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -42,20 +42,20 @@ func TestAllowingADetachedCallOnceLetsOneThrough(t *testing.T) {
 	second.Ends(schemas.Allowed)
 	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "third")).Outcome)
 	ada.Asks(deploy("S", "fourth"))
-	ada.Refused(deploy("S", "first"), schemas.CodeConflict) // the third has used it
+	ada.Refused(deploy("S", "first"), schemas.CodeConflict) // the third call has used the approval
 
-	// No agent waits for either.
+	// Both calls are detached.
 	first, _ = ada.Asks(deploy("U", "first")), ada.detaches(deploy("U", "second"))
 	env.NoError(ada.asker.Detach(env.ctx, "U", "first", "the host waits no longer"))
 	d, err := env.Ann().SaysOf(first, "allow_once", 2)
 	env.NoError(err)
 	env.Equal(2, d.Grant.Uses)
 	env.Equal(schemas.Allowed, ada.Gets(deploy("U", "third")).Outcome)
-	env.Equal(schemas.Allowed, ada.Gets(deploy("U", "second")).Outcome, "its own")
+	env.Equal(schemas.Allowed, ada.Gets(deploy("U", "second")).Outcome, "the approval of its own call")
 	ada.Asks(deploy("U", "fourth"))
 	ada.Refused(deploy("U", "first"), schemas.CodeConflict)
 
-	// A call that is asked again keeps its place: the prompt counted it.
+	// A call that was asked again still counts: the prompt had counted it.
 	first = ada.detaches(deploy("V", "first"))
 	again := ada.Asks(deploy("V", "again"))
 	env.Equal([]string{"first"}, env.listed("V"))
@@ -65,9 +65,9 @@ func TestAllowingADetachedCallOnceLetsOneThrough(t *testing.T) {
 	ada.Asks(deploy("V", "more"))
 }
 
-// Two people answer at nearly the same time, on different engines, about what each of
-// them saw: of two calls none runs that no answer counted, and both people hear what
-// is stored.
+// Two approvers give opposite answers at nearly the same time on different engines,
+// each about the calls that their prompt counted. No call runs that the allow did not
+// count, and exactly one of the approvers is refused.
 func TestOppositeAnswersAboutIdenticalCalls(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { fewerPrompts(s); s.engines = 3 })
@@ -97,14 +97,14 @@ func TestOppositeAnswersAboutIdenticalCalls(t *testing.T) {
 			continue
 		}
 		first.Ends(schemas.Denied)
-		if ids := env.listed(session); len(ids) > 0 { // it came after Bob's word was stored
+		if ids := env.listed(session); len(ids) > 0 { // the second call came after Bob's denial was stored
 			env.Ann().Denies(second)
 		}
 		second.Ends(schemas.Denied)
 	}
 }
 
-// A question takes so many calls; the next begins another.
+// A question takes at most 64 calls; the next call begins another question.
 func TestAQuestionThatIsFullBeginsAnother(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -126,8 +126,8 @@ func TestAQuestionThatIsFullBeginsAnother(t *testing.T) {
 	}
 }
 
-// A person says yes while the asker comes back, and goes, on other engines: one
-// call is let through.
+// An approver allows a detached call once while its agent asks again, on other
+// engines: the answer lets one call through.
 func TestComingBackWhileAPersonAllowsLetsOneThrough(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 3 })
@@ -142,12 +142,12 @@ func TestComingBackWhileAPersonAllowsLetsOneThrough(t *testing.T) {
 		rec := env.stored(q.Key).Record
 		env.True(rec.Terminal())
 		once := rec.Decision.Grant != nil
-		env.Equal(rec.Waiters[0].Detached, once, "an approval is left behind if no agent waited, and then alone")
+		env.Equal(rec.Waiters[0].Detached, once, "an approval must be left exactly if no agent waited")
 	}
 }
 
-// A word about a call is for the very same one, where its approver may decide, and
-// with the options that were offered.
+// A call joins a question, or uses its approval, only if project, host, effect and
+// options are the same too.
 func TestWhatIsJoinedIsTheVerySame(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -175,8 +175,7 @@ func TestWhatIsJoinedIsTheVerySame(t *testing.T) {
 	ada.Asks(elsewhere)
 }
 
-// However often an agent asks, is denied and leaves its calls open: the session stays
-// as small as it was, and people are heard.
+// The stored session does not grow with the agent's denied and open calls.
 func TestWhatIsKeptOfASessionIsBounded(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -197,10 +196,10 @@ func TestWhatIsKeptOfASessionIsBounded(t *testing.T) {
 	env.Equal(string(before), string(after))
 	answers, err := env.owner().Grants(env.ctx, "S")
 	env.NoError(err)
-	env.Len(answers, 70, "each denial is an answer of its own")
+	env.Len(answers, 70, "each denial is a standing answer of its own")
 }
 
-// session is a session as it is stored.
+// session reads a stored session.
 func (e *env) session(id string) (s schemas.Session) {
 	e.t.Helper()
 	_, err := e.store.Sessions.Get(e.ctx, "session."+id, &s)
@@ -208,7 +207,7 @@ func (e *env) session(id string) (s schemas.Session) {
 	return s
 }
 
-// changesAnswer changes a session's only standing answer where it is stored.
+// changesAnswer changes a session's only standing answer in the store.
 func (e *env) changesAnswer(session string, change func(*schemas.StandingAnswer)) {
 	e.t.Helper()
 	keys, err := e.store.Sessions.Listed(e.ctx, "standing.session."+session+".*")
@@ -222,8 +221,8 @@ func (e *env) changesAnswer(session string, change func(*schemas.StandingAnswer)
 	e.NoError(err)
 }
 
-// The request that an approval let through finds it again, but not for ever, and not
-// after it was revoked.
+// A request that used an approval is not allowed by it again if the use was long ago
+// or the approval was revoked.
 func TestAnApprovalThatWasUsedIsNotFoundForEver(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -242,7 +241,7 @@ func TestAnApprovalThatWasUsedIsNotFoundForEver(t *testing.T) {
 	}
 }
 
-// A denial that was a mistake is listed and taken back, and then asks again.
+// A mistaken denial is listed and can be revoked; the next identical call asks again.
 func TestADenialThatWasAMistakeIsTakenBack(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -258,7 +257,7 @@ func TestADenialThatWasAMistakeIsTakenBack(t *testing.T) {
 	ada.Asks(deploy("S", "third"))
 }
 
-// What has its decision uses no approval up when it is asked about again.
+// A decided request that is asked again does not use up an approval.
 func TestAskingAboutWhatIsDecidedUsesNothingUp(t *testing.T) {
 	t.Parallel()
 	env := start(t)

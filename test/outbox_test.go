@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ledger counts what was heard of each version of each record.
+// ledger counts the messages about each version of each record.
 type ledger struct {
 	mu    sync.Mutex
 	heard map[string]int // <key>@<revision>
@@ -36,10 +36,10 @@ func (l *ledger) times(key string, revision uint64) int {
 	return l.heard[fmt.Sprintf("%s@%d", key, revision)]
 }
 
-// withCarrier is everybody, and Ann on a carrier.
+// withCarrier is everybody, with Ann also on the carrier tg.
 var withCarrier = strings.Replace(everybody, `"user_id": "ann"}`, `"user_id": "ann"}, {"connector": "tg", "user_id": "1001"}`, 1)
 
-// carrier takes every prompt of tg from its queue.
+// carrier takes all prompts of tg from the queue and counts Ann's.
 func (e *env) carrier() *ledger {
 	e.t.Helper()
 	var shown ledger
@@ -58,7 +58,7 @@ func (e *env) carrier() *ledger {
 	return &shown
 }
 
-// viewer sees everything.
+// viewer counts all view messages.
 func (e *env) viewer() *ledger {
 	e.t.Helper()
 	var seen ledger
@@ -73,7 +73,7 @@ func (e *env) viewer() *ledger {
 	return &seen
 }
 
-// logged counts the log's entries of a kind about each request.
+// logged counts the log entries of one kind, by request.
 func (e *env) logged(kind schemas.LogKind) map[string]int {
 	e.t.Helper()
 	stream, err := e.raw.Stream(e.ctx, "permission_log")
@@ -89,16 +89,16 @@ func (e *env) logged(kind schemas.LogKind) map[string]int {
 	return entries
 }
 
-// An engine takes changes from the outbox, queues the prompts and hangs for longer
-// than the broker waits: the changes go to another, and everybody hears of every
-// decision, carriers and the log once of each version.
+// An engine takes changes from the outbox, queues their prompts and hangs for longer
+// than the broker waits. Another engine gets the changes: agents and viewers hear of
+// every decision; the carrier and the log get each version once.
 func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	t.Parallel()
 	o := engine.Options{AckWait: time.Second}
 	env := start(t, func(s *setup) { s.settings, s.engine = withCarrier, o })
 	shown, seen := env.carrier(), env.viewer()
 	var mu sync.Mutex
-	held := map[string]int{} // by record, what hangs
+	held := map[string]int{} // unacknowledged changes, by record
 	stuck, err := bus.OpenStore(env.ctx, env.conn(roles.ID{Role: roles.EngineStore}), 1)
 	env.NoError(err)
 	queue, err := stuck.Records.Outbox(env.ctx, o.AckWait)
@@ -130,14 +130,14 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 			break
 		}
 	}
-	stop() // a process that was killed
+	stop() // as if its process was killed
 	for _, q := range questions {
 		now := env.stored(q.Key)
 		env.soon("viewers see how "+q.Key+" ended", func() bool { return seen.times(q.Key, now.Revision) > 0 })
-		env.soon("so do those who were shown it", func() bool { return shown.times(q.Key, now.Revision) > 0 })
+		env.soon("the carrier is sent the decision", func() bool { return shown.times(q.Key, now.Revision) > 0 })
 		env.Equal(*now.Record.Decision, q.Hears())
 	}
-	env.soon("all is done", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	log := env.logged(schemas.LogDecided)
 	for _, q := range questions {
 		env.Equal(1, shown.times(q.Key, env.stored(q.Key).Revision), "a prompt was queued twice")
@@ -145,7 +145,7 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	}
 }
 
-// promptOf is what Ann is shown of a record on tg.
+// promptOf is the prompt for Ann on tg about a record.
 func promptOf(t *testing.T, e bus.Entry) schemas.Prompt {
 	t.Helper()
 	p := schemas.Prompt{
@@ -159,14 +159,14 @@ func promptOf(t *testing.T, e bus.Entry) schemas.Prompt {
 	return p
 }
 
-// A decision that was not published when it was made is told by the outbox.
+// The outbox sends the agent a decision that was stored but not published.
 func TestTheOutboxTellsTheAgentToo(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	again := env.askedAgain()
 	q := env.Agent("ada").Asks(deploy("S", "1"))
 	env.soon("the outbox is idle", env.outboxIdle)
-	// As an engine that dies between its write and its word.
+	// The engine dies after it stored the decision and before it published it.
 	entry := env.stored("S.1")
 	entry.Record.NextEvent = nil
 	entry.Record.Decision = &schemas.Decision{
@@ -177,16 +177,16 @@ func TestTheOutboxTellsTheAgentToo(t *testing.T) {
 	_, err := env.store.Records.Decide(env.ctx, entry)
 	env.NoError(err)
 	env.Equal("d1", q.Ends(schemas.Denied).DecisionID)
-	env.Zero(again(), "it was heard by asking again, much later")
+	env.Zero(again(), "the agent got the decision only by asking again, much later")
 	_, err = env.Ann().Says(q, "allow_once")
 	env.Equal("d1", env.refusal(err, schemas.CodeConflict).Decision().DecisionID)
-	_, err = env.store.Records.Decide(env.ctx, entry) // the same write again, its outcome unknown
+	_, err = env.store.Records.Decide(env.ctx, entry) // the same write repeated, as after a lost acknowledgement
 	env.True(err == nil || errors.Is(err, bus.ErrMoved))
 	env.Equal("d1", env.stored("S.1").Record.Decision.DecisionID)
 }
 
-// Prompts whose queue was lost, as a hard kill may, are queued again by the
-// sweep; those that were shown are not.
+// If the prompt queue is lost, as after a hard kill, the sweep queues again the
+// prompts that were not shown or whose worker died.
 func TestTheSweepQueuesPromptsThatNobodyWasShown(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = withCarrier })
@@ -211,7 +211,7 @@ func TestTheSweepQueuesPromptsThatNobodyWasShown(t *testing.T) {
 	env.engine(engine.Options{})
 	shown := env.carrier()
 	env.soon("the lost prompt is there", func() bool { return shown.times(lost.Key, lost.Receipt.Revision) == 1 })
-	env.soon("so is one whose worker died", func() bool { return shown.times(dead.Key, dead.Receipt.Revision) == 1 })
+	env.soon("the prompt whose worker died is there", func() bool { return shown.times(dead.Key, dead.Receipt.Revision) == 1 })
 	env.Zero(shown.times(there.Key, there.Receipt.Revision))
 	env.Zero(shown.times(claimed.Key, claimed.Receipt.Revision), "a worker is about to show it")
 }

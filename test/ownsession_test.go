@@ -11,7 +11,7 @@ func (a *agent) holds(session string) (s schemas.Session, err error) {
 	return s, err
 }
 
-// An agent reads what its own sessions hold; another's do not exist for it.
+// An agent reads the permissions and grants of its own sessions, and of no others.
 func TestAnAgentReadsWhatItsSessionsHold(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -28,10 +28,10 @@ func TestAnAgentReadsWhatItsSessionsHold(t *testing.T) {
 	env.NoError(env.owner().Revoke(env.ctx, &s.Grants[0]))
 	s, err = ada.holds("S")
 	env.NoError(err)
-	env.Empty(s.Grants, "what was revoked is not held")
+	env.Empty(s.Grants, "the session does not hold a revoked grant")
 
 	s, err = ada.holds("new")
-	env.NoError(err, "it becomes its own, as by asking in it")
+	env.NoError(err, "reading a new session claims it, as asking in it does")
 	env.Nil(s.Permissions)
 	_, err = env.Agent("ben").holds("new")
 	env.refusal(err, schemas.CodeNotFound)

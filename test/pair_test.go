@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A telephone is paired by a code that is read here and sent from there; who sent
-// it may answer then, and until they are removed.
+// A Telegram account is paired by sending the code that nod pair prints. Its user may
+// then answer, until they are removed from the approvers.
 func TestPairingATelephone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -68,7 +68,7 @@ func TestPairingATelephone(t *testing.T) {
 	require.Contains(t, stderr, "is no approver")
 }
 
-// A code counts once, for one person, and not after too many wrong ones.
+// A pairing code counts once, for one user, and no longer after five wrong codes.
 func TestACodeCountsOnce(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -80,7 +80,7 @@ func TestACodeCountsOnce(t *testing.T) {
 	env.NoError(err)
 	env.refusal(send("CODF", "7"), schemas.CodeNotFound)
 	env.NoError(send("CODE", "7"))
-	env.NoError(send("CODE", "7"), "an update that comes twice")
+	env.NoError(send("CODE", "7"), "the same update delivered twice")
 	env.refusal(send("CODE", "8"), schemas.CodeNotFound)
 	p, err := owner.Pair(env.ctx, "tg", "")
 	env.NoError(err)
@@ -94,5 +94,5 @@ func TestACodeCountsOnce(t *testing.T) {
 	}
 	env.refusal(send("OTHER", "7"), schemas.CodeNotFound)
 	_, err = env.person("tg", "7").Answer(env.ctx, schemas.Answer{SessionID: "S", PendingID: "q", Digest: strings.Repeat("a", 64), OptionID: "allow_once", From: schemas.From{UserID: "7"}})
-	env.refusal(err, schemas.CodeForbidden) // a code lets nobody in by itself
+	env.refusal(err, schemas.CodeForbidden) // a pairing code alone makes no user an approver
 }

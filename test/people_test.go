@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// agent asks.
+// agent sends requests over its own connection.
 type agent struct {
 	*env
 	name  string
@@ -18,7 +18,7 @@ type agent struct {
 	asker *bus.Asker
 }
 
-// Agent is ada, ben or local.
+// Agent returns the agent of a name: ada, ben or local.
 func (e *env) Agent(name string) *agent {
 	e.t.Helper()
 	if a := e.agents[name]; a != nil {
@@ -29,10 +29,10 @@ func (e *env) Agent(name string) *agent {
 	return e.agents[name]
 }
 
-// deploy is a tool call that no rule settles.
+// deploy is a tool call that no rule decides.
 func deploy(session, id string) schemas.Request { return call("Deploy", session, id) }
 
-// lookup is one that a rule allows.
+// lookup is a tool call that a rule allows.
 func lookup(session, id string) schemas.Request { return call("Lookup", session, id) }
 
 func call(tool, session, id string) schemas.Request {
@@ -43,13 +43,13 @@ func call(tool, session, id string) schemas.Request {
 	}
 }
 
-// question is a request that waits.
+// question is a request that was sent, with its agent.
 type question struct {
 	*bus.OpenRequest
 	agent *agent
 }
 
-// Asks asks something that is not decided at once.
+// Asks sends a request, which must not be decided at once.
 func (a *agent) Asks(r schemas.Request) *question {
 	a.t.Helper()
 	asked, err := a.asker.Submit(a.ctx, r)
@@ -58,7 +58,7 @@ func (a *agent) Asks(r schemas.Request) *question {
 	return &question{asked, a}
 }
 
-// Gets asks something that is decided by the time it is asked.
+// Gets sends a request, which must be decided at once, and returns the decision.
 func (a *agent) Gets(r schemas.Request) schemas.Decision {
 	a.t.Helper()
 	asked, err := a.asker.Submit(a.ctx, r)
@@ -67,20 +67,20 @@ func (a *agent) Gets(r schemas.Request) schemas.Decision {
 	return (&question{asked, a}).Hears()
 }
 
-// Refused asks something that nod refuses.
+// Refused sends a request that nod refuses with this code.
 func (a *agent) Refused(r schemas.Request, code schemas.Code) *schemas.Error {
 	a.t.Helper()
 	_, err := a.asker.Submit(a.ctx, r)
 	return a.refusal(err, code)
 }
 
-// Sends asks in a single message of its own making.
+// Sends sends a request as one message, without the client's retries.
 func (a *agent) Sends(r schemas.Request, rejoin bool) (bus.Reply, error) {
 	r.Type, r.Rejoin, r.CreatedAt = schemas.TypeRequest, rejoin, time.Now().UTC()
 	return a.conn.Call(a.ctx, schemas.RequestSubject(a.name, r.SessionID, r.PendingID), r)
 }
 
-// Withdraws takes a request back and returns the decision it then has.
+// Withdraws withdraws a request and returns its decision.
 func (a *agent) Withdraws(session, id string) schemas.Decision {
 	a.t.Helper()
 	d, err := a.asker.Withdraw(a.ctx, session, id, "changed my mind")
@@ -96,7 +96,7 @@ func (q *question) Hears() schemas.Decision {
 	return d
 }
 
-// Ends waits for the decision, of this outcome.
+// Ends waits for the decision, which must have this outcome.
 func (q *question) Ends(outcome schemas.Outcome) schemas.Decision {
 	q.agent.t.Helper()
 	d := q.Hears()
@@ -104,7 +104,7 @@ func (q *question) Ends(outcome schemas.Outcome) schemas.Decision {
 	return d
 }
 
-// refusal is the nod error in err, of this code.
+// refusal returns the nod error in err, which must have this code and a one-line text.
 func (e *env) refusal(err error, code schemas.Code) *schemas.Error {
 	e.t.Helper()
 	var refused *schemas.Error
@@ -114,17 +114,17 @@ func (e *env) refusal(err error, code schemas.Code) *schemas.Error {
 	return refused
 }
 
-// person answers.
+// person is a user of one connector, who answers through its desk.
 type person struct {
 	*env
 	*connector.Desk
 	connector, user string
 }
 
-// Ann is at the terminal and Bob on the web.
+// Ann is the approver at the terminal.
 func (e *env) Ann() *person { return e.person("terminal", "ann") }
 
-// Bob answers too.
+// Bob is the approver on the web.
 func (e *env) Bob() *person { return e.person("web", "bob") }
 
 func (e *env) person(connectorName, userID string) *person {
@@ -144,17 +144,17 @@ func (p *person) answer(q *question, option string) schemas.Answer {
 	}
 }
 
-// SaysOf is Says about a question whose prompt counted so many calls.
+// SaysOf is Says for an answer to a prompt that counted this many calls.
 func (p *person) SaysOf(q *question, option string, calls int) (schemas.Decision, error) {
 	a := p.answer(q, option)
 	a.Waiters = calls
 	return p.Answer(p.ctx, a)
 }
 
-// Allows answers, and must be the one who decides or say the same.
+// Allows allows a request once. It fails if another answer has decided otherwise.
 func (p *person) Allows(q *question) schemas.Decision { p.t.Helper(); return p.must(q, "allow_once") }
 
-// Denies is Allows with the other word.
+// Denies denies a request once, like Allows.
 func (p *person) Denies(q *question) schemas.Decision { p.t.Helper(); return p.must(q, "reject_once") }
 
 func (p *person) must(q *question, option string) schemas.Decision {
@@ -164,7 +164,8 @@ func (p *person) must(q *question, option string) schemas.Decision {
 	return d
 }
 
-// holds says that a client is there, or wants the lock.
+// does sends one presence message: a client joins, leaves, or takes, renews or
+// gives back the input lock.
 func (p *person) does(op schemas.PresenceOp, session, client, kind string) schemas.Lock {
 	p.t.Helper()
 	lock, err := p.Hold(p.ctx, schemas.Presence{

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// permission asks to hold tags, on the machine that the engine is on.
+// permission is a request for permission tags on devbox, the engine's host.
 func permission(session, id, reason string, tags ...string) schemas.Request {
 	return schemas.Request{
 		SessionID: session, PendingID: id, Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,
@@ -22,7 +22,7 @@ func permission(session, id, reason string, tags ...string) schemas.Request {
 	}
 }
 
-// file is a call of a tool about a file, on that machine.
+// file is a tool call about a file on devbox.
 func file(tool, session, path string) schemas.Request {
 	r := call(tool, session, "")
 	r.Host, r.Project = "devbox", filepath.Dir(path)
@@ -30,7 +30,7 @@ func file(tool, session, path string) schemas.Request {
 	return r
 }
 
-// manages gives a session a set.
+// manages sets a session's permissions, which makes it a managed session.
 func (e *env) manages(session string, set schemas.PermissionsChange) {
 	e.t.Helper()
 	_, err := e.owner().ChangeSession(e.ctx, schemas.SessionChange{SessionID: session, Permissions: &set})
@@ -53,7 +53,7 @@ func TestAManagedSessionIsAllowedWhatItsSetCoversAndAsksForTheRest(t *testing.T)
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 2 })
 	ada, dir := env.Agent("ada"), tree(t)
-	env.Equal(schemas.Allowed, ada.Gets(file("Read", "S", dir+"/out/x")).Outcome, "not managed: by the table")
+	env.Equal(schemas.Allowed, ada.Gets(file("Read", "S", dir+"/out/x")).Outcome, "a session that is not managed goes by the rules")
 	ada.Asks(file("Write", "S", dir+"/in/x")).Drop()
 
 	env.manages("S", schemas.PermissionsChange{ReadDirs: &[]string{dir + "/in"}, WriteDirs: &[]string{dir + "/in/sub"}})
@@ -77,7 +77,7 @@ func TestAManagedSessionIsAllowedWhatItsSetCoversAndAsksForTheRest(t *testing.T)
 		env.Equal([]schemas.Reach{{Permissions: []string{access + dir + path}}}, env.stored(q.Key).Record.Remember, c.path)
 		q.Drop()
 	}
-	env.Equal(schemas.Allowed, ada.Gets(lookup("S", "")).Outcome, "permissions are not about this tool")
+	env.Equal(schemas.Allowed, ada.Gets(lookup("S", "")).Outcome, "the session's permissions do not cover this tool")
 	command := func(line string) schemas.Request {
 		r := shell("S", "", line)
 		r.Host, r.Project = "devbox", dir+"/in"
@@ -92,7 +92,7 @@ func TestAManagedSessionIsAllowedWhatItsSetCoversAndAsksForTheRest(t *testing.T)
 	}
 	env.NoError(os.WriteFile(dir+"/.git", []byte("gitdir: elsewhere\n"), 0o600))
 	shown := ada.Asks(command("git show HEAD:out/x"))
-	env.Equal([]schemas.Reach{{Permissions: []string{"@read:" + dir}}}, env.stored(shown.Key).Record.Remember, "all of the repository that the directory lies in")
+	env.Equal([]schemas.Reach{{Permissions: []string{"@read:" + dir}}}, env.stored(shown.Key).Record.Remember, "git needs to read the whole repository around the directory")
 	shown.Drop()
 	fetch := call("WebFetch", "S", "")
 	fetch.Host, fetch.ActionDetails = "devbox", []byte(`{"url":"https://example.org/","prompt":"x"}`)
@@ -101,7 +101,7 @@ func TestAManagedSessionIsAllowedWhatItsSetCoversAndAsksForTheRest(t *testing.T)
 	env.Equal(schemas.Allowed, ada.Gets(fetch).Outcome)
 	elsewhere := file("Read", "S", dir+"/in/x")
 	elsewhere.Host = "otherbox"
-	ada.Asks(elsewhere).Drop() // its links cannot be followed here
+	ada.Asks(elsewhere).Drop() // the engine cannot follow links on another host
 }
 
 func TestRulesAndSecretsStandAboveASet(t *testing.T) {
@@ -135,7 +135,7 @@ func TestAskingForPermissionsGrantsWhatIsMissing(t *testing.T) {
 	ann.Allows(q)
 	env.Equal(agents.AgentReply{Allowed: true, Text: "Permission granted for write access to " + dir + "/in."}, hears(r, q.Hears()))
 	env.Equal(schemas.Allowed, ada.Gets(file("Write", "S", dir+"/in/sub/x")).Outcome)
-	env.Equal(schemas.Allowed, ada.Gets(file("Read", "S", dir+"/out/x")).Outcome, "a grant narrows nothing")
+	env.Equal(schemas.Allowed, ada.Gets(file("Read", "S", dir+"/out/x")).Outcome, "a grant takes nothing away")
 	ada.Asks(file("Write", "S", dir+"/in/link/x")).Drop()
 	ada.Asks(file("Write", "S2", dir+"/in/x")).Drop()
 
@@ -143,7 +143,7 @@ func TestAskingForPermissionsGrantsWhatIsMissing(t *testing.T) {
 	env.Equal(agents.AgentReply{Allowed: true, Text: "Permission already granted for read access to " + dir + "/in/sub."}, hears(r, ada.Gets(r)))
 
 	q = ada.Asks(permission("S", "3", "fetch", "@read:"+dir+"/in", "@network", "@write:"+dir+"/in/link"))
-	env.Equal([]schemas.Reach{{Permissions: []string{"@network", "@write:" + dir + "/out"}}}, env.stored("S.3").Record.Remember, "the missing ones alone, as they truly are")
+	env.Equal([]schemas.Reach{{Permissions: []string{"@network", "@write:" + dir + "/out"}}}, env.stored("S.3").Record.Remember, "only the missing permissions, with links resolved")
 	ann.Denies(q)
 	r = permission("S", "3", "fetch", "@network")
 	env.Equal(agents.AgentReply{Text: "Permission denied for network access."}, hears(r, q.Hears()))
@@ -186,7 +186,7 @@ func TestRefusalsOfPermissionsComeInTheirOrder(t *testing.T) {
 	r.ActionDetails = []byte(`{"agent_id":"other"}`)
 	env.Contains(ada.Refused(r, schemas.CodeForbidden).Message, "Background agents cannot")
 	env.apply(`{"approvers":{"people":[]}}`)
-	ada.Refused(permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // before the malformed tag
+	ada.Refused(permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // this comes before the malformed tag
 }
 
 func TestAPermissionForAnotherSessionIsGrantedThere(t *testing.T) {
@@ -244,7 +244,7 @@ func TestASessionSharesWhatItHolds(t *testing.T) {
 		Type: schemas.TypeShare, SessionID: "helper", AgentID: "third", Permissions: []string{"@read:" + dir + "/in/sub"}, Reason: "and so on",
 	}, &g))
 	env.Equal("helper", g.Grants[0].By.Name)
-	env.NoError(env.owner().Revoke(env.ctx, granted)) // and all that came of it
+	env.NoError(env.owner().Revoke(env.ctx, granted)) // and all grants shared from it
 	ada.Asks(file("Write", "helper", dir+"/in/x")).Drop()
 	grants, err := env.owner().Grants(env.ctx, "")
 	env.NoError(err)
@@ -254,7 +254,7 @@ func TestASessionSharesWhatItHolds(t *testing.T) {
 	}
 }
 
-// What is shared ends when what it was shared of ends.
+// A shared permission expires with the grant that it was shared from.
 func TestASharedPermissionLastsNoLongerThanItsSource(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -289,7 +289,7 @@ func TestAGateNamesWhatIsMissingAndTellsTheSession(t *testing.T) {
 	env.Equal(`Cron gate permissions not allowed for "nightly" (7): @read:/a, nonsense. The gate check was skipped and the task ran anyway.`, next(env, heard).Text)
 }
 
-// notices hears what a session is told.
+// notices subscribes to the notices sent to a session.
 func notices(env *env, a *agent, session string, heard chan schemas.Notice) {
 	env.t.Helper()
 	_, err := a.conn.Subscribe(schemas.NoticeSubject(a.name, session), func(m bus.Message) {
@@ -308,12 +308,13 @@ func next(env *env, heard chan schemas.Notice) schemas.Notice {
 	case n := <-heard:
 		return n
 	case <-env.ctx.Done():
-		env.FailNow("nothing was heard")
+		env.FailNow("no notice came")
 		return schemas.Notice{}
 	}
 }
 
-// Whoever asks again hears how it stands, also while nobody could be shown it.
+// While no approver can be reached, asking for a permission again still returns its
+// receipt or decision; a new request is refused.
 func TestAPermissionThatIsAskedForAgainWhileNobodyCanBeShownIt(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) {

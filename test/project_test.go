@@ -14,7 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// writeRules writes a project's own settings, as changed at a time of its own.
+// writeRules writes a project's own settings with a modification time of at seconds,
+// so that each write looks like a change.
 func writeRules(t *testing.T, project, settings string, at int) {
 	t.Helper()
 	file := filepath.Join(project, ".nod", "settings.json")
@@ -24,8 +25,8 @@ func writeRules(t *testing.T, project, settings string, at int) {
 	require.NoError(t, os.Chtimes(file, when, when))
 }
 
-// What a project says about itself is read by the engine, tightens, and never
-// loosens.
+// The engine reads a project's own settings file. Its rules tighten the policy and
+// never loosen it.
 func TestProjectFilesTighten(t *testing.T) {
 	t.Parallel()
 	project := t.TempDir()
@@ -42,7 +43,7 @@ func TestProjectFilesTighten(t *testing.T) {
 	require.Equal(t, policy.Allow, effect(project, "git log"))
 
 	writeRules(t, project, `{"permissions":{"deny":["Bash(git log:*)"],"ask":["Bash(ls:*)"],"allow":["Bash(rm:*)"],"preset":"project"}}`, 1)
-	for _, dir := range []string{project, sub} { // wherever in the project the agent stands
+	for _, dir := range []string{project, sub} { // in every directory of the project
 		for command, want := range map[string]policy.Effect{"git log": policy.Deny, "ls": policy.Ask, "cat x": policy.Allow, "rm x": policy.Ask} {
 			require.Equal(t, want, effect(dir, command), "%s in %s", command, dir)
 		}
@@ -77,15 +78,15 @@ func TestProjectFilesTighten(t *testing.T) {
 		require.NoError(t, err)
 		again, err := files.Tighten(base, dirs...)
 		require.NoError(t, err)
-		require.Same(t, p, again, "read once")
+		require.Same(t, p, again, "the combined policy is cached")
 		for command, want := range map[string]policy.Effect{"ls": policy.Deny, "cat x": policy.Ask, "git log": policy.Allow} {
 			require.Equal(t, want, p.Check(policy.Call{ToolName: "Bash", Input: []byte(`{"command":"` + command + `"}`), Cwd: project, Project: project}).Effect, command)
 		}
 	}
 }
 
-// A whole engine goes by them, asks for everything where they cannot be told,
-// and takes another machine's paths for none of its own.
+// An engine applies project files, asks about every call if a file is invalid, and
+// does not read them for calls on another host.
 func TestEngineReadsProjectsOfItsOwnHost(t *testing.T) {
 	t.Parallel()
 	home, project := t.TempDir(), t.TempDir()
@@ -102,7 +103,7 @@ func TestEngineReadsProjectsOfItsOwnHost(t *testing.T) {
 		return r
 	}
 	env.Equal(schemas.Allowed, ada.Gets(ask("here", "ls")).Outcome)
-	env.Equal(schemas.Denied, ada.Gets(ask("here", "rm -rf ~/keep")).Outcome, "the engine knows where ~ is, and what is nod's own")
+	env.Equal(schemas.Denied, ada.Gets(ask("here", "rm -rf ~/keep")).Outcome, "the engine resolves ~ and knows nod's own paths")
 	ada.Asks(ask("there", "rm -rf ~/keep"))
 
 	writeRules(t, project, `{"permissions":{"deny":["Bash(ls:*)"]}}`, 1)
@@ -110,7 +111,8 @@ func TestEngineReadsProjectsOfItsOwnHost(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Gets(ask("", "ls")).Outcome)
 	env.Equal(schemas.Allowed, ada.Gets(ask("there", "ls")).Outcome)
 
-	// The host names one project for a session, wherever its calls are made.
+	// A session names one project, though its calls may run in other directories: the
+	// rules of both count.
 	other := t.TempDir()
 	writeRules(t, other, `{"permissions":{"deny":["Bash(cat:*)"]}}`, 1)
 	env.Equal(schemas.Allowed, ada.Gets(ask("here", "cat x")).Outcome)
@@ -120,7 +122,7 @@ func TestEngineReadsProjectsOfItsOwnHost(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Gets(elsewhere).Outcome)
 	elsewhere = ask("here", "ls")
 	elsewhere.Project = other
-	env.Equal(schemas.Denied, ada.Gets(elsewhere).Outcome, "to name another project leaves none behind")
+	env.Equal(schemas.Denied, ada.Gets(elsewhere).Outcome, "naming another project does not disable the rules of the call's directory")
 
 	writeRules(t, project, `{"permissions":{"deny":["("]}}`, 2)
 	r := ask("here", "ls")

@@ -18,8 +18,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A queue whose consumer is deleted is served again by a new one, for engines and
-// for the workers of a carrier.
+// A deleted consumer of a queue is created again, for engines and for carriers.
 func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = withCarrier })
@@ -37,8 +36,7 @@ func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	q.Ends(schemas.TimedOut)
 }
 
-// What a queue asked for is lost on its way, and so nobody serves it: it notices, and
-// asks again.
+// If a queue's pull request is lost on its way to the server, the queue pulls again.
 func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 0 })
@@ -60,11 +58,11 @@ func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	case <-delivered:
 		t.Log("after", time.Since(began))
 	case <-time.After(20 * time.Second): // nats.go alone takes 30
-		t.Fatal("it is not served")
+		t.Fatal("the queue did not pull again within 20 s")
 	}
 }
 
-// storeRecord stores a record that nobody has asked for.
+// storeRecord stores a pending record directly, without a request.
 func storeRecord(t *testing.T, ctx context.Context, records *bus.Records, key string) {
 	t.Helper()
 	deadline := time.Now().UTC().Add(time.Hour)
@@ -75,7 +73,7 @@ func storeRecord(t *testing.T, ctx context.Context, records *bus.Records, key st
 	require.NoError(t, err)
 }
 
-// records is a store of three replicas over one server's address alone.
+// records opens the stores, with three replicas, through one server's address.
 func (c *cluster) records(ctx context.Context, url string) *bus.Records {
 	id := roles.ID{Role: roles.EngineStore}
 	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "test", Creds: filepath.Join(c.dir, "keys", "engine-store.nk"), Inbox: id.InboxPrefix(), Wait: time.Minute, Log: quiet()})
@@ -86,7 +84,7 @@ func (c *cluster) records(ctx context.Context, url string) *bus.Records {
 	return store.Records
 }
 
-// leads is which server leads a consumer of the records.
+// leads returns the number of the server that leads a consumer of the records.
 func (c *cluster) leads(ctx context.Context, url, consumer string) (leader int) {
 	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
 	require.NoError(c.t, err)
@@ -106,8 +104,8 @@ func (c *cluster) leads(ctx context.Context, url, consumer string) (leader int) 
 	return leader
 }
 
-// The server that leads a queue's consumer is stopped without a word, while the
-// queue's own server goes on: it is served by another soon.
+// The server that leads a queue's consumer hangs, while the server that the queue is
+// connected to goes on. Another server serves the queue within 25 s.
 func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

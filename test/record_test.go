@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The record and its timer: protocol, section 1.
+// These tests are about the record and its timer: protocol, section 1.
 
 func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	t.Parallel()
@@ -18,7 +18,7 @@ func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	env.timeout("S", time.Hour)
 	first := ada.Asks(deploy("S", "1"))
 	armed := env.timer("S.1")
-	env.timeout("S", 2*time.Hour) // a new deadline would be another
+	env.timeout("S", 2*time.Hour) // a new deadline would differ
 	env.Ann().does(schemas.PresenceLock, "S", "laptop", "terminal")
 
 	again := ada.Asks(deploy("S", "1"))
@@ -26,7 +26,7 @@ func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	env.Equal(armed, env.timer("S.1"))
 	env.Len(env.armed(), 1)
 
-	// Two hosts that both believe to be the first.
+	// Two clients that both send the request as if it were new.
 	for _, override := range []time.Duration{2 * time.Hour, time.Minute} {
 		env.timeout("S", override)
 		reply, err := ada.Sends(deploy("S", "1"), false)
@@ -68,14 +68,14 @@ func TestTheSweepEndsWhatExpiredWhileNobodyWasThere(t *testing.T) {
 	ada := env.Agent("ada")
 	env.timeout("S", 3*time.Second)
 	q := ada.Asks(deploy("S", "1"))
-	env.loseTimer("S.1") // as one that fired more than an hour ago
+	env.loseTimer("S.1") // like a timer that fired more than an hour ago
 	env.passed(q.Receipt.Deadline)
 	env.Nil(env.stored("S.1").Record.Decision)
 	env.engine(engine.Options{})
 	q.Ends(schemas.TimedOut)
 }
 
-// A timer that was orphaned by a lost ask holds the place of the record's own.
+// A timer left by a lost request occupies the subject of the record's own timer.
 func TestATimerArmedTooLateIsOverwrittenBeforeTheReceipt(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -104,7 +104,7 @@ func TestATimerArmedForSomethingElseIsArmedAgain(t *testing.T) {
 	env.arms("S.1", early) // fires at once
 	env.soon("the timer is armed again", func() bool {
 		entry := env.stored("S.1")
-		armed, err := env.store.Records.Armed(env.ctx, &entry) // for a moment there is none
+		armed, err := env.store.Records.Armed(env.ctx, &entry) // for a moment there is no timer
 		return err == nil && armed.At.Equal(q.Receipt.Deadline) && armed.Kind == schemas.EventDeadline
 	})
 	env.Nil(env.stored("S.1").Record.Decision, "a timer of another event ended the request")
@@ -120,7 +120,7 @@ func TestADecisionCancelsTheTimer(t *testing.T) {
 	env.Empty(env.armed())
 }
 
-// Nobody acts on the deadline, yet an answer after it does not count.
+// Even if the deadline's timer is lost, an answer after the deadline does not count.
 func TestALateAnswerIsRefusedByTheBrokersTime(t *testing.T) {
 	t.Parallel()
 	env := start(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// refusals counts the warnings of a server, which are one for each key that it
-// refuses.
+// refusals counts a server's warnings: one for each time that it refuses a key.
 type refusals struct {
 	slog.Handler
 	n *atomic.Int64
@@ -22,8 +21,8 @@ func (r refusals) Enabled(_ context.Context, l slog.Level) bool { return l >= sl
 
 func (r refusals) Handle(context.Context, slog.Record) error { r.n.Add(1); return nil }
 
-// Servers that refuse keys for a while, as they do while their configuration is
-// changed, lose nobody for good.
+// Clients reconnect after a server has refused their keys for a while, as servers do
+// while their configuration changes.
 func TestKeysThatAreRefusedForAWhileComeBack(t *testing.T) {
 	t.Parallel()
 	port := freePorts(t, 1)[0]
@@ -41,7 +40,7 @@ func TestKeysThatAreRefusedForAWhileComeBack(t *testing.T) {
 		DataDir: t.TempDir(), Port: port, Users: users, Log: slog.New(refusals{slog.DiscardHandler, &refused}),
 	})
 	env.NoError(err)
-	env.soon("everybody was refused several times", func() bool { return refused.Load() >= 20 })
+	env.soon("the clients were refused several times", func() bool { return refused.Load() >= 20 })
 	env.NoError(other.Close())
 
 	users, err = env.keys.Users()

@@ -9,9 +9,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Identity and rejoining: protocol, section 2.
+// These tests are about identity and rejoining: protocol, section 2.
 
-// settings where no rule allows Lookup, and where a rule denies Deploy.
+// rules are the settings of everybody, but with these rules: allow and deny each name
+// a tool, or are empty for no rule.
 func rules(allow, deny string) string {
 	list := func(tool string) []string { return strings.Fields(tool) }
 	var s map[string]any
@@ -30,11 +31,11 @@ func TestAnAutomaticDecisionStaysWhateverTheRulesSayLater(t *testing.T) {
 	var first schemas.Decision
 	env.NoError(reply.Into(&first))
 	env.Equal(schemas.Allowed, first.Outcome)
-	env.nothingStored() // but in the log
+	env.nothingStored() // the decision is in the log alone
 
 	for _, settings := range []string{rules("", ""), rules("", "Lookup")} {
 		env.apply(settings)
-		env.Equal(first, ada.Gets(lookup("S", "1")), "asked again")
+		env.Equal(first, ada.Gets(lookup("S", "1")), "asking again returns the first decision")
 	}
 	reply, err = ada.Sends(lookup("S", "1"), false)
 	env.NoError(err)
@@ -70,23 +71,23 @@ func TestARuleThatCameLaterDecidesAPendingRequestThroughItsRecord(t *testing.T) 
 	env.Equal(schemas.ByPolicy, d.By.Kind)
 	env.Equal(revision, d.SettingsRevision)
 	env.Equal(d, *env.stored("S.1").Record.Decision)
-	env.Equal(d, q.Hears(), "whoever waited hears the same")
+	env.Equal(d, q.Hears(), "the waiting asker hears the same decision")
 	env.Empty(env.armed())
 
 	env.apply(rules("Deploy", ""))
-	env.Equal(d, ada.Gets(deploy("S", "1")), "and no later rule makes another")
+	env.Equal(d, ada.Gets(deploy("S", "1")), "a later rule does not change the decision")
 	_, err := env.Ann().Says(q, "allow_once")
 	env.Equal(d, *env.refusal(err, schemas.CodeConflict).Decision())
 }
 
-// What was sent before may still be on its way: asking again must take the
-// place in the log that an automatic decision of it would take.
+// An earlier copy of a request may still be on its way. Asking again must therefore
+// claim the place in the log that an automatic decision of the request would take.
 func TestAskingAgainClaimsTheIdBeforeAnAutomaticDecisionOfIt(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	ada := env.Agent("ada")
 	env.apply(rules("", ""))
-	q := ada.Asks(lookup("S", "1")) // rejoins: nothing there, so it claims
+	q := ada.Asks(lookup("S", "1")) // it rejoins: nothing is stored, so it claims the id
 	env.apply(rules("Lookup", ""))
 	reply, err := ada.Sends(lookup("S", "1"), false) // the first send, arriving late
 	env.NoError(err)
@@ -96,8 +97,7 @@ func TestAskingAgainClaimsTheIdBeforeAnAutomaticDecisionOfIt(t *testing.T) {
 	env.Equal(late, q.Ends(schemas.Allowed))
 }
 
-// The same id is sent twice at once, to engines of which one has a rule and the
-// other has not: one decision.
+// Copies of one request, new and rejoining ones, sent at once get the same decision.
 func TestAClaimAndAnAutomaticDecisionRace(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -147,7 +147,7 @@ func TestAWithdrawalThatOvertakesItsAsk(t *testing.T) {
 	}
 	pending, err := env.Ann().Pending(env.ctx, schemas.Query{})
 	env.NoError(err)
-	env.Empty(pending, "nobody is asked")
+	env.Empty(pending, "no approver is asked")
 	env.Equal(d, ada.Withdraws("S", "1"))
 	shown, _, err := env.Ann().Show(env.ctx, "S", "1")
 	env.NoError(err)
@@ -175,7 +175,7 @@ func TestTheSameIdWithOtherContentIsAConflict(t *testing.T) {
 	}
 	env.Equal(before, env.stored("S.1"))
 
-	same := deploy("S", "1") // what is no part of the digest may differ
+	same := deploy("S", "1") // fields outside the digest may differ
 	same.TaskID, same.AgentName, same.ActionDetails = "t2", "Another", []byte(` {"to" : "production"} `)
 	env.Equal(q.Receipt, ada.Asks(same).Receipt)
 

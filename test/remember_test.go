@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runs asks whether a command may run, and waits for the decision.
+// runs starts nod ask for a shell command, which waits for the decision.
 func (p *phone) runs(id, command string) *waiting {
 	w := &waiting{Cmd: p.command("ask", "--session", "phone", "--id", id, "--tool", "Bash", "--json",
 		"--input", `{"command":"`+command+`","cwd":"/app"}`)}
@@ -21,7 +21,7 @@ func (p *phone) runs(id, command string) *waiting {
 	return w
 }
 
-// steps presses a button under a question, and waits for another step's.
+// steps presses a button under a question, and waits for a button of the next step.
 func (p *phone) steps(id, label, next string) {
 	p.press(p.question(id), label)
 	require.Eventually(p.t, func() bool {
@@ -34,7 +34,8 @@ func (p *phone) steps(id, label, next string) {
 	}, patience, tick)
 }
 
-// From now on, for a while, is chosen on the phone in two steps, and holds.
+// An approver allows a command for an hour in two steps on the phone. The next
+// identical call is then allowed without a question.
 func TestFromNowOnFromThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -50,10 +51,10 @@ func TestFromNowOnFromThePhone(t *testing.T) {
 	p.settled("now-on", "✅ Allowed, and from now on")
 	d = p.hears(p.runs("again", "npm test"))
 	require.Equal(t, schemas.Allowed, d.Outcome)
-	require.NotEqual(t, schemas.ByHuman, d.By.Kind, "nobody is asked again")
+	require.NotEqual(t, schemas.ByHuman, d.By.Kind, "no approver is asked again")
 }
 
-// What is risky takes the code word on the phone too; it is stored nowhere.
+// A risky call needs the code word on the phone too; nod removes it from the chat.
 func TestTheCodeWordFromThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -73,7 +74,7 @@ func TestTheCodeWordFromThePhone(t *testing.T) {
 	require.Eventually(t, func() bool { return !p.Keeps(annOnTG, "open sesame") && !p.Keeps(annOnTG, "shut sesame") }, patience, tick)
 }
 
-// form waits until Ann is asked for words, and returns the message to reply to.
+// form waits until the bot asks Ann for a text, and returns the id to reply to.
 func (p *phone) form() (id int64) {
 	require.Eventually(p.t, func() bool {
 		all := p.Chat(annOnTG)

@@ -18,8 +18,8 @@ func (e *env) log() jetstream.StreamInfo {
 	return *stream.CachedInfo()
 }
 
-// The log is kept for 90 days and 2 GiB, or as the settings say, one that is there
-// as well; and no key can shorten it otherwise.
+// The log keeps 90 days and 2 GiB, or the limits in the settings, which also apply to
+// an existing log. Entries cannot be deleted or purged otherwise.
 func TestTheLogIsKeptAsTheSettingsSay(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -27,7 +27,7 @@ func TestTheLogIsKeptAsTheSettingsSay(t *testing.T) {
 	env.Equal(90*24*time.Hour, config.MaxAge)
 	env.EqualValues(2<<30, config.MaxBytes)
 	env.apply(`{"log": {"max_days": 7, "max_bytes": 67108864}, "approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]}]}}`)
-	env.soon("the log is kept so", func() bool {
+	env.soon("the log has the limits of the settings", func() bool {
 		config := env.log().Config
 		return config.MaxAge == 7*24*time.Hour && config.MaxBytes == 64<<20
 	})
@@ -38,8 +38,8 @@ func TestTheLogIsKeptAsTheSettingsSay(t *testing.T) {
 	env.refusal(err, schemas.CodeValidation)
 }
 
-// The oldest entries go once the log is larger than it may be, and what a server has
-// no room for is said.
+// The oldest entries are removed once the log is larger than its limit. A limit that
+// the server has no room for is refused.
 func TestTheOldestOfTheLogGo(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 0 })

@@ -15,13 +15,13 @@ func TestSettingsAreFollowedByEveryEngineAndNamedByDecisions(t *testing.T) {
 	env := start(t, func(s *setup) { s.engines = 3 })
 	ada := env.Agent("ada")
 	pending := ada.Asks(deploy("S", "1"))
-	revision := env.apply(rules("Deploy", "Lookup")) // all report it
+	revision := env.apply(rules("Deploy", "Lookup")) // every engine reports this revision
 	for _, n := range env.engines {
 		r, err := n.SettingsRevision(env.ctx)
 		env.NoError(err)
 		env.Equal(revision, r)
 	}
-	for range 20 { // whichever engine takes it
+	for range 20 { // so that each engine takes some
 		for tool, outcome := range map[string]schemas.Outcome{"Deploy": schemas.Allowed, "Lookup": schemas.Denied} {
 			d := ada.Gets(call(tool, "S", bus.NewID()))
 			env.Equal(outcome, d.Outcome)
@@ -34,9 +34,9 @@ func TestSettingsAreFollowedByEveryEngineAndNamedByDecisions(t *testing.T) {
 	env.NoError(err)
 	env.Equal(revision, state.Revision)
 	env.Equal([]string{"Deploy"}, state.Settings.Permissions.Allow)
-	env.Equal(revision, env.apply(rules("Deploy", "Lookup")), "the same again is no change")
+	env.Equal(revision, env.apply(rules("Deploy", "Lookup")), "applying the same settings again changes nothing")
 
-	env.engines[0].stop() // and one that comes later follows as well
+	env.engines[0].stop() // an engine that starts later also follows the settings
 	late, err := env.engine(engine.Options{}).SettingsRevision(env.ctx)
 	env.NoError(err)
 	env.Equal(revision, late)
@@ -70,8 +70,8 @@ func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
 		`{"approvers":`: "not JSON",
 		`[]`:            "not a JSON object",
 	} {
-		// As the owner's command sends it, where that can be sent at all, and as a
-		// starting nod applies it.
+		// Through the owner's command, which can send JSON only, and as nod up applies
+		// settings at its start.
 		if !strings.HasPrefix(path, "not JSON") {
 			_, err := env.owner().ApplySettings(env.ctx, []byte(settings))
 			env.Contains(env.refusal(err, schemas.CodeValidation).Message, strings.TrimPrefix(path, "not a JSON object"), settings)
@@ -89,8 +89,7 @@ func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
 	env.Agent("ada").Asks(deploy("S", ""))
 }
 
-// What is stored although it is not valid, written past every check, changes
-// nothing either.
+// Invalid settings that were written to the store past all checks are not followed.
 func TestStoredSettingsThatAreNotValidAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -98,7 +97,7 @@ func TestStoredSettingsThatAreNotValidAreNotFollowed(t *testing.T) {
 	env.NoError(err)
 	_, err = env.store.Settings.PutDocument(env.ctx, "settings", []byte(`{"permissions":{"allow":["Deploy"],"deny":17}}`), revision)
 	env.NoError(err)
-	_, err = env.engines[0].SettingsRevision(env.ctx) // has read it
+	_, err = env.engines[0].SettingsRevision(env.ctx) // by now it has read them
 	env.ErrorContains(err, "permissions.deny")
 	env.Agent("ada").Asks(deploy("S", "1"))
 	state, err := env.owner().Settings(env.ctx)

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// shares lets another session of the agent's hold what one holds.
+// shares grants permissions of one of the agent's sessions to another.
 func (a *agent) shares(from, to string, tags ...string) (schemas.StandingAnswer, error) {
 	var g schemas.Grants
 	err := a.conn.CallInto(a.ctx, schemas.GrantSubject(a.name), schemas.Share{Type: schemas.TypeShare, SessionID: from, AgentID: to, Permissions: tags, Reason: "r"}, &g)
@@ -19,8 +19,8 @@ func (a *agent) shares(from, to string, tags ...string) (schemas.StandingAnswer,
 	return g.Grants[0], nil
 }
 
-// marksRevoked stores that a grant of a session is revoked and goes no further,
-// as a revoke does that is cut short.
+// marksRevoked marks a grant as revoked in the store and does nothing else, like a
+// revoke that is interrupted.
 func (e *env) marksRevoked(session, grant string) {
 	e.t.Helper()
 	key := "standing.session." + session + "." + grant
@@ -32,7 +32,7 @@ func (e *env) marksRevoked(session, grant string) {
 	e.NoError(err)
 }
 
-// ended tells of each grant that is kept whether it is revoked, by its session.
+// ended reports by session whether its grant is revoked.
 func (e *env) ended() map[string]bool {
 	e.t.Helper()
 	grants, err := e.owner().Grants(e.ctx, "")
@@ -44,8 +44,8 @@ func (e *env) ended() map[string]bool {
 	return all
 }
 
-// A grant is revoked on one engine while another shares it: the one has looked
-// for what was shared before the other has stored it.
+// A grant is revoked on one engine while another engine shares it: the revoke looks
+// for shared grants before the new one is stored. The new one is not held either.
 func TestWhatIsSharedOfAGrantThatIsRevokedMeanwhileIsNotHeld(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines, s.settings = 0, "" })
@@ -57,7 +57,7 @@ func TestWhatIsSharedOfAGrantThatIsRevokedMeanwhileIsNotHeld(t *testing.T) {
 	ada := env.Agent("ada")
 	ada.Asks(deploy("helper", "")).Drop()
 	granted := env.Ann().Allows(ada.Asks(permission("S", "", "r", "@network"))).Grant
-	env.soon("nothing else is being stored", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 
 	stored := wire.holdOn("PUB $KV.permission_sessions.standing.session.helper.")
 	answered := make(chan error, 1)
@@ -68,7 +68,7 @@ func TestWhatIsSharedOfAGrantThatIsRevokedMeanwhileIsNotHeld(t *testing.T) {
 	select {
 	case <-stored:
 	case <-env.ctx.Done():
-		env.FailNow("nothing was shared")
+		env.FailNow("the shared grant was not stored")
 	}
 	env.marksRevoked("S", granted.GrantID)
 	wire.release()
@@ -77,7 +77,8 @@ func TestWhatIsSharedOfAGrantThatIsRevokedMeanwhileIsNotHeld(t *testing.T) {
 	ada.Asks(permission("helper", "", "r", "@network")).Drop()
 }
 
-// A revoke that stops halfway is obeyed all the same, and done by the next one.
+// An interrupted revoke counts for all grants shared from the revoked one, and the
+// next revoke finishes it.
 func TestARevokeThatWasCutShortIsObeyedAndFinished(t *testing.T) {
 	t.Parallel()
 	env := start(t, atTheTerminal(t))
@@ -101,7 +102,7 @@ func TestARevokeThatWasCutShortIsObeyedAndFinished(t *testing.T) {
 	env.Empty(s.Grants)
 	s, err = env.owner().Session(env.ctx, "third")
 	env.NoError(err)
-	env.Empty(s.Grants, "nor has a command that runs in it")
+	env.Empty(s.Grants, "nor does the owner see a grant in it")
 
 	env.marksRevoked("helper", first.GrantID)
 	env.Equal(map[string]bool{"S": true, "helper": true, "third": false, "apart": false}, env.ended())

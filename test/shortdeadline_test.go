@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A store so slow that a question's timer fires before its record is stored: another
-// engine finds nothing to do for the timer, and the question times out all the same.
+// A question's timer fires before its record is stored, because the store is slow.
+// Another engine handles the timer and finds no record; the question still times out.
 func TestATimerThatFiresBeforeItsRecordIsStored(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 0 })

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// openCode is a server such as OpenCode's.
+// openCode is a server with OpenCode's permission API.
 type openCode struct {
 	t             *testing.T
 	url           string
@@ -59,13 +59,13 @@ func newOpenCode(t *testing.T) *openCode {
 	return o
 }
 
-// followedBy starts nod opencode, and returns once it follows.
+// followedBy starts nod opencode, and returns once it follows the server.
 func (o *openCode) followedBy(m *machine, args ...string) *exec.Cmd {
 	follow := m.command(append([]string{"opencode", "--url", o.url}, args...)...)
 	out, err := follow.StdoutPipe()
 	require.NoError(o.t, err)
 	require.NoError(o.t, follow.Start())
-	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // it has ended, mostly
+	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // fails if it has ended already
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(o.t, err)
 	assert.Equal(o.t, "nod gets the permission prompts of OpenCode at "+o.url+"\n", line)
@@ -82,13 +82,13 @@ func (o *openCode) replied() string {
 	case reply := <-o.replies:
 		return reply
 	case <-time.After(2 * patience):
-		require.FailNow(o.t, "nothing was replied")
+		require.FailNow(o.t, "OpenCode got no reply")
 	}
 	return ""
 }
 
-// TestNodOpencode: the command follows a server, finds nod when it has something
-// to ask, replies what a person answers, and withdraws when it is stopped.
+// TestNodOpencode: the command follows a server, reaches a nod that starts later,
+// replies with the approver's answer, and withdraws its request when it is stopped.
 func TestNodOpencode(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -113,7 +113,8 @@ func TestNodOpencode(t *testing.T) {
 	assert.Contains(t, stderr, "OpenCode's address is no URL")
 }
 
-// TestNodInstallOpencode: the file is found, changed, shown and put back.
+// TestNodInstallOpencode: install changes OpenCode's settings file once, and
+// uninstalling restores it byte for byte.
 func TestNodInstallOpencode(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -139,8 +140,8 @@ func TestNodInstallOpencode(t *testing.T) {
 	assert.Contains(t, stderr, "give --on-unavailable to nod opencode")
 }
 
-// TestNodCodexAppServer: the command stands between, and the exit code is the
-// program's.
+// TestNodCodexAppServer: the command relays between Codex and its client, answers
+// approval requests, and exits with the program's exit code.
 func TestNodCodexAppServer(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

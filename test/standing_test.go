@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pauseWatches has no engine hear of what changes in a store from now on.
+// pauseWatches pauses all watches of a store: no engine hears of later changes.
 func (e *env) pauseWatches(stream string) {
 	e.t.Helper()
 	s, err := e.raw.Stream(e.ctx, stream)
@@ -26,21 +26,20 @@ func (e *env) pauseWatches(stream string) {
 	e.NotZero(paused)
 }
 
-// An engine that has not heard that an answer was revoked allows nothing by it, and
-// neither by what an owner has taken from a session.
+// A revoked standing answer allows nothing, even on an engine that has not heard of it.
 func TestARevokedAnswerIsObeyedByAnEngineThatHasNotHeard(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.engines = 3 })
 	ada, ann := env.Agent("ada"), env.Ann()
 	lasting := ann.Remembers(ada.Asks(shell("S", "1", "make test")), schemas.ScopeSession, 0)
 	tagged := ann.Allows(ada.Asks(permission("S", "", "r", "@network")))
-	for range 30 { // every engine knows both
-		env.soon("it is remembered", func() bool {
+	for range 30 { // enough requests that every engine knows both
+		env.soon("the standing answer allows the command", func() bool {
 			asked, err := ada.asker.Submit(env.ctx, shell("S", "", "make test"))
 			env.NoError(err)
 			return asked.Receipt.Revision == 0
 		})
-		env.soon("it is held", func() bool {
+		env.soon("the session holds the permission", func() bool {
 			asked, err := ada.asker.Submit(env.ctx, permission("S", "", "r", "@network"))
 			env.NoError(err)
 			return asked.Receipt.Revision == 0
@@ -55,14 +54,14 @@ func TestARevokedAnswerIsObeyedByAnEngineThatHasNotHeard(t *testing.T) {
 	}
 }
 
-// A denial that was taken back denies nothing, whichever engine is asked.
+// A revoked denial denies nothing, even on an engine that has not heard of it.
 func TestADenialThatWasTakenBackIsObeyedByAnEngineThatHasNotHeard(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { fewerPrompts(s); s.engines = 3 })
 	ada := env.Agent("ada")
 	env.Ann().Denies(ada.Asks(deploy("S", "first")))
 	for i := range 30 {
-		env.soon("it is remembered", func() bool {
+		env.soon("the standing answer denies the call", func() bool {
 			asked, err := ada.asker.Submit(env.ctx, deploy("S", fmt.Sprint("again-", i)))
 			env.NoError(err)
 			if asked.Receipt.Revision != 0 {
@@ -81,8 +80,7 @@ func TestADenialThatWasTakenBackIsObeyedByAnEngineThatHasNotHeard(t *testing.T) 
 	}
 }
 
-// An engine that died between its writes leaves nothing that holds up an identical
-// call, or is forgotten.
+// If an engine dies between its writes, it blocks no identical call and forgets none.
 func TestWhatADeadEngineLeftOfAQuestion(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -97,7 +95,7 @@ func TestWhatADeadEngineLeftOfAQuestion(t *testing.T) {
 		purge("A.ghost")
 		began := time.Now()
 		q := ada.Asks(deploy("A", "second"))
-		env.Greater(time.Since(began), 10*time.Second, "its record might still have come")
+		env.Greater(time.Since(began), 10*time.Second, "the engine must wait, since the record might still be stored")
 		env.Equal([]string{"second"}, env.listed("A"))
 		env.Ann().Allows(q)
 		q.Ends(schemas.Allowed)
@@ -116,7 +114,7 @@ func TestWhatADeadEngineLeftOfAQuestion(t *testing.T) {
 	t.Run("a request that joined no question", func(t *testing.T) {
 		first, second := ada.Asks(deploy("C", "first")), ada.Asks(deploy("C", "second"))
 		entry := env.stored(first.Key)
-		entry.Record.Waiters = entry.Record.Waiters[:1] // as before the second was added
+		entry.Record.Waiters = entry.Record.Waiters[:1] // the state before the second call was added
 		_, err := env.store.Records.Update(env.ctx, entry)
 		env.NoError(err)
 		env.Ann().Allows(first)
@@ -136,13 +134,13 @@ func TestWhatADeadEngineLeftOfAQuestion(t *testing.T) {
 		env.NoError(err)
 		env.Nil(env.stored(second.Key).Record.Decision)
 		env.resumeOutbox()
-		env.soon("it is a question of its own", func() bool { ids := env.listed("D"); return len(ids) == 1 && ids[0] == "second" })
+		env.soon("the second call is a question of its own", func() bool { ids := env.listed("D"); return len(ids) == 1 && ids[0] == "second" })
 		env.Ann().Denies(second)
 		second.Ends(schemas.Denied)
 	})
 }
 
-// resumeOutbox ends what stopOutbox began.
+// resumeOutbox ends the pause that stopOutbox began.
 func (e *env) resumeOutbox() {
 	e.t.Helper()
 	stream, err := e.raw.Stream(e.ctx, "KV_pending_permissions")
@@ -151,14 +149,13 @@ func (e *env) resumeOutbox() {
 	e.NoError(err)
 }
 
-// A request hears its decision from the question's record alone, whatever has
-// followed from it so far.
+// A waiter gets its decision from the question's record, before the outbox acts on it.
 func TestAWaiterHearsItsDecisionBeforeAnythingFollowed(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
 	ada := env.Agent("ada")
 	first, second := ada.Asks(deploy("S", "first")), ada.Asks(deploy("S", "second"))
-	env.soon("both are waited for", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	env.stopOutbox()
 	_, err := env.Ann().SaysOf(first, "reject_once", 2)
 	env.NoError(err)
@@ -170,8 +167,8 @@ func TestAWaiterHearsItsDecisionBeforeAnythingFollowed(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Withdraws("S", "second").Outcome)
 }
 
-// The call under whose id a question is shown is past its deadline, and its timer is
-// late: an answer about a later call ends it as the clock would, and loses neither.
+// The first call of a question is past its deadline, and its timer is late. An answer
+// to the question times the first call out, as the clock would, and allows the second.
 func TestAnAnswerEndsTheCallsWhoseDeadlineHasCome(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -189,8 +186,8 @@ func TestAnAnswerEndsTheCallsWhoseDeadlineHasCome(t *testing.T) {
 	env.Equal(schemas.TimedOut, ada.Gets(deploy("S", "first")).Outcome)
 }
 
-// What is added to a decided record leaves the next identical call its timer, which is
-// its lock.
+// A late detach changes a decided record. It must not remove the timer of the next
+// identical call, which is that call's lock.
 func TestALateDetachLeavesTheNextCallItsTimer(t *testing.T) {
 	t.Parallel()
 	env := start(t, fewerPrompts)
@@ -200,26 +197,25 @@ func TestALateDetachLeavesTheNextCallItsTimer(t *testing.T) {
 	env.NoError(err)
 	first.Ends(schemas.Allowed)
 	joined.Ends(schemas.Allowed)
-	env.soon("it is decided everywhere", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	ada.Asks(deploy("S", "second"))
 	env.Equal([]string{"S.second"}, env.armed())
 	env.NoError(ada.asker.Detach(env.ctx, "S", "joined", "the host had gone on"))
-	env.soon("all of it has happened", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	env.Equal([]string{"S.second"}, env.armed())
 	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "third")).Outcome, "the late detach has left its approval")
 	ada.Asks(deploy("S", "fourth"))
 	env.Equal([]string{"second"}, env.listed("S"), "the fourth has joined the second")
 }
 
-// An approval that was used, or revoked, allows nothing again once the record of its
-// own request is kept no longer.
+// A used and revoked approval allows nothing, even once its request's record is gone.
 func TestAnApprovalOutlivesNoUse(t *testing.T) {
 	t.Parallel()
 	env := start(t)
 	ada := env.Agent("ada")
 	d := env.Ann().Allows(ada.detaches(deploy("S", "first")))
 	env.Equal(schemas.Allowed, ada.Gets(deploy("S", "first")).Outcome)
-	env.soon("all of it has happened", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	env.NoError(env.owner().Revoke(env.ctx, d.Grant))
 	stream, err := env.raw.Stream(env.ctx, "KV_pending_permissions")
 	env.NoError(err)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An engine that is told to stop while the bus is away stops, long before its
-// patience with open calls ends.
+// An engine stops within 8 s while the server is away, without waiting for its
+// connections to drain.
 func TestAnEngineStopsWhileTheBusIsAway(t *testing.T) {
 	t.Parallel()
 	env := start(t)

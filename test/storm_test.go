@@ -23,8 +23,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// nodes are three servers in this process, one JetStream cluster, with an
-// engine at each.
+// nodes is a cluster of three servers in this process, with an engine at each.
 type nodes struct {
 	t       *testing.T
 	ctx     context.Context
@@ -60,7 +59,7 @@ func newNodes(t *testing.T) *nodes {
 	return n
 }
 
-// conn is a connection that begins at a server and may go on at any other.
+// conn connects to server i first and may reconnect to any other.
 func (n *nodes) conn(i int, inbox string) *bus.Conn {
 	urls := []string{n.servers[i].ClientURL()}
 	for j, s := range n.servers {
@@ -86,8 +85,8 @@ func (n *nodes) engine(i int) {
 	})
 }
 
-// stepDowns makes the leader of the records give up its place every now and
-// then until stop is called, which returns how often it did.
+// stepDowns makes the leader of the records step down every 400 ms until stop is
+// called, which returns the number of step-downs.
 func (n *nodes) stepDowns() (stop func() int64) {
 	nc, err := nats.Connect(n.servers[0].ClientURL())
 	require.NoError(n.t, err)
@@ -112,14 +111,13 @@ func (n *nodes) stepDowns() (stop func() int64) {
 	return func() int64 { cancel(); wg.Wait(); return times.Load() }
 }
 
-// Requests whose answers, withdrawals and deadlines meet while the leader of the
-// records changes all the time: what somebody was acknowledged is what is
-// stored, and every asker hears it.
+// Answers, withdrawals and deadlines meet while the leader of the records keeps
+// changing: every acknowledged decision is the stored one, and every asker hears it.
 func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	requests := 300
 	if testing.Short() {
 		requests = 60
-		t.Log("the short form: 60 requests in place of 300, and who wins is not looked at, since with the race detector it may be the clock alone")
+		t.Log("the short form: 60 requests instead of 300; the winners are not checked, since under the race detector the clock may win every race")
 	}
 	n := newNodes(t)
 	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")
@@ -156,11 +154,12 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	t.Log(outcomes, "with", times, "step-downs")
 	require.NotZero(t, times)
 	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
-		require.True(t, testing.Short() || outcomes[o] > 0, "nobody ever won with %s, so it was no race", o)
+		require.True(t, testing.Short() || outcomes[o] > 0, "no request ended %s, so the race was not real", o)
 	}
 }
 
-// storm has one request decided by everybody at once, and returns how it ended.
+// storm has both approvers and the agent decide one request at once near its
+// deadline, and returns the outcome.
 func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store *bus.Store, i int, ahead time.Duration) (schemas.Outcome, error) {
 	r := permission(fmt.Sprint("S", i%10), bus.NewID(), "to fetch", fmt.Sprint("@read:/", i))
 	r.Host, r.TimeoutSeconds = "elsewhere", 5
@@ -168,11 +167,11 @@ func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store 
 	if err != nil {
 		return "", err
 	}
-	if asked.Receipt.Revision != 0 { // an election may take so long that the asking ends in the deadline's decision
+	if asked.Receipt.Revision != 0 { // zero if an election took so long that the request has timed out
 		<-time.After(time.Until(asked.Receipt.Deadline) - ahead + rand.N(1200*time.Millisecond) - time.Second)
 	}
 	var mu sync.Mutex
-	told := map[string]string{} // who: the decision that they were acknowledged
+	told := map[string]string{} // the decision's id that each party got
 	tell := func(who string, d schemas.Decision, err error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -212,11 +211,11 @@ func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store 
 	stored := entry.Record.Decision
 	for who, id := range told {
 		if id != stored.DecisionID {
-			return stored.Outcome, fmt.Errorf("%s: %s was told %s, and stored is %s, %s", asked.Key, who, id, stored.DecisionID, stored.Outcome)
+			return stored.Outcome, fmt.Errorf("%s: %s got decision %s, but the stored one is %s, %s", asked.Key, who, id, stored.DecisionID, stored.Outcome)
 		}
 	}
 	if d.Outcome != stored.Outcome {
-		return stored.Outcome, fmt.Errorf("%s: the asker heard %s, and stored is %s", asked.Key, d.Outcome, stored.Outcome)
+		return stored.Outcome, fmt.Errorf("%s: the asker heard %s, but the stored outcome is %s", asked.Key, d.Outcome, stored.Outcome)
 	}
 	return stored.Outcome, nil
 }

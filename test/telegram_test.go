@@ -27,13 +27,14 @@ const (
 	annOnTG  = 4711
 )
 
-// phone is a machine whose only approver is Ann, on a Telegram that is ours.
+// phone is a machine whose only approver is Ann, on a Telegram server of the test's.
 type phone struct {
 	*machine
 	*telegramtest.Server
 }
 
-// newPhone makes one whose settings say where the token is.
+// newPhone makes a phone. where is the part of the settings that names the token; DIR
+// in it stands for the data directory.
 func newPhone(t *testing.T, where string) *phone {
 	p := &phone{newMachine(t), telegramtest.New(botToken)}
 	p.Start(annOnTG)
@@ -49,7 +50,7 @@ func newPhone(t *testing.T, where string) *phone {
 	return p
 }
 
-// settings name the bot, and where its token is.
+// settings writes the settings, with where as in newPhone.
 func (p *phone) settings(where string) {
 	p.write("settings.json", fmt.Sprintf(`{
 		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
@@ -99,8 +100,8 @@ func (p *phone) question(id string) telegramtest.Message {
 	return found
 }
 
-// shown returns what waits until a worker has noted where it showed a question:
-// a worker that is killed before that shows it again.
+// shown returns a function that waits until a worker has recorded that it showed a
+// question. A worker that is killed earlier shows the question again.
 func (p *phone) shown(id string) (wait func()) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
 	p.t.Cleanup(cancel)
@@ -120,7 +121,7 @@ func (p *phone) shown(id string) (wait func()) {
 		select {
 		case <-noted:
 		case <-ctx.Done():
-			require.NoError(p.t, ctx.Err(), "nobody noted that %s is shown", id)
+			require.NoError(p.t, ctx.Err(), "no worker recorded that %s is shown", id)
 		}
 	}
 }
@@ -135,7 +136,7 @@ func (p *phone) press(m telegramtest.Message, label string) {
 	require.Fail(p.t, "no such button", "%s among %v", label, m.Buttons)
 }
 
-// settled waits until the one message about a question shows an outcome.
+// settled waits until the only message about a question shows an outcome, not buttons.
 func (p *phone) settled(id, outcome string) {
 	require.Eventually(p.t, func() bool {
 		n, ended := 0, false
@@ -145,13 +146,13 @@ func (p *phone) settled(id, outcome string) {
 				ended = strings.Contains(m.Text, outcome) && len(m.Buttons) == 0
 			}
 		}
-		require.Equal(p.t, 1, n, "it was shown once")
+		require.Equal(p.t, 1, n, "the question must be in the chat exactly once")
 		return ended
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// A tap on the phone lets the agent go on; another stops it, and the question
-// then shows what happened.
+// A tap on the phone allows a request; a denial with a reason stops the agent. The
+// message then shows the outcome.
 func TestATapOnThePhoneDecides(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -172,8 +173,7 @@ func TestATapOnThePhoneDecides(t *testing.T) {
 	require.Equal(t, 3, denied.ProcessState.ExitCode())
 }
 
-// An answer given while all of nod was killed arrives when it is back, and the
-// question is shown once.
+// A tap while all of nod is down counts once nod is back; the question is shown once.
 func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -189,8 +189,8 @@ func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	p.settled("tap-away", "✅ Allowed once · Ann")
 }
 
-// Where the deadline passes while all of nod is away, a tap from before it changes
-// nothing, and Ann reads what happened; the question shows it as well.
+// If the deadline passes while all of nod is down, a tap from before the deadline
+// changes nothing. Ann reads that the request expired, and the message shows it too.
 func TestATapWhileTheDeadlinePassedReadsWhatHappened(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -219,8 +219,8 @@ func TestATapWhileTheDeadlinePassedReadsWhatHappened(t *testing.T) {
 	}, patience, tick)
 }
 
-// Called by Telegram through a proxy, what is tapped while nod is killed counts
-// when it is back; polling again, nod removes its webhook.
+// With a webhook behind a proxy, a tap while nod is down counts once nod is back. When
+// the settings return to polling, nod removes its webhook.
 func TestATapThroughAWebhook(t *testing.T) {
 	t.Parallel()
 	listen := fmt.Sprint("127.0.0.1:", freePorts(t, 1)[0])
@@ -249,8 +249,8 @@ func TestATapThroughAWebhook(t *testing.T) {
 	require.Empty(t, p.Webhook())
 }
 
-// A connector of its own is killed between question and answer, and another
-// brings the answer; nod up, which has no token, runs without.
+// A connector process is killed between question and answer, and another one delivers
+// the answer. nod up has no token here and runs without the connector.
 func TestATapAfterItsWorkerWasKilledArrives(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
@@ -271,7 +271,7 @@ func TestATapAfterItsWorkerWasKilledArrives(t *testing.T) {
 	p.settled("tap-worker", "⛔ Denied · Ann")
 }
 
-// worker runs the connector as a process of its own; stop kills it.
+// worker starts the connector as a process of its own; stop kills it.
 func (p *phone) worker() (stop func()) {
 	c := p.command("connector", "telegram")
 	c.Env = append(c.Env, "NOD_TEST_BOT="+botToken)
@@ -293,8 +293,8 @@ func (p *phone) worker() (stop func()) {
 	return stop
 }
 
-// Ann stops everything from her phone, and only from there is it taken off
-// again. An answer in words reaches a question.
+// Ann freezes all agents from her phone: pending requests are denied. The machine's
+// own user is no approver and cannot thaw; Ann thaws from her phone.
 func TestFreezingFromTheTelephone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -316,7 +316,7 @@ func TestFreezingFromTheTelephone(t *testing.T) {
 	require.Zero(t, code)
 }
 
-// told waits until Ann reads a text.
+// told waits until Ann's chat holds a text.
 func (p *phone) told(text string) {
 	require.Eventually(p.t, func() bool {
 		for _, m := range p.Chat(annOnTG) {
@@ -328,8 +328,7 @@ func (p *phone) told(text string) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// A denial that was a mistake is undone where it was made: it is listed on the phone,
-// and once it is forgotten the same call is asked about again.
+// A mistaken denial can be forgotten on the phone; the same call then asks again.
 func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -351,7 +350,7 @@ func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	p.toasted("Nothing changed: it has already ended (revoked by Ann).")
 }
 
-// change replaces a setting of the first settings by another text.
+// change replaces a setting whose value is 0 by another text.
 func (p *phone) change(name, text string) {
 	path := filepath.Join(p.dir, "settings.json")
 	was, err := os.ReadFile(path)
@@ -361,7 +360,7 @@ func (p *phone) change(name, text string) {
 	p.write("settings.json", changed)
 }
 
-// toasted waits until Ann reads a text over the chat.
+// toasted waits until Ann is shown a toast that contains a text.
 func (p *phone) toasted(text string) {
 	require.Eventually(p.t, func() bool {
 		for _, read := range p.Read(annOnTG) {

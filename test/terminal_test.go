@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// window is one terminal of the picture: what was typed in it and what nod
-// printed.
+// window is one terminal of the picture: typed commands and printed lines.
 type window struct {
 	title string
 	lines []string
@@ -27,8 +26,8 @@ func (w *window) printed(text string) {
 	w.lines = append(w.lines, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
 }
 
-// The picture in the README is a run of nod, drawn. What differs from one run
-// to the next (ids, times, the machine's names) is drawn as always the same.
+// The picture in the README is drawn from a run of nod. Texts that differ between runs
+// (ids, times, the machine's names) are replaced by fixed ones.
 func TestTheTerminalIsDrawnFromARun(t *testing.T) {
 	const picture = "../docs/terminal.svg"
 	agent, person := filmed(t)
@@ -40,7 +39,7 @@ func TestTheTerminalIsDrawnFromARun(t *testing.T) {
 	}
 	stored, err := os.ReadFile(picture)
 	require.NoError(t, err)
-	require.Equal(t, string(stored), drawn, "run go test ./test -run Terminal -update, and look at it")
+	require.Equal(t, string(stored), drawn, "the picture is out of date: run go test ./test -run Terminal -update, and look at it")
 }
 
 // filmed has an agent ask in one terminal and a person deny in another.
@@ -89,8 +88,8 @@ func filmed(t *testing.T) (agent, person *window) {
 // drawnID is the id of the request in every picture.
 const drawnID = "f2bz34kvq7mw5xna"
 
-// same is what a run printed with what differs from run to run made the same,
-// in as many characters where columns depend on it.
+// same replaces the parts of a printed text that differ between runs by fixed texts, of
+// the same length if columns depend on it.
 func same(text, id string) string {
 	text = strings.ReplaceAll(text, id, drawnID)
 	text = strings.ReplaceAll(text, id[:8], drawnID[:8])
@@ -117,7 +116,7 @@ const (
 	columns    = 112 // 945 pixels
 )
 
-// draw makes an SVG of terminals, one above the other.
+// draw returns an SVG of the terminals, one above the other.
 func draw(windows ...*window) string {
 	var b strings.Builder
 	y, width := 0, int(columns*charWidth)+2*margin
@@ -138,7 +137,7 @@ func draw(windows ...*window) string {
 		` font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="#d7dbe2" xml:space="preserve">`+"\n%s</svg>\n", width, y, width, y, b.String())
 }
 
-// colour makes what was typed stand out from what was printed.
+// colour returns attributes that set typed lines off from printed ones.
 func colour(line string) string {
 	if strings.HasPrefix(line, "$ ") {
 		return ` fill="#8fd18f" font-weight="bold"`

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// timeouts are settings with these seconds.
+// timeouts are the settings of everybody with these timeouts, in seconds.
 func timeouts(connected, disconnected, voice int) string {
 	var s map[string]any
 	_ = json.Unmarshal([]byte(everybody), &s) // a constant
@@ -22,7 +22,7 @@ func timeouts(connected, disconnected, voice int) string {
 	return string(data)
 }
 
-// Every row of the table of timeouts, with the defaults and with settings.
+// Covers the table of timeouts with the defaults, with settings and the environment.
 func TestTheTierIsThatOfTheMomentOfAsking(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {
@@ -87,8 +87,8 @@ func TestTheTierIsThatOfTheMomentOfAsking(t *testing.T) {
 	}
 }
 
-// Asked at T+0 while connected; the holder leaves and comes back before the
-// deadline: denied when the whole time has passed, not earlier or later.
+// A request is asked while an approver holds the input lock. The approver leaves and
+// comes back before the deadline: the request times out at its first deadline.
 func TestLeavingAndComingBackMovesNoDeadline(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = timeouts(5, 7200, 30) })
@@ -111,13 +111,13 @@ func TestLeavingAndComingBackMovesNoDeadline(t *testing.T) {
 	env.Equal(schemas.ByClock, d.By.Kind)
 	env.Equal("Permission request timed out after 5 seconds.", d.Message)
 	env.False(d.DecidedAt.Before(q.Receipt.Deadline))
-	env.Equal(away.Receipt.Revision, env.stored("S.2").Revision, "coming back did not shorten the other's time")
+	env.Equal(away.Receipt.Revision, env.stored("S.2").Revision, "coming back must not change the other request")
 	_, err := ann.Says(q, "allow_once")
 	env.Equal(d, *env.refusal(err, schemas.CodeStale).Decision())
 }
 
-// Requests that were asked while nobody was there outlive a restart of
-// everything, with their deadlines.
+// Requests asked while no client held the input lock survive a restart of server and
+// engine with their deadlines.
 func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	t.Parallel()
 	s := setup{settings: timeouts(2, 7200, 30), engines: 1}
@@ -128,7 +128,7 @@ func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	env.Equal(schemas.TierDisconnected, long.Tier)
 	env.down()
 
-	s.settings = "" // those that are stored
+	s.settings = "" // the stored settings apply
 	env.up(s)
 	ada = env.Agent("ada")
 	env.Contains(env.armed(), "S.1")
@@ -147,8 +147,8 @@ func TestTheInputLock(t *testing.T) {
 	env := start(t)
 	ann, bob := env.Ann(), env.Bob()
 	none := schemas.Lock{Type: schemas.TypeLock}
-	env.Equal(none, ann.does(schemas.PresenceJoin, "S", "laptop", "terminal"), "nobody holds it")
-	env.Equal(none, ann.does(schemas.PresenceRenew, "S", "laptop", "terminal"), "renewing is not asking for it")
+	env.Equal(none, ann.does(schemas.PresenceJoin, "S", "laptop", "terminal"), "no client holds the lock")
+	env.Equal(none, ann.does(schemas.PresenceRenew, "S", "laptop", "terminal"), "renewing does not take a free lock")
 
 	mine := ann.does(schemas.PresenceLock, "S", "laptop", "terminal")
 	env.True(mine.Granted)
@@ -175,8 +175,9 @@ func TestTheInputLock(t *testing.T) {
 	env.refusal(err, schemas.CodeForbidden)
 }
 
-// Somebody who may not decide about a request shortens nobody's time: the lock is
-// refused where that is plain, and does not count where only the request tells.
+// A person who may not decide a request does not shorten its deadline. The lock is
+// refused if they may decide nothing in the session; otherwise it does not count for
+// requests that they may not decide.
 func TestTheLockOfWhoMayNotDecideShortensNothing(t *testing.T) {
 	t.Parallel()
 	env := start(t, func(s *setup) { s.settings = someOfIt }) // Bob: ada in /srv/shop, up to medium
@@ -189,10 +190,10 @@ func TestTheLockOfWhoMayNotDecideShortensNothing(t *testing.T) {
 	env.Equal(schemas.TierDisconnected, tier(ben, "B", "1", "/srv/shop"))
 	_, err := bob.Hold(env.ctx, schemas.Presence{Op: schemas.PresenceLock, SessionID: "B", ClientID: "c", Kind: "web", From: schemas.From{UserID: "bob"}})
 	env.Contains(env.refusal(err, schemas.CodeForbidden).Message, "may not hold this session's lock")
-	env.True(env.Ann().does(schemas.PresenceLock, "B", "laptop", "terminal").Granted, "whoever may decide gets it")
+	env.True(env.Ann().does(schemas.PresenceLock, "B", "laptop", "terminal").Granted, "a person who may decide gets the lock")
 	env.Equal(schemas.TierConnected, tier(ben, "B", "2", "/srv/shop"))
 
-	env.True(bob.does(schemas.PresenceLock, "A", "c", "web").Granted, "nobody has asked in it yet")
+	env.True(bob.does(schemas.PresenceLock, "A", "c", "web").Granted, "no agent has asked in the session yet")
 	env.Equal(schemas.TierConnected, tier(ada, "A", "theirs", "/srv/shop/web"))
 	env.Equal(schemas.TierDisconnected, tier(ada, "A", "elsewhere", "/srv/bank"))
 	env.True(bob.does(schemas.PresenceLock, "early", "c", "web").Granted)
@@ -228,7 +229,7 @@ func TestTheLockHasOneHolderWhoeverAsksAtOnce(t *testing.T) {
 	}
 }
 
-// The broker ends the lease of a client that says no more, whoever is alive.
+// The broker ends a lease that is not renewed, even while no engine runs.
 func TestTheBrokerEndsALease(t *testing.T) {
 	t.Parallel()
 	o := engine.Options{Lease: 6 * time.Second}
@@ -236,12 +237,12 @@ func TestTheBrokerEndsALease(t *testing.T) {
 	ann, bob := env.Ann(), env.Bob()
 	env.True(ann.does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	env.False(bob.does(schemas.PresenceLock, "S", "phone", "web").Granted)
-	for range 3 { // longer than one lease: each renewal is a lease of its own
+	for range 3 { // longer than one lease: each renewal starts a new lease
 		env.passed(time.Now().Add(2200 * time.Millisecond))
 		env.True(ann.does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
 	}
 	for _, n := range env.engines {
-		n.stop() // nobody is there to count
+		n.stop() // no engine is left to end the lease
 	}
 	env.soon("the broker frees the lock", func() bool {
 		var held schemas.Lock

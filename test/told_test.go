@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An answer that counted is said once more, as a connector does that did not hear how
-// it fared, and everything was frozen in between: it is told that it counted.
+// A connector that did not hear whether its answer counted sends it again, after a
+// freeze. It gets the decision that the answer made, not a refusal.
 func TestAnAnswerThatCountedIsNotRefusedByAFreeze(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -23,8 +23,7 @@ func TestAnAnswerThatCountedIsNotRefusedByAFreeze(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-// A list that the store did not answer, as while its leader changes, is asked for once
-// more.
+// A list request without an answer, as during a change of leader, is sent again.
 func TestAListThatIsLostIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	env := start(t)

@@ -18,13 +18,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stuck takes fired timers as an engine does that then stops for good, and returns
-// the keys that it holds.
+// stuck takes fired timers like an engine that then hangs for good. holds returns the
+// keys of the timers it has taken.
 func (e *env) stuck() (holds func() []string) {
 	e.t.Helper()
 	store, err := bus.OpenStore(e.ctx, e.dial(roles.ID{Role: roles.EngineStore}, e.server.URL()), 1)
 	e.NoError(err)
-	queue, err := store.Records.Due(e.ctx, 30*time.Second) // as engines give it
+	queue, err := store.Records.Due(e.ctx, 30*time.Second) // the time engines allow
 	e.NoError(err)
 	var mu sync.Mutex
 	var held []string
@@ -43,13 +43,13 @@ func (e *env) stuck() (holds func() []string) {
 	}
 }
 
-// firedAndHeld asks until a stopped engine holds a fired timer, and returns the key
-// that it belongs to.
+// firedAndHeld asks until a hanging engine holds a fired timer, and returns the key of
+// the timer's record.
 func (e *env) firedAndHeld(ask func(id string) *question) (key string) {
 	e.t.Helper()
 	holds := e.stuck()
 	e.timeout("S", time.Second)
-	for i := 0; len(holds()) == 0; i++ { // an engine that runs takes some
+	for i := 0; len(holds()) == 0; i++ { // the running engine takes some timers too
 		q := ask(fmt.Sprint("q-", i))
 		e.soon("its timer has fired", func() bool {
 			return slices.Contains(holds(), q.Key) || e.stored(q.Key).Record.Decision != nil
@@ -60,8 +60,8 @@ func (e *env) firedAndHeld(ask func(id string) *question) (key string) {
 	return key
 }
 
-// An engine holds fired timers and is stopped: what it holds is listed all the
-// same, and a freeze denies it.
+// A hanging engine holds the fired timer of a request. The request is still listed as
+// pending, and a freeze denies it.
 func TestWhatAStoppedEngineHoldsIsPendingAndFrozen(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -79,7 +79,7 @@ func TestWhatAStoppedEngineHoldsIsPendingAndFrozen(t *testing.T) {
 	env.Equal("frozen by Ann", env.stored(key).Record.Decision.By.Name)
 }
 
-// What a stopped engine holds ends with the host's session, as all else that is open.
+// A request whose timer a hanging engine holds still ends with the host's session.
 func TestWhatAStoppedEngineHoldsEndsWhenTheHostGoesOn(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -91,11 +91,11 @@ func TestWhatAStoppedEngineHoldsEndsWhenTheHostGoesOn(t *testing.T) {
 	})
 	_, err := ada.asker.HostResolved(env.ctx, schemas.HostResolved{SessionID: "S", WholeSession: true, Reason: "over"})
 	env.NoError(err)
-	env.NotNil(env.stored(key).Record.Decision, "it is open still")
+	env.NotNil(env.stored(key).Record.Decision, "the request is still pending")
 }
 
-// An engine that had not heard of a freeze stores a request: it is denied before
-// the thaw, and so cannot be allowed after it.
+// An engine that had not heard of a freeze stores a request. The thaw denies it first,
+// so that it cannot be allowed afterwards.
 func TestAThawComesAfterTheLastDenial(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -112,12 +112,12 @@ func TestAThawComesAfterTheLastDenial(t *testing.T) {
 	_, err = env.Ann().Thaw(env.ctx, schemas.FreezeRequest{From: ann()})
 	env.NoError(err)
 	d := env.stored("S.late").Record.Decision
-	env.NotNil(d, "it is open after the thaw")
+	env.NotNil(d, "the request is still pending after the thaw")
 	env.Equal(schemas.Denied, d.Outcome)
 }
 
-// Pages hold everything that is pending, and what changes between two of them is in
-// the later one as it is then.
+// The pages of a listing hold all pending requests. A request that changes between two
+// pages is in a later page, in its new version.
 func TestPagesOfWhatIsPending(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -144,7 +144,7 @@ func TestPagesOfWhatIsPending(t *testing.T) {
 			env.Greater(p.Revision, seen[p.Key()])
 			seen[p.Key()] = p.Revision
 		}
-		if after == "" { // one that was listed, and one that was not, are written again
+		if after == "" { // change one listed record and one that is not listed yet
 			for _, key := range []string{"S.q-00", "S.q-19"} {
 				_, err := env.store.Records.Update(env.ctx, env.stored(key))
 				env.NoError(err)
@@ -165,7 +165,7 @@ func TestPagesOfWhatIsPending(t *testing.T) {
 	env.Len(all, n+1)
 }
 
-// The pages of a listing share scans, and hold what is written between them.
+// The pages of a listing share scans, and include requests stored between two pages.
 func TestPagesShareScans(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -191,9 +191,9 @@ func TestPagesShareScans(t *testing.T) {
 			seen = append(seen, prompt.PendingID)
 		}
 		switch page {
-		case 5: // behind what was found ahead
+		case 5: // stored after the requests that the scan found ahead
 			ada.Asks(deploy("S", "late"))
-		case 6: // found ahead, and listed no more
+		case 6: // found ahead by the scan, but decided before its page
 			env.Ann().Allows(asked[12])
 		}
 		if q.After = p.Next; q.After == "" {
@@ -204,10 +204,10 @@ func TestPagesShareScans(t *testing.T) {
 	env.Contains(seen, "late")
 	env.Len(seen, n)
 	env.NoError(nc.Flush())
-	env.LessOrEqual(scans.Load(), int64(5), "the first page's, the second's, and what was stored later")
+	env.LessOrEqual(scans.Load(), int64(5), "more scans than those of the first page, of the second, and for records stored later")
 }
 
-// A page that does not come in its time ends a list that has no other bound.
+// Each page has a timeout of its own, also in a context without a deadline.
 func TestEachPageHasItsTime(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -220,8 +220,8 @@ func TestEachPageHasItsTime(t *testing.T) {
 	env.NoError(err)
 }
 
-// What was acknowledged is found by a scan that begins afterwards, whichever of
-// three servers serves it, while the leader changes all the time.
+// A scan that begins after a write was acknowledged finds the write, at each of three
+// servers, while the leader keeps changing.
 func TestAScanFindsWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	n := newNodes(t)

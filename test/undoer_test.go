@@ -6,8 +6,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A carrier lists and ends for its people what they gave, or may decide about. Any
-// other standing answer is as unknown to it as one that was made up.
+// Through a carrier, approvers list and revoke the standing answers that they gave or
+// may decide about. All others are refused like unknown ones.
 func TestACarrierUndoesWhatItsPersonMayUndo(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -66,7 +66,7 @@ func TestACarrierUndoesWhatItsPersonMayUndo(t *testing.T) {
 		if all[i].GrantID == ada.GrantID {
 			env.Equal("Ada's", all[i].RevokedBy)
 		} else {
-			env.Zero(all[i].RevokedAt, "it was not ended")
+			env.Zero(all[i].RevokedAt, "this standing answer was not revoked")
 		}
 	}
 	env.Len(all, 3)
@@ -74,5 +74,5 @@ func TestACarrierUndoesWhatItsPersonMayUndo(t *testing.T) {
 	env.apply(`{"approvers": {"people": [{"name": "Bob", "identities": [{"connector": "tg", "user_id": "7"}], "for": {"agents": ["nothing"]}}]}}`)
 	own, err := env.person("tg", "7").GrantsFor(env.ctx, "7")
 	env.NoError(err)
-	env.Len(own, 3, "he gave them")
+	env.Len(own, 3, "Bob gave these standing answers")
 }

@@ -11,22 +11,23 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// typist is who types commands about one question, where no terminal asks back.
+// typist types commands about one question, without a terminal that could ask back.
 type typist struct {
 	*env
 	id    string
-	read  string // all that the commands have said
-	typed string // the last flags, but --rule
+	read  string // the output of all commands so far
+	typed string // the last command's flags except --rule
 }
 
-// What nod allow leaves behind was printed before, and is named in the command.
+// nod allow leaves no standing answer that an earlier command did not print and this
+// command does not name.
 func TestNothingLastsUnseenByCommand(t *testing.T) {
 	t.Parallel()
 	env := start(t, atTheTerminal(t))
 	ada := env.Agent("ada")
 	peopletest.NothingLastsUnseen(t, 2, peopletest.Lasts{Rules: true}, func(n int) peopletest.Person {
 		id := fmt.Sprint("unseen", n)
-		r := shell(fmt.Sprint("S", n), id, "go test ./bus") // what lasts in one session covers nothing in the next
+		r := shell(fmt.Sprint("S", n), id, "go test ./bus") // a standing answer of one session covers no call in the next
 		r.Options = append(schemas.DefaultOptions(), schemas.Option{OptionID: "always", Name: "Always", Kind: schemas.AllowAlways})
 		ada.Asks(r)
 		return &typist{env: env, id: id}
@@ -35,7 +36,7 @@ func TestNothingLastsUnseenByCommand(t *testing.T) {
 
 func (p *typist) Sees() string { return strings.ReplaceAll(p.read, p.id, "") }
 
-// named are the rules that a command asked to be named, with what it would take.
+// named finds the rules in a command's output that the next command must name.
 var named = regexp.MustCompile(`--rule '([^']+)'`)
 
 func (p *typist) May() (all []peopletest.Pressable) {
@@ -43,7 +44,7 @@ func (p *typist) May() (all []peopletest.Pressable) {
 	for _, lasts := range []string{"--scope session", "--for 30m", "--for 1d --rule 2"} {
 		commands = append(commands, lasts, lasts+" --yes", lasts+" --yes --rule 1")
 	}
-	for _, rule := range named.FindAllStringSubmatch(p.read, -1) { // as it was told to
+	for _, rule := range named.FindAllStringSubmatch(p.read, -1) { // as the output says
 		commands = append(commands, p.typed+" --yes --rule "+rule[1])
 	}
 	for _, c := range commands {

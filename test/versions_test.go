@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// said are messages as another version sends them: an older one without anything
-// that could be left out, a newer one with all there is and fields that nobody knows
-// here. They stay as they are for as long as that version is one minor apart.
+// said reads a message as another version sends it: an older one without any optional
+// field, a newer one with all fields and some unknown to this version. The files stay
+// unchanged while that version is one minor version apart.
 func (e *env) said(version, what string) []byte {
 	e.t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "wire", version, what+".json"))
@@ -50,7 +50,7 @@ func TestAHookOfAnotherVersionAsksThisEngine(t *testing.T) {
 			env.Nil(stands.Results[0].Error)
 			var passed schemas.HostResolvedReply
 			asks(schemas.HostResolvedSubject("ada"), "passed", &passed)
-			env.Equal(version == "newer", len(passed.PendingIDs) == 1, "only that one says that its host asks as well")
+			env.Equal(version == "newer", len(passed.PendingIDs) == 1, "only the newer hook says that its host asks too")
 
 			if version == "older" {
 				_, err = env.Ann().Answer(env.ctx, schemas.Answer{SessionID: "S", PendingID: "perm-1", Digest: receipt.Digest, OptionID: "reject_once", From: ann()})

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// What ended while a viewer could not hear it is shown when it can again.
+// A viewer that was disconnected shows the decisions it missed once it is back.
 func TestAViewerThatWasAwayLearnsWhatEnded(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -31,7 +31,7 @@ func TestAViewerThatWasAwayLearnsWhatEnded(t *testing.T) {
 	}
 	wire.hold()
 	d := env.Ann().Denies(ended)
-	env.soon("all that follows has happened", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	env.Empty(shown)
 	wire.cut()
 	p := <-shown
@@ -39,7 +39,7 @@ func TestAViewerThatWasAwayLearnsWhatEnded(t *testing.T) {
 	env.Equal(d, *p.Decision)
 }
 
-// A version that is told after a newer one is not shown.
+// A version that arrives after a newer one is not shown.
 func TestAnOlderViewThatComesLateIsNotShown(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -59,5 +59,5 @@ func TestAnOlderViewThatComesLateIsNotShown(t *testing.T) {
 	env.NoError(engine.PublishVersion(schemas.ViewSubject("S", "1"), late, "S.1", late.Revision))
 	env.NoError(engine.Flush(env.ctx))
 	env.Agent("ada").Asks(deploy("S", "2"))
-	env.Equal("2", (<-shown).PendingID, "on one connection what comes first is heard first")
+	env.Equal("2", (<-shown).PendingID, "the late version came before this one on the same connection, and must not be shown")
 }

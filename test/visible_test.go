@@ -6,8 +6,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A carrier sees what was routed to it, and each of its people what was routed
-// to them; unknown and foreign are the same to it.
+// A carrier sees the requests routed to it, and each of its recipients those routed to
+// them. Requests routed elsewhere are refused like unknown ones.
 func TestACarrierSeesWhatWasRoutedToIt(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -38,7 +38,7 @@ func TestACarrierSeesWhatWasRoutedToIt(t *testing.T) {
 	env.Len(all, 2)
 }
 
-// What a session holds, and what was said in it, is for those who look.
+// Inboxes may read a session's state and activity; carriers may not.
 func TestACarrierDoesNotLookIntoSessions(t *testing.T) {
 	t.Parallel()
 	env := start(t)

@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nod login prints links that the inbox of the nod that runs here takes, for
-// those who may answer.
+// nod login prints links that log approvers in to the inbox of the local nod.
 func TestLoginLinksAreForTheInboxThatRuns(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -40,7 +39,7 @@ func TestLoginLinksAreForTheInboxThatRuns(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, login("--login-key", filepath.Join(m.dir, "web", "key")))
 }
 
-// gateway runs an inbox by itself, and returns where it is and its login's token.
+// gateway starts an inbox as a process, and returns its URL and its login token.
 func (m *machine) gateway(key string) (url, token string) {
 	m.t.Helper()
 	c := m.command("connector", "web", "--http", "127.0.0.1:0", "--login-key", key)
@@ -61,7 +60,7 @@ func (m *machine) gateway(key string) (url, token string) {
 	return "", ""
 }
 
-// Gateways that share a key take each other's links, each once.
+// Gateways that share a login key take each other's links, each link once.
 func TestGatewaysShareTheKeyOfLogins(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -79,7 +78,7 @@ func TestGatewaysShareTheKeyOfLogins(t *testing.T) {
 	}
 	require.Equal(t, http.StatusNoContent, login(second))
 	for _, url := range []string{first, second} {
-		require.Equal(t, http.StatusUnauthorized, login(url), "it was used")
+		require.Equal(t, http.StatusUnauthorized, login(url), "the token was used before")
 	}
 	_, stderr, code := m.run("login")
 	require.Equal(t, 1, code, "the data directory has no key")

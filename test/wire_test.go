@@ -15,17 +15,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// wire stands between a client and the server. It can hold back what the server
-// says, and break.
+// wire is a TCP proxy between a client and the server. It can hold back the server's
+// messages, lose the client's, and break all connections.
 type wire struct {
 	url string
 
 	mu     sync.Mutex
 	free   *sync.Cond
 	held   bool
-	marker []byte   // holds once the client has said this
-	lost   [][]byte // messages of the client that hold one of these are lost
-	once   bool     // and after that nothing more
+	marker []byte   // holds once the client has sent this
+	lost   [][]byte // client messages that contain one of these are lost
+	once   bool     // lose one message only
 	heard  chan struct{}
 	conns  []net.Conn
 }
@@ -60,7 +60,7 @@ func (e *env) wire() *wire {
 	return w
 }
 
-// carry copies one way, with a word before each piece, until either end closes.
+// carry copies one way until either end closes. It calls before ahead of each write.
 func carry(from, to net.Conn, before func([]byte)) {
 	defer from.Close()
 	defer to.Close()
@@ -103,8 +103,8 @@ func (w *wire) wait([]byte) {
 	}
 }
 
-// holdOn keeps back all that the server says from when the client says marker,
-// which closes heard, until the wire is released or cut.
+// holdOn waits for the client to send marker, closes heard, and then holds back the
+// server's messages until the wire is released or cut.
 func (w *wire) holdOn(marker string) (heard <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,15 +112,15 @@ func (w *wire) holdOn(marker string) (heard <-chan struct{}) {
 	return w.heard
 }
 
-// lose has the next message whose subject holds marker go nowhere.
+// lose loses the next client message whose subject contains marker.
 func (w *wire) lose(marker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost, w.once = [][]byte{[]byte(marker)}, true
 }
 
-// loseAll has every message whose subject holds one of the markers go nowhere, and
-// none any more if there are no markers.
+// loseAll loses every client message whose subject contains one of the markers. Without
+// markers it loses no more messages.
 func (w *wire) loseAll(markers ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,14 +130,14 @@ func (w *wire) loseAll(markers ...string) {
 	}
 }
 
-// hasLost reports whether it has.
+// hasLost reports whether the message given to lose was lost.
 func (w *wire) hasLost() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lost == nil
 }
 
-// hold keeps back all that the server says from now on.
+// hold holds back the server's messages from now on.
 func (w *wire) hold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +151,7 @@ func (w *wire) release() {
 	w.free.Broadcast()
 }
 
-// cut breaks all connections and loses what was held back.
+// cut breaks all connections and drops the messages held back.
 func (w *wire) cut() {
 	w.mu.Lock()
 	for _, c := range w.conns {
@@ -162,7 +162,7 @@ func (w *wire) cut() {
 	w.release()
 }
 
-// The answer has come before the asker has read its receipt.
+// An answer arrives before the asker has read its receipt.
 func TestAnAnswerBeforeTheReceiptWasReadIsNotLost(t *testing.T) {
 	t.Parallel()
 	env := start(t)
@@ -196,17 +196,17 @@ func TestAnAnswerBeforeTheReceiptWasReadIsNotLost(t *testing.T) {
 		SessionID: "S", PendingID: "1", Digest: pending[0].Digest, OptionID: "allow_once", From: schemas.From{UserID: "ann"},
 	})
 	env.NoError(err)
-	env.soon("all that follows has happened", env.outboxIdle)
+	env.soon("the outbox is idle", env.outboxIdle)
 	wire.release()
 	q := <-submitted
 	env.NotNil(q)
 	got, err := q.Await(env.ctx)
 	env.NoError(err)
 	env.Equal(d, got)
-	env.Zero(again(), "it was heard by asking again, much later")
+	env.Zero(again(), "the agent got the decision only by asking again, much later")
 }
 
-// The acknowledgement of a write is lost: its outcome is unknown, and found out.
+// The acknowledgement of a write is lost: the engine finds out whether it was stored.
 func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -214,7 +214,7 @@ func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
 		fresh  schemas.Request
 		act    func(*env, *question) (schemas.Decision, error)
 	}{
-		// In a single call: the person must not read that it failed meanwhile.
+		// In a single call: the approver must not read in the meantime that it failed.
 		"an answer": {"PUB $KV.pending_permissions.S.1 ", deploy("S", "1"), func(e *env, q *question) (d schemas.Decision, err error) {
 			a := e.Ann().answer(q, "allow_once")
 			a.Type = schemas.TypeAnswer
@@ -261,7 +261,7 @@ func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
 	}
 }
 
-// askedAgain tells how often anybody has asked how a request stands.
+// askedAgain returns a count of the await messages that agents have sent.
 func (e *env) askedAgain() func() int64 {
 	e.t.Helper()
 	var n atomic.Int64
@@ -271,7 +271,7 @@ func (e *env) askedAgain() func() int64 {
 	return n.Load
 }
 
-// writes counts what was ever stored of records and in the log.
+// writes counts all messages ever stored in the records' and the log's streams.
 func (e *env) writes() (n uint64) {
 	for _, name := range []string{"KV_pending_permissions", "permission_log"} {
 		if stream, err := e.raw.Stream(e.ctx, name); err == nil {

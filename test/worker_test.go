@@ -17,22 +17,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// thousand takes a minute or two.
+// thousand selects the long form of the test, which takes a minute or two.
 var thousand = flag.Bool("thousand", false, "kill workers amid a thousand prompts, not a few")
 
-// kill -9 of all workers while they show a thousand prompts: each is shown once or,
-// where a worker died between the sending and the noting, twice, and the second
-// says so. Every one is answered, and each answer counts once.
+// All workers are killed with -9 while they show a thousand prompts. Each prompt is
+// shown once, or twice if a worker died between sending and recording it; the second
+// message says so. Every prompt is answered, and each answer counts once.
 func TestKillNineOfAWorker(t *testing.T) {
 	t.Parallel()
 	prompts, kills := 1000, 5
 	if !*thousand {
 		prompts, kills = 150, 2
-		t.Log("the short form: 150 prompts and 2 kills in place of 1000 and 5, which -thousand runs")
+		t.Log("the short form: 150 prompts and 2 kills; -thousand runs 1000 and 5")
 	}
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.Unlimited()
-	p.Latency(20 * time.Millisecond) // a kill finds what is sent and not noted
+	p.Latency(20 * time.Millisecond) // so that kills hit prompts that are sent but not recorded
 	p.start()
 	workers := []func(){p.worker(), p.worker(), p.worker()}
 
@@ -58,12 +58,12 @@ func TestKillNineOfAWorker(t *testing.T) {
 		require.Equal(t, schemas.Allowed, d.Outcome, id)
 		require.Equal(t, schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "telegram"}, d.By)
 	}
-	require.Eventually(t, func() bool { return p.live() == 0 }, time.Minute, tick, "a button is left live")
+	require.Eventually(t, func() bool { return p.live() == 0 }, time.Minute, tick, "a message still has its buttons")
 	p.shownOnce(prompts)
 	p.loggedOnce(ctx, prompts)
 }
 
-// storm asks many things at once, and returns what waits for their decisions.
+// storm sends many requests, and returns a function that waits for their decisions.
 func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]schemas.Decision) {
 	conn, err := bus.Join(ctx, bus.Place{DataDir: p.dir}, roles.AgentID("local"), quiet())
 	require.NoError(p.t, err)
@@ -103,8 +103,8 @@ func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]
 	}
 }
 
-// allowsAll has Ann press the first button under every message, and once more
-// where it is still there when all her presses were taken.
+// allowsAll has Ann press the first button under every message. She presses again if
+// the button is still there after all her presses were delivered.
 func (p *phone) allowsAll(ctx context.Context) {
 	pressed := map[int64]bool{}
 	for ctx.Err() == nil {
@@ -126,7 +126,7 @@ func (p *phone) allowsAll(ctx context.Context) {
 	}
 }
 
-// live is how many messages have buttons.
+// live counts the messages that have buttons.
 func (p *phone) live() (n int) {
 	for _, m := range p.Chat(annOnTG) {
 		if len(m.Buttons) > 0 {
@@ -136,7 +136,7 @@ func (p *phone) live() (n int) {
 	return n
 }
 
-// shownOnce makes sure that no question is there twice without saying so.
+// shownOnce makes sure that a prompt's second message in the chat says that it is one.
 func (p *phone) shownOnce(prompts int) {
 	times, twice := map[string]int{}, 0
 	for _, m := range p.Chat(annOnTG) {
@@ -161,7 +161,7 @@ func requestIn(m telegramtest.Message) (id string, ok bool) {
 	return id, ok
 }
 
-// loggedOnce makes sure that the log tells of one decision for each.
+// loggedOnce makes sure that the log holds one decision for each prompt.
 func (p *phone) loggedOnce(ctx context.Context, prompts int) {
 	conn, err := bus.Join(ctx, bus.Place{DataDir: p.dir}, roles.ID{Role: roles.OwnerStore}, quiet())
 	require.NoError(p.t, err)

@@ -13,13 +13,13 @@ import (
 // programs are the commands that a scenario runs.
 type programs struct{ nod, natsServer string }
 
-// scratch is a directory of this test process; TestMain makes and removes it.
+// scratch is this test process's temporary directory; TestMain makes and removes it.
 var scratch string
 
-// plain are the programs as they are released.
+// plain builds the programs as they are released.
 var plain = sync.OnceValues(func() (programs, error) { return build("plain") })
 
-// stepped are the same programs with a wall clock that a file moves; see clockFile.
+// stepped builds the same programs with a wall clock that a file moves; see clockFile.
 var stepped = sync.OnceValues(func() (programs, error) {
 	overlay, err := clockOverlay()
 	if err != nil {
@@ -42,13 +42,12 @@ func build(name string, flags ...string) (programs, error) {
 
 // clockFile is the environment variable that names the file with the number of
 // seconds by which a stepped program's wall clock is ahead. A process reads it
-// every 50 ms. The monotonic clock is not moved, as no step of a real clock moves
-// it.
+// every 50 ms. The monotonic clock does not move, as in a real clock step.
 const clockFile = "NOD_CHAOS_CLOCK"
 
 // clockOverlay replaces time.Now of the standard library for one build: libfaketime
 // does not reach Go programs, which read the clock without libc, and time namespaces
-// do not move the wall clock. No line of nod's own knows of it.
+// do not move the wall clock. nod's own code is unchanged.
 func clockOverlay() (path string, err error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -61,7 +60,7 @@ func clockOverlay() (path string, err error) {
 	}
 	const reads = "\tsec, nsec, mono := runtimeNow()\n"
 	if strings.Count(string(source), reads) != 1 {
-		return "", fmt.Errorf("this release of Go reads the clock otherwise than time.Now did: adapt clockOverlay")
+		return "", fmt.Errorf("time.Now of this Go release reads the clock differently: adapt clockOverlay")
 	}
 	dir := filepath.Join(scratch, "clock")
 	files := map[string]string{

@@ -15,13 +15,13 @@ import (
 )
 
 var (
-	flagDuration   = flag.Duration("duration", 0, "how long the scenarios run together; without it a short form of two of them")
-	flagSeed       = flag.Uint64("seed", 0, "of the load and the faults, to replay them; without it another one each time")
-	flagScenario   = flag.String("scenario", "", "this scenario alone")
-	flagRequests   = flag.Int("requests", 0, "end each scenario after so many requests")
-	flagNamespaces = flag.Bool("namespaces", false, "have a network namespace for each server and engine in place of proxies; takes root's rights")
-	flagKeep       = flag.String("keep", "", "a directory that keeps the logs and stores of each scenario; without it they are deleted")
-	flagStories    = flag.Int("stories", 6, "how many strands of load there are at a time")
+	flagDuration   = flag.Duration("duration", 0, "total duration of the scenarios; without it, two of them run in a short form")
+	flagSeed       = flag.Uint64("seed", 0, "seed of the load and the faults, to replay them; without it, each run has another")
+	flagScenario   = flag.String("scenario", "", "run this scenario alone")
+	flagRequests   = flag.Int("requests", 0, "end each scenario after this many requests")
+	flagNamespaces = flag.Bool("namespaces", false, "use a network namespace for each server and engine instead of proxies; needs root")
+	flagKeep       = flag.String("keep", "", "directory to keep the logs and stores of each scenario in; without it they are deleted")
+	flagStories    = flag.Int("stories", 6, "number of stories told at a time")
 )
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ type scenario struct {
 	open  func(ctx context.Context, dir string) (place, error)
 	gap   [2]time.Duration
 	fault func(place) []fault
-	// short is how long it runs where no duration is named; 0 leaves it to long runs.
+	// short is its duration in runs without -duration; 0 leaves it out of those.
 	short time.Duration
 }
 
@@ -54,7 +54,7 @@ var (
 	far  = [2]time.Duration{2 * time.Second, 20 * time.Second}
 )
 
-// scenarios are all there are. Two of them are run where no duration is named.
+// scenarios lists all scenarios. Runs without -duration take those with a short form.
 var scenarios = []scenario{
 	{"embedded", openEmbedded, soon, func(p place) []fault { return p.(*embedded).crashes() }, 10 * time.Second},
 	{"mixed", openCluster, near, func(p place) []fault {
@@ -136,7 +136,7 @@ func choose(t *testing.T) (chosen []scenario, each time.Duration) {
 		case *flagDuration == 0 && sc.short == 0:
 			continue
 		case *flagDuration == 0 && testing.Short() && sc.name != "embedded":
-			t.Logf("left out with -short: %s, which takes eight processes", sc.name)
+			t.Logf("left out with -short: %s, which runs eight processes", sc.name)
 			continue
 		}
 		chosen = append(chosen, sc)
@@ -151,7 +151,7 @@ func choose(t *testing.T) (chosen []scenario, each time.Duration) {
 
 func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	if sc.name == "disks" && os.Getuid() != 0 {
-		t.Skip("a small disk takes root's rights to mount")
+		t.Skip("mounting a small disk needs root")
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), lasts+5*time.Minute)
@@ -177,7 +177,7 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	t.Logf("%s (seed %d): %s\n| %s | %s |", sc.name, seed, count(found), sc.name, e.figures(len(found)))
 	for _, p := range p.processes() {
 		if !p.running() {
-			t.Errorf("%s has ended by itself; its log ends:\n%s", p.name, p.said())
+			t.Errorf("%s ended by itself; its log ends:\n%s", p.name, p.said())
 		}
 	}
 	told := map[string]int{}
@@ -189,10 +189,10 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	}
 }
 
-// reported is how many violations of each check are told with their history.
+// reported is the most violations of each check that are printed with their history.
 const reported = 3
 
-// count is how many violations there are of each check.
+// count summarizes the violations by check.
 func count(found []violation) string {
 	var counted []string
 	for _, c := range checks {

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runs are the calls of a group that an agent has heard to be allowed, by id.
+// runs returns the calls among events that an agent heard are allowed, by key.
 func runs(events []*event) map[string]*schemas.Decision {
 	all := map[string]*schemas.Decision{}
 	for _, ev := range events {
@@ -19,15 +19,15 @@ func runs(events []*event) map[string]*schemas.Decision {
 	return all
 }
 
-// ruled are the groups that a rule decides.
+// ruled lists the groups that a rule decides.
 var ruled = map[string]schemas.Outcome{"Lookup": schemas.Allowed, "Forbidden": schemas.Denied}
 
-// allowOnce: identical calls run no more often than people have allowed them: each
-// "allow once" is for as many as its prompt counted.
+// allowOnce: identical calls run no more often than approvers have allowed them. Each
+// "allow once" allows as many calls as its prompt counted.
 func allowOnce(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for group, events := range groups {
-		allowed := map[string]int{} // by decision, or by answer where nobody knows
+		allowed := map[string]int{} // by decision, or by answer if its outcome is unknown
 		lasting := ruled[group] != ""
 		for i, ev := range events {
 			if (ev.Op != opAnswer && ev.Op != opPress) || ev.Option != "allow_once" {
@@ -47,7 +47,7 @@ func allowOnce(e *evidence) (found []violation) {
 			sum += n
 		}
 		if len(ran) > sum && !lasting {
-			found = append(found, violates(group, "people allowed %d calls, and %d ran: %s", sum, len(ran), strings.Join(sortedKeys(ran), ", ")))
+			found = append(found, violates(group, "approvers allowed %d calls, but %d ran: %s", sum, len(ran), strings.Join(sortedKeys(ran), ", ")))
 		}
 	}
 	return found
@@ -62,8 +62,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// counted: an answer about all the calls of a group, each of which still waits, ends
-// them all as it says.
+// counted: an answer that counted all the calls of a group decides all of them, if
+// each still waits.
 func counted(e *evidence) (found []violation) {
 	for group, events := range by(e.Events, func(ev *event) string { return ev.Group }) {
 		calls, answer := map[string]bool{}, (*event)(nil)
@@ -83,29 +83,28 @@ func counted(e *evidence) (found []violation) {
 		}
 		for _, ev := range events {
 			if ev.Op == opHear && ev.Decision != nil && ev.Decision.Outcome != answer.Decision.Outcome {
-				found = append(found, violates(ev.key(), "%s said %s about all %d calls of %s, and it was %s", answer.Who, answer.Decision.Outcome, len(calls), group, words(ev.Decision)))
+				found = append(found, violates(ev.key(), "%s decided %s about all %d calls of %s, but this one was %s", answer.Who, answer.Decision.Outcome, len(calls), group, words(ev.Decision)))
 			}
 			if ev.Op == opHear && ev.Decision == nil && ev.Return > e.settledBy(max(ev.Call, answer.Return)) {
-				found = append(found, violates(ev.key(), "%s said %s about all %d calls of %s, and it was left waiting", answer.Who, answer.Decision.Outcome, len(calls), group))
+				found = append(found, violates(ev.key(), "%s decided %s about all %d calls of %s, but this one was left waiting", answer.Who, answer.Decision.Outcome, len(calls), group))
 			}
 		}
 	}
 	return found
 }
 
-// itsOwnWord: the decision that an answer made is about the request that was
-// answered, and about no other.
+// itsOwnWord: an answer decides the request that it names, and no other.
 func itsOwnWord(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
 		if d := ev.Decision; ev.Op == opAnswer && ev.Err == nil && d != nil && (d.SessionID != ev.Session || d.PendingID != ev.ID) {
-			found = append(found, violates(ev.key(), "%s answered it, and their word was taken for %s", ev.Who, words(d)))
+			found = append(found, violates(ev.key(), "%s answered it, but the answer was taken for %s", ev.Who, words(d)))
 		}
 	}
 	return found
 }
 
-// whoAllowed: a call that was allowed by a person was allowed by one who allowed a
-// call of its group, before it was heard, and did not take back what they said.
+// whoAllowed: if a decision says that an approver allowed a call, this approver
+// answered "allow once" for a call of its group before the agent heard the decision.
 func whoAllowed(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for _, events := range groups {
@@ -117,7 +116,7 @@ func whoAllowed(e *evidence) (found []violation) {
 			if !slices.ContainsFunc(events, func(ev *event) bool {
 				return (ev.Op == opAnswer || ev.Op == opPress) && ev.Option == "allow_once" && ev.Who == d.By.Name && ev.Call <= ran.Return
 			}) {
-				found = append(found, violates(ran.key(), "it was allowed by %s, who allowed none such", d.By.Name))
+				found = append(found, violates(ran.key(), "it was allowed by %s, who allowed no call of its group", d.By.Name))
 			}
 		}
 	}

@@ -8,20 +8,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// bound is how long after a fault's end, or without one, whatever was decided is
-// told and whatever was asked is shown.
+// bound is the longest time within which decisions are sent and requests are shown,
+// counted from the end of a fault if there is one.
 const bound = 15 * time.Second
 
 // violation is one broken promise.
 type violation struct {
 	Check string
-	Key   string // of a request, or a group where several are about it
+	Key   string // of a request, or the group if it concerns several
 	Text  string
 }
 
 func (v violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Check, v.Key, v.Text) }
 
-// checks are all that a history must pass.
+// checks lists all checks that a history must pass.
 var checks = []struct {
 	name  string
 	check func(*evidence) []violation
@@ -59,7 +59,7 @@ func violates(key, format string, args ...any) violation {
 	return violation{Key: key, Text: fmt.Sprintf(format, args...)}
 }
 
-// byKey are the events of each request.
+// byKey groups the events by request.
 func (e *evidence) byKey() map[string][]*event {
 	all := map[string][]*event{}
 	for _, ev := range e.Events {
@@ -70,7 +70,7 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// by groups events in the order of the history.
+// by groups events and keeps the order of the history.
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {
@@ -81,9 +81,9 @@ func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	return groups
 }
 
-// oneDecision: whoever was told how a request ended was told the same, and it is
-// what is stored. A question that several calls wait for ends once for the people who
-// are asked it, and each of its calls once for its agent.
+// oneDecision: all parties that hear a request's decision hear the same one, which is
+// the stored one. A question with several calls has one decision for approvers, and
+// each call has one for its agent.
 func oneDecision(e *evidence) (found []violation) {
 	type told struct {
 		decision *schemas.Decision
@@ -105,7 +105,7 @@ func oneDecision(e *evidence) (found []violation) {
 			return
 		}
 		if was.decision.Outcome != d.Outcome || was.decision.DecisionID != d.DecisionID {
-			found = append(found, violates(key, "%s was told %s, and %s %s", was.by, words(was.decision), by, words(d)))
+			found = append(found, violates(key, "%s was told %s, but %s %s", was.by, words(was.decision), by, words(d)))
 		}
 	}
 	for key, rec := range e.Stored.Records {
@@ -124,8 +124,8 @@ func oneDecision(e *evidence) (found []violation) {
 	return found
 }
 
-// acknowledgedIsStored: an answer, a withdrawal or an ask that was answered with a
-// decision is kept.
+// acknowledgedIsStored: if the reply to an answer, a withdrawal or an ask was a
+// decision, that decision is stored.
 func acknowledgedIsStored(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
 		if ev.Op != opAnswer && ev.Op != opWithdraw && ev.Op != opAsk || ev.Err != nil || ev.Return == never || ev.Decision == nil {
@@ -134,22 +134,21 @@ func acknowledgedIsStored(e *evidence) (found []violation) {
 		d := ev.Decision
 		key := schemas.Key(d.SessionID, d.PendingID)
 		if e.Stored.decision(key) == nil && !e.toldIn(d) {
-			found = append(found, violates(key, "%s was acknowledged %s, and nothing of it is stored", ev.Who, words(d)))
+			found = append(found, violates(key, "%s was acknowledged %s, but no such decision is stored", ev.Who, words(d)))
 		}
 	}
 	return found
 }
 
-// toldIn reports whether a decision is in a record that names its request: a call
-// that waits with others has no record of its own.
+// toldIn reports whether a record that names the decision's request holds its outcome:
+// a call that waits with others has no record of its own.
 func (e *evidence) toldIn(d *schemas.Decision) bool {
 	return slices.ContainsFunc(e.Stored.named(d.SessionID, d.PendingID), func(r schemas.Record) bool {
 		return r.Decision != nil && r.Decision.Outcome == d.Outcome
 	})
 }
 
-// refusedIsNotStored: an answer of which its person was told for good that it does
-// not count does not count.
+// refusedIsNotStored: an answer that was finally refused is not the stored decision.
 func refusedIsNotStored(e *evidence) (found []violation) {
 	answers := by(e.Events, func(ev *event) string {
 		if ev.Op != opAnswer && ev.Op != opPress {
@@ -160,18 +159,18 @@ func refusedIsNotStored(e *evidence) (found []violation) {
 	for _, all := range answers {
 		ev := all[0]
 		if len(all) > 1 || ev.unknown() || ev.Err == nil {
-			continue // another of theirs may be what is stored
+			continue // another answer of theirs may be the stored decision
 		}
 		d := e.Stored.decision(ev.key())
 		if d != nil && d.By.Kind == schemas.ByHuman && d.By.Name == ev.Who && ev.told() == nil {
-			found = append(found, violates(ev.key(), "%s was told %q, and the answer is stored: %s", ev.Who, ev.Err, words(d)))
+			found = append(found, violates(ev.key(), "%s was refused with %q, but the answer is stored: %s", ev.Who, ev.Err, words(d)))
 		}
 	}
 	return found
 }
 
-// afterDeadline: nothing is allowed at or after its deadline, in broker time, nor by
-// an answer that was begun then; and nothing times out before.
+// afterDeadline: no request is allowed at or after its deadline in broker time, nor by
+// an answer sent after it; and no request times out before its deadline.
 func afterDeadline(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		var deadline time.Time
@@ -188,9 +187,9 @@ func afterDeadline(e *evidence) (found []violation) {
 			switch {
 			case d == nil || schemas.Key(d.SessionID, d.PendingID) != key:
 			case d.Outcome == schemas.Allowed && !d.DecidedAt.Before(deadline):
-				found = append(found, violates(key, "%s was told %s, at %s, and its deadline was %s", ev.Who, words(d), d.DecidedAt, deadline))
+				found = append(found, violates(key, "%s was told %s, decided at %s, but its deadline was %s", ev.Who, words(d), d.DecidedAt, deadline))
 			case ev.Op == opAnswer && ev.Err == nil && d.Outcome == schemas.Allowed && d.By.Name == ev.Who && !e.Began.Add(ev.Call).Before(deadline):
-				found = append(found, violates(key, "%s answered %s after its deadline, and it was allowed", ev.Who, e.Began.Add(ev.Call).Sub(deadline)))
+				found = append(found, violates(key, "%s answered %s after its deadline, but it was allowed", ev.Who, e.Began.Add(ev.Call).Sub(deadline)))
 			case d.Outcome == schemas.TimedOut && e.Began.Add(ev.Return).Before(deadline):
 				found = append(found, violates(key, "%s was told that it timed out, %s before its deadline", ev.Who, deadline.Sub(e.Began.Add(ev.Return))))
 			}
@@ -199,8 +198,8 @@ func afterDeadline(e *evidence) (found []violation) {
 	return found
 }
 
-// afterRevocation: what is asked after a standing answer was revoked, and that was
-// acknowledged, is not allowed by it.
+// afterRevocation: once the revocation of a standing answer is acknowledged, no call
+// asked later is allowed by it.
 func afterRevocation(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for _, events := range groups {
@@ -209,22 +208,21 @@ func afterRevocation(e *evidence) (found []violation) {
 				continue
 			}
 			for key := range runs(slices.DeleteFunc(slices.Clone(events), func(ev *event) bool { return !begunAfter(events, ev, revoke.Return) })) {
-				found = append(found, violates(key, "it was asked after %s was revoked (acknowledged at %.4f), and allowed", revoke.Grant, revoke.Return.Seconds()))
+				found = append(found, violates(key, "it was asked after %s was revoked (acknowledged at %.4f), but allowed", revoke.Grant, revoke.Return.Seconds()))
 			}
 		}
 	}
 	return found
 }
 
-// begunAfter reports whether the request of an event was first asked after an
-// instant.
+// begunAfter reports whether an event's request was first asked after at.
 func begunAfter(events []*event, ev *event, at time.Duration) bool {
 	i := slices.IndexFunc(events, func(ask *event) bool { return ask.Op == opAsk && ask.key() == ev.key() })
 	return i >= 0 && events[i].Call > at
 }
 
-// afterFreeze: once a freeze was acknowledged by all engines, nothing of its session
-// is allowed before a thaw is begun, and what was open then is allowed never.
+// afterFreeze: once all engines have acknowledged a freeze, no request of its session
+// is allowed before a thaw begins, and requests pending at the freeze are never allowed.
 func afterFreeze(e *evidence) (found []violation) {
 	sessions := by(e.Events, func(ev *event) string { return ev.Session })
 	for _, events := range sessions {
@@ -256,18 +254,18 @@ func frozen(events []*event, freeze *event) (found []violation) {
 		switch {
 		case ask == nil || ev.Decision == nil || ev.Decision.Outcome != schemas.Allowed || ev.Err != nil:
 		case ev.Op == opAnswer && ev.Call > freeze.Return && ev.Decision.By.Name == ev.Who && ask.Return < freeze.Call && ask.Pending:
-			found = append(found, violates(ev.key(), "it was open when its session was frozen (acknowledged at %.4f), and allowed at %.4f", freeze.Return.Seconds(), ev.Call.Seconds()))
+			found = append(found, violates(ev.key(), "it was pending when its session was frozen (acknowledged at %.4f), but allowed at %.4f", freeze.Return.Seconds(), ev.Call.Seconds()))
 		case ev.Op == opAnswer && ev.Call > freeze.Return && ev.Return < thaw && ev.Decision.By.Name == ev.Who:
 			found = append(found, violates(ev.key(), "it was allowed while its session was frozen (acknowledged at %.4f)", freeze.Return.Seconds()))
 		case (ev.Op == opAsk || ev.Op == opHear) && ask.Call > freeze.Return && ev.Return < thaw:
-			found = append(found, violates(ev.key(), "it was asked while its session was frozen (acknowledged at %.4f), and allowed", freeze.Return.Seconds()))
+			found = append(found, violates(ev.key(), "it was asked while its session was frozen (acknowledged at %.4f), but allowed", freeze.Return.Seconds()))
 		}
 	}
 	return found
 }
 
-// settledBy is until when something that could happen at an instant has happened:
-// within the bound, counted again from the end of each fault that came between.
+// settledBy returns the time by which the effects of an event must show: within the
+// bound after at, counted again from the end of each fault in between.
 func (e *evidence) settledBy(at time.Duration) time.Duration {
 	until := at + bound
 	for _, f := range e.Faults {

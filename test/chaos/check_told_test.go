@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// decidedAt is when a request's decision was known to anybody first.
+// decidedAt returns the time at which the first party heard a request's decision.
 func decidedAt(events []*event) (at time.Duration, known bool) {
 	at = never
 	for _, ev := range events {
@@ -21,8 +21,8 @@ func decidedAt(events []*event) (at time.Duration, known bool) {
 	return at, known
 }
 
-// endedAt is when anybody was told first how a question ended: the stored decision of
-// its record, under whichever call's id.
+// endedAt returns the time at which the first party heard the stored decision of a
+// question, under the id of any of its calls.
 func (e *evidence) endedAt(key string, group []*event) (at time.Duration, known bool) {
 	at = never
 	rec, there := e.Stored.Records[key]
@@ -37,7 +37,8 @@ func (e *evidence) endedAt(key string, group []*event) (at time.Duration, known 
 	return at, known
 }
 
-// everyoneHears: whoever asks or waits is told within the bound.
+// everyoneHears: each operation returns within the bound. A wait for a decision ends
+// within the bound after the decision.
 func everyoneHears(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		decided, known := decidedAt(events)
@@ -46,11 +47,11 @@ func everyoneHears(e *evidence) (found []violation) {
 			switch ev.Op {
 			case opHear:
 				if !known {
-					continue // nobody has decided
+					continue // it has no decision
 				}
 				since = max(since, decided)
 			case opAsk:
-				if ev.Who == "nod ask" { // to the decision, not to the receipt
+				if ev.Who == "nod ask" { // it returns at the decision, not at the receipt
 					if !known {
 						continue
 					}
@@ -61,7 +62,7 @@ func everyoneHears(e *evidence) (found []violation) {
 				continue
 			}
 			if until := e.settledBy(since); min(ev.Return, e.End) > until {
-				found = append(found, violates(key, "%s waited for %s since %.4f, and %s", ev.Who, ev.Op, since.Seconds(), untilWhen(ev.Return)))
+				found = append(found, violates(key, "%s waited for %s since %.4f and %s", ev.Who, ev.Op, since.Seconds(), untilWhen(ev.Return)))
 			}
 		}
 	}
@@ -75,8 +76,8 @@ func untilWhen(at time.Duration) string {
 	return "heard at " + at.String()
 }
 
-// nothingLost: whatever was acknowledged to be open has its decision or is open
-// still, and a request that nobody waits for in vain is told.
+// nothingLost: a request that was acknowledged as pending is stored, as pending and
+// listed or with its decision, and no asker waits in vain for a stored decision.
 func nothingLost(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })
@@ -92,19 +93,19 @@ func nothingLost(e *evidence) (found []violation) {
 		_, heard := decidedAt(events)
 		switch {
 		case heard && !ended && !open && e.Stored.decision(key) == nil:
-			found = append(found, violates(key, "it was decided, and no record of it is stored"))
+			found = append(found, violates(key, "it was decided, but no record of it is stored"))
 		case len(records) == 0 && e.Stored.decision(key) == nil:
-			found = append(found, violates(key, "it was acknowledged to be open, and is gone"))
+			found = append(found, violates(key, "it was acknowledged as pending, but is gone"))
 		case open && !ended && !e.listed(records, key):
-			found = append(found, violates(key, "it is open, and people are not shown it as pending"))
+			found = append(found, violates(key, "it is pending, but not listed as pending"))
 		case ended && !open && !heard && e.waited(events):
-			found = append(found, violates(key, "its record has a decision, and its asker was not told"))
+			found = append(found, violates(key, "its record has a decision, but its asker did not hear it"))
 		}
 	}
 	return found
 }
 
-// listed reports whether an open request, or the one that it waits with, is listed.
+// listed reports whether a pending request, or the question it joined, is listed.
 func (e *evidence) listed(records []schemas.Record, key string) bool {
 	if e.Stored.Pending[key] {
 		return true
@@ -118,15 +119,14 @@ func (e *evidence) listed(records []schemas.Record, key string) bool {
 	})
 }
 
-// waited reports whether an asker still waits at the end.
+// waited reports whether an asker waits for longer than the bound.
 func (e *evidence) waited(events []*event) bool {
 	return slices.ContainsFunc(events, func(ev *event) bool {
 		return ev.Op == opHear && ev.Decision == nil && ev.Return > e.settledBy(ev.Call)
 	})
 }
 
-// everythingShown: what is open is shown by every viewer within the bound, and so is
-// how it ended.
+// everythingShown: viewers show each pending request and its decision within the bound.
 func everythingShown(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	crowds := map[string]int{}
@@ -137,7 +137,7 @@ func everythingShown(e *evidence) (found []violation) {
 		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })
 		raw, own := e.Stored.Raw[key]
 		if i < 0 || !own || strings.Contains(raw, `"joined":`) {
-			continue // decided at once, or shown as part of another
+			continue // decided at once, or shown as part of another question
 		}
 		opened := events[i].Return
 		decided, known := e.endedAt(key, groups[events[0].Group])
@@ -153,27 +153,27 @@ func everythingShown(e *evidence) (found []violation) {
 			}
 			late := shown
 			if crowds[events[0].Group] > 1 && shown != never {
-				late = 0 // it may have waited with another before it was a question of its own
+				late = 0 // it may have waited for another question before it became one itself
 			}
 			if shown == never && known && decided <= e.settledBy(opened) && e.settledBy(opened) > opened+bound {
-				continue // it was open and decided while a fault kept views from this viewer
+				continue // it was decided while a fault kept views from this viewer
 			}
 			if until := e.settledBy(opened); min(late, e.End) > until {
-				found = append(found, violates(key, "%s was not shown it within the bound: open at %.4f, %s", who, opened.Seconds(), untilWhen(shown)))
+				found = append(found, violates(key, "%s was not shown it within the bound: pending at %.4f, %s", who, opened.Seconds(), untilWhen(shown)))
 			}
 			if until := e.settledBy(decided); known && decided < never-bound && min(over, e.End) > until {
-				found = append(found, violates(key, "%s was not shown its end within the bound: decided at %.4f, %s", who, decided.Seconds(), untilWhen(over)))
+				found = append(found, violates(key, "%s was not shown its decision within the bound: decided at %.4f, %s", who, decided.Seconds(), untilWhen(over)))
 			}
 		}
 	}
 	return found
 }
 
-// repeated heads a question on Telegram that may be there already.
+// repeated begins a Telegram message whose question may be in the chat already.
 const repeated = "(Sent again:"
 
-// phoneIsTidy: a question that is on the phone twice says so, and under what is
-// decided there is no button that answers.
+// phoneIsTidy: a second message about a question says that it is a repeat, and messages
+// about decided questions have no answer buttons.
 func phoneIsTidy(e *evidence) (found []violation) {
 	messages := map[string][]telegramtest.Message{}
 	for _, m := range e.Phone {
@@ -193,17 +193,17 @@ func phoneIsTidy(e *evidence) (found []violation) {
 				return strings.Contains(b.Text, "Allow once") || strings.Contains(b.Text, "Deny")
 			})
 			if decided, known := e.endedAt(key, events[key]); live && known && e.End > e.settledBy(decided) {
-				found = append(found, violates(key, "message %d still has its buttons, and it is decided; on the phone: %s", m.ID, allOf(messages[id])))
+				found = append(found, violates(key, "message %d still has its buttons, but its question is decided; on the phone: %s", m.ID, allOf(messages[id])))
 			}
 		}
 		if fresh > 1 {
-			found = append(found, violates(key, "it is on the phone %d times without a word that it is a repeat", fresh))
+			found = append(found, violates(key, "it is on the phone %d times without a mark as a repeat", fresh))
 		}
 	}
 	return found
 }
 
-// allOf are messages in short: their numbers, how they began, and their buttons.
+// allOf summarizes messages: number, first line at first and now, number of buttons.
 func allOf(messages []telegramtest.Message) string {
 	var all []string
 	for _, m := range messages {
@@ -214,11 +214,11 @@ func allOf(messages []telegramtest.Message) string {
 	return strings.Join(all, "; ")
 }
 
-// rulesHold: what a rule decides is decided as it says.
+// rulesHold: a request that a rule decides has the rule's outcome.
 func rulesHold(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
 		if outcome, known := ruled[ev.Group]; known && ev.Op == opAsk && ev.Decision != nil && ev.Decision.Outcome != outcome {
-			found = append(found, violates(ev.key(), "a rule makes it %s, and it was %s", outcome, words(ev.Decision)))
+			found = append(found, violates(ev.key(), "a rule makes it %s, but it was %s", outcome, words(ev.Decision)))
 		}
 	}
 	return found

@@ -18,20 +18,20 @@ const (
 	workers = 2
 )
 
-// cluster is three nats-servers with three replicas of everything, three engines
-// and two Telegram workers, each a process, and a link between every two of them.
+// cluster is three nats-servers with three replicas of every stream, three engines and
+// two Telegram workers, each a process, with a link between every two of them.
 type cluster struct {
 	*site
 	servers [servers]*process
 	engines [engines]*process
 	workers [workers]*process
 
-	ports  [servers]int // of the servers themselves, behind the links
+	ports  [servers]int // the servers' own ports, behind the links
 	routes [servers]int
 	net    *namespaces    // nil with proxies
-	disks  []func() error // what takes the servers' own disks away
-	// ways are the links by who goes them: "n0" to "n2" for the servers' routes,
-	// "engine0", …, "workers", "agents", "people" for clients; and by server.
+	disks  []func() error // unmount the servers' own disks
+	// ways are the links by their client and then by server. Clients are "n0" to "n2" for
+	// the servers' routes, and "engine0", …, "workers", "agents" and "people".
 	ways map[string][servers]way
 }
 
@@ -90,7 +90,7 @@ func (c *cluster) build(ctx context.Context) error {
 	return nil
 }
 
-// clients are who has a way of their own to each server.
+// clients lists the clients that have a way of their own to each server.
 func (c *cluster) clients() []string {
 	all := []string{"workers", "agents", "people"}
 	for n := range engines {
@@ -99,7 +99,7 @@ func (c *cluster) clients() []string {
 	return all
 }
 
-// lay finds ports and lays the ways: proxies, or roads between namespaces.
+// lay finds ports and makes the ways: proxies, or roads between namespaces.
 func (c *cluster) lay() error {
 	free, err := freePorts(2 * servers)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *cluster) layFor(who string, ports [servers]int) error {
 	return nil
 }
 
-// host is where a server listens.
+// host is the address at which a server listens.
 func (c *cluster) host(n int) string {
 	if c.net != nil {
 		return c.net.ip(fmt.Sprint("n", n))
@@ -155,7 +155,7 @@ func (c *cluster) host(n int) string {
 	return "127.0.0.1"
 }
 
-// args are those of a process, in its namespace where it has one.
+// args prefixes a process's arguments with its namespace, if it has one.
 func (c *cluster) args(who string, args ...string) []string {
 	if c.net == nil {
 		return args
@@ -163,8 +163,8 @@ func (c *cluster) args(who string, args ...string) []string {
 	return append(c.net.in(who), args...)
 }
 
-// config is one server's. Routes go through links, and no address is advertised
-// that goes around them.
+// config is one server's configuration. Routes go through links, and the server does
+// not advertise addresses that would go around them.
 func (c *cluster) config(n int, accounts string) string {
 	var routes []string
 	for to, way := range c.ways[fmt.Sprint("n", n)] {
@@ -193,7 +193,7 @@ func (c *cluster) server(n int) *process {
 	}
 }
 
-// answers waits until a NATS server speaks at an address.
+// answers waits until a NATS server answers at an address.
 func answers(ctx context.Context, addr string) error {
 	return every(ctx, 20*time.Millisecond, func() bool {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
@@ -208,7 +208,7 @@ func answers(ctx context.Context, addr string) error {
 	})
 }
 
-// every tries f until it holds; the error is ctx's.
+// every calls f until it returns true or ctx ends; the error is ctx's.
 func every(ctx context.Context, pause time.Duration, f func() bool) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -231,7 +231,7 @@ func (c *cluster) engine(n int) *process {
 	}
 }
 
-// program is a command of nod's, which says more if its log is kept.
+// program is a command of nod's, which logs more if its log is kept.
 func (c *cluster) program(name string) []string {
 	if *flagKeep != "" {
 		return []string{c.nod, name, "--verbose"}
@@ -262,7 +262,7 @@ func (c *cluster) command(client, key string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// mount gives each server a disk of its own of so many bytes.
+// mount gives each server its own disk of this size in bytes.
 func (c *cluster) mount(bytes int) error {
 	for n := range servers {
 		unmount, err := smallDisk(c.store(n), bytes)

@@ -44,8 +44,8 @@ func (c *cluster) stops() []fault {
 	}
 }
 
-// slowDisk is a server that stands still for 200 to 800 ms again and again, as one
-// does whose disk takes as long for every sync.
+// slowDisk stops a server for 200 to 800 ms again and again, as a disk does that takes
+// so long for every sync.
 func (c *cluster) slowDisk() fault {
 	return fault{"a slow server", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := c.led(ctx, rng)
@@ -84,7 +84,7 @@ func (c *cluster) splits() []fault {
 	return all
 }
 
-// split is a partition about a server, or the engine of its number.
+// split is a partition around a server, or around the engine of its number.
 func (c *cluster) split(name string, ways func(n int) []way) fault {
 	return fault{name, [2]time.Duration{3 * time.Second, 20 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -93,7 +93,7 @@ func (c *cluster) split(name string, ways func(n int) []way) fault {
 	}}
 }
 
-// far is a server to and from which everything takes longer.
+// far delays all packets to and from a server.
 func (c *cluster) far() fault {
 	return fault{"a server is far away", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -108,7 +108,8 @@ func (c *cluster) far() fault {
 	}}
 }
 
-// target is the number of a server: one in three times any, else a leader.
+// target is the number of a server: a random one in a third of the cases, else the
+// leader of a random stream or consumer.
 func (c *cluster) target(ctx context.Context, rng *rand.Rand) int {
 	any, what := rng.IntN(3*servers), led[rng.IntN(len(led))]
 	if any < servers {
@@ -139,7 +140,7 @@ func (c *cluster) clientsOf(n int) (ways []way) {
 	return ways
 }
 
-// cut severs ways until it is ended.
+// cut severs ways until end is called.
 func cut(ways []way) (end func(context.Context) error, err error) {
 	for _, w := range ways {
 		err = errors.Join(err, w.sever())
@@ -166,7 +167,7 @@ func (c *cluster) rolling() []fault {
 	}}}
 }
 
-// settles waits until all that has a leader has one again, for at most 20 seconds.
+// settles waits up to 20 s until every stream and consumer has a leader again.
 func (c *cluster) settles(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -175,7 +176,7 @@ func (c *cluster) settles(ctx context.Context) {
 	}
 }
 
-// clocks step the wall clock of one process, by up to ten minutes, and back.
+// clocks step the wall clock of one process by up to ten minutes, and back.
 func (c *cluster) clocks() []fault {
 	step := func(name string, pick picks) fault {
 		return fault{name, [2]time.Duration{3 * time.Second, 12 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
@@ -190,8 +191,8 @@ func (c *cluster) clocks() []fault {
 	return []fault{step("the clock of an engine steps", oneOf(c.engines[:])), step("the clock of a worker steps", oneOf(c.workers[:]))}
 }
 
-// fullDisks fill the disk of one server, and after that restart it: a server that
-// could not write takes its streams off until then.
+// fullDisks fill the disk of one server and restart it afterwards, because a server
+// that could not write keeps its streams offline until then.
 func (c *cluster) fullDisks() []fault {
 	return []fault{{"a full disk", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -203,7 +204,7 @@ func (c *cluster) fullDisks() []fault {
 	}}}
 }
 
-// fill writes a file until there is no more room.
+// fill writes a file until the disk is full.
 func fill(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -219,7 +220,7 @@ func fill(path string) error {
 	return nil
 }
 
-// crashes of an embedded nod are of all of it.
+// crashes of an embedded nod kill the whole of it.
 func (e *embedded) crashes() []fault {
 	kill := kills("kill -9 of nod up", func(context.Context, *rand.Rand) (*process, error) { return e.up, nil })
 	kill.lasts = [2]time.Duration{0, 2 * time.Second}

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// fault is one disturbance: begin starts it and returns what ends it. Both return
-// once it has begun or ended, whatever that takes.
+// fault is one disturbance. begin starts it and returns a function that ends it; each
+// returns only once the fault has begun or ended.
 type fault struct {
 	name string
-	// lasts is between how long and how long.
+	// lasts is the shortest and the longest duration.
 	lasts [2]time.Duration
 	begin func(ctx context.Context, rng *rand.Rand) (end func(context.Context) error, what string, err error)
 }
 
-// schedule has faults happen one after another until a deadline: which, how long and
-// how far apart is told by the seed. What a fault hits is found when it begins.
+// schedule runs faults one after another until a deadline. The seed determines their
+// order, durations and gaps; a fault chooses its target when it begins.
 type schedule struct {
 	rng    *rand.Rand
 	faults []fault
 	gap    [2]time.Duration
-	after  func() // at the end of each
+	after  func() // called at the end of each fault
 	spans  []span
 }
 
@@ -30,13 +30,12 @@ func between(rng *rand.Rand, d [2]time.Duration) time.Duration {
 	return d[0] + time.Duration(rng.Int64N(int64(d[1]-d[0])+1))
 }
 
-// run runs the schedule until the deadline. The last fault is ended before it
-// returns.
+// run runs the schedule until the deadline, and returns once the last fault has ended.
 func (s *schedule) run(ctx context.Context, h *history, deadline time.Time) error {
 	for len(s.faults) > 0 {
 		gap, f, lasts := between(s.rng, s.gap), s.faults[s.rng.IntN(len(s.faults))], time.Duration(0)
 		lasts = between(s.rng, f.lasts)
-		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // what happens within one changes no other
+		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // so that a fault's own choices do not change later faults
 		if pauses(ctx, gap); ctx.Err() != nil || !time.Now().Before(deadline) {
 			return ctx.Err()
 		}
@@ -55,7 +54,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 		return fmt.Errorf("begin %s: %w", f.name, err)
 	}
 	pauses(ctx, lasts)
-	// A fault that cannot be ended would leave the rest of the tests with it.
+	// A fault must end even if ctx has ended, or it would affect the tests after it.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := end(ending); err != nil {
@@ -68,10 +67,10 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 	return nil
 }
 
-// brief is how long most faults last.
+// brief is the duration of most faults.
 var brief = [2]time.Duration{1 * time.Second, 8 * time.Second}
 
-// kills ends a process at once and starts it again after a while.
+// kills kills a process and starts it again after a while.
 func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := pick(ctx, rng)
@@ -82,7 +81,7 @@ func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)
 	}}
 }
 
-// pausesOf stops a process and has it go on after a while.
+// pausesOf suspends a process and resumes it after a while.
 func pausesOf(name string, pick func(context.Context, *rand.Rand) (*process, error)) fault {
 	return fault{name, [2]time.Duration{2 * time.Second, 14 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := pick(ctx, rng)
@@ -93,7 +92,7 @@ func pausesOf(name string, pick func(context.Context, *rand.Rand) (*process, err
 	}}
 }
 
-// repeats does something every now and then for as long as a fault lasts.
+// repeats runs do again and again, with pauses of every, while the fault lasts.
 func repeats(name string, every [2]time.Duration, do func(context.Context, *rand.Rand) error) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		ctx, stop := context.WithCancel(ctx)

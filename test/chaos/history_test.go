@@ -12,60 +12,60 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// op is what an event is.
+// op is the kind of an event.
 type op string
 
 const (
-	opAsk      op = "ask"      // a call of a request: to its receipt, its decision or an error
-	opHear     op = "hear"     // an asker waits: to its decision
-	opAnswer   op = "answer"   // a person answers
-	opWithdraw op = "withdraw" // an agent takes back
+	opAsk      op = "ask"      // an agent asks: until its receipt, its decision or an error
+	opHear     op = "hear"     // an asker waits: until its decision
+	opAnswer   op = "answer"   // an approver answers
+	opWithdraw op = "withdraw" // an agent withdraws a request
 	opDetach   op = "detach"   // an agent stops waiting and leaves its call open
-	opRevoke   op = "revoke"   // a person ends a standing answer
+	opRevoke   op = "revoke"   // an approver revokes a standing answer
 	opFreeze   op = "freeze"
 	opThaw     op = "thaw"
-	opShow     op = "show"  // a person reads one request
-	opView     op = "view"  // a viewer is shown a version: to when it was
-	opPress    op = "press" // a button on the phone, whose effect is only seen later
+	opShow     op = "show"  // an approver reads one request
+	opView     op = "view"  // a viewer is shown a version
+	opPress    op = "press" // an approver presses a button on the phone; its effect shows later
 )
 
-// event is one thing that an agent or a person did, with what came of it. Times are
-// since the history's begin, by the monotonic clock of the test.
+// event is one action of an agent or an approver, with its result. Times are since the
+// history's start, by the test's monotonic clock.
 type event struct {
 	Op      op
-	Story   string // its kind and number
+	Story   string // the story's kind and number
 	Session string
 	ID      string
 	Who     string // the agent's connection, or the approver's name
 	Call    time.Duration
-	Return  time.Duration // never where it did not return
+	Return  time.Duration // never if it did not return
 
-	Pending  bool // it was told that the request is open
+	Pending  bool // the result said that the request is pending
 	Deadline time.Time
 	Decision *schemas.Decision
 	Err      error
 
-	Group   string // identical calls have the same; covered ones that of their standing answer
+	Group   string // the same for identical calls; for covered calls that of their standing answer
 	Option  string
 	Scope   schemas.Scope
-	Waiters int    // as many as the answered prompt counted; at least 1
-	Grant   string // the standing answer that is ended
+	Waiters int    // calls that the answered prompt counted; at least 1
+	Grant   string // the standing answer to revoke
 	Lags    bool   // a freeze that some engines had not confirmed
 }
 
-// never is when what did not return returned.
+// never is the Return of an event that did not return.
 const never = time.Duration(1<<63 - 1)
 
 func (e *event) key() string { return schemas.Key(e.Session, e.ID) }
 
-// refused is nod's error, or nil.
+// refused returns nod's error, or nil.
 func (e *event) refused() *schemas.Error {
 	var refused *schemas.Error
 	errors.As(e.Err, &refused)
 	return refused
 }
 
-// told is the decision that the event's error or result tells, or nil.
+// told returns the decision in the event's result or error, or nil.
 func (e *event) told() *schemas.Decision {
 	if e.Decision != nil {
 		return e.Decision
@@ -76,14 +76,14 @@ func (e *event) told() *schemas.Decision {
 	return nil
 }
 
-// about reports whether the event is one of a request, or tells of it.
+// about reports whether the event or its decision is about a request.
 func (e *event) about(key string) bool {
 	d := e.told()
 	return e.ID != "" && e.key() == key || d != nil && schemas.Key(d.SessionID, d.PendingID) == key
 }
 
-// unknown reports whether nobody can say what came of it: nod was away, or did not
-// answer in time.
+// unknown reports whether the event's outcome is unknown: nod was away, or did not
+// reply in time.
 func (e *event) unknown() bool {
 	if e.Return == never || e.Op == opPress {
 		return true
@@ -131,8 +131,7 @@ func words(d *schemas.Decision) string {
 	return fmt.Sprintf("%s by %s %q (%s of %s)", d.Outcome, d.By.Kind, cmp.Or(d.By.Name, d.Message), d.DecisionID, d.PendingID)
 }
 
-// history is what happened, in any order until it is sorted. Safe for concurrent
-// use.
+// history collects events, in any order until it is sorted. Safe for concurrent use.
 type history struct {
 	began time.Time
 
@@ -144,8 +143,8 @@ func newHistory() *history { return &history{began: time.Now()} }
 
 func (h *history) now() time.Duration { return time.Since(h.began) }
 
-// begin notes that something was begun, and returns what notes its end. An event
-// that never ends stays as one.
+// begin records the start of an event, and returns a function that records its end. An
+// event that never ends stays in the history without a Return.
 func (h *history) begin(e event) (end func(change func(*event))) {
 	e.Call, e.Return = h.now(), never
 	kept := &e
@@ -161,7 +160,7 @@ func (h *history) begin(e event) (end func(change func(*event))) {
 	}
 }
 
-// sorted is a copy of the events by when they began.
+// sorted returns a copy of the events, by their start.
 func (h *history) sorted() []*event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,7 +173,7 @@ func (h *history) sorted() []*event {
 	return all
 }
 
-// span is a fault, from its begin to its end.
+// span is the time of one fault.
 type span struct {
 	Name       string
 	Begin, End time.Duration

@@ -13,14 +13,14 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// What has a leader of its own: streams, and their consumers as "stream.consumer".
+// led lists the streams and consumers, each of which has its own leader. Consumers are
+// written as "stream.consumer".
 var led = []string{
 	"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings", "KV_shown_prompts", "permission_prompts", "permission_log",
 	"KV_pending_permissions.nod-outbox", "KV_pending_permissions.nod-clock", "permission_prompts.telegram",
 }
 
-// api asks JetStream something with the owner's hands, past the links that faults
-// cut.
+// api sends a JetStream API request with the owner's key, around the links.
 func (c *cluster) api(ctx context.Context, subject string, into any) error {
 	id := roles.ID{Role: roles.OwnerStore}
 	key, err := nats.NkeyOptionFromSeed(c.keys().Path(id))
@@ -45,8 +45,8 @@ func (c *cluster) api(ctx context.Context, subject string, into any) error {
 	return json.Unmarshal(msg.Data, into)
 }
 
-// leader is the server that leads a stream or a consumer. Where none says so in
-// time, it is the first.
+// leader returns the server that leads a stream or a consumer, or the first server if
+// the leader is not known before ctx ends.
 func (c *cluster) leader(ctx context.Context, what string) int {
 	subject := "STREAM.INFO." + what
 	if stream, consumer, ok := strings.Cut(what, "."); ok {
@@ -66,13 +66,12 @@ func (c *cluster) leader(ctx context.Context, what string) int {
 	return n
 }
 
-// led picks the process of a target.
+// led returns the process of a target server.
 func (c *cluster) led(ctx context.Context, rng *rand.Rand) (*process, error) {
 	return c.servers[c.target(ctx, rng)], nil
 }
 
-// stepDown has a leader give up its place. That it does not answer is part of the
-// fault.
+// stepDown makes a leader step down. A missing reply is part of the fault.
 func (c *cluster) stepDown(ctx context.Context, rng *rand.Rand) error {
 	what := led[rng.IntN(len(led))]
 	subject := "STREAM.LEADER.STEPDOWN." + what

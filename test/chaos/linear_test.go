@@ -9,16 +9,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A request's record as a register: empty while it is open, and then its decision
-// for ever. An operation may write the register if it is empty (an answer, a
-// withdrawal, a rule), reads it, or did one or the other and nobody knows.
+// A request's record is a register: empty while the request is pending, then its
+// decision for ever. An operation writes the register if it is empty (an answer, a
+// withdrawal, a rule), reads it, or has an unknown outcome.
 type (
-	// effect is what an operation did to the register or read of it.
+	// effect is one operation's write or read of the register.
 	effect struct {
-		reads  string // the decision that it was told
-		empty  bool   // it was told that there is none yet
-		writes bool   // what it was told is its own doing
-		maybe  string // the decision that it may have made
+		reads  string // the decision in its result
+		empty  bool   // its result says that the request is pending
+		writes bool   // it made the decision in its result
+		maybe  string // the decision that it may have made, if its outcome is unknown
 	}
 	register = string
 )
@@ -41,9 +41,8 @@ var recordModel = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
-// linearizable: for each request that no other call waits with there is an order of
-// all that was done to it, within the times at which it was done, in which everybody
-// reads what was written last.
+// linearizable: the operations on a request that no other call waits with have an order,
+// within their start and end times, in which each reads the value written last.
 func linearizable(e *evidence) (found []violation) {
 	members := map[string]map[string]bool{}
 	for _, ev := range e.Events {
@@ -60,7 +59,7 @@ func linearizable(e *evidence) (found []violation) {
 			continue
 		}
 		if result := porcupine.CheckOperationsTimeout(recordModel, operations(events, e.Stored.decision(key)), 10*time.Second); result == porcupine.Illegal {
-			found = append(found, violates(key, "no order of its operations explains what everybody was told"))
+			found = append(found, violates(key, "no order of its operations explains their results"))
 		}
 	}
 	return found
@@ -75,8 +74,8 @@ func hasOp(events []*event, what op) bool {
 	return false
 }
 
-// operations are the events of one request for the model, with what nod did of its
-// own where that ended it.
+// operations converts the events of one request for the model. If the clock or a rule
+// decided the request, it adds an operation for that.
 func operations(events []*event, final *schemas.Decision) (ops []porcupine.Operation) {
 	add := func(ev *event, e effect) {
 		end := int64(ev.Return)
@@ -87,7 +86,7 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	}
 	for _, ev := range events {
 		if ev.Op == opView {
-			continue // a viewer is told later, and what it shows is no read
+			continue // a view may come late, so it is not a read
 		}
 		if e, known := effectOf(ev, final); known {
 			add(ev, e)
@@ -99,8 +98,8 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	return ops
 }
 
-// effectOf is what an event did or read; nothing is known of one that was refused
-// without a decision.
+// effectOf returns the effect of an event. known is false if the event tells nothing of
+// the register, such as a refusal without a decision.
 func effectOf(ev *event, final *schemas.Decision) (e effect, known bool) {
 	d := ev.told()
 	if d != nil && schemas.Key(d.SessionID, d.PendingID) != ev.key() {

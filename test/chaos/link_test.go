@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cut link holds what is sent through it, and delivers it once it is whole.
+// A cut link holds back the bytes sent through it, and delivers them once mended.
 func TestACutLinkHoldsWhatIsSent(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// namespaces is a network of the harness's own: a namespace for each server and each
-// engine, joined by a bridge to the machine's own, in which the tests, the Telegram
-// and its workers are. It takes root's rights, and leads nowhere else.
+// namespaces is a private network: a namespace for each server and each engine, joined
+// by a bridge to the machine's own namespace, which holds the tests, the Telegram server
+// and the workers. It needs root, and has no route to other networks.
 type namespaces struct {
 	prefix string // of all names, with this process's id
 	subnet string
@@ -21,7 +21,7 @@ type namespaces struct {
 
 	mu     sync.Mutex
 	holes  map[string]int // how often each route is cut off
-	remove []string       // what takes it all away
+	remove []string       // arguments of ip that remove the network
 }
 
 // outside is the machine's own namespace.
@@ -54,14 +54,14 @@ func newNamespaces(inside []string) (*namespaces, error) {
 	return n, nil
 }
 
-// sweepNamespaces removes what tests left that were killed.
+// sweepNamespaces removes the namespaces of test processes that were killed.
 func sweepNamespaces() {
-	listed, _ := exec.Command("ip", "netns", "list").Output() // none: nothing to remove
+	listed, _ := exec.Command("ip", "netns", "list").Output() // on an error the list is empty: nothing is removed
 	for line := range strings.Lines(string(listed)) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		var pid int
 		if _, err := fmt.Sscanf(name, "nch%d-", &pid); err == nil && syscall.Kill(pid, 0) != nil {
-			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // another may be removing them
+			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // another test process may remove them too
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (n *namespaces) space(who string) string { return n.prefix + "-" + who }
 
 func (n *namespaces) ip(who string) string { return fmt.Sprint(n.subnet, n.hosts[who]) }
 
-// in is what a command begins with that runs in a namespace.
+// in returns the words that run a command in a namespace, or nil for the machine's own.
 func (n *namespaces) in(who string) []string {
 	if _, inside := n.hosts[who]; !inside {
 		return nil
@@ -93,8 +93,8 @@ func (n *namespaces) close() error {
 	return errors.Join(errs...)
 }
 
-// hole has a namespace send nothing to another, or send it again. Who asks for it
-// twice has to end it twice.
+// hole cuts a namespace's route to another, or restores it. Cuts are counted: a route
+// is restored once each cut is undone.
 func (n *namespaces) hole(from, to string, cut bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *road) mend() error {
 	return errors.Join(r.net.hole(r.from, r.to, false), r.net.hole(r.to, r.from, false))
 }
 
-// slow is not known here: this is for the proxies.
+// slow does nothing: only proxies can delay packets.
 func (r *road) slow(time.Duration) {}
 
 func (r *road) close() error { return nil }

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
-// onPhone waits until a question is on Carl's phone with its buttons, and returns what
-// presses one of them.
+// onPhone waits until a question is on Carl's phone with buttons, and returns a function
+// that presses the button with a label.
 func (s *story) onPhone(ctx context.Context, id string) (press func(words string), err error) {
 	var found telegramtest.Message
 	err = every(ctx, 100*time.Millisecond, func() (there bool) {
@@ -26,8 +26,7 @@ func (s *story) onPhone(ctx context.Context, id string) (press func(words string
 	}, err
 }
 
-// eyes are Carl's: the questions on his phone that have buttons, by their request, as
-// they were a moment ago.
+// eyes caches the questions with buttons on Carl's phone, by request, for 200 ms.
 type eyes struct {
 	mu        sync.Mutex
 	questions map[string]telegramtest.Message
@@ -56,7 +55,7 @@ func (e *eyes) watch(ctx context.Context, phone *telegramtest.Server) {
 	})
 }
 
-// requestOn is the id of the request that a message asks about.
+// requestOn returns the id of the request that a message is about.
 func requestOn(m telegramtest.Message) (id string, ok bool) {
 	_, rest, ok := strings.Cut(m.First, "Request: ")
 	id, _, _ = strings.Cut(rest, "\n")

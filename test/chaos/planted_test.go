@@ -12,10 +12,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// scene is a history that is made up, in seconds, beside what is stored.
+// scene is a made-up history, with times in seconds, and made-up stores.
 type scene struct {
 	evidence
-	noon time.Time // of the broker, at the history's begin
+	noon time.Time // the broker's time at the history's start
 }
 
 func newScene() *scene {
@@ -27,7 +27,8 @@ func newScene() *scene {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// does adds an event of request id in group, from a second to a second.
+// does adds an event of request id in group, from second from to second to, or without
+// an end if to is 0.
 func (s *scene) does(what op, who, id, group string, from, to float64, change ...func(*event)) *event {
 	ev := &event{Op: what, Story: "planted-1", Session: "S", ID: id, Who: who, Group: group, Call: seconds(from), Return: seconds(to)}
 	if to == 0 {
@@ -50,7 +51,8 @@ func lags(ev *event)                         { ev.Lags = true }
 func rejects(ev *event)                      { ev.Option = "reject_once" }
 func tells(d *schemas.Decision) func(*event) { return func(ev *event) { ev.Decision = d } }
 
-// decided is a decision about a request: by a person, or by whom its name says.
+// decided is a decision about a request: by an approver, by the clock for an empty
+// name, by the agent ada, or by a rule.
 func (s *scene) decided(id, decision string, outcome schemas.Outcome, name string, at float64) *schemas.Decision {
 	d := &schemas.Decision{
 		SessionID: "S", PendingID: id, DecisionID: decision, Outcome: outcome, By: schemas.By{Kind: schemas.ByHuman, Name: name}, DecidedAt: s.noon.Add(seconds(at)),
@@ -66,7 +68,7 @@ func (s *scene) decided(id, decision string, outcome schemas.Outcome, name strin
 	return d
 }
 
-// keeps stores a record, and the calls that wait with it.
+// keeps stores a record with its decision and the other calls that wait for it.
 func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 	rec := schemas.Record{Request: fmt.Appendf(nil, `{"session_id":"S","pending_id":%q}`, id), Decision: d}
 	raw := map[string]any{"request": rec.Request, "decision": d}
@@ -94,7 +96,7 @@ func (s *scene) shows(id string, at float64, d *schemas.Decision) {
 	}
 }
 
-// plainly is one call that Ann allows, as everybody is told.
+// plainly adds one call that Ann allows; all parties hear the same decision.
 func (s *scene) plainly(id, group string, from float64) *schemas.Decision {
 	d := s.decided(id, "d"+id, schemas.Allowed, "Ann", from+1)
 	s.asks(id, group, from)
@@ -105,7 +107,7 @@ func (s *scene) plainly(id, group string, from float64) *schemas.Decision {
 	return d
 }
 
-// planted are histories with one broken promise each, by the check that must find it.
+// planted lists histories that break one promise each, with the check that finds it.
 var planted = []struct {
 	check, what string
 	plant       func(*scene)
@@ -200,7 +202,7 @@ var planted = []struct {
 		s.Events[0].Deadline = s.noon.Add(seconds(1.9))
 		for _, ev := range s.Events {
 			if d := ev.Decision; d != nil {
-				d.DecidedAt = s.noon.Add(seconds(1.8)) // as a clock that is behind has it
+				d.DecidedAt = s.noon.Add(seconds(1.8)) // as by a clock that is behind
 			}
 		}
 	}},
@@ -299,7 +301,7 @@ var planted = []struct {
 	}},
 }
 
-// Each check finds what it is for: one that cannot fail holds nothing.
+// Each check finds a violation planted for it: a check that cannot fail proves nothing.
 func TestEachPlantedViolationIsFound(t *testing.T) {
 	found := map[string]bool{}
 	for _, p := range planted {
@@ -320,7 +322,7 @@ func TestEachPlantedViolationIsFound(t *testing.T) {
 	}
 }
 
-// What keeps all promises passes, however it came about.
+// Histories that keep all promises pass all checks.
 func TestWhatKeepsItsPromisesPasses(t *testing.T) {
 	for what, plant := range map[string]func(*scene){
 		"a plain call": func(s *scene) { s.plainly("a", "g", 1) },

@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// orphaned has the kernel kill a process when the tests end without killing it.
+// orphaned has the kernel kill a process if the tests end without killing it.
 func orphaned() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
-// smallDisk mounts a file system of so many bytes at a directory, and returns what
-// takes it away. It takes root's rights.
+// smallDisk mounts a file system of this size in bytes at a directory, and returns a
+// function that unmounts it. It needs root.
 func smallDisk(dir string, bytes int) (unmount func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// orphaned: here a process outlives tests that end without killing it.
+// orphaned does nothing here: a process outlives tests that end without killing it.
 func orphaned() *syscall.SysProcAttr { return nil }
 
-// smallDisk is only known on Linux.
+// smallDisk fails: small disks exist only on Linux.
 func smallDisk(string, int) (unmount func() error, err error) {
 	return nil, errors.New("a small disk is only made on Linux")
 }

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// process is a program that can be killed, stopped and started again. Its methods
-// are for one goroutine at a time.
+// process is a program that can be killed, stopped and started again. Its methods must
+// not be called concurrently.
 type process struct {
 	name  string
-	dir   string // where its log and its clock are
+	dir   string // holds its log and its clock file
 	args  []string
 	env   []string
 	ready func(ctx context.Context, firstLine <-chan string) error
@@ -31,13 +31,13 @@ type process struct {
 	paused bool
 }
 
-// clock is the file that its wall clock follows, where the program is a stepped one.
+// clock is the file that sets the wall clock of a stepped program; see clockFile.
 func (p *process) clock() string { return filepath.Join(p.dir, p.name+".clock") }
 
 func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
 
-// starter starts processes from one thread that lives as long as the tests: the
-// kernel takes the end of the thread that started a process for its parent's end.
+// starter starts processes from one thread that lives as long as the tests, because
+// the kernel kills orphaned processes when the thread that started them ends.
 var starter = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -78,7 +78,7 @@ func (p *process) start(ctx context.Context) error {
 		}
 		close(first)
 		_, _ = io.Copy(io.Discard, lines) // until it ends
-		_ = cmd.Wait()                    // most are killed
+		_ = cmd.Wait()                    // fails for most, which are killed
 	}()
 	p.cmd, p.ended, p.paused = cmd, ended, false
 	if err := p.ready(ctx, first); err != nil {
@@ -87,13 +87,13 @@ func (p *process) start(ctx context.Context) error {
 	return nil
 }
 
-// says is the readiness of a program whose first line has these words.
+// says returns a ready function for a program whose first line contains these words.
 func says(words string) func(context.Context, <-chan string) error {
 	return func(ctx context.Context, first <-chan string) error {
 		select {
 		case line := <-first:
 			if !strings.Contains(line, words) {
-				return fmt.Errorf("it said %q", line)
+				return fmt.Errorf("its first line is %q", line)
 			}
 			return nil
 		case <-ctx.Done():
@@ -109,7 +109,7 @@ func (p *process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// kill ends it at once, as kill -9 does.
+// kill sends SIGKILL and waits until the process has ended.
 func (p *process) kill() error {
 	if p.cmd == nil {
 		return nil
@@ -119,7 +119,7 @@ func (p *process) kill() error {
 	return err
 }
 
-// stop asks it to end, and kills one that has not ended within 30 seconds.
+// stop sends SIGTERM, and kills the process if it has not ended within 30 seconds.
 func (p *process) stop() error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (p *process) running() bool {
 	}
 }
 
-// said is the end of its log.
+// said returns the last 4,000 bytes of its log.
 func (p *process) said() string {
 	log, err := os.ReadFile(p.log())
 	if err != nil {

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// way is how one kind of client reaches one server.
+// way is the path of one kind of client to one server.
 type way interface {
 	addr() string
-	// sever cuts it: nothing arrives, in either direction, and nobody is told. mend
-	// ends that.
+	// sever cuts the way: nothing arrives in either direction, and neither side is
+	// notified. mend ends the cut.
 	sever() error
 	mend() error
-	slow(time.Duration) // each packet takes so much longer
+	slow(time.Duration) // delays each packet by this much
 	close() error
 }
 
-// link is one way through the network: a TCP proxy on loopback in front of one
-// server, for one kind of client. A cut link swallows nothing: bytes wait in it, as
-// they wait in a sender's kernel while packets are lost. Safe for concurrent use.
+// link is a way through a TCP proxy on loopback, in front of one server and for one kind
+// of client. A cut link loses nothing: bytes wait in it, as they wait in a sender's
+// kernel while packets are lost. Safe for concurrent use.
 type link struct {
 	listener net.Listener
 	target   string
 
 	mu    sync.Mutex
-	cut   time.Time // since when; zero is whole
+	cut   time.Time // start of the cut; zero if whole
 	delay time.Duration
 	whole chan struct{} // closed while the link is whole
 	wires map[*wire]struct{}
@@ -36,13 +36,12 @@ type link struct {
 type wire struct {
 	link  *link
 	ends  [2]net.Conn
-	stuck time.Time // until when it stays silent although its link is whole
+	stuck time.Time // it stays silent until then, although its link is whole
 	once  sync.Once
 }
 
-// backoff is how long a connection stays silent after a cut: TCP sends again after
-// 200 ms and doubles that each time, so the first packet that gets through is sent up
-// to as long after the cut as that lasted.
+// backoff returns how long a connection stays silent after a cut. TCP retransmits after
+// 200 ms and doubles the wait each time, so the silence may last as long as the cut.
 func backoff(cut time.Duration) time.Duration {
 	const first = 200 * time.Millisecond
 	again := first
@@ -75,8 +74,8 @@ func (l *link) accept() {
 	}
 }
 
-// connect pairs a client with the server once the link is whole. A server that is
-// not there closes the client's connection.
+// connect pairs a client with the server once the link is whole. If the server cannot
+// be reached, it closes the client's connection.
 func (l *link) connect(from net.Conn) {
 	l.wait(nil)
 	to, err := net.DialTimeout("tcp", l.target, 5*time.Second)
@@ -154,8 +153,7 @@ func (l *link) sever() error {
 	return nil
 }
 
-// mend makes the link whole. A connection from before stays silent until TCP would
-// have sent again.
+// mend makes the link whole. Open connections stay silent until TCP would retransmit.
 func (l *link) mend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +169,7 @@ func (l *link) mend() error {
 	return nil
 }
 
-// slow has every packet take that much longer; 0 is at once again.
+// slow delays every packet by d; 0 ends the delay.
 func (l *link) slow(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

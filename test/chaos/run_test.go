@@ -14,11 +14,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settleWithin is how long stories may go on once the load and the faults have ended.
+// settleWithin is the time that stories have to end after the load and the faults.
 const settleWithin = bound + 10*time.Second
 
-// endure tells stories, under the faults, until the deadline, lets all settle, and
-// returns what was seen.
+// endure tells stories under faults until the deadline, lets the rest settle, and
+// returns the evidence.
 func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadline time.Time) (*evidence, error) {
 	telling, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
@@ -51,7 +51,7 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	case <-done:
 	case <-settled.C:
 	}
-	w.log("stories that go on: " + strings.Join(w.telling(), " "))
+	w.log("stories still told: " + strings.Join(w.telling(), " "))
 	e := &evidence{Began: w.began, Faults: faults.spans}
 	w.quiesce(ctx)
 	e.End = w.now()
@@ -70,11 +70,11 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	return e, err
 }
 
-// log says with -v how far a scenario is.
+// log prints a scenario's progress with -v.
 func (w *world) log(what string) { w.say(fmt.Sprintf("%8.3f %s", w.now().Seconds(), what)) }
 
-// tell tells one story, by its number, to its end; those that wait for an answer are
-// left waiting after a while.
+// tell tells one story, chosen by its number, to its end. After 90 s its requests are
+// left without an answer.
 func (w *world) tell(ctx context.Context, seed, number uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1000+number))
 	sum := 0
@@ -92,12 +92,12 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 		told, cancel := context.WithTimeout(ctx, 90*time.Second)
 		defer cancel()
 		kind.tell(s, told)
-		s.asks.Wait() // they hear, or told ends
+		s.asks.Wait() // they hear a decision, or told ends
 		return
 	}
 }
 
-// tells notes that a story has begun or ended.
+// tells records that a story has begun or ended.
 func (w *world) tells(name string, begins bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,27 +106,26 @@ func (w *world) tells(name string, begins bool) {
 	}
 }
 
-// telling are the stories that are told.
+// telling lists the stories being told.
 func (w *world) telling() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return sortedKeys(w.active)
 }
 
-// requests is how many have been asked.
+// requests returns the number of requests so far.
 func (w *world) requests() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.groups)
 }
 
-// quiesce gives what was decided last the time to be shown: until every viewer has
-// seen the end of all that it saw, and no live button is on the phone, or for as long
-// as the bound allows.
+// quiesce waits until the viewers of Ann and Bob show exactly the pending requests, for
+// at most the bound.
 func (w *world) quiesce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	_ = every(ctx, 200*time.Millisecond, func() bool { // at the bound the checks say what is late
+	_ = every(ctx, 200*time.Millisecond, func() bool { // after the bound the checks find the late ones
 		for _, p := range []*person{w.ann(), w.bob()} {
 			if open, err := p.lags(ctx); open || err != nil {
 				return false
@@ -136,8 +135,8 @@ func (w *world) quiesce(ctx context.Context) {
 	})
 }
 
-// lags reports whether the person is shown something as open that is not pending, or
-// is not shown something that is.
+// lags reports whether the requests that the person is shown as pending differ from
+// the pending ones.
 func (p *person) lags(ctx context.Context) (bool, error) {
 	pending, err := p.desk.Pending(ctx, schemas.Query{})
 	if err != nil {
@@ -158,13 +157,13 @@ func (p *person) lags(ctx context.Context) (bool, error) {
 	return len(open) > 0, nil
 }
 
-// figures are a scenario's, as docs/chaos.md has them.
+// figures are a scenario's numbers for the table in docs/chaos.md.
 type figures struct {
 	requests, faults, violations int
-	p50, p99, worst              time.Duration // from a person's word until the asker hears
+	p50, p99, worst              time.Duration // from an approver's answer until the asker hears the decision
 }
 
-// String is a row of the table.
+// String formats the figures as a row of the table.
 func (f figures) String() string {
 	return fmt.Sprintf("%d | %d | %d | %s | %s | %s", f.requests, f.faults, f.violations, f.p50, f.p99, f.worst)
 }
@@ -194,7 +193,8 @@ func (e *evidence) figures(violations int) figures {
 	return figures{len(asked), len(e.Faults), violations, at(0.5), at(0.99), at(1)}
 }
 
-// saidAt is when the answer was begun by which a person decided what an asker heard.
+// saidAt returns the start of the answer that made the decision an asker heard, else of
+// the same approver's last answer before it, else never.
 func saidAt(group []*event, heard *event) time.Duration {
 	said := never
 	for _, ev := range group {
@@ -208,8 +208,8 @@ func saidAt(group []*event, heard *event) time.Duration {
 	return said
 }
 
-// story is all that is known of what a violation is about: what was done to its
-// request, or to its group, and the faults around that.
+// story returns the events of a violation's request or group, and the faults around
+// them, as text.
 func (e *evidence) story(v violation) string {
 	group, session := v.Key, ""
 	for _, ev := range e.Events {
@@ -223,7 +223,7 @@ func (e *evidence) story(v violation) string {
 	}
 	var lines []line
 	first, last := never, time.Duration(0)
-	viewed := map[string]bool{} // a viewer's later looks at the same tell nothing
+	viewed := map[string]bool{} // a viewer's later views of the same state add nothing
 	for _, ev := range e.Events {
 		if look := fmt.Sprint(ev.Who, ev.key(), ev.Decision == nil); ev.Op == opView {
 			if viewed[look] {
@@ -232,7 +232,8 @@ func (e *evidence) story(v violation) string {
 			viewed[look] = true
 		}
 		own := ev.about(v.Key) || v.Key == group && ev.Group == group
-		// Views of other requests, and all but what was done to a whole session, say little.
+		// Leave out views of other requests, and other groups' events except those of the
+		// whole session.
 		if own || ev.Group == group && ev.Op != opView && ruled[group] == "" || ev.Session == session && ev.ID == "" {
 			lines = append(lines, line{ev.Call, ev.String()})
 			first = min(first, ev.Call)

@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
-// botToken is of the Telegram that the tests bring.
+// botToken is the bot's token at the tests' Telegram server.
 const botToken = "777:AAchaoschaoschaoschaoschaoschaoscha"
 
 // The approvers: Ann at the terminal, Bob on the web, Carl on Telegram.
@@ -26,25 +26,25 @@ const (
 	carlID = 4711
 )
 
-// place is where the load runs: a cluster or one embedded nod.
+// place is the nod under test: a cluster or one embedded nod.
 type place interface {
-	// urls are the addresses for one kind of client: "agents" or "people".
+	// urls are the server addresses for one kind of client: "agents" or "people".
 	urls(client string) string
 	keys() *roles.Keys
 	telegram() *telegramtest.Server
-	// command is a command of nod's with a key.
+	// command is a nod command that connects with a key.
 	command(client, key string, args ...string) *exec.Cmd
 	processes() []*process
 	close() error
 }
 
-// site is what every place has: a directory, keys, and a Telegram.
+// site is common to all places: a directory, keys, and a Telegram server.
 type site struct {
 	programs
 	dir     string
 	holds   *roles.Keys
 	phone   *telegramtest.Server
-	running []*process // every one that was started, the newest last
+	running []*process // all processes started, the newest last
 }
 
 func newSite(dir string, p programs) (*site, error) {
@@ -73,8 +73,8 @@ func (s *site) write(name, text string) error {
 
 func (s *site) key(name string) string { return filepath.Join(s.dir, "keys", name+".nk") }
 
-// settings are those of every scenario: nobody's questions are held back, and two
-// tools have rules.
+// settings are the settings of every scenario: without a limit on open prompts, and
+// with rules for two tools.
 func (s *site) settings() string {
 	return fmt.Sprintf(`{
 		"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"], "open_prompts": 0, "notify_after_seconds": 1},
@@ -87,7 +87,7 @@ func (s *site) settings() string {
 	}`, ann, bob, carl, s.phone.URL(), filepath.Join(s.dir, "token"))
 }
 
-// begin starts a process and remembers it.
+// begin starts a process and adds it to running.
 func (s *site) begin(ctx context.Context, p *process) error {
 	s.running = append(s.running, p)
 	return p.start(ctx)
@@ -102,15 +102,15 @@ func (s *site) close() error {
 	return errors.Join(errs...)
 }
 
-// freePorts are ports that nobody has, and that nobody gets who asks the kernel for
-// any: a server keeps its port while it is down.
+// freePorts returns free ports outside the range from which the kernel assigns ports,
+// so that a server keeps its port while it is down.
 func freePorts(n int) (ports []int, err error) {
 	for tries := 0; len(ports) < n; tries++ {
 		port := 20_000 + rand.N(12_000)
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
 		switch {
 		case err == nil:
-			defer l.Close() // and so none is found twice
+			defer l.Close() // held until then, so that no port is found twice
 			ports = append(ports, port)
 		case tries > 1000:
 			return nil, fmt.Errorf("find a free port: %w", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reach is what a standing answer covers, to be asked for again after it ended.
+// reach is the group of calls that a revoked standing answer covered.
 type reach struct {
 	story *story
 	group string
@@ -22,8 +22,8 @@ func (s *story) covered() schemas.Request {
 	return r
 }
 
-// standing: a person allows a command from now on, it runs a few times, and the
-// standing answer is revoked: what is asked then is asked of a person.
+// standing: an approver allows a command from now on, it runs a few times, and the
+// standing answer is revoked. Later calls must wait for an approver.
 func (s *story) standing(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.covered())
 	who := s.someone()
@@ -35,7 +35,7 @@ func (s *story) standing(ctx context.Context) {
 	answer.Scope = schemas.ScopeSession
 	d, err := s.answers(ctx, who, answer, s.name)
 	if err != nil || d.Grant == nil {
-		return // nobody knows whether there is one
+		return // whether a standing answer exists is unknown
 	}
 	s.probes(ctx, 1+s.rng.IntN(3), s.name)
 	s.thinks(ctx, 500*time.Millisecond)
@@ -58,8 +58,8 @@ func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAns
 	return err
 }
 
-// probes asks for covered calls over all connections, and takes back what a person
-// would have to answer.
+// probes asks for n covered calls, over all connections in turn, and withdraws those
+// that wait for an approver.
 func (s *story) probes(ctx context.Context, n int, group string) {
 	var calls []*asked
 	for i := range n {
@@ -72,8 +72,8 @@ func (s *story) probes(ctx context.Context, n int, group string) {
 	}
 }
 
-// afterFault asks, at the moment at which a fault ends, for what was revoked last: a
-// server that comes back may not know of it yet.
+// afterFault asks, at the end of a fault, for calls whose standing answers were revoked
+// last: a server that comes back may not know of the revocations yet.
 func (w *world) afterFault(ctx context.Context) {
 	w.mu.Lock()
 	last := w.revoked[max(0, len(w.revoked)-3):]
@@ -83,8 +83,8 @@ func (w *world) afterFault(ctx context.Context) {
 	}
 }
 
-// freeze: a person freezes a session in which calls wait and others are asked, Carl
-// thaws it, and then Bob tries to allow what had waited.
+// freeze: Ann freezes a session with pending calls, another call is asked, Carl thaws
+// the session, and Bob then tries to allow the calls that were pending.
 func (s *story) freeze(ctx context.Context) {
 	var calls []*asked
 	for i := range 3 {
@@ -92,7 +92,7 @@ func (s *story) freeze(ctx context.Context) {
 	}
 	s.thinks(ctx, 500*time.Millisecond)
 	if s.brakes(ctx, s.ann(), opFreeze) != nil {
-		_ = s.brakes(ctx, s.carl(), opThaw) // it may be on all the same
+		_ = s.brakes(ctx, s.carl(), opThaw) // the freeze may be in force despite the error
 	} else {
 		calls = append(calls, s.ask(ctx, s.rng.IntN(askers), s.name+"-frozen", s.call(s.name+"-frozen")))
 		s.thinks(ctx, time.Second)

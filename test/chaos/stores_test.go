@@ -15,23 +15,23 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// evidence is all that the checks go by.
+// evidence is the input of the checks.
 type evidence struct {
-	Began  time.Time // of the history: the broker's clock, since no server's is stepped
+	Began  time.Time // the history's start; also valid for the broker, whose clock is never stepped
 	Events []*event
 	Faults []span        // one after another
-	End    time.Duration // when what was left had been given time to settle
+	End    time.Duration // after the time to settle
 	Stored stored
 	Phone  []telegramtest.Message // Carl's chat
 }
 
-// stored is what the stores hold at the end.
+// stored is the content of the stores at the end.
 type stored struct {
 	Records map[string]schemas.Record // by key
-	Raw     map[string]string         // the same as text, which names the calls that wait with others
+	Raw     map[string]string         // the records as text, which names the waiters
 	Keys    map[string][]string       // by session
 	Logged  map[string]*schemas.Decision
-	Pending map[string]bool // what people are shown as open
+	Pending map[string]bool // requests that a desk lists as pending
 }
 
 func newStored() stored {
@@ -46,9 +46,9 @@ func (s *stored) keep(key string, rec schemas.Record, raw string) {
 	s.Records[key], s.Raw[key] = rec, raw
 }
 
-// waiting is what a record says of the calls that wait for its decision.
+// waiting is the part of a record about the calls that wait for its decision.
 type waiting struct {
-	Joined  string // the question that it is among
+	Joined  string // the question that the request joined
 	Waiters []struct {
 		PendingID string `json:"pending_id"`
 		Stays     bool
@@ -57,7 +57,7 @@ type waiting struct {
 	Decision *schemas.Decision
 }
 
-// verdict is the decision about one of a record's calls, or nil.
+// verdict returns the decision about one of a record's calls, or nil.
 func (w *waiting) verdict(id string) *schemas.Decision {
 	for _, call := range w.Waiters {
 		if call.PendingID == id && call.Stays {
@@ -69,9 +69,9 @@ func (w *waiting) verdict(id string) *schemas.Decision {
 	return w.Decision
 }
 
-// decision is the stored one of a request: its own record's, or of the question that
-// it waits with, or what the log has of one that was decided at once. The one that it
-// waits with tells it under its own id.
+// decision returns the stored decision of a request, or nil: from its own record, from
+// the question that it joined, or from the log if it was decided at once. A decision
+// from a question gets the id of the request.
 func (s *stored) decision(key string) *schemas.Decision {
 	session, id := schemas.SplitKey(key)
 	var rec waiting
@@ -94,16 +94,16 @@ func (s *stored) decision(key string) *schemas.Decision {
 	return &own
 }
 
-// crowded reports whether several calls wait, or waited, for a question, or whether
-// the request waits for another's.
+// crowded reports whether a question has or had several waiters, or the request joined
+// another question.
 func (s *stored) crowded(key string) bool {
 	var rec waiting
 	raw, ok := s.Raw[key]
 	return ok && json.Unmarshal([]byte(raw), &rec) == nil && (len(rec.Waiters) > 1 || rec.Joined != "")
 }
 
-// named are the records of a session that name an id: its own, and those in which
-// it waits or waited.
+// named returns the records of a session that name an id: its own record, and the
+// questions it waits or waited for.
 func (s *stored) named(session, id string) (records []schemas.Record) {
 	for _, key := range s.Keys[session] {
 		if strings.Contains(s.Raw[key], `"`+id+`"`) {
@@ -113,7 +113,7 @@ func (s *stored) named(session, id string) (records []schemas.Record) {
 	return records
 }
 
-// readStores reads all that is stored, beside nod.
+// readStores reads the stores without nod, except for the list of pending requests.
 func (w *world) readStores(ctx context.Context) (stored, error) {
 	s := newStored()
 	id := roles.ID{Role: roles.OwnerStore}
@@ -134,7 +134,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	if err := each(ctx, js, "KV_pending_permissions", records+">", func(subject string, data []byte) error {
 		key := strings.TrimPrefix(subject, records)
 		if !strings.Contains(key, ".") {
-			return nil // no request's: what a quorum confirms reads with
+			return nil // not a request: the key that confirms quorum reads
 		}
 		var rec schemas.Record
 		if err := json.Unmarshal(data, &rec); err != nil {
@@ -164,7 +164,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	return s, err
 }
 
-// each calls f for every message of a stream that is there now.
+// each calls f for every message that a stream holds now.
 func each(ctx context.Context, js jetstream.JetStream, stream, filter string, f func(subject string, data []byte) error) error {
 	st, err := js.Stream(ctx, stream)
 	if err != nil {

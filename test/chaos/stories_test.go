@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stories are the kinds of the load, with how often each is told.
+// stories lists the kinds of stories with their weights in the random choice.
 var stories = []struct {
 	kind   string
 	weight int
@@ -33,7 +33,7 @@ var stories = []struct {
 	{"process", 1, (*story).process},
 }
 
-// plain: one call, one answer, and a look at what came of it.
+// plain: one call, one answer, and a look at the result.
 func (s *story) plain(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	who := s.someone()
@@ -46,8 +46,8 @@ func (s *story) plain(ctx context.Context) {
 	s.shows(ctx, s.someone(), a)
 }
 
-// rejoin: the reply is lost, and the same id is asked for again over another
-// connection, perhaps after it was decided.
+// rejoin: the agent asks again with the same id over another connection, perhaps after
+// it stopped waiting or the request was decided.
 func (s *story) rejoin(ctx context.Context) {
 	first := s.rng.IntN(askers)
 	a := s.ask(ctx, first, s.name, s.call(s.name))
@@ -71,9 +71,9 @@ func (s *story) rejoin(ctx context.Context) {
 	answered.Wait()
 }
 
-// twins: two to five identical calls at once. Either people answer one prompt after
-// another until no call is left, or Ann and Bob say one word each, at the first prompt
-// that they are shown, and what is left is taken back.
+// twins: two to five identical calls at nearly the same time. Either approvers answer
+// one prompt after another until no call is left, or each approver answers once, at the
+// first prompt shown, and the agent withdraws the remaining calls.
 func (s *story) twins(ctx context.Context) {
 	calls := make([]*asked, 2+s.rng.IntN(4))
 	apart := time.Duration(s.rng.IntN(3)) * 100 * time.Millisecond
@@ -119,7 +119,7 @@ func (s *story) twins(ctx context.Context) {
 	people.Wait()
 }
 
-// answersAll has a person answer every prompt of the story's group until done ends.
+// answersAll has an approver answer every prompt of the story's group until done ends.
 func (s *story) answersAll(done, ctx context.Context, who *person, option string) {
 	tried := map[string]uint64{} // by key, the revision that was answered
 	for {
@@ -132,14 +132,13 @@ func (s *story) answersAll(done, ctx context.Context, who *person, option string
 		tried[p.Key()] = p.Revision
 		_, err = s.answers(ctx, who, reply(&p, option), s.name)
 		if refused := (*schemas.Error)(nil); err != nil && (!errors.As(err, &refused) || refused.Code == schemas.CodeUnavailable) {
-			delete(tried, p.Key()) // nobody knows; they tap again
+			delete(tried, p.Key()) // the outcome is unknown; they answer again
 			pauses(done, time.Second)
 		}
 	}
 }
 
-// late: a call that its asker can wait for no longer, allowed then or denied, and
-// asked again.
+// late: an agent detaches from its call, an approver answers it, the agent asks again.
 func (s *story) late(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -169,8 +168,8 @@ func (s *story) late(ctx context.Context) {
 	s.takesBack(ctx, again)
 }
 
-// takesBack gives calls a moment to be decided, and withdraws those that a person
-// would have to answer.
+// takesBack waits up to 2 s for decisions of the calls, and withdraws those that still
+// wait for an approver.
 func (s *story) takesBack(ctx context.Context, calls []*asked) {
 	moment, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -185,7 +184,8 @@ func (s *story) takesBack(ctx context.Context, calls []*asked) {
 	}
 }
 
-// duel: two people say the opposite at nearly the same time, and one says it twice.
+// duel: two approvers give opposite answers at nearly the same time, and one of them
+// answers again.
 func (s *story) duel(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -203,7 +203,7 @@ func (s *story) duel(ctx context.Context) {
 	s.shows(ctx, s.bob(), a)
 }
 
-// withdrawn: an agent takes its call back, perhaps while a person answers.
+// withdrawn: an agent withdraws its call, perhaps while an approver answers.
 func (s *story) withdrawn(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -217,10 +217,10 @@ func (s *story) withdrawn(ctx context.Context) {
 	}
 	s.withdraws(ctx, conn, a)
 	answered.Wait()
-	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // it says how it ended
+	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // its result tells the decision
 }
 
-// rules: what a rule decides is decided at once, and never otherwise.
+// rules: a rule decides the calls at once.
 func (s *story) rules(ctx context.Context) {
 	for _, tool := range []string{"Lookup", "Forbidden"} {
 		r := s.call(s.name + tool)
@@ -229,7 +229,7 @@ func (s *story) rules(ctx context.Context) {
 	}
 }
 
-// deadline: a request whose answer and deadline meet.
+// deadline: an approver answers within 400 ms before or after the deadline.
 func (s *story) deadline(ctx context.Context) {
 	r := schemas.Request{
 		SessionID: s.session, PendingID: bus.NewID(), Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,
@@ -245,7 +245,7 @@ func (s *story) deadline(ctx context.Context) {
 	_, _ = s.answers(ctx, s.someone(), a.blind("allow_once"), s.name)
 }
 
-// phone: a question that only Carl answers, with the buttons on his phone.
+// phone: Carl alone answers, with the buttons on his phone.
 func (s *story) phone(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -272,7 +272,7 @@ func (s *story) phone(ctx context.Context) {
 	}
 }
 
-// process: the same with nod ask as a process, which waits through everything.
+// process: nod ask asks as a process of its own and waits through all faults.
 func (s *story) process(ctx context.Context) {
 	id := bus.NewID()
 	r := schemas.Request{SessionID: s.session, PendingID: id}
@@ -303,7 +303,7 @@ func (s *story) process(ctx context.Context) {
 		err := json.Unmarshal(out.Bytes(), &d)
 		end(func(e *event) {
 			if e.Decision = &d; err != nil || d.Outcome == "" { // an error is printed as JSON, too
-				e.Decision, e.Err = nil, fmt.Errorf("nod ask said %q", &errs)
+				e.Decision, e.Err = nil, fmt.Errorf("nod ask printed %q", &errs)
 			}
 		})
 	})
@@ -313,7 +313,7 @@ func (s *story) process(ctx context.Context) {
 	}
 }
 
-// pauses waits for d or ctx's end.
+// pauses waits for d or until ctx ends.
 func pauses(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

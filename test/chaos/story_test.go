@@ -12,16 +12,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// story is one strand of the load: a few requests that belong together, by one seed.
+// story is one strand of the load: a few related requests, determined by one seed.
 type story struct {
 	*world
 	name    string
 	session string
 	rng     *rand.Rand
-	asks    sync.WaitGroup // those that wait for their decision
+	asks    sync.WaitGroup // the askers that wait for a decision
 }
 
-// call is a tool call that no rule settles. Calls of one group are identical.
+// call is a tool call that no rule decides. Calls of one group are identical.
 func (s *story) call(group string) schemas.Request {
 	return schemas.Request{
 		SessionID: s.session, PendingID: bus.NewID(), Kind: schemas.KindToolCall, Title: "Use Frobnicate", ToolName: "Frobnicate",
@@ -29,22 +29,22 @@ func (s *story) call(group string) schemas.Request {
 	}
 }
 
-// asked is a request on its way.
+// asked is a request that was sent.
 type asked struct {
 	request schemas.Request
 	group   string
 	receipt schemas.Receipt
-	heard   chan struct{} // closed once the asker has its decision, or an error for good
-	drop    func()        // has the asker stop waiting
+	heard   chan struct{} // closed once the asker has its decision or a final error
+	drop    func()        // makes the asker stop waiting
 	outcome *schemas.Decision
 	err     error
 }
 
-// open reports whether the request was told to be open.
+// open reports whether the receipt says that the request is pending.
 func (a *asked) open() bool { return a.receipt.Revision != 0 }
 
-// ask asks through one of the agent's connections and returns once it has a receipt
-// or a decision; what waits is heard in the background.
+// ask asks through one of the agent's connections and returns once it has a receipt or
+// a decision. If the request is pending, it waits for the decision in the background.
 func (s *story) ask(ctx context.Context, conn int, group string, r schemas.Request) *asked {
 	s.mu.Lock()
 	s.groups[r.Key()] = group
@@ -61,7 +61,7 @@ func (s *story) ask(ctx context.Context, conn int, group string, r schemas.Reque
 	}
 	a.receipt = q.Receipt
 	if !a.open() {
-		d, err := q.Await(ctx) // it is there
+		d, err := q.Await(ctx) // the decision is there already
 		a.outcome, a.err = &d, err
 		close(a.heard)
 		end(func(e *event) { e.Decision, e.Err = &d, err })
@@ -83,7 +83,7 @@ func (s *story) hear(ctx context.Context, who string, a *asked, q *bus.OpenReque
 		defer drop()
 		d, err := q.Await(waits)
 		if err != nil && waits.Err() != nil && errors.Is(err, waits.Err()) {
-			q.Drop() // it wants to hear no more, or the scenario ends
+			q.Drop() // the asker stopped waiting, or the scenario ends
 			end(func(e *event) { e.Err = err })
 			return
 		}
@@ -106,7 +106,7 @@ func (a *asked) allowed() bool {
 	}
 }
 
-// answers has a person answer a request, whether or not it was on their screen.
+// answers has an approver answer a request, whether or not they were shown it.
 func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group string) (schemas.Decision, error) {
 	a.From = schemas.From{UserID: p.userID}
 	end := s.begin(event{
@@ -122,17 +122,17 @@ func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group 
 	return d, err
 }
 
-// reply is an answer to a prompt, about as many calls as it counted.
+// reply is an answer to a prompt, for as many calls as the prompt counted.
 func reply(p *schemas.Prompt, option string) schemas.Answer {
 	return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: option, Waiters: p.Waiters}
 }
 
-// blind is an answer to a request by its receipt.
+// blind is an answer to a request from its receipt, without a prompt.
 func (a *asked) blind(option string) schemas.Answer {
 	return schemas.Answer{SessionID: a.request.SessionID, PendingID: a.request.PendingID, Digest: a.receipt.Digest, OptionID: option, Waiters: 1}
 }
 
-// withdraws takes a request back.
+// withdraws has the agent withdraw a request.
 func (s *story) withdraws(ctx context.Context, conn int, a *asked) {
 	end := s.begin(event{Op: opWithdraw, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: fmt.Sprint("ada", conn), Group: a.group})
 	d, err := s.agents[conn].Withdraw(ctx, a.request.SessionID, a.request.PendingID, "changed my mind")
@@ -143,17 +143,17 @@ func (s *story) withdraws(ctx context.Context, conn int, a *asked) {
 	})
 }
 
-// detaches stops waiting for a call and leaves it open.
+// detaches has the agent stop waiting for a call and leave it open.
 func (s *story) detaches(ctx context.Context, conn int, a *asked) {
 	if a.drop(); a.allowed() {
-		return // it runs
+		return // the call runs
 	}
 	end := s.begin(event{Op: opDetach, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: fmt.Sprint("ada", conn), Group: a.group})
 	err := s.agents[conn].Detach(ctx, a.request.SessionID, a.request.PendingID, "nobody answered in time")
 	end(func(e *event) { e.Err = err })
 }
 
-// shows has a person read a request.
+// shows has an approver read a request.
 func (s *story) shows(ctx context.Context, p *person, a *asked) {
 	end := s.begin(event{Op: opShow, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: p.name, Group: a.group})
 	prompt, _, err := p.desk.Show(ctx, a.request.SessionID, a.request.PendingID)
@@ -164,10 +164,10 @@ func (s *story) shows(ctx context.Context, p *person, a *asked) {
 	})
 }
 
-// someone is Ann or Bob.
+// someone returns Ann or Bob at random.
 func (s *story) someone() *person { return s.people[s.rng.IntN(2)] }
 
-// option is the one or the other, one in four a denial.
+// option returns allow_once, or reject_once in a quarter of the cases.
 func (s *story) option() string {
 	if s.rng.IntN(4) == 0 {
 		return "reject_once"
@@ -175,7 +175,7 @@ func (s *story) option() string {
 	return "allow_once"
 }
 
-// thinks waits for up to d, as people and agents do.
+// thinks waits for a random time up to d, as people and agents do.
 func (s *story) thinks(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(time.Duration(s.rng.Int64N(int64(d) + 1)))
 	defer timer.Stop()
@@ -185,12 +185,12 @@ func (s *story) thinks(ctx context.Context, d time.Duration) {
 	}
 }
 
-// about fits the prompts of one request.
+// about returns a filter for the prompts of one request.
 func about(r *schemas.Request) func(*schemas.Prompt) bool {
 	return func(p *schemas.Prompt) bool { return p.SessionID == r.SessionID && p.PendingID == r.PendingID }
 }
 
-// grouped fits the prompts of a group.
+// grouped returns a filter for the prompts of a group.
 func (s *story) grouped(group string) func(*schemas.Prompt) bool {
 	return func(p *schemas.Prompt) bool { return p.SessionID == s.session && s.groupOf(p.Key()) == group }
 }

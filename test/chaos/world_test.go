@@ -14,12 +14,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// askers is how many connections the agent has: identical calls come from different
+// askers is the number of the agent's connections. Identical calls come over different
 // ones, and so through different engines.
 const askers = 3
 
-// world is the agents and people of one scenario, in this process, and what they
-// did.
+// world holds the agents and approvers of one scenario, which run in this process, and
+// the history of their actions.
 type world struct {
 	*history
 	place  place
@@ -28,17 +28,17 @@ type world struct {
 	system *actors.System
 
 	eyes eyes
-	say  func(...any) // to the test's log
+	say  func(...any) // prints to the test's log
 
 	stops []func()
 
 	mu      sync.Mutex
-	groups  map[string]string // of asked ids, by key
-	active  map[string]bool   // the stories that are told
-	revoked []*reach          // standing answers that ended, the newest last
+	groups  map[string]string // of all requests, by key
+	active  map[string]bool   // the stories being told
+	revoked []*reach          // of revoked standing answers, the newest last
 }
 
-// person is an approver at one connector. Ann and Bob see what their viewer shows.
+// person is an approver at one connector. Ann and Bob see requests in their viewers.
 type person struct {
 	name   string // as in the settings
 	userID string
@@ -46,11 +46,11 @@ type person struct {
 	viewer *connector.Viewer // nil for Carl, whose prompts are on his phone
 
 	mu      sync.Mutex
-	shown   map[string]schemas.Prompt // what is open, as it was shown last, by key
+	shown   map[string]schemas.Prompt // the version shown last of each pending request, by key
 	changed chan struct{}             // closed at the next change
 }
 
-// quiet hides what the faults provoke. NOD_TEST_LOG=1 shows it.
+// quiet discards the logs that faults provoke. NOD_TEST_LOG=1 shows them.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -90,7 +90,7 @@ func (w *world) open(ctx context.Context) error {
 		if p.viewer, err = connector.View(ctx, w.system, conn, who.connector, quiet(), func(prompt schemas.Prompt) { w.sees(p, prompt) }); err != nil {
 			return err
 		}
-		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // nothing waits for its lanes
+		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // the test need not wait for the viewer's lanes
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (w *world) ann() *person  { return w.people[0] }
 func (w *world) bob() *person  { return w.people[1] }
 func (w *world) carl() *person { return w.people[2] }
 
-// sees notes a version that a viewer showed.
+// sees records a version that a viewer showed.
 func (w *world) sees(p *person, prompt schemas.Prompt) {
 	w.begin(event{Op: opView, Session: prompt.SessionID, ID: prompt.PendingID, Who: p.name, Group: w.groupOf(prompt.Key())})(func(e *event) {
 		e.Decision, e.Pending, e.Waiters = prompt.Decision, prompt.Decision == nil, prompt.Waiters
@@ -137,7 +137,7 @@ func (w *world) groupOf(key string) string {
 	return w.groups[key]
 }
 
-// finds waits until the person is shown an open request that fits.
+// finds waits until the person is shown a pending request that fits.
 func (p *person) finds(ctx context.Context, fits func(*schemas.Prompt) bool) (schemas.Prompt, error) {
 	for {
 		p.mu.Lock()
