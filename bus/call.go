@@ -75,6 +75,9 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	ctx, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
 	msg, err := c.nc.RequestWithContext(ctx, subject, data)
+	if errors.Is(err, nats.ErrMaxPayload) { // escapes can make a message longer than its fields may be
+		return Reply{}, schemas.Errorf(schemas.CodeValidation, "the message takes %d bytes and the server accepts %d: shorten it", len(data), c.nc.MaxPayload())
+	}
 	if err != nil {
 		return Reply{}, err
 	}

@@ -203,11 +203,11 @@ func (c showAttempt) edit(ctx context.Context, shown schemas.Shown, p schemas.Pr
 	return errors.Join(errs...)
 }
 
-// showOutcome changes the shown messages to the outcome. If it knows of no message, it
-// sends a new one with the outcome.
+// showOutcome changes the shown messages to the outcome. If it has the handle of no
+// message, it sends a new one with the outcome.
 func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error {
 	var err error
-	if shown.Revision == 0 && len(shown.Also) == 0 {
+	if shown.Ref == "" && len(shown.Also) == 0 {
 		if shown, err = c.send(ctx, shown); err != nil {
 			return err
 		}

@@ -394,3 +394,22 @@ func TestAMessageIsRecordedAlthoughTheTimeIsUp(t *testing.T) {
 	r.wait(p.sent)
 	require.Empty(t, p.sent)
 }
+
+// unhandled is a pager whose messages have no handles.
+type unhandled struct{ *pager }
+
+func (h unhandled) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
+	_, err := h.pager.Prompt(ctx, p)
+	return "", err
+}
+
+// A channel without handles shows the outcome in a message of its own.
+func TestAChannelWithoutHandlesShowsTheOutcome(t *testing.T) {
+	r, p := newRig(t), newPager()
+	r.work(unhandled{p})
+	r.ask()
+	shown := r.wait(p.sent)
+	said, err := (<-p.desks).Answer(r.ctx, answerTo(shown, "ann@example.org"))
+	require.NoError(t, err)
+	require.Equal(t, said, *r.wait(p.sent).Decision)
+}
