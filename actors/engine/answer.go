@@ -44,50 +44,43 @@ func (e *Engine) publish(entry bus.Entry) {
 }
 
 // answer handles a person's answer.
-func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
-	connector := c.Tokens[0]
-	var a schemas.Answer
-	if err := schemas.Decode(c.Data, &a); err != nil {
-		return err
-	}
-	if a.SessionID != c.Tokens[1] || a.PendingID != c.Tokens[2] {
-		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
-	}
+func (e *Engine) answer(ctx context.Context, c *caller, a *schemas.Answer) (*schemas.Decision, error) {
+	connector := c.name
 	// Names in the message do not count: the connector vouches for the identity, and the
 	// settings say which approver has it.
 	approver, err := e.approver(ctx, connector, a.From.UserID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	frozen := e.beginFreezeCheck(ctx) // while the record is read
-	entry, err := e.store.Records.Get(ctx, schemas.Key(a.SessionID, a.PendingID))
+	entry, err := e.store.Records.Get(ctx, a.Key())
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {
-		return notFound(schemas.Key(a.SessionID, a.PendingID))
+		return nil, notFound(a.Key())
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d, err := e.evaluateAnswer(&entry, &a, &approver, connector, frozen)
+	d, err := e.evaluateAnswer(&entry, a, &approver, connector, frozen)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now, err := e.nowFor(ctx, &entry.Record, a.Waiters)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Calls whose deadline has come time out, even if an answer is here.
 	if entry, err = e.endOverdue(ctx, entry, now); err != nil {
-		return err
+		return nil, err
 	}
 	if entry, err = e.decide(ctx, entry, d, countedWaiters(a.Waiters, now)); err != nil {
-		return err
+		return nil, err
 	}
 	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == d.DecisionID {
 		e.publish(entry)
 	} else if err := aftermathConflict(&entry.Record); err != nil {
-		return err
+		return nil, err
 	}
-	return e.replyToAnswer(c, entry, d, a.Waiters)
+	return replyToAnswer(entry, d, a.Waiters)
 }
 
 // nowFor returns the broker's time for deciding the calls of an answer. It reads the
@@ -215,21 +208,20 @@ func timeoutAt(rec *schemas.Record, at time.Time) int {
 
 // replyToAnswer replies with success if the stored decision is the answer's own, or says
 // the same of the same calls. Otherwise it replies with an error and the stored decision.
-func (e *Engine) replyToAnswer(c *bus.Call, entry bus.Entry, said *schemas.Decision, places int) error {
+func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	rec := &entry.Record
 	stored := rec.Decision
 	switch {
 	case stored == nil:
-		return schemas.Errorf(schemas.CodeStale, "the calls that this answer is about have ended; others wait for the same: look again")
+		return nil, schemas.Errorf(schemas.CodeStale, "the calls that this answer is about have ended; others wait for the same: look again")
 	case stored.DecisionID == said.DecisionID, stored.Same(said) && !leavesOut(rec, places):
-		c.Reply(stored)
-		return nil
+		return stored, nil
 	case stored.Outcome == schemas.TimedOut, stored.Outcome == schemas.Withdrawn:
-		return schemas.Errorf(schemas.CodeStale, "the request had already ended: %s", stored.Outcome).WithDecision(stored)
+		return nil, schemas.Errorf(schemas.CodeStale, "the request had already ended: %s", stored.Outcome).WithDecision(stored)
 	case stored.Same(said):
-		return schemas.Errorf(schemas.CodeConflict, "%s by %s, but about fewer calls than this answer; the others still wait: look again", stored.Outcome, stored.By.Name).WithDecision(stored)
+		return nil, schemas.Errorf(schemas.CodeConflict, "%s by %s, but about fewer calls than this answer; the others still wait: look again", stored.Outcome, stored.By.Name).WithDecision(stored)
 	}
-	return schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
+	return nil, schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
 }
 
 // leavesOut reports whether the decision leaves a call undecided that the answer counted.

@@ -9,13 +9,9 @@ import (
 )
 
 // await returns the state of up to 500 requests of one agent. It changes nothing.
-func (e *Engine) await(ctx context.Context, c *bus.Call) error {
-	var q schemas.Await
-	if err := schemas.Decode(c.Data, &q); err != nil {
-		return err
-	}
+func (e *Engine) await(ctx context.Context, c *caller, q *schemas.Await) (schemas.AwaitReply, error) {
 	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
-	each(len(q.Requests), func(i int) { reply.Results[i] = e.awaitOne(ctx, c.Tokens[0], q.Requests[i]) })
+	each(len(q.Requests), func(i int) { reply.Results[i] = e.awaitOne(ctx, c.name, q.Requests[i]) })
 	// Decisions too large for one reply are published like new ones.
 	size := 0
 	for i := range reply.Results {
@@ -27,12 +23,11 @@ func (e *Engine) await(ctx context.Context, c *bus.Call) error {
 			continue
 		}
 		reply.Results[i].Decision = nil
-		if err := e.Edge.Publish(schemas.DecisionSubject(c.Tokens[0], d.SessionID, d.PendingID), d); err != nil {
-			return err
+		if err := e.Edge.Publish(schemas.DecisionSubject(c.name, d.SessionID, d.PendingID), d); err != nil {
+			return schemas.AwaitReply{}, err
 		}
 	}
-	c.Reply(reply)
-	return nil
+	return reply, nil
 }
 
 func (e *Engine) awaitOne(ctx context.Context, agent string, a schemas.Awaited) schemas.Awaited {

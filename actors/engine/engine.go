@@ -8,14 +8,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/nodbus/nod/actors"
 	"github.com/nodbus/nod/bus"
-	"github.com/nodbus/nod/schemas"
 )
 
 // Options configure an engine.
@@ -242,48 +240,6 @@ func (e *Engine) halt(ctx context.Context) error {
 func (e *Engine) stats() any {
 	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.cache.newest()}
 }
-
-// endpoints are the subjects that an engine serves.
-func (e *Engine) endpoints() []bus.Endpoint {
-	byRecord := func(t []string) string { return schemas.Key(t[1], t[2]) }
-	byPeer := func(t []string) string { return t[0] + "." + bus.NewID() }
-	lane := func(l *actors.Lanes, key func([]string) string, run func(context.Context, *bus.Call) error) func(*bus.Call) {
-		return func(c *bus.Call) { l.Send(key(c.Tokens), callJob{c, run}) }
-	}
-	return []bus.Endpoint{
-		{Name: "request", Verb: "request", Tokens: 3, Handle: lane(e.records, byRecord, e.ask)},
-		{Name: "withdraw", Verb: "withdraw", Tokens: 3, Handle: lane(e.records, byRecord, e.withdraw)},
-		{Name: "grant", Verb: "grant", Tokens: 1, Handle: lane(e.sessions, byPeer, e.share)},
-		{Name: "gate", Verb: "gate", Tokens: 1, Handle: lane(e.sessions, byPeer, e.gate)},
-		{Name: "session", Verb: "session", Tokens: 1, Handle: lane(e.sessions, byPeer, e.ownSession)},
-		{Name: "passed", Verb: "passed", Tokens: 1, Handle: lane(e.sessions, byPeer, e.hostResolved)},
-		{Name: "await", Verb: "await", Tokens: 1, Handle: lane(e.sessions, byPeer, e.await)},
-		{Name: "answer", Verb: "answer", Tokens: 3, Handle: lane(e.records, byRecord, e.answer)},
-		{Name: "presence", Verb: "presence", Tokens: 1, Handle: lane(e.sessions, byPeer, e.presence)},
-		{Name: "register", Verb: "register", Tokens: 1, Handle: lane(e.sessions, byPeer, e.register)},
-		{Name: "shown", Verb: "shown", Tokens: 1, Handle: lane(e.sessions, byPeer, e.shown)},
-		{Name: "delivery", Verb: "delivery", Tokens: 1, Handle: lane(e.sessions, byPeer, e.delivery)},
-		{Name: "query", Verb: "query", Tokens: 2, Handle: lane(e.sessions, byPeer, e.query)},
-		{Name: "manage", Verb: "manage", Tokens: 2, Handle: lane(e.sessions, byPeer, e.manage)},
-	}
-}
-
-// callJob handles a bus call in a lane. The call gets exactly one reply, even after a
-// panic.
-type callJob struct {
-	*bus.Call
-	run func(context.Context, *bus.Call) error
-}
-
-func (c callJob) Run(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := c.run(ctx, c.Call); err != nil {
-		c.Fail(err)
-	}
-}
-
-func (c callJob) Failed(reason any) { c.Fail(fmt.Errorf("panic: %v", reason)) }
 
 // deliveryJob handles a queue's message in a lane. The message is delivered again unless
 // the job succeeds.

@@ -14,17 +14,12 @@ import (
 // hostResolved withdraws requests of an agent whose calls its host has resolved without
 // nod, and records an aftermath if a call ran, or never ran, against the decision. It ends
 // no other agent's requests, and no call that waits elsewhere.
-func (e *Engine) hostResolved(ctx context.Context, c *bus.Call) error {
-	var p schemas.HostResolved
-	if err := schemas.Decode(c.Data, &p); err != nil {
-		return err
-	}
-	ids, err := e.resolveByHost(ctx, c.Tokens[0], &p)
+func (e *Engine) hostResolved(ctx context.Context, c *caller, p *schemas.HostResolved) (schemas.HostResolvedReply, error) {
+	ids, err := e.resolveByHost(ctx, c.name, p)
 	if err != nil {
-		return err
+		return schemas.HostResolvedReply{}, err
 	}
-	c.Reply(schemas.HostResolvedReply{Type: schemas.TypeHostResolvedReply, PendingIDs: append([]string{}, ids...)})
-	return nil
+	return schemas.HostResolvedReply{Type: schemas.TypeHostResolvedReply, PendingIDs: append([]string{}, ids...)}, nil
 }
 
 // resolveByHost returns the ids of the requests that it has ended or given an aftermath.

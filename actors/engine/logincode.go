@@ -22,32 +22,20 @@ func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 
 // loginCode handles the three uses of login codes: a carrier gets a code for an approver,
 // the web inbox redeems one, or it spends or checks one of its own codes.
-func (e *Engine) loginCode(ctx context.Context, c *bus.Call) error {
-	var p schemas.LoginCode
-	if err := schemas.Decode(c.Data, &p); err != nil {
-		return err
-	}
-	var err error
+func (e *Engine) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	switch {
-	case c.Tokens[0] == schemas.ConnectorWeb && p.Code != "":
+	case c.name == schemas.ConnectorWeb && p.Code != "":
 		switch p.Op {
 		case schemas.SpendLoginCode:
-			p, err = e.spend(ctx, &p)
+			return e.spend(ctx, p)
 		case schemas.CheckLoginCode:
-			p, err = e.checkSpent(ctx, p.Code)
-		default:
-			p, err = e.redeem(ctx, p.Code)
+			return e.checkSpent(ctx, p.Code)
 		}
-	case !schemas.Inbox(c.Tokens[0]) && p.From != nil:
-		p, err = e.issue(ctx, c.Tokens[0], p.From.UserID)
-	default:
-		err = schemas.Errorf(schemas.CodeValidation, "code: a carrier asks for a login code for an approver, and the web inbox exchanges it")
+		return e.redeem(ctx, p.Code)
+	case !schemas.Inbox(c.name) && p.From != nil:
+		return e.issue(ctx, c.name, p.From.UserID)
 	}
-	if err != nil {
-		return err
-	}
-	c.Reply(p)
-	return nil
+	return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "code: a carrier asks for a login code for an approver, and the web inbox exchanges it")
 }
 
 func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.LoginCode, error) {

@@ -15,31 +15,26 @@ func clientKey(session, client string) string { return "client." + session + "."
 
 // presence handles a client's sign of life or its use of the session's input lock, and
 // replies with the holder of the lock.
-func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
-	var p schemas.Presence
-	if err := schemas.Decode(c.Data, &p); err != nil {
-		return err
-	}
-	approver, err := e.approver(ctx, c.Tokens[0], p.From.UserID)
+func (e *Engine) presence(ctx context.Context, c *caller, p *schemas.Presence) (schemas.Lock, error) {
+	approver, err := e.approver(ctx, c.name, p.From.UserID)
 	if err != nil {
-		return err
+		return schemas.Lock{}, err
 	}
 	if p.Op == schemas.PresenceLock {
 		if err := e.mayLock(ctx, &approver, p.SessionID); err != nil {
-			return err
+			return schemas.Lock{}, err
 		}
 	}
 	mine := schemas.Lock{Type: schemas.TypeLock, Granted: true, Holder: approver.Name, ClientID: p.ClientID, Kind: p.Kind}
 	for {
-		held, err := e.updateLock(ctx, &p, mine)
+		held, err := e.updateLock(ctx, p, mine)
 		if errors.Is(err, bus.ErrMoved) {
 			continue
 		}
 		if err != nil {
-			return err
+			return schemas.Lock{}, err
 		}
-		c.Reply(held)
-		return nil
+		return held, nil
 	}
 }
 

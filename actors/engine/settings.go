@@ -146,21 +146,16 @@ func (e *Engine) storeSettings(ctx context.Context, data []byte) (uint64, error)
 }
 
 // changeSettings is ApplySettings for the owner.
-func (e *Engine) changeSettings(ctx context.Context, c *bus.Call) error {
-	var change schemas.SettingsChange
-	if err := schemas.Decode(c.Data, &change); err != nil {
-		return err
-	}
-	revision, err := e.ApplySettings(ctx, change.Settings, c.Tokens[0])
+func (e *Engine) changeSettings(ctx context.Context, c *caller, change *schemas.SettingsChange) (schemas.SettingsState, error) {
+	revision, err := e.ApplySettings(ctx, change.Settings, c.name)
 	if err != nil {
-		return err
+		return schemas.SettingsState{}, err
 	}
 	s, err := schemas.DecodeSettings(change.Settings)
 	if err != nil {
-		return err
+		return schemas.SettingsState{}, err
 	}
-	c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: s})
-	return nil
+	return schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: s}, nil
 }
 
 // approver returns the approver who has an identity. If the settings in memory do not name

@@ -21,26 +21,21 @@ const maxShared = 256
 // share lets another session of the same agent hold permissions of a session, with the
 // order of checks and the error texts that agents know. The shared grant ends with the
 // grants that it comes from.
-func (e *Engine) share(ctx context.Context, c *bus.Call) error {
-	var s schemas.Share
-	if err := schemas.Decode(c.Data, &s); err != nil {
-		return err
-	}
-	g, err := e.sharedGrant(ctx, c.Tokens[0], &s)
+func (e *Engine) share(ctx context.Context, c *caller, s *schemas.Share) (schemas.Grants, error) {
+	g, err := e.sharedGrant(ctx, c.name, s)
 	if err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
 	if err := e.matchShared(ctx, g); err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
 	if err := e.addAnswer(ctx, g, s.SessionID); err != nil {
-		return fmt.Errorf("store the grant that %s shares: %w", s.SessionID, err)
+		return schemas.Grants{}, fmt.Errorf("store the grant that %s shares: %w", s.SessionID, err)
 	}
 	if err := e.verifyShared(ctx, g); err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
-	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{*g}})
-	return nil
+	return schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{*g}}, nil
 }
 
 // sharedGrant checks a share and returns its grant. The permissions of the sharing session
@@ -265,18 +260,14 @@ func (e *Engine) endDerived(ctx context.Context, from, by string) error {
 
 // gate replies with the permissions that the session of a scheduled task lacks. No person is
 // asked: the session gets a notice, and the task runs.
-func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
-	agent := c.Tokens[0]
-	var g schemas.Gate
-	if err := schemas.Decode(c.Data, &g); err != nil {
-		return err
-	}
+func (e *Engine) gate(ctx context.Context, c *caller, g *schemas.Gate) (schemas.GateReply, error) {
+	agent := c.name
 	if _, err := e.requireSession(ctx, agent, g.SessionID, ""); err != nil {
-		return err
+		return schemas.GateReply{}, err
 	}
 	h, err := e.entitlementsOf(ctx, agent, g.SessionID)
 	if err != nil {
-		return err
+		return schemas.GateReply{}, err
 	}
 	set := h.set()
 	reply := schemas.GateReply{Type: schemas.TypeGateReply, Missing: []string{}}
@@ -290,11 +281,10 @@ func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
 		text := fmt.Sprintf("Cron gate permissions not allowed for %q (%s): %s. The gate check was skipped and the task ran anyway.",
 			g.Name, g.GateID, strings.Join(reply.Missing, ", "))
 		if err := e.notify(agent, g.SessionID, "", schemas.NoticeGate, text); err != nil {
-			return err
+			return schemas.GateReply{}, err
 		}
 	}
-	c.Reply(reply)
-	return nil
+	return reply, nil
 }
 
 // notify sends a session a notice, which has no part in any decision.

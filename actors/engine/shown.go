@@ -26,30 +26,25 @@ func shownKey(connector, recipient, key string) string {
 
 // shown reads, claims or writes an entry of shown_prompts by compare-and-set. An entry
 // names the message that shows a prompt to one recipient.
-func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
-	var s schemas.Shown
-	if err := schemas.Decode(c.Data, &s); err != nil {
-		return err
-	}
-	key := shownKey(c.Tokens[0], s.Recipient, schemas.Key(s.SessionID, s.PendingID))
+func (e *Engine) shown(ctx context.Context, c *caller, s *schemas.Shown) (schemas.Shown, error) {
+	key := shownKey(c.name, s.Recipient, schemas.Key(s.SessionID, s.PendingID))
 	var stored schemas.Shown
 	var err error
 	switch s.Op {
 	case schemas.ShownGet:
-		stored, err = e.readShown(ctx, key, &s)
+		stored, err = e.readShown(ctx, key, s)
 	case schemas.ShownClaim:
-		stored, err = e.claimShown(ctx, key, &s)
+		stored, err = e.claimShown(ctx, key, s)
 	default:
-		stored, err = e.putShown(ctx, key, s)
+		stored, err = e.putShown(ctx, key, *s)
 	}
 	if errors.Is(err, bus.ErrMoved) {
-		return schemas.Errorf(schemas.CodeConflict, "another worker has changed this entry: read it again")
+		return schemas.Shown{}, schemas.Errorf(schemas.CodeConflict, "another worker has changed this entry: read it again")
 	}
 	if err != nil {
-		return err
+		return schemas.Shown{}, err
 	}
-	c.Reply(stored)
-	return nil
+	return stored, nil
 }
 
 // readShown returns the entry under key, or an empty one.
@@ -148,18 +143,18 @@ func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 // listUnsettled lists, in pages, the decided requests that a carrier may still show as
 // open: the outcome was lost in the queue or given up, or a worker stopped after sending
 // the prompt.
-func (e *Engine) listUnsettled(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	keys, err := e.store.Shown.Listed(ctx, c.Tokens[0]+".>")
+func (e *Engine) listUnsettled(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
+	keys, err := e.store.Shown.Listed(ctx, c.name+".>")
 	if err != nil {
-		return err
+		return schemas.Page{}, err
 	}
 	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
 	keys, page.Next = pageOf(keys, q)
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
-	each(len(keys), func(i int) { found[i], errs[i] = e.missingOutcome(ctx, c.Tokens[0], keys[i], page.Now) })
+	each(len(keys), func(i int) { found[i], errs[i] = e.missingOutcome(ctx, c.name, keys[i], page.Now) })
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return schemas.Page{}, err
 	}
 	size, last := 0, ""
 	for i, p := range found {
@@ -168,7 +163,7 @@ func (e *Engine) listUnsettled(ctx context.Context, c *bus.Call, q *schemas.Quer
 		}
 		data, err := schemas.Encode(p)
 		if err != nil {
-			return err
+			return schemas.Page{}, err
 		}
 		if size += len(data) + 1; size > pageBytes && last != "" {
 			page.Next = last
@@ -176,8 +171,7 @@ func (e *Engine) listUnsettled(ctx context.Context, c *bus.Call, q *schemas.Quer
 		}
 		page.Prompts, last = append(page.Prompts, *p), keys[i]
 	}
-	c.Reply(page)
-	return nil
+	return page, nil
 }
 
 // missingOutcome returns the outcome that the message under an entry does not show yet, or

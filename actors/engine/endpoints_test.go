@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestEveryEndpointHasOneHandler(t *testing.T) {
+	handled := map[[2]string]int{}
+	for _, h := range (&Engine{}).handlers() {
+		handled[[2]string{h.Verb, h.Op}]++
+	}
+	addresses := schemas.Addresses()
+	require.Len(t, handled, len(addresses))
+	for _, a := range addresses {
+		assert.Equal(t, 1, handled[[2]string{a.Verb, a.Op}], "%s %s", a.Verb, a.Op)
+	}
+	for _, e := range (&Engine{}).endpoints() {
+		assert.Contains(t, schemas.Verbs(), e.Verb)
+	}
+}
+
+// A freeze counts as obeyed once the last function has run, so that the functions run in
+// reverse order, and all of them run.
+func TestAfterReply(t *testing.T) {
+	var ran []int
+	c := &caller{}
+	c.afterReply(func() { ran = append(ran, 1) })
+	c.afterReply(func() { ran = append(ran, 2); panic("2") })
+	assert.Panics(t, c.replied)
+	assert.Equal(t, []int{2, 1}, ran)
+}
