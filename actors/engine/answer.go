@@ -16,7 +16,7 @@ import (
 // announce publishes the decision of each call of a question to the agents that wait.
 // Agents find a lost decision by asking again. Detached calls get nothing published: an
 // approval of one counts for a single request, which its agent has yet to make.
-func (e *Engine) announce(entry bus.Entry) error {
+func (e *recordLife) announce(entry bus.Entry) error {
 	for i := range entry.Record.Waiters {
 		w := &entry.Record.Waiters[i]
 		d := entry.Record.Verdict(w.PendingID)
@@ -32,7 +32,7 @@ func (e *Engine) announce(entry bus.Entry) error {
 
 // publish announces a decision that this engine has just stored, and shows it to the
 // viewers. The outbox repeats both, which may take a while if the broker is disturbed.
-func (e *Engine) publish(entry bus.Entry) {
+func (e *recordLife) publish(entry bus.Entry) {
 	err := e.announce(entry)
 	prompt, perr := e.promptOf(entry)
 	if perr == nil {
@@ -44,7 +44,7 @@ func (e *Engine) publish(entry bus.Entry) {
 }
 
 // answer handles a person's answer.
-func (e *Engine) answer(ctx context.Context, c *caller, a *schemas.Answer) (*schemas.Decision, error) {
+func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (*schemas.Decision, error) {
 	connector := c.name
 	// Names in the message do not count: the connector vouches for the identity, and the
 	// settings say which approver has it.
@@ -64,19 +64,19 @@ func (e *Engine) answer(ctx context.Context, c *caller, a *schemas.Answer) (*sch
 	if err != nil {
 		return nil, err
 	}
-	now, err := e.nowFor(ctx, &entry.Record, a.Waiters)
+	now, err := e.life.nowFor(ctx, &entry.Record, a.Waiters)
 	if err != nil {
 		return nil, err
 	}
 	// Calls whose deadline has come time out, even if an answer is here.
-	if entry, err = e.endOverdue(ctx, entry, now); err != nil {
+	if entry, err = e.life.endOverdue(ctx, entry, now); err != nil {
 		return nil, err
 	}
-	if entry, err = e.decide(ctx, entry, d, countedWaiters(a.Waiters, now)); err != nil {
+	if entry, err = e.life.decide(ctx, entry, d, countedWaiters(a.Waiters, now)); err != nil {
 		return nil, err
 	}
 	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == d.DecisionID {
-		e.publish(entry)
+		e.life.publish(entry)
 	} else if err := aftermathConflict(&entry.Record); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (e *Engine) answer(ctx context.Context, c *caller, a *schemas.Answer) (*sch
 
 // nowFor returns the broker's time for deciding the calls of an answer. It reads the
 // broker's clock again if one of their deadlines is so near that the error matters.
-func (e *Engine) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
+func (e *recordLife) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && w.Place < max(places, 1) {
 			if _, err := e.clock.late(ctx, w.Deadline); err != nil {
@@ -115,7 +115,7 @@ func routed(rec *schemas.Record, connector, userID string) bool {
 }
 
 // evaluateAnswer returns the decision that an answer makes, or the reason to refuse it.
-func (e *Engine) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen freezeCheck) (*schemas.Decision, error) {
+func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen freezeCheck) (*schemas.Decision, error) {
 	rec := &entry.Record
 	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
 		err := schemas.Errorf(schemas.CodeStale, "the answer is for another request than the one under this id: look again")
@@ -161,7 +161,7 @@ func (e *Engine) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *schema
 		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: goes with an option that allows")
 	}
 	if d.Outcome == schemas.Denied {
-		d.Grant, err = e.denialOf(&request, rec.Agent, d)
+		d.Grant, err = e.holdings.denialOf(&request, rec.Agent, d)
 	} else {
 		d.Grant, err = grant(entry, &request, a, d)
 	}
@@ -180,7 +180,7 @@ func requestOf(rec *schemas.Record) (schemas.Request, error) {
 }
 
 // timeoutDecision is the decision at a deadline, in the words that agents know.
-func (e *Engine) timeoutDecision(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
+func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
 	r, err := requestOf(rec)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 )
 
 // await returns the state of up to 500 requests of one agent. It changes nothing.
-func (e *Engine) await(ctx context.Context, c *caller, q *schemas.Await) (schemas.AwaitReply, error) {
+func (e *withdrawals) await(ctx context.Context, c *caller, q *schemas.Await) (schemas.AwaitReply, error) {
 	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
 	each(len(q.Requests), func(i int) { reply.Results[i] = e.awaitOne(ctx, c.name, q.Requests[i]) })
 	// Decisions too large for one reply are published like new ones.
@@ -30,7 +30,7 @@ func (e *Engine) await(ctx context.Context, c *caller, q *schemas.Await) (schema
 	return reply, nil
 }
 
-func (e *Engine) awaitOne(ctx context.Context, agent string, a schemas.Awaited) schemas.Awaited {
+func (e *withdrawals) awaitOne(ctx context.Context, agent string, a schemas.Awaited) schemas.Awaited {
 	out := schemas.Awaited{SessionID: a.SessionID, PendingID: a.PendingID}
 	key := schemas.Key(a.SessionID, a.PendingID)
 	entry, err := e.store.Records.Get(ctx, key)
@@ -40,7 +40,7 @@ func (e *Engine) awaitOne(ctx context.Context, agent string, a schemas.Awaited) 
 	}
 	var d *schemas.Decision
 	if err == nil {
-		_, d, err = e.decisionOf(ctx, entry)
+		_, d, err = e.life.decisionOf(ctx, entry)
 	}
 	var refused *schemas.Error
 	switch {
@@ -56,7 +56,7 @@ func (e *Engine) awaitOne(ctx context.Context, agent string, a schemas.Awaited) 
 
 // decisionOf returns the record that decides an entry's request, and the decision, if
 // there is one and its agent may get it.
-func (e *Engine) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
+func (e *recordLife) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	_, id := schemas.SplitKey(entry.Key)
 	question, d, err = e.lookUp(ctx, entry)
 	if err != nil || d == nil {
@@ -67,15 +67,15 @@ func (e *Engine) decisionOf(ctx context.Context, entry bus.Entry) (question bus.
 			return question, nil, err
 		}
 	}
-	if err := e.applyEffects(ctx, question); err != nil {
+	if err := e.holdings.applyEffects(ctx, question); err != nil {
 		return question, nil, err
 	}
-	return question, d, e.useOwn(ctx, question, id)
+	return question, d, e.holdings.useOwn(ctx, question, id)
 }
 
 // decidedIn returns the question that has decided a joined request, or the entry itself
 // if the question is not kept any more.
-func (e *Engine) decidedIn(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
+func (e *recordLife) decidedIn(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	session, id := schemas.SplitKey(entry.Key)
 	question, err := e.store.Records.Get(ctx, schemas.Key(session, entry.Record.Joined))
 	if noRecord(err) || err == nil && question.Record.Verdict(id) == nil {

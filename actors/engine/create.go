@@ -12,14 +12,14 @@ import (
 
 // throughRecord makes the record of a request: with its decision, or for a person to
 // decide.
-func (e *Engine) throughRecord(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
+func (e *intake) throughRecord(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	if s.verdict.Effect == policy.Ask {
 		return e.askPerson(ctx, c, s, 0)
 	}
 	return e.createDecided(ctx, s, 0)
 }
 
-func (e *Engine) createDecided(ctx context.Context, s *askState, revision uint64) (schemas.RequestReply, error) {
+func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64) (schemas.RequestReply, error) {
 	entry := bus.Entry{Key: s.key(), Record: s.record(s.verdict, e.clock.now()), Revision: revision}
 	entry.Record.Waiters, entry.Record.Decision = []schemas.Waiter{waiterOf(&entry)}, e.policyDecision(s)
 	_, err := e.store.Records.CreateDecided(ctx, entry)
@@ -43,7 +43,7 @@ func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 
 // askPerson runs the stages that store a request for a person to decide, and replies
 // with its receipt.
-func (e *Engine) askPerson(ctx context.Context, c *caller, s *askState, revision uint64) (schemas.RequestReply, error) {
+func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision uint64) (schemas.RequestReply, error) {
 	s.plan.at, s.plan.revision = e.clock.now(), revision
 	r, err := e.runStages(ctx, s, asking)
 	if err != nil {
@@ -61,10 +61,10 @@ func (e *Engine) askPerson(ctx context.Context, c *caller, s *askState, revision
 
 // viewNew counts a new request and sends it to the viewers, which need not wait for the
 // outbox.
-func (e *Engine) viewNew(entry bus.Entry, r schemas.Request) {
+func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 	e.counts.add(r.SessionID)
 	r.Rejoin, r.Revision = false, 0
-	if err := e.view(e.promptWith(entry, r)); err != nil {
+	if err := e.life.view(e.life.promptWith(entry, r)); err != nil {
 		e.Log.Warn("engine: a new request was not sent to the viewers; the outbox will send it", "key", entry.Key, "error", err)
 	}
 }
@@ -72,7 +72,7 @@ func (e *Engine) viewNew(entry bus.Entry, r schemas.Request) {
 // admit refuses one more request of a session that has too many pending. If the
 // settings name no approver, it reads them again first: an engine that has not heard
 // of the newest settings must not refuse.
-func (e *Engine) admit(ctx context.Context, s *askState) (result, error) {
+func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	if len(s.settings.settings.People()) == 0 {
 		if err := e.readSettings(ctx); err != nil {
 			return result{}, err
@@ -99,7 +99,7 @@ func (s *askState) pendingRecord() schemas.Record {
 // takeTurn sets the first event of the question: the deadline, the moment at which
 // phones and chats are told because the approver who is there has not answered, or, if
 // they show enough questions of the session already, the next look at that.
-func (e *Engine) takeTurn(_ context.Context, s *askState) (result, error) {
+func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
 	s.plan.next = firstEvent(&rec, s.plan.at.Add(settings.NotifyAfter()).Truncate(time.Millisecond))
@@ -111,7 +111,7 @@ func (e *Engine) takeTurn(_ context.Context, s *askState) (result, error) {
 
 // storePending stores the request as a waiter or as a question of its own. Its outcome
 // is ask, or goOn if the request has another record than the caller has read.
-func (e *Engine) storePending(ctx context.Context, s *askState) (result, error) {
+func (e *intake) storePending(ctx context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	next := s.plan.next
 	rec.NextEvent = &next
@@ -119,7 +119,7 @@ func (e *Engine) storePending(ctx context.Context, s *askState) (result, error) 
 	if rec.Question, err = s.questionToken(&rec); err != nil {
 		return result{}, err
 	}
-	s.plan.entry, err = e.place(ctx, bus.Entry{Key: s.key(), Record: rec, Revision: s.plan.revision})
+	s.plan.entry, err = e.life.place(ctx, bus.Entry{Key: s.key(), Record: rec, Revision: s.plan.revision})
 	if errors.Is(err, bus.ErrMoved) {
 		return result{}, nil
 	}
@@ -152,7 +152,7 @@ func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 
 // replyMoved replies to a request whose key was written before: by the record there, or,
 // if it was deleted by hand, by creating the record over the deletion marker.
-func (e *Engine) replyMoved(ctx context.Context, s *askState, create func(revision uint64) (schemas.RequestReply, error)) (schemas.RequestReply, error) {
+func (e *intake) replyMoved(ctx context.Context, s *askState, create func(revision uint64) (schemas.RequestReply, error)) (schemas.RequestReply, error) {
 	entry, err := e.store.Records.Get(ctx, s.key())
 	switch {
 	case err == nil:
@@ -165,14 +165,14 @@ func (e *Engine) replyMoved(ctx context.Context, s *askState, create func(revisi
 
 // replyExisting replies to a request that has a record. A verdict that decides goes
 // through the compare-and-set of the question's record like any other decision.
-func (e *Engine) replyExisting(ctx context.Context, s *askState, entry bus.Entry) (schemas.RequestReply, error) {
+func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry) (schemas.RequestReply, error) {
 	switch rec := &entry.Record; {
 	case rec.Agent != s.agent:
 		return nil, notFound(s.key())
 	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // AnyDigest: a withdrawal that came before the request
 		return nil, reused(s.key())
 	}
-	question, d, err := e.decisionOf(ctx, entry)
+	question, d, err := e.life.decisionOf(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
@@ -196,37 +196,37 @@ func (e *Engine) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 
 // decideExisting decides a question by a verdict that its calls get now, but did not get
 // at first. All its calls have the same verdict.
-func (e *Engine) decideExisting(ctx context.Context, s *askState, question bus.Entry) (schemas.RequestReply, error) {
-	now, err := e.nowFor(ctx, &question.Record, question.Record.Places())
+func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.Entry) (schemas.RequestReply, error) {
+	now, err := e.life.nowFor(ctx, &question.Record, question.Record.Places())
 	if err != nil {
 		return nil, err
 	}
-	if question, err = e.endOverdue(ctx, question, now); err != nil {
+	if question, err = e.life.endOverdue(ctx, question, now); err != nil {
 		return nil, err
 	}
 	d := e.policyDecision(s)
 	_, d.PendingID = schemas.SplitKey(question.Key)
 	d.Digest = question.Record.Digest
-	decided, err := e.decide(ctx, question, d, everyWaiter)
+	decided, err := e.life.decide(ctx, question, d, everyWaiter)
 	if err != nil {
 		return nil, err
 	}
-	e.publish(decided)
+	e.life.publish(decided)
 	return replyDecision(decided, s.key())
 }
 
 // resumeWaiting makes sure that a question's timer is armed, and that the question does
 // not count a request as detached whose agent has just sent it again. The question that
 // it returns may have ended.
-func (e *Engine) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
+func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrHeld) {
-		question, err = e.retire(ctx, question)
+		question, err = e.life.retire(ctx, question)
 	}
 	if err != nil {
 		return question, err
 	}
-	return e.setDetached(ctx, question, pendingID, false)
+	return e.life.setDetached(ctx, question, pendingID, false)
 }
 
 func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
@@ -237,13 +237,13 @@ func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
 }
 
 // setDeadline sets the time limit, which stays the same for the life of the request.
-func (e *Engine) setDeadline(_ context.Context, s *askState) (result, error) {
+func (e *intake) setDeadline(_ context.Context, s *askState) (result, error) {
 	s.plan.limit = e.timeLimit(s)
 	return result{}, nil
 }
 
 // timeLimit returns the time limit of a request, and its tier of the timeout policy.
-func (e *Engine) timeLimit(s *askState) timeLimit {
+func (e *intake) timeLimit(s *askState) timeLimit {
 	if s.request.Kind == schemas.KindPermission {
 		if s.request.TimeoutSeconds > 0 {
 			return timeLimit{schemas.TierRequest, time.Duration(s.request.TimeoutSeconds) * time.Second}

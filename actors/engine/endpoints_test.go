@@ -10,7 +10,7 @@ import (
 
 func TestEveryEndpointHasOneHandler(t *testing.T) {
 	handled := map[[2]string]int{}
-	for _, h := range (&Engine{}).handlers() {
+	for _, h := range newEngine(Options{}).handlers() {
 		handled[[2]string{h.Verb, h.Op}]++
 	}
 	addresses := schemas.Addresses()
@@ -18,7 +18,7 @@ func TestEveryEndpointHasOneHandler(t *testing.T) {
 	for _, a := range addresses {
 		assert.Equal(t, 1, handled[[2]string{a.Verb, a.Op}], "%s %s", a.Verb, a.Op)
 	}
-	for _, e := range (&Engine{}).endpoints() {
+	for _, e := range newEngine(Options{}).endpoints() {
 		assert.Contains(t, schemas.Verbs(), e.Verb)
 	}
 }

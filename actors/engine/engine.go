@@ -68,8 +68,24 @@ const (
 	defaultAckWait = 10 * time.Second
 )
 
-// Engine is a running engine.
+// Engine is a running engine. Its parts depend on each other in the order of its fields.
 type Engine struct {
+	*base
+	holdings    *holdings
+	life        *recordLife
+	effects     *effects
+	intake      *intake
+	withdrawals *withdrawals
+	connectors  *connectors
+	admin       *admin
+
+	stop   []func()
+	cancel context.CancelFunc
+}
+
+// base are the stores, the connections, and the engine's memory of them, which all parts
+// share.
+type base struct {
 	Options
 	store   *bus.Store
 	prompts *bus.Prompts
@@ -85,15 +101,77 @@ type Engine struct {
 	cache    sessionCache
 	standing standingCache
 	activity activityBuffer
-	lines    promptLines
-	ahead    scanCache
 	counts   openCounts
 	service  *bus.Service
 
-	stop       []func()
 	background context.Context // of the work beside calls; ends with Stop
-	cancel     context.CancelFunc
 	tasks      sync.WaitGroup
+}
+
+// holdings reads, stores and ends the permissions and standing answers of sessions and
+// agents.
+type holdings struct{ *base }
+
+// recordLife changes records: it places a request as a question or as the waiter of one,
+// decides and ends it, and publishes the change.
+type recordLife struct {
+	*base
+	holdings *holdings
+}
+
+// effects does what follows from a record, some time after its change: the outbox, fired
+// timers, the order of prompts, and the sweep.
+type effects struct {
+	*base
+	holdings *holdings
+	life     *recordLife
+	lines    promptLines
+}
+
+// intake checks new requests by the stages of the pipeline, and decides or stores them.
+type intake struct {
+	*base
+	holdings *holdings
+	life     *recordLife
+}
+
+// withdrawals ends requests for their agents, and replies to agents that await a decision.
+type withdrawals struct {
+	*base
+	holdings *holdings
+	life     *recordLife
+}
+
+// connectors serves connectors: the answers of their users, queries, presence, workers and
+// shown prompts.
+type connectors struct {
+	*base
+	holdings *holdings
+	life     *recordLife
+	effects  *effects
+	ahead    scanCache
+}
+
+// admin changes settings, sessions, freezes, pairings and login codes.
+type admin struct {
+	*base
+	holdings *holdings
+	effects  *effects
+}
+
+// newEngine connects the parts.
+func newEngine(o Options) *Engine {
+	b := &base{Options: o}
+	h := &holdings{b}
+	l := &recordLife{b, h}
+	f := &effects{base: b, holdings: h, life: l}
+	return &Engine{
+		base: b, holdings: h, life: l, effects: f,
+		intake:      &intake{b, h, l},
+		withdrawals: &withdrawals{b, h, l},
+		connectors:  &connectors{base: b, holdings: h, life: l, effects: f},
+		admin:       &admin{b, h, f},
+	}
 }
 
 // Start opens the stores, creates missing ones, and serves. It waits for JetStream until
@@ -103,7 +181,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if o.Wall == nil {
 		o.Wall = time.Now
 	}
-	e := &Engine{Options: o}
+	e := newEngine(o)
 	var err error
 	if e.store, err = bus.OpenStore(ctx, o.Store, o.Replicas); err != nil {
 		return nil, err
@@ -130,7 +208,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 func (e *Engine) run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
 	e.background, e.cancel = background, cancel
-	e.countOpen()
+	e.effects.countOpen()
 	if err := e.watch(ctx, background); err != nil {
 		return err
 	}
@@ -138,12 +216,12 @@ func (e *Engine) run(ctx context.Context) error {
 	e.every(background, clockEvery, e.readClock)
 	e.retainLog(ctx)
 	e.every(background, settingsEvery, e.retainLog)
-	e.every(background, sweepEvery, e.sweep)
-	e.tasks.Go(func() { e.sweep(background) })
+	e.every(background, sweepEvery, e.effects.sweep)
+	e.tasks.Go(func() { e.effects.sweep(background) })
 	for _, q := range []struct {
 		open   func(context.Context, time.Duration) (*bus.Queue, error)
 		handle func(*bus.Delivery)
-	}{{e.store.Records.Outbox, e.takeVersion}, {e.store.Records.Due, e.takeDue}} {
+	}{{e.store.Records.Outbox, e.effects.takeVersion}, {e.store.Records.Due, e.effects.takeDue}} {
 		queue, err := q.open(ctx, e.AckWait)
 		if err != nil {
 			return err
@@ -199,7 +277,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 }
 
 // every calls f each time d has passed, until ctx ends.
-func (e *Engine) every(ctx context.Context, d time.Duration, f func(context.Context)) {
+func (e *base) every(ctx context.Context, d time.Duration, f func(context.Context)) {
 	e.tasks.Go(func() {
 		tick := time.NewTicker(d)
 		defer tick.Stop()

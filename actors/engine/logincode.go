@@ -22,7 +22,7 @@ func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 
 // loginCode handles the three uses of login codes: a carrier gets a code for an approver,
 // the web inbox redeems one, or it spends or checks one of its own codes.
-func (e *Engine) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) (schemas.LoginCode, error) {
+func (e *admin) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	switch {
 	case c.name == schemas.ConnectorWeb && p.Code != "":
 		switch p.Op {
@@ -38,7 +38,7 @@ func (e *Engine) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode)
 	return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "code: a carrier asks for a login code for an approver, and the web inbox exchanges it")
 }
 
-func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.LoginCode, error) {
+func (e *admin) issue(ctx context.Context, connector, userID string) (schemas.LoginCode, error) {
 	who, err := e.approver(ctx, connector, userID)
 	if err != nil {
 		return schemas.LoginCode{}, err
@@ -61,7 +61,7 @@ func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.L
 }
 
 // redeem returns the user of a code. Removing the code makes it count once.
-func (e *Engine) redeem(ctx context.Context, code string) (schemas.LoginCode, error) {
+func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "that link was used, or is too old: ask for another")
 	var p schemas.LoginCode
 	revision, err := e.store.Settings.Get(ctx, passKey(code), &p)
@@ -79,7 +79,7 @@ func (e *Engine) redeem(ctx context.Context, code string) (schemas.LoginCode, er
 
 // spend records that one of the inbox's own codes is spent. Of concurrent calls exactly one
 // learns that the code was not spent before.
-func (e *Engine) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
+func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {
 		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a named try, for at most %s", schemas.Words(maxSpent))
@@ -97,7 +97,7 @@ func (e *Engine) spend(ctx context.Context, p *schemas.LoginCode) (schemas.Login
 }
 
 // checkSpent reports whether one of the inbox's own codes is spent.
-func (e *Engine) checkSpent(ctx context.Context, code string) (schemas.LoginCode, error) {
+func (e *admin) checkSpent(ctx context.Context, code string) (schemas.LoginCode, error) {
 	var p schemas.LoginCode
 	_, err := e.store.Settings.Get(ctx, spentKey(code), &p)
 	if errors.Is(err, bus.ErrNotFound) {

@@ -20,7 +20,7 @@ const (
 func pairingKey(connector string) string { return "pairing." + connector }
 
 // pair opens a pairing, returns its state, or claims it with a code from a channel.
-func (e *Engine) pair(ctx context.Context, c *caller, request *schemas.Pairing) (p schemas.Pairing, err error) {
+func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (p schemas.Pairing, err error) {
 	switch inbox := schemas.Inbox(c.name); {
 	case !inbox && request.Code != "" && request.From != nil:
 		p, err = e.claimPairing(ctx, c.name, request)
@@ -39,7 +39,7 @@ func (e *Engine) pair(ctx context.Context, c *caller, request *schemas.Pairing) 
 }
 
 // openPairing opens a pairing on a connector. It replaces an older one.
-func (e *Engine) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pairing, error) {
+func (e *admin) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pairing, error) {
 	for {
 		var old schemas.Pairing
 		revision, err := e.store.Settings.Get(ctx, pairingKey(p.Connector), &old)
@@ -58,7 +58,7 @@ func (e *Engine) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.P
 }
 
 // claimPairing claims a pairing with the code that a person has sent. The code counts once.
-func (e *Engine) claimPairing(ctx context.Context, connector string, claim *schemas.Pairing) (schemas.Pairing, error) {
+func (e *admin) claimPairing(ctx context.Context, connector string, claim *schemas.Pairing) (schemas.Pairing, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "no pairing waits for that code: ask for one with `nod pair %s`", connector)
 	for {
 		var open schemas.Pairing

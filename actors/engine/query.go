@@ -22,26 +22,26 @@ const pageSize = 500
 const readAtOnce = 32
 
 // showSettings replies with the settings and the freezes in force.
-func (e *Engine) showSettings(context.Context, *caller, *schemas.Query) (schemas.SettingsState, error) {
+func (e *connectors) showSettings(context.Context, *caller, *schemas.Query) (schemas.SettingsState, error) {
 	now := e.settings.now()
 	return schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings, Freezes: e.freezes.now().Freezes}, nil
 }
 
 // listPending lists the pending requests in pages, in the order in which their records
 // were last written.
-func (e *Engine) listPending(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
+func (e *connectors) listPending(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	return e.listRequests(ctx, c, q, false)
 }
 
 // listHistory lists the decisions that have a record, for as long as it is kept: those of
 // people, the clock and agents, and those by rules if the agent rejoined.
-func (e *Engine) listHistory(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
+func (e *connectors) listHistory(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	return e.listRequests(ctx, c, q, true)
 }
 
 // listRequests replies with a page of the decided or of the pending requests: as many as
 // the query asks for and one message can carry.
-func (e *Engine) listRequests(ctx context.Context, c *caller, q *schemas.Query, decided bool) (schemas.Page, error) {
+func (e *connectors) listRequests(ctx context.Context, c *caller, q *schemas.Query, decided bool) (schemas.Page, error) {
 	found, more, err := e.scanPage(ctx, q, decided)
 	if err != nil {
 		return schemas.Page{}, err
@@ -62,7 +62,7 @@ func (e *Engine) listRequests(ctx context.Context, c *caller, q *schemas.Query, 
 // scanPage finds the records of a page, and reports whether more follow. It costs as much
 // as the records between the page's first and last, however many exist. Pages behind the
 // first share scans: see scanAhead.
-func (e *Engine) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.Found, more bool, err error) {
+func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.Found, more bool, err error) {
 	after, err := afterCursor(q.After)
 	if err != nil {
 		return nil, false, err
@@ -112,7 +112,7 @@ const pageBytes = schemas.MaxPayloadBytes - 8<<10
 
 // fillPage reads the records of a page at the leader, as many as one message can carry.
 // If some are left, the next page begins with them.
-func (e *Engine) fillPage(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
+func (e *connectors) fillPage(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
 	size := 0
 	for len(found) > 0 {
 		some := found[:min(readAtOnce, len(found))]
@@ -164,7 +164,7 @@ func keysOf(found []bus.Found) []string {
 // readPrompts returns the prompts of the records under keys, in the same order. A prompt is
 // nil if its record is gone, or if a carrier was not to show it to this recipient, or to
 // any if none is named.
-func (e *Engine) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
+func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
@@ -174,7 +174,7 @@ func (e *Engine) readPrompts(ctx context.Context, keys []string, connector, reci
 		}
 		if err == nil {
 			var p schemas.Prompt
-			p, err = e.promptOf(entry)
+			p, err = e.life.promptOf(entry)
 			found[i] = &p
 		}
 		errs[i] = err
@@ -195,7 +195,7 @@ func visible(rec *schemas.Record, connector, recipient string) bool {
 
 // show replies with one request, named by its id or by a prefix that is unique among all
 // records.
-func (e *Engine) show(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
+func (e *connectors) show(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	keys, err := e.matchingKeys(ctx, q)
 	if err != nil {
 		return schemas.Page{}, err
@@ -232,7 +232,7 @@ func (e *Engine) show(ctx context.Context, c *caller, q *schemas.Query) (schemas
 
 // asQuestions replaces each request that waits for an identical one's question by that
 // question.
-func (e *Engine) asQuestions(ctx context.Context, keys []string) error {
+func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 	for i, key := range keys {
 		entry, err := e.store.Records.Get(ctx, key)
 		if noRecord(err) {
@@ -252,7 +252,7 @@ func (e *Engine) asQuestions(ctx context.Context, keys []string) error {
 // matchingKeys are the keys that a query may mean. Agents choose ids, and one may be the
 // prefix of another, as a list shows it. So without a session even a whole id matches
 // every id that begins with it.
-func (e *Engine) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
+func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)
 	}
@@ -280,7 +280,7 @@ func (e *Engine) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, 
 // someKeys bounds the requests that are counted for an ambiguous id.
 const someKeys = 20
 
-func (e *Engine) showSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
+func (e *connectors) showSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
 	if !schemas.Inbox(c.name) { // a session holds grants, and messages to agents
 		return schemas.Session{}, schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into sessions")
 	}
@@ -293,7 +293,7 @@ func (e *Engine) showSession(ctx context.Context, c *caller, q *schemas.Query) (
 		return schemas.Session{}, err
 	}
 	e.standing.doubt(sessionKey(q.SessionID))
-	h, err := e.entitlementsOf(ctx, s.Agent, q.SessionID)
+	h, err := e.holdings.entitlementsOf(ctx, s.Agent, q.SessionID)
 	if err != nil {
 		return schemas.Session{}, err
 	}

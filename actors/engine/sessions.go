@@ -23,7 +23,7 @@ func sessionKey(session string) string { return "session." + session }
 // claimSession reads a session. If no agent has it, it becomes the agent's; if it has no
 // user, it gets the given one, which not every call names. Once a day it stores that the
 // session is in use.
-func (e *Engine) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
+func (e *holdings) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	for {
 		var s schemas.Session
 		now := e.clock.now()
@@ -53,7 +53,7 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 func lacksUser(s *schemas.Session, user string) bool { return s.User == "" && user != "" }
 
 // ownSession replies to an agent with the permissions and grants of its session.
-func (e *Engine) ownSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
+func (e *holdings) ownSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
 	agent := c.name
 	if !schemas.ValidID(q.SessionID) {
 		return schemas.Session{}, schemas.Errorf(schemas.CodeValidation, "session_id: expected 1 to 128 letters, digits, _ or -")
@@ -74,7 +74,7 @@ func (e *Engine) ownSession(ctx context.Context, c *caller, q *schemas.Query) (s
 }
 
 // changeSession applies the owner's change to a session, even before an agent uses it.
-func (e *Engine) changeSession(ctx context.Context, c *caller, change *schemas.SessionChange) (schemas.Session, error) {
+func (e *admin) changeSession(ctx context.Context, c *caller, change *schemas.SessionChange) (schemas.Session, error) {
 	for {
 		var s schemas.Session
 		now := e.clock.now()
@@ -88,7 +88,7 @@ func (e *Engine) changeSession(ctx context.Context, c *caller, change *schemas.S
 			return schemas.Session{}, err
 		}
 		s.ActiveAt = now
-		s.Revision, err = e.putSession(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
+		s.Revision, err = e.holdings.putSession(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
 		if errors.Is(err, bus.ErrMoved) {
 			continue
 		}

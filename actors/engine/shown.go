@@ -26,7 +26,7 @@ func shownKey(connector, recipient, key string) string {
 
 // shown reads, claims or writes an entry of shown_prompts by compare-and-set. An entry
 // names the message that shows a prompt to one recipient.
-func (e *Engine) shown(ctx context.Context, c *caller, s *schemas.Shown) (schemas.Shown, error) {
+func (e *connectors) shown(ctx context.Context, c *caller, s *schemas.Shown) (schemas.Shown, error) {
 	key := shownKey(c.name, s.Recipient, schemas.Key(s.SessionID, s.PendingID))
 	var stored schemas.Shown
 	var err error
@@ -48,7 +48,7 @@ func (e *Engine) shown(ctx context.Context, c *caller, s *schemas.Shown) (schema
 }
 
 // readShown returns the entry under key, or an empty one.
-func (e *Engine) readShown(ctx context.Context, key string, query *schemas.Shown) (schemas.Shown, error) {
+func (e *connectors) readShown(ctx context.Context, key string, query *schemas.Shown) (schemas.Shown, error) {
 	var stored schemas.Shown
 	revision, err := e.store.Shown.Get(ctx, key, &stored)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -61,7 +61,7 @@ func (e *Engine) readShown(ctx context.Context, key string, query *schemas.Shown
 	return stored, err
 }
 
-func (e *Engine) putShown(ctx context.Context, key string, s schemas.Shown) (schemas.Shown, error) {
+func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) (schemas.Shown, error) {
 	keep := shownFor
 	if s.Settled {
 		keep = settledFor
@@ -76,7 +76,7 @@ func (e *Engine) putShown(ctx context.Context, key string, s schemas.Shown) (sch
 // renew the claim. While another worker's claim lasts, its entry is returned. The entry is
 // returned without a claim if there is nothing to send: this version is shown, or the
 // request has ended before anything was sent.
-func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
+func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil {
 		return *s, schemas.Errorf(schemas.CodeValidation, "claim: is missing")
 	}
@@ -126,7 +126,7 @@ func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (
 }
 
 // isPending reports whether a request is undecided.
-func (e *Engine) isPending(ctx context.Context, key string) (bool, error) {
+func (e *connectors) isPending(ctx context.Context, key string) (bool, error) {
 	entry, err := e.store.Records.Get(ctx, key)
 	if noRecord(err) {
 		return false, nil
@@ -143,7 +143,7 @@ func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 // listUnsettled lists, in pages, the decided requests that a carrier may still show as
 // open: the outcome was lost in the queue or given up, or a worker stopped after sending
 // the prompt.
-func (e *Engine) listUnsettled(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
+func (e *connectors) listUnsettled(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	keys, err := e.store.Shown.Listed(ctx, c.name+".>")
 	if err != nil {
 		return schemas.Page{}, err
@@ -176,7 +176,7 @@ func (e *Engine) listUnsettled(ctx context.Context, c *caller, q *schemas.Query)
 
 // missingOutcome returns the outcome that the message under an entry does not show yet, or
 // nil. It is nil as well if the record is no longer kept, for then the outcome is unknown.
-func (e *Engine) missingOutcome(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
+func (e *connectors) missingOutcome(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
 	var s schemas.Shown
 	_, err := e.store.Shown.Get(ctx, key, &s)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (s.Settled || s.Claim != nil && now.Before(s.Claim.Until)) {
@@ -192,7 +192,7 @@ func (e *Engine) missingOutcome(ctx context.Context, connector, key string, now 
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.promptOf(entry)
+	p, err := e.life.promptOf(entry)
 	p.Connector, p.Recipient = connector, s.Recipient
 	return &p, err
 }

@@ -13,8 +13,8 @@ import (
 
 // withdraw withdraws a request. If the withdrawal comes before the request, it creates a
 // decided record, which replies to the request when that comes.
-func (e *Engine) withdraw(ctx context.Context, c *caller, w *schemas.Withdraw) (schemas.RequestReply, error) {
-	if _, err := e.requireSession(ctx, c.name, w.SessionID, ""); err != nil {
+func (e *withdrawals) withdraw(ctx context.Context, c *caller, w *schemas.Withdraw) (schemas.RequestReply, error) {
+	if _, err := e.holdings.requireSession(ctx, c.name, w.SessionID, ""); err != nil {
 		return nil, err
 	}
 	entry, err := e.store.Records.Get(ctx, w.Key())
@@ -27,27 +27,27 @@ func (e *Engine) withdraw(ctx context.Context, c *caller, w *schemas.Withdraw) (
 	return e.withdrawKnown(ctx, c.name, w, entry)
 }
 
-func (e *Engine) withdrawal(agent string, w *schemas.Withdraw, digest string) *schemas.Decision {
+func (e *recordLife) withdrawal(agent string, w *schemas.Withdraw, digest string) *schemas.Decision {
 	r := schemas.Request{SessionID: w.SessionID, PendingID: w.PendingID}
 	d := e.decision(&r, digest, schemas.Withdrawn, schemas.By{Kind: schemas.ByAgent, Name: agent})
 	d.Message = w.Reason
 	return d
 }
 
-func (e *Engine) withdrawKnown(ctx context.Context, agent string, w *schemas.Withdraw, entry bus.Entry) (schemas.RequestReply, error) {
+func (e *withdrawals) withdrawKnown(ctx context.Context, agent string, w *schemas.Withdraw, entry bus.Entry) (schemas.RequestReply, error) {
 	if entry.Record.Agent != agent {
 		return nil, notFound(entry.Key)
 	}
-	question, d, err := e.lookUp(ctx, entry)
+	question, d, err := e.life.lookUp(ctx, entry)
 	switch {
 	case err != nil:
 		return nil, err
 	case w.Detach && d != nil:
 		if question.Record.Joined != "" { // the question's record says whether the agent still waits
-			question, err = e.decidedIn(ctx, question)
+			question, err = e.life.decidedIn(ctx, question)
 		}
 		if err == nil {
-			question, err = e.detachLate(ctx, question, w.PendingID)
+			question, err = e.life.detachLate(ctx, question, w.PendingID)
 		}
 	case w.Detach:
 		r, rerr := requestOf(&entry.Record)
@@ -58,7 +58,7 @@ func (e *Engine) withdrawKnown(ctx context.Context, agent string, w *schemas.Wit
 			question, err = e.takeBack(ctx, question, agent, w)
 			break
 		}
-		if question, err = e.setDetached(ctx, question, w.PendingID, true); err != nil {
+		if question, err = e.life.setDetached(ctx, question, w.PendingID, true); err != nil {
 			return nil, err
 		}
 		if question.Record.Waits(w.PendingID) {
@@ -78,12 +78,12 @@ func (e *Engine) withdrawKnown(ctx context.Context, agent string, w *schemas.Wit
 }
 
 // takeBack ends a request as withdrawn by its agent.
-func (e *Engine) takeBack(ctx context.Context, question bus.Entry, agent string, w *schemas.Withdraw) (bus.Entry, error) {
+func (e *withdrawals) takeBack(ctx context.Context, question bus.Entry, agent string, w *schemas.Withdraw) (bus.Entry, error) {
 	own := *w
 	_, own.PendingID = schemas.SplitKey(question.Key)
-	ended, err := e.endSome(ctx, question, e.withdrawal(agent, &own, question.Record.Digest), waiterOfID(w.PendingID))
+	ended, err := e.life.endSome(ctx, question, e.life.withdrawal(agent, &own, question.Record.Digest), waiterOfID(w.PendingID))
 	if err == nil {
-		e.publish(ended)
+		e.life.publish(ended)
 	}
 	return ended, err
 }
@@ -102,10 +102,10 @@ func replyDecision(question bus.Entry, key string) (schemas.RequestReply, error)
 	return d, nil
 }
 
-func (e *Engine) withdrawUnknown(ctx context.Context, agent string, w *schemas.Withdraw, revision uint64) (schemas.RequestReply, error) {
+func (e *withdrawals) withdrawUnknown(ctx context.Context, agent string, w *schemas.Withdraw, revision uint64) (schemas.RequestReply, error) {
 	key := schemas.Key(w.SessionID, w.PendingID)
 	// A decision in the log has no record; it counts, and is the reply.
-	logged, err := e.claim(ctx, key, schemas.LogEntry{
+	logged, err := e.life.claim(ctx, key, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogClaim, Actor: agent,
 		SessionID: w.SessionID, PendingID: w.PendingID,
 	})
@@ -124,7 +124,7 @@ func (e *Engine) withdrawUnknown(ctx context.Context, agent string, w *schemas.W
 	}
 	in := agentRequest{agent: agent, body: request, digest: schemas.AnyDigest}
 	entry := bus.Entry{Key: key, Record: in.record(policy.Verdict{Risk: schemas.RiskLow}, e.clock.now()), Revision: revision}
-	entry.Record.Decision = e.withdrawal(agent, w, in.digest)
+	entry.Record.Decision = e.life.withdrawal(agent, w, in.digest)
 	_, err = e.store.Records.CreateDecided(ctx, entry)
 	if errors.Is(err, bus.ErrMoved) {
 		if entry, err = e.store.Records.Get(ctx, key); err == nil {

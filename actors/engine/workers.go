@@ -10,7 +10,7 @@ import (
 
 // register renews the lease of a connector's worker. For a new worker it creates the
 // queue that the connector's workers share.
-func (e *Engine) register(ctx context.Context, c *caller, r *schemas.Register) (schemas.Registered, error) {
+func (e *connectors) register(ctx context.Context, c *caller, r *schemas.Register) (schemas.Registered, error) {
 	connector := c.name
 	until := e.clock.now().Add(e.Lease)
 	worker := schemas.Registered{Type: schemas.TypeRegistered, LeaseUntil: until}
@@ -44,7 +44,7 @@ func (e *Engine) register(ctx context.Context, c *caller, r *schemas.Register) (
 
 // servePrompts creates the queue of a carrier's prompts for a new worker, and again if the
 // queue was lost.
-func (e *Engine) servePrompts(ctx context.Context, connector string, comes bool) error {
+func (e *connectors) servePrompts(ctx context.Context, connector string, comes bool) error {
 	switch {
 	case schemas.Inbox(connector):
 		return nil
@@ -55,7 +55,7 @@ func (e *Engine) servePrompts(ctx context.Context, connector string, comes bool)
 }
 
 // delivery handles a worker's report about showing a prompt.
-func (e *Engine) delivery(ctx context.Context, c *caller, d *schemas.Delivery) (schemas.OK, error) {
+func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Delivery) (schemas.OK, error) {
 	key := schemas.Key(d.SessionID, d.PendingID)
 	entry, err := e.store.Records.Get(ctx, key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, c.name, d.Recipient) {
@@ -71,17 +71,17 @@ func (e *Engine) delivery(ctx context.Context, c *caller, d *schemas.Delivery) (
 	if d.State != schemas.DeliveryShown {
 		kind, text = schemas.NoticeUndeliverable, "The question could not be shown on "+c.name+": "+d.Reason
 		var last bool
-		if entry, last, err = e.markRouteFailed(ctx, entry, c.name, d.Recipient); err != nil {
+		if entry, last, err = e.effects.markRouteFailed(ctx, entry, c.name, d.Recipient); err != nil {
 			return schemas.OK{}, err
 		}
 		if !goesToCarriers(&entry.Record) { // the next question takes its place
-			if err := e.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
+			if err := e.effects.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
 				return schemas.OK{}, err
 			}
 		}
 		if last {
 			text = "Nobody could be shown the question: " + d.Reason
-			if err := e.cancelUnreachable(ctx, entry, d.Reason); err != nil {
+			if err := e.effects.cancelUnreachable(ctx, entry, d.Reason); err != nil {
 				return schemas.OK{}, err
 			}
 		}
