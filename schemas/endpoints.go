@@ -20,7 +20,8 @@ const (
 	everyone   = connectors | Owner // on the side of the people
 )
 
-// label is the caller in the table of messages.
+// label names the callers in the table of messages. An endpoint that the owner may call and
+// viewers may not is the owner's.
 func (c Callers) label() string {
 	switch {
 	case c&Agents != 0:
@@ -31,7 +32,7 @@ func (c Callers) label() string {
 	return "connector"
 }
 
-// Address says where an endpoint is and who may call it.
+// Address is the subject of an endpoint, with its callers.
 type Address struct {
 	Verb string // after "nod.v1."
 	// Tokens is the number of tokens after the verb. The first names the caller; three

@@ -55,7 +55,7 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 	}
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
-	c.afterReply(leave) // a freeze that counts as obeyed must not be followed by an allowance
+	c.afterReply(leave) // once a freeze is reported as obeyed, no allowance may be sent
 	if err := e.check(ctx, s); err != nil {
 		return nil, err
 	}

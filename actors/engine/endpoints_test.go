@@ -23,8 +23,7 @@ func TestEveryEndpointHasOneHandler(t *testing.T) {
 	}
 }
 
-// A freeze counts as obeyed once the last function has run, so that the functions run in
-// reverse order, and all of them run.
+// All functions run, the last one first, even if one of them panics.
 func TestAfterReply(t *testing.T) {
 	var ran []int
 	c := &caller{}
