@@ -37,6 +37,9 @@ type Answer struct {
 	From     From   `json:"from"`
 }
 
+// Key is the key of the request's record.
+func (a *Answer) Key() string { return Key(a.SessionID, a.PendingID) }
+
 // Prompt is a request as one recipient is shown it through one connector. With an empty
 // recipient it is the view that every viewer gets.
 type Prompt struct {

@@ -173,6 +173,9 @@ type Withdraw struct {
 	Detach bool `json:"detach,omitempty"`
 }
 
+// Key is the key of the request's record.
+func (w *Withdraw) Key() string { return Key(w.SessionID, w.PendingID) }
+
 // HostResolved says that a host has gone on without some of the answers that it waited
 // for. The engine withdraws those requests.
 type HostResolved struct {

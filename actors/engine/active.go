@@ -91,14 +91,14 @@ func (n *activityBuffer) missed() {
 
 // recordActivity adds a foreground session that makes a request to the buffer. If that is
 // lost with the engine, a later request adds it again.
-func (e *Engine) recordActivity(known schemas.Session) {
+func (e *base) recordActivity(known schemas.Session) {
 	if !known.Background {
 		e.activity.add(known.Agent, known.SessionID, known.User, &e.clock)
 	}
 }
 
 // storeActivities stores the buffer. When it returns, a concurrent call has finished too.
-func (e *Engine) storeActivities(ctx context.Context) {
+func (e *base) storeActivities(ctx context.Context) {
 	e.activity.storing.Lock()
 	defer e.activity.storing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, activeWithin)
@@ -108,7 +108,7 @@ func (e *Engine) storeActivities(ctx context.Context) {
 }
 
 // storeActivity stores a session's last activity, unless a later one is stored.
-func (e *Engine) storeActivity(ctx context.Context, s schemas.Session) {
+func (e *base) storeActivity(ctx context.Context, s schemas.Session) {
 	for {
 		var was schemas.Session
 		key := activeKey(s.Agent, s.SessionID)

@@ -19,7 +19,7 @@ const (
 // addAftermath adds an aftermath to the record of a question, at most once for each call
 // and kind, and returns the record. The call must have ended there. Neither the decision
 // changes, nor the record of another request that has replaced this one under its key.
-func (e *Engine) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Aftermath) (bus.Entry, error) {
+func (e *recordLife) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Aftermath) (bus.Entry, error) {
 	decided := entry.Record.Verdict(a.PendingID)
 	if decided == nil {
 		return entry, nil
@@ -55,14 +55,14 @@ func aftermathConflict(rec *schemas.Record) error {
 }
 
 // ranAftermath is the aftermath of a call that its user has allowed at the terminal.
-func (e *Engine) ranAftermath(id string) schemas.Aftermath {
+func (e *recordLife) ranAftermath(id string) schemas.Aftermath {
 	return schemas.Aftermath{PendingID: id, Kind: schemas.AftermathRan, Reason: answeredAtTheTerminal, At: e.clock.now()}
 }
 
 // recordRanAnyway records that the host ran a call whose request was denied, had timed
 // out or was withdrawn: its user had allowed it at the terminal before. The call counts
 // only if it began while exactly one such request was pending.
-func (e *Engine) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
+func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)
 	if err != nil {
@@ -75,7 +75,7 @@ func (e *Engine) recordRanAnyway(ctx context.Context, agent string, p *schemas.H
 			return nil, err
 		}
 		d := entry.Record.Decision
-		if !is || d == nil || d.Outcome == schemas.Allowed || d.DecidedAt.Before(began) || createdAt(&entry.Record).After(began) || hasAftermath(&entry.Record, e.ranAftermath(d.PendingID)) {
+		if !is || d == nil || d.Outcome == schemas.Allowed || d.DecidedAt.Before(began) || createdAt(&entry.Record).After(began) || hasAftermath(&entry.Record, e.life.ranAftermath(d.PendingID)) {
 			continue
 		}
 		overtaken = append(overtaken, entry)
@@ -89,17 +89,17 @@ func (e *Engine) recordRanAnyway(ctx context.Context, agent string, p *schemas.H
 	id := overtaken[0].Record.Decision.PendingID
 	question := overtaken[0]
 	if question.Record.Joined != "" {
-		if question, err = e.decidedIn(ctx, question); err != nil {
+		if question, err = e.life.decidedIn(ctx, question); err != nil {
 			return nil, err
 		}
 	}
-	_, err = e.addAftermath(ctx, question, e.ranAftermath(id))
+	_, err = e.life.addAftermath(ctx, question, e.life.ranAftermath(id))
 	return []string{id}, err
 }
 
 // allowedBeside reports whether the same call was allowed under another id since the
 // entry's request was made: then the host may have run that one.
-func (e *Engine) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
+func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, createdAt(&entry.Record))
 	if err != nil {
 		return false, err
@@ -136,7 +136,7 @@ func questionOf(entry *bus.Entry) string {
 
 // withdrawAbandoned withdraws a request whose agent is gone. If it was allowed, the agent
 // did not act on that, and the record gets the aftermath that the call never ran.
-func (e *Engine) withdrawAbandoned(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
+func (e *withdrawals) withdrawAbandoned(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	entry, err := e.store.Records.Get(ctx, schemas.Key(p.SessionID, p.PendingID))
 	if noRecord(err) || err == nil && entry.Record.Agent != agent {
 		return nil, nil
@@ -144,9 +144,9 @@ func (e *Engine) withdrawAbandoned(ctx context.Context, agent string, p *schemas
 	if err != nil {
 		return nil, err
 	}
-	question, d, err := e.lookUp(ctx, entry)
+	question, d, err := e.life.lookUp(ctx, entry)
 	if err == nil && question.Record.Joined != "" {
-		question, err = e.decidedIn(ctx, question)
+		question, err = e.life.decidedIn(ctx, question)
 	}
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (e *Engine) withdrawAbandoned(ctx context.Context, agent string, p *schemas
 		return nil, nil
 	case d.Outcome == schemas.Withdrawn:
 	case d.Outcome == schemas.Allowed:
-		_, err = e.addAftermath(ctx, question, schemas.Aftermath{
+		_, err = e.life.addAftermath(ctx, question, schemas.Aftermath{
 			PendingID: p.PendingID, Kind: schemas.AftermathNeverRan, Reason: agentHadGoneOn, At: e.clock.now(),
 		})
 	default:
@@ -176,7 +176,7 @@ func (e *Engine) withdrawAbandoned(ctx context.Context, agent string, p *schemas
 }
 
 // logAftermath logs the aftermaths of a record.
-func (e *Engine) logAftermath(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
+func (e *effects) logAftermath(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	for _, a := range entry.Record.Aftermath {
 		_, _, err := e.store.Log.Append(ctx, entry.Key+"."+a.PendingID+"."+string(a.Kind)+"."+entry.Record.Decision.DecisionID, schemas.LogEntry{
 			Type: schemas.TypeLogEntry, At: a.At, Kind: schemas.LogAftermath,

@@ -22,7 +22,7 @@ const leaveWithin = 2 * time.Second
 func aliveKey(id string) string { return "engine." + id }
 
 // announceAlive stores, for aliveFor, that this engine is running.
-func (e *Engine) announceAlive(ctx context.Context) error {
+func (e *base) announceAlive(ctx context.Context) error {
 	var was schemas.Registered
 	revision, err := e.store.Presence.Get(ctx, aliveKey(e.service.ID()), &was)
 	if err == nil || errors.Is(err, bus.ErrNotFound) {
@@ -35,7 +35,7 @@ func (e *Engine) announceAlive(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) renewAlive(ctx context.Context) {
+func (e *base) renewAlive(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()
 	if err := e.announceAlive(within); err != nil && ctx.Err() == nil {
@@ -44,7 +44,7 @@ func (e *Engine) renewAlive(ctx context.Context) {
 }
 
 // announceStop removes the sign of life of this engine. If that fails, it expires.
-func (e *Engine) announceStop(ctx context.Context) {
+func (e *base) announceStop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 	defer cancel()
 	var was schemas.Registered
@@ -58,7 +58,7 @@ func (e *Engine) announceStop(ctx context.Context) {
 }
 
 // laggards are the running engines that do not confirm in time that they obey a freeze.
-func (e *Engine) laggards(ctx context.Context, revision uint64) ([]string, error) {
+func (e *base) laggards(ctx context.Context, revision uint64) ([]string, error) {
 	within, cancel := context.WithTimeout(ctx, obeyWithin)
 	defer cancel()
 	late, err := e.Edge.Follow(within, "nod-engine", "frozen_revision", revision, func(ctx context.Context) ([]string, error) {

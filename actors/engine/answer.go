@@ -16,7 +16,7 @@ import (
 // announce publishes the decision of each call of a question to the agents that wait.
 // Agents find a lost decision by asking again. Detached calls get nothing published: an
 // approval of one counts for a single request, which its agent has yet to make.
-func (e *Engine) announce(entry bus.Entry) error {
+func (e *recordLife) announce(entry bus.Entry) error {
 	for i := range entry.Record.Waiters {
 		w := &entry.Record.Waiters[i]
 		d := entry.Record.Verdict(w.PendingID)
@@ -32,7 +32,7 @@ func (e *Engine) announce(entry bus.Entry) error {
 
 // publish announces a decision that this engine has just stored, and shows it to the
 // viewers. The outbox repeats both, which may take a while if the broker is disturbed.
-func (e *Engine) publish(entry bus.Entry) {
+func (e *recordLife) publish(entry bus.Entry) {
 	err := e.announce(entry)
 	prompt, perr := e.promptOf(entry)
 	if perr == nil {
@@ -44,55 +44,48 @@ func (e *Engine) publish(entry bus.Entry) {
 }
 
 // answer handles a person's answer.
-func (e *Engine) answer(ctx context.Context, c *bus.Call) error {
-	connector := c.Tokens[0]
-	var a schemas.Answer
-	if err := schemas.Decode(c.Data, &a); err != nil {
-		return err
-	}
-	if a.SessionID != c.Tokens[1] || a.PendingID != c.Tokens[2] {
-		return schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
-	}
+func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (*schemas.Decision, error) {
+	connector := c.name
 	// Names in the message do not count: the connector vouches for the identity, and the
 	// settings say which approver has it.
 	approver, err := e.approver(ctx, connector, a.From.UserID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	frozen := e.beginFreezeCheck(ctx) // while the record is read
-	entry, err := e.store.Records.Get(ctx, schemas.Key(a.SessionID, a.PendingID))
+	entry, err := e.store.Records.Get(ctx, a.Key())
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {
-		return notFound(schemas.Key(a.SessionID, a.PendingID))
+		return nil, notFound(a.Key())
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d, err := e.evaluateAnswer(&entry, &a, &approver, connector, frozen)
+	d, err := e.evaluateAnswer(&entry, a, &approver, connector, frozen)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	now, err := e.nowFor(ctx, &entry.Record, a.Waiters)
+	now, err := e.life.nowFor(ctx, &entry.Record, a.Waiters)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Calls whose deadline has come time out, even if an answer is here.
-	if entry, err = e.endOverdue(ctx, entry, now); err != nil {
-		return err
+	if entry, err = e.life.endOverdue(ctx, entry, now); err != nil {
+		return nil, err
 	}
-	if entry, err = e.decide(ctx, entry, d, countedWaiters(a.Waiters, now)); err != nil {
-		return err
+	if entry, err = e.life.decide(ctx, entry, d, countedWaiters(a.Waiters, now)); err != nil {
+		return nil, err
 	}
 	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == d.DecisionID {
-		e.publish(entry)
+		e.life.publish(entry)
 	} else if err := aftermathConflict(&entry.Record); err != nil {
-		return err
+		return nil, err
 	}
-	return e.replyToAnswer(c, entry, d, a.Waiters)
+	return replyToAnswer(entry, d, a.Waiters)
 }
 
 // nowFor returns the broker's time for deciding the calls of an answer. It reads the
 // broker's clock again if one of their deadlines is so near that the error matters.
-func (e *Engine) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
+func (e *recordLife) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && w.Place < max(places, 1) {
 			if _, err := e.clock.late(ctx, w.Deadline); err != nil {
@@ -122,7 +115,7 @@ func routed(rec *schemas.Record, connector, userID string) bool {
 }
 
 // evaluateAnswer returns the decision that an answer makes, or the reason to refuse it.
-func (e *Engine) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen freezeCheck) (*schemas.Decision, error) {
+func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen freezeCheck) (*schemas.Decision, error) {
 	rec := &entry.Record
 	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
 		err := schemas.Errorf(schemas.CodeStale, "the answer is for another request than the one under this id: look again")
@@ -168,7 +161,7 @@ func (e *Engine) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *schema
 		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: goes with an option that allows")
 	}
 	if d.Outcome == schemas.Denied {
-		d.Grant, err = e.denialOf(&request, rec.Agent, d)
+		d.Grant, err = e.holdings.denialOf(&request, rec.Agent, d)
 	} else {
 		d.Grant, err = grant(entry, &request, a, d)
 	}
@@ -187,7 +180,7 @@ func requestOf(rec *schemas.Record) (schemas.Request, error) {
 }
 
 // timeoutDecision is the decision at a deadline, in the words that agents know.
-func (e *Engine) timeoutDecision(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
+func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
 	r, err := requestOf(rec)
 	if err != nil {
 		return nil, err
@@ -215,21 +208,20 @@ func timeoutAt(rec *schemas.Record, at time.Time) int {
 
 // replyToAnswer replies with success if the stored decision is the answer's own, or says
 // the same of the same calls. Otherwise it replies with an error and the stored decision.
-func (e *Engine) replyToAnswer(c *bus.Call, entry bus.Entry, said *schemas.Decision, places int) error {
+func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	rec := &entry.Record
 	stored := rec.Decision
 	switch {
 	case stored == nil:
-		return schemas.Errorf(schemas.CodeStale, "the calls that this answer is about have ended; others wait for the same: look again")
+		return nil, schemas.Errorf(schemas.CodeStale, "the calls that this answer is about have ended; others wait for the same: look again")
 	case stored.DecisionID == said.DecisionID, stored.Same(said) && !leavesOut(rec, places):
-		c.Reply(stored)
-		return nil
+		return stored, nil
 	case stored.Outcome == schemas.TimedOut, stored.Outcome == schemas.Withdrawn:
-		return schemas.Errorf(schemas.CodeStale, "the request had already ended: %s", stored.Outcome).WithDecision(stored)
+		return nil, schemas.Errorf(schemas.CodeStale, "the request had already ended: %s", stored.Outcome).WithDecision(stored)
 	case stored.Same(said):
-		return schemas.Errorf(schemas.CodeConflict, "%s by %s, but about fewer calls than this answer; the others still wait: look again", stored.Outcome, stored.By.Name).WithDecision(stored)
+		return nil, schemas.Errorf(schemas.CodeConflict, "%s by %s, but about fewer calls than this answer; the others still wait: look again", stored.Outcome, stored.By.Name).WithDecision(stored)
 	}
-	return schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
+	return nil, schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
 }
 
 // leavesOut reports whether the decision leaves a call undecided that the answer counted.

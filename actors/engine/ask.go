@@ -48,16 +48,16 @@ func (r *agentRequest) identify() (err error) {
 // A request with a new id that the stages decide needs no record: its decision is in the
 // log before the agent gets it. Any other request goes through its record, so that no id
 // ever has two decisions.
-func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
-	s, err := e.receive(ctx, c)
+func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schemas.RequestReply, error) {
+	s, err := e.receive(ctx, c, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
-	defer leave()
+	c.afterReply(leave) // once a freeze is reported as obeyed, no allowance may be sent
 	if err := e.check(ctx, s); err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case s.request.Rejoin:
@@ -65,25 +65,18 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 	case s.verdict.Effect == policy.Ask:
 		return e.askPerson(ctx, c, s, 0)
 	case s.rules.updated != nil: // too long for the log
-		return e.createDecided(ctx, c, s, 0)
+		return e.createDecided(ctx, s, 0)
 	}
 	return e.decideFresh(ctx, c, s)
 }
 
-// receive decodes and validates a request, and makes sure that its session is the
-// agent's.
-func (e *Engine) receive(ctx context.Context, c *bus.Call) (*askState, error) {
-	s := &askState{agentRequest: agentRequest{agent: c.Tokens[0], body: c.Data}, settings: e.settings.now()}
-	if err := schemas.Decode(c.Data, &s.request); err != nil {
-		return nil, err
-	}
-	if s.request.SessionID != c.Tokens[1] || s.request.PendingID != c.Tokens[2] {
-		return nil, schemas.Errorf(schemas.CodeValidation, "session_id, pending_id: the message names other ids than its subject")
-	}
+// receive validates a request, and makes sure that its session is the agent's.
+func (e *intake) receive(ctx context.Context, c *caller, r *schemas.Request) (*askState, error) {
+	s := &askState{agentRequest: agentRequest{agent: c.name, body: c.body, request: *r}, settings: e.settings.now()}
 	if err := complete(&s.request); err != nil {
 		return nil, err
 	}
-	session, err := e.requireSession(ctx, s.agent, s.request.SessionID, s.request.User)
+	session, err := e.holdings.requireSession(ctx, s.agent, s.request.SessionID, s.request.User)
 	if err != nil {
 		return nil, err
 	}
@@ -93,14 +86,14 @@ func (e *Engine) receive(ctx context.Context, c *bus.Call) (*askState, error) {
 }
 
 // policyDecision is the decision that follows from the verdict.
-func (e *Engine) policyDecision(s *askState) *schemas.Decision {
+func (e *intake) policyDecision(s *askState) *schemas.Decision {
 	if s.frozen != nil {
 		return e.freezeDenial(&s.request, s.digest, s.frozen)
 	}
 	kind, outcome := schemas.RejectOnce, schemas.Denied
 	message := fmt.Sprintf("%s is denied by the rule %q", s.request.ToolName, s.verdict.Rule)
 	if s.callAnswer != nil && s.callAnswer.Denies() {
-		message = e.denialMessage(&s.callAnswer.StandingAnswer)
+		message = e.holdings.denialMessage(&s.callAnswer.StandingAnswer)
 	}
 	if s.verdict.Effect == policy.Allow {
 		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, ""
@@ -115,7 +108,7 @@ func (e *Engine) policyDecision(s *askState) *schemas.Decision {
 	return d
 }
 
-func (e *Engine) decision(r *schemas.Request, digest string, outcome schemas.Outcome, by schemas.By) *schemas.Decision {
+func (e *base) decision(r *schemas.Request, digest string, outcome schemas.Outcome, by schemas.By) *schemas.Decision {
 	return &schemas.Decision{
 		Type: schemas.TypeDecision, SessionID: r.SessionID, PendingID: r.PendingID,
 		DecisionID: bus.NewID(), Outcome: outcome, By: by, Digest: digest,
@@ -125,27 +118,27 @@ func (e *Engine) decision(r *schemas.Request, digest string, outcome schemas.Out
 
 // decideFresh decides a request whose id is new. The log entry is the decision, and its
 // message id makes it the only one.
-func (e *Engine) decideFresh(ctx context.Context, c *bus.Call, s *askState) error {
+func (e *intake) decideFresh(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	d := e.policyDecision(s)
 	entry := schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: d.DecidedAt, Kind: schemas.LogDecided,
 		SessionID: s.request.SessionID, PendingID: s.request.PendingID, Actor: s.agent, ToolName: s.request.ToolName,
 		Digest: s.digest, Rule: s.verdict.Rule, Outcome: d.Outcome, SettingsRevision: d.SettingsRevision, Decision: d,
 	}
-	logged, err := e.claim(ctx, s.key(), entry)
+	logged, err := e.life.claim(ctx, s.key(), entry)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if logged == nil {
 		return e.throughRecord(ctx, c, s)
 	}
-	return replyLogged(c, s, logged)
+	return replyLogged(s, logged)
 }
 
 // claim appends a log entry under a request's id. Whichever entry comes first decides how
 // the id gets its decision: claim returns the decision in that entry, or nil if the entry
 // leaves the decision to a record.
-func (e *Engine) claim(ctx context.Context, key string, entry schemas.LogEntry) (*schemas.Decision, error) {
+func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEntry) (*schemas.Decision, error) {
 	seq, first, err := e.store.Log.Append(ctx, key, entry)
 	if err != nil {
 		return nil, err
@@ -164,12 +157,11 @@ func (e *Engine) claim(ctx context.Context, key string, entry schemas.LogEntry) 
 }
 
 // replyLogged replies with a decision from the log, if it is about this request.
-func replyLogged(c *bus.Call, s *askState, d *schemas.Decision) error {
+func replyLogged(s *askState, d *schemas.Decision) (schemas.RequestReply, error) {
 	if d.Digest != s.digest {
-		return reused(s.key())
+		return nil, reused(s.key())
 	}
-	c.Reply(d)
-	return nil
+	return d, nil
 }
 
 func reused(key string) error {
@@ -177,25 +169,25 @@ func reused(key string) error {
 }
 
 // rejoin replies to a request that its agent may have sent before.
-func (e *Engine) rejoin(ctx context.Context, c *bus.Call, s *askState) error {
+func (e *intake) rejoin(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	entry, err := e.store.Records.Get(ctx, s.key())
 	switch {
 	case err == nil:
-		return e.replyExisting(ctx, c, s, entry)
+		return e.replyExisting(ctx, s, entry)
 	case !errors.Is(err, bus.ErrNotFound):
-		return err
+		return nil, err
 	case s.request.Revision != 0:
-		return notFound(s.key())
+		return nil, notFound(s.key())
 	}
-	logged, err := e.claim(ctx, s.key(), schemas.LogEntry{
+	logged, err := e.life.claim(ctx, s.key(), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogClaim, Actor: s.agent,
 		SessionID: s.request.SessionID, PendingID: s.request.PendingID, Digest: s.digest,
 	})
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case logged != nil:
-		return replyLogged(c, s, logged)
+		return replyLogged(s, logged)
 	}
 	return e.throughRecord(ctx, c, s)
 }

@@ -9,13 +9,9 @@ import (
 )
 
 // await returns the state of up to 500 requests of one agent. It changes nothing.
-func (e *Engine) await(ctx context.Context, c *bus.Call) error {
-	var q schemas.Await
-	if err := schemas.Decode(c.Data, &q); err != nil {
-		return err
-	}
+func (e *withdrawals) await(ctx context.Context, c *caller, q *schemas.Await) (schemas.AwaitReply, error) {
 	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
-	each(len(q.Requests), func(i int) { reply.Results[i] = e.awaitOne(ctx, c.Tokens[0], q.Requests[i]) })
+	each(len(q.Requests), func(i int) { reply.Results[i] = e.awaitOne(ctx, c.name, q.Requests[i]) })
 	// Decisions too large for one reply are published like new ones.
 	size := 0
 	for i := range reply.Results {
@@ -27,15 +23,14 @@ func (e *Engine) await(ctx context.Context, c *bus.Call) error {
 			continue
 		}
 		reply.Results[i].Decision = nil
-		if err := e.Edge.Publish(schemas.DecisionSubject(c.Tokens[0], d.SessionID, d.PendingID), d); err != nil {
-			return err
+		if err := e.Edge.Publish(schemas.DecisionSubject(c.name, d.SessionID, d.PendingID), d); err != nil {
+			return schemas.AwaitReply{}, err
 		}
 	}
-	c.Reply(reply)
-	return nil
+	return reply, nil
 }
 
-func (e *Engine) awaitOne(ctx context.Context, agent string, a schemas.Awaited) schemas.Awaited {
+func (e *withdrawals) awaitOne(ctx context.Context, agent string, a schemas.Awaited) schemas.Awaited {
 	out := schemas.Awaited{SessionID: a.SessionID, PendingID: a.PendingID}
 	key := schemas.Key(a.SessionID, a.PendingID)
 	entry, err := e.store.Records.Get(ctx, key)
@@ -45,7 +40,7 @@ func (e *Engine) awaitOne(ctx context.Context, agent string, a schemas.Awaited) 
 	}
 	var d *schemas.Decision
 	if err == nil {
-		_, d, err = e.decisionOf(ctx, entry)
+		_, d, err = e.life.decisionOf(ctx, entry)
 	}
 	var refused *schemas.Error
 	switch {
@@ -61,7 +56,7 @@ func (e *Engine) awaitOne(ctx context.Context, agent string, a schemas.Awaited) 
 
 // decisionOf returns the record that decides an entry's request, and the decision, if
 // there is one and its agent may get it.
-func (e *Engine) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
+func (e *recordLife) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	_, id := schemas.SplitKey(entry.Key)
 	question, d, err = e.lookUp(ctx, entry)
 	if err != nil || d == nil {
@@ -72,15 +67,15 @@ func (e *Engine) decisionOf(ctx context.Context, entry bus.Entry) (question bus.
 			return question, nil, err
 		}
 	}
-	if err := e.applyEffects(ctx, question); err != nil {
+	if err := e.holdings.applyEffects(ctx, question); err != nil {
 		return question, nil, err
 	}
-	return question, d, e.useOwn(ctx, question, id)
+	return question, d, e.holdings.useOwn(ctx, question, id)
 }
 
 // decidedIn returns the question that has decided a joined request, or the entry itself
 // if the question is not kept any more.
-func (e *Engine) decidedIn(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
+func (e *recordLife) decidedIn(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	session, id := schemas.SplitKey(entry.Key)
 	question, err := e.store.Records.Get(ctx, schemas.Key(session, entry.Record.Joined))
 	if noRecord(err) || err == nil && question.Record.Verdict(id) == nil {

@@ -13,12 +13,12 @@ import (
 // recently active one of the same agent and user. The timeout tier then depends on that
 // session's input lock. Sessions without a user belong to one user only if the agent names
 // no user at all; otherwise they may be any user's.
-func (e *Engine) chooseForeground(ctx context.Context, s *askState) (result, error) {
+func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, error) {
 	if !s.held.session.Background || s.plan.foreground.session != "" {
 		return result{}, nil
 	}
 	e.storeActivities(ctx)
-	active, err := e.activeSessions(ctx, s.agent)
+	active, err := e.holdings.activeSessions(ctx, s.agent)
 	if err != nil {
 		return result{}, err
 	}
@@ -30,14 +30,14 @@ func (e *Engine) chooseForeground(ctx context.Context, s *askState) (result, err
 		if other.User != "" && other.User != user {
 			continue
 		}
-		now, err := e.entitlementsOf(ctx, s.agent, other.SessionID)
+		now, err := e.holdings.entitlementsOf(ctx, s.agent, other.SessionID)
 		if err != nil {
 			return result{}, err
 		}
 		if now.session.Background || now.session.Agent != s.agent || now.session.User != user { // the session has changed since it was active
 			continue
 		}
-		lock, err := e.lockOf(ctx, other.SessionID)
+		lock, err := e.holdings.lockOf(ctx, other.SessionID)
 		s.plan.foreground = foreground{other.SessionID, lock}
 		return result{}, err
 	}
@@ -45,7 +45,7 @@ func (e *Engine) chooseForeground(ctx context.Context, s *askState) (result, err
 }
 
 // activeSessions are an agent's foreground sessions, the most recently active one first.
-func (e *Engine) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
+func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
 	keys, err := e.store.Presence.Listed(ctx, activeKey(agent, "*"))
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (e *Engine) activeSessions(ctx context.Context, agent string) ([]schemas.Se
 }
 
 // notifyForeground sends a notice to the session in whose place a background one asks.
-func (e *Engine) notifyForeground(rec *schemas.Record, p *schemas.Prompt) error {
+func (e *effects) notifyForeground(rec *schemas.Record, p *schemas.Prompt) error {
 	if rec.Foreground == "" {
 		return nil
 	}

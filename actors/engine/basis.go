@@ -41,7 +41,7 @@ func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) bas
 // confirmBasis reports whether the entries of a basis still have the revisions that were
 // read, and no answer is over. A majority of the servers confirms that after the call
 // began. Entries that have changed are read again at their next use.
-func (e *Engine) confirmBasis(ctx context.Context, b basis) (bool, error) {
+func (e *holdings) confirmBasis(ctx context.Context, b basis) (bool, error) {
 	for _, s := range b.answers {
 		if s.ExpiresAt.IsZero() {
 			continue
@@ -80,7 +80,7 @@ func (e *Engine) confirmBasis(ctx context.Context, b basis) (bool, error) {
 }
 
 // requireBasis returns UNAVAILABLE if the entries of a basis have changed.
-func (e *Engine) requireBasis(ctx context.Context, b basis) error {
+func (e *holdings) requireBasis(ctx context.Context, b basis) error {
 	ok, err := e.confirmBasis(ctx, b)
 	if err == nil && !ok {
 		err = schemas.Errorf(schemas.CodeUnavailable, "the permissions of session %s are just being changed; ask again", b.session)

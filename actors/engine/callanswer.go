@@ -80,7 +80,7 @@ func cut(text string, most int) string {
 // tool call. A denial lasts for a while. An approval that found no agent waiting lasts
 // until it is used. Any other approval ends an older denial. It may be called repeatedly
 // and in any order: the newer decision counts.
-func (e *Engine) answerCall(ctx context.Context, question bus.Entry) error {
+func (e *holdings) answerCall(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d.By.Kind != schemas.ByHuman || d.Outcome != schemas.Allowed && d.Outcome != schemas.Denied {
 		return nil
@@ -106,7 +106,7 @@ func (e *Engine) answerCall(ctx context.Context, question bus.Entry) error {
 
 // denialOf is the standing answer that a person's denial of a tool call makes, or nil if
 // the settings remember no denials.
-func (e *Engine) denialOf(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {
+func (e *holdings) denialOf(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	length := e.settings.now().settings.RememberDenials()
 	if length == 0 || r.Kind != schemas.KindToolCall {
 		return nil, nil
@@ -119,7 +119,7 @@ func (e *Engine) denialOf(r *schemas.Request, agent string, d *schemas.Decision)
 }
 
 // keepDenial stores a remembered denial.
-func (e *Engine) keepDenial(ctx context.Context, g *schemas.StandingAnswer) error {
+func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) error {
 	if !e.clock.now().Before(g.ExpiresAt) {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (e *Engine) keepDenial(ctx context.Context, g *schemas.StandingAnswer) erro
 
 // keepApproval stores an approval that found no agent waiting. It may be used once for each
 // of its requests; unused ones of an older approval remain.
-func (e *Engine) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
+func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.Denies() || !old.RevokedAt.IsZero() {
 			if !old.CreatedAt.Before(g.CreatedAt) || !old.RevokedAt.Before(g.CreatedAt) {
@@ -172,7 +172,7 @@ func (e *Engine) keepApproval(ctx context.Context, g *schemas.StandingAnswer) er
 }
 
 // endDenial ends an older denial of the call.
-func (e *Engine) endDenial(ctx context.Context, g *schemas.StandingAnswer) error {
+func (e *holdings) endDenial(ctx context.Context, g *schemas.StandingAnswer) error {
 	if now, err := e.answersOf(ctx, ownerOf(g)); err == nil && now.byID[g.GrantID] == nil {
 		return nil // there is no denial
 	}
@@ -188,7 +188,7 @@ func (e *Engine) endDenial(ctx context.Context, g *schemas.StandingAnswer) error
 
 // readCallAnswer reads the standing answer about the very call of a request. It returns
 // nil if there is none, or if the request has a record, which decides it.
-func (e *Engine) readCallAnswer(ctx context.Context, s *askState) (*standingEntry, error) {
+func (e *holdings) readCallAnswer(ctx context.Context, s *askState) (*standingEntry, error) {
 	if len(s.held.own.byID) == 0 {
 		return nil, nil
 	}
@@ -208,7 +208,7 @@ func (e *Engine) readCallAnswer(ctx context.Context, s *askState) (*standingEntr
 }
 
 // checkDenial denies a call if a remembered denial of it is still live.
-func (e *Engine) checkDenial(_ context.Context, s *askState) (result, error) {
+func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 	if a := s.callAnswer; a == nil || !a.Denies() || !a.Live(e.clock.now()) {
 		return result{}, nil
 	}
@@ -219,12 +219,12 @@ func (e *Engine) checkDenial(_ context.Context, s *askState) (result, error) {
 
 // checkApproval allows a call by an approval that found no agent waiting, and uses the
 // approval up.
-func (e *Engine) checkApproval(ctx context.Context, s *askState) (result, error) {
+func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error) {
 	a := s.callAnswer
 	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the record of an id in For has had the approval, and is kept no longer
 		return result{}, nil
 	}
-	used, err := e.use(ctx, &a.StandingAnswer, s.request.PendingID)
+	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)
 	if err != nil || !used {
 		return result{}, err
 	}
@@ -235,7 +235,7 @@ func (e *Engine) checkApproval(ctx context.Context, s *askState) (result, error)
 
 // use uses an approval once for a request, and reports whether it could. The same request
 // may come again for as long as its decision is kept.
-func (e *Engine) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
+func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
 	if !g.ExpiresAt.IsZero() {
 		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // late reads the broker's clock again near the end
 			return false, err
@@ -266,7 +266,7 @@ func (e *Engine) use(ctx context.Context, g *schemas.StandingAnswer, pendingID s
 
 // useOwn uses the approval of a detached request that its agent sends again under the
 // same id. It fails if another request has used the approval.
-func (e *Engine) useOwn(ctx context.Context, question bus.Entry, pendingID string) error {
+func (e *holdings) useOwn(ctx context.Context, question bus.Entry, pendingID string) error {
 	w := question.Record.Waiter(pendingID)
 	d := question.Record.Decision
 	if w == nil || !w.Detached || w.Decision != nil || d == nil || !allowsOnce(d) {
@@ -289,7 +289,7 @@ func (e *Engine) useOwn(ctx context.Context, question bus.Entry, pendingID strin
 }
 
 // denialMessage tells the agent of a remembered denial.
-func (e *Engine) denialMessage(d *schemas.StandingAnswer) string {
+func (e *holdings) denialMessage(d *schemas.StandingAnswer) string {
 	now := e.clock.now()
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s denied the same call %s ago, which answers it for another %s", d.By.Name, schemas.Roughly(now.Sub(d.CreatedAt)), schemas.Roughly(d.ExpiresAt.Sub(now)))

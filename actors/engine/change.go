@@ -17,7 +17,7 @@ type write func(context.Context, bus.Entry) (uint64, error)
 // change changes a record by compare-and-set. edit gets a copy to change, and returns how
 // to write it; nil means that there is nothing to change. If the record has moved, change
 // reads it and calls edit again. It returns the newest version, and whether it wrote that.
-func (e *Engine) change(ctx context.Context, entry bus.Entry, edit func(next *bus.Entry) (write, error)) (_ bus.Entry, changed bool, err error) {
+func (e *recordLife) change(ctx context.Context, entry bus.Entry, edit func(next *bus.Entry) (write, error)) (_ bus.Entry, changed bool, err error) {
 	for {
 		next := entry
 		next.Record.Waiters = slices.Clone(entry.Record.Waiters)
@@ -39,7 +39,7 @@ func (e *Engine) change(ctx context.Context, entry bus.Entry, edit func(next *bu
 }
 
 // update changes a pending record, as long as edit returns true.
-func (e *Engine) update(ctx context.Context, entry bus.Entry, edit func(*schemas.Record) bool) (bus.Entry, error) {
+func (e *recordLife) update(ctx context.Context, entry bus.Entry, edit func(*schemas.Record) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		if next.Record.Terminal() || !edit(&next.Record) {
 			return nil, nil
@@ -51,7 +51,7 @@ func (e *Engine) update(ctx context.Context, entry bus.Entry, edit func(*schemas
 
 // amend returns the write of an addition to a record that may be decided. A decided record
 // is not kept longer for that.
-func (e *Engine) amend(entry *bus.Entry) write {
+func (e *recordLife) amend(entry *bus.Entry) write {
 	if !entry.Record.Terminal() {
 		return e.store.Records.Update
 	}

@@ -89,7 +89,7 @@ func (c *clock) holds(r *clockReading) bool {
 
 // readClock is set in the background. If it fails, the last reading stays, and late reads
 // the clock again before it decides about a deadline.
-func (e *Engine) readClock(ctx context.Context) {
+func (e *base) readClock(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, clockEvery)
 	defer cancel()
 	if err := e.clock.set(within); err != nil && ctx.Err() == nil {

@@ -10,7 +10,7 @@ import (
 
 // checkConfirmation refuses an answer that allows, if it lacks the confirmation that the
 // settings demand for this risk.
-func (e *Engine) checkConfirmation(risk schemas.Risk, connector string, a *schemas.Answer) error {
+func (e *connectors) checkConfirmation(risk schemas.Risk, connector string, a *schemas.Answer) error {
 	for _, c := range e.settings.now().settings.Confirms() {
 		switch {
 		case !c.Wants(risk):
@@ -47,7 +47,7 @@ func codeWord(c *schemas.Confirm) (string, error) {
 
 // confirmationsFor lists the confirmations that allowing a request of this risk takes; it
 // is empty if an approver's answer is enough.
-func (e *Engine) confirmationsFor(risk schemas.Risk) []string {
+func (e *recordLife) confirmationsFor(risk schemas.Risk) []string {
 	var all []string
 	for _, c := range e.settings.now().settings.Confirms() {
 		if c.Wants(risk) {

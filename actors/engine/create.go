@@ -12,25 +12,24 @@ import (
 
 // throughRecord makes the record of a request: with its decision, or for a person to
 // decide.
-func (e *Engine) throughRecord(ctx context.Context, c *bus.Call, s *askState) error {
+func (e *intake) throughRecord(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	if s.verdict.Effect == policy.Ask {
 		return e.askPerson(ctx, c, s, 0)
 	}
-	return e.createDecided(ctx, c, s, 0)
+	return e.createDecided(ctx, s, 0)
 }
 
-func (e *Engine) createDecided(ctx context.Context, c *bus.Call, s *askState, revision uint64) error {
+func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64) (schemas.RequestReply, error) {
 	entry := bus.Entry{Key: s.key(), Record: s.record(s.verdict, e.clock.now()), Revision: revision}
 	entry.Record.Waiters, entry.Record.Decision = []schemas.Waiter{waiterOf(&entry)}, e.policyDecision(s)
 	_, err := e.store.Records.CreateDecided(ctx, entry)
 	if errors.Is(err, bus.ErrMoved) {
-		return e.replyMoved(ctx, c, s, func(revision uint64) error { return e.createDecided(ctx, c, s, revision) })
+		return e.replyMoved(ctx, s, func(revision uint64) (schemas.RequestReply, error) { return e.createDecided(ctx, s, revision) })
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.Reply(entry.Record.Decision)
-	return nil
+	return entry.Record.Decision, nil
 }
 
 // record returns the record of a request that does not wait: its deadline is now.
@@ -44,32 +43,36 @@ func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 
 // askPerson runs the stages that store a request for a person to decide, and replies
 // with its receipt.
-func (e *Engine) askPerson(ctx context.Context, c *bus.Call, s *askState, revision uint64) error {
+func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision uint64) (schemas.RequestReply, error) {
 	s.plan.at, s.plan.revision = e.clock.now(), revision
 	r, err := e.runStages(ctx, s, asking)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if r.outcome != ask { // the request has a record already
-		return e.replyMoved(ctx, c, s, func(revision uint64) error { return e.askPerson(ctx, c, s, revision) })
+		return e.replyMoved(ctx, s, func(revision uint64) (schemas.RequestReply, error) { return e.askPerson(ctx, c, s, revision) })
 	}
 	entry := s.plan.entry
-	c.Reply(receipt(entry, &s.request))
-	if entry.Record.Joined != "" {
-		return nil // the outbox shows that the question has one more waiter
+	if entry.Record.Joined == "" { // otherwise the outbox shows that the question has one more waiter
+		c.afterReply(func() { e.viewNew(entry, s.request) })
 	}
-	e.counts.add(s.request.SessionID)
-	s.request.Rejoin, s.request.Revision = false, 0
-	if err := e.view(e.promptWith(entry, s.request)); err != nil { // viewers need not wait for the outbox
+	return receipt(entry, &s.request), nil
+}
+
+// viewNew counts a new request and sends it to the viewers, which need not wait for the
+// outbox.
+func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
+	e.counts.add(r.SessionID)
+	r.Rejoin, r.Revision = false, 0
+	if err := e.life.view(e.life.promptWith(entry, r)); err != nil {
 		e.Log.Warn("engine: a new request was not sent to the viewers; the outbox will send it", "key", entry.Key, "error", err)
 	}
-	return nil
 }
 
 // admit refuses one more request of a session that has too many pending. If the
 // settings name no approver, it reads them again first: an engine that has not heard
 // of the newest settings must not refuse.
-func (e *Engine) admit(ctx context.Context, s *askState) (result, error) {
+func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	if len(s.settings.settings.People()) == 0 {
 		if err := e.readSettings(ctx); err != nil {
 			return result{}, err
@@ -96,7 +99,7 @@ func (s *askState) pendingRecord() schemas.Record {
 // takeTurn sets the first event of the question: the deadline, the moment at which
 // phones and chats are told because the approver who is there has not answered, or, if
 // they show enough questions of the session already, the next look at that.
-func (e *Engine) takeTurn(_ context.Context, s *askState) (result, error) {
+func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
 	s.plan.next = firstEvent(&rec, s.plan.at.Add(settings.NotifyAfter()).Truncate(time.Millisecond))
@@ -108,7 +111,7 @@ func (e *Engine) takeTurn(_ context.Context, s *askState) (result, error) {
 
 // storePending stores the request as a waiter or as a question of its own. Its outcome
 // is ask, or goOn if the request has another record than the caller has read.
-func (e *Engine) storePending(ctx context.Context, s *askState) (result, error) {
+func (e *intake) storePending(ctx context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	next := s.plan.next
 	rec.NextEvent = &next
@@ -116,7 +119,7 @@ func (e *Engine) storePending(ctx context.Context, s *askState) (result, error) 
 	if rec.Question, err = s.questionToken(&rec); err != nil {
 		return result{}, err
 	}
-	s.plan.entry, err = e.place(ctx, bus.Entry{Key: s.key(), Record: rec, Revision: s.plan.revision})
+	s.plan.entry, err = e.life.place(ctx, bus.Entry{Key: s.key(), Record: rec, Revision: s.plan.revision})
 	if errors.Is(err, bus.ErrMoved) {
 		return result{}, nil
 	}
@@ -149,83 +152,81 @@ func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 
 // replyMoved replies to a request whose key was written before: by the record there, or,
 // if it was deleted by hand, by creating the record over the deletion marker.
-func (e *Engine) replyMoved(ctx context.Context, c *bus.Call, s *askState, create func(revision uint64) error) error {
+func (e *intake) replyMoved(ctx context.Context, s *askState, create func(revision uint64) (schemas.RequestReply, error)) (schemas.RequestReply, error) {
 	entry, err := e.store.Records.Get(ctx, s.key())
 	switch {
 	case err == nil:
-		return e.replyExisting(ctx, c, s, entry)
+		return e.replyExisting(ctx, s, entry)
 	case errors.Is(err, bus.ErrNotFound) && ctx.Err() == nil:
 		return create(entry.Revision)
 	}
-	return err
+	return nil, err
 }
 
 // replyExisting replies to a request that has a record. A verdict that decides goes
 // through the compare-and-set of the question's record like any other decision.
-func (e *Engine) replyExisting(ctx context.Context, c *bus.Call, s *askState, entry bus.Entry) error {
+func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry) (schemas.RequestReply, error) {
 	switch rec := &entry.Record; {
 	case rec.Agent != s.agent:
-		return notFound(s.key())
+		return nil, notFound(s.key())
 	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // AnyDigest: a withdrawal that came before the request
-		return reused(s.key())
+		return nil, reused(s.key())
 	}
-	question, d, err := e.decisionOf(ctx, entry)
+	question, d, err := e.life.decisionOf(ctx, entry)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if d != nil {
-		c.Reply(d)
-		return nil
+		return d, nil
 	}
 	if s.verdict.Effect != policy.Ask {
-		return e.decideExisting(ctx, c, s, question)
+		return e.decideExisting(ctx, s, question)
 	}
 	if question, err = e.resumeWaiting(ctx, question, s.request.PendingID); err != nil {
-		return err
+		return nil, err
 	}
 	if !question.Record.Waits(s.request.PendingID) { // it has ended in the meantime
 		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
-			return err
+			return nil, err
 		}
-		return e.replyExisting(ctx, c, s, entry)
+		return e.replyExisting(ctx, s, entry)
 	}
-	c.Reply(receipt(entry, &s.request))
-	return nil
+	return receipt(entry, &s.request), nil
 }
 
 // decideExisting decides a question by a verdict that its calls get now, but did not get
 // at first. All its calls have the same verdict.
-func (e *Engine) decideExisting(ctx context.Context, c *bus.Call, s *askState, question bus.Entry) error {
-	now, err := e.nowFor(ctx, &question.Record, question.Record.Places())
+func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.Entry) (schemas.RequestReply, error) {
+	now, err := e.life.nowFor(ctx, &question.Record, question.Record.Places())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if question, err = e.endOverdue(ctx, question, now); err != nil {
-		return err
+	if question, err = e.life.endOverdue(ctx, question, now); err != nil {
+		return nil, err
 	}
 	d := e.policyDecision(s)
 	_, d.PendingID = schemas.SplitKey(question.Key)
 	d.Digest = question.Record.Digest
-	decided, err := e.decide(ctx, question, d, everyWaiter)
+	decided, err := e.life.decide(ctx, question, d, everyWaiter)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e.publish(decided)
-	return e.replyDecision(ctx, c, decided, s.key())
+	e.life.publish(decided)
+	return replyDecision(decided, s.key())
 }
 
 // resumeWaiting makes sure that a question's timer is armed, and that the question does
 // not count a request as detached whose agent has just sent it again. The question that
 // it returns may have ended.
-func (e *Engine) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
+func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrHeld) {
-		question, err = e.retire(ctx, question)
+		question, err = e.life.retire(ctx, question)
 	}
 	if err != nil {
 		return question, err
 	}
-	return e.setDetached(ctx, question, pendingID, false)
+	return e.life.setDetached(ctx, question, pendingID, false)
 }
 
 func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
@@ -236,13 +237,13 @@ func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
 }
 
 // setDeadline sets the time limit, which stays the same for the life of the request.
-func (e *Engine) setDeadline(_ context.Context, s *askState) (result, error) {
+func (e *intake) setDeadline(_ context.Context, s *askState) (result, error) {
 	s.plan.limit = e.timeLimit(s)
 	return result{}, nil
 }
 
 // timeLimit returns the time limit of a request, and its tier of the timeout policy.
-func (e *Engine) timeLimit(s *askState) timeLimit {
+func (e *intake) timeLimit(s *askState) timeLimit {
 	if s.request.Kind == schemas.KindPermission {
 		if s.request.TimeoutSeconds > 0 {
 			return timeLimit{schemas.TierRequest, time.Duration(s.request.TimeoutSeconds) * time.Second}

@@ -23,17 +23,17 @@ const (
 // enforceFreeze denies the pending requests that a freeze covers, waits until every engine
 // obeys, and denies those that an engine has stored before it obeyed. It reports in f its
 // progress within denyWithin, and then continues in the background.
-func (e *Engine) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
+func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	var denied atomic.Int64
 	done := make(chan error, 1)
 	heard := make(chan struct{})
 	e.tasks.Go(func() {
 		background, cancel := context.WithTimeout(e.background, denyAllWithin)
 		defer cancel()
-		err := e.denyFrozen(background, &denied)
+		err := e.effects.denyFrozen(background, &denied)
 		<-heard
 		if err == nil {
-			err = e.denyFrozen(background, &denied)
+			err = e.effects.denyFrozen(background, &denied)
 		}
 		if err != nil {
 			e.Log.Warn("engine: not every frozen request was denied; the sweep will deny the rest", "error", err)
@@ -59,12 +59,12 @@ func (e *Engine) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 
 // denyBeforeThaw denies the pending requests that are frozen. They came before the freeze
 // or during it, and must not be allowed after the thaw.
-func (e *Engine) denyBeforeThaw(ctx context.Context) error {
+func (e *admin) denyBeforeThaw(ctx context.Context) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err
 	}
 	var denied atomic.Int64
-	err := e.denyFrozen(ctx, &denied)
+	err := e.effects.denyFrozen(ctx, &denied)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, bus.ErrUnknown) {
 		return schemas.Errorf(schemas.CodeUnavailable, "not thawed: pending requests are still being denied, %d so far; try again", denied.Load())
 	}
@@ -75,7 +75,7 @@ func (e *Engine) denyBeforeThaw(ctx context.Context) error {
 // denied. It scans the records, and so does not depend on timers. If another engine that
 // has not read the freeze stores a request later, that cannot be allowed, and the next
 // sweep denies it.
-func (e *Engine) denyFrozen(ctx context.Context, denied *atomic.Int64) error {
+func (e *effects) denyFrozen(ctx context.Context, denied *atomic.Int64) error {
 	if len(e.freezes.now().Freezes) == 0 {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (e *Engine) denyFrozen(ctx context.Context, denied *atomic.Int64) error {
 	})
 }
 
-func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
+func (e *effects) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 	entry, err := e.store.Records.Get(ctx, key)
 	if noRecord(err) || err == nil && entry.Record.Terminal() {
 		return false, nil
@@ -105,13 +105,13 @@ func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 	if z == nil {
 		return false, nil
 	}
-	question, decided, err := e.lookUp(ctx, entry)
+	question, decided, err := e.life.lookUp(ctx, entry)
 	if err != nil || decided != nil {
 		return false, err
 	}
 	_, r.PendingID = schemas.SplitKey(question.Key)
 	d := e.freezeDenial(&r, question.Record.Digest, z)
-	ended, err := e.decide(ctx, question, d, everyWaiter)
+	ended, err := e.life.decide(ctx, question, d, everyWaiter)
 	if errors.Is(err, bus.ErrTooLarge) { // nor can an answer be stored
 		e.Log.Error("engine: a frozen request is too large to be decided, and stays pending", "key", key, "error", err)
 		return false, nil
@@ -119,6 +119,6 @@ func (e *Engine) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("deny a frozen request: %w", err)
 	}
-	e.publish(ended)
+	e.life.publish(ended)
 	return ended.Record.Decision != nil && ended.Record.Decision.DecisionID == d.DecisionID, nil
 }

@@ -8,14 +8,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/nodbus/nod/actors"
 	"github.com/nodbus/nod/bus"
-	"github.com/nodbus/nod/schemas"
 )
 
 // Options configure an engine.
@@ -70,8 +68,24 @@ const (
 	defaultAckWait = 10 * time.Second
 )
 
-// Engine is a running engine.
+// Engine is a running engine. Its parts depend on each other in the order of its fields.
 type Engine struct {
+	*base
+	holdings    *holdings
+	life        *recordLife
+	effects     *effects
+	intake      *intake
+	withdrawals *withdrawals
+	connectors  *connectors
+	admin       *admin
+
+	stop   []func()
+	cancel context.CancelFunc
+}
+
+// base are the stores, the connections, and the engine's memory of them, which all parts
+// share.
+type base struct {
 	Options
 	store   *bus.Store
 	prompts *bus.Prompts
@@ -87,15 +101,77 @@ type Engine struct {
 	cache    sessionCache
 	standing standingCache
 	activity activityBuffer
-	lines    promptLines
-	ahead    scanCache
 	counts   openCounts
 	service  *bus.Service
 
-	stop       []func()
 	background context.Context // of the work beside calls; ends with Stop
-	cancel     context.CancelFunc
 	tasks      sync.WaitGroup
+}
+
+// holdings reads, stores and ends the permissions and standing answers of sessions and
+// agents.
+type holdings struct{ *base }
+
+// recordLife changes records: it places a request as a question or as the waiter of one,
+// decides and ends it, and publishes the change.
+type recordLife struct {
+	*base
+	holdings *holdings
+}
+
+// effects does what follows from a record, some time after its change: the outbox, fired
+// timers, the order of prompts, and the sweep.
+type effects struct {
+	*base
+	holdings *holdings
+	life     *recordLife
+	lines    promptLines
+}
+
+// intake checks new requests by the stages of the pipeline, and decides or stores them.
+type intake struct {
+	*base
+	holdings *holdings
+	life     *recordLife
+}
+
+// withdrawals ends requests for their agents, and replies to agents that await a decision.
+type withdrawals struct {
+	*base
+	holdings *holdings
+	life     *recordLife
+}
+
+// connectors serves connectors: the answers of their users, queries, presence, workers and
+// shown prompts.
+type connectors struct {
+	*base
+	holdings *holdings
+	life     *recordLife
+	effects  *effects
+	ahead    scanCache
+}
+
+// admin changes settings, sessions, freezes, pairings and login codes.
+type admin struct {
+	*base
+	holdings *holdings
+	effects  *effects
+}
+
+// newEngine connects the parts.
+func newEngine(o Options) *Engine {
+	b := &base{Options: o}
+	h := &holdings{b}
+	l := &recordLife{b, h}
+	f := &effects{base: b, holdings: h, life: l}
+	return &Engine{
+		base: b, holdings: h, life: l, effects: f,
+		intake:      &intake{b, h, l},
+		withdrawals: &withdrawals{b, h, l},
+		connectors:  &connectors{base: b, holdings: h, life: l, effects: f},
+		admin:       &admin{b, h, f},
+	}
 }
 
 // Start opens the stores, creates missing ones, and serves. It waits for JetStream until
@@ -105,7 +181,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if o.Wall == nil {
 		o.Wall = time.Now
 	}
-	e := &Engine{Options: o}
+	e := newEngine(o)
 	var err error
 	if e.store, err = bus.OpenStore(ctx, o.Store, o.Replicas); err != nil {
 		return nil, err
@@ -132,7 +208,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 func (e *Engine) run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
 	e.background, e.cancel = background, cancel
-	e.countOpen()
+	e.effects.countOpen()
 	if err := e.watch(ctx, background); err != nil {
 		return err
 	}
@@ -140,12 +216,12 @@ func (e *Engine) run(ctx context.Context) error {
 	e.every(background, clockEvery, e.readClock)
 	e.retainLog(ctx)
 	e.every(background, settingsEvery, e.retainLog)
-	e.every(background, sweepEvery, e.sweep)
-	e.tasks.Go(func() { e.sweep(background) })
+	e.every(background, sweepEvery, e.effects.sweep)
+	e.tasks.Go(func() { e.effects.sweep(background) })
 	for _, q := range []struct {
 		open   func(context.Context, time.Duration) (*bus.Queue, error)
 		handle func(*bus.Delivery)
-	}{{e.store.Records.Outbox, e.takeVersion}, {e.store.Records.Due, e.takeDue}} {
+	}{{e.store.Records.Outbox, e.effects.takeVersion}, {e.store.Records.Due, e.effects.takeDue}} {
 		queue, err := q.open(ctx, e.AckWait)
 		if err != nil {
 			return err
@@ -201,7 +277,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 }
 
 // every calls f each time d has passed, until ctx ends.
-func (e *Engine) every(ctx context.Context, d time.Duration, f func(context.Context)) {
+func (e *base) every(ctx context.Context, d time.Duration, f func(context.Context)) {
 	e.tasks.Go(func() {
 		tick := time.NewTicker(d)
 		defer tick.Stop()
@@ -242,48 +318,6 @@ func (e *Engine) halt(ctx context.Context) error {
 func (e *Engine) stats() any {
 	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.cache.newest()}
 }
-
-// endpoints are the subjects that an engine serves.
-func (e *Engine) endpoints() []bus.Endpoint {
-	byRecord := func(t []string) string { return schemas.Key(t[1], t[2]) }
-	byPeer := func(t []string) string { return t[0] + "." + bus.NewID() }
-	lane := func(l *actors.Lanes, key func([]string) string, run func(context.Context, *bus.Call) error) func(*bus.Call) {
-		return func(c *bus.Call) { l.Send(key(c.Tokens), callJob{c, run}) }
-	}
-	return []bus.Endpoint{
-		{Name: "request", Verb: "request", Tokens: 3, Handle: lane(e.records, byRecord, e.ask)},
-		{Name: "withdraw", Verb: "withdraw", Tokens: 3, Handle: lane(e.records, byRecord, e.withdraw)},
-		{Name: "grant", Verb: "grant", Tokens: 1, Handle: lane(e.sessions, byPeer, e.share)},
-		{Name: "gate", Verb: "gate", Tokens: 1, Handle: lane(e.sessions, byPeer, e.gate)},
-		{Name: "session", Verb: "session", Tokens: 1, Handle: lane(e.sessions, byPeer, e.ownSession)},
-		{Name: "passed", Verb: "passed", Tokens: 1, Handle: lane(e.sessions, byPeer, e.hostResolved)},
-		{Name: "await", Verb: "await", Tokens: 1, Handle: lane(e.sessions, byPeer, e.await)},
-		{Name: "answer", Verb: "answer", Tokens: 3, Handle: lane(e.records, byRecord, e.answer)},
-		{Name: "presence", Verb: "presence", Tokens: 1, Handle: lane(e.sessions, byPeer, e.presence)},
-		{Name: "register", Verb: "register", Tokens: 1, Handle: lane(e.sessions, byPeer, e.register)},
-		{Name: "shown", Verb: "shown", Tokens: 1, Handle: lane(e.sessions, byPeer, e.shown)},
-		{Name: "delivery", Verb: "delivery", Tokens: 1, Handle: lane(e.sessions, byPeer, e.delivery)},
-		{Name: "query", Verb: "query", Tokens: 2, Handle: lane(e.sessions, byPeer, e.query)},
-		{Name: "manage", Verb: "manage", Tokens: 2, Handle: lane(e.sessions, byPeer, e.manage)},
-	}
-}
-
-// callJob handles a bus call in a lane. The call gets exactly one reply, even after a
-// panic.
-type callJob struct {
-	*bus.Call
-	run func(context.Context, *bus.Call) error
-}
-
-func (c callJob) Run(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := c.run(ctx, c.Call); err != nil {
-		c.Fail(err)
-	}
-}
-
-func (c callJob) Failed(reason any) { c.Fail(fmt.Errorf("panic: %v", reason)) }
 
 // deliveryJob handles a queue's message in a lane. The message is delivered again unless
 // the job succeeds.

@@ -64,7 +64,7 @@ func (b *freezeState) obeyed() uint64 {
 }
 
 // readFrozen reads the freezes from the store.
-func (e *Engine) readFrozen(ctx context.Context) error {
+func (e *base) readFrozen(ctx context.Context) error {
 	read := time.Now()
 	var f schemas.FreezeState
 	revision, err := e.store.Settings.Get(ctx, frozenKey, &f)
@@ -88,57 +88,60 @@ func (e *Engine) readFrozen(ctx context.Context) error {
 // names those that have not. It is shorter than the caller's timeout.
 const obeyWithin = 2 * time.Second
 
-// freeze adds or, with thaw, removes a freeze for an approver. A freeze denies the
-// pending requests that it covers, and the reply comes when every live engine denies the
-// new ones. A thaw comes after the last of those denials.
-func (e *Engine) freeze(ctx context.Context, c *bus.Call, thaw bool) error {
-	var b schemas.FreezeRequest
-	if err := schemas.Decode(c.Data, &b); err != nil {
-		return err
-	}
-	approver, err := e.approver(ctx, c.Tokens[0], b.From.UserID)
+// freeze adds a freeze for an approver. It denies the pending requests that it covers, and
+// the reply comes when every live engine denies the new ones.
+func (e *admin) freeze(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
+	return e.changeFreezes(ctx, c.name, b, false)
+}
+
+// thaw removes freezes for an approver, after the last denial that they make.
+func (e *admin) thaw(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
+	return e.changeFreezes(ctx, c.name, b, true)
+}
+
+func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.FreezeRequest, thaw bool) (schemas.FreezeState, error) {
+	approver, err := e.approver(ctx, connector, b.From.UserID)
 	if err != nil {
-		return err
+		return schemas.FreezeState{}, err
 	}
 	if thaw {
-		err = e.mayThaw(ctx, &approver, c.Tokens[0], b.CodeWord)
+		err = e.mayThaw(ctx, &approver, connector, b.CodeWord)
 		if err == nil {
 			err = e.denyBeforeThaw(ctx)
 		}
 	}
 	if err != nil {
-		return err
+		return schemas.FreezeState{}, err
 	}
 	z := schemas.Freeze{
 		Agent: b.Agent, SessionID: b.SessionID, Reason: b.Reason, At: e.clock.now(),
-		By: schemas.By{Kind: schemas.ByHuman, Name: approver.Name, Connector: c.Tokens[0]},
+		By: schemas.By{Kind: schemas.ByHuman, Name: approver.Name, Connector: connector},
 	}
 	stored, err := e.storeFreeze(ctx, z, thaw)
 	if err != nil {
-		return err
+		return schemas.FreezeState{}, err
 	}
 	if err := e.readFrozen(ctx); err != nil {
-		return err
+		return schemas.FreezeState{}, err
 	}
 	kind, rule := schemas.LogFrozen, z.String()
 	if thaw {
 		kind, rule = schemas.LogThawed, "thawed by "+approver.Name
 	}
 	_, _, err = e.store.Log.Append(ctx, "brake:"+bus.NewID(), schemas.LogEntry{
-		Type: schemas.TypeLogEntry, At: z.At, Kind: kind, SessionID: z.SessionID, Actor: approver.Name + "@" + c.Tokens[0], Rule: rule,
+		Type: schemas.TypeLogEntry, At: z.At, Kind: kind, SessionID: z.SessionID, Actor: approver.Name + "@" + connector, Rule: rule,
 	})
 	if err != nil {
-		return err
+		return schemas.FreezeState{}, err
 	}
 	if !thaw {
 		e.enforceFreeze(ctx, &stored)
 	}
-	c.Reply(stored)
-	return nil
+	return stored, nil
 }
 
 // storeFreeze stores a freeze, or removes the freezes that a thaw covers.
-func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
+func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
 	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
 	for {
 		var f schemas.FreezeState
@@ -164,7 +167,7 @@ func (e *Engine) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (
 }
 
 // freezeDenial is the decision about a request that a freeze covers.
-func (e *Engine) freezeDenial(r *schemas.Request, digest string, z *schemas.Freeze) *schemas.Decision {
+func (e *base) freezeDenial(r *schemas.Request, digest string, z *schemas.Freeze) *schemas.Decision {
 	d := e.decision(r, digest, schemas.Denied, schemas.By{Kind: schemas.ByPolicy, Name: "frozen by " + z.By.Name})
 	if o, ok := r.OptionOfKind(schemas.RejectOnce); ok {
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
@@ -175,7 +178,7 @@ func (e *Engine) freezeDenial(r *schemas.Request, digest string, z *schemas.Free
 
 // refuseFrozen returns an error if a freeze covers the session. It reads the freezes from
 // the store first.
-func (e *Engine) refuseFrozen(ctx context.Context, agent, session string) error {
+func (e *base) refuseFrozen(ctx context.Context, agent, session string) error {
 	return e.beginFreezeCheck(ctx)(agent, session)
 }
 
@@ -183,7 +186,7 @@ func (e *Engine) refuseFrozen(ctx context.Context, agent, session string) error 
 // the session. It may be called at most once.
 type freezeCheck func(agent, session string) error
 
-func (e *Engine) beginFreezeCheck(ctx context.Context) freezeCheck {
+func (e *base) beginFreezeCheck(ctx context.Context) freezeCheck {
 	read := async(func() error { return e.readFrozen(ctx) })
 	return func(agent, session string) error {
 		if err := read(); err != nil {

@@ -43,7 +43,7 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 // applyEffects stores the standing answers that follow from a question's decision. That
 // comes before the decision is published: nothing is reported as granted before the grant
 // is stored. It may be called again.
-func (e *Engine) applyEffects(ctx context.Context, question bus.Entry) error {
+func (e *holdings) applyEffects(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d == nil || question.Record.Joined != "" || e.clock.now().Sub(d.DecidedAt) > bus.Retention {
 		return nil // ended standing answers are kept for longer than this, and so are not created again
@@ -62,7 +62,7 @@ func (e *Engine) applyEffects(ctx context.Context, question bus.Entry) error {
 }
 
 // addAnswer stores a standing answer, unless its id exists.
-func (e *Engine) addAnswer(ctx context.Context, g *schemas.StandingAnswer, actor string) error {
+func (e *holdings) addAnswer(ctx context.Context, g *schemas.StandingAnswer, actor string) error {
 	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.GrantID != "" {
 			return false
@@ -76,7 +76,7 @@ func (e *Engine) addAnswer(ctx context.Context, g *schemas.StandingAnswer, actor
 	return e.logAnswer(ctx, schemas.LogGranted, g, g.CreatedAt, actor)
 }
 
-func (e *Engine) logAnswer(ctx context.Context, kind schemas.LogKind, g *schemas.StandingAnswer, at time.Time, actor string) error {
+func (e *holdings) logAnswer(ctx context.Context, kind schemas.LogKind, g *schemas.StandingAnswer, at time.Time, actor string) error {
 	id := fmt.Sprintf("grant:%s:%s:%d", g.GrantID, kind, at.UnixNano())
 	_, _, err := e.store.Log.Append(ctx, id, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: at, Kind: kind, SessionID: g.SessionID, Actor: actor, Rule: g.Reach(),
@@ -86,10 +86,10 @@ func (e *Engine) logAnswer(ctx context.Context, kind schemas.LogKind, g *schemas
 
 // listGrants lists the standing answers, including ended ones. A carrier gets those that
 // the recipient may undo, so a page may hold fewer than the limit although another follows.
-func (e *Engine) listGrants(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	mayUndo, err := e.undoFilter(ctx, c.Tokens[0], q.Recipient)
+func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) (schemas.Grants, error) {
+	mayUndo, err := e.undoFilter(ctx, c.name, q.Recipient)
 	if err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
 	keys, err := e.store.Sessions.Listed(ctx, standingFilter(sessionKey(cmp.Or(q.SessionID, "*"))))
 	if err == nil && q.SessionID == "" {
@@ -98,7 +98,7 @@ func (e *Engine) listGrants(ctx context.Context, c *bus.Call, q *schemas.Query) 
 		keys = append(keys, agents...)
 	}
 	if err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
 	page := schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{}}
 	keys, page.Next = pageOf(keys, q)
@@ -106,51 +106,45 @@ func (e *Engine) listGrants(ctx context.Context, c *bus.Call, q *schemas.Query) 
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) { found[i], errs[i] = e.readEntry(ctx, keys[i]) })
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
 	for _, s := range found {
 		if s != nil && mayUndo(&s.StandingAnswer) {
 			page.Grants = append(page.Grants, s.StandingAnswer)
 		}
 	}
-	c.Reply(page)
-	return nil
+	return page, nil
 }
 
 // revoke ends a grant and the grants shared from it, and replies once that is stored: a
 // later request is checked without them. A carrier can end only grants that it could list
 // for the same person; any other is NOT_FOUND.
-func (e *Engine) revoke(ctx context.Context, c *bus.Call) error {
-	var r schemas.Revoke
-	if err := schemas.Decode(c.Data, &r); err != nil {
-		return err
-	}
-	by, userID := c.Tokens[0], ""
+func (e *holdings) revoke(ctx context.Context, c *caller, r *schemas.Revoke) (schemas.Grants, error) {
+	by, userID := c.name, ""
 	if r.From != nil {
 		userID = r.From.UserID
-		approver, err := e.approver(ctx, c.Tokens[0], userID)
+		approver, err := e.approver(ctx, c.name, userID)
 		if err != nil {
-			return err
+			return schemas.Grants{}, err
 		}
 		by = approver.Name
 	}
-	mayUndo, err := e.undoFilter(ctx, c.Tokens[0], userID)
+	mayUndo, err := e.undoFilter(ctx, c.name, userID)
 	if err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
-	entry, err := e.readEntry(ctx, standingKey(revokedOwner(&r), r.GrantID))
+	entry, err := e.readEntry(ctx, standingKey(revokedOwner(r), r.GrantID))
 	if err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
 	if entry == nil || !mayUndo(&entry.StandingAnswer) {
-		return unknownGrant(r.GrantID)
+		return schemas.Grants{}, unknownGrant(r.GrantID)
 	}
-	g, err := e.endGrant(ctx, &r, by)
+	g, err := e.endGrant(ctx, r, by)
 	if err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
-	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}})
-	return nil
+	return schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}}, nil
 }
 
 func unknownGrant(id string) error {
@@ -167,7 +161,7 @@ func revokedOwner(r *schemas.Revoke) string {
 
 // endGrant ends a grant, and then the grants shared from it. It may be called again to
 // finish an earlier call.
-func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
+func (e *holdings) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
 	g, err := e.endGrantAlone(ctx, r, by)
 	if err == nil && len(g.Permissions) > 0 {
 		err = e.endDerived(ctx, g.GrantID, by)
@@ -175,7 +169,7 @@ func (e *Engine) endGrant(ctx context.Context, r *schemas.Revoke, by string) (sc
 	return g, err
 }
 
-func (e *Engine) endGrantAlone(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
+func (e *holdings) endGrantAlone(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
 	ended, err := e.changeAnswer(ctx, revokedOwner(r), r.GrantID, func(g *schemas.StandingAnswer) bool {
 		if g.GrantID == "" || !g.RevokedAt.IsZero() {
 			return false

@@ -14,21 +14,16 @@ import (
 // hostResolved withdraws requests of an agent whose calls its host has resolved without
 // nod, and records an aftermath if a call ran, or never ran, against the decision. It ends
 // no other agent's requests, and no call that waits elsewhere.
-func (e *Engine) hostResolved(ctx context.Context, c *bus.Call) error {
-	var p schemas.HostResolved
-	if err := schemas.Decode(c.Data, &p); err != nil {
-		return err
-	}
-	ids, err := e.resolveByHost(ctx, c.Tokens[0], &p)
+func (e *withdrawals) hostResolved(ctx context.Context, c *caller, p *schemas.HostResolved) (schemas.HostResolvedReply, error) {
+	ids, err := e.resolveByHost(ctx, c.name, p)
 	if err != nil {
-		return err
+		return schemas.HostResolvedReply{}, err
 	}
-	c.Reply(schemas.HostResolvedReply{Type: schemas.TypeHostResolvedReply, PendingIDs: append([]string{}, ids...)})
-	return nil
+	return schemas.HostResolvedReply{Type: schemas.TypeHostResolvedReply, PendingIDs: append([]string{}, ids...)}, nil
 }
 
 // resolveByHost returns the ids of the requests that it has ended or given an aftermath.
-func (e *Engine) resolveByHost(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
+func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	if p.PendingID != "" {
 		return e.withdrawAbandoned(ctx, agent, p)
 	}
@@ -62,7 +57,7 @@ func (e *Engine) resolveByHost(ctx context.Context, agent string, p *schemas.Hos
 // timedKeys are the keys of a session's questions whose timer is armed or has fired: an
 // engine may have stopped before it handled a fired one. Fired timers are read last, so
 // that none is missed that fires meanwhile. The questions may have been decided.
-func (e *Engine) timedKeys(ctx context.Context, session string) ([]string, error) {
+func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, error) {
 	armed, err := e.store.Records.Pending(ctx, session)
 	if err != nil {
 		return nil, err
@@ -75,7 +70,7 @@ func (e *Engine) timedKeys(ctx context.Context, session string) ([]string, error
 
 // withdrawResolved withdraws a call that its host has resolved. If the call ran although it
 // was not allowed, the record gets that as an aftermath.
-func (e *Engine) withdrawResolved(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
+func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
 	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: call.pendingID, Reason: p.Reason}
 	question, err := e.takeBack(ctx, call.question, agent, &w)
 	if err != nil {
@@ -86,7 +81,7 @@ func (e *Engine) withdrawResolved(ctx context.Context, call openCall, agent stri
 		return nil, nil // it has just become a question of its own, which the host's next sign ends
 	}
 	if callRan && d.Outcome != schemas.Allowed { // also if a denial or the deadline came first
-		if _, err = e.addAftermath(ctx, question, e.ranAftermath(call.pendingID)); err != nil {
+		if _, err = e.life.addAftermath(ctx, question, e.life.ranAftermath(call.pendingID)); err != nil {
 			return nil, err
 		}
 		return []string{call.pendingID}, nil
@@ -106,7 +101,7 @@ type openCall struct {
 
 // openCalls are the pending calls of an agent in the questions under keys, without
 // detached ones.
-func (e *Engine) openCalls(ctx context.Context, agent string, keys []string) ([]openCall, error) {
+func (e *withdrawals) openCalls(ctx context.Context, agent string, keys []string) ([]openCall, error) {
 	var calls []openCall
 	for _, key := range keys {
 		question, err := e.store.Records.Get(ctx, key)
@@ -138,7 +133,7 @@ func (e *Engine) openCalls(ctx context.Context, agent string, keys []string) ([]
 }
 
 // supersededByHost returns the pending calls that the host's report is about.
-func (e *Engine) supersededByHost(ctx context.Context, agent string, p *schemas.HostResolved, same string, keys []string) ([]openCall, error) {
+func (e *withdrawals) supersededByHost(ctx context.Context, agent string, p *schemas.HostResolved, same string, keys []string) ([]openCall, error) {
 	calls, err := e.openCalls(ctx, agent, keys)
 	if err != nil {
 		return nil, err

@@ -22,35 +22,23 @@ func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 
 // loginCode handles the three uses of login codes: a carrier gets a code for an approver,
 // the web inbox redeems one, or it spends or checks one of its own codes.
-func (e *Engine) loginCode(ctx context.Context, c *bus.Call) error {
-	var p schemas.LoginCode
-	if err := schemas.Decode(c.Data, &p); err != nil {
-		return err
-	}
-	var err error
+func (e *admin) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	switch {
-	case c.Tokens[0] == schemas.ConnectorWeb && p.Code != "":
+	case c.name == schemas.ConnectorWeb && p.Code != "":
 		switch p.Op {
 		case schemas.SpendLoginCode:
-			p, err = e.spend(ctx, &p)
+			return e.spend(ctx, p)
 		case schemas.CheckLoginCode:
-			p, err = e.checkSpent(ctx, p.Code)
-		default:
-			p, err = e.redeem(ctx, p.Code)
+			return e.checkSpent(ctx, p.Code)
 		}
-	case !schemas.Inbox(c.Tokens[0]) && p.From != nil:
-		p, err = e.issue(ctx, c.Tokens[0], p.From.UserID)
-	default:
-		err = schemas.Errorf(schemas.CodeValidation, "code: a carrier asks for a login code for an approver, and the web inbox exchanges it")
+		return e.redeem(ctx, p.Code)
+	case !schemas.Inbox(c.name) && p.From != nil:
+		return e.issue(ctx, c.name, p.From.UserID)
 	}
-	if err != nil {
-		return err
-	}
-	c.Reply(p)
-	return nil
+	return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "code: a carrier asks for a login code for an approver, and the web inbox exchanges it")
 }
 
-func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.LoginCode, error) {
+func (e *admin) issue(ctx context.Context, connector, userID string) (schemas.LoginCode, error) {
 	who, err := e.approver(ctx, connector, userID)
 	if err != nil {
 		return schemas.LoginCode{}, err
@@ -73,7 +61,7 @@ func (e *Engine) issue(ctx context.Context, connector, userID string) (schemas.L
 }
 
 // redeem returns the user of a code. Removing the code makes it count once.
-func (e *Engine) redeem(ctx context.Context, code string) (schemas.LoginCode, error) {
+func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "that link was used, or is too old: ask for another")
 	var p schemas.LoginCode
 	revision, err := e.store.Settings.Get(ctx, passKey(code), &p)
@@ -91,7 +79,7 @@ func (e *Engine) redeem(ctx context.Context, code string) (schemas.LoginCode, er
 
 // spend records that one of the inbox's own codes is spent. Of concurrent calls exactly one
 // learns that the code was not spent before.
-func (e *Engine) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
+func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {
 		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a named try, for at most %s", schemas.Words(maxSpent))
@@ -109,7 +97,7 @@ func (e *Engine) spend(ctx context.Context, p *schemas.LoginCode) (schemas.Login
 }
 
 // checkSpent reports whether one of the inbox's own codes is spent.
-func (e *Engine) checkSpent(ctx context.Context, code string) (schemas.LoginCode, error) {
+func (e *admin) checkSpent(ctx context.Context, code string) (schemas.LoginCode, error) {
 	var p schemas.LoginCode
 	_, err := e.store.Settings.Get(ctx, spentKey(code), &p)
 	if errors.Is(err, bus.ErrNotFound) {

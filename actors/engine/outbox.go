@@ -12,7 +12,7 @@ import (
 )
 
 // takeVersion passes the newest version of a record to the record's lane.
-func (e *Engine) takeVersion(d *bus.Delivery) {
+func (e *effects) takeVersion(d *bus.Delivery) {
 	entry, err := e.store.Records.Entry(d)
 	if errors.Is(err, bus.ErrNotFound) {
 		d.Done() // deleted by hand
@@ -30,25 +30,25 @@ func (e *Engine) takeVersion(d *bus.Delivery) {
 // informs the agent, then viewers, then carriers, then the log. A newer version has its own
 // delivery, and another engine may handle it first. Every message has its revision, so
 // that receivers ignore an older one.
-func (e *Engine) handleVersion(ctx context.Context, entry bus.Entry) error {
+func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
-	prompt, err := e.promptOf(entry)
+	prompt, err := e.life.promptOf(entry)
 	if err != nil {
 		return err
 	}
 	if rec.Joined != "" { // the question's version informs all but viewers and the log
 		if rec.Terminal() {
-			err = e.view(prompt)
+			err = e.life.view(prompt)
 		}
 		return errors.Join(err, e.logVersion(ctx, entry, prompt))
 	}
-	if err := e.applyEffects(ctx, entry); err != nil {
+	if err := e.holdings.applyEffects(ctx, entry); err != nil {
 		return err
 	}
-	if err := e.announce(entry); err != nil {
+	if err := e.life.announce(entry); err != nil {
 		return err
 	}
-	if err := e.followWaiters(ctx, entry); err != nil {
+	if err := e.life.followWaiters(ctx, entry); err != nil {
 		return err
 	}
 	if rec.Terminal() {
@@ -56,7 +56,7 @@ func (e *Engine) handleVersion(ctx context.Context, entry bus.Entry) error {
 			return err
 		}
 	}
-	if err := e.view(prompt); err != nil {
+	if err := e.life.view(prompt); err != nil {
 		return err
 	}
 	if err := e.notifyForeground(rec, &prompt); err != nil {
@@ -69,12 +69,12 @@ func (e *Engine) handleVersion(ctx context.Context, entry bus.Entry) error {
 }
 
 // view publishes a version to the viewers.
-func (e *Engine) view(p schemas.Prompt) error {
+func (e *recordLife) view(p schemas.Prompt) error {
 	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
 }
 
 // queuePrompts queues a prompt for each recipient of a carrier.
-func (e *Engine) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
+func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
 		return nil // an approver who is there may answer first, or it is held back; or it has ended so
 	}
@@ -93,7 +93,7 @@ func (e *Engine) queuePrompts(ctx context.Context, rec *schemas.Record, prompt s
 
 // logVersion logs a version. The entry's id includes the deadline, which distinguishes
 // requests that have used the same id over time.
-func (e *Engine) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
+func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: prompt.Request.CreatedAt, Kind: schemas.LogAsked,
@@ -141,7 +141,7 @@ func actorOf(d *schemas.Decision) string {
 }
 
 // promptOf is the prompt that viewers get of a record.
-func (e *Engine) promptOf(entry bus.Entry) (schemas.Prompt, error) {
+func (e *recordLife) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	r, err := requestOf(&entry.Record)
 	if err != nil {
 		return schemas.Prompt{}, err
@@ -150,7 +150,7 @@ func (e *Engine) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 }
 
 // promptWith is promptOf for a caller that has decoded the request.
-func (e *Engine) promptWith(entry bus.Entry, r schemas.Request) schemas.Prompt {
+func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
 	return schemas.Prompt{
@@ -176,7 +176,7 @@ func each(n int, f func(int)) {
 }
 
 // takeDue passes a fired timer to its record's lane.
-func (e *Engine) takeDue(d *bus.Delivery) {
+func (e *effects) takeDue(d *bus.Delivery) {
 	fired, ok := e.store.Records.Fired(d)
 	if !ok {
 		e.Log.Error("engine: a fired timer does not name its event", "subject", d.Subject)
@@ -188,7 +188,7 @@ func (e *Engine) takeDue(d *bus.Delivery) {
 
 // handleTimer handles a fired timer. The timer of the record's next event counts whatever
 // this machine's clock says; for any other, the timer is armed again.
-func (e *Engine) handleTimer(ctx context.Context, fired bus.Fired) error {
+func (e *effects) handleTimer(ctx context.Context, fired bus.Fired) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
 		return nil
@@ -199,7 +199,7 @@ func (e *Engine) handleTimer(ctx context.Context, fired bus.Fired) error {
 	// At its deadline a call ends, even if the event before was never handled.
 	armed := fired.Event
 	if next := *entry.Record.NextEvent; !sameEvent(armed, next) && !sameEvent(armed, deadlineOf(&entry.Record)) {
-		return e.rearm(ctx, entry)
+		return e.life.rearm(ctx, entry)
 	}
 	return e.handleEvent(ctx, entry, armed)
 }
@@ -207,34 +207,34 @@ func (e *Engine) handleTimer(ctx context.Context, fired bus.Fired) error {
 func sameEvent(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
 
 // handleEvent handles the event that a pending record has waited for.
-func (e *Engine) handleEvent(ctx context.Context, entry bus.Entry, event schemas.Event) error {
+func (e *effects) handleEvent(ctx context.Context, entry bus.Entry, event schemas.Event) error {
 	if event.Kind != schemas.EventDeadline {
 		return e.escalate(ctx, entry)
 	}
-	ended, err := e.expire(ctx, entry, event.At)
+	ended, err := e.life.expire(ctx, entry, event.At)
 	if err != nil {
 		return err
 	}
-	e.publish(ended)
+	e.life.publish(ended)
 	return nil
 }
 
 // escalate sends a request to phones and chats if its turn has come: the approver who is
 // there has not answered, or it was held back.
-func (e *Engine) escalate(ctx context.Context, entry bus.Entry) error {
+func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	now, err := e.itsTurn(ctx, entry)
 	if err != nil {
 		return err
 	}
 	if now {
-		return e.step(ctx, entry, deadlineOf(&entry.Record))
+		return e.life.step(ctx, entry, deadlineOf(&entry.Record))
 	}
-	return e.step(ctx, entry, releaseAt(&entry.Record, entry.Record.NextEvent.At))
+	return e.life.step(ctx, entry, releaseAt(&entry.Record, entry.Record.NextEvent.At))
 }
 
 // step sets a question's next event. The timer is armed before the record is written: if
 // the engine stops in between, the timer finds the old event and step is called again.
-func (e *Engine) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
+func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
 	entry.Record.NextEvent = &next
 	if err := e.rearm(ctx, entry); err != nil {
 		return err
@@ -249,7 +249,7 @@ var errRearmed = errors.New("the timer was armed again; its next delivery confir
 // rearm arms the timer for the entry's next event. It returns errRearmed until a later
 // delivery finds the timer armed: the server may remove a timer that is armed while the
 // server finishes firing the earlier one.
-func (e *Engine) rearm(ctx context.Context, entry bus.Entry) error {
+func (e *recordLife) rearm(ctx context.Context, entry bus.Entry) error {
 	armed, err := e.store.Records.Armed(ctx, &entry)
 	switch {
 	case err == nil && sameEvent(armed, *entry.Record.NextEvent):

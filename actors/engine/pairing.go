@@ -20,35 +20,26 @@ const (
 func pairingKey(connector string) string { return "pairing." + connector }
 
 // pair opens a pairing, returns its state, or claims it with a code from a channel.
-func (e *Engine) pair(ctx context.Context, c *bus.Call) error {
-	var p schemas.Pairing
-	if err := schemas.Decode(c.Data, &p); err != nil {
-		return err
-	}
-	var err error
-	switch inbox := schemas.Inbox(c.Tokens[0]); {
-	case !inbox && p.Code != "" && p.From != nil:
-		p, err = e.claimPairing(ctx, c.Tokens[0], &p)
-	case inbox && p.Connector != "" && p.Code != "":
-		p, err = e.openPairing(ctx, &p)
-	case inbox && p.Connector != "":
-		_, err = e.store.Settings.Get(ctx, pairingKey(p.Connector), &p)
+func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (p schemas.Pairing, err error) {
+	switch inbox := schemas.Inbox(c.name); {
+	case !inbox && request.Code != "" && request.From != nil:
+		p, err = e.claimPairing(ctx, c.name, request)
+	case inbox && request.Connector != "" && request.Code != "":
+		p, err = e.openPairing(ctx, request)
+	case inbox && request.Connector != "":
+		_, err = e.store.Settings.Get(ctx, pairingKey(request.Connector), &p)
 		if errors.Is(err, bus.ErrNotFound) {
-			err = schemas.Errorf(schemas.CodeNotFound, "no pairing on %s waits for a code any more: ask for a new code", p.Connector)
+			err = schemas.Errorf(schemas.CodeNotFound, "no pairing on %s waits for a code any more: ask for a new code", request.Connector)
 		}
 	default:
 		err = schemas.Errorf(schemas.CodeValidation, "code: a pairing is opened with a connector and a code, and claimed on that connector with the code")
 	}
-	if err != nil {
-		return err
-	}
 	p.Code, p.CodeHash = "", ""
-	c.Reply(p)
-	return nil
+	return p, err
 }
 
 // openPairing opens a pairing on a connector. It replaces an older one.
-func (e *Engine) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pairing, error) {
+func (e *admin) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pairing, error) {
 	for {
 		var old schemas.Pairing
 		revision, err := e.store.Settings.Get(ctx, pairingKey(p.Connector), &old)
@@ -67,7 +58,7 @@ func (e *Engine) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.P
 }
 
 // claimPairing claims a pairing with the code that a person has sent. The code counts once.
-func (e *Engine) claimPairing(ctx context.Context, connector string, claim *schemas.Pairing) (schemas.Pairing, error) {
+func (e *admin) claimPairing(ctx context.Context, connector string, claim *schemas.Pairing) (schemas.Pairing, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "no pairing waits for that code: ask for one with `nod pair %s`", connector)
 	for {
 		var open schemas.Pairing

@@ -41,7 +41,7 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 
 // resolver follows links on this machine, if the request was made here. The links of
 // another machine's files cannot be followed.
-func (e *Engine) resolver(host string) policy.Resolver {
+func (e *intake) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
 	}
@@ -51,7 +51,7 @@ func (e *Engine) resolver(host string) policy.Resolver {
 var errOtherHost = errors.New("its path is on another machine, whose links cannot be followed here")
 
 // disk is the disk of the machine on which a request was made.
-func (e *Engine) disk(host string) policy.Disk {
+func (e *intake) disk(host string) policy.Disk {
 	if host != "" && host == e.Host {
 		return policy.ThisDisk{}
 	}
@@ -79,7 +79,7 @@ type permissionsResult struct {
 }
 
 // checkPermissions compares a request with the permissions that its session holds.
-func (e *Engine) checkPermissions(ctx context.Context, s *askState) (result, error) {
+func (e *intake) checkPermissions(ctx context.Context, s *askState) (result, error) {
 	switch s.request.Kind {
 	case schemas.KindToolCall:
 		return e.checkCallPermissions(s), nil
@@ -94,7 +94,7 @@ func (e *Engine) checkPermissions(ctx context.Context, s *askState) (result, err
 // would allow it. Rules that deny or ask, secrets and nod's own files stand above the
 // permissions. In any other session, permissions that cover the call are left to the
 // stage grants.
-func (e *Engine) checkCallPermissions(s *askState) result {
+func (e *intake) checkCallPermissions(s *askState) result {
 	if s.rules.policy == nil {
 		return result{}
 	}
@@ -132,7 +132,7 @@ func (e *Engine) checkCallPermissions(s *askState) result {
 
 // checkGrants allows a tool call that rules ask about, by standing answers of the
 // session and of its agent, and by permissions that the session holds.
-func (e *Engine) checkGrants(_ context.Context, s *askState) (result, error) {
+func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 	if s.request.Kind != schemas.KindToolCall || s.rules.policy == nil || s.permissions.asks {
 		return result{}, nil
 	}
@@ -176,7 +176,7 @@ func tags(perms []policy.Permission) []string {
 
 // offerReaches adds to the prompt the rules and permissions that an answer may allow
 // beyond this call. Without any, an answer counts once.
-func (e *Engine) offerReaches(_ context.Context, s *askState) (result, error) {
+func (e *intake) offerReaches(_ context.Context, s *askState) (result, error) {
 	s.plan.reaches = nil
 	switch {
 	case len(s.permissions.missing) > 0:
@@ -202,7 +202,7 @@ func complete(r *schemas.Request) error {
 // checkPermissionRequest checks a request for permissions, in the order and with the
 // error texts that agents know. A request for permissions that the session holds
 // already is allowed at once.
-func (e *Engine) checkPermissionRequest(ctx context.Context, s *askState) (result, error) {
+func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (result, error) {
 	r := &s.request
 	id, holder, err := e.holder(ctx, s)
 	if err != nil {
@@ -241,7 +241,7 @@ func (e *Engine) checkPermissionRequest(ctx context.Context, s *askState) (resul
 
 // holder returns the session that a request for permissions is for: its own, or
 // another of the same agent that action_details.agent_id names.
-func (e *Engine) holder(ctx context.Context, s *askState) (id string, holds entitlements, err error) {
+func (e *intake) holder(ctx context.Context, s *askState) (id string, holds entitlements, err error) {
 	var details struct {
 		AgentID string `json:"agent_id"`
 	}
@@ -254,15 +254,15 @@ func (e *Engine) holder(ctx context.Context, s *askState) (id string, holds enti
 	if s.held.session.Background {
 		return "", entitlements{}, schemas.Errorf(schemas.CodeForbidden, "Background agents cannot request permissions for another agent.")
 	}
-	other, err := e.sessionOf(ctx, s.agent, details.AgentID)
+	other, err := e.holdings.sessionOf(ctx, s.agent, details.AgentID)
 	return details.AgentID, other, err
 }
 
 // markRouteFailed records that a prompt could not be shown on one route, and reports
 // whether no other route is left.
-func (e *Engine) markRouteFailed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
+func (e *effects) markRouteFailed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
 	left := false
-	entry, err = e.update(ctx, entry, func(rec *schemas.Record) bool {
+	entry, err = e.life.update(ctx, entry, func(rec *schemas.Record) bool {
 		changed := false
 		left = false
 		rec.Routes = slices.Clone(rec.Routes)
@@ -280,16 +280,16 @@ func (e *Engine) markRouteFailed(ctx context.Context, entry bus.Entry, connector
 
 // cancelUnreachable cancels a request for permissions that no approver can be shown. Any
 // other request stays pending for the inboxes, which list it.
-func (e *Engine) cancelUnreachable(ctx context.Context, entry bus.Entry, reason string) error {
+func (e *effects) cancelUnreachable(ctx context.Context, entry bus.Entry, reason string) error {
 	r, err := requestOf(&entry.Record)
 	if err != nil || r.Kind != schemas.KindPermission {
 		return err
 	}
 	d := e.decision(&r, entry.Record.Digest, schemas.Cancelled, schemas.By{Kind: schemas.ByPolicy, Name: schemas.NobodyReached})
 	d.Message = "Nobody could be shown the question: " + reason
-	settled, err := e.decide(ctx, entry, d, everyWaiter)
+	settled, err := e.life.decide(ctx, entry, d, everyWaiter)
 	if err != nil {
 		return err
 	}
-	return e.announce(settled)
+	return e.life.announce(settled)
 }

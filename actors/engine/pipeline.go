@@ -51,26 +51,26 @@ import (
 // A request that its agent may have sent before is checked like any other. Its record, or
 // its decision in the log, then comes before the verdict; see rejoin.
 var stages = []stage{
-	{"frozen", fromMemory, (*Engine).checkFrozen},
-	{"rules", fromMemory, (*Engine).checkRules},
-	{"permissions", byEntitlements, (*Engine).checkPermissions},
-	{"grants", byEntitlements, (*Engine).checkGrants},
-	{"denial", bySameCall, (*Engine).checkDenial},
-	{"approval", bySameCall, (*Engine).checkApproval},
-	{"admission", asking, (*Engine).admit},
-	{"foreground", asking, (*Engine).chooseForeground},
-	{"routing", asking, (*Engine).route},
-	{"reaches", asking, (*Engine).offerReaches},
-	{"deadline", asking, (*Engine).setDeadline},
-	{"turn", asking, (*Engine).takeTurn},
-	{"joining", asking, (*Engine).storePending},
+	{"frozen", fromMemory, (*intake).checkFrozen},
+	{"rules", fromMemory, (*intake).checkRules},
+	{"permissions", byEntitlements, (*intake).checkPermissions},
+	{"grants", byEntitlements, (*intake).checkGrants},
+	{"denial", bySameCall, (*intake).checkDenial},
+	{"approval", bySameCall, (*intake).checkApproval},
+	{"admission", asking, (*intake).admit},
+	{"foreground", asking, (*intake).chooseForeground},
+	{"routing", asking, (*intake).route},
+	{"reaches", asking, (*intake).offerReaches},
+	{"deadline", asking, (*intake).setDeadline},
+	{"turn", asking, (*intake).takeTurn},
+	{"joining", asking, (*intake).storePending},
 }
 
 // stage is one step of a request's way through the engine.
 type stage struct {
 	name  string
 	phase phase
-	run   func(*Engine, context.Context, *askState) (result, error)
+	run   func(*intake, context.Context, *askState) (result, error)
 }
 
 // phase groups the stages by the data that they need.
@@ -161,7 +161,7 @@ type foreground struct {
 }
 
 // runStages runs the stages of one phase, up to the first one that does not go on.
-func (e *Engine) runStages(ctx context.Context, s *askState, p phase) (result, error) {
+func (e *intake) runStages(ctx context.Context, s *askState, p phase) (result, error) {
 	for _, st := range stages {
 		if st.phase != p {
 			continue
@@ -182,7 +182,7 @@ func (e *Engine) runStages(ctx context.Context, s *askState, p phase) (result, e
 
 // check runs the stages that may decide a request without a person. It leaves the verdict
 // in s, and computes the digest: at the same time as it reads the store, if it has to.
-func (e *Engine) check(ctx context.Context, s *askState) error {
+func (e *intake) check(ctx context.Context, s *askState) error {
 	r, err := e.runStages(ctx, s, fromMemory)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (e *Engine) check(ctx context.Context, s *askState) error {
 	if r.outcome == decided {
 		return s.identify()
 	}
-	entitlements := e.beginEntitlements(ctx, s)
+	entitlements := e.holdings.beginEntitlements(ctx, s)
 	if err := s.identify(); err != nil { // while the store is read
 		return err
 	}
@@ -203,7 +203,7 @@ func (e *Engine) check(ctx context.Context, s *askState) error {
 	if r, err = e.checkEntitlements(ctx, s); err != nil || r.outcome != goOn {
 		return err
 	}
-	if s.callAnswer, err = e.readCallAnswer(ctx, s); err != nil {
+	if s.callAnswer, err = e.holdings.readCallAnswer(ctx, s); err != nil {
 		return err
 	}
 	_, err = e.runStages(ctx, s, bySameCall)
@@ -216,18 +216,18 @@ const confirmTries = 3
 
 // checkEntitlements runs the stages that go by entitlements. An allow is confirmed at
 // the store; if its basis has changed, the entitlements are read and checked again.
-func (e *Engine) checkEntitlements(ctx context.Context, s *askState) (result, error) {
+func (e *intake) checkEntitlements(ctx context.Context, s *askState) (result, error) {
 	for range confirmTries {
 		r, err := e.runStages(ctx, s, byEntitlements)
 		if err != nil || r.outcome != decided {
 			return r, err
 		}
-		confirmed, err := e.confirmBasis(ctx, r.basis)
+		confirmed, err := e.holdings.confirmBasis(ctx, r.basis)
 		if confirmed || err != nil {
 			return r, err
 		}
 		s.verdict, s.permissions = s.rules.verdict, permissionsResult{holder: s.permissions.holder}
-		if s.held, err = e.entitlementsOf(ctx, s.agent, s.request.SessionID); err != nil {
+		if s.held, err = e.holdings.entitlementsOf(ctx, s.agent, s.request.SessionID); err != nil {
 			return result{}, err
 		}
 	}

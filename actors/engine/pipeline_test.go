@@ -21,7 +21,7 @@ import (
 type stageBench struct {
 	*require.Assertions
 	t *testing.T
-	e *Engine
+	e *intake
 	s *askState
 }
 
@@ -39,7 +39,7 @@ func newStageBench(t *testing.T, settings, command string) *stageBench {
 	parsed, compiled, err := compile([]byte(settings))
 	b.NoError(err)
 	now := time.Now()
-	b.e = &Engine{Options: Options{Host: "laptop"}}
+	b.e = newEngine(Options{Host: "laptop"}).intake
 	b.e.clock.last.Store(&clockReading{Reading: bus.Reading{Broker: now, At: now}, wall: now})
 	b.e.freezes.current.Store(&freezeSnapshot{read: now})
 	details, err := json.Marshal(map[string]string{"command": command, "cwd": "/w"})
@@ -108,7 +108,7 @@ func TestAStageEndsItsPhase(t *testing.T) {
 	t.Cleanup(func() { stages = all })
 	var ran []string
 	add := func(name string, p phase, r result) {
-		stages = append(stages, stage{name, p, func(*Engine, context.Context, *askState) (result, error) {
+		stages = append(stages, stage{name, p, func(*intake, context.Context, *askState) (result, error) {
 			ran = append(ran, name)
 			return r, nil
 		}})
@@ -119,7 +119,7 @@ func TestAStageEndsItsPhase(t *testing.T) {
 	add("no opinion", fromMemory, result{})
 	add("allows", fromMemory, decide(policy.Verdict{Effect: policy.Allow, Rule: "two"}))
 	add("too late", fromMemory, decide(policy.Verdict{Effect: policy.Deny}))
-	var e Engine
+	var e intake
 	var s askState
 	r, err := e.runStages(t.Context(), &s, fromMemory)
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestAnAllowIsConfirmed(t *testing.T) {
 	t.Cleanup(func() { stages = all })
 	over := &standingEntry{StandingAnswer: schemas.StandingAnswer{ExpiresAt: time.Now().Add(-time.Hour)}}
 	tries, lasting := 0, confirmTries+1
-	stages = []stage{{"allows", byEntitlements, func(_ *Engine, _ context.Context, s *askState) (result, error) {
+	stages = []stage{{"allows", byEntitlements, func(_ *intake, _ context.Context, s *askState) (result, error) {
 		b.Equal(policy.Ask, s.verdict.Effect)
 		b.Equal(tries > 0, s.held.session.Background, "entitlements are read again")
 		if tries++; tries < lasting {

@@ -15,37 +15,32 @@ func clientKey(session, client string) string { return "client." + session + "."
 
 // presence handles a client's sign of life or its use of the session's input lock, and
 // replies with the holder of the lock.
-func (e *Engine) presence(ctx context.Context, c *bus.Call) error {
-	var p schemas.Presence
-	if err := schemas.Decode(c.Data, &p); err != nil {
-		return err
-	}
-	approver, err := e.approver(ctx, c.Tokens[0], p.From.UserID)
+func (e *connectors) presence(ctx context.Context, c *caller, p *schemas.Presence) (schemas.Lock, error) {
+	approver, err := e.approver(ctx, c.name, p.From.UserID)
 	if err != nil {
-		return err
+		return schemas.Lock{}, err
 	}
 	if p.Op == schemas.PresenceLock {
 		if err := e.mayLock(ctx, &approver, p.SessionID); err != nil {
-			return err
+			return schemas.Lock{}, err
 		}
 	}
 	mine := schemas.Lock{Type: schemas.TypeLock, Granted: true, Holder: approver.Name, ClientID: p.ClientID, Kind: p.Kind}
 	for {
-		held, err := e.updateLock(ctx, &p, mine)
+		held, err := e.updateLock(ctx, p, mine)
 		if errors.Is(err, bus.ErrMoved) {
 			continue
 		}
 		if err != nil {
-			return err
+			return schemas.Lock{}, err
 		}
-		c.Reply(held)
-		return nil
+		return held, nil
 	}
 }
 
 // mayLock refuses a session's lock to a person who may decide about no request of its
 // agent. Limits by project, host and risk depend on the request: see approverPresent.
-func (e *Engine) mayLock(ctx context.Context, who *schemas.Approver, session string) error {
+func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session string) error {
 	if len(who.For.Agents) == 0 {
 		return nil
 	}
@@ -85,7 +80,7 @@ func (s *askState) approverPresent() bool {
 }
 
 // updateLock applies one operation. After ErrMoved it has to be repeated.
-func (e *Engine) updateLock(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
+func (e *connectors) updateLock(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
 	if err := e.renewClient(ctx, p, mine); err != nil {
 		return mine, err
 	}
@@ -112,7 +107,7 @@ func (e *Engine) updateLock(ctx context.Context, p *schemas.Presence, mine schem
 }
 
 // renewClient renews or ends the client's lease.
-func (e *Engine) renewClient(ctx context.Context, p *schemas.Presence, mine schemas.Lock) error {
+func (e *connectors) renewClient(ctx context.Context, p *schemas.Presence, mine schemas.Lock) error {
 	key := clientKey(p.SessionID, p.ClientID)
 	var was schemas.Lock
 	revision, err := e.store.Presence.Get(ctx, key, &was)

@@ -70,7 +70,7 @@ func noRecord(err error) bool {
 }
 
 // itsTurn reports whether a question is among the oldest of its session, which are shown.
-func (e *Engine) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
+func (e *effects) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 || !goesToCarriers(&entry.Record) {
 		return true, nil
@@ -81,7 +81,7 @@ func (e *Engine) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 
 // releaseNext shows the next question of a session after one has ended. It may be called
 // again.
-func (e *Engine) releaseNext(ctx context.Context, ended bus.Entry) error {
+func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 	if !goesToCarriers(&ended.Record) {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (e *Engine) releaseNext(ctx context.Context, ended bus.Entry) error {
 
 // freePlace shows the next question of a session in the place of one that has left phones
 // and chats.
-func (e *Engine) freePlace(ctx context.Context, key string, held bool) error {
+func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (e *Engine) freePlace(ctx context.Context, key string, held bool) error {
 // countOpen connects the counts of pending questions to the store. If a session turns out
 // to be small, its first questions are shown: they may have been held back because of
 // others that have ended.
-func (e *Engine) countOpen() {
+func (e *effects) countOpen() {
 	e.counts.count = e.store.Records.CountPending
 	e.counts.limit = func() int { return e.settings.now().settings.OpenPrompts() }
 	e.counts.start = func(f func(context.Context)) { e.tasks.Go(func() { f(e.background) }) }
@@ -128,7 +128,7 @@ const (
 
 // release shows a question that was held back. It retries if the record changes meanwhile:
 // by then the timer is armed for the deadline, and would not repeat the release.
-func (e *Engine) release(ctx context.Context, key string) (releaseResult, error) {
+func (e *effects) release(ctx context.Context, key string) (releaseResult, error) {
 	for {
 		entry, err := e.store.Records.Get(ctx, key)
 		if noRecord(err) || err == nil && !inLine(&entry.Record) {
@@ -140,7 +140,7 @@ func (e *Engine) release(ctx context.Context, key string) (releaseResult, error)
 		if !heldBack(&entry.Record) {
 			return wasShown, nil
 		}
-		err = e.step(ctx, entry, deadlineOf(&entry.Record))
+		err = e.life.step(ctx, entry, deadlineOf(&entry.Record))
 		if !errors.Is(err, bus.ErrMoved) && !errors.Is(err, errRearmed) {
 			return isReleased, err
 		}

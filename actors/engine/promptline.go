@@ -66,7 +66,7 @@ type linePlace struct {
 // leave removes a question from the line, and shows the questions that come to the front.
 // If another goroutine is processing the line, that one does both; should it fail, the
 // questions held back have timers.
-func (l *promptLine) leave(ctx context.Context, e *Engine, key string, held bool, limit int) error {
+func (l *promptLine) leave(ctx context.Context, e *effects, key string, held bool, limit int) error {
 	if !l.begin(key, held) {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (l *promptLine) leave(ctx context.Context, e *Engine, key string, held bool
 }
 
 // showFirst reads the line again, and shows its first questions.
-func (l *promptLine) showFirst(ctx context.Context, e *Engine, limit int) error {
+func (l *promptLine) showFirst(ctx context.Context, e *effects, limit int) error {
 	l.front.Lock()
 	err := l.list(ctx, e)
 	l.front.Unlock()
@@ -118,7 +118,7 @@ func (l *promptLine) end(failed bool) bool {
 }
 
 // advance releases the questions at the front that are held back.
-func (l *promptLine) advance(ctx context.Context, e *Engine, limit int) error {
+func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	l.front.Lock()
 	defer l.front.Unlock()
 	if stale := l.drop(); stale {
@@ -162,7 +162,7 @@ func (l *promptLine) advance(ctx context.Context, e *Engine, limit int) error {
 }
 
 // among reports whether a question is at the front of its line.
-func (l *promptLine) among(ctx context.Context, e *Engine, entry bus.Entry, limit int) (bool, error) {
+func (l *promptLine) among(ctx context.Context, e *effects, entry bus.Entry, limit int) (bool, error) {
 	l.front.Lock()
 	defer l.front.Unlock()
 	if len(l.places) == 0 {
@@ -206,7 +206,7 @@ func (l *promptLine) drop() (stale bool) {
 }
 
 // list reads the session's questions, and the records of those that the cache lacks.
-func (l *promptLine) list(ctx context.Context, e *Engine) error {
+func (l *promptLine) list(ctx context.Context, e *effects) error {
 	keys, err := e.store.Records.Pending(ctx, l.session)
 	if err != nil {
 		return err
@@ -240,7 +240,7 @@ func (l *promptLine) list(ctx context.Context, e *Engine) error {
 }
 
 // verify removes questions at the front that have ended.
-func (l *promptLine) verify(ctx context.Context, e *Engine, limit int) error {
+func (l *promptLine) verify(ctx context.Context, e *effects, limit int) error {
 	first := l.places[:min(limit, len(l.places))]
 	gone := make([]bool, len(first))
 	errs := make([]error, len(first))

@@ -21,91 +21,48 @@ const pageSize = 500
 // readAtOnce bounds the records that are read at the same time.
 const readAtOnce = 32
 
-// query replies to a connector's queries.
-func (e *Engine) query(ctx context.Context, c *bus.Call) error {
-	var q schemas.Query
-	if err := schemas.Decode(c.Data, &q); err != nil {
-		return err
-	}
-	switch c.Tokens[1] {
-	case schemas.QueryPending:
-		return e.listPending(ctx, c, &q)
-	case schemas.QueryHistory:
-		return e.listHistory(ctx, c, &q)
-	case schemas.QueryShow:
-		return e.show(ctx, c, &q)
-	case schemas.QuerySession:
-		return e.showSession(ctx, c, &q)
-	case schemas.QueryUnsettled:
-		return e.listUnsettled(ctx, c, &q)
-	case schemas.QueryGrants:
-		return e.listGrants(ctx, c, &q)
-	case schemas.QuerySettings:
-		now := e.settings.now()
-		c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings, Freezes: e.freezes.now().Freezes})
-		return nil
-	}
-	return schemas.Errorf(schemas.CodeUnknownAction, "there is no query %q", c.Tokens[1])
-}
-
-// manage handles changes by the owner, and those that connectors make for approvers.
-func (e *Engine) manage(ctx context.Context, c *bus.Call) error {
-	switch c.Tokens[1] {
-	case schemas.ManageSettings:
-		return e.changeSettings(ctx, c)
-	case schemas.ManageSession:
-		return e.changeSession(ctx, c)
-	case schemas.ManageRevoke:
-		return e.revoke(ctx, c)
-	case schemas.ManageFreeze:
-		return e.freeze(ctx, c, false)
-	case schemas.ManagePass:
-		return e.loginCode(ctx, c)
-	case schemas.ManagePair:
-		return e.pair(ctx, c)
-	case schemas.ManageThaw:
-		return e.freeze(ctx, c, true)
-	}
-	return schemas.Errorf(schemas.CodeUnknownAction, "there is no operation %q", c.Tokens[1])
+// showSettings replies with the settings and the freezes in force.
+func (e *connectors) showSettings(context.Context, *caller, *schemas.Query) (schemas.SettingsState, error) {
+	now := e.settings.now()
+	return schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings, Freezes: e.freezes.now().Freezes}, nil
 }
 
 // listPending lists the pending requests in pages, in the order in which their records
 // were last written.
-func (e *Engine) listPending(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+func (e *connectors) listPending(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	return e.listRequests(ctx, c, q, false)
 }
 
 // listHistory lists the decisions that have a record, for as long as it is kept: those of
 // people, the clock and agents, and those by rules if the agent rejoined.
-func (e *Engine) listHistory(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+func (e *connectors) listHistory(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	return e.listRequests(ctx, c, q, true)
 }
 
 // listRequests replies with a page of the decided or of the pending requests: as many as
 // the query asks for and one message can carry.
-func (e *Engine) listRequests(ctx context.Context, c *bus.Call, q *schemas.Query, decided bool) error {
+func (e *connectors) listRequests(ctx context.Context, c *caller, q *schemas.Query, decided bool) (schemas.Page, error) {
 	found, more, err := e.scanPage(ctx, q, decided)
 	if err != nil {
-		return err
+		return schemas.Page{}, err
 	}
 	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
 	if more {
 		page.Next = cursor(found[len(found)-1])
 	}
-	if err := e.fillPage(ctx, &page, found, c.Tokens[0], q.Recipient, decided); err != nil {
-		return err
+	if err := e.fillPage(ctx, &page, found, c.name, q.Recipient, decided); err != nil {
+		return schemas.Page{}, err
 	}
 	sort.SliceStable(page.Prompts, func(i, j int) bool {
 		return page.Prompts[i].Request.CreatedAt.Before(page.Prompts[j].Request.CreatedAt)
 	})
-	c.Reply(page)
-	return nil
+	return page, nil
 }
 
 // scanPage finds the records of a page, and reports whether more follow. It costs as much
 // as the records between the page's first and last, however many exist. Pages behind the
 // first share scans: see scanAhead.
-func (e *Engine) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.Found, more bool, err error) {
+func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.Found, more bool, err error) {
 	after, err := afterCursor(q.After)
 	if err != nil {
 		return nil, false, err
@@ -155,7 +112,7 @@ const pageBytes = schemas.MaxPayloadBytes - 8<<10
 
 // fillPage reads the records of a page at the leader, as many as one message can carry.
 // If some are left, the next page begins with them.
-func (e *Engine) fillPage(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
+func (e *connectors) fillPage(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
 	size := 0
 	for len(found) > 0 {
 		some := found[:min(readAtOnce, len(found))]
@@ -207,7 +164,7 @@ func keysOf(found []bus.Found) []string {
 // readPrompts returns the prompts of the records under keys, in the same order. A prompt is
 // nil if its record is gone, or if a carrier was not to show it to this recipient, or to
 // any if none is named.
-func (e *Engine) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
+func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
@@ -217,7 +174,7 @@ func (e *Engine) readPrompts(ctx context.Context, keys []string, connector, reci
 		}
 		if err == nil {
 			var p schemas.Prompt
-			p, err = e.promptOf(entry)
+			p, err = e.life.promptOf(entry)
 			found[i] = &p
 		}
 		errs[i] = err
@@ -238,10 +195,10 @@ func visible(rec *schemas.Record, connector, recipient string) bool {
 
 // show replies with one request, named by its id or by a prefix that is unique among all
 // records.
-func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error {
+func (e *connectors) show(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	keys, err := e.matchingKeys(ctx, q)
 	if err != nil {
-		return err
+		return schemas.Page{}, err
 	}
 	if len(keys) > 1 {
 		slices.Sort(keys)
@@ -249,14 +206,14 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 		if len(keys) > 2 {
 			some += ", …"
 		}
-		return schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s): give more of it, or the whole of it and --session", q.PendingID, len(keys), some)
+		return schemas.Page{}, schemas.Errorf(schemas.CodeValidation, "pending_id: %q begins the ids of %d requests (%s): give more of it, or the whole of it and --session", q.PendingID, len(keys), some)
 	}
 	if err := e.asQuestions(ctx, keys); err != nil {
-		return err
+		return schemas.Page{}, err
 	}
-	read, err := e.readPrompts(ctx, keys, c.Tokens[0], q.Recipient)
+	read, err := e.readPrompts(ctx, keys, c.name, q.Recipient)
 	if err != nil {
-		return err
+		return schemas.Page{}, err
 	}
 	var prompts []schemas.Prompt
 	for _, p := range read {
@@ -266,17 +223,16 @@ func (e *Engine) show(ctx context.Context, c *bus.Call, q *schemas.Query) error 
 	}
 	if len(prompts) == 0 {
 		if q.SessionID == "" && len(q.PendingID) < schemas.MinPrefix {
-			return schemas.Errorf(schemas.CodeValidation, "no request has the id %s, which is too short for the beginning of one: give %d characters or more", q.PendingID, schemas.MinPrefix)
+			return schemas.Page{}, schemas.Errorf(schemas.CodeValidation, "no request has the id %s, which is too short for the beginning of one: give %d characters or more", q.PendingID, schemas.MinPrefix)
 		}
-		return schemas.Errorf(schemas.CodeNotFound, "no request %s is known", q.PendingID)
+		return schemas.Page{}, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", q.PendingID)
 	}
-	c.Reply(schemas.Page{Type: schemas.TypePage, Prompts: prompts, Now: e.clock.now()})
-	return nil
+	return schemas.Page{Type: schemas.TypePage, Prompts: prompts, Now: e.clock.now()}, nil
 }
 
 // asQuestions replaces each request that waits for an identical one's question by that
 // question.
-func (e *Engine) asQuestions(ctx context.Context, keys []string) error {
+func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 	for i, key := range keys {
 		entry, err := e.store.Records.Get(ctx, key)
 		if noRecord(err) {
@@ -296,7 +252,7 @@ func (e *Engine) asQuestions(ctx context.Context, keys []string) error {
 // matchingKeys are the keys that a query may mean. Agents choose ids, and one may be the
 // prefix of another, as a list shows it. So without a session even a whole id matches
 // every id that begins with it.
-func (e *Engine) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
+func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)
 	}
@@ -324,24 +280,23 @@ func (e *Engine) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, 
 // someKeys bounds the requests that are counted for an ambiguous id.
 const someKeys = 20
 
-func (e *Engine) showSession(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	if !schemas.Inbox(c.Tokens[0]) { // a session holds grants, and messages to agents
-		return schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into sessions")
+func (e *connectors) showSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
+	if !schemas.Inbox(c.name) { // a session holds grants, and messages to agents
+		return schemas.Session{}, schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into sessions")
 	}
 	var s schemas.Session
 	revision, err := e.store.Sessions.Get(ctx, sessionKey(q.SessionID), &s)
 	if errors.Is(err, bus.ErrNotFound) {
-		return schemas.Errorf(schemas.CodeNotFound, "no session %s is known", q.SessionID)
+		return schemas.Session{}, schemas.Errorf(schemas.CodeNotFound, "no session %s is known", q.SessionID)
 	}
 	if err != nil {
-		return err
+		return schemas.Session{}, err
 	}
 	e.standing.doubt(sessionKey(q.SessionID))
-	h, err := e.entitlementsOf(ctx, s.Agent, q.SessionID)
+	h, err := e.holdings.entitlementsOf(ctx, s.Agent, q.SessionID)
 	if err != nil {
-		return err
+		return schemas.Session{}, err
 	}
 	s.Grants, s.Revision = h.live(e.clock.now()), revision
-	c.Reply(s)
-	return nil
+	return s, nil
 }

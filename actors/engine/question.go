@@ -63,7 +63,7 @@ func waiterOf(entry *bus.Entry) schemas.Waiter {
 // call's question, or as a question of its own. The question's timer is the lock: of
 // identical calls that arrive at once, on any engines, one gets it, and the others join
 // that one. ErrMoved means that the record has changed since the caller read it.
-func (e *Engine) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
+func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	for {
 		own := e.asQuestion(entry)
 		revision, err := e.store.Records.Create(ctx, own)
@@ -87,7 +87,7 @@ func (e *Engine) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) 
 }
 
 // asQuestion returns the entry as a new question.
-func (e *Engine) asQuestion(entry bus.Entry) bus.Entry {
+func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 	rec := &entry.Record
 	rec.Joined, rec.Waiters = "", []schemas.Waiter{waiterOf(&entry)}
 	if rec.NextEvent == nil {
@@ -100,7 +100,7 @@ func (e *Engine) asQuestion(entry bus.Entry) bus.Entry {
 // placeWithHolder stores a request whose lock another request holds. If it is not done,
 // the caller has to try again: the holder is gone, or the request is now to be a question
 // without the lock.
-func (e *Engine) placeWithHolder(ctx context.Context, own bus.Entry, held bus.Held) (_ bus.Entry, done bool, err error) {
+func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bus.Held) (_ bus.Entry, done bool, err error) {
 	session, _ := schemas.SplitKey(own.Key)
 	if held.PendingID == "" {
 		return own, false, nil
@@ -135,7 +135,7 @@ func asksFor(rec *schemas.Record, token string) bool {
 func isDetached(w schemas.Waiter) bool { return w.Open() && w.Detached }
 
 // takeLock stores the request as a question and takes the lock of one that has ended.
-func (e *Engine) takeLock(ctx context.Context, own bus.Entry, held bus.Held) (bus.Entry, bool, error) {
+func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.Held) (bus.Entry, bool, error) {
 	revision, err := e.store.Records.TakeOver(ctx, own, held.Revision)
 	own.Revision = revision
 	if errors.Is(err, bus.ErrHeld) {
@@ -149,7 +149,7 @@ func (e *Engine) takeLock(ctx context.Context, own bus.Entry, held bus.Held) (bu
 
 // keepArmed arms the timer of a question that was just stored, in case it fired before the
 // record was there: it then found no question, and is gone.
-func (e *Engine) keepArmed(ctx context.Context, question bus.Entry) error {
+func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
 	if question.Record.NextEvent.At.Sub(e.clock.now()) > firesSoon {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (e *Engine) keepArmed(ctx context.Context, question bus.Entry) error {
 
 // retire takes the lock from a pending question, which continues without it. The next
 // identical call opens another question.
-func (e *Engine) retire(ctx context.Context, question bus.Entry) (bus.Entry, error) {
+func (e *recordLife) retire(ctx context.Context, question bus.Entry) (bus.Entry, error) {
 	next := question
 	next.Record.Question = ""
 	if err := e.store.Records.Rearm(ctx, &next); err != nil {
@@ -178,7 +178,7 @@ func (e *Engine) retire(ctx context.Context, question bus.Entry) (bus.Entry, err
 // join stores a request as one that a question's record decides, and adds it to that
 // question's waiters. The request's own record is written first: a decision about the
 // question must not count for an id before the id is known to be this request.
-func (e *Engine) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry, done bool, err error) {
+func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry, done bool, err error) {
 	w := waiterOf(&own)
 	_, own.Record.Joined = schemas.SplitKey(question.Key)
 	own.Record.Waiters, own.Record.NextEvent = nil, nil
@@ -195,7 +195,7 @@ func (e *Engine) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry
 // addWaiter adds a call to a pending question. If the agent of an earlier waiter has
 // stopped waiting, the call is taken for that one, asked again, and replaces it. ErrMoved
 // means that the question has ended or lost its lock, errFull that it has maxWaiters.
-func (e *Engine) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) error {
+func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) error {
 	token := question.Record.Question
 	_, _, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
 		was, rec := *next, &next.Record
@@ -226,14 +226,14 @@ func (e *Engine) addWaiter(ctx context.Context, question bus.Entry, w schemas.Wa
 }
 
 // replacedDecision ends a waiter whose agent has made the same call under another id.
-func (e *Engine) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
+func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)
 }
 
 // keepTimer updates a question's deadline and next event to its waiters, and arms the
 // timer, before the record is written.
-func (e *Engine) keepTimer(ctx context.Context, entry *bus.Entry) error {
+func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	rec := &entry.Record
 	extendDeadline(rec)
 	if rec.NextEvent == nil {
@@ -285,7 +285,7 @@ func deadlineOf(rec *schemas.Record) schemas.Event {
 // lookUp returns the record that decides an entry's request, and its decision if there is
 // one. If the question has ended without deciding it, the request becomes a question of
 // its own.
-func (e *Engine) lookUp(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
+func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	session, id := schemas.SplitKey(entry.Key)
 	for {
 		if entry.Record.Joined == "" {
@@ -329,7 +329,7 @@ func (e *Engine) lookUp(ctx context.Context, entry bus.Entry) (question bus.Entr
 // followWaiters writes a question's decisions into the records of its other requests, so
 // that these are kept and listed like any other. A request that the question leaves
 // undecided becomes a question of its own.
-func (e *Engine) followWaiters(ctx context.Context, question bus.Entry) error {
+func (e *recordLife) followWaiters(ctx context.Context, question bus.Entry) error {
 	session, own := schemas.SplitKey(question.Key)
 	for i := range question.Record.Waiters {
 		w := &question.Record.Waiters[i]
@@ -343,7 +343,7 @@ func (e *Engine) followWaiters(ctx context.Context, question bus.Entry) error {
 	return nil
 }
 
-func (e *Engine) followWaiter(ctx context.Context, key, question string, d *schemas.Decision) error {
+func (e *recordLife) followWaiter(ctx context.Context, key, question string, d *schemas.Decision) error {
 	for {
 		entry, err := e.store.Records.Get(ctx, key)
 		if noRecord(err) {

@@ -16,7 +16,7 @@ type retention struct {
 
 // retainLog applies the settings' limits to the log when they change. Only one goroutine
 // may call it at a time.
-func (e *Engine) retainLog(ctx context.Context) {
+func (e *base) retainLog(ctx context.Context) {
 	now := e.settings.now().settings
 	want := retention{now.LogAge(), now.LogBytes()}
 	if want == e.retained {

@@ -10,14 +10,14 @@ import (
 )
 
 // route sets the routes of the prompt.
-func (e *Engine) route(ctx context.Context, s *askState) (_ result, err error) {
+func (e *intake) route(ctx context.Context, s *askState) (_ result, err error) {
 	s.plan.routes, err = e.routes(ctx, s)
 	return result{}, err
 }
 
 // routes returns the routes to all approvers who may decide about a request. A request
 // that no approver can be shown is refused at once, with the fix, and does not wait.
-func (e *Engine) routes(ctx context.Context, s *askState) ([]schemas.Route, error) {
+func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, error) {
 	var routes []schemas.Route
 	inbox := false
 	carriers := map[string]bool{}

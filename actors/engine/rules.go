@@ -9,7 +9,7 @@ import (
 )
 
 // checkFrozen denies a request that a freeze covers.
-func (e *Engine) checkFrozen(_ context.Context, s *askState) (result, error) {
+func (e *intake) checkFrozen(_ context.Context, s *askState) (result, error) {
 	if s.frozen = s.freezes.Of(s.agent, s.request.SessionID); s.frozen == nil {
 		return result{}, nil
 	}
@@ -18,7 +18,7 @@ func (e *Engine) checkFrozen(_ context.Context, s *askState) (result, error) {
 
 // checkRules applies the policy. Its denial decides in any session, its allow only in one
 // that is not managed.
-func (e *Engine) checkRules(_ context.Context, s *askState) (result, error) {
+func (e *intake) checkRules(_ context.Context, s *askState) (result, error) {
 	s.rules = e.evaluatePolicy(s)
 	v := s.rules.verdict
 	if v.Effect == policy.Deny || v.Effect == policy.Allow && !s.managed {
@@ -30,7 +30,7 @@ func (e *Engine) checkRules(_ context.Context, s *askState) (result, error) {
 // evaluatePolicy returns the verdict of the policy. The engine asks instead of allowing if
 // it cannot be sure that its settings and freezes are the newest, or cannot read the
 // project's rules.
-func (e *Engine) evaluatePolicy(s *askState) rulesResult {
+func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	r := &s.request
 	if r.Kind == schemas.KindQuestion {
 		return rulesResult{verdict: policy.Verdict{Effect: policy.Ask, Risk: schemas.RiskLow, Reasons: []string{"an answer grants nothing"}}}

@@ -110,7 +110,7 @@ func (k *sessionCache) newest() uint64 {
 
 // requireSession returns the session if it is the agent's. A session belongs to the first
 // agent that uses it; for any other agent it does not exist.
-func (e *Engine) requireSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
+func (e *holdings) requireSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	s, ok := e.cache.session(sessionKey(session))
 	if !ok || s.Agent == "" || s.Agent == agent && lacksUser(&s, user) {
 		var err error
@@ -126,7 +126,7 @@ func (e *Engine) requireSession(ctx context.Context, agent, session, user string
 
 // putSession writes the value of a session's or an agent's key, if the key is still at
 // revision.
-func (e *Engine) putSession(ctx context.Context, key string, v any, revision uint64, kept time.Duration) (uint64, error) {
+func (e *holdings) putSession(ctx context.Context, key string, v any, revision uint64, kept time.Duration) (uint64, error) {
 	defer e.cache.forget(key)
 	return e.store.Sessions.Put(ctx, key, v, revision, kept)
 }
@@ -146,7 +146,7 @@ type entitlements struct {
 
 // entitlementsOf returns the entitlements of a session and its agent. They may be out of
 // date for a moment, so an allow by them has to be confirmed.
-func (e *Engine) entitlementsOf(ctx context.Context, agent, session string) (entitlements, error) {
+func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (entitlements, error) {
 	var h entitlements
 	owns := async(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
 	h.agents = collect(nil, time.Time{})
@@ -191,7 +191,7 @@ func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 
 // beginEntitlements begins to read the entitlements of a request's session, its input
 // lock and the number of its pending questions.
-func (e *Engine) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
+func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
 	var held entitlements
 	var at attendance
 	session := s.request.SessionID
@@ -210,7 +210,7 @@ func (e *Engine) beginEntitlements(ctx context.Context, s *askState) (wait func(
 }
 
 // lockOf returns a session's lock, or nil if no client holds it.
-func (e *Engine) lockOf(ctx context.Context, session string) (*schemas.Lock, error) {
+func (e *holdings) lockOf(ctx context.Context, session string) (*schemas.Lock, error) {
 	key := lockKey(session)
 	if _, nobody := e.cache.session(key); nobody {
 		return nil, nil

@@ -23,7 +23,7 @@ func sessionKey(session string) string { return "session." + session }
 // claimSession reads a session. If no agent has it, it becomes the agent's; if it has no
 // user, it gets the given one, which not every call names. Once a day it stores that the
 // session is in use.
-func (e *Engine) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
+func (e *holdings) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	for {
 		var s schemas.Session
 		now := e.clock.now()
@@ -53,37 +53,28 @@ func (e *Engine) claimSession(ctx context.Context, agent, session, user string) 
 func lacksUser(s *schemas.Session, user string) bool { return s.User == "" && user != "" }
 
 // ownSession replies to an agent with the permissions and grants of its session.
-func (e *Engine) ownSession(ctx context.Context, c *bus.Call) error {
-	agent := c.Tokens[0]
-	var q schemas.Query
-	if err := schemas.Decode(c.Data, &q); err != nil {
-		return err
-	}
+func (e *holdings) ownSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
+	agent := c.name
 	if !schemas.ValidID(q.SessionID) {
-		return schemas.Errorf(schemas.CodeValidation, "session_id: expected 1 to 128 letters, digits, _ or -")
+		return schemas.Session{}, schemas.Errorf(schemas.CodeValidation, "session_id: expected 1 to 128 letters, digits, _ or -")
 	}
 	if _, err := e.requireSession(ctx, agent, q.SessionID, ""); err != nil {
-		return err
+		return schemas.Session{}, err
 	}
 	h, err := e.entitlementsOf(ctx, agent, q.SessionID)
 	if err != nil {
-		return err
+		return schemas.Session{}, err
 	}
 	all := h.basisOf(func(schemas.SessionPermissions) bool { return false })
 	if err := e.requireBasis(ctx, basis{q.SessionID, h.revision, all.answers}); err != nil {
-		return err
+		return schemas.Session{}, err
 	}
 	h.session.Grants = h.live(e.clock.now())
-	c.Reply(h.session)
-	return nil
+	return h.session, nil
 }
 
 // changeSession applies the owner's change to a session, even before an agent uses it.
-func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
-	var change schemas.SessionChange
-	if err := schemas.Decode(c.Data, &change); err != nil {
-		return err
-	}
+func (e *admin) changeSession(ctx context.Context, c *caller, change *schemas.SessionChange) (schemas.Session, error) {
 	for {
 		var s schemas.Session
 		now := e.clock.now()
@@ -91,27 +82,26 @@ func (e *Engine) changeSession(ctx context.Context, c *bus.Call) error {
 		if errors.Is(err, bus.ErrNotFound) {
 			s = schemas.Session{Type: schemas.TypeSession, SessionID: change.SessionID, CreatedAt: now}
 		} else if err != nil {
-			return err
+			return schemas.Session{}, err
 		}
-		if err := applyChange(&s, &change); err != nil {
-			return err
+		if err := applyChange(&s, change); err != nil {
+			return schemas.Session{}, err
 		}
 		s.ActiveAt = now
-		s.Revision, err = e.putSession(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
+		s.Revision, err = e.holdings.putSession(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
 		if errors.Is(err, bus.ErrMoved) {
 			continue
 		}
 		if err != nil {
-			return err
+			return schemas.Session{}, err
 		}
 		_, _, err = e.store.Log.Append(ctx, "session:"+change.SessionID+":"+bus.NewID(), schemas.LogEntry{
-			Type: schemas.TypeLogEntry, At: now, Kind: schemas.LogSession, SessionID: change.SessionID, Actor: c.Tokens[0],
+			Type: schemas.TypeLogEntry, At: now, Kind: schemas.LogSession, SessionID: change.SessionID, Actor: c.name,
 		})
 		if err != nil {
-			return err
+			return schemas.Session{}, err
 		}
-		c.Reply(s)
-		return nil
+		return s, nil
 	}
 }
 

@@ -46,7 +46,7 @@ func compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 
 // readSettings reads the settings that are in force. If none are stored, empty ones are in
 // force, by which no person may answer.
-func (e *Engine) readSettings(ctx context.Context) error {
+func (e *base) readSettings(ctx context.Context) error {
 	read := time.Now()
 	old := e.settings.current.Load() // first, because a slower reader must not bring back older settings
 	data, revision, err := e.store.Settings.Document(ctx, settingsKey)
@@ -77,7 +77,7 @@ func (e *Engine) readSettings(ctx context.Context) error {
 
 // refresh reads settings and freezes in the background. If that fails, the old ones stay in
 // force; after staleAfter nothing is allowed by them without a person.
-func (e *Engine) refresh(ctx context.Context) {
+func (e *base) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()
 	if err := errors.Join(e.readSettings(ctx), e.readFrozen(ctx)); err != nil && ctx.Err() == nil {
@@ -85,7 +85,7 @@ func (e *Engine) refresh(ctx context.Context) {
 	}
 }
 
-func (e *Engine) settingsChanged() { e.refresh(context.Background()) }
+func (e *base) settingsChanged() { e.refresh(context.Background()) }
 
 // SettingsRevision returns the revision of the settings in force; 0 means that none are
 // stored.
@@ -108,6 +108,10 @@ func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
 // revision. It refuses settings that are not valid, or that would let this machine thaw a
 // freeze that needs a second device. Settings that are stored already keep their revision.
 func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (uint64, error) {
+	return e.admin.applySettings(ctx, data, actor)
+}
+
+func (e *admin) applySettings(ctx context.Context, data []byte, actor string) (uint64, error) {
 	s, _, err := compile(data)
 	if err != nil {
 		return 0, err
@@ -129,7 +133,7 @@ func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (
 	return revision, err
 }
 
-func (e *Engine) storeSettings(ctx context.Context, data []byte) (uint64, error) {
+func (e *admin) storeSettings(ctx context.Context, data []byte) (uint64, error) {
 	for {
 		stored, revision, err := e.store.Settings.Document(ctx, settingsKey)
 		if err == nil && bytes.Equal(stored, data) {
@@ -145,27 +149,22 @@ func (e *Engine) storeSettings(ctx context.Context, data []byte) (uint64, error)
 	}
 }
 
-// changeSettings is ApplySettings for the owner.
-func (e *Engine) changeSettings(ctx context.Context, c *bus.Call) error {
-	var change schemas.SettingsChange
-	if err := schemas.Decode(c.Data, &change); err != nil {
-		return err
-	}
-	revision, err := e.ApplySettings(ctx, change.Settings, c.Tokens[0])
+// changeSettings is Engine.ApplySettings for the owner.
+func (e *admin) changeSettings(ctx context.Context, c *caller, change *schemas.SettingsChange) (schemas.SettingsState, error) {
+	revision, err := e.applySettings(ctx, change.Settings, c.name)
 	if err != nil {
-		return err
+		return schemas.SettingsState{}, err
 	}
 	s, err := schemas.DecodeSettings(change.Settings)
 	if err != nil {
-		return err
+		return schemas.SettingsState{}, err
 	}
-	c.Reply(schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: s})
-	return nil
+	return schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: s}, nil
 }
 
 // approver returns the approver who has an identity. If the settings in memory do not name
 // it, they are read again before it is refused, since newer ones may.
-func (e *Engine) approver(ctx context.Context, connector, userID string) (schemas.Approver, error) {
+func (e *base) approver(ctx context.Context, connector, userID string) (schemas.Approver, error) {
 	a, ok := e.settings.now().settings.Approver(connector, userID)
 	if !ok {
 		if err := e.readSettings(ctx); err != nil {

@@ -21,31 +21,26 @@ const maxShared = 256
 // share lets another session of the same agent hold permissions of a session, with the
 // order of checks and the error texts that agents know. The shared grant ends with the
 // grants that it comes from.
-func (e *Engine) share(ctx context.Context, c *bus.Call) error {
-	var s schemas.Share
-	if err := schemas.Decode(c.Data, &s); err != nil {
-		return err
-	}
-	g, err := e.sharedGrant(ctx, c.Tokens[0], &s)
+func (e *holdings) share(ctx context.Context, c *caller, s *schemas.Share) (schemas.Grants, error) {
+	g, err := e.sharedGrant(ctx, c.name, s)
 	if err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
 	if err := e.matchShared(ctx, g); err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
 	if err := e.addAnswer(ctx, g, s.SessionID); err != nil {
-		return fmt.Errorf("store the grant that %s shares: %w", s.SessionID, err)
+		return schemas.Grants{}, fmt.Errorf("store the grant that %s shares: %w", s.SessionID, err)
 	}
 	if err := e.verifyShared(ctx, g); err != nil {
-		return err
+		return schemas.Grants{}, err
 	}
-	c.Reply(schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{*g}})
-	return nil
+	return schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{*g}}, nil
 }
 
 // sharedGrant checks a share and returns its grant. The permissions of the sharing session
 // are confirmed at the store.
-func (e *Engine) sharedGrant(ctx context.Context, agent string, s *schemas.Share) (*schemas.StandingAnswer, error) {
+func (e *holdings) sharedGrant(ctx context.Context, agent string, s *schemas.Share) (*schemas.StandingAnswer, error) {
 	if strings.TrimSpace(s.Reason) == "" {
 		return nil, schemas.Errorf(schemas.CodeValidation, "Reason is required.")
 	}
@@ -85,7 +80,7 @@ func (e *Engine) sharedGrant(ctx context.Context, agent string, s *schemas.Share
 
 // matchShared replaces g by the live grant of an equal earlier share, since sharing again
 // changes nothing. It refuses g if the session has too many shared grants.
-func (e *Engine) matchShared(ctx context.Context, g *schemas.StandingAnswer) error {
+func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	given, err := e.answersOf(ctx, sessionKey(g.SessionID))
 	if err != nil {
 		return err
@@ -110,7 +105,7 @@ func (e *Engine) matchShared(ctx context.Context, g *schemas.StandingAnswer) err
 // verifyShared checks a shared grant once more after it is stored. Another engine may have
 // revoked a source before it could find the new grant; then the grant is ended, and the
 // share fails.
-func (e *Engine) verifyShared(ctx context.Context, g *schemas.StandingAnswer) error {
+func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
 	}
@@ -130,7 +125,7 @@ func (e *Engine) verifyShared(ctx context.Context, g *schemas.StandingAnswer) er
 // withLiveSources returns those permission answers of a session that are live and whose
 // sources are live, and all sources of each. A shared answer thus ends in the same write
 // as its source, even before its own end is stored. A missing source has ended.
-func (e *Engine) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
+func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
 	queue, read := perms, map[string]bool{}
@@ -221,7 +216,7 @@ func (h *entitlements) shares(perms []policy.Permission) (sources []string, unti
 }
 
 // sessionOf returns the entitlements of a session, which must exist and be the agent's.
-func (e *Engine) sessionOf(ctx context.Context, agent, session string) (entitlements, error) {
+func (e *holdings) sessionOf(ctx context.Context, agent, session string) (entitlements, error) {
 	unknown := schemas.Errorf(schemas.CodeNotFound, "Agent not found: %s", session)
 	if !schemas.ValidID(session) {
 		return entitlements{}, unknown
@@ -238,7 +233,7 @@ func (e *Engine) sessionOf(ctx context.Context, agent, session string) (entitlem
 
 // endDerived ends the grants shared from a grant, directly or not. It also follows those
 // that have ended: an earlier call may have stopped there.
-func (e *Engine) endDerived(ctx context.Context, from, by string) error {
+func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	ended := map[string]bool{from: true}
 	for more := true; more; {
 		more = false
@@ -265,18 +260,14 @@ func (e *Engine) endDerived(ctx context.Context, from, by string) error {
 
 // gate replies with the permissions that the session of a scheduled task lacks. No person is
 // asked: the session gets a notice, and the task runs.
-func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
-	agent := c.Tokens[0]
-	var g schemas.Gate
-	if err := schemas.Decode(c.Data, &g); err != nil {
-		return err
-	}
+func (e *holdings) gate(ctx context.Context, c *caller, g *schemas.Gate) (schemas.GateReply, error) {
+	agent := c.name
 	if _, err := e.requireSession(ctx, agent, g.SessionID, ""); err != nil {
-		return err
+		return schemas.GateReply{}, err
 	}
 	h, err := e.entitlementsOf(ctx, agent, g.SessionID)
 	if err != nil {
-		return err
+		return schemas.GateReply{}, err
 	}
 	set := h.set()
 	reply := schemas.GateReply{Type: schemas.TypeGateReply, Missing: []string{}}
@@ -290,15 +281,14 @@ func (e *Engine) gate(ctx context.Context, c *bus.Call) error {
 		text := fmt.Sprintf("Cron gate permissions not allowed for %q (%s): %s. The gate check was skipped and the task ran anyway.",
 			g.Name, g.GateID, strings.Join(reply.Missing, ", "))
 		if err := e.notify(agent, g.SessionID, "", schemas.NoticeGate, text); err != nil {
-			return err
+			return schemas.GateReply{}, err
 		}
 	}
-	c.Reply(reply)
-	return nil
+	return reply, nil
 }
 
 // notify sends a session a notice, which has no part in any decision.
-func (e *Engine) notify(agent, session, id string, kind schemas.NoticeKind, text string) error {
+func (e *base) notify(agent, session, id string, kind schemas.NoticeKind, text string) error {
 	return e.Edge.Publish(schemas.NoticeSubject(agent, session), schemas.Notice{
 		Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: text,
 	})

@@ -26,34 +26,29 @@ func shownKey(connector, recipient, key string) string {
 
 // shown reads, claims or writes an entry of shown_prompts by compare-and-set. An entry
 // names the message that shows a prompt to one recipient.
-func (e *Engine) shown(ctx context.Context, c *bus.Call) error {
-	var s schemas.Shown
-	if err := schemas.Decode(c.Data, &s); err != nil {
-		return err
-	}
-	key := shownKey(c.Tokens[0], s.Recipient, schemas.Key(s.SessionID, s.PendingID))
+func (e *connectors) shown(ctx context.Context, c *caller, s *schemas.Shown) (schemas.Shown, error) {
+	key := shownKey(c.name, s.Recipient, schemas.Key(s.SessionID, s.PendingID))
 	var stored schemas.Shown
 	var err error
 	switch s.Op {
 	case schemas.ShownGet:
-		stored, err = e.readShown(ctx, key, &s)
+		stored, err = e.readShown(ctx, key, s)
 	case schemas.ShownClaim:
-		stored, err = e.claimShown(ctx, key, &s)
+		stored, err = e.claimShown(ctx, key, s)
 	default:
-		stored, err = e.putShown(ctx, key, s)
+		stored, err = e.putShown(ctx, key, *s)
 	}
 	if errors.Is(err, bus.ErrMoved) {
-		return schemas.Errorf(schemas.CodeConflict, "another worker has changed this entry: read it again")
+		return schemas.Shown{}, schemas.Errorf(schemas.CodeConflict, "another worker has changed this entry: read it again")
 	}
 	if err != nil {
-		return err
+		return schemas.Shown{}, err
 	}
-	c.Reply(stored)
-	return nil
+	return stored, nil
 }
 
 // readShown returns the entry under key, or an empty one.
-func (e *Engine) readShown(ctx context.Context, key string, query *schemas.Shown) (schemas.Shown, error) {
+func (e *connectors) readShown(ctx context.Context, key string, query *schemas.Shown) (schemas.Shown, error) {
 	var stored schemas.Shown
 	revision, err := e.store.Shown.Get(ctx, key, &stored)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -66,7 +61,7 @@ func (e *Engine) readShown(ctx context.Context, key string, query *schemas.Shown
 	return stored, err
 }
 
-func (e *Engine) putShown(ctx context.Context, key string, s schemas.Shown) (schemas.Shown, error) {
+func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) (schemas.Shown, error) {
 	keep := shownFor
 	if s.Settled {
 		keep = settledFor
@@ -81,7 +76,7 @@ func (e *Engine) putShown(ctx context.Context, key string, s schemas.Shown) (sch
 // renew the claim. While another worker's claim lasts, its entry is returned. The entry is
 // returned without a claim if there is nothing to send: this version is shown, or the
 // request has ended before anything was sent.
-func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
+func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil {
 		return *s, schemas.Errorf(schemas.CodeValidation, "claim: is missing")
 	}
@@ -131,7 +126,7 @@ func (e *Engine) claimShown(ctx context.Context, key string, s *schemas.Shown) (
 }
 
 // isPending reports whether a request is undecided.
-func (e *Engine) isPending(ctx context.Context, key string) (bool, error) {
+func (e *connectors) isPending(ctx context.Context, key string) (bool, error) {
 	entry, err := e.store.Records.Get(ctx, key)
 	if noRecord(err) {
 		return false, nil
@@ -148,18 +143,18 @@ func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 // listUnsettled lists, in pages, the decided requests that a carrier may still show as
 // open: the outcome was lost in the queue or given up, or a worker stopped after sending
 // the prompt.
-func (e *Engine) listUnsettled(ctx context.Context, c *bus.Call, q *schemas.Query) error {
-	keys, err := e.store.Shown.Listed(ctx, c.Tokens[0]+".>")
+func (e *connectors) listUnsettled(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
+	keys, err := e.store.Shown.Listed(ctx, c.name+".>")
 	if err != nil {
-		return err
+		return schemas.Page{}, err
 	}
 	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now()}
 	keys, page.Next = pageOf(keys, q)
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
-	each(len(keys), func(i int) { found[i], errs[i] = e.missingOutcome(ctx, c.Tokens[0], keys[i], page.Now) })
+	each(len(keys), func(i int) { found[i], errs[i] = e.missingOutcome(ctx, c.name, keys[i], page.Now) })
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return schemas.Page{}, err
 	}
 	size, last := 0, ""
 	for i, p := range found {
@@ -168,7 +163,7 @@ func (e *Engine) listUnsettled(ctx context.Context, c *bus.Call, q *schemas.Quer
 		}
 		data, err := schemas.Encode(p)
 		if err != nil {
-			return err
+			return schemas.Page{}, err
 		}
 		if size += len(data) + 1; size > pageBytes && last != "" {
 			page.Next = last
@@ -176,13 +171,12 @@ func (e *Engine) listUnsettled(ctx context.Context, c *bus.Call, q *schemas.Quer
 		}
 		page.Prompts, last = append(page.Prompts, *p), keys[i]
 	}
-	c.Reply(page)
-	return nil
+	return page, nil
 }
 
 // missingOutcome returns the outcome that the message under an entry does not show yet, or
 // nil. It is nil as well if the record is no longer kept, for then the outcome is unknown.
-func (e *Engine) missingOutcome(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
+func (e *connectors) missingOutcome(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
 	var s schemas.Shown
 	_, err := e.store.Shown.Get(ctx, key, &s)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (s.Settled || s.Claim != nil && now.Before(s.Claim.Until)) {
@@ -198,7 +192,7 @@ func (e *Engine) missingOutcome(ctx context.Context, connector, key string, now 
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.promptOf(entry)
+	p, err := e.life.promptOf(entry)
 	p.Connector, p.Recipient = connector, s.Recipient
 	return &p, err
 }

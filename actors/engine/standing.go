@@ -55,7 +55,7 @@ type standingEntry struct {
 
 // readEntries reads the answers under keys. It returns them by id, and the newest
 // revision.
-func (e *Engine) readEntries(ctx context.Context, keys []string) (byID map[string]*standingEntry, newest uint64, err error) {
+func (e *holdings) readEntries(ctx context.Context, keys []string) (byID map[string]*standingEntry, newest uint64, err error) {
 	found := make([]*standingEntry, len(keys))
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) { found[i], errs[i] = e.readEntry(ctx, keys[i]) })
@@ -73,7 +73,7 @@ func (e *Engine) readEntries(ctx context.Context, keys []string) (byID map[strin
 }
 
 // readEntry returns the answer under a key, or nil.
-func (e *Engine) readEntry(ctx context.Context, key string) (*standingEntry, error) {
+func (e *holdings) readEntry(ctx context.Context, key string) (*standingEntry, error) {
 	var page schemas.Grants
 	revision, err := e.store.Sessions.Get(ctx, key, &page)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && len(page.Grants) != 1 {
@@ -86,7 +86,7 @@ func (e *Engine) readEntry(ctx context.Context, key string) (*standingEntry, err
 }
 
 // readAnswer reads one answer from the store; nil if there is none.
-func (e *Engine) readAnswer(ctx context.Context, owner, id string) (*standingEntry, error) {
+func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingEntry, error) {
 	entry, err := e.readEntry(ctx, standingKey(owner, id))
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (e *Engine) readAnswer(ctx context.Context, owner, id string) (*standingEnt
 
 // changeAnswer changes an answer by compare-and-set, as long as change returns true. change
 // gets the zero answer if there is none. changeAnswer returns the answer as stored.
-func (e *Engine) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
+func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
 	key := standingKey(owner, id)
 	for {
 		var page schemas.Grants

@@ -160,7 +160,7 @@ func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, 
 }
 
 // answersOf returns the standing answers of an owner.
-func (e *Engine) answersOf(ctx context.Context, owner string) (*answers, error) {
+func (e *holdings) answersOf(ctx context.Context, owner string) (*answers, error) {
 	a, err := e.cachedAnswers(ctx, owner)
 	if err != nil || a.until.IsZero() || e.clock.now().Before(a.until) {
 		return a, err
@@ -171,7 +171,7 @@ func (e *Engine) answersOf(ctx context.Context, owner string) (*answers, error) 
 }
 
 // cachedAnswers returns the owner's answers from the cache, after reading missing ones.
-func (e *Engine) cachedAnswers(ctx context.Context, owner string) (*answers, error) {
+func (e *holdings) cachedAnswers(ctx context.Context, owner string) (*answers, error) {
 	o := e.standing.owner(owner)
 	if now, stale, fresh := e.standing.current(o); fresh && len(stale) == 0 {
 		return now, nil
@@ -194,7 +194,7 @@ func (e *Engine) cachedAnswers(ctx context.Context, owner string) (*answers, err
 }
 
 // readAnswers reads all answers of an owner, unless the cache has the newest one.
-func (e *Engine) readAnswers(ctx context.Context, owner string, o *ownerAnswers) (*answers, error) {
+func (e *holdings) readAnswers(ctx context.Context, owner string, o *ownerAnswers) (*answers, error) {
 	until := time.Now().Add(knownFor)
 	newest, err := e.store.Sessions.NewestOf(ctx, standingFilter(owner))
 	if err != nil {

@@ -17,7 +17,7 @@ const sweepPause = 2 * time.Millisecond
 // fired timers are kept: pending records past their event, pending records without a
 // timer, and prompts that were never shown. It also denies pending requests that are
 // frozen.
-func (e *Engine) sweep(ctx context.Context) {
+func (e *effects) sweep(ctx context.Context) {
 	var denied atomic.Int64
 	err := e.denyFrozen(ctx, &denied)
 	var keys []string
@@ -40,7 +40,7 @@ func (e *Engine) sweep(ctx context.Context) {
 }
 
 // sweepOne restores the timer or the prompts of a pending record, if they are lost.
-func (e *Engine) sweepOne(ctx context.Context, key string) error {
+func (e *effects) sweepOne(ctx context.Context, key string) error {
 	entry, err := e.store.Records.Get(ctx, key)
 	if noRecord(err) || err == nil && entry.Record.Terminal() {
 		return nil
@@ -49,7 +49,7 @@ func (e *Engine) sweepOne(ctx context.Context, key string) error {
 		return err
 	}
 	if entry.Record.Joined != "" { // its question may have ended without deciding it
-		_, _, err = e.lookUp(ctx, entry)
+		_, _, err = e.life.lookUp(ctx, entry)
 	} else {
 		_, err = e.store.Records.Armed(ctx, &entry)
 		switch {
@@ -67,17 +67,17 @@ func (e *Engine) sweepOne(ctx context.Context, key string) error {
 
 // repair arms the timer of a pending record, or handles its event if that is past. The
 // timer may just be handled by another engine, which does no harm.
-func (e *Engine) repair(ctx context.Context, entry bus.Entry) error {
+func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 	if e.clock.now().Before(entry.Record.NextEvent.At) {
 		err := e.store.Records.Arm(ctx, &entry)
 		if errors.Is(err, bus.ErrHeld) {
-			_, err = e.retire(ctx, entry)
+			_, err = e.life.retire(ctx, entry)
 		}
 		return err
 	}
 	held, err := e.store.Records.Holder(ctx, &entry)
 	if err == nil && held.PendingID != "" && held.PendingID != ownID(&entry) { // an identical call has become the question
-		entry, err = e.retire(ctx, entry)
+		entry, err = e.life.retire(ctx, entry)
 	}
 	if err != nil {
 		return err
@@ -91,8 +91,8 @@ func (e *Engine) repair(ctx context.Context, entry bus.Entry) error {
 
 // requeueUnshown queues the prompts of a pending record that no worker has shown: a hard
 // kill of the broker may lose the queue's tail.
-func (e *Engine) requeueUnshown(ctx context.Context, entry bus.Entry) error {
-	prompt, err := e.promptOf(entry)
+func (e *effects) requeueUnshown(ctx context.Context, entry bus.Entry) error {
+	prompt, err := e.life.promptOf(entry)
 	if err != nil {
 		return err
 	}

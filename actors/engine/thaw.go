@@ -11,7 +11,7 @@ import (
 // mayThaw refuses a thaw by a person who may not decide every request. On the agents'
 // machine it also refuses one if a second device could thaw; if there is none, it takes the
 // code word, if the settings name one.
-func (e *Engine) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
+func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
 	}
@@ -66,7 +66,7 @@ func secondDevices(s *schemas.Settings) []schemas.Identity {
 
 // checkThawKept refuses settings that would give the agents' machine a thaw that only a
 // second device may make: during a freeze no second device is added, and the last one stays.
-func (e *Engine) checkThawKept(ctx context.Context, next *schemas.Settings) error {
+func (e *admin) checkThawKept(ctx context.Context, next *schemas.Settings) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err
 	}

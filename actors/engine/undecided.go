@@ -12,7 +12,7 @@ import (
 // a few at a time, and returns the errors. It scans the records, so a request counts with
 // or without a timer. A record may be decided before f gets its key, and its key may come
 // twice if the record is written meanwhile.
-func (e *Engine) eachUndecided(ctx context.Context, session string, f func(key string) error) error {
+func (e *base) eachUndecided(ctx context.Context, session string, f func(key string) error) error {
 	keys := make(chan string)
 	var work sync.WaitGroup
 	errs := make([]error, readAtOnce)

@@ -10,7 +10,7 @@ import (
 // undoFilter returns which standing answers a connector may list and end: for an inbox all,
 // for a carrier those that the approver may undo. A carrier that names no approver is
 // FORBIDDEN.
-func (e *Engine) undoFilter(ctx context.Context, connector, userID string) (func(*schemas.StandingAnswer) bool, error) {
+func (e *holdings) undoFilter(ctx context.Context, connector, userID string) (func(*schemas.StandingAnswer) bool, error) {
 	if schemas.Inbox(connector) {
 		return func(*schemas.StandingAnswer) bool { return true }, nil
 	}

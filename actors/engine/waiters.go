@@ -32,7 +32,7 @@ func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 // withdrawal and a verdict only one is stored; every caller gets the entry with that
 // decision, after its effects are stored. If d is about no pending waiter, nothing is
 // written.
-func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
+func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
 		if rec.Terminal() {
@@ -66,12 +66,12 @@ func (e *Engine) decide(ctx context.Context, entry bus.Entry, d *schemas.Decisio
 	if err != nil || !entry.Record.Terminal() {
 		return entry, err
 	}
-	return entry, e.applyEffects(ctx, entry)
+	return entry, e.holdings.applyEffects(ctx, entry)
 }
 
 // endSome ends the selected waiters by d, while the others stay in the question. If none
 // stays, the question ends. d is about the question's own request.
-func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
+func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	last := false
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -100,13 +100,13 @@ func (e *Engine) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decisi
 	case last:
 		return e.decide(ctx, entry, d, about)
 	case entry.Record.Terminal():
-		return entry, e.applyEffects(ctx, entry)
+		return entry, e.holdings.applyEffects(ctx, entry)
 	}
 	return entry, nil
 }
 
 // expire ends the calls whose deadline has come at an instant of the broker's time.
-func (e *Engine) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
+func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
 	d, err := e.timeoutDecision(&entry.Record, at)
 	if err != nil {
 		return entry, err
@@ -124,7 +124,7 @@ func (e *Engine) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus
 
 // endOverdue ends the calls of a pending question whose deadline has come at an instant of
 // the broker's time, and returns the record.
-func (e *Engine) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
+func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
 		ended, err := e.expire(ctx, entry, now)
@@ -143,7 +143,7 @@ func (e *Engine) endOverdue(ctx context.Context, entry bus.Entry, now time.Time)
 }
 
 // setDetached stores whether the agent of a pending call has stopped waiting.
-func (e *Engine) setDetached(ctx context.Context, question bus.Entry, pendingID string, detached bool) (bus.Entry, error) {
+func (e *recordLife) setDetached(ctx context.Context, question bus.Entry, pendingID string, detached bool) (bus.Entry, error) {
 	return e.update(ctx, question, func(rec *schemas.Record) bool {
 		w := rec.Waiter(pendingID)
 		if w == nil || !w.Open() || w.Detached == detached {
@@ -157,7 +157,7 @@ func (e *Engine) setDetached(ctx context.Context, question bus.Entry, pendingID 
 // detachLate adds a standing answer to an approval, if the agent had stopped waiting when
 // the approval was given but reports that only now. Its host was told no, so the approval
 // counts for the same call asked again.
-func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
+func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	question, changed, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
 		w, d := rec.Waiter(pendingID), rec.Verdict(pendingID)
@@ -179,12 +179,12 @@ func (e *Engine) detachLate(ctx context.Context, question bus.Entry, pendingID s
 	if err != nil || !changed {
 		return question, err
 	}
-	return question, e.applyEffects(ctx, question)
+	return question, e.holdings.applyEffects(ctx, question)
 }
 
 // remainingRetention is how much longer a decided record is kept. A change to it does not
 // extend that.
-func (e *Engine) remainingRetention(entry *bus.Entry) time.Duration {
+func (e *recordLife) remainingRetention(entry *bus.Entry) time.Duration {
 	return max(bus.Retention-e.clock.now().Sub(entry.Record.Decision.DecidedAt), time.Minute)
 }
 

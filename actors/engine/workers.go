@@ -10,12 +10,8 @@ import (
 
 // register renews the lease of a connector's worker. For a new worker it creates the
 // queue that the connector's workers share.
-func (e *Engine) register(ctx context.Context, c *bus.Call) error {
-	connector := c.Tokens[0]
-	var r schemas.Register
-	if err := schemas.Decode(c.Data, &r); err != nil {
-		return err
-	}
+func (e *connectors) register(ctx context.Context, c *caller, r *schemas.Register) (schemas.Registered, error) {
+	connector := c.name
 	until := e.clock.now().Add(e.Lease)
 	worker := schemas.Registered{Type: schemas.TypeRegistered, LeaseUntil: until}
 	key := "worker." + connector + "." + r.WorkerID
@@ -25,15 +21,14 @@ func (e *Engine) register(ctx context.Context, c *bus.Call) error {
 		missing := errors.Is(err, bus.ErrNotFound)
 		switch {
 		case err != nil && !missing:
-			return err
+			return schemas.Registered{}, err
 		case r.Leave && missing:
-			c.Reply(worker)
-			return nil
+			return worker, nil
 		case r.Leave:
 			err = e.store.Presence.Remove(ctx, key, revision)
 		default:
 			if err := e.servePrompts(ctx, connector, missing); err != nil {
-				return err
+				return schemas.Registered{}, err
 			}
 			_, err = e.store.Presence.Put(ctx, key, worker, revision, e.Lease)
 		}
@@ -41,16 +36,15 @@ func (e *Engine) register(ctx context.Context, c *bus.Call) error {
 			continue
 		}
 		if err != nil {
-			return err
+			return schemas.Registered{}, err
 		}
-		c.Reply(worker)
-		return nil
+		return worker, nil
 	}
 }
 
 // servePrompts creates the queue of a carrier's prompts for a new worker, and again if the
 // queue was lost.
-func (e *Engine) servePrompts(ctx context.Context, connector string, comes bool) error {
+func (e *connectors) servePrompts(ctx context.Context, connector string, comes bool) error {
 	switch {
 	case schemas.Inbox(connector):
 		return nil
@@ -61,44 +55,39 @@ func (e *Engine) servePrompts(ctx context.Context, connector string, comes bool)
 }
 
 // delivery handles a worker's report about showing a prompt.
-func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
-	var d schemas.Delivery
-	if err := schemas.Decode(c.Data, &d); err != nil {
-		return err
-	}
+func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Delivery) (schemas.OK, error) {
 	key := schemas.Key(d.SessionID, d.PendingID)
 	entry, err := e.store.Records.Get(ctx, key)
-	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, c.Tokens[0], d.Recipient) {
-		return notFound(key)
+	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, c.name, d.Recipient) {
+		return schemas.OK{}, notFound(key)
 	}
 	if err != nil {
-		return err
+		return schemas.OK{}, err
 	}
 	if d.State != schemas.DeliveryShown {
-		e.Log.Warn("engine: a prompt was not shown", "key", key, "connector", c.Tokens[0], "state", d.State, "reason", d.Reason)
+		e.Log.Warn("engine: a prompt was not shown", "key", key, "connector", c.name, "state", d.State, "reason", d.Reason)
 	}
-	kind, text := schemas.NoticeShown, "The question is shown on "+c.Tokens[0]+"."
+	kind, text := schemas.NoticeShown, "The question is shown on "+c.name+"."
 	if d.State != schemas.DeliveryShown {
-		kind, text = schemas.NoticeUndeliverable, "The question could not be shown on "+c.Tokens[0]+": "+d.Reason
+		kind, text = schemas.NoticeUndeliverable, "The question could not be shown on "+c.name+": "+d.Reason
 		var last bool
-		if entry, last, err = e.markRouteFailed(ctx, entry, c.Tokens[0], d.Recipient); err != nil {
-			return err
+		if entry, last, err = e.effects.markRouteFailed(ctx, entry, c.name, d.Recipient); err != nil {
+			return schemas.OK{}, err
 		}
 		if !goesToCarriers(&entry.Record) { // the next question takes its place
-			if err := e.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
-				return err
+			if err := e.effects.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
+				return schemas.OK{}, err
 			}
 		}
 		if last {
 			text = "Nobody could be shown the question: " + d.Reason
-			if err := e.cancelUnreachable(ctx, entry, d.Reason); err != nil {
-				return err
+			if err := e.effects.cancelUnreachable(ctx, entry, d.Reason); err != nil {
+				return schemas.OK{}, err
 			}
 		}
 	}
 	if err := e.notify(entry.Record.Agent, d.SessionID, d.PendingID, kind, text); err != nil {
-		return err
+		return schemas.OK{}, err
 	}
-	c.Reply(schemas.OK{Type: schemas.TypeOK})
-	return nil
+	return schemas.OK{Type: schemas.TypeOK}, nil
 }

@@ -3,6 +3,8 @@ package roles
 import (
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/schemas"
 )
 
 // Permissions are the rights of one user as subjects. Subjects outside them are refused;
@@ -52,13 +54,13 @@ func rights(id ID) Permissions {
 	}
 }
 
-// The verbs of each asking role: "nod.v1.<verb>.<name>…". % stands for the name, and each
-// * for one more token.
+// The verbs of each asking role: "<verb>.<name>…". % stands for the name, and each * for
+// one more token.
 var (
-	agentVerbs  = []string{"request.%.*.*", "withdraw.%.*.*", "await.%", "grant.%", "gate.%", "passed.%", "session.%"}
-	inboxVerbs  = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "manage.%.revoke", "manage.%.freeze", "manage.%.thaw", "manage.%.pass"}
-	workerVerbs = []string{"answer.%.*.*", "presence.%", "register.%", "query.%.*", "shown.%", "delivery.%", "manage.%.revoke", "manage.%.freeze", "manage.%.thaw", "manage.%.pair", "manage.%.pass"}
-	ownerVerbs  = []string{"manage.%.*", "query.%.*"}
+	agentVerbs  = schemas.Rights(schemas.Agents)
+	inboxVerbs  = schemas.Rights(schemas.Viewers)
+	workerVerbs = schemas.Rights(schemas.Carriers)
+	ownerVerbs  = schemas.Rights(schemas.Owner)
 )
 
 func verbs(patterns []string, name string) []string {
@@ -117,10 +119,7 @@ func discovery(service string) []string {
 // queued in STORE. It asks the other engines for their statistics.
 func engine() Permissions {
 	heard := discovery("nod-engine")
-	for _, verb := range []string{
-		"request", "withdraw", "await", "grant", "gate", "passed", "session", "answer", "presence",
-		"register", "shown", "delivery", "query", "manage",
-	} {
+	for _, verb := range schemas.Verbs() {
 		heard = append(heard, "nod.v1."+verb+".>")
 	}
 	return Permissions{

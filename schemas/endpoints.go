@@ -1,0 +1,191 @@
+package schemas
+
+import (
+	"slices"
+	"strings"
+)
+
+// Callers is a set of roles that may call an endpoint, each in its own name.
+type Callers uint8
+
+// The roles. Viewers and carriers are connectors; the owner calls in the name of any
+// connector.
+const (
+	Agents Callers = 1 << iota
+	Viewers
+	Carriers
+	Owner
+
+	connectors = Viewers | Carriers
+	everyone   = connectors | Owner // on the side of the people
+)
+
+// label names the callers in the table of messages. An endpoint that the owner may call and
+// viewers may not is the owner's.
+func (c Callers) label() string {
+	switch {
+	case c&Agents != 0:
+		return "agent"
+	case c&Owner != 0 && c&Viewers == 0:
+		return "owner"
+	}
+	return "connector"
+}
+
+// Address is the subject of an endpoint, with its callers.
+type Address struct {
+	Verb string // after "nod.v1."
+	// Tokens is the number of tokens after the verb. The first names the caller; three
+	// name a request as well.
+	Tokens int
+	// Op is the last token if it is fixed, as in a query; otherwise it is empty.
+	Op      string
+	Callers Callers
+
+	messages []Message
+}
+
+// NamesRequest reports whether the subject names a session and a request, which the message
+// has to name as well.
+func (a Address) NamesRequest() bool { return a.Tokens == 3 }
+
+// Endpoint is a subject on which engines reply to a message Q by a message R.
+type Endpoint[Q, R any] struct{ Address }
+
+// RequestReply is the reply to a request or a withdrawal: a *Decision, or a Receipt while the
+// request waits for a person.
+type RequestReply interface{ requestReply() }
+
+func (*Decision) requestReply() {}
+func (Receipt) requestReply()   {}
+
+// The placeholders in patterns of subjects.
+const anyAgent, anySession, anyID, anyConnector = "<agent>", "<session>", "<id>", "<connector>"
+
+// The endpoints. The rights of agents and connectors, the subjects that engines serve, and
+// the endpoints' rows in Messages follow from this table. Engines have a handler for each.
+var (
+	RequestEndpoint = endpoint[Request, RequestReply](Agents, RequestSubject(anyAgent, anySession, anyID), TypeRequest, "may I?",
+		reply[Receipt](TypeReceipt, "stored; a person is asked"),
+		reply[Decision](TypeDecision, "decided at once, or before"))
+	WithdrawEndpoint = endpoint[Withdraw, RequestReply](Agents, WithdrawSubject(anyAgent, anySession, anyID), TypeWithdraw, "the agent no longer waits",
+		reply[Decision](TypeDecision, "withdrawn, or the decision that came first"))
+	HostResolvedEndpoint = endpoint[HostResolved, HostResolvedReply](Agents, HostResolvedSubject(anyAgent), TypeHostResolved, "the host went on without some answers",
+		reply[HostResolvedReply](TypeHostResolvedReply, "the requests that it withdrew"))
+	AwaitEndpoint = endpoint[Await, AwaitReply](Agents, AwaitSubject(anyAgent), TypeAwait, "what is the state of these requests?",
+		reply[AwaitReply](TypeAwaitReply, "the decisions made so far"))
+	ShareEndpoint = endpoint[Share, Grants](Agents, GrantSubject(anyAgent), TypeShare, "give another session permissions of this one",
+		reply[Grants](TypeGrants, "the new grant"))
+	GateEndpoint = endpoint[Gate, GateReply](Agents, GateSubject(anyAgent), TypeGate, "does this session have a scheduled task's permissions?",
+		reply[GateReply](TypeGateReply, "the missing permissions"))
+	OwnSessionEndpoint = endpoint[Query, Session](Agents, SessionSubject(anyAgent), TypeQuery, "what are the permissions and grants of my session?",
+		reply[Session](TypeSession, "the session, with its grants"))
+
+	AnswerEndpoint = endpoint[Answer, *Decision](connectors, AnswerSubject(anyConnector, anySession, anyID), TypeAnswer, "a person's answer",
+		reply[Decision](TypeDecision, "the answer is stored, or an equal one was before"))
+	PresenceEndpoint = endpoint[Presence, Lock](connectors, PresenceSubject(anyConnector), TypePresence, "a client is there, or wants the input lock",
+		reply[Lock](TypeLock, "the lock's holder and the end of its lease"))
+	RegisterEndpoint = endpoint[Register, Registered](connectors, RegisterSubject(anyConnector), TypeRegister, "a worker is alive",
+		reply[Registered](TypeRegistered, "the end of its lease"))
+	ShownEndpoint = endpoint[Shown, Shown](Carriers, ShownSubject(anyConnector), TypeShown, "read, claim or write the entry of a shown prompt",
+		reply[Shown](TypeShown, "the current entry"))
+	DeliveryEndpoint = endpoint[Delivery, OK](Carriers, DeliverySubject(anyConnector), TypeDelivery, "a prompt was shown, failed, or reached no recipient",
+		reply[OK](TypeOK, "received"))
+
+	PendingEndpoint = endpoint[Query, Page](everyone, QuerySubject(anyConnector, QueryPending), TypeQuery, "which requests are pending?",
+		reply[Page](TypePage, "a page of them"))
+	ShowEndpoint = endpoint[Query, Page](everyone, QuerySubject(anyConnector, QueryShow), TypeQuery, "show one request",
+		reply[Page](TypePage, "that request alone"))
+	HistoryEndpoint = endpoint[Query, Page](everyone, QuerySubject(anyConnector, QueryHistory), TypeQuery, "which decided requests are still stored?",
+		reply[Page](TypePage, "a page of them"))
+	SessionEndpoint = endpoint[Query, Session](everyone, QuerySubject(anyConnector, QuerySession), TypeQuery, "what is the state of this session?",
+		reply[Session](TypeSession, "the session"))
+	SettingsEndpoint = endpoint[Query, SettingsState](everyone, QuerySubject(anyConnector, QuerySettings), TypeQuery, "which settings are in force?",
+		reply[SettingsState](TypeSettingsState, "the settings and their revision"))
+	UnsettledEndpoint = endpoint[Query, Page](everyone, QuerySubject(anyConnector, QueryUnsettled), TypeQuery, "which decided requests may still be shown as pending here?",
+		reply[Page](TypePage, "a page of them"))
+	GrantsEndpoint = endpoint[Query, Grants](everyone, QuerySubject(anyConnector, QueryGrants), TypeQuery, "which standing answers are there?",
+		reply[Grants](TypeGrants, "a page of them"))
+
+	ChangeSessionEndpoint = endpoint[SessionChange, Session](Owner, ManageSubject(anyConnector, ManageSession), TypeSessionChange, "change a session",
+		reply[Session](TypeSession, "the changed session"))
+	ChangeSettingsEndpoint = endpoint[SettingsChange, SettingsState](Owner, ManageSubject(anyConnector, ManageSettings), TypeSettingsChange, "apply this settings.json",
+		reply[SettingsState](TypeSettingsState, "applied by every live engine"))
+	RevokeEndpoint = endpoint[Revoke, Grants](everyone, ManageSubject(anyConnector, ManageRevoke), TypeRevoke, "end this grant",
+		reply[Grants](TypeGrants, "the grant, ended"))
+	FreezeEndpoint = endpoint[FreezeRequest, FreezeState](everyone, ManageSubject(anyConnector, ManageFreeze), TypeFreezeRequest, "deny the requests of all agents, one agent or one session until a thaw",
+		reply[FreezeState](TypeFreezeState, "the freezes in force, and how many requests were ended"))
+	ThawEndpoint = endpoint[FreezeRequest, FreezeState](everyone, ManageSubject(anyConnector, ManageThaw), TypeFreezeRequest, "end the freeze",
+		reply[FreezeState](TypeFreezeState, "the remaining freezes"))
+	LoginCodeEndpoint = endpoint[LoginCode, LoginCode](everyone, ManageSubject(anyConnector, ManagePass), TypeLoginCode, "make a login code for this person; or, from the web inbox, exchange, invalidate or check a code",
+		reply[LoginCode](TypeLoginCode, "the code and the inbox's address; the code's user; or whether it was spent"))
+	PairingEndpoint = endpoint[Pairing, Pairing](Carriers|Owner, ManageSubject(anyConnector, ManagePair), TypePairing, "expect a code on a connector; or, from that connector, claim the code",
+		reply[Pairing](TypePairing, "the identity that sent the code, if it arrived"))
+)
+
+// endpoint makes the endpoint of a subject's pattern. typ and what are its request's type
+// and line in the table of messages; replies are the messages that R can be.
+func endpoint[Q, R any](callers Callers, pattern, typ, what string, replies ...Message) Endpoint[Q, R] {
+	tokens := strings.Split(strings.TrimPrefix(pattern, prefix), ".")
+	a := Address{Verb: tokens[0], Tokens: len(tokens) - 1, Callers: callers}
+	if last := tokens[len(tokens)-1]; !strings.HasPrefix(last, "<") {
+		a.Op = last
+	}
+	a.messages = []Message{{typ, pattern, callers.label(), "engine", HowRequest, what, fresh[Q]}}
+	for _, r := range replies {
+		r.Subject, r.From, r.To, r.How = pattern, "engine", callers.label(), HowReply
+		a.messages = append(a.messages, r)
+	}
+	return Endpoint[Q, R]{a}
+}
+
+func reply[R any](typ, what string) Message { return Message{Type: typ, What: what, New: fresh[R]} }
+
+// Addresses lists every endpoint.
+func Addresses() []Address {
+	var all []Address
+	for _, row := range table() {
+		if a, ok := row.(interface{ address() Address }); ok {
+			all = append(all, a.address())
+		}
+	}
+	return all
+}
+
+func (a Address) address() Address { return a }
+func (a Address) rows() []Message  { return a.messages }
+
+// Rights returns the subjects that callers of a role may publish on to call their
+// endpoints: "<verb>.%" and further tokens, with % for the caller's name and * for any
+// other token. A verb all of whose operations the role may call has one pattern.
+func Rights(role Callers) []string {
+	var patterns []string
+	refused := map[string]bool{} // verbs that have an operation which the role may not call
+	for _, a := range Addresses() {
+		refused[a.Verb] = refused[a.Verb] || a.Callers&role == 0
+	}
+	for _, a := range Addresses() {
+		if a.Callers&role == 0 {
+			continue
+		}
+		pattern := a.Verb + ".%" + strings.Repeat(".*", a.Tokens-1)
+		if refused[a.Verb] {
+			pattern = a.Verb + ".%." + a.Op
+		}
+		if !slices.Contains(patterns, pattern) {
+			patterns = append(patterns, pattern)
+		}
+	}
+	return patterns
+}
+
+// Verbs lists the verbs of all endpoints.
+func Verbs() []string {
+	var verbs []string
+	for _, a := range Addresses() {
+		if !slices.Contains(verbs, a.Verb) {
+			verbs = append(verbs, a.Verb)
+		}
+	}
+	return verbs
+}
