@@ -32,8 +32,9 @@ type settings struct {
 
 func (s *settings) now() settingsSnapshot { return *s.current.Load() }
 
-func compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
-	s, err := schemas.DecodeSettings(data)
+// compile checks a settings.json, the settings of the engine's channels included.
+func (e *Engine) compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
+	s, err := schemas.DecodeSettings(data, e.Channels...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,7 +63,7 @@ func (e *Engine) readSettings(ctx context.Context) error {
 		e.settings.current.CompareAndSwap(old, &same)
 		return nil
 	}
-	s, p, err := compile(data)
+	s, p, err := e.compile(data)
 	if err != nil {
 		return fmt.Errorf("the stored settings (revision %d) are not valid: %w", revision, err)
 	}
@@ -108,7 +109,7 @@ func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
 // revision. It refuses settings that are not valid, or that would let this machine thaw a
 // freeze that needs a second device. Settings that are stored already keep their revision.
 func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (uint64, error) {
-	s, _, err := compile(data)
+	s, _, err := e.compile(data)
 	if err != nil {
 		return 0, err
 	}
@@ -155,7 +156,7 @@ func (e *Engine) changeSettings(ctx context.Context, c *bus.Call) error {
 	if err != nil {
 		return err
 	}
-	s, err := schemas.DecodeSettings(change.Settings)
+	s, err := schemas.DecodeSettings(change.Settings, e.Channels...)
 	if err != nil {
 		return err
 	}
