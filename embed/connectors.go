@@ -21,11 +21,22 @@ var channels = []people.Channel{
 	telegram.Channel,
 }
 
-func init() {
+// ChannelSettings describe the settings of the Channels.
+func ChannelSettings() []schemas.ChannelSettings {
+	var all []schemas.ChannelSettings
 	for _, c := range channels {
-		schemas.RegisterChannel(c.Settings)
+		all = append(all, c.Settings)
 	}
+	return all
 }
+
+// DecodeSettings is schemas.DecodeSettings with the settings of the Channels.
+func DecodeSettings(data []byte) (schemas.Settings, error) {
+	return schemas.DecodeSettings(data, ChannelSettings()...)
+}
+
+// SettingsSchema is schemas.SettingsSchema with the settings of the Channels.
+func SettingsSchema() ([]byte, error) { return schemas.SettingsSchema(ChannelSettings()...) }
 
 // open makes the carrier of a channel. It returns nil and no error if the settings do not
 // name the channel.

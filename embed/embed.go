@@ -119,7 +119,8 @@ func (n *Nod) start(ctx context.Context) error {
 	n.engine, err = engine.Start(ctx, engine.Options{
 		Edge: n.edge, Store: n.store, Replicas: max(1, o.Replicas), System: n.system,
 		Version: o.Version, VoiceTimeout: o.VoiceTimeout, Log: o.Log,
-		Host: host, Home: home, Own: own, Projects: &engine.ProjectFiles{},
+		Host: host, Home: home, Own: own, Channels: ChannelSettings(),
+		Projects: &engine.ProjectFiles{Channels: ChannelSettings()},
 	})
 	if err != nil {
 		return err
@@ -247,7 +248,7 @@ func (n *Nod) applySettings(ctx context.Context) error {
 // WithApprovers returns the given settings.json with approvers. If it has none,
 // the user of this process becomes the approver, at the terminal and on the web.
 func WithApprovers(data []byte) ([]byte, error) {
-	s, err := schemas.DecodeSettings(data)
+	s, err := DecodeSettings(data)
 	if err != nil || s.Approvers != nil {
 		return data, err
 	}

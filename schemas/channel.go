@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
-	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // ChannelSettings describes the settings of a people connector: connectors.NAME in
-// settings.json. The connector owns their struct and their schema; this package holds
-// them to that schema without knowing it.
+// settings.json. The connector owns their struct and their schema. This package knows no
+// channels: DecodeSettings and SettingsSchema are given them.
 type ChannelSettings struct {
 	Name string // the key under connectors
-	// Schema is the JSON Schema of the settings. It refers to no other file.
+	// Schema is the JSON Schema of the settings, without a $ref.
 	Schema []byte
 	// Check enforces rules that a JSON Schema cannot express, on settings that match
 	// Schema. Its errors are those of Decode, with the path from the top of
@@ -22,54 +22,103 @@ type ChannelSettings struct {
 	Check func(settings json.RawMessage) error
 }
 
-var channelSettings struct {
-	mu  sync.Mutex
-	all map[string]ChannelSettings
+// DecodeSettings reads a settings.json whose connectors may be nod's own and these
+// channels. Its errors are those of Decode. An unknown property or connector is an error
+// too, so that a mistyped rule list is noticed.
+func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) {
+	var s Settings
+	err := Decode(data, &s)
+	if err == nil {
+		err = checkChannels(data, s.Connectors.Channels, channels)
+	}
+	if err != nil {
+		return Settings{}, err
+	}
+	return s, nil
 }
 
-// RegisterChannel adds the settings of a people connector to settings.json. Settings of
-// a connector that is not registered are refused. Call it from an init function: the
-// first Decode fixes the schema. It panics if the name is taken.
-func RegisterChannel(c ChannelSettings) {
-	channelSettings.mu.Lock()
-	defer channelSettings.mu.Unlock()
-	if _, taken := channelSettings.all[c.Name]; taken {
-		panic("schemas: the channel " + c.Name + " is registered twice")
+// checkChannels checks the settings of channels in data, a settings.json that Decode
+// accepts and that has these sections under connectors.
+func checkChannels(data []byte, sections map[string]json.RawMessage, channels []ChannelSettings) error {
+	if len(sections) == 0 {
+		return nil // without compiling the schema: that takes milliseconds
 	}
-	if channelSettings.all == nil {
-		channelSettings.all = map[string]ChannelSettings{}
+	schema, err := compileSettings(channels)
+	if err != nil {
+		return Errorf(CodeInternal, "%v", err)
 	}
-	channelSettings.all[c.Name] = c
+	tree, err := parse(data, schema, 0)
+	if err != nil {
+		return err
+	}
+	if err := schema.Validate(tree); err != nil {
+		return describe(err)
+	}
+	for _, c := range channels {
+		if settings, there := sections[c.Name]; there && c.Check != nil {
+			if err := c.Check(settings); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// registeredChannels are the registered channels in the order of their names.
-func registeredChannels() []ChannelSettings {
-	channelSettings.mu.Lock()
-	defer channelSettings.mu.Unlock()
-	var all []ChannelSettings
-	for _, name := range slices.Sorted(maps.Keys(channelSettings.all)) {
-		all = append(all, channelSettings.all[name])
+// compileSettings compiles the schema of settings.json with the settings of channels.
+func compileSettings(channels []ChannelSettings) (*jsonschema.Schema, error) {
+	doc, err := settingsDocument(channels)
+	if err != nil {
+		return nil, err
 	}
-	return all
+	c := compiler{jsonschema: newCompiler()}
+	if err := c.jsonschema.AddResource(schemaURL("settings"), doc); err != nil {
+		return nil, fmt.Errorf("add the schemas of channels: %w", err)
+	}
+	return c.compile("settings")
 }
 
-// lastOwnConnector is the line of settings.schema.json behind which the schemas of
-// channels are inserted.
-const lastOwnConnector = "\n        \"web\": { \"$ref\": \"#/$defs/web\" }"
+// SettingsSchema returns the JSON Schema of settings.json with the settings of channels.
+// It refers to no other file. It fails if two channels have one name, or if a channel's
+// schema is not JSON.
+func SettingsSchema(channels ...ChannelSettings) ([]byte, error) {
+	doc, err := settingsDocument(channels)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(doc); err != nil {
+		return nil, fmt.Errorf("encode the schema of settings.json: %w", err)
+	}
+	return text.Bytes(), nil
+}
 
-// withChannels inserts the schemas of the registered channels into the schema of
-// settings.json.
-func withChannels(schema []byte) ([]byte, error) {
-	parts := []byte(lastOwnConnector)
-	for _, c := range registeredChannels() {
-		parts = fmt.Appendf(parts, ",\n        %q: ", c.Name)
-		parts = append(parts, bytes.ReplaceAll(bytes.TrimSpace(c.Schema), []byte("\n"), []byte("\n        "))...)
+// settingsDocument is the decoded schema of settings.json. Under connectors it allows
+// nod's own connectors and channels, and no others.
+func settingsDocument(channels []ChannelSettings) (any, error) {
+	data, err := Schema("settings")
+	if err != nil {
+		return nil, err
 	}
-	whole := bytes.Replace(schema, []byte(lastOwnConnector), parts, 1)
-	if !json.Valid(whole) || !bytes.Contains(whole, parts) {
-		return nil, fmt.Errorf("a channel's schema does not fit into settings%s", schemaSuffix)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("read the schema of settings.json: %w", err)
 	}
-	return whole, nil
+	definitions := doc.(map[string]any)["$defs"].(map[string]any)
+	connectors := definitions["connectors"].(map[string]any)
+	connectors["additionalProperties"] = false
+	properties := connectors["properties"].(map[string]any)
+	for _, c := range channels {
+		if _, taken := properties[c.Name]; taken {
+			return nil, fmt.Errorf("there are two connectors %s", c.Name)
+		}
+		if properties[c.Name], err = jsonschema.UnmarshalJSON(bytes.NewReader(c.Schema)); err != nil {
+			return nil, fmt.Errorf("read the schema of connectors.%s: %w", c.Name, err)
+		}
+	}
+	return doc, nil
 }
 
 // ownConnectors are the fields of Connectors that this package knows.
@@ -105,18 +154,6 @@ func (c *Connectors) UnmarshalJSON(data []byte) error {
 	}
 	if len(c.Channels) == 0 {
 		c.Channels = nil
-	}
-	return nil
-}
-
-// check applies the rules of the registered channels to their settings.
-func (c *Connectors) check() error {
-	for _, channel := range registeredChannels() {
-		if settings, there := c.Channels[channel.Name]; there && channel.Check != nil {
-			if err := channel.Check(settings); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

@@ -140,9 +140,6 @@ func (s *Settings) check() error {
 	if err := s.reachable(); err != nil {
 		return err
 	}
-	if err := s.Connectors.check(); err != nil {
-		return err
-	}
 	names := make(map[string]bool)
 	owners := make(map[Identity]string)
 	for i, a := range s.People() {

@@ -67,14 +67,6 @@ func (n *noun) load(data []byte, v any) error {
 	return nil
 }
 
-// DecodeSettings reads a settings.json. Its errors are those of Decode. An unknown
-// property is an error too, so that a mistyped rule list is noticed.
-func DecodeSettings(data []byte) (Settings, error) {
-	var s Settings
-	err := Decode(data, &s)
-	return s, err
-}
-
 // checker is a noun with rules beyond its JSON Schema.
 type checker interface{ check() error }
 

@@ -20,24 +20,15 @@ var schemaFiles embed.FS
 
 const schemaSuffix = ".schema.json"
 
-// SettingsSchema returns the JSON Schema of settings.json, which refers to no other file.
-func SettingsSchema() []byte {
-	data, err := Schema("settings")
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	return data
+// Schema returns the JSON Schema of a message, such as "request"; of "common", the
+// definitions that the messages share; or of "settings", in which a people connector's
+// settings may be any object. It refers to others as "NAME.schema.json".
+func Schema(name string) ([]byte, error) {
+	return schemaFiles.ReadFile("v1/" + name + schemaSuffix)
 }
 
-// Schema returns the JSON Schema of a message, such as "request", or "common", the
-// definitions that the messages share. It refers to others as "NAME.schema.json".
-func Schema(name string) ([]byte, error) {
-	data, err := schemaFiles.ReadFile("v1/" + name + schemaSuffix)
-	if err != nil || name != "settings" {
-		return data, err
-	}
-	return withChannels(data)
-}
+// schemaURL is the address of a schema within the compiler.
+func schemaURL(name string) string { return "nod:///v1/" + name + schemaSuffix }
 
 // noun is how one message type is decoded and limited.
 type noun struct {
@@ -76,15 +67,19 @@ type compiler struct {
 // process needs three schemas and has no time for the rest.
 func (c *compiler) lazy(name string) func() (*jsonschema.Schema, error) {
 	return sync.OnceValues(func() (*jsonschema.Schema, error) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		schema, err := c.jsonschema.Compile("nod:///v1/" + name + schemaSuffix)
-		if err != nil {
-			return nil, fmt.Errorf("compile the schema of %s: %w", name, err)
-		}
-		inlineRefs(schema)
-		return schema, nil
+		return c.compile(name)
 	})
+}
+
+func (c *compiler) compile(name string) (*jsonschema.Schema, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	schema, err := c.jsonschema.Compile(schemaURL(name))
+	if err != nil {
+		return nil, fmt.Errorf("compile the schema of %s: %w", name, err)
+	}
+	inlineRefs(schema)
+	return schema, nil
 }
 
 // inlineRefs replaces each $ref by its target: nothing beside a $ref validates in our

@@ -111,8 +111,9 @@ type PolicyMatch struct {
 type Connectors struct {
 	Voice VoiceSettings `json:"voice,omitzero"`
 	Web   *WebSettings  `json:"web,omitempty"`
-	// Channels are the settings of people connectors as they are written, by name; see
-	// ChannelSettings. In JSON they stand beside the other connectors.
+	// Channels are the settings of people connectors as they are written, by name. In JSON
+	// they stand beside the other connectors. Decode accepts any object; DecodeSettings
+	// checks each against its ChannelSettings.
 	Channels map[string]json.RawMessage `json:"-"`
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -260,7 +261,7 @@ func TestDocsSettingsAreValid(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, block := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(document(t, page), -1) {
 			if parts.MatchString(block[1]) {
-				_, err := schemas.DecodeSettings([]byte(block[1]))
+				_, err := embed.DecodeSettings([]byte(block[1]))
 				require.NoError(t, err, "%s: %s", page, block[1])
 				checked++
 			}

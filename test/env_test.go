@@ -21,6 +21,7 @@ import (
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/telegram"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -121,7 +122,8 @@ func apart(settings string) []byte {
 	return data
 }
 
-// engine starts one more engine, with its own connections unless o has some.
+// engine starts one more engine, with its own connections unless o has some, and with
+// Telegram's settings unless o.Channels is set.
 func (e *env) engine(o engine.Options) *node {
 	e.t.Helper()
 	n := &node{env: e, system: actors.NewSystem(quiet())}
@@ -132,6 +134,9 @@ func (e *env) engine(o engine.Options) *node {
 	if o.Store == nil {
 		o.Store = e.dial(roles.ID{Role: roles.EngineStore}, e.server.URL())
 		n.close = append(n.close, o.Store.Close)
+	}
+	if o.Channels == nil {
+		o.Channels = []schemas.ChannelSettings{telegram.Channel.Settings}
 	}
 	o.Host = cmp.Or(o.Host, "devbox")
 	o.Replicas, o.System, o.Version, o.Log = 1, n.system, "0.0.0", quiet()

@@ -6,7 +6,6 @@ import (
 
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/bus"
-	_ "github.com/nodbus/nod/embed" // registers the channels, whose settings are checked here
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -65,6 +64,9 @@ func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
 		`{"connectors":{"telegram":{"token_env":"A","webhook":{"listen":"127.0.0.1:1","public_url":"https://x.example"}}}}`:                                     "connectors.telegram.webhook: needs secret_env or secret_file",
 		`{"connectors":{"telegram":{"token_env":"A","webhook":{"listen":"127.0.0.1:1","public_url":"https://x.example","secret_env":"B","secret_file":"/b"}}}}`: "connectors.telegram.webhook: needs secret_env or secret_file",
 		`{"connectors":{"telegram":{"token_env":"A","webhook":{"listen":"127.0.0.1:1","public_url":"https://x.example","secret_env":"B","key_file":"/k"}}}}`:    "connectors.telegram.webhook: needs both cert_file and key_file",
+		`{"connectors":{"telegarm":{"token_env":"A"}}}`:                                                                                                         "connectors.telegarm: is not known here",
+		`{"connectors":{"Telegram":{"token_env":"A"}}}`:                                                                                                         "connectors.Telegram: is not a field; write telegram",
+		`{"connectors":{"telegram":"A"}}`:                                                                                                                       "connectors.telegram: must be of type object",
 		`{"approvers":{"people":[{"name":"Ann"}]}}`:                                                                                                             "approvers.people[0].identities: ",
 		`{"approvers":{"people":[{"name":"A",` + identities + `},{"name":"B",` + identities + `}]}}`:                                                            "approvers.people[1].identities[0]: ",
 		`{"approvers":`: "not JSON",
@@ -79,6 +81,9 @@ func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
 		_, err := env.engines[0].ApplySettings(env.ctx, []byte(settings), "test")
 		env.Contains(env.refusal(err, schemas.CodeValidation).Message, path, settings)
 	}
+	bare := env.engine(engine.Options{Channels: []schemas.ChannelSettings{}})
+	_, err = bare.ApplySettings(env.ctx, []byte(`{"connectors":{"telegram":{"token_env":"A"}}}`), "test")
+	env.Contains(env.refusal(err, schemas.CodeValidation).Message, "connectors.telegram: is not known here", "an engine without channels")
 	after, err := env.owner().Settings(env.ctx)
 	env.NoError(err)
 	env.Equal(before, after)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nodbus/nod/actors"
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
 )
 
 // Options configure an engine.
@@ -33,6 +34,10 @@ type Options struct {
 	// Own are nod's own files besides those at the usual places. Agents may not write
 	// them.
 	Own []string
+	// Channels describe the settings of people connectors. Settings that name another
+	// connector are refused. If they are stored nevertheless, by an engine that knows the
+	// connector, this engine does not follow them, and does not start with them.
+	Channels []schemas.ChannelSettings
 	// Projects reads the rules of projects on this machine; nil means that they have none.
 	Projects ProjectRules
 	// Lease is how long a client or a worker counts as present after its last sign of

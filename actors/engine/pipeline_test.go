@@ -36,10 +36,10 @@ const stageSettings = `{
 func newStageBench(t *testing.T, settings, command string) *stageBench {
 	t.Helper()
 	b := &stageBench{Assertions: require.New(t), t: t}
-	parsed, compiled, err := compile([]byte(settings))
+	b.e = newEngine(Options{Host: "laptop"}).intake
+	parsed, compiled, err := b.e.compile([]byte(settings))
 	b.NoError(err)
 	now := time.Now()
-	b.e = newEngine(Options{Host: "laptop"}).intake
 	b.e.clock.last.Store(&clockReading{Reading: bus.Reading{Broker: now, At: now}, wall: now})
 	b.e.freezes.current.Store(&freezeSnapshot{read: now})
 	details, err := json.Marshal(map[string]string{"command": command, "cwd": "/w"})

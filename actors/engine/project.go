@@ -35,6 +35,10 @@ const (
 // rules and presets, and every setting but permissions. The zero ProjectFiles is ready to
 // use. It reads a file again when the file's time or size changes.
 type ProjectFiles struct {
+	// Channels describe the settings of people connectors, as in Options: a file that names
+	// another connector is not valid.
+	Channels []schemas.ChannelSettings
+
 	mu   sync.Mutex
 	read map[string]projectFile
 }
@@ -82,7 +86,7 @@ func (f *ProjectFiles) one(p *policy.Policy, file string) (*policy.Policy, error
 		return had.tight, had.err
 	}
 	now := projectFile{changed: info.ModTime(), size: info.Size(), base: p}
-	now.tight, now.err = tighten(p, file)
+	now.tight, now.err = f.tighten(p, file)
 	if f.read == nil || len(f.read) >= maxProjects {
 		f.read = map[string]projectFile{}
 	}
@@ -90,12 +94,12 @@ func (f *ProjectFiles) one(p *policy.Policy, file string) (*policy.Policy, error
 	return now.tight, now.err
 }
 
-func tighten(p *policy.Policy, file string) (*policy.Policy, error) {
+func (f *ProjectFiles) tighten(p *policy.Policy, file string) (*policy.Policy, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("the project's rules cannot be read: %w", err)
 	}
-	s, err := schemas.DecodeSettings(data)
+	s, err := schemas.DecodeSettings(data, f.Channels...)
 	if err == nil {
 		p, _, err = p.Tighten(s.Permissions, filepath.Dir(filepath.Dir(file)))
 	}

@@ -32,8 +32,9 @@ type settings struct {
 
 func (s *settings) now() settingsSnapshot { return *s.current.Load() }
 
-func compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
-	s, err := schemas.DecodeSettings(data)
+// compile checks a settings.json, the settings of the engine's channels included.
+func (e *base) compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
+	s, err := schemas.DecodeSettings(data, e.Channels...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,7 +63,7 @@ func (e *base) readSettings(ctx context.Context) error {
 		e.settings.current.CompareAndSwap(old, &same)
 		return nil
 	}
-	s, p, err := compile(data)
+	s, p, err := e.compile(data)
 	if err != nil {
 		return fmt.Errorf("the stored settings (revision %d) are not valid: %w", revision, err)
 	}
@@ -112,7 +113,7 @@ func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (
 }
 
 func (e *admin) applySettings(ctx context.Context, data []byte, actor string) (uint64, error) {
-	s, _, err := compile(data)
+	s, _, err := e.compile(data)
 	if err != nil {
 		return 0, err
 	}
@@ -155,7 +156,7 @@ func (e *admin) changeSettings(ctx context.Context, c *caller, change *schemas.S
 	if err != nil {
 		return schemas.SettingsState{}, err
 	}
-	s, err := schemas.DecodeSettings(change.Settings)
+	s, err := schemas.DecodeSettings(change.Settings, e.Channels...)
 	if err != nil {
 		return schemas.SettingsState{}, err
 	}

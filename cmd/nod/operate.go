@@ -109,7 +109,11 @@ func (c *settingsShowCmd) Run(e *env) error {
 type settingsSchemaCmd struct{}
 
 func (settingsSchemaCmd) Run(e *env) error {
-	_, err := e.stdout.Write(schemas.SettingsSchema())
+	schema, err := embed.SettingsSchema()
+	if err != nil {
+		return err
+	}
+	_, err = e.stdout.Write(schema)
 	return err
 }
 

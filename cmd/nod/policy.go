@@ -13,6 +13,7 @@ import (
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -40,7 +41,7 @@ func (f rulesFlag) permissions(e *env) (schemas.Settings, error) {
 	if err != nil || data == nil {
 		return schemas.Settings{}, err
 	}
-	return schemas.DecodeSettings(data)
+	return embed.DecodeSettings(data)
 }
 
 func (f rulesFlag) policy(e *env) (*policy.Policy, error) {
@@ -70,7 +71,7 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	var files engine.ProjectFiles
+	files := engine.ProjectFiles{Channels: embed.ChannelSettings()}
 	return files.Tighten(p, here().Cwd)
 }
 

@@ -43,7 +43,7 @@ func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]memb
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	s, err := schemas.DecodeSettings(implied)
+	s, err := embed.DecodeSettings(implied)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -55,7 +55,7 @@ func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]memb
 	if data, err = withMembers(data, members); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if _, err := schemas.DecodeSettings(data); err != nil {
+	if _, err := embed.DecodeSettings(data); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	if err := replaceFile(path, data); err != nil {

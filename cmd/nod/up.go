@@ -214,7 +214,7 @@ func readSettings(path, dir string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the settings: %w", err)
 	}
-	if _, err := schemas.DecodeSettings(data); err != nil {
+	if _, err := embed.DecodeSettings(data); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return data, nil

@@ -19,7 +19,7 @@ const Name = "telegram"
 //go:embed settings.schema.json
 var settingsSchema []byte
 
-// Channel registers the connector; see package embed.
+// Channel describes the connector; package embed lists it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings},
 	Open:     openSettings,
