@@ -129,7 +129,7 @@ func TestEveryFieldOfTheInputAppears(t *testing.T) {
 		`{"c":"\\\ud800\\ufffd"}`:                                        {"c (JSON)", `\\\ud800\\ufffd`},
 		`{"c":"\ud800"}`:                                                 {"c (JSON)", `│ "\ud800"`},
 		"{\"c\":\"\xff\"}":                                               {"c (JSON)", `⟦0xFF⟧`},
-		`{"\ud800":1}`:                                                   {"a field's name is no text", `"\ud800": 1`},
+		`{"\ud800":1}`:                                                   {"a field's name is not valid text", `"\ud800": 1`},
 		`{"":1,"a b":2,"(JSON)":3,"\"":4}`:                               {`"": 1`, `"a b": 2`, `"(JSON)": 3`, `"\"": 4`},
 		`["rm"]`:                                                         {"not an object", `│   "rm"`},
 		`"rm"`:                                                           {"not an object", `│ "rm"`},
