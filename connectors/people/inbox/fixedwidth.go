@@ -47,5 +47,5 @@ func fixedWidthParts(parts []people.Part) []people.Part {
 	return parts
 }
 
-// rowsOf breaks a text of nod, which may quote an agent, into rows.
+// rowsOf breaks nod's own text, which may quote an agent, into rows.
 func rowsOf(text string, width int) []string { return people.Wrap(fixedWidth(text), width) }

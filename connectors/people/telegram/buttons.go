@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The actions of buttons. The digits of a number are the index of an option among those
-// that the request offers; for standing answers see reachAction and extent.action.
+// The actions of buttons. An action that is a number is the index of an option among those
+// that the request offers. For standing answers see reachAction and extent.action.
 const (
 	actAllow = "a" // allow once
 	actDeny  = "d" // deny once

@@ -49,7 +49,7 @@ func describeAction(p *schemas.Prompt, action string) string {
 	return "once"
 }
 
-// allowActions returns all actions whose answer to p may need the code word.
+// allowActions returns all actions that can allow p; a few of the others may be among them.
 func allowActions(p *schemas.Prompt) []string {
 	all := []string{actAllow}
 	for i := range offeredReaches(p) {

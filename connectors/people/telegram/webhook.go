@@ -85,8 +85,8 @@ func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	err = c.keepWebhook(ctx, ended)
-	// The context of updates in hand has ended. Each gets an error as reply, so Telegram
-	// sends it again.
+	// Updates in hand end with ctx. Each then gets an error as reply, so that Telegram sends
+	// it again.
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()
 	if server.Shutdown(stopping) != nil {
