@@ -45,13 +45,13 @@ func TestTextGolden(t *testing.T) {
 	t.Run("brief.txt", func(t *testing.T) { requireGolden(t, "brief.txt", Layout(Brief(hostile(), now), 80)) })
 }
 
-// waits has n identical calls wait for the answer to p.
+// waits sets the number of identical calls that wait for the answer to p.
 func waits(n int, p *schemas.Prompt) *schemas.Prompt {
 	p.Waiters, p.Waiting = n, n
 	return p
 }
 
-// remembered offers options that the agent itself remembers.
+// remembered returns a prompt with options that the agent remembers.
 func remembered() *schemas.Prompt {
 	p := runs("git status")
 	p.Request.Options = append(schemas.DefaultOptions(),
