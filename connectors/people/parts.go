@@ -167,7 +167,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	return []string{at + ", which has passed", then}
 }
 
-// waiterNote returns a warning if no call may be waiting for the answer any more.
+// waiterNote returns a warning if the answer may reach no waiting call.
 func waiterNote(p *schemas.Prompt) []string {
 	switch {
 	case p.Detached:

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// cutMark ends a shortened text. Text that passed through Line cannot hold it.
+// cutMark ends a shortened text. A text sanitised by Line cannot contain it.
 const cutMark = "⟦…⟧"
 
 // Cells returns the number of terminal columns that s takes. In doubt it returns more,

@@ -42,7 +42,7 @@ type Slip struct {
 // NewBoard makes an empty board.
 func NewBoard() *Board { return &Board{left: make(chan struct{}, 1)} }
 
-// Leave leaves a slip.
+// Leave puts a slip on the board. It stores the number of calls that the note shows now.
 func (b *Board) Leave(s Slip) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

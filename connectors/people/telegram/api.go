@@ -33,8 +33,7 @@ const (
 	maxReply = 16 << 20
 )
 
-// api calls the methods of the Bot API. Every address contains the token, so it is kept
-// out of errors.
+// api calls the methods of the Bot API. Every address contains the token; no error does.
 type api struct {
 	client *http.Client
 	base   string // without a trailing slash

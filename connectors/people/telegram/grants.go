@@ -22,8 +22,9 @@ const (
 	maxCovered   = 300
 )
 
-// A button in a list of standing answers sends an action with a grantToken: of the
-// standing answer to end, or of the last one on the previous page.
+// A button in a list of standing answers sends an action and a grantToken. The token of
+// actRevoke names the standing answer to end, the token of actNextPage the last standing
+// answer on the page before the next.
 const (
 	actRevoke    = "g1:r:"
 	actNextPage  = "g1:n:"

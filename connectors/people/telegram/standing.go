@@ -46,8 +46,8 @@ func (e extent) action(i int) string {
 	return fmt.Sprintf("k%d%c%d", i, e.scope[0], e.seconds)
 }
 
-// offeredReaches returns the reaches that an answer on Telegram may choose, always in a
-// second step. There are none if the rules do not fit the message.
+// offeredReaches returns the reaches, the rules to store, that an answer on Telegram may
+// choose, always in a second step. There are none if the rules do not fit the message.
 func offeredReaches(p *schemas.Prompt) []schemas.Reach {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
 	switch {

@@ -52,7 +52,7 @@ func New(base, token string, log *slog.Logger) (*Carrier, error) {
 	return &Carrier{api: a, log: log, backlog: newBacklog()}, nil
 }
 
-// Check calls Telegram and returns an error unless it knows the bot.
+// Check calls Telegram and returns an error unless Telegram accepts the bot's token.
 func (c *Carrier) Check(ctx context.Context) error {
 	return c.api.call(ctx, "getMe", struct{}{}, nil)
 }

@@ -303,7 +303,7 @@ func failureOf(err error) failure {
 	return failure{Code: e.Code, Message: e.Message, Details: e.Details}
 }
 
-// answerFailureOf is failureOf for an answer, with its text.
+// answerFailureOf returns the payload for a failed answer, with Text set.
 func answerFailureOf(err error, now time.Time) failure {
 	f := failureOf(err)
 	if f.Code == schemas.CodeForbidden { // its message says who may answer, or how

@@ -249,7 +249,8 @@ type bucket struct {
 	since time.Time
 }
 
-// spend takes a call from a chat's bucket, or fails with the time to wait.
+// spend counts a call against a chat's rate limit. It fails with the time to wait if the
+// limit is reached.
 func (s *Server) spend(chat int64, burst, perSecond float64) *failure {
 	if s.unlimited {
 		return nil
