@@ -135,12 +135,12 @@ func (d *devices) remove(goes func(*device) bool) error {
 
 // update changes the delivery state of the device with this endpoint. It does nothing if
 // the device no longer exists. The state is only in memory.
-func (d *devices) update(endpoint string, note func(*device)) {
+func (d *devices) update(endpoint string, change func(*device)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range d.known {
 		if d.known[i].Endpoint == endpoint {
-			note(&d.known[i])
+			change(&d.known[i])
 		}
 	}
 }
