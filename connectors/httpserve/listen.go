@@ -1,5 +1,5 @@
 // Package httpserve opens nod's HTTP servers safely: it checks the address to listen on,
-// the host names to answer to, and the token that callers show.
+// the host names in requests, and the token of each caller.
 package httpserve
 
 import (
@@ -19,15 +19,16 @@ import (
 type Listen struct {
 	// Addr is HOST:PORT.
 	Addr string
-	// PublicURL is the server's address for people and agents, if it is not Addr.
+	// PublicURL is the address by which people and agents reach the server, if it is not
+	// Addr.
 	PublicURL string
 	// TLSCert and TLSKey are PEM files.
 	TLSCert, TLSKey string
-	// BehindProxy is set if a proxy in front of the server speaks TLS.
+	// BehindProxy means that a proxy in front of the server speaks TLS.
 	BehindProxy bool
 }
 
-// Server names a server and its settings in errors.
+// Server holds the names of a server and of its settings, for errors.
 type Server struct {
 	Name      string // "the web inbox"
 	Flag      string // the flag for Addr
@@ -43,15 +44,15 @@ type Address struct {
 	// Origins are the origins of the server's own pages.
 	Origins []string
 
-	hosts []string // the Host values that it accepts
+	hosts []string // the accepted Host values
 }
 
-// Open listens. It refuses, in one line with the reason, to serve a network without TLS,
-// or without a public name to check callers against.
+// Open starts to listen. It returns a one-line error if the server would serve other
+// machines without TLS, or without a public name to check requests against.
 func (l Listen) Open(s Server) (net.Listener, Address, error) {
 	host, _, err := net.SplitHostPort(l.Addr)
 	if err != nil {
-		return nil, Address{}, fmt.Errorf("%q is no address for %s: use HOST:PORT, such as %s", l.Addr, s.Name, s.Default)
+		return nil, Address{}, fmt.Errorf("%q is not an address for %s: use HOST:PORT, such as %s", l.Addr, s.Name, s.Default)
 	}
 	public, err := l.check(s, host)
 	if err != nil {
@@ -85,9 +86,9 @@ func (l Listen) check(s Server, host string) (public *url.URL, err error) {
 	case Loopback(host):
 		return public, nil
 	case l.TLSCert == "" && !l.BehindProxy:
-		return nil, fmt.Errorf("%s would listen on %s without TLS, for everybody on the network to read: give --http-cert and --http-key, or --behind-proxy if a proxy in front of it speaks TLS", s.Name, l.Addr)
+		return nil, fmt.Errorf("%s would listen on %s without TLS, and everybody on the network could read its traffic: give --http-cert and --http-key, or --behind-proxy if a proxy in front of it speaks TLS", s.Name, l.Addr)
 	case public == nil:
-		return nil, fmt.Errorf("%s on %s needs to know how it is reached: say %s", s.Name, l.Addr, s.PublicURL)
+		return nil, fmt.Errorf("%s on %s needs its public address: set %s", s.Name, l.Addr, s.PublicURL)
 	}
 	return public, nil
 }
@@ -113,7 +114,8 @@ func (l Listen) address(public *url.URL, port int, host string) Address {
 	return a
 }
 
-// Serve answers on listener until s is shut down, over TLS if there is a certificate.
+// Serve handles requests on listener until s is shut down, over TLS if there is a
+// certificate.
 func (l Listen) Serve(s *http.Server, listener net.Listener) error {
 	var err error
 	if l.TLSCert != "" {
@@ -127,13 +129,13 @@ func (l Listen) Serve(s *http.Server, listener net.Listener) error {
 	return err
 }
 
-// Answers reports whether host is one of the server's names. A browser may have resolved
-// any other name to this machine, on behalf of a foreign page.
+// Answers reports whether host is one of the server's names. A foreign page may have let
+// another name resolve to this machine (DNS rebinding).
 func (a Address) Answers(host string) bool {
 	return slices.ContainsFunc(a.hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// Loopback reports whether host stands for this machine alone.
+// Loopback reports whether host is localhost or a loopback address.
 func Loopback(host string) bool {
 	if host == "localhost" {
 		return true

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// minToken is the least number of characters, against guessing.
+// minToken is the least number of characters of a token, against guessing.
 const minToken = 16
 
 // Token reads a token from a file that only its owner may read. If the file does not

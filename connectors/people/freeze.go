@@ -8,11 +8,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// FreezeTarget says who is frozen: "any agent", "agent ada", "session S".
+// FreezeTarget returns the target of a freeze in words: "any agent", "agent ada" or
+// "session S".
 func FreezeTarget(b *schemas.FreezeRequest) string { return cmp.Or(TargetArgs(b), "any agent") }
 
-// TargetArgs returns the target as commands take it: "agent ada", "session S", or empty
-// for all agents.
+// TargetArgs returns the target as arguments of the freeze and thaw commands: "agent ada"
+// or "session S". It is empty for all agents.
 func TargetArgs(b *schemas.FreezeRequest) string {
 	switch {
 	case b.SessionID != "":
@@ -23,7 +24,8 @@ func TargetArgs(b *schemas.FreezeRequest) string {
 	return ""
 }
 
-// Laggards warns of engines that may not obey a freeze yet. It is empty if all obey.
+// Laggards returns a warning that names the engines that may not obey a freeze yet. It is
+// empty if all obey.
 func Laggards(f *schemas.FreezeState) string {
 	if len(f.Laggards) == 0 {
 		return ""
@@ -31,8 +33,8 @@ func Laggards(f *schemas.FreezeState) string {
 	return Line("These engines have not confirmed the freeze and may still allow by a rule: " + strings.Join(f.Laggards, ", ") + ". See their logs.")
 }
 
-// Denials says how many pending requests a freeze has denied, such as "Open requests
-// denied: 12", and whether more follow.
+// Denials returns the number of pending requests that a freeze has denied, such as "Open
+// requests denied: 12", and says if more denials follow.
 func Denials(f *schemas.FreezeState) string {
 	text := fmt.Sprintf("Open requests denied: %d", f.Denied)
 	if f.Unfinished {

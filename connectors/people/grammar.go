@@ -8,33 +8,34 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Word is the meaning of an utterance. The zero Word decides nothing.
+// A Word is the meaning of a typed or spoken answer. The zero Word decides nothing.
 type Word int
 
-// The words.
+// The meanings of an answer.
 const (
 	Unclear Word = iota // the person is asked again
 	Yes
 	No
 )
 
-// Utterance is a typed or spoken answer that was understood as a whole.
+// An Utterance is the meaning of a typed or spoken answer, read as a whole.
 type Utterance struct {
 	Word   Word
 	Code   string // the code of a request, in capitals; empty for a bare yes or no
-	Reason string // the words behind "no CODE", unchanged
+	Reason string // the text after "no CODE", unchanged
 }
 
-// The codes that people type are easy to say apart and have no vowels, so none is a word.
-// There are about 810,000 codes of CodeLength characters.
+// The characters of a code are easy to tell apart, also when spoken. They include no
+// vowels, so that no code is a word. There are about 810,000 codes of CodeLength
+// characters.
 const (
 	codeAlphabet = "0123456789BCDFGHJKMNPQRSTVWXYZ"
 	CodeLength   = 4
 )
 
-// NewCode returns a random code for a prompt in a chat, unlike those taken. It is not
-// derived from the request: an agent could search for a request whose code a person is
-// about to type.
+// NewCode returns a random code for a prompt in a chat. It skips codes for which taken
+// returns true. The code is not derived from the request: otherwise an agent could search
+// for a request whose code a person is about to type.
 func NewCode(taken func(code string) bool) string {
 	for {
 		code := make([]byte, 0, CodeLength)
@@ -73,7 +74,7 @@ func ReadText(text string) Utterance {
 // trim removes the blanks around an utterance.
 func trim(s string) string { return strings.Trim(s, " \t\r\n") }
 
-// cutWord splits off the first word. Only spaces separate words.
+// cutWord splits s after its first word. Only spaces separate words.
 func cutWord(s string) (word, rest string) {
 	word, rest, _ = strings.Cut(s, " ")
 	return word, strings.TrimLeft(rest, " ")
@@ -89,10 +90,10 @@ var voiceWords = map[string]Word{
 }
 
 // ReadVoice understands a transcript whose whole text is one of yes, approve, ok,
-// continue, no, reject, stop and cancel. If a code word is set, a yes counts only
-// followed by it ("approve tango"); a no needs none. A longer utterance, above all a
-// negation, is Unclear. A recogniser that drops a "do not" cannot be detected here: the
-// channel must read the answer back before it counts.
+// continue, no, reject, stop and cancel. If a code word is set, a yes counts only if the
+// code word follows ("approve tango"); a no counts without it. A longer utterance, above
+// all a negation, is Unclear. If the speech recogniser drops a "do not", nod cannot
+// notice it: the channel must read the answer back to the person before it counts.
 func ReadVoice(transcript, codeWord string) Utterance {
 	// Recognisers add a full stop.
 	text := lower(strings.TrimSuffix(trim(transcript), "."))
@@ -112,9 +113,10 @@ func ReadVoice(transcript, codeWord string) Utterance {
 	return Utterance{}
 }
 
-// Pick returns the index in open of the request that said decides. open holds the codes
-// of the requests that wait for this person in this chat. An utterance with a code picks
-// that request; one without picks the only request there is.
+// Pick returns the index, in open, of the request that the utterance decides. open holds
+// the codes of the requests that wait for this person in this chat. An utterance without
+// a code can decide only if there is a single request. ok is false if the utterance is
+// unclear, or if no request or more than one matches.
 func (said Utterance) Pick(open []string) (i int, ok bool) {
 	found := -1
 	for i, code := range open {
@@ -129,7 +131,8 @@ func (said Utterance) Pick(open []string) (i int, ok bool) {
 	return max(found, 0), found >= 0 && said.Word != Unclear
 }
 
-// NotUnderstood replies to words that decided nothing.
+// NotUnderstood returns the reply to a text that decided nothing. open holds the codes of
+// the requests that wait for the person.
 func NotUnderstood(open []string) string {
 	switch len(open) {
 	case 0:
@@ -141,10 +144,11 @@ func NotUnderstood(open []string) string {
 		len(open), strings.Join(open, ", "), open[0])
 }
 
-// Answer returns the answer to p that said stands for. A yes chooses an option that
-// allows once, and never any other; without such an option ok is false, and nothing may
-// be answered. A no chooses an option that denies once, or cancels without one. The
-// answer is about the calls that p counts: pass the prompt as the person was shown it.
+// Answer returns the person's answer to p. A yes chooses an option that allows once, and
+// never any other; without such an option ok is false, and nothing may be answered. A no
+// chooses an option that denies once; without such an option it cancels the request. The
+// answer is about the calls that p counts, so p must be the prompt as the person was
+// shown it.
 func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
 	a = schemas.Answer{
 		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -166,8 +170,8 @@ func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.An
 	return a, ok
 }
 
-// lower and upper change ASCII letters alone: Unicode case folding reads "oK" with the
-// Kelvin sign as ok.
+// lower and upper change ASCII letters only. Unicode case folding would also turn other
+// characters into ASCII letters, such as the Kelvin sign into k.
 func lower(s string) string { return mapASCII(s, 'A', 'Z', 'a'-'A') }
 func upper(s string) string { return mapASCII(s, 'a', 'z', 'A'-'a') }
 

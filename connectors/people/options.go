@@ -2,12 +2,13 @@ package people
 
 import "github.com/nodbus/nod/schemas"
 
-// AgentRemembers warns a person before they choose an option that the agent itself keeps
-// for later calls.
+// AgentRemembers is a warning. It is shown before a person chooses an option that the
+// agent itself keeps for later calls.
 const AgentRemembers = "what the agent remembers is its own: nod cannot say what it covers, nor revoke it"
 
-// OptionWords describes in nod's words an option's effect, such as "allow once",
-// including whether it lasts. It is empty for a kind that nod does not know.
+// OptionWords returns an option's effect in nod's words, such as "allow once". The words
+// include whether the effect lasts. They are empty for an option kind that nod does not
+// know.
 func OptionWords(r *schemas.Request, o schemas.Option) string {
 	words, known := map[schemas.OptionKind]string{
 		schemas.AllowOnce:    "allow once",

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Texts for an answer whose result is not known yet, and for one whose result cannot be
-// known here. Neither claims that nothing happened.
+// Texts for an answer whose result is not known yet, or cannot be known here. Neither
+// claims that nothing happened.
 const (
 	Recording    = "Your answer is being recorded. It counts once this message says so."
 	NotConfirmed = "Not confirmed: nod could not be reached. Look at the request again before you answer anew."
@@ -18,10 +18,10 @@ const (
 // maxQuoted is the number of columns of a message that an outcome line quotes.
 const maxQuoted = 120
 
-// Outcome is the one line that replaces the choices of p, which ended with d. Only a
-// decision that allowed reads as allowed. If the host did otherwise, the line says that
-// first. It names the number of calls if there are several, and the time to answer if p
-// says when it was asked.
+// Outcome returns the line that replaces the choices of p after decision d. Only a
+// decision that allowed reads as allowed. If the host acted otherwise than d, the line
+// begins with that. It includes the number of calls if there are several. If p has the
+// time of asking, it includes the time until the answer.
 //
 //	✅ Allowed once · 3 calls · Ann · 14:21 UTC · Telegram · after 48 s
 //	⛔ Denied · Bob · 14:21 UTC · web · "use make clean"
@@ -49,8 +49,8 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	return join(append(items, quoted(d.Message)))
 }
 
-// Recorded confirms an answer to p that counts: the outcome and, on its own line, the
-// standing answer it leaves and how to revoke that.
+// Recorded returns the confirmation of an answer to p that counted: the outcome and, on a
+// second line, the command that ends the standing answer that d created, if there is one.
 func Recorded(d *schemas.Decision, p *schemas.Prompt) string {
 	return strings.Join(lines(Outcome(d, p), UndoHint(d)), "\n")
 }
@@ -72,8 +72,9 @@ func outcomeHead(d *schemas.Decision) string {
 	return "⛔ Not allowed: ended in a way that this version of nod does not know"
 }
 
-// aftermath says that calls ended otherwise than d decided: some ran although d did not
-// allow them, or some never ran although d allowed them. It is empty if neither is known.
+// aftermath returns a text if calls ended otherwise than d decided: some ran although d
+// did not allow them, or some never ran although d allowed them. It is empty if no such
+// call is known.
 func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	kind, mark := schemas.AftermathRan, "❗ "
 	if d.Outcome == schemas.Allowed {
@@ -107,7 +108,8 @@ func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	return text
 }
 
-// callsText is the number of calls that an answer is about; empty for a single call.
+// callsText returns the number of calls that an answer is about. It is empty for a single
+// call.
 func callsText(p *schemas.Prompt) string {
 	if p.Waiting < 2 {
 		return ""
@@ -129,7 +131,7 @@ func scopeText(d *schemas.Decision) string {
 	return ""
 }
 
-// grantText describes the standing answer that d gave; empty if it gave none.
+// grantText describes the standing answer that d created. It is empty if d created none.
 func grantText(d *schemas.Decision) string {
 	if d.Outcome != schemas.Allowed || d.Grant == nil || forOneCall(d.Grant) {
 		return ""
@@ -144,10 +146,10 @@ func changesText(d *schemas.Decision) string {
 	return ""
 }
 
-// byline is the decider's name, safe to show.
+// byline returns the name of the decider, safe to show.
 func byline(d *schemas.Decision) string { return cut(Line(deciderName(d.By)), maxQuoted) }
 
-// deciderName is the name of a person or of a rule.
+// deciderName returns the name of the person or the rule that decided.
 func deciderName(by schemas.By) string {
 	switch {
 	case by.Kind == schemas.ByPolicy && (by.Name == "" || by.Name == "default"):
@@ -171,7 +173,7 @@ func quoted(message string) string {
 
 func join(items []string) string { return strings.Join(lines(items...), " · ") }
 
-// clock is a time of day, with the date if that is not the day of asking.
+// clock formats the time at; it adds the date if at and asked are on different days.
 func clock(at, asked time.Time) string {
 	if asked.IsZero() || sameDay(at, asked) {
 		return at.Format("15:04 UTC")
@@ -202,7 +204,7 @@ func channelName(connector string) string {
 	return Line(connector)
 }
 
-// throughChannel is the channel as part of a sentence: " on the web".
+// throughChannel returns the channel as part of a sentence: " on the web".
 func throughChannel(connector string) string {
 	if c, ok := channels[connector]; ok {
 		return " " + c.where
@@ -213,15 +215,15 @@ func throughChannel(connector string) string {
 	return " through " + Line(connector)
 }
 
-// AlreadyDecided replies to an answer that agrees with an earlier decision: it says who
-// decided, and when. now is the broker's time.
+// AlreadyDecided returns the reply to an answer that agrees with an earlier decision: it
+// names the decider and the time. now is the broker's time.
 func AlreadyDecided(d *schemas.Decision, now time.Time) string {
 	return "Nothing left to do: " + describeEnd(d, now)
 }
 
-// Refusal replies to an answer that did not count. If err carries the stored decision,
-// the text says how the request really ended. An unknown request and another person's
-// read the same. now is the broker's time.
+// Refusal returns the reply to an answer that did not count. If err carries the stored
+// decision, the text says how the request really ended. The text for an unknown request
+// equals the text for another person's request. now is the broker's time.
 func Refusal(err *schemas.Error, now time.Time) string {
 	if d := err.Decision(); d != nil {
 		return "Nothing changed: " + describeEnd(d, now)
@@ -243,7 +245,7 @@ func Refusal(err *schemas.Error, now time.Time) string {
 	return NotConfirmed
 }
 
-// describeEnd says in a sentence how a request ended.
+// describeEnd returns a sentence about how a request ended.
 func describeEnd(d *schemas.Decision, now time.Time) string {
 	at := atTime(d.DecidedAt, now)
 	if d.By.Kind == schemas.ByHuman {
@@ -273,7 +275,7 @@ func describeEnd(d *schemas.Decision, now time.Time) string {
 	return fmt.Sprintf("this ended%s and was not allowed.", at)
 }
 
-// atTime is " at 14:20", with the date if that is not today.
+// atTime returns " at 14:20", with the date if that is not today.
 func atTime(at, now time.Time) string {
 	switch {
 	case at.IsZero():

@@ -69,7 +69,8 @@ func TestOutcomeSaysTheDayAndLeavesOutWhatIsUnknown(t *testing.T) {
 	assert.Equal(t, "✅ Allowed once · Ann · 14:21 UTC · web", Outcome(d, askedAt(at1421.Add(time.Minute))))
 }
 
-// The outcome line names the number of calls, and says if a call ended otherwise.
+// The outcome line has the number of calls, and shows if a call ended otherwise than
+// decided.
 func TestOutcomeCountsItsCallsAndTellsTheirAftermath(t *testing.T) {
 	ran := func(kind schemas.AftermathKind, reason string) schemas.Aftermath {
 		return schemas.Aftermath{PendingID: "r-1", Kind: kind, Reason: reason, At: at1421}

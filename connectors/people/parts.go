@@ -12,23 +12,23 @@ import (
 
 // Part is one piece of a prompt's full text. A channel shows all parts, in order.
 type Part struct {
-	// Label is nod's own word for the part. If Field is set, it is the name of a field of
-	// the tool's input, which the agent chose.
+	// Label is nod's own word for the part. If Field is set, Label is the name of a field
+	// of the tool's input, and so a text of the agent.
 	Label string
 	Field bool
-	// Quote marks Lines as the agent's text, complete. The channel marks each of these
-	// lines as a quotation, which keeps it from passing for nod's own words.
+	// Quote means that Lines are the agent's text, complete. The channel marks each of
+	// these lines as a quotation, so that none can pass for nod's own words.
 	Quote bool
-	// Lines have passed through Line or Lines. Without Quote, each line starts with nod's
-	// own words or is a single value, and agent text in it runs to its end.
+	// Lines have been sanitised by Line or Lines. If Quote is not set, each line is a
+	// single value, or starts with nod's own words and may end with a text of the agent.
 	Lines []string
 }
 
 // Parts returns everything that a person must see of p, in reading order: the request,
-// the agent and its wish, the risk with its reasons, the exact payload, the directory and
-// host, the agent's reason, the deadline and its effect, and the answers on offer. now is
-// the broker's time. For a decided prompt, the outcome replaces the deadline and the
-// answers.
+// the agent and its requested action, the risk with its reasons, the exact payload, the
+// directory and host, the agent's reason, the deadline and its effect, and the possible
+// answers. now is the broker's time. For a decided prompt, the outcome replaces the
+// deadline and the answers.
 func Parts(p *schemas.Prompt, now time.Time) []Part {
 	details, cwd := inputOf(&p.Request)
 	parts := []Part{
@@ -58,10 +58,10 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 		Part{Label: "Answers", Lines: slices.Concat(answers(&p.Request), standingRules(p), allowRequirements(p))})
 }
 
-// Brief stands in for a prompt that does not fit whole on a channel: under 2,000
-// characters that tell requests apart and name the command that shows all of p. It lacks
-// the payload, so nothing may be allowed from it. For a decided prompt, the outcome
-// replaces the deadline.
+// Brief returns a short form of p, for a channel on which the full text does not fit:
+// under 2,000 characters that tell p from other requests and name the command that shows
+// all of p. The payload is missing, so nothing may be allowed from a brief form. For a
+// decided prompt, the outcome replaces the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
 	parts := []Part{
@@ -87,7 +87,7 @@ func lines(all ...string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// labelled is a statement of the agent about itself, which proves nothing.
+// labelled formats a claim that an agent makes about itself, and that nod cannot verify.
 func labelled(what, text string) string {
 	if text == "" {
 		return ""
@@ -139,7 +139,8 @@ func risk(p *schemas.Prompt) []string {
 	return all
 }
 
-// riskWord is the risk in a word. An unknown risk never reads as low.
+// riskWord returns the risk as a word. A risk that this version does not know is never
+// shown as low.
 func riskWord(r schemas.Risk) string {
 	switch r {
 	case schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh:
@@ -166,7 +167,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	return []string{at + ", which has passed", then}
 }
 
-// waiterNote warns if an answer may reach no waiter.
+// waiterNote returns a warning if the answer may reach no waiting call.
 func waiterNote(p *schemas.Prompt) []string {
 	switch {
 	case p.Detached:
@@ -177,7 +178,8 @@ func waiterNote(p *schemas.Prompt) []string {
 	return nil
 }
 
-// callsPart says how many identical calls wait for the answer, if there are several.
+// callsPart returns a part with the number of identical calls that wait for the answer,
+// if there are several.
 func callsPart(p *schemas.Prompt) []Part {
 	n := p.Waiting
 	if n < 2 || p.Decision != nil {
@@ -190,8 +192,8 @@ func callsPart(p *schemas.Prompt) []Part {
 	return []Part{{Label: "Calls", Lines: []string{text}}}
 }
 
-// AsShown returns p limited to the number of calls that its message showed. The answer
-// and its outcome then leave out the calls that joined later.
+// AsShown returns p with the number of calls that its message showed. The answer and its
+// outcome then leave out the calls that joined later.
 func AsShown(p schemas.Prompt, waiters int) schemas.Prompt {
 	p.Waiters = max(1, waiters)
 	if p.Decision == nil {
@@ -200,7 +202,8 @@ func AsShown(p schemas.Prompt, waiters int) schemas.Prompt {
 	return p
 }
 
-// Times is "×3" if three identical calls wait for the answer, and empty for one call.
+// Times returns "×3" if three identical calls wait for the answer. It is empty for one
+// call.
 func Times(p *schemas.Prompt) string {
 	if p.Waiting < 2 {
 		return ""
@@ -208,7 +211,7 @@ func Times(p *schemas.Prompt) string {
 	return fmt.Sprintf("×%d", p.Waiting)
 }
 
-// Choice is the label of an option of a question.
+// Choice returns the label of an option of a question.
 func Choice(o schemas.Option) string {
 	switch {
 	case o.Text:
@@ -221,7 +224,7 @@ func Choice(o schemas.Option) string {
 	return Line(o.Name)
 }
 
-// answers lists the options, each with its effect before the agent's name for it.
+// answers returns a line for each option: its effect, then the agent's name for it.
 func answers(r *schemas.Request) []string {
 	options := r.Offered()
 	var all []string
@@ -244,8 +247,8 @@ func answers(r *schemas.Request) []string {
 	return all
 }
 
-// standingRules lists what an answer beyond once would allow, each behind the number that
-// chooses it.
+// standingRules returns a line for each rule that a lasting allow can store. The line
+// starts with the number by which a person chooses the rule.
 func standingRules(p *schemas.Prompt) []string {
 	if p.Request.Kind == schemas.KindPermission {
 		return nil // each of its allows lasts anyway
@@ -265,8 +268,8 @@ func allowRequirements(p *schemas.Prompt) []string {
 	return all
 }
 
-// requestedPermissions are the permissions that an allow would grant: those asked for and
-// not held yet.
+// requestedPermissions returns the permissions that an allow would grant: the requested
+// ones that the session does not have yet.
 func requestedPermissions(p *schemas.Prompt) []string {
 	all := p.Request.Permissions
 	if p.Request.Kind == schemas.KindPermission && len(p.Remember) > 0 {
@@ -281,7 +284,8 @@ func requestedPermissions(p *schemas.Prompt) []string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
 
-// fieldName quotes a name unless it is plain.
+// fieldName returns a field's name. It is quoted if it contains anything but ASCII
+// letters, digits and _.- or is long.
 func fieldName(name string) string {
 	if plainName.MatchString(name) {
 		return name

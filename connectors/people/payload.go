@@ -18,11 +18,12 @@ type field struct {
 	raw  json.RawMessage
 }
 
-// mainFields come first: the fields that act are read before those that explain.
+// mainFields are shown before the other fields, because they hold the action itself. The
+// others may only explain it.
 var mainFields = []string{"command", "file_path", "notebook_path", "path", "url"}
 
-// inputOf returns the whole of a request's action details as parts. The working directory
-// is returned apart from them if it is a text.
+// inputOf returns the action details of a request in full, as parts. The working
+// directory is returned separately if it is a string.
 func inputOf(r *schemas.Request) (parts []Part, cwd string) {
 	raw := bytes.TrimSpace(r.ActionDetails)
 	fields, err := fieldsOf(raw)
@@ -75,8 +76,8 @@ func fieldPart(f field) Part {
 	return part
 }
 
-// fieldsOf splits an object into its fields, in their order. It fails with the reason if
-// splitting would not show everything that was sent.
+// fieldsOf splits an object into its fields, in their order. If fields alone would not
+// show everything that was sent, it fails with the reason.
 func fieldsOf(raw json.RawMessage) ([]field, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -100,7 +101,7 @@ func fieldsOf(raw json.RawMessage) ([]field, error) {
 		case seen[f.name]:
 			return nil, errors.New("it names a field twice")
 		case strings.ContainsRune(f.name, utf8.RuneError):
-			return nil, errors.New("a field's name is no text")
+			return nil, errors.New("a field's name is not valid text")
 		}
 		seen[f.name] = true
 		fields = append(fields, f)
@@ -108,8 +109,8 @@ func fieldsOf(raw json.RawMessage) ([]field, error) {
 	return fields, err
 }
 
-// textOf returns the text that raw holds. It returns false for a value that is no text,
-// and for a text that decoding would change, which is better shown as it was sent.
+// textOf decodes raw if it is a JSON string. It returns false for any other value, and
+// for a string that decoding would change: such a string is better shown as it was sent.
 func textOf(raw json.RawMessage) (string, bool) {
 	var s string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
@@ -118,8 +119,9 @@ func textOf(raw json.RawMessage) (string, bool) {
 	return s, !strings.ContainsRune(s, utf8.RuneError) || utf8.Valid(raw) && !hasHalfPair(raw)
 }
 
-// escape matches an escape in JSON, and a surrogate pair as one. Its group matches a lone
-// half of a pair, which decoding replaces by the same character as any other half.
+// escape matches one escape in JSON; a surrogate pair counts as one. The group matches an
+// unpaired surrogate, because decoding would replace all unpaired surrogates by the same
+// character.
 var escape = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)`)
 
 func hasHalfPair(raw []byte) bool {
@@ -131,17 +133,18 @@ func hasHalfPair(raw []byte) bool {
 	return false
 }
 
-// maxIndented is the deepest JSON that is indented. Beyond it, blanks and rows of single
-// brackets would bury the content.
+// maxIndented is the greatest nesting depth of JSON that is indented. Deeper JSON would
+// become mostly blanks and rows with a single bracket, which bury the content.
 const maxIndented = 10
 
-// jsonLines shows JSON with one value on a line, every value as it was sent.
+// jsonLines formats JSON with one value on a line, every value as it was sent.
 func jsonLines(raw json.RawMessage) []string {
 	var buf bytes.Buffer
 	if depth(raw) > maxIndented || json.Indent(&buf, raw, "", "  ") != nil {
 		return Lines(string(raw))
 	}
-	// All line breaks here are nod's: inside JSON strings they are written \n.
+	// Every line break comes from indenting: inside JSON strings a line break is written
+	// \n.
 	var all []string
 	for line := range strings.Lines(buf.String()) {
 		all = append(all, Line(strings.TrimSuffix(line, "\n")))

@@ -95,8 +95,8 @@ type Desk interface {
 // Freezer is a Desk that can freeze agents. A channel offers the freeze only if its Desk
 // is a Freezer.
 type Freezer interface {
-	// Freeze denies the pending requests and every new one, until a thaw. It does not
-	// stop commands that already run.
+	// Freeze denies the pending requests of b's target, and every new one, until a thaw.
+	// It does not stop commands that already run.
 	Freeze(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error)
 	// Thaw lifts the freeze that b names, or all freezes if b names no target.
 	Thaw(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error)
@@ -117,10 +117,10 @@ type LoginLinker interface {
 
 // Revoker is a Desk through which people revoke standing answers.
 type Revoker interface {
-	// GrantsFor lists the standing answers that a user gave or may revoke, in no order,
-	// recently ended ones included. The error is FORBIDDEN for a user who is no approver.
+	// GrantsFor lists the standing answers that a user gave or may revoke, in no
+	// particular order, including some that ended recently. The error is FORBIDDEN for a user who is no approver.
 	GrantsFor(ctx context.Context, userID string) ([]schemas.StandingAnswer, error)
-	// Revoke ends one of them for the user; an ended one stays as it is. The error is
+	// Revoke ends one of them for the user; it changes nothing if g has ended. The error is
 	// NOT_FOUND for any other standing answer, and FORBIDDEN for a user who is no
 	// approver.
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error

@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The columns of a plain terminal. Nod's own words start in the first column, and names
-// of input fields in the third. The agent's lines start behind a bar; the rest of a line
-// that was broken to fit starts behind a broken bar.
+// The layout of a plain terminal. Nod's own words start in the first column, and names of
+// input fields in the third. Each line of the agent's text starts with bar; if it is
+// broken to fit, its further rows start with brokenBar.
 const (
 	labelWidth = 12
 	bar        = "│ "
@@ -17,14 +17,14 @@ const (
 	minWidth   = 40
 )
 
-// Text returns the full text of p for a plain terminal of width columns: all of Parts.
-// Width 0 breaks no lines, for files and for channels that break lines themselves. now is
-// the broker's time.
+// Text returns all Parts of p, laid out for a plain terminal of width columns. If width
+// is 0, no line is broken; this suits files, and channels that break lines themselves.
+// now is the broker's time.
 func Text(p *schemas.Prompt, now time.Time, width int) string {
 	return Layout(Parts(p, now), width)
 }
 
-// Layout sets parts for a plain terminal of width columns. Each line ends in a line
+// Layout lays parts out for a plain terminal of width columns. Each line ends in a line
 // break.
 func Layout(parts []Part, width int) string {
 	if width > 0 {
@@ -66,7 +66,7 @@ func (p Part) write(b *strings.Builder, width int) {
 	}
 }
 
-// room is the width left behind a prefix; 0 stands for no limit.
+// room returns the number of columns that prefix leaves free. 0 means no limit.
 func room(width int, prefix string) int {
 	if width == 0 {
 		return 0
@@ -74,7 +74,7 @@ func room(width int, prefix string) int {
 	return width - Cells(prefix)
 }
 
-// writeRows writes the first row behind first, and the others behind next.
+// writeRows writes the rows, the first with prefix first and the others with prefix next.
 func writeRows(b *strings.Builder, first, next string, rows []string) {
 	for i, row := range rows {
 		if i > 0 {

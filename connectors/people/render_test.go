@@ -45,13 +45,13 @@ func TestTextGolden(t *testing.T) {
 	t.Run("brief.txt", func(t *testing.T) { requireGolden(t, "brief.txt", Layout(Brief(hostile(), now), 80)) })
 }
 
-// waits has n identical calls wait for the answer to p.
+// waits sets the number of identical calls that wait for the answer to p.
 func waits(n int, p *schemas.Prompt) *schemas.Prompt {
 	p.Waiters, p.Waiting = n, n
 	return p
 }
 
-// remembered offers options that the agent itself remembers.
+// remembered returns a prompt with options that the agent remembers.
 func remembered() *schemas.Prompt {
 	p := runs("git status")
 	p.Request.Options = append(schemas.DefaultOptions(),
@@ -129,7 +129,7 @@ func TestEveryFieldOfTheInputAppears(t *testing.T) {
 		`{"c":"\\\ud800\\ufffd"}`:                                        {"c (JSON)", `\\\ud800\\ufffd`},
 		`{"c":"\ud800"}`:                                                 {"c (JSON)", `│ "\ud800"`},
 		"{\"c\":\"\xff\"}":                                               {"c (JSON)", `⟦0xFF⟧`},
-		`{"\ud800":1}`:                                                   {"a field's name is no text", `"\ud800": 1`},
+		`{"\ud800":1}`:                                                   {"a field's name is not valid text", `"\ud800": 1`},
 		`{"":1,"a b":2,"(JSON)":3,"\"":4}`:                               {`"": 1`, `"a b": 2`, `"(JSON)": 3`, `"\"": 4`},
 		`["rm"]`:                                                         {"not an object", `│   "rm"`},
 		`"rm"`:                                                           {"not an object", `│ "rm"`},

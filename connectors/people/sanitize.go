@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Runs up to these lengths are shown as they are. Longer runs are replaced by a mark with
-// their count, which keeps them from pushing text out of sight.
+// The longest runs that are shown as they are. A longer run is replaced by a mark with
+// its length, so that it cannot push text out of sight.
 const (
 	maxGap    = 24 // spaces and tabs in a row
 	maxBreaks = 4  // line breaks in a row
@@ -52,16 +52,16 @@ func Lines(s string) []string {
 	return m.lines
 }
 
-// marker writes text with its marks.
+// marker builds the sanitised form of a text; see Line.
 type marker struct {
 	lines []string
 	line  strings.Builder
-	// cluster is the end of the line that a combining mark would attach to; it is
-	// empty behind a mark or a blank.
+	// cluster is the last letter of the line with its combining marks, to which a further
+	// combining mark would attach. It is empty after a ⟦…⟧ mark or a blank.
 	cluster string
 }
 
-// next writes the beginning of s and returns the number of bytes it consumed.
+// next writes the first character or run of s and returns its length in bytes.
 func (m *marker) next(s string) int {
 	if n := len(s) - len(strings.TrimLeft(s, " \t\n")); n > 0 {
 		m.blanks(s[:n], n == len(s))
@@ -99,8 +99,8 @@ func (m *marker) end() {
 	m.cluster = ""
 }
 
-// hidden marks a character together with its repeats at the beginning of s. A hidden
-// character is hidden again right behind its own mark.
+// hidden writes a ⟦…⟧ mark for char and its repeats at the beginning of s. It returns the
+// length of the run in bytes.
 func (m *marker) hidden(char, s string) int {
 	n := 1
 	for strings.HasPrefix(s[n*len(char):], char) {
@@ -117,8 +117,8 @@ func (m *marker) hidden(char, s string) int {
 	return n * len(char)
 }
 
-// blanks writes a run of spaces, tabs and line breaks; last is set if the text ends with
-// the run.
+// blanks writes a run of spaces, tabs and line breaks. last means that the text ends with
+// this run.
 func (m *marker) blanks(s string, last bool) {
 	m.cluster = ""
 	if strings.Count(s, "\n") > maxBreaks {
@@ -159,9 +159,9 @@ func (m *marker) counted(s string) {
 	}
 }
 
-// rightToLeft writes the right-to-left text at the beginning of s as one mark. Between
-// the letters of "rtl" and of "ltr" that text has only one possible order, and everything
-// around it stays in place.
+// rightToLeft writes the right-to-left text at the beginning of s as one ⟦rtl … ltr⟧
+// mark. The Latin letters at both ends fix its order on the screen and keep the
+// surrounding text in place.
 func (m *marker) rightToLeft(s string) int {
 	m.line.WriteString("⟦rtl ")
 	m.cluster = ""
@@ -193,7 +193,7 @@ func rightToLeft(r rune) bool {
 // blank, a musical null note, the placeholder of an embedded object.
 var looksBlank = map[rune]bool{0x2800: true, 0x1D159: true, 0xFFFC: true}
 
-// mustMark reports whether r, behind the cluster, is visible only as a mark.
+// mustMark reports whether r, after the current cluster, must be replaced by a ⟦…⟧ mark.
 func (m *marker) mustMark(r rune, size int) bool {
 	if r < utf8.RuneSelf {
 		return !unicode.IsPrint(r)
@@ -205,8 +205,8 @@ func (m *marker) mustMark(r rune, size int) bool {
 	case '⟦', '⟧', '⏎', '⇥':
 		return true
 	}
-	// IsPrint is false for control, format, private-use and unassigned
-	// characters, and for every space but the ASCII one.
+	// IsPrint is false for control, format, private-use and unassigned characters, and
+	// for every space except the ASCII space.
 	if !unicode.IsPrint(r) || looksBlank[r] ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
 		return true
@@ -217,10 +217,11 @@ func (m *marker) mustMark(r rune, size int) bool {
 	return m.looksDifferent(r)
 }
 
-// looksDifferent reports whether r would not show as itself: because it is another
-// character's double (U+212A is K), because it changes the character before it (e and
-// U+0301 are é), or because it has no character to attach to. Marks that every script may
-// use are never shown as they are: floods are made of them.
+// looksDifferent reports whether r would not show as itself: because it looks the same as
+// another character (U+212A is K), because it changes the character before it (e and
+// U+0301 are é), or because it has no character to attach to. Combining marks that are
+// not specific to a script always count as different, because floods of marks are made of
+// them.
 func (m *marker) looksDifferent(r rune) bool {
 	char := string(r)
 	if !norm.NFC.IsNormalString(char) {

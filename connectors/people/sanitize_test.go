@@ -117,7 +117,8 @@ func FuzzLines(f *testing.F) {
 	f.Fuzz(requireShown)
 }
 
-// Random mixtures of the characters that are hardest to show, the same in every run.
+// Random mixtures of the characters that are hardest to show are shown correctly. Every
+// run tests the same mixtures.
 func TestMixtures(t *testing.T) {
 	pieces := []string{
 		" ", "  ", "\t", "\n", "\r", "a", "Z", "5", "/", "(", ")", "-", "⟦", "⟧", "⏎", "⇥", "⟦rtl ", " ltr⟧", "\u202e", "\u2066", "\u200b",
@@ -152,7 +153,7 @@ func requireShown(t *testing.T, in string) {
 		require.LessOrEqual(t, Cells(mark), minWidth-labelWidth, "a mark that fits no row")
 	}
 	require.True(t, norm.NFC.IsNormalString(out), "it would change where it is normalised: %+q", out)
-	// A text that can be read back is whole, and differs from all others when shown.
+	// If the text can be recovered, nothing is lost, and no other text is shown alike.
 	require.Equal(t, in, readBack(t, out))
 }
 
@@ -188,7 +189,7 @@ func requireInOrder(t *testing.T, s string) {
 	}
 }
 
-// readBack undoes Line.
+// readBack recovers the text that Line was given from its result.
 func readBack(t *testing.T, s string) string {
 	t.Helper()
 	var b strings.Builder

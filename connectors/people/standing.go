@@ -28,7 +28,7 @@ type StandingText struct {
 // shortGrant is the number of an id's characters that a list shows.
 const shortGrant = 8
 
-// DescribeStanding puts g into words. now is the broker's time.
+// DescribeStanding describes g in words. now is the broker's time.
 func DescribeStanding(g *schemas.StandingAnswer, now time.Time) StandingText {
 	s := StandingText{
 		ID: Line(g.GrantID[:min(shortGrant, len(g.GrantID))]), Effect: string(schemas.EffectAllow), Covers: covers(g),
@@ -102,7 +102,8 @@ func SortNewestFirst(all []schemas.StandingAnswer) {
 	slices.SortStableFunc(all, func(a, b schemas.StandingAnswer) int { return b.CreatedAt.Compare(a.CreatedAt) })
 }
 
-// ScopeAndTerm says for which session or agent a standing answer holds, and how long.
+// ScopeAndTerm returns the session or agent that a standing answer holds for, and its
+// duration, as the end of a sentence.
 func ScopeAndTerm(g *schemas.StandingAnswer) string {
 	where := ", for this agent"
 	if g.Scope != schemas.ScopeAgent {
@@ -114,8 +115,8 @@ func ScopeAndTerm(g *schemas.StandingAnswer) string {
 	return where + ", for " + schemas.Words(g.ExpiresAt.Sub(g.CreatedAt))
 }
 
-// UndoHint names the standing answer that d leaves behind and the command that ends it,
-// in one line. It is empty if d leaves none.
+// UndoHint returns one line with the command that ends the standing answer that d
+// created. It is empty if d created none.
 func UndoHint(d *schemas.Decision) string {
 	g := d.Grant
 	if g == nil {

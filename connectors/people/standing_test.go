@@ -10,7 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// One list shows every kind of standing answer, in the same words.
+// Standing answers of every kind are described in one line, with the same fields in the
+// same order.
 func TestStandingAnswersInALine(t *testing.T) {
 	rules := []schemas.Always{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}}
 	given := func(change func(*schemas.StandingAnswer)) *schemas.StandingAnswer {
@@ -59,7 +60,7 @@ func TestWhatUndoesAStandingAnswer(t *testing.T) {
 	}
 }
 
-// A denial that also answers later calls says so, and names the command that ends it.
+// The outcome of a denial that also answers later calls names the command that ends this.
 func TestADenialSaysWhatElseItAnswers(t *testing.T) {
 	d := decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "")
 	assert.Empty(t, UndoHint(d))

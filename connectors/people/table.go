@@ -14,8 +14,8 @@ import (
 const minShort = 8
 
 // ShortIDs returns a prefix of each prompt's id. Each is unique among these prompts, and
-// at least schemas.MinPrefix long unless the id is shorter. If nod keeps another record
-// with the same prefix, it refuses the prefix and decides nothing.
+// at least schemas.MinPrefix long unless the id is shorter. If another record that nod
+// keeps has the same prefix, nod refuses the prefix and decides nothing.
 func ShortIDs(prompts []schemas.Prompt) []string {
 	short := make([]string, len(prompts))
 	for i := range prompts {
@@ -34,9 +34,10 @@ func ShortIDs(prompts []schemas.Prompt) []string {
 // summaryBytes is the number of bytes of a payload that a summary reads.
 const summaryBytes = 2048
 
-// Summary is the subject of p on one line of at most width columns: the first line of its
-// payload. A summary that leaves text out ends in ⟦…⟧, which no text of an agent can
-// hold. It serves to find a request, never to decide it.
+// Summary returns the subject of p on one line of at most width columns: the first line
+// of its payload. A summary that leaves text out ends in ⟦…⟧, which sanitised text of an
+// agent cannot contain. A summary helps to find a request. It never suffices to decide
+// one.
 func Summary(p *schemas.Prompt, width int) string {
 	subject, more := subjectOf(&p.Request), ""
 	if len(subject) > summaryBytes {
@@ -52,7 +53,7 @@ func Summary(p *schemas.Prompt, width int) string {
 	return cut(all[0]+more, width)
 }
 
-// subjectOf is the part of the payload that tells a request from others.
+// subjectOf returns the part of the payload that best tells a request from others.
 func subjectOf(r *schemas.Request) string {
 	if r.Kind == schemas.KindPermission && len(r.Permissions) > 0 {
 		return strings.Join(r.Permissions, " ")
@@ -73,7 +74,7 @@ func subjectOf(r *schemas.Request) string {
 	return compact.String()
 }
 
-// column is a column of the table. Spare ones are dropped if the terminal is narrow.
+// column is a column of the table. On a narrow terminal, spare columns are left out.
 type column struct {
 	title string
 	spare bool
@@ -88,7 +89,8 @@ func (c *column) width() int {
 	return widest + 2
 }
 
-// minSummary is the width that the table keeps for summaries by dropping columns.
+// minSummary is the least width of the summaries. Spare columns are left out until the
+// summaries have it.
 const minSummary = 16
 
 // Table lists prompts for a terminal of width columns, a header and one line each: id,
@@ -150,7 +152,8 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 
 func compactDuration(d time.Duration) string { return strings.ReplaceAll(shortDuration(d), " ", "") }
 
-// squeeze drops spare columns from the right until the summary fits.
+// squeeze removes spare columns, the last first, until the summaries have minSummary
+// columns. It returns the remaining columns and the width left for the summaries.
 func squeeze(columns []column, width int) (left []column, room int) {
 	for {
 		room = width

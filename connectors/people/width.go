@@ -9,11 +9,11 @@ import (
 	"golang.org/x/text/width"
 )
 
-// cutMark ends a shortened text. Text that passed through Line cannot hold it.
+// cutMark ends a shortened text. A text sanitised by Line cannot contain it.
 const cutMark = "⟦…⟧"
 
-// Cells is the number of terminal columns that s takes. It counts too many rather than
-// too few: an overflowing row would start another row.
+// Cells returns the number of terminal columns that s takes. In doubt it returns more,
+// because a row that is too wide would continue on another row.
 func Cells(s string) int {
 	n := 0
 	for _, r := range s {
@@ -36,7 +36,7 @@ func runeCells(r rune) int {
 	return 1
 }
 
-// UTF16 is the length of s in UTF-16 units, which Telegram counts in.
+// UTF16 returns the length of s in UTF-16 units, in which Telegram counts.
 func UTF16(s string) int {
 	n := 0
 	for _, r := range s {
@@ -52,8 +52,8 @@ func Fits(text string, limit int, measure func(string) int) bool {
 	return measure(text) <= limit
 }
 
-// atom is the beginning of s that must stay on one row: a mark, or a character with its
-// combining marks.
+// atom returns the beginning of s that must stay on one row: a ⟦…⟧ mark, or a character
+// with its combining marks.
 func atom(s string) string {
 	if strings.HasPrefix(s, "⟦") {
 		if before, _, ok := strings.Cut(s, "⟧"); ok {
@@ -72,9 +72,10 @@ func atom(s string) string {
 // loses no text.
 func Wrap(s string, width int) []string { return wrap(s, width, true) }
 
-// wrap breaks s into rows of at most width columns without losing text; with words set,
-// between words if it can. It never splits a mark. Spaces start a row instead of ending
-// the row before, where they would be invisible. Width 0 never breaks.
+// wrap breaks s into rows of at most width columns without losing text. If words is set,
+// it breaks between words if it can. It never splits a ⟦…⟧ mark. Spaces at a break start
+// the next row, because they would be invisible at the end of a row. If width is 0,
+// nothing is broken.
 func wrap(s string, width int, words bool) []string {
 	if width <= 0 || Cells(s) <= width {
 		return []string{s}
@@ -118,7 +119,7 @@ func cut(s string, width int) string {
 	}
 }
 
-// pad fills s up to width columns.
+// pad appends spaces to s up to width columns.
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-Cells(s)))
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// shortDuration is schemas.Roughly with the unit as a letter: "6 d", "25 h", "48 s".
+// shortDuration formats d as schemas.Roughly does, with the unit's first letter: "6 d",
+// "25 h", "48 s".
 func shortDuration(d time.Duration) string {
 	n, unit, _ := strings.Cut(schemas.Roughly(d), " ")
 	return n + " " + unit[:1]

@@ -24,7 +24,7 @@ type Note struct {
 	ID, For, Text string
 	Choices       []Choice
 	about         string // the key of the request
-	calls         int    // the number of calls that it counts
+	calls         int    // the number of identical calls that it shows
 }
 
 // Choice is a slip that is ready to be torn off a note.
@@ -42,7 +42,7 @@ type Slip struct {
 // NewBoard makes an empty board.
 func NewBoard() *Board { return &Board{left: make(chan struct{}, 1)} }
 
-// Leave leaves a slip.
+// Leave puts a slip on the board. It stores the number of calls that the note shows now.
 func (b *Board) Leave(s Slip) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +66,7 @@ func (b *Board) Notes(person string) []Note {
 	return theirs
 }
 
-// Fail has the next pin or rewrite fail.
+// Fail makes the next pin or rewrite fail with err.
 func (b *Board) Fail(err *people.Error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +120,8 @@ func (b *Board) rewrite(id string, n Note) error {
 	return nil
 }
 
-// about is the key of the request that a note asks about, or empty.
+// about returns the key of the request that a note asks about. It is empty for other
+// notes.
 func (b *Board) about(id string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +131,8 @@ func (b *Board) about(id string) string {
 	return ""
 }
 
-// next waits for the oldest slip, which stays on the board until done.
+// next returns the oldest slip, waiting for one if necessary. The slip stays on the board
+// until done removes it.
 func (b *Board) next(ctx context.Context) (Slip, error) {
 	for {
 		b.mu.Lock()
@@ -148,7 +150,7 @@ func (b *Board) next(ctx context.Context) (Slip, error) {
 	}
 }
 
-// done takes the oldest slip down and tells its writer the result.
+// done removes the oldest slip and tells its writer the result.
 func (b *Board) done(s Slip, said string) {
 	b.mu.Lock()
 	b.slips = b.slips[1:]
@@ -156,5 +158,5 @@ func (b *Board) done(s Slip, said string) {
 	b.tell(s.By, said)
 }
 
-// tell pins a note that changes nothing if it is lost.
+// tell pins a note. It ignores errors, because a lost note does no harm.
 func (b *Board) tell(person, text string) { _, _ = b.pin(person, Note{Text: text}) }

@@ -38,7 +38,7 @@ var (
 // New makes a carrier.
 func New(b *Board) Carrier { return Carrier{b} }
 
-// maxNote is the number of characters that fit on a note.
+// maxNote is the greatest number of characters on a note.
 const maxNote = 5000
 
 // Prompt pins a note for the recipient.
@@ -57,7 +57,7 @@ func (c Carrier) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) err
 	return c.board.rewrite(string(ref), note(&p))
 }
 
-// note is a prompt as the board shows it.
+// note makes the note for a prompt.
 func note(p *schemas.Prompt) Note {
 	now := time.Now()
 	text := people.Text(p, now, 0)
@@ -81,8 +81,8 @@ func note(p *schemas.Prompt) Note {
 	return n
 }
 
-// Run takes slips until ctx ends. A slip stays on the board until nod has taken it or
-// refused it for good.
+// Run takes slips until ctx ends. A slip stays on the board until nod has stored or
+// refused its answer.
 func (c Carrier) Run(ctx context.Context, desk people.Desk) error {
 	for {
 		slip, err := c.board.next(ctx)
@@ -97,8 +97,8 @@ func (c Carrier) Run(ctx context.Context, desk people.Desk) error {
 	}
 }
 
-// bring submits one slip to nod and returns the reply to its writer. After an error the
-// slip stays on the board.
+// bring submits the answer of a slip to nod and returns the reply to the slip's writer.
+// After an error the slip stays on the board.
 func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, error) {
 	waiting := time.AfterFunc(time.Second, func() { c.board.tell(s.By, people.Recording) })
 	defer waiting.Stop()
@@ -106,7 +106,7 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 	refuse := func(err error) (string, error) {
 		var e *schemas.Error
 		if !errors.As(err, &e) || e.Code == schemas.CodeUnavailable {
-			return "", fmt.Errorf("bring a slip from the board: %w", err)
+			return "", fmt.Errorf("submit a slip from the board: %w", err)
 		}
 		return people.Refusal(e, now), nil
 	}
@@ -135,15 +135,15 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 	return people.Recorded(&d, &p), nil
 }
 
-// ended removes the choices from the answered note. nod may not know that note, if the
-// worker that pinned it was killed.
+// ended removes the choices from the answered note. No worker may know this note: the
+// worker that pinned it may have been killed.
 func (c Carrier) ended(id string, p schemas.Prompt, d *schemas.Decision) {
 	p.Decision = d
 	_ = c.board.rewrite(id, note(&p)) // after an error the next slip gets here again
 }
 
-// read is the answer that a slip stands for: a choice that this very request was pinned
-// with, or a whole yes or no. It returns false for any other slip.
+// read returns the answer that a slip gives: one of the choices with which this very
+// request was pinned, or a plain yes or no. It returns false for any other slip.
 func read(p *schemas.Prompt, s Slip) (schemas.Answer, bool) {
 	open := *p
 	open.Decision = nil
@@ -159,5 +159,5 @@ func read(p *schemas.Prompt, s Slip) (schemas.Answer, bool) {
 	return schemas.Answer{}, false
 }
 
-// ref is the id of the n-th note.
+// ref returns the id of the n-th note.
 func ref(n int) string { return "note-" + strconv.Itoa(n) }

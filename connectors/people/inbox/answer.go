@@ -11,20 +11,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// answerTimeout limits the delivery of an answer to nod.
+// answerTimeout is the time within which nod must reply to an answer.
 const answerTimeout = 15 * time.Second
 
-// The smallest terminal on which a request can be allowed. people.Layout lays out no
-// text for a narrower one.
+// The smallest terminal on which a request can be allowed. people.Layout uses no width
+// below minWidth.
 const (
 	minHeight = 10
 	minWidth  = 40
 )
 
-// answer is the user's choice, before it becomes an answer to one request.
+// answer is the user's choice. answerTo makes a schemas.Answer of it for each request.
 type answer struct {
 	allows bool
-	choice int // index of the choice, from 1; 0 is allow once or deny
+	choice int // number of the choice, from 1; 0 means allow once or deny
 	said   people.Utterance
 	word   string
 }
@@ -36,7 +36,7 @@ type answeredMsg struct {
 	err      error
 }
 
-// allowBarrier is the reason why nothing can be allowed now, or "".
+// allowBarrier returns the reason why nothing can be allowed now, or "".
 func (m *model) allowBarrier() string {
 	v := m.top()
 	items := pending(m.itemsOf(v))
@@ -57,14 +57,14 @@ func (m *model) allowBarrier() string {
 		if why := m.views[n].readBarrier(); why != "" {
 			return why
 		}
-		if m.views[n].showsRequests() { // this view was read; views below it do not matter
+		if m.views[n].showsRequests() { // this view has been read in full; the views below it do not matter
 			break
 		}
 	}
 	return ""
 }
 
-// itemBarrier is the reason why one request cannot be allowed here, or "".
+// itemBarrier returns the reason why one request cannot be allowed on this screen, or "".
 func (m *model) itemBarrier(i *item) string {
 	switch _, once := i.Request.OptionOfKind(schemas.AllowOnce); {
 	case !once && m.textView().kind != choose:
@@ -77,7 +77,7 @@ func (m *model) itemBarrier(i *item) string {
 	return ""
 }
 
-// readBarrier is the reason why a view counts as unread, or "".
+// readBarrier returns the reason why a view's text has not been read in full, or "".
 func (v *view) readBarrier() string {
 	switch {
 	case v.takesText():
@@ -125,7 +125,8 @@ func keysOf(items []*item) (keys []string) {
 	return keys
 }
 
-// answerTo makes the answer to one request; ok is false if the request does not offer it.
+// answerTo makes the answer to one request. ok is false if the request does not offer the
+// choice.
 func (a answer) answerTo(p *schemas.Prompt, from schemas.From) (said schemas.Answer, ok bool) {
 	if a.choice == 0 {
 		said, ok = a.said.Answer(p, from)
@@ -165,8 +166,8 @@ func (m *model) answered(msg answeredMsg) tea.Cmd {
 	return nil
 }
 
-// refusal explains why an answer did not count, and returns the decision that stands
-// instead, if nod sent it.
+// refusal returns a text that explains why an answer did not count, and the decision that
+// nod stored instead, if its error carries one.
 func (m *model) refusal(err error) (string, *schemas.Decision) {
 	var se *schemas.Error
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Identical requests are answered together, each with its own digest, after the text
-// of all was shown.
+// Identical requests are answered together after all their texts were shown. Each answer
+// has its own request's digest.
 func TestABatchIsShownWholeAndAnsweredTogether(t *testing.T) {
 	for _, c := range []struct{ key, option string }{{"y", "allow_once"}, {"n", "reject_once"}} {
 		r := newRig(t, 80, 24)
@@ -83,7 +83,8 @@ func TestABatchIsOfTheSameAlone(t *testing.T) {
 	}
 }
 
-// A request that takes the code word is not answered without it, and the word is not shown.
+// A request that takes the code word is allowed only with it, and the screen never shows
+// the word.
 func TestTheCodeWord(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")

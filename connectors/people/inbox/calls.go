@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// refreshTimeout limits the query for the selected request, after which nod counts as
+// refreshTimeout limits the query for the selected request; if it passes, nod counts as
 // away. catchUpTimeout limits the queries for all requests after an outage.
 const (
 	refreshTimeout = 3 * time.Second
@@ -25,14 +25,14 @@ type refreshMsg struct {
 	err    error
 }
 
-// missedMsg holds requests that ended unnoticed, and the keys of those that nod no
-// longer knows.
+// missedMsg holds the requests that ended while nod was away, and the keys of those that
+// nod no longer knows.
 type missedMsg struct {
 	prompts []schemas.Prompt
 	gone    []string
 }
 
-// call runs f, which calls nod, outside the program's loop, with a timeout.
+// call runs f outside the program's loop, within a timeout. f calls nod.
 func (m *model) call(patience time.Duration, f func(context.Context) tea.Msg) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, patience)
@@ -90,8 +90,8 @@ func unreachable(err error) bool {
 	return err != nil && (!errors.As(err, &se) || se.Code == schemas.CodeUnavailable || se.Code == schemas.CodeInternal)
 }
 
-// applyKnown takes in a queried request, but only if it is in the list. A queried
-// request that is not there may have ended since.
+// applyKnown stores a queried request, but only if it is still in the list. It may have
+// ended and left the list during the query.
 func (m *model) applyKnown(p schemas.Prompt) {
 	if m.requests.items[p.Key()] != nil {
 		m.applyVersion(p)

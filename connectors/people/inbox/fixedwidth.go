@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// fixedWidth replaces characters whose width differs between terminals (clusters that
-// some draw as one cell and others side by side) by their code points. Otherwise a
-// partial redraw could leave a character standing over another.
+// fixedWidth replaces characters whose width differs between terminals by their code
+// points, for example clusters that some terminals draw as one cell and others side by
+// side. Otherwise a partial redraw could mix old and new characters on the screen.
 func fixedWidth(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return s
@@ -47,5 +47,5 @@ func fixedWidthParts(parts []people.Part) []people.Part {
 	return parts
 }
 
-// rowsOf breaks a text of nod, which may quote an agent, into rows.
+// rowsOf breaks nod's own text, which may quote an agent, into rows.
 func rowsOf(text string, width int) []string { return people.Wrap(fixedWidth(text), width) }

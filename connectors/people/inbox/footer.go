@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// footer is the status and the keys. Its number of rows does not depend on whether an
-// allow is barred.
+// footer returns the rows with the status and the keys. Their number does not depend on
+// whether an allow is barred.
 func (m *model) footer(barred string) []string {
 	rows := []string{""} // for the ruler
 	items := m.itemsOf(m.top())
@@ -36,7 +36,7 @@ func (m *model) footer(barred string) []string {
 	return append(rows, now...)
 }
 
-// ruler is the line under the body; it shows which rows are in view.
+// ruler returns the line under the body, which shows the numbers of the rows in view.
 func ruler(p *page, body, width int) string {
 	text := ""
 	if len(p.rows) > body && body > 0 {
@@ -48,7 +48,7 @@ func ruler(p *page, body, width int) string {
 	return dim(text + strings.Repeat("─", max(0, width-people.Cells(text))))
 }
 
-// notices are the messages that do not depend on the selection.
+// notices returns the messages that do not depend on the selection.
 func (m *model) notices() []string {
 	all := []string{m.o.Note, m.news, m.lockStatus()}
 	if m.top().kind == standingView {
@@ -63,7 +63,7 @@ func (m *model) notices() []string {
 	return all
 }
 
-// answerNotices are the results of the last answers to these requests.
+// answerNotices returns the results of the last answers to these requests.
 func answerNotices(items []*item) (all []string) {
 	for _, i := range items {
 		all = append(all, i.notice)
@@ -89,7 +89,8 @@ func (m *model) lockStatus() string {
 	return "Session " + session + " is not held now, because you are away."
 }
 
-// requestStatus is the outcome of the requests on the screen, or their remaining time.
+// requestStatus returns the outcomes of the requests on the screen, or their remaining
+// time.
 func (m *model) requestStatus(items []*item) []string {
 	open := pending(items)
 	switch {
@@ -108,7 +109,7 @@ func (m *model) requestStatus(items []*item) []string {
 	return firstThree(rows)
 }
 
-// countdown is a request's remaining time, and its outcome at the end.
+// countdown returns a request's remaining time or, once it has ended, its outcome.
 func (m *model) countdown(p *schemas.Prompt) string {
 	then := "then it is denied"
 	switch p.Request.Kind {
@@ -152,7 +153,7 @@ func appendVerdict(rows []string, verdict string, width int) []string {
 // maxVerdict is the width of the longest verdict.
 const maxVerdict = 40
 
-// verdict says whether the y key allows.
+// verdict says if the y key allows, or why it does not.
 func verdict(v *view, barred string) string {
 	switch {
 	case barred != "":
@@ -167,7 +168,7 @@ func verdict(v *view, barred string) string {
 
 type key struct{ name, does string }
 
-// keys are the rows that list the active keys.
+// keys returns the rows that list the active keys.
 func (m *model) keys(open []*item, barred string) []string {
 	v := m.top()
 	var all []key
@@ -197,7 +198,8 @@ func (m *model) keys(open []*item, barred string) []string {
 	return wrapKeys(append(all, key{"space ↑↓", "read on"}, key{"esc", "back"}), m.width)
 }
 
-// answerKeys are the keys that answer, or that open a view for it.
+// answerKeys returns the keys that answer, and the keys that open a view with more
+// answers.
 func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 	yes := "once"
 	more := choices(&open[0].Prompt)
@@ -232,7 +234,7 @@ func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 	return all
 }
 
-// wrapKeys sets keys in rows of at most width columns and breaks no key's label.
+// wrapKeys sets keys in rows of at most width columns. It breaks rows only between keys.
 func wrapKeys(keys []key, width int) []string {
 	var rows []string
 	used := width
@@ -247,7 +249,7 @@ func wrapKeys(keys []key, width int) []string {
 	return rows
 }
 
-// entryRows are the prompt, the end of the typed text, and the keys.
+// entryRows returns the prompt for a text, the end of the typed text, and the keys.
 func (m *model) entryRows() []string {
 	v := m.top()
 	ask, text := "Deny, and tell the agent why:", people.Line(string(v.typed))

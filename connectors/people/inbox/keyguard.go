@@ -6,11 +6,12 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// inert is the time for which keys decide nothing after their effect has changed, or
-// after a key that came too early. So keys typed ahead or held down are dropped.
+// inert is the time for which keys decide nothing after their effect has changed, and
+// after a key that came too early. Keys that are typed ahead or held down are therefore
+// dropped.
 const inert = 400 * time.Millisecond
 
-// keyGuard keeps keys from deciding anything that the user has had no time to see.
+// keyGuard ensures that no key decides anything that the user has had no time to see.
 type keyGuard struct {
 	after  scheduler
 	effect string // identifies the current effect of the keys
@@ -25,7 +26,7 @@ type scheduler func(time.Duration, tea.Msg) tea.Cmd
 // armMsg ends a delay.
 type armMsg struct{ count int }
 
-// disarm makes the keys inert, from now on for one delay.
+// disarm makes the keys inert for one delay from now.
 func (g *keyGuard) disarm(now time.Time) tea.Cmd {
 	g.armed, g.since = false, now
 	g.count++
@@ -41,8 +42,8 @@ func (g *keyGuard) disarmOnChange(stake string, now time.Time) tea.Cmd {
 	return g.disarm(now)
 }
 
-// arm ends a delay, if it is the last one. A delay that took more than twice as long
-// means that the screen stood still; then it starts anew.
+// arm ends a delay, if it is the last one. If the delay took more than twice its time,
+// the screen was stuck, and a new delay starts.
 func (g *keyGuard) arm(m armMsg, now time.Time) tea.Cmd {
 	switch {
 	case m.count != g.count:

@@ -29,7 +29,7 @@ type requestList struct {
 	selected string
 }
 
-// position is the index of a new item in the order.
+// position returns the index in the order at which a new item belongs.
 func (b *requestList) position(i *item) int {
 	at, _ := slices.BinarySearchFunc(b.order, i, func(key string, i *item) int {
 		if c := b.items[key].Request.CreatedAt.Compare(i.Request.CreatedAt); c != 0 {
@@ -40,8 +40,8 @@ func (b *requestList) position(i *item) int {
 	return at
 }
 
-// apply takes in a version of a request. An older version changes nothing, and a
-// decided request stays decided. It returns the item if the request has just ended.
+// apply stores a version of a request. An older version changes nothing, and a decided
+// request stays decided. If this version ended the request, apply returns its item.
 func (b *requestList) apply(p schemas.Prompt) (ended *item) {
 	i := b.items[p.Key()]
 	switch {
@@ -82,7 +82,8 @@ func (b *requestList) move(by int) {
 	}
 }
 
-// prune removes ended requests that are not on the screen.
+// prune removes the ended requests for which looked returns false, because the screen no
+// longer shows them.
 func (b *requestList) prune(looked func(*item) bool) {
 	for key, i := range b.items {
 		if !i.open() && !i.sending && !looked(i) {
@@ -91,10 +92,10 @@ func (b *requestList) prune(looked func(*item) bool) {
 	}
 }
 
-// current is the selected request, or nil.
+// current returns the selected request, or nil.
 func (b *requestList) current() *item { return b.items[b.selected] }
 
-// countOpen is the number of pending requests.
+// countOpen returns the number of pending requests.
 func (b *requestList) countOpen() int {
 	n := 0
 	for _, i := range b.items {
@@ -137,16 +138,16 @@ func contentKeyOf(r *schemas.Request) string {
 	return string(sum.Sum(nil))
 }
 
-// partsOf is the text of a request without its deadline, for which the screen shows a
-// countdown.
+// partsOf returns the text of a request without its deadline: the screen shows a
+// countdown instead.
 func partsOf(p *schemas.Prompt) []people.Part {
 	return slices.DeleteFunc(people.Parts(p, p.Request.CreatedAt), func(part people.Part) bool {
 		return part.Label == "Expires" && !part.Field
 	})
 }
 
-// combineParts is the text of several requests: first the parts that all share, then
-// the other parts of each. No part is left out.
+// combineParts returns the text of several requests: first the parts that all have in
+// common, then the other parts of each. No part is left out.
 func combineParts(all [][]people.Part) []people.Part {
 	var shared, text []people.Part
 	for _, part := range all[0] {

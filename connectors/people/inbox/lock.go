@@ -10,15 +10,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The lock is renewed every few seconds, while there was real input in the last
-// minute and the window has the focus.
+// The lock is renewed every few seconds, as long as the last input is at most a minute
+// old and the window has the focus.
 const (
 	renewEvery  = 5 * time.Second
 	thereFor    = 60 * time.Second
 	lockTimeout = 4 * time.Second
 )
 
-// inputLock is the input lock of one session, which the user asked for.
+// inputLock is the state of the input lock for which the user asked. It covers one
+// session.
 type inputLock struct {
 	wanted  string // the wanted session; empty: no lock is wanted
 	held    string // the session whose lock nod has granted, or may have granted
@@ -37,7 +38,8 @@ type lockReplyMsg struct {
 	err     error
 }
 
-// toggleLock asks for the lock of the selected request's session, or gives the lock up.
+// toggleLock sets that the user wants the lock of the selected request's session or, if
+// they already want a lock, that they want none.
 func (m *model) toggleLock() {
 	m.lock.notice = ""
 	if m.lock.wanted != "" {
@@ -64,7 +66,7 @@ func (m *model) syncLock() tea.Cmd {
 	return m.changeLock(schemas.PresenceLock, want)
 }
 
-// renewLock is syncLock, and also renews a held lock when that is due.
+// renewLock does the same as syncLock, and also renews a held lock when that is due.
 func (m *model) renewLock() tea.Cmd {
 	if cmd := m.syncLock(); cmd != nil {
 		return cmd

@@ -32,7 +32,7 @@ type model struct {
 	guard         keyGuard
 	standing      standingList
 	lock          inputLock
-	news          string // the last event off the screen
+	news          string // the last outcome of a request that is not on the screen
 
 	skew       time.Duration // how far the broker's clock is ahead
 	skewKnown  bool
@@ -40,7 +40,7 @@ type model struct {
 	offline    bool // the last refresh failed to reach nod
 	reached    bool // nod has answered once
 	closing    bool
-	touched    bool // a key was pressed, so the selection is the user's
+	touched    bool // a key was pressed, so the user chose the selection
 }
 
 func newModel(ctx context.Context, o Options, clock func() time.Time, after scheduler) *model {
@@ -53,7 +53,7 @@ func newModel(ctx context.Context, o Options, clock func() time.Time, after sche
 // now is the broker's time.
 func (m *model) now() time.Time { return m.clock().Add(m.skew) }
 
-// Init starts the clock.
+// Init starts the ticks and reads nod's state.
 func (m *model) Init() tea.Cmd { return tea.Batch(m.tick(), m.refresh(), m.relayout()) }
 
 func (m *model) tick() tea.Cmd { return m.after(time.Second, tickMsg{}) }
@@ -122,7 +122,8 @@ func (m *model) relayout() tea.Cmd {
 	return tea.Batch(first, m.guard.disarmOnChange(m.keyEffect(), m.clock()))
 }
 
-// keyEffect identifies the effect of the keys; when it changes, the keys rest for a moment.
+// keyEffect identifies the effect of the keys. When it changes, the keys decide nothing
+// for a moment.
 func (m *model) keyEffect() string {
 	var b strings.Builder
 	top := m.top()
@@ -133,7 +134,8 @@ func (m *model) keyEffect() string {
 	return b.String()
 }
 
-// applyVersion takes in a version of a request, and reports an end off the screen.
+// applyVersion stores a version of a request. If it ended a request that is not on the
+// screen, the outcome is shown as news.
 func (m *model) applyVersion(p schemas.Prompt) {
 	ended := m.requests.apply(p)
 	if ended == nil {
@@ -149,7 +151,8 @@ func (m *model) onScreen(i *item) bool {
 	return slices.ContainsFunc(m.views, func(v *view) bool { return slices.Contains(m.itemsOf(v), i) })
 }
 
-// close ends the program, after the answers under way have arrived or if its user insists.
+// close ends the program. If answers are being sent, it waits for their results, unless
+// the user closes again.
 func (m *model) close() tea.Cmd {
 	if m.sending() == 0 || m.closing {
 		return tea.Quit
@@ -158,7 +161,7 @@ func (m *model) close() tea.Cmd {
 	return nil
 }
 
-// sending is the number of answers under way.
+// sending returns the number of answers that are being sent.
 func (m *model) sending() int {
 	n := 0
 	for _, i := range m.requests.items {

@@ -123,7 +123,7 @@ func TestKeysRestAfterAChange(t *testing.T) {
 	r.Equal("2", r.said()[0].PendingID)
 }
 
-// After an answer, the same key does not answer the next request.
+// After an answer the selection stays, so the same key does not answer the next request.
 func TestTheNextRequestIsNotUnderTheSameKey(t *testing.T) {
 	r := newRig(t, 100, 60)
 	for n := range 3 {
@@ -252,7 +252,7 @@ func TestNodIsAwayAndBack(t *testing.T) {
 	r.Equal(first.PendingID, r.said()[0].PendingID)
 }
 
-// A request that nod no longer knows leaves the list.
+// A request that nod no longer knows disappears from the list.
 func TestWhatIsGoneLeaves(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := r.asks(runs("1", "ls"))
@@ -264,8 +264,8 @@ func TestWhatIsGoneLeaves(t *testing.T) {
 	r.Empty(r.said())
 }
 
-// The countdown runs on the broker's clock, and an expired request cannot be allowed
-// even before its end arrives.
+// The countdown runs on the broker's clock. A request past its deadline cannot be
+// allowed, even before nod sends its end.
 func TestTheCountdownIsTheBrokers(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.desk.now = func() time.Time { return r.at.Add(58 * time.Minute) } // this machine's clock is behind

@@ -18,8 +18,8 @@ type page struct {
 	seen  int  // rows[:seen] have been in view
 }
 
-// setRows gives the page its rows. If they differ from the previous rows, all count
-// as unseen.
+// setRows sets the page's rows. If they differ from the previous rows, all count as
+// unseen.
 func (p *page) setRows(rows []string, width int) {
 	if p.width == width && slices.Equal(p.rows, rows) {
 		return
@@ -27,7 +27,7 @@ func (p *page) setRows(rows []string, width int) {
 	*p = page{rows: rows, width: width, draws: drawable(rows, width)}
 }
 
-// markSeen records the rows that a body of height rows shows.
+// markSeen records the rows that are in view if height rows fit on the screen.
 func (p *page) markSeen(height int) {
 	p.fits = len(p.rows) <= height
 	p.top = max(0, min(p.top, len(p.rows)-height))
@@ -36,7 +36,7 @@ func (p *page) markSeen(height int) {
 	}
 }
 
-// visibleRows are the rows that a body of height rows shows.
+// visibleRows returns the rows that are in view if height rows fit on the screen.
 func (p *page) visibleRows(height int) []string {
 	top := max(0, min(p.top, len(p.rows)))
 	return p.rows[top:min(len(p.rows), top+max(0, height))]
@@ -54,8 +54,8 @@ func drawable(rows []string, width int) bool {
 	})
 }
 
-// drawableBy measures as terminals with support for grapheme clusters do, or as
-// terminals without it, depending on decode.
+// drawableBy reports whether a terminal can draw row in room columns. decode measures the
+// row, as terminals with or without support for grapheme clusters do.
 func drawableBy(decode func(string, byte, *ansi.Parser) (string, int, int, byte), row string, room int) bool {
 	var state byte
 	for row != "" {

@@ -41,7 +41,8 @@ func newRig(t testing.TB, width, height int) *rig {
 	return r
 }
 
-// hears sends messages to the screen, and then the results of its calls.
+// hears passes messages to the screen, runs the calls that it makes, and passes on their
+// results.
 func (r *rig) hears(msgs ...tea.Msg) {
 	for _, msg := range msgs {
 		_, cmd := r.m.Update(msg)
@@ -70,7 +71,7 @@ func (r *rig) does(cmd tea.Cmd) {
 	}
 }
 
-// returns completes the calls under way.
+// returns runs the calls that were put off.
 func (r *rig) returns() {
 	r.slow = false
 	later := r.later

@@ -22,11 +22,11 @@ type StandingAnswers interface {
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
-// standingList is the list of standing answers, as last read.
+// standingList is the list of standing answers as nod last sent it.
 type standingList struct {
 	all    []schemas.StandingAnswer // in force, the newest first
 	read   bool
-	busy   bool   // one is being ended
+	busy   bool   // a standing answer is being ended
 	notice string // result of the last revocation, or why there is no list
 }
 
@@ -52,7 +52,7 @@ func (m *model) readStanding(said string) tea.Cmd {
 	})
 }
 
-// revokeSelected ends the selected standing answer and reads the list again.
+// revokeSelected ends the selected standing answer and then reads the list again.
 func (m *model) revokeSelected() tea.Cmd {
 	g := m.selectedStanding()
 	if g == nil || m.standing.busy {
@@ -73,7 +73,7 @@ func (m *model) revokeSelected() tea.Cmd {
 	})
 }
 
-// applyStanding takes in a list, or the error in its place.
+// applyStanding shows a list, or the error that came instead.
 func (m *model) applyStanding(msg standingMsg) {
 	m.standing.busy = false
 	if m.standing.notice = msg.said; msg.err != nil {
@@ -89,7 +89,7 @@ func (m *model) applyStanding(msg standingMsg) {
 	people.SortNewestFirst(m.standing.all)
 }
 
-// selectedStanding is the selected standing answer, or nil.
+// selectedStanding returns the selected standing answer, or nil.
 func (m *model) selectedStanding() *schemas.StandingAnswer {
 	if v := m.top(); v.kind == standingView && len(m.standing.all) > 0 {
 		return &m.standing.all[min(v.choice, len(m.standing.all)-1)]
@@ -125,7 +125,7 @@ func (m *model) layOutStanding(v *view) {
 	}
 }
 
-// standingRows are the rows of one standing answer.
+// standingRows returns the rows of one standing answer.
 func (m *model) standingRows(g *schemas.StandingAnswer, selected bool) []string {
 	s := people.DescribeStanding(g, m.now())
 	mark := "  "
@@ -161,7 +161,9 @@ func (m *model) standingKeys() (all []key) {
 	return append(all, key{"esc", "back"})
 }
 
-// standingEffect identifies the standing answer that the keys would end.
+// standingEffect identifies the effect of the keys in this view: the standing answer that
+// x would end, and whether one is being ended already. A change makes the keys inert for
+// a moment.
 func (m *model) standingEffect() string {
 	if g := m.selectedStanding(); g != nil {
 		return fmt.Sprint(g.GrantID, m.standing.busy)

@@ -26,7 +26,7 @@ const (
 // view is a layer of the screen.
 type view struct {
 	kind   kind
-	keys   []string // its requests; browse uses the selection instead
+	keys   []string // keys of the requests in it; browse shows the selection instead
 	page   page
 	choice int    // index in the choices or the standing answers
 	typed  []rune // for reason and word
@@ -36,7 +36,7 @@ type view struct {
 // maxTyped is the maximum length of typed text, in characters.
 const maxTyped = 2000
 
-// top is the view that receives the keys.
+// top returns the view that receives the keys.
 func (m *model) top() *view { return m.views[len(m.views)-1] }
 
 // takesText reports whether a view takes text.
@@ -45,7 +45,7 @@ func (v *view) takesText() bool { return v.kind == reason || v.kind == word }
 // showsRequests reports whether a view shows requests in full.
 func (v *view) showsRequests() bool { return v.kind == browse || v.kind == full || v.kind == batch }
 
-// textView is the view whose text is on the screen.
+// textView returns the view whose text is on the screen.
 func (m *model) textView() *view {
 	n := len(m.views) - 1
 	for m.views[n].takesText() {
@@ -59,7 +59,7 @@ func (m *model) open(k kind, keys []string) { m.views = append(m.views, &view{ki
 // back closes the top view, unless it is the list.
 func (m *model) back() { m.views = m.views[:max(1, len(m.views)-1)] }
 
-// itemsOf are the known requests of a view.
+// itemsOf returns the items of a view's requests that are still in the list.
 func (m *model) itemsOf(v *view) (items []*item) {
 	if v.kind == browse {
 		if i := m.requests.current(); i != nil {
@@ -75,12 +75,12 @@ func (m *model) itemsOf(v *view) (items []*item) {
 	return items
 }
 
-// pending are the items that can still be answered.
+// pending returns the items that can still be answered.
 func pending(items []*item) []*item {
 	return slices.DeleteFunc(slices.Clone(items), func(i *item) bool { return !i.open() || i.sending })
 }
 
-// closeEnded closes the views that have nothing left to answer.
+// closeEnded closes the views in which no request can be answered any more.
 func (m *model) closeEnded() {
 	for len(m.views) > 1 {
 		v := m.top()
@@ -98,7 +98,7 @@ func (m *model) closeEnded() {
 	}
 }
 
-// layOut gives a view its text.
+// layOut lays out a view's text for the screen.
 func (m *model) layOut(v *view) {
 	if v.kind == standingView && m.width > 0 {
 		m.layOutStanding(v)
@@ -128,7 +128,7 @@ func (m *model) layoutID(v *view, items []*item) string {
 	return id
 }
 
-// text is the full text of a view.
+// text returns the full text of a view.
 func (m *model) text(v *view, items []*item) []people.Part {
 	p := &items[0].Prompt
 	switch v.kind {
@@ -151,15 +151,15 @@ func (m *model) text(v *view, items []*item) []people.Part {
 
 func heading(n, of int) string { return fmt.Sprintf("%d of %d", n+1, of) }
 
-// choice is an answer beyond allow once and deny.
+// choice is an answer other than allow once and deny.
 type choice struct {
 	scope  schemas.Scope
 	reach  int
 	option schemas.Option
 }
 
-// choices are the choices of a request: to allow more than this call in its session,
-// one choice for each rule that nod can bound, and the request's other options.
+// choices returns the choices of a request: for each rule that can be remembered, a
+// choice that allows it for the session, and the request's other options.
 func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
 	if p.Request.Kind != schemas.KindPermission && may { // a permission lasts for the session anyway
@@ -176,8 +176,8 @@ func choices(p *schemas.Prompt) (all []choice) {
 	return all
 }
 
-// text describes a choice: the exact rule that it leaves behind, or the agent's own
-// name for it.
+// text describes a choice: the exact rule that it stores, or the agent's own name for the
+// option.
 func (c choice) text(p *schemas.Prompt) []people.Part {
 	if c.scope == "" {
 		parts := []people.Part{

@@ -60,8 +60,8 @@ func rowsOfAll(p *schemas.Prompt, width int) (rows []string) {
 // unseen reports whether any of rows was never on the terminal.
 func (w witness) unseen(rows []string) bool { return w.seen(rows, 0) < len(rows) }
 
-// seen is the number of rows on the terminal before the first missing one; from are
-// known to have been there.
+// seen returns the index of the first row that was never on the terminal, or len(rows).
+// It takes the first from rows as shown.
 func (w witness) seen(rows []string, from int) int {
 	for from < len(rows) && w[rows[from]] {
 		from++
@@ -108,8 +108,8 @@ func TestNothingIsAllowedUnseen(t *testing.T) {
 	}
 }
 
-// A user who reads to the end can allow a request, if the terminal can draw it, and
-// not one row earlier.
+// A user can allow a request that the terminal can draw as soon as its last row was on
+// the screen, and not before.
 func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 	for name, command := range hostile {
 		for _, size := range sizes {
@@ -195,7 +195,7 @@ func TestJumpingIsNotReading(t *testing.T) {
 	r.Len(r.said(), 1)
 }
 
-// A change of the size or of the request makes its text unread again.
+// After a change of the terminal's size or of the request, its text counts as unread.
 func TestWhatChangesIsReadAnew(t *testing.T) {
 	r := newRig(t, 80, 24)
 	p := r.asks(runs("1", hostile["many lines"]))

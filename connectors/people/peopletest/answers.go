@@ -28,7 +28,7 @@ func denied(s *stage) {
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// reason is a reason that is no answer by itself.
+// reason is the reason of a denial. As a reply to a question it answers nothing.
 const reason = "use make clean"
 
 func deniedWithReason(s *stage) {
@@ -39,8 +39,8 @@ func deniedWithReason(s *stage) {
 	s.Equal(reason, d.Message)
 }
 
-// agentRemembers requires that an option which lasts is behind a first step, and that
-// the person reads its rule before choosing it.
+// agentRemembers requires that an option which the agent remembers takes a second step,
+// and that the person reads the option's meaning before choosing it.
 func agentRemembers(s *stage) {
 	r := call("git status")
 	r.Options = append(schemas.DefaultOptions(),
@@ -94,8 +94,8 @@ func foreign(s *stage) {
 	s.pending(p)
 }
 
-// forged presses buttons with data that no button sends, and with the data of another
-// message's button.
+// forged presses buttons with made-up data, and with the data of another message's
+// button.
 func forged(s *stage) {
 	p, _, m := s.shown("make")
 	other, _, n := s.shown("rm -rf /")
@@ -116,7 +116,7 @@ func forged(s *stage) {
 		s.pending(p)
 		s.pending(other)
 	}
-	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // the yes of one question under another
+	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // one question's Allow under another question's message
 	s.Contains(reply, "Nothing changed")
 	s.pending(p)
 	s.pending(other)
@@ -139,7 +139,7 @@ func late(s *stage) {
 	}
 }
 
-// unclear are replies to a question that must not answer it.
+// unclear are texts that must not answer a question, even in reply to it.
 var unclear = []string{
 	"yes please", "yes, but not in production", "not yes", "no yes", "yes no", "do not approve", "don't", "disallow",
 	"allow", "approve", "ok", "ye", "y", "yess", "yes.", "yes!", "yes 7F3K", "YES SIR", "yes\nno", "y e s", "уes", "ｙｅｓ", "yes\u200b",

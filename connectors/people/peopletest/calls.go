@@ -5,15 +5,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// counted requires that a question says how many identical calls wait, and that an
-// answer is about the calls that its person had read of.
+// counted requires that a question shows the number of identical calls that wait, and
+// that an answer covers only the calls that the message counted when its person answered.
 func counted(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.showCount(&p, 3, "")
 	m := s.last(Ann)
 	s.Contains(m.Text, "×3 · 3 identical calls wait: allow once lets these 3 run")
 
-	s.desk.counts(p, 4) // the message does not say so yet
+	s.desk.counts(p, 4) // the message still shows the earlier number
 	s.answers(m, schemas.AllowOnce)
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)
 	s.Equal(3, s.desk.answered(p).Waiters, "the calls that the message counted")
@@ -40,7 +40,8 @@ func countedInReply(s *stage) {
 	s.Equal(2, s.desk.answered(p).Waiters)
 }
 
-// showCount has p count n calls and shows it: in a new message, or in the one at ref.
+// showCount sets the number of calls of p to n and shows it: in the message at ref or, if
+// ref is empty, in a new message.
 func (s *stage) showCount(p *schemas.Prompt, n int, ref people.Ref) people.Ref {
 	s.t.Helper()
 	p.Waiters, p.Waiting = n, n

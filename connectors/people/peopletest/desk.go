@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// desk is an in-memory nod as a connector sees it. Ann and Bob may answer the requests
-// that are routed to them, the first answer counts, and the desk can be unreachable.
+// desk is an in-memory nod, as a connector sees it. Ann and Bob may answer the requests
+// that are routed to them. The first answer counts. The desk can be made unreachable.
 type desk struct {
 	mu        sync.Mutex
 	entries   map[string]*entry
@@ -57,8 +57,8 @@ func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	return p
 }
 
-// end decides a request in another way than by an answer from the channel, and returns
-// its prompt with the decision.
+// end decides a request without an answer from the channel, and returns its prompt with
+// the decision.
 func (d *desk) end(p schemas.Prompt, outcome schemas.Outcome, by schemas.By) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +75,7 @@ func (e *entry) decide(outcome schemas.Outcome, o schemas.Option, by schemas.By,
 	}
 }
 
-// now is a request with its decision so far.
+// now returns a request in its present state, with its decision if there is one.
 func (d *desk) now(p schemas.Prompt) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +91,7 @@ func (d *desk) counts(p schemas.Prompt, n int) {
 	e.Waiters, e.Waiting = n, n
 }
 
-// remembers has a request offer rules that may last.
+// remembers sets the rules that a request offers for a lasting answer, and returns them.
 func (d *desk) remembers(p schemas.Prompt, rules []schemas.Reach) []schemas.Reach {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,14 +99,14 @@ func (d *desk) remembers(p schemas.Prompt, rules []schemas.Reach) []schemas.Reac
 	return rules
 }
 
-// answered is the answer that decided a request.
+// answered returns the answer that decided a request.
 func (d *desk) answered(p schemas.Prompt) schemas.Answer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.entries[p.Key()].answer
 }
 
-// leave makes nod unreachable, until come.
+// leave makes nod unreachable until come is called.
 func (d *desk) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,7 +120,8 @@ func (d *desk) come() {
 	d.back = nil
 }
 
-// there waits until nod is reachable, as calls over the bus do.
+// there waits until nod is reachable, as a call over the bus does. It fails with
+// UNAVAILABLE if ctx ends first.
 func (d *desk) there(ctx context.Context) error {
 	d.mu.Lock()
 	back := d.back
@@ -175,7 +176,7 @@ func (d *desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	return schemas.Decision{}, schemas.Errorf(schemas.CodeConflict, "already decided").WithDecision(e.Decision)
 }
 
-// contradicted is the number of answers that contradicted the first.
+// contradicted returns the number of answers that contradicted the decision.
 func (d *desk) contradicted() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -36,7 +36,8 @@ func faults(s *stage) {
 	}
 }
 
-// sameError compares the fields that the worker's retry depends on.
+// sameError compares the error with the one that is expected after a fault, in the fields
+// on which the worker's retry depends.
 func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.t.Helper()
 	var e *people.Error
@@ -46,8 +47,8 @@ func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.noSecretIn(err.Error())
 }
 
-// repeatedPrompt requires that a message which may be there twice says so, even once
-// it has ended, and that any other message does not.
+// repeatedPrompt requires that a message which may be in the chat twice has a notice of
+// that, even after the request has ended, and that any other message has no such notice.
 func repeatedPrompt(s *stage) {
 	_, _, once := s.shown("make")
 	s.NotContains(once.Text, "again")
@@ -71,7 +72,7 @@ func repeatedRevision(s *stage) {
 	s.Contains(s.last(Ann).Text+s.looks(Ann, m.ID).Text, "again")
 }
 
-// shownAgain shows Ann a prompt that may be there already.
+// shownAgain shows Ann a prompt that may be in her chat already.
 func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message) {
 	s.t.Helper()
 	p := s.desk.ask(call(command), Ann)
@@ -82,7 +83,7 @@ func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message)
 }
 
 // endedPrompt requires that the outcome comes in a new message without choices if the
-// question's own message is lost.
+// worker has no handle of the question's message.
 func endedPrompt(s *stage) {
 	p := s.desk.ask(call("rm -rf build"), Ann)
 	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"})
@@ -96,8 +97,9 @@ func endedPrompt(s *stage) {
 	s.Empty(m.Choices)
 }
 
-// unknownMessage shows a question twice, of which the worker knows the second message.
-// An answer to the first counts, or its person reads the outcome, and its choices go.
+// unknownMessage shows a question in two messages; the worker knows only the second. Ann
+// answers the first. Her answer counts or, if the request was decided before, she reads
+// the outcome. Either way the first message loses its choices.
 func unknownMessage(s *stage) {
 	for _, decided := range []bool{false, true} {
 		p, _, first := s.shown("make")
@@ -115,7 +117,8 @@ func unknownMessage(s *stage) {
 	}
 }
 
-// tooLong requires that only a message with every byte of the command can be allowed.
+// tooLong requires that a command can be allowed only if its message shows every byte of
+// it.
 func tooLong(s *stage) {
 	for _, n := range []int{100, 1000, 2000, 3000, 3500, 3900, 4000, 4200, 20000, 100000} {
 		command := "echo begin " + strings.Repeat("x", n) + " end-" + strings.Repeat("y", 20)
@@ -163,7 +166,8 @@ func hostile(s *stage) {
 	}
 }
 
-// apart requires that a fault in one person's chat keeps no other person from reading.
+// apart requires that a fault in one person's chat does not keep other persons' messages
+// back.
 func apart(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.Break(Blocked)

@@ -9,8 +9,8 @@ import (
 )
 
 // Features are the optional abilities of a channel. The suite runs every test of a
-// declared feature. For a feature that is not declared it runs a test that fails if
-// the channel has the feature nevertheless. A channel has Buttons or Replies.
+// declared feature. For each feature that is not declared, it runs a test that fails if
+// the channel has the feature nevertheless. Every channel must have Buttons or Replies.
 type Features struct {
 	Buttons      bool // messages have choices to press
 	Replies      bool // a reply of yes or no to a message answers it

@@ -13,34 +13,34 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Person is a user in front of one question on a channel, from the moment at which the
-// question is shown.
+// Person is a user who is shown one question on a channel.
 type Person interface {
 	// Sees returns everything that the person can read now: the question and the labels
 	// of everything that can be pressed. Text beyond the edge of the screen is left out.
 	Sees() string
-	// May lists the things that the person can press now, each with its own label.
+	// May returns everything that the person can press now, each with its own label.
 	May() []Pressable
-	// Press presses one of them. It returns once the channel has shown the effect, or nod
-	// has the answer.
+	// Press presses the control with this label. It returns once the channel has shown
+	// the effect, or nod has received the answer.
 	Press(label string)
 	// Said returns the answer that nod received, or nil.
 	Said() *schemas.Answer
 }
 
-// Offering is a Person whose question offers other rules than UnseenPrompt does.
+// Offering is a Person whose question offers rules of its own, instead of those of
+// UnseenPrompt.
 type Offering interface {
 	Offered() []schemas.Reach
 }
 
-// Pressable is a thing to press, such as a button or a key. One that only Chooses answers
-// nothing by itself: it is never tried as the last press.
+// Pressable is a control, such as a button or a key. If Chooses is set, pressing it
+// answers nothing by itself, so it is never tried as the last press.
 type Pressable struct {
 	Label   string
 	Chooses bool
 }
 
-// Lasts says which kinds of lasting answers a channel offers.
+// Lasts holds the kinds of lasting answers that a channel offers.
 type Lasts struct {
 	Rules  bool // rules of nod's
 	Agents bool // options that the agent itself remembers
@@ -81,11 +81,12 @@ func UnseenPrompt(n int) schemas.Prompt {
 	}
 }
 
-// NothingLastsUnseen has a person press things in every order of at most depth presses,
-// each order in front of a new question, which asks shows. Before each answer that
-// outlives its call, its effect must have been on the screen: the exact rule with its
-// scope and its time, or the option that the agent remembers, with a notice that the
-// agent does so. The walk must find a way to everything in offers, and to nothing else.
+// NothingLastsUnseen tries the controls of a channel in every order of at most depth
+// presses. For each order it calls asks, which shows a new question and returns its
+// Person. Before each answer that outlives its call, the effect must have been on the
+// screen: the exact rule with its scope and its time, or the option that the agent
+// remembers, with a notice that the agent does so. The walk must find a way to every kind
+// of answer in offers, and to no other kind.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) Person) {
 	w := walk{t: t, asks: asks, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
 	w.all()
@@ -114,14 +115,15 @@ type walk struct {
 	found map[string]bool
 }
 
-// all tries the shortest orders first, and goes on from each screen only once.
+// all tries the shortest orders first. It continues only once from each screen.
 func (w *walk) all() {
 	for paths := [][]string{nil}; len(paths) > 0; paths = paths[1:] {
 		paths = append(paths, w.step(paths[0])...)
 	}
 }
 
-// step goes one path, and returns the paths that lead on from its end.
+// step tries one order of presses. If that gave no answer, step returns the orders that
+// continue from the screen reached.
 func (w *walk) step(path []string) (on [][]string) {
 	before, p := w.goes(path)
 	if said := p.Said(); said != nil {
@@ -145,8 +147,8 @@ func (w *walk) step(path []string) (on [][]string) {
 	return on
 }
 
-// goes presses a path in front of a new question, and returns the screen before the last
-// press.
+// goes shows a new question and presses the controls of a path. It returns the text of
+// the screen before the last press.
 func (w *walk) goes(path []string) (before string, p Person) {
 	w.t.Helper()
 	p = w.asks(w.count)
@@ -166,7 +168,7 @@ func labels(all []Pressable) (out []string) {
 	return out
 }
 
-// check compares the effects of an answer with the text that its person had read.
+// check compares the effects of an answer with the text that was on the screen before it.
 func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []schemas.Reach) {
 	w.t.Helper()
 	reads := func(one ...string) {

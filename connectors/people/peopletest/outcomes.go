@@ -42,16 +42,16 @@ func settledTwice(s *stage) {
 	}
 }
 
-// reviser is the carrier of a channel with Edits.
+// reviser returns the carrier as a people.Reviser. Only channels with Edits have one.
 func (s *stage) reviser() people.Reviser {
 	s.t.Helper()
 	r, can := s.carrier.(people.Reviser)
-	s.True(can, "the carrier is no people.Reviser, and its features include Edits")
+	s.True(can, "the features include Edits, but the carrier is not a people.Reviser")
 	return r
 }
 
-// revised requires that a question which changes while it is pending says so, and can
-// still be answered.
+// revised requires that Revise changes the text of a pending question and keeps its
+// choices, and that the question can then be answered.
 func revised(s *stage) {
 	p, ref, m := s.shown("make")
 	p.Detached = true
@@ -94,8 +94,8 @@ func bothAway(s *stage) {
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// restartedMeanwhile requires that an answer which nod has not taken survives the
-// connector.
+// restartedMeanwhile requires that an answer which nod could not store yet survives a
+// restart of the connector.
 func restartedMeanwhile(s *stage) {
 	p, _, m := s.shown("make")
 	s.desk.leave()

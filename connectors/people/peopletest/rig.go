@@ -1,6 +1,5 @@
-// Package peopletest is the suite that every channel to people passes. The test of a
-// carrier implements Rig for its channel, declares the channel's Features and calls
-// Run.
+// Package peopletest is the test suite that every people connector passes. The test of a
+// carrier implements Rig for its channel, declares the channel's Features and calls Run.
 package peopletest
 
 import (
@@ -19,7 +18,7 @@ const (
 	Mallory = "6666"
 )
 
-// Rig is a channel with Ann, Bob and Mallory on it. Each test gets its own.
+// Rig is a channel with Ann, Bob and Mallory on it. Each test gets a new one.
 type Rig interface {
 	// Open makes a carrier on the channel, as a worker does when it starts. The
 	// carrier must not share memory with an earlier one.
@@ -28,11 +27,11 @@ type Rig interface {
 	// Read lists the messages to a user, oldest first, each as it looks now.
 	Read(user string) []Message
 
-	// Does has a user act. It returns false, and does nothing, if the channel has no
+	// Does makes a user act. It returns false, and does nothing, if the channel has no
 	// such action.
 	Does(user string, act Act) bool
 
-	// Break has the channel fail at the next message that it should send or edit.
+	// Break makes the next message that the channel should send or edit fail.
 	Break(fault Fault)
 }
 
@@ -50,7 +49,7 @@ type Choice struct {
 	Token string // the data that a press sends
 }
 
-// Act is an action on a message. Of Press, Say and Reason one is set.
+// Act is an action on a message. Exactly one of Press, Say and Reason is set.
 type Act struct {
 	Message string
 	Of      string // the owner of the message; empty for the user who acts
@@ -59,7 +58,7 @@ type Act struct {
 	Reason  string // denies for this reason, in all the steps that the channel takes
 }
 
-// Fault is a failure of a channel.
+// Fault is a way in which a channel fails.
 type Fault int
 
 // The faults.

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// tests are the tests of the suite. Each runs if all the features that it needs are
-// declared.
+// tests are the tests of the suite. A test runs only if all the features that it needs
+// are declared.
 var tests = []struct {
 	name  string
 	needs []feature
@@ -98,7 +98,8 @@ func newStage(t *testing.T, features Features, rig Rig, secrets []string) *stage
 	return s
 }
 
-// start opens a new carrier and runs it, again after every error, as a worker does.
+// start opens a new carrier and runs it. After an error of Run it runs it again, as a
+// worker does.
 func (s *stage) start() {
 	s.carrier = s.Open(slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -135,7 +136,8 @@ func call(command string) schemas.Request {
 	}
 }
 
-// shown asks Ann whether a command may run and returns the message to her.
+// shown shows Ann a request to run a command, and returns the prompt, the handle and the
+// message.
 func (s *stage) shown(command string) (schemas.Prompt, people.Ref, Message) {
 	s.t.Helper()
 	return s.shownOf(call(command))
@@ -149,7 +151,8 @@ func (s *stage) shownOf(r schemas.Request) (schemas.Prompt, people.Ref, Message)
 	return p, ref, s.last(Ann)
 }
 
-// settles calls Settle, and again if the carrier asks to wait, as a worker does.
+// settles calls Settle, again and again while the carrier asks to wait, as a worker does.
+// Any other error fails the test.
 func (s *stage) settles(ref people.Ref, p schemas.Prompt) {
 	s.t.Helper()
 	var err error
@@ -161,7 +164,7 @@ func (s *stage) settles(ref people.Ref, p schemas.Prompt) {
 	s.NoError(err)
 }
 
-// last is the last message to a user.
+// last returns the last message to a user.
 func (s *stage) last(user string) Message {
 	s.t.Helper()
 	all := s.Read(user)
@@ -169,7 +172,7 @@ func (s *stage) last(user string) Message {
 	return all[len(all)-1]
 }
 
-// looks is a message as it looks now.
+// looks returns a message as it looks now.
 func (s *stage) looks(user, id string) Message {
 	s.t.Helper()
 	for _, m := range s.Read(user) {
@@ -181,7 +184,7 @@ func (s *stage) looks(user, id string) Message {
 	return Message{}
 }
 
-// choice is the button for an option of this kind.
+// choice returns the button that chooses an option of this kind.
 func (m Message) choice(kind schemas.OptionKind) (Choice, bool) {
 	for _, c := range m.Choices {
 		if c.Kind == kind {
@@ -191,7 +194,7 @@ func (m Message) choice(kind schemas.OptionKind) (Choice, bool) {
 	return Choice{}, false
 }
 
-// says has a user act, waits for the reply and returns it.
+// says makes a user act, waits for the reply and returns it.
 func (s *stage) says(user string, act Act) (reply string) {
 	s.t.Helper()
 	before := len(s.Read(user))
@@ -200,20 +203,20 @@ func (s *stage) says(user string, act Act) (reply string) {
 	return s.last(user).Text
 }
 
-// answers has Ann allow or deny once, waits for the reply and returns it.
+// answers makes Ann allow or deny once, waits for the reply and returns it.
 func (s *stage) answers(m Message, kind schemas.OptionKind) (reply string) {
 	s.t.Helper()
 	return s.says(Ann, s.act(m, kind))
 }
 
-// submits has Ann allow or deny once, without waiting for the reply.
+// submits makes Ann allow or deny once, without waiting for the reply.
 func (s *stage) submits(m Message, kind schemas.OptionKind) {
 	s.t.Helper()
 	s.True(s.Does(Ann, s.act(m, kind)))
 }
 
-// act allows or denies once: with a button if the channel has any, otherwise by a
-// reply of yes or no.
+// act returns the action that allows or denies once: a press if the channel has buttons,
+// otherwise a reply of yes or no.
 func (s *stage) act(m Message, kind schemas.OptionKind) Act {
 	s.t.Helper()
 	if !s.features.Buttons {
@@ -261,7 +264,7 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// plain is a text without white space and bars, because each channel breaks lines in
+// plain returns a text without white space and bars, because each channel breaks lines in
 // its own way.
 func plain(text string) string {
 	return strings.NewReplacer(" ", "", "\n", "", "│", "", "┆", "").Replace(text)

@@ -6,7 +6,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reader is Ann in front of one message of a carrier's.
+// reader is Ann, reading one message that the carrier sent.
 type reader struct {
 	*stage
 	prompt schemas.Prompt
@@ -25,8 +25,8 @@ func nothingUnseen(s *stage) {
 	})
 }
 
-// lastQuestion is the last question to Ann. A reply about an earlier question may
-// follow it.
+// lastQuestion returns the last question to Ann. The last message may be another: a reply
+// about an earlier question.
 func (s *stage) lastQuestion() (last Message) {
 	for _, m := range s.Read(Ann) {
 		if m.ID != "" && (len(m.Choices) > 0 || !s.features.Buttons) {
@@ -38,7 +38,7 @@ func (s *stage) lastQuestion() (last Message) {
 
 func (r *reader) now() Message { return r.looks(Ann, r.id) }
 
-// Sees is the message as it looks now, with its buttons.
+// Sees returns the text and the buttons of the message as it looks now.
 func (r *reader) Sees() string {
 	m := r.now()
 	text := strings.ReplaceAll(m.Text, r.prompt.PendingID, "")
@@ -67,7 +67,7 @@ func (r *reader) Press(label string) {
 	})
 }
 
-// messages is the number of Ann's messages, toasts left out: a toast about a press may
+// messages returns the number of Ann's messages without toasts: a toast about a press may
 // come before the next step.
 func (r *reader) messages() (n int) {
 	for _, m := range r.Read(Ann) {

@@ -21,29 +21,29 @@ const (
 	callTimeout = 15 * time.Second
 	// pollFor is how long the server may hold a poll open.
 	pollFor = 50 * time.Second
-	// pollPause is the time between two polls if the server returns empty ones at once.
+	// pollPause is the time between two polls if the server does not hold polls open.
 	pollPause = time.Second
-	// rivalPause is how long a poller that lost the bot to another one waits before it
-	// polls again.
+	// rivalPause is the time after which nod polls again if another program has taken
+	// over the bot's updates.
 	rivalPause = 30 * time.Second
-	// maxUpdates is the number of updates in a full reply; a shorter reply has all of
-	// them.
+	// maxUpdates is the number of updates in a full reply. After a shorter reply no
+	// further update is waiting.
 	maxUpdates = 100
 	// maxReply bounds a reply, in bytes: a hundred updates of the greatest length.
 	maxReply = 16 << 20
 )
 
-// api calls the methods of the Bot API. The token is part of every address and of no
-// error.
+// api calls the methods of the Bot API. Every address contains the token; no error does.
 type api struct {
 	client *http.Client
 	base   string // without a trailing slash
 	token  string
-	// secrets are the texts that no error may contain.
+	// secrets are texts that are removed from every error.
 	secrets []string
 }
 
-// newAPI refuses an address that would expose the token to the network.
+// newAPI returns the api of one bot. It refuses an address that would expose the token to
+// the network.
 func newAPI(base, token string) (*api, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -95,7 +95,7 @@ func (f *apiError) unreachable() bool {
 	return f.code == http.StatusForbidden || f.code == http.StatusBadRequest && f.says("chat not found", "user not found", "PEER_ID_INVALID")
 }
 
-// says reports whether the description contains one of the parts.
+// says reports whether the server's description contains one of the parts.
 func (f *apiError) says(parts ...string) bool {
 	for _, part := range parts {
 		if strings.Contains(f.description, part) {
@@ -105,7 +105,7 @@ func (f *apiError) says(parts ...string) bool {
 	return false
 }
 
-// carrierError tells the worker whether and when to retry.
+// carrierError returns the error for the worker, which says whether and when to retry.
 func (f *apiError) carrierError() *people.Error {
 	e := &people.Error{Err: f}
 	switch {
@@ -122,8 +122,8 @@ func (f *apiError) carrierError() *people.Error {
 	return e
 }
 
-// isRefusal reports whether err is a refusal by the server whose description contains one
-// of the parts.
+// isRefusal reports whether err is an error reply whose description contains one of the
+// parts.
 func isRefusal(err error, parts ...string) bool {
 	var f *apiError
 	return errors.As(err, &f) && f.code == http.StatusBadRequest && f.says(parts...)
@@ -189,7 +189,7 @@ func (a *api) read(method string, resp *http.Response, data []byte, result any) 
 			return nil
 		}
 		if err := json.Unmarshal(r.Result, result); err != nil {
-			return &people.Error{Err: fmt.Errorf("telegram %s: the reply is not as expected: %s", method, a.clean(err.Error()))}
+			return &people.Error{Err: fmt.Errorf("telegram %s: the reply has an unexpected form: %s", method, a.clean(err.Error()))}
 		}
 		return nil
 	}
@@ -204,7 +204,7 @@ func (a *api) read(method string, resp *http.Response, data []byte, result any) 
 }
 
 // networkError wraps a network error. The HTTP client's error contains the address, and
-// with it the token: only its cause is kept.
+// so the token: only its cause is kept.
 func (a *api) networkError(method string, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -213,8 +213,8 @@ func (a *api) networkError(method string, err error) error {
 	return &people.Error{Err: fmt.Errorf("telegram %s: %s", method, a.clean(err.Error()))}
 }
 
-// clean makes a foreign text safe for errors: one line, bounded, and without secrets,
-// even if a server or a proxy echoes them.
+// clean makes a server's text safe for errors: one line, of limited length, and without
+// secrets even if a server or a proxy repeats them.
 func (a *api) clean(text string) string {
 	for _, secret := range a.secrets {
 		text = strings.ReplaceAll(text, secret, "[secret]")

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// drainedFor is how long the backlog counts as drained: nod asks for it again before
-	// that time is over.
+	// drainedFor is how long the backlog counts as empty after nod has received all
+	// updates. nod polls again before that time is over.
 	drainedFor = pollFor + callTimeout
-	// leap is the change of the wall clock that counts as sleep; a smaller one is a
-	// correction of the clock.
+	// leap is the least difference between the wall clock and the time this machine ran
+	// that counts as sleep. A smaller difference is a correction of the clock.
 	leap = 2 * time.Second
-	// holdFor is the longest time that an expiry is held back while Telegram answers. An
-	// expiry shown after it may come before an unread press, and is still true. holdPause
-	// is the time between two tries.
+	// holdFor is the longest time that an expiry is held back while Telegram answers.
+	// After it, the expiry may be shown before a press that nod has not received yet; the
+	// expiry is true nevertheless. holdPause is the time between two tries.
 	holdFor   = 5 * time.Minute
 	holdPause = 2 * time.Second
 )
 
-// moment is a time on the wall clock with the time that this machine had run by then. A
-// machine does not run while it sleeps.
+// moment is a time on the wall clock, with the total time that this machine had run by
+// then. A machine does not run while it sleeps.
 type moment struct {
 	wall time.Time
 	ran  time.Duration
@@ -32,18 +32,18 @@ func (m moment) slept(now moment) bool {
 	return (now.wall.Sub(m.wall) - (now.ran - m.ran)).Abs() >= leap
 }
 
-// recentAt reports whether a fact known at m still counts at now: less than drainedFor has
-// passed on the wall clock, and this machine did not sleep meanwhile.
+// recentAt reports whether a fact known at m still counts at now: less than drainedFor
+// has passed on the wall clock, and this machine has not slept in between.
 func (m moment) recentAt(now moment) bool { return now.wall.Sub(m.wall) < drainedFor && !m.slept(now) }
 
 // backlog tracks whether Telegram may hold updates that nod has not received, such as
-// presses from while the machine slept. As long as it may, expiries are held back. A new
-// backlog assumes that it may.
+// presses from the time when this machine slept. As long as it may, expiries are held
+// back. A new backlog assumes that Telegram holds some.
 type backlog struct {
 	mu    sync.Mutex
 	clock func() moment
-	last  moment // the last time that no update was left; zero if unknown
-	held  moment // since when expiries are held back; zero if none is
+	last  moment // the last time that Telegram held no update; zero if unknown
+	held  moment // since when expiries are held back; zero if they are not
 }
 
 func newBacklog() *backlog {
@@ -60,8 +60,8 @@ func (b *backlog) now() moment {
 	return b.clock()
 }
 
-// awake returns a ctx that ends once this machine has slept: a connection from before the
-// sleep may never receive anything again.
+// awake returns a ctx that ends once this machine has slept: a connection that was open
+// before the sleep may never receive anything again.
 func (b *backlog) awake(ctx context.Context) (context.Context, context.CancelFunc) {
 	began := b.now()
 	ctx, cancel := context.WithCancel(ctx)
@@ -80,9 +80,9 @@ func (b *backlog) awake(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, cancel
 }
 
-// drained stores that nod has taken all updates that waited at Telegram when it asked. It
-// returns false if that was too long ago, or if the machine slept meanwhile: the reply
-// then says nothing of later updates.
+// drained records that nod, asking at askedAt, received all updates that Telegram held.
+// It records nothing and returns false if that was too long ago or if this machine slept
+// in between: Telegram may hold later updates.
 func (b *backlog) drained(askedAt moment) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,8 +94,8 @@ func (b *backlog) drained(askedAt moment) bool {
 	return true
 }
 
-// forget is called when the receiver ends: the backlog is unknown from then on. If
-// Telegram could not be reached, the time for which expiries are held back starts over.
+// forget marks the backlog as unknown, when the receiver ends. If Telegram could not be
+// reached, the time for which expiries are held back starts over.
 func (b *backlog) forget(unreached bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

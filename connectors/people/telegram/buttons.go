@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The actions of buttons. Any other action is the index of an option among those that the
-// request offers.
+// The actions of buttons. An action that is a number is the index of an option among those
+// that the request offers. For standing answers see reachAction and extent.action.
 const (
 	actAllow = "a" // allow once
 	actDeny  = "d" // deny once
@@ -22,12 +22,13 @@ const (
 	actBack  = "b" // show the first buttons again
 )
 
-// maxLabel is the longest text, in UTF-16 units, of a button that must be read whole.
+// maxLabel is the greatest length, in UTF-16 units, of a button's text that must be
+// readable in full.
 const maxLabel = 60
 
-// buttonData is the content of a button: the whole digest of the request that it was
-// shown with, the number of calls counted then, and the action. It matches only that very
-// request, answers for no call that joined later, and needs no memory to resolve. It
+// buttonData is the content of a button: the whole digest of the request, the number of
+// calls when the button was shown, and the action. It fits this very request only, and
+// answers for no call that joined later. A worker can use it without any stored state. It
 // proves nothing about the person who pressed.
 type buttonData struct {
 	digest  string
@@ -35,12 +36,13 @@ type buttonData struct {
 	action  string
 }
 
-// callback is the data of a button of p with this action.
+// callback returns the data of a button for p with this action.
 func callback(p *schemas.Prompt, action string) string {
 	return buttonData{p.Digest, max(1, p.Waiters), action}.data()
 }
 
-// data is at most 64 bytes: 3 + 43 + 1 + an action of at most 11 + 6.
+// data returns the content as text of at most 64 bytes: 3 + 43 + 1 + an action of at most
+// 11 + 6.
 func (b buttonData) data() string {
 	sum, _ := hex.DecodeString(b.digest) // from the engine; if it is not hexadecimal, it matches nothing
 	data := "v1:" + base64.RawURLEncoding.EncodeToString(sum) + ":" + b.action
@@ -50,7 +52,7 @@ func (b buttonData) data() string {
 	return data
 }
 
-// readCallback parses button data. It refuses data that no button of nod's sends.
+// readCallback parses button data. It returns false for data that nod does not produce.
 func readCallback(data string) (b buttonData, ok bool) {
 	rest, v1 := strings.CutPrefix(data, "v1:")
 	sum64, rest, _ := strings.Cut(rest, ":")
@@ -65,8 +67,8 @@ func readCallback(data string) (b buttonData, ok bool) {
 	return b, v1 && err == nil && len(sum) == 32 && action != "" && b.data() == data
 }
 
-// buttons are the buttons under a pending prompt. If the payload is not shown whole, none
-// of them allows.
+// buttons returns the buttons under a pending prompt. If the payload is not shown whole,
+// no button allows.
 func buttons(p *schemas.Prompt) *keyboard {
 	to := func(text, action string) button { return button{text, callback(p, action)} }
 	if p.Request.Kind == schemas.KindQuestion {
@@ -84,7 +86,8 @@ func buttons(p *schemas.Prompt) *keyboard {
 	return &keyboard{Rows: [][]button{first, second}}
 }
 
-// allowLabel describes the effect of the plain yes to p.
+// allowLabel returns the label of the button that allows p once or, for a permission, in
+// its session.
 func allowLabel(p *schemas.Prompt) string {
 	switch {
 	case p.Request.Kind == schemas.KindPermission: // the text says how long
@@ -95,8 +98,8 @@ func allowLabel(p *schemas.Prompt) string {
 	return "✅ Allow once"
 }
 
-// questionButtons are the options of a question, by their numbers in its text if their
-// names are too long for a button.
+// questionButtons makes a button for each option of a question. An option that is too
+// long for a button is labelled "Answer N", with its number in the text.
 func questionButtons(p *schemas.Prompt, to func(text, action string) button) *keyboard {
 	k := keyboard{}
 	for i, o := range p.Request.Options {
@@ -115,8 +118,9 @@ func questionButtons(p *schemas.Prompt, to func(text, action string) button) *ke
 	return &k
 }
 
-// moreButtons are the second step: the options that one press must not choose, each
-// labelled with its effect and its name. The text has the name whole.
+// moreButtons makes the buttons of the second step, for options that must not be chosen
+// with a single press. Each label has the option's effect and its name; the message's
+// text has the full name.
 func moreButtons(p *schemas.Prompt) *keyboard {
 	var k keyboard
 	for _, i := range otherOptions(p) {
@@ -129,13 +133,14 @@ func moreButtons(p *schemas.Prompt) *keyboard {
 
 func back(p *schemas.Prompt) []button { return []button{{"Back", callback(p, actBack)}} }
 
-// optionText is the effect of an option, and its name.
+// optionText returns the effect of an option and its name.
 func optionText(p *schemas.Prompt, o schemas.Option) string {
 	return people.OptionWords(&p.Request, o) + ": " + people.Line(o.Name)
 }
 
-// optionLabel is the button of an option. An option that the agent remembers appears by
-// its number in the question's text if its name is too long.
+// optionLabel returns the label of the button for an option. If the agent remembers the
+// option and its name is too long for a button, the label has its number in the message's
+// text instead.
 func optionLabel(p *schemas.Prompt, i int, o schemas.Option) string {
 	if !o.Kind.Remembered() {
 		return optionText(p, o)
@@ -151,8 +156,9 @@ func optionLabel(p *schemas.Prompt, i int, o schemas.Option) string {
 	return text
 }
 
-// otherOptions are the indexes of the options for the second step: those that Allow and
-// Deny do not choose, that may be chosen here, and whose names fit on a button.
+// otherOptions returns the indexes of the options for the second step: those that the
+// Allow and Deny buttons do not choose, that may be chosen on this channel, and whose
+// labels fit on a button.
 func otherOptions(p *schemas.Prompt) []int {
 	once, _ := p.Request.OptionOfKind(schemas.AllowOnce)
 	never, _ := p.Request.OptionOfKind(schemas.RejectOnce)
@@ -175,8 +181,8 @@ func otherOptions(p *schemas.Prompt) []int {
 	return places
 }
 
-// answerFor is the answer to p for a button's action; ok is false if p does not offer
-// that action here.
+// answerFor returns the answer to p for a button's action. ok is false if p does not
+// offer that action on this channel.
 func answerFor(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	switch action {
 	case actAllow:

@@ -31,8 +31,8 @@ func FuzzOnlyWhatAButtonSendsIsRead(f *testing.F) {
 	})
 }
 
-// For any request, the message keeps Telegram's limits, names its own request, and
-// offers to allow only a request that it shows whole.
+// For any request, the message is within Telegram's limits, names its own request, and
+// offers to allow only if it shows the request whole.
 func FuzzWhatIsSentKeepsTheLimits(f *testing.F) {
 	f.Add("rm -rf build", "because", "t", 1)
 	f.Add(strings.Repeat("😀", 1500), "x\nRequest: other\nSession: other", "Request: other", 99)

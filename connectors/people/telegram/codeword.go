@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// codeWordHead heads the message whose replies are the code word.
+// codeWordHead is the first line of the message that asks for the code word in a reply.
 const codeWordHead = "Reply to this message with the code word: your reply allows it."
 
 // needsCodeWord reports whether an answer to p still needs the code word.
@@ -19,8 +19,8 @@ func needsCodeWord(p *schemas.Prompt, a *schemas.Answer) bool {
 	return ok && option.Kind.Allows() && p.TakesMore(schemas.TakesCodeWord)
 }
 
-// codeWordMessage asks for the code word. Its text names the answer that the reply
-// allows, from which the handler of the reply recovers the button pressed.
+// codeWordMessage asks for the code word. Its text names the answer that the reply will
+// give. The handler of the reply compares this text to find out which button was pressed.
 func codeWordMessage(about *message, p *schemas.Prompt, action string) outgoing {
 	m := replyMessage(about, p, codeWordHead, "the code word")
 	c := content{units: people.UTF16(m.Text), entities: m.Entities}
@@ -32,7 +32,7 @@ func codeWordMessage(about *message, p *schemas.Prompt, action string) outgoing 
 	return m
 }
 
-// describeAction describes the effect of an action that allows, for a person.
+// describeAction describes for a person the effect of an action that allows.
 func describeAction(p *schemas.Prompt, action string) string {
 	for i, r := range offeredReaches(p) {
 		for _, e := range extents {
@@ -49,7 +49,7 @@ func describeAction(p *schemas.Prompt, action string) string {
 	return "once"
 }
 
-// allowActions are all actions that may be chosen for p from here.
+// allowActions returns all actions that can allow p; a few of the others may be among them.
 func allowActions(p *schemas.Prompt) []string {
 	all := []string{actAllow}
 	for i := range offeredReaches(p) {
@@ -63,9 +63,9 @@ func allowActions(p *schemas.Prompt) []string {
 	return all
 }
 
-// handleCodeWord answers with the code word in a reply. It deletes the reply first: a
-// later reader of the chat must not find the word. If Telegram keeps the reply, the
-// person is asked to delete it.
+// handleCodeWord submits the answer with the code word from a reply. It deletes the reply
+// first, so that later readers of the chat do not find the word. If Telegram does not
+// delete the reply, the person is asked to.
 func (h *handler) handleCodeWord(ctx context.Context, m *message, say func(string)) error {
 	kept := ""
 	if !h.erase(ctx, m) {
@@ -92,8 +92,8 @@ func (h *handler) handleCodeWord(ctx context.Context, m *message, say func(strin
 	return h.refuse(err, tell)
 }
 
-// codeWordAnswer returns the request whose code word was asked for, and the very answer
-// that was pressed, with the code word from the reply.
+// codeWordAnswer returns the request for which the code word was asked, and the answer
+// whose button was pressed, with the code word from the reply.
 func (h *handler) codeWordAnswer(ctx context.Context, m *message) (p schemas.Prompt, a schemas.Answer, err error) {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// freezeOrThaw freezes all agents, an agent or a session, with the rest of the text as
-// the reason, or thaws them.
+// freezeOrThaw freezes or thaws all agents, an agent or a session. For a freeze, the rest
+// of the text is the reason.
 func (h *handler) freezeOrThaw(ctx context.Context, m *message, command, rest string, say func(string)) error {
 	freezer, ok := h.desk.(people.Freezer)
 	if !ok {
@@ -50,7 +50,8 @@ func (h *handler) freezeOrThaw(ctx context.Context, m *message, command, rest st
 	return nil
 }
 
-// frozenText says which agents were frozen, and what goes on.
+// frozenText describes a new freeze: its target, the command that lifts it, the number of
+// denied requests, and the agents and commands that still run.
 func frozenText(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
 	text := fmt.Sprintf("Frozen: every request of %s is denied until you send %s. %s. Commands that already run are not stopped.",
 		people.FreezeTarget(b), strings.TrimSpace("/thaw "+people.TargetArgs(b)), people.Denials(now))
@@ -65,7 +66,7 @@ func frozenText(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
 
 // parseFreeze reads the target and reason of a freeze: "agent NAME why", "session ID
 // why", or a reason alone, which freezes everything. A malformed target counts as a
-// reason: a freeze sent in haste must freeze.
+// reason, because a freeze that was typed in haste must take effect.
 func parseFreeze(rest string) schemas.FreezeRequest {
 	what, more := cutWord(rest)
 	id, why := cutWord(more)
@@ -88,7 +89,7 @@ func cutWord(text string) (first, rest string) {
 	return text, ""
 }
 
-// shortened is a reason cut to the 512 bytes that are stored.
+// shortened returns a reason cut to the 512 bytes that are stored.
 func shortened(text string) string {
 	const most = 500
 	if len(text) <= most {

@@ -29,7 +29,7 @@ func (d *freezingDesk) Thaw(_ context.Context, b schemas.FreezeRequest) (schemas
 }
 
 // The reply to a freeze names its target. A freeze without a valid target freezes
-// everything; a thaw without one changes nothing.
+// everything; a thaw without a valid target changes nothing.
 func TestAFreezeNamesItsTarget(t *testing.T) {
 	w := newWorld(t)
 	d := &freezingDesk{w.desk, make(chan schemas.FreezeRequest, 10), make(chan schemas.FreezeRequest, 10)}

@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// grantsListed is the number of standing answers in one message. maxCovered is the
-	// number of characters shown of each one's rules; a cut there is safe, because a
-	// revocation allows nothing.
+	// grantsListed is the greatest number of standing answers in one message. maxCovered
+	// is the number of characters shown of the rules of each. A cut there is safe,
+	// because a revocation allows nothing.
 	grantsListed = 5
 	maxCovered   = 300
 )
 
-// The buttons of a list of standing answers send an action with a token: of the answer to
-// end, or of the last answer on the page before.
+// A button in a list of standing answers sends an action and a grantToken. The token of
+// actRevoke names the standing answer to end, the token of actNextPage the last standing
+// answer on the page before the next.
 const (
 	actRevoke    = "g1:r:"
 	actNextPage  = "g1:n:"
@@ -31,8 +32,8 @@ const (
 	noRevoker    = "Nothing changed: this channel lists no standing answers."
 )
 
-// grantToken is a standing answer's name for one person, in 43 bytes. Pressed by another
-// person, it names none.
+// grantToken identifies a standing answer in a button for one person, in 43 bytes. If
+// another person presses the button, the token matches nothing.
 func grantToken(g *schemas.StandingAnswer, person int64) string {
 	key := strings.Join([]string{string(g.Scope), g.SessionID, g.Agent, g.GrantID, strconv.FormatInt(person, 10)}, "\x00")
 	sum := sha256.Sum256([]byte(key))
@@ -78,7 +79,7 @@ func (h *handler) refuseGrant(err error, say func(string)) error {
 	return h.refuse(err, say)
 }
 
-// grantList is a message about the first of all that are in force, as many as fit, with a
+// grantList makes a message with the first standing answers in force, as many as fit, a
 // button that ends each, and a button for the next page.
 func (h *handler) grantList(all []schemas.StandingAnswer, person int64) outgoing {
 	all = slices.DeleteFunc(slices.Clone(all), func(g schemas.StandingAnswer) bool { return !g.Live(h.now) })
@@ -113,7 +114,8 @@ func undoLabel(words people.StandingText) string {
 	return "Revoke"
 }
 
-// grant lays a standing answer out, with text that may be the agent's as code.
+// grant appends standing answer n. Lines that may contain text of the agent are marked as
+// code.
 func (c *content) grant(n int, s people.StandingText) {
 	c.newline()
 	c.add("bold", fmt.Sprintf("%d · %s", n, s.Effect))
@@ -127,7 +129,7 @@ func (c *content) grant(n int, s people.StandingText) {
 	}
 }
 
-// cutRunes is text, cut to n runes.
+// cutRunes returns the first n runes of text, with "…" if there are more.
 func cutRunes(text string, n int) string {
 	if runes := []rune(text); len(runes) > n {
 		return string(runes[:n]) + "…"
@@ -135,8 +137,8 @@ func cutRunes(text string, n int) string {
 	return text
 }
 
-// handleGrantPress handles a press under a list of standing answers. It returns false for
-// a button of any other message.
+// handleGrantPress handles a press under a list of standing answers. ours is false if the
+// button belongs to another kind of message.
 func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, say func(string)) (ours bool, err error) {
 	token, revokes := strings.CutPrefix(t.Data, actRevoke)
 	if !revokes {
@@ -164,13 +166,13 @@ func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, say fu
 }
 
 // endGrant revokes a standing answer, even one that has ended: its shared copies may
-// still be in force. The button then says that it has ended.
+// still be in force. The label of the button then says that it has ended.
 func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Revoker, g *schemas.StandingAnswer, say func(string)) error {
 	before := people.DescribeStanding(g, h.now)
 	if err := desk.Revoke(ctx, g, strconv.FormatInt(t.From.ID, 10)); err != nil {
 		return h.refuseGrant(err, say)
 	}
-	switch before.Undo { // no text of the agent's here: Telegram may turn it into links
+	switch before.Undo { // without any text of the agent: Telegram turns parts of a text into links
 	case "":
 		say("Nothing changed: it has already ended (" + before.Until + ").")
 	case "forget":
@@ -184,7 +186,8 @@ func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Re
 	return nil
 }
 
-// ended returns the keyboard with the button for data labelled as done.
+// ended returns the keyboard with a new label, "Revoked" or "Forgotten", on the button
+// with this data.
 func (k *keyboard) ended(data string) *keyboard {
 	var now keyboard
 	for _, row := range k.Rows {

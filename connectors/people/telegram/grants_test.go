@@ -48,8 +48,8 @@ func (d *grantDesk) has() []string {
 	return slices.Clone(d.ended)
 }
 
-// newGrantDesk has n standing answers, the first a denial and the newest, and one
-// that has ended.
+// newGrantDesk makes a desk with n standing answers in force, the newest of them a
+// denial, and another that has ended.
 func newGrantDesk(d *desk, n int) *grantDesk {
 	g := &grantDesk{desk: d}
 	began := time.Now().Add(-time.Hour)
@@ -103,8 +103,8 @@ func labels(m telegramtest.Message) (all []string) {
 	return all
 }
 
-// Standing answers are listed a few at a time, newest first. Each has one button, which
-// ends that very answer, once.
+// Standing answers are listed a few at a time, newest first. Each has a button that ends
+// it, once.
 func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 7)
@@ -145,8 +145,8 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	})
 }
 
-// Another person's press ends nothing, and neither does a made-up button. A person who
-// is no approver sees no standing answers.
+// A press by another person, or on a made-up button, ends no standing answer. A person
+// who is not an approver sees none.
 func TestStandingAnswersAreTheirPersonsOwn(t *testing.T) {
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 1)

@@ -15,30 +15,32 @@ import (
 )
 
 const (
-	// sayTimeout bounds calls that only inform a person.
+	// sayTimeout limits calls to Telegram that only inform a person.
 	sayTimeout = 5 * time.Second
-	// recordingAfter is how long an answer may take before its person reads that it is
-	// being recorded, and updateTimeout how long before its update must come again.
+	// recordingAfter is the time after which a person reads that their answer is being
+	// recorded. updateTimeout is the time after which handling an update fails; the
+	// update then comes again.
 	recordingAfter = 2 * time.Second
 	updateTimeout  = 30 * time.Second
 	// maxToast is the longest text, in UTF-16 units, that Telegram shows over the chat.
 	maxToast = 200
 )
 
-// reasonHead heads the message whose replies deny with a reason.
+// reasonHead is the first line of the message that asks for a denial's reason in a reply.
 const reasonHead = "Reply to this message and say why: your reply denies it."
 
-// answerHead heads the message whose replies answer a question.
+// answerHead is the first line of the message that asks for the answer to a question in a
+// reply.
 const answerHead = "Reply to this message with your answer."
 
-// handler handles one update.
+// handler handles a single update.
 type handler struct {
 	*Carrier
 	desk people.Desk
-	now  time.Time // the broker's time once a page has brought it; until then this machine's
+	now  time.Time // the broker's time, after a query; before it, this machine's time
 }
 
-// unknown is the error for ids that are unknown, foreign or made up.
+// unknown is the error for an id that is made up or belongs to another person.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handlePress handles the press of a button.
@@ -58,7 +60,7 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	}
 	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
 	if err != nil {
-		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer keeps the request; a made-up press leaves the buttons
+		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer keeps the request; for made-up data the buttons stay
 			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
 		}
 		return h.refuse(err, say)
@@ -86,14 +88,14 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 // inOwnChat reports whether the pressed message is in the person's own chat.
 func (t *callbackQuery) inOwnChat() bool { return t.Message != nil && t.Message.Chat.ID == t.From.ID }
 
-// showOutcome edits a decided request's message to the outcome, if it is in the own chat
-// of the person who acted. No worker may know this message if the worker that sent it was
-// killed.
+// showOutcome edits a decided request's message to the outcome, if the message is in the
+// acting person's own chat. The worker that sent the message may have been killed; then
+// no other worker knows it.
 func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now schemas.Prompt) {
 	if now.Decision == nil || m == nil || m.Chat.ID != person {
 		return
 	}
-	// A message that says it may be here twice keeps saying so in its outcome.
+	// If the message has the notice that it may be in the chat twice, so has its outcome.
 	now.Repeat = now.Repeat || strings.HasPrefix(m.Text, repeated) || strings.HasPrefix(m.Text, repeatEnded)
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()
@@ -102,10 +104,10 @@ func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now
 	}
 }
 
-// withRecordingNotice returns tell, which wraps say. If tell was not called within
+// withRecordingNotice returns tell, which calls say. If tell is not called within
 // recordingAfter, the person reads that the answer is being recorded. After that notice
-// tell passes on refusals alone: the question itself shows that the answer counts. stop
-// cancels the notice.
+// tell passes on only refusals, because the question's message shows that the answer
+// counts. stop cancels the notice.
 func withRecordingNotice(say func(string)) (tell func(string), stop func()) {
 	var mu sync.Mutex
 	over, recording := false, false
@@ -131,7 +133,7 @@ func withRecordingNotice(say func(string)) (tell func(string), stop func()) {
 	}, stop
 }
 
-// from is the person who pressed, never the chat.
+// from returns the person who pressed, and never the chat's owner.
 func (t *callbackQuery) from() schemas.From {
 	f := schemas.From{UserID: strconv.FormatInt(t.From.ID, 10)}
 	if t.Message != nil {
@@ -140,9 +142,9 @@ func (t *callbackQuery) from() schemas.From {
 	return f
 }
 
-// findRequest returns the request that a message shows, with the calls that its button
-// counted. Its digest must equal the button's. If the message's text is no longer
-// readable, the request is looked up among all that this person may see.
+// findRequest returns the request that a message shows, with the number of calls in its
+// button. The request must have the button's digest. If the message's text can no longer
+// be read, findRequest looks among all requests that this person may see.
 func (h *handler) findRequest(ctx context.Context, m *message, person int64, b buttonData) (schemas.Prompt, error) {
 	if m != nil && m.Text != "" {
 		session, id, ok := requestNamedIn(m.Text)
@@ -170,8 +172,8 @@ func (h *handler) findRequest(ctx context.Context, m *message, person int64, b b
 	return people.AsShown(open[i], b.waiters), nil
 }
 
-// answer submits an answer, tells the person the result and stores the decision in p.
-// Success is told only once the answer is recorded.
+// answer submits an answer, tells the person the result and stores the decision in p. It
+// reports success only after nod has stored the answer.
 func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer, say func(string)) error {
 	d, err := h.desk.Answer(ctx, a)
 	var e *schemas.Error
@@ -190,11 +192,11 @@ func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answe
 	return nil
 }
 
-// refuse tells the person why an answer did not count, or returns the error if that is
-// not known yet.
+// refuse tells the person why an answer did not count. If nod may still get the answer,
+// it returns the error instead, and the update comes again.
 func (h *handler) refuse(err error, say func(string)) error {
 	if mustRetry(err) {
-		return fmt.Errorf("bring an answer from Telegram: %w", err)
+		return fmt.Errorf("submit an answer from Telegram: %w", err)
 	}
 	var e *schemas.Error
 	errors.As(err, &e)
@@ -202,7 +204,7 @@ func (h *handler) refuse(err error, say func(string)) error {
 	return nil
 }
 
-// showStep shows the next step of a button, in the person's own chat alone.
+// showStep shows the next step after a press, only in the pressing person's own chat.
 func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Prompt, action string, say func(string)) error {
 	switch {
 	case !t.inOwnChat():
@@ -244,10 +246,10 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 	return nil
 }
 
-// replyMessage asks for a text in reply: the reason of a denial, the answer to a
-// question, or the code word. It names the request as a prompt does, which lets any
-// worker read the reply, and its digest, because the id may stand for another request by
-// then. It counts the calls that the button counted.
+// replyMessage makes the message that asks for a text in reply: the reason of a denial,
+// the answer to a question, or the code word. Like a prompt it names the request, so that
+// any worker can handle the reply. It has the digest too, because another request may
+// have the same id by then. Its number of calls is that of the pressed button.
 func replyMessage(about *message, p *schemas.Prompt, head, example string) outgoing {
 	var c content
 	c.add("bold", head)
@@ -271,8 +273,8 @@ func replyMessage(about *message, p *schemas.Prompt, head, example string) outgo
 	}
 }
 
-// toast answers a press with a text over the chat. A text that is too long, or that comes
-// too late, is sent as a message instead.
+// toast answers a press with a short text over the chat. If the text is too long, or the
+// press too old for that, the text is sent as a message.
 func (h *handler) toast(ctx context.Context, t *callbackQuery, text string) {
 	fits := people.UTF16(text) <= maxToast
 	params := map[string]any{"callback_query_id": t.ID}
@@ -291,8 +293,8 @@ func (h *handler) toast(ctx context.Context, t *callbackQuery, text string) {
 	}
 }
 
-// send sends a message that changes nothing. A lost one is only logged: the person sees
-// its content again when they ask again.
+// send sends a message that only informs. If it is lost, that is logged; the person sees
+// the content again when they ask again.
 func (h *handler) send(ctx context.Context, m outgoing) {
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()

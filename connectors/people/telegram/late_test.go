@@ -11,7 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// expires ends the request at its deadline. announce tries once to show that at m.
+// expires ends the request at its deadline. The returned announce calls Settle once, to
+// show the expiry in message m.
 func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	ended := w.desk.prompt
 	ended.Decision = &schemas.Decision{Outcome: schemas.TimedOut, By: schemas.By{Kind: schemas.ByClock}, DecidedAt: time.Now()}
@@ -20,7 +21,8 @@ func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	return func() error { return w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }
 }
 
-// announcing calls announce while an answer is on its way as well.
+// announcing makes the desk call announce whenever it gets an answer, and then refuse the
+// answer. The channel gets announce's errors.
 func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	meanwhile = make(chan error, 100)
 	refused := w.desk.err
@@ -28,7 +30,7 @@ func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	return meanwhile
 }
 
-// heldBack requires that an announcement was put off.
+// heldBack requires that Settle asked to be called again later.
 func (w *world) heldBack(err error) {
 	w.t.Helper()
 	var e *people.Error
@@ -37,18 +39,18 @@ func (w *world) heldBack(err error) {
 	w.False(e.Permanent || e.Unreachable)
 }
 
-// runs runs the carrier. The test awaits its end.
+// runs starts the carrier. ended receives the error of Run.
 func (w *world) runs() (ended chan error) {
 	ended = make(chan error, 1)
 	go func() { ended <- w.carrier.Run(w.ctx, w.desk) }()
 	return ended
 }
 
-// awaits reports whether the carrier has received the backlog and polls for more.
+// awaits reports whether the carrier has received the backlog and now holds a poll open.
 func (w *world) awaits() bool { return w.Calls("getUpdates") == 2 && w.Polling() }
 
-// A press from while nod was away is handled before an expiry is shown, whether nod polls
-// or has a webhook.
+// A press from the time when nod was away is handled before an expiry is shown. This
+// holds for polling and for a webhook.
 func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.useWebhook() }} {
 		t.Run(name, func(t *testing.T) {
@@ -68,8 +70,8 @@ func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	}
 }
 
-// A machine that wakes has an open poll that receives nothing any more. The poll is given
-// up, and presses from during the sleep are still handled first.
+// When a machine wakes, its open poll receives nothing any more. nod gives the poll up,
+// and handles presses from the time of the sleep before it shows an expiry.
 func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	for _, slept := range []time.Duration{10 * time.Second, 8 * time.Hour} {
 		t.Run(slept.String(), func(t *testing.T) {
@@ -92,7 +94,8 @@ func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	}
 }
 
-// After an outage of any length, the presses that wait at Telegram come first.
+// However long Telegram was unreachable, the presses that it holds are handled before an
+// expiry is shown.
 func TestALateDeadlineWaitsOutAnOutage(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -107,7 +110,8 @@ func TestALateDeadlineWaitsOutAnOutage(t *testing.T) {
 	w.NoError(w.afterRun(announce))
 }
 
-// afterRun is the result of announce once the carrier runs.
+// afterRun runs the carrier and calls announce until the expiry is no longer held back.
+// It returns announce's result.
 func (w *world) afterRun(announce func() error) (err error) {
 	defer w.run()()
 	w.waits(func() bool {
@@ -118,7 +122,7 @@ func (w *world) afterRun(announce func() error) (err error) {
 	return err
 }
 
-// If nod cannot take the updates, expiries are shown in the end.
+// If nod cannot take the updates, expiries are shown after holdFor nevertheless.
 func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -134,7 +138,8 @@ func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
 	w.Contains(w.seen().Text, "Expired")
 }
 
-// A worker that does not receive updates does not hold expiries back: another receives.
+// A worker that does not receive updates does not hold expiries back, because another
+// worker receives them.
 func TestALateDeadlineDoesNotWaitForAnotherReceiver(t *testing.T) {
 	for name, other := range map[string]func(*world) (end func()){
 		"a poller": func(w *world) func() {

@@ -81,7 +81,8 @@ func TestAPressOnAQuestionThatNodForgot(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// Of two pollers, the one that lost the bot says so, and how to end that.
+// If a second poller takes over the bot, the first returns an error that names the
+// remedy.
 func TestASecondPollerPushesTheFirstAside(t *testing.T) {
 	w := newWorld(t)
 	first := make(chan error, 1)
@@ -161,7 +162,7 @@ func TestWhatIsWritten(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// A copy of nod's words, or a message of another bot, is no question of nod's.
+// A reply to a copy of nod's words, or to a message of another bot, decides nothing.
 func TestAReplyToAnybodyElsesWordsDecidesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.shows()
@@ -174,7 +175,8 @@ func TestAReplyToAnybodyElsesWordsDecidesNothing(t *testing.T) {
 	w.Empty(w.desk.answers)
 }
 
-// Only the person themselves can open the steps that decide nothing, too.
+// Steps that decide nothing, such as further options, open only for the person to whom
+// the question was sent.
 func TestAStrangerOpensNoSecondStep(t *testing.T) {
 	w := newWorld(t)
 	w.Start(666)
@@ -205,7 +207,7 @@ func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
 	w.Empty(w.Chat(ann)[0].Buttons)
 }
 
-// A question that changes while it is pending says so, and keeps its buttons.
+// Revise changes the text of a pending question and keeps its buttons.
 func TestAChangedQuestionKeepsItsButtons(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()

@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// handleMessage handles a written message. Two kinds of messages decide: a reply to a
-// question that is a whole yes or no, and a reply to the message that asks for a reason,
-// an answer or the code word. Every other message changes nothing.
+// handleMessage handles a written message. Two kinds of messages decide: a plain yes or
+// no in reply to a question, and a reply to the message that asks for a reason, an answer
+// or the code word. Every other message changes nothing.
 func (h *handler) handleMessage(ctx context.Context, m *message) error {
 	say := func(text string) {
 		h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text, ReplyTo: &replyTo{MessageID: m.ID, Without: true}})
@@ -56,7 +56,7 @@ func (h *handler) handleMessage(ctx context.Context, m *message) error {
 	return nil
 }
 
-// pair submits the code by which nod pair learns a person's user id.
+// pair submits the code from nod pair, which then learns this person's user id.
 func (h *handler) pair(ctx context.Context, m *message, code string, say func(string)) error {
 	pairer, ok := h.desk.(people.Pairer)
 	if !ok {
@@ -92,8 +92,9 @@ func (h *handler) sendLoginLink(ctx context.Context, m *message, say func(string
 	return nil
 }
 
-// handleWords answers with the written text: the reason of a denial, or the answer to a
-// question. It counts only for the very request that asked for it.
+// handleWords submits an answer with the written text: the reason of a denial, or the
+// answer to a question. It counts only for the very request about which the text was
+// asked for.
 func (h *handler) handleWords(ctx context.Context, m *message, head string, say func(string), answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {
@@ -114,7 +115,8 @@ func (h *handler) handleWords(ctx context.Context, m *message, head string, say 
 	return h.answer(ctx, &p, a, say)
 }
 
-// textAnswer is the answer to p in the person's own words, if p accepts such an answer.
+// textAnswer returns the answer to p in the person's own words. ok is false if p does not
+// accept such an answer.
 func textAnswer(p *schemas.Prompt, text string, from schemas.From) (a schemas.Answer, ok bool) {
 	i := slices.IndexFunc(p.Request.Options, func(o schemas.Option) bool { return o.Text && (fitsWhole(p) || !o.Kind.Allows()) })
 	if i < 0 {
@@ -161,7 +163,7 @@ func (m *message) from() schemas.From {
 	}
 }
 
-// button is the data of the first button of a prompt.
+// button returns the data of the first button of a prompt.
 func (m *message) button() (buttonData, bool) {
 	if m.ReplyMarkup == nil || len(m.ReplyMarkup.Rows) == 0 || len(m.ReplyMarkup.Rows[0]) == 0 {
 		return buttonData{}, false
@@ -169,7 +171,7 @@ func (m *message) button() (buttonData, bool) {
 	return readCallback(m.ReplyMarkup.Rows[0][0].Data)
 }
 
-// maxListed is the number of requests in one list.
+// maxListed is the greatest number of requests in one list.
 const maxListed = 20
 
 // listPending lists the requests that wait for this person.
@@ -183,7 +185,7 @@ func (h *handler) listPending(ctx context.Context, m *message) error {
 	return nil
 }
 
-// times is " · ×3" if three identical calls wait.
+// times returns " · ×3" if three identical calls wait. It is empty for a single call.
 func times(p *schemas.Prompt) string {
 	if people.Times(p) == "" {
 		return ""

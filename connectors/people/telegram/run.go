@@ -23,13 +23,14 @@ type poll struct {
 // allowed are the kinds of updates that nod asks for.
 var allowed = []string{"message", "callback_query"}
 
-// Run receives presses and messages. Telegram's updates count as received only once nod
-// has taken or refused all of them. After an error or a restart they come again; an
-// answer that was taken before then reads so.
+// Run receives presses and messages. It confirms Telegram's updates only after nod has
+// taken or refused all of them. After an error or a restart Telegram therefore sends them
+// again; for an answer that was taken the first time, the person then reads that it
+// counts.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	err := c.receiveUpdates(ctx, desk)
 	if f := (*apiError)(nil); errors.Is(err, errForeign) || errors.As(err, &f) && f.code == http.StatusConflict {
-		c.backlog.drained(c.backlog.now()) // another worker receives them
+		c.backlog.drained(c.backlog.now()) // another worker receives the updates
 		return err
 	}
 	c.backlog.forget(errors.As(err, new(*people.Error)))
@@ -56,8 +57,8 @@ func (c *Carrier) receiveUpdates(ctx context.Context, desk people.Desk) error {
 	return err
 }
 
-// poll first asks for the updates that wait, without holding the request open, and then
-// for new ones. After the machine slept it starts over.
+// poll first asks for the waiting updates, with a request that returns at once, and then
+// holds requests open for new updates. After this machine has slept it starts over.
 func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 	ask := poll{Allowed: allowed}
 	for ctx.Err() == nil {
@@ -83,8 +84,8 @@ func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 	return ctx.Err()
 }
 
-// updates asks once. If the machine sleeps meanwhile, the request is given up and returns
-// no updates: the server may have forgotten it.
+// updates calls getUpdates once. If this machine sleeps during the call, updates gives
+// the call up and returns no updates, because the connection may be dead.
 func (c *Carrier) updates(ctx context.Context, ask poll) (found []update, err error) {
 	awake, cancel := c.backlog.awake(ctx)
 	defer cancel()
@@ -105,8 +106,8 @@ func pause(ctx context.Context) {
 	}
 }
 
-// handleAll handles updates: those of one person in order, those of different people at
-// the same time. It returns once all are handled for good, or with an error if an update
+// handleAll handles updates: those of one person in order, those of different people
+// concurrently. It returns nil once all are handled for good, and an error if an update
 // must come again.
 func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, updates []update) error {
 	theirs := map[int64][]update{}
@@ -130,12 +131,12 @@ func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, updates []upd
 	return <-errs // the first, or nil
 }
 
-// handle handles one update. An update that panics is dropped: it would come again for
-// ever and hold up all others.
+// handle handles one update. If that panics, the update is dropped: otherwise Telegram
+// would send it again for ever and hold up all others.
 func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.log.Error("telegram: an update was dropped", "update", u.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.log.Error("telegram: dropped an update, because handling it panicked", "update", u.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = nil
 		}
 	}()
@@ -151,8 +152,8 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err e
 	return nil // no sender, a bot, or no private chat
 }
 
-// mustRetry reports whether a desk's error leaves the outcome open, in which case the
-// update must come again.
+// mustRetry reports whether a desk's error leaves the outcome open. If so, the update
+// must come again.
 func mustRetry(err error) bool {
 	var e *schemas.Error
 	return err != nil && (!errors.As(err, &e) || e.Code == schemas.CodeUnavailable)

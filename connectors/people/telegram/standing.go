@@ -10,10 +10,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// extent is the scope and the time of a standing answer.
+// extent is the scope and the duration of a standing answer.
 type extent struct {
 	scope   schemas.Scope
-	seconds int // 0 stands for: until it is revoked
+	seconds int // 0 means until it is revoked
 }
 
 // extents are the extents on offer, narrowest first.
@@ -24,7 +24,7 @@ var extents = []extent{
 	{schemas.ScopeAgent, 0},
 }
 
-// String is the extent in words for a person.
+// String describes the extent for a person.
 func (e extent) String() string {
 	where := "in this session"
 	if e.scope == schemas.ScopeAgent {
@@ -36,17 +36,18 @@ func (e extent) String() string {
 	return where + ", for " + schemas.Words(time.Duration(e.seconds)*time.Second)
 }
 
-// reachAction is the action of a button that leads to the extents of reach i.
+// reachAction is the action of the button that shows the extents for reach i.
 func reachAction(i int) string { return "r" + strconv.Itoa(i) }
 
-// action is the action of a button that chooses reach i with this extent. It spells the
-// extent out, so the button means the same to every version of nod.
+// action is the action of the button that chooses reach i with this extent. The action
+// spells the extent out, so the button keeps its meaning if another version of nod
+// handles it.
 func (e extent) action(i int) string {
 	return fmt.Sprintf("k%d%c%d", i, e.scope[0], e.seconds)
 }
 
-// offeredReaches are the reaches that an answer from here may have. There are none if the
-// rules do not fit the message, and one press never chooses a reach.
+// offeredReaches returns the reaches, the rules to store, that an answer on Telegram may
+// choose, always in a second step. There are none if the rules do not fit the message.
 func offeredReaches(p *schemas.Prompt) []schemas.Reach {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
 	switch {
@@ -58,15 +59,15 @@ func offeredReaches(p *schemas.Prompt) []schemas.Reach {
 	return p.Remember
 }
 
-// ruleHead starts the text of an exact rule.
+// ruleHead is the beginning of a button or text about a lasting rule.
 const ruleHead = "From now on"
 
 func ruleText(i int, r *schemas.Reach) string {
 	return fmt.Sprintf("%s, %d: %s", ruleHead, i+1, people.Line(r.String()))
 }
 
-// reachRows are the buttons that lead to the extents of each reach. A reach appears by
-// its number in the question's text if its rule is too long for a button.
+// reachRows makes a button for each reach, which shows its extents. If the rule is too
+// long for a button, the label has its number in the message's text.
 func reachRows(p *schemas.Prompt) (rows [][]button) {
 	for i, r := range offeredReaches(p) {
 		text := ruleText(i, &r)
@@ -78,7 +79,8 @@ func reachRows(p *schemas.Prompt) (rows [][]button) {
 	return rows
 }
 
-// extentButtons are the last step: a press gives the standing answer.
+// extentButtons makes the buttons of the last step. A press on one gives the standing
+// answer.
 func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	var k keyboard
 	for _, e := range extents {
@@ -88,7 +90,8 @@ func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	return &k
 }
 
-// reachChosen is the reach that an action chooses, and its exact rule.
+// reachChosen returns the reach that a reachAction chooses, and its exact rule. ok is
+// false for other actions.
 func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool) {
 	for i, r := range offeredReaches(p) {
 		if reachAction(i) == action {
@@ -98,7 +101,8 @@ func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool
 	return 0, "", false
 }
 
-// standingAnswer is the answer for an action that names a reach and an extent.
+// standingAnswer returns the answer for an action with a reach and an extent. ok is false
+// for other actions.
 func standingAnswer(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	for i := range offeredReaches(p) {
 		for _, e := range extents {
@@ -112,8 +116,8 @@ func standingAnswer(p *schemas.Prompt, action string, from schemas.From) (a sche
 	return a, false
 }
 
-// showRule shows the exact rule before it is chosen: over the chat if it fits, and
-// otherwise in a message.
+// showRule shows the exact rule before it is chosen. If the rule fits over the chat, it
+// is returned as toast; otherwise it is sent as a message.
 func (h *handler) showRule(ctx context.Context, about *message, exact string) (toast string) {
 	const then = "\n\nThe next tap allows it for as long as you choose."
 	if people.UTF16(exact+then) <= maxToast {

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// seen is Ann's first message as it looks now.
+// seen returns Ann's first message as it looks now.
 func (w *world) seen() telegramtest.Message { return w.Chat(ann)[0] }
 
 // step presses a button of that message by its text, and waits for the next buttons.
@@ -31,7 +31,8 @@ func (w *world) press(m telegramtest.Message, label string) {
 	w.Failf("no such button", "%s among %v", label, m.Buttons)
 }
 
-// remembering has the request offer two reaches. The second is too long for a button.
+// remembering makes the request offer two reaches. The rule of the second is too long for
+// a button.
 func (w *world) remembering() {
 	w.desk.prompt.Remember = []schemas.Reach{
 		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}, Project: "/app"}}},
@@ -39,8 +40,8 @@ func (w *world) remembering() {
 	}
 }
 
-// A standing answer never takes a single press: the rule is read first, then its scope
-// and time are chosen.
+// A standing answer takes several presses: first the rule is shown, then its scope and
+// duration are chosen.
 func TestFromNowOnIsChosenWithItsRuleAndItsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		reach, end string

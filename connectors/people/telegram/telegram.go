@@ -52,7 +52,7 @@ func New(base, token string, log *slog.Logger) (*Carrier, error) {
 	return &Carrier{api: a, log: log, backlog: newBacklog()}, nil
 }
 
-// Check calls Telegram and returns an error unless it knows the bot.
+// Check calls Telegram and returns an error unless Telegram accepts the bot's token.
 func (c *Carrier) Check(ctx context.Context) error {
 	return c.api.call(ctx, "getMe", struct{}{}, nil)
 }
@@ -61,7 +61,7 @@ func (c *Carrier) Check(ctx context.Context) error {
 func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	person, err := strconv.ParseInt(p.Recipient, 10, 64)
 	if err != nil {
-		return "", &people.Error{Permanent: true, Err: fmt.Errorf("%q is no Telegram user id: send /id to the bot, and put the number in its reply under approvers", p.Recipient)}
+		return "", &people.Error{Permanent: true, Err: fmt.Errorf("%q is not a Telegram user id: send /id to the bot, and put the number in its reply under approvers", p.Recipient)}
 	}
 	var sent message
 	if err := c.api.call(ctx, "sendMessage", outgoingPrompt(person, &p), &sent); err != nil {
@@ -79,15 +79,15 @@ func outgoingPrompt(chatID int64, p *schemas.Prompt) outgoing {
 	return m
 }
 
-// Settle edits the message: the outcome replaces the buttons. If Telegram no longer lets
-// the message be edited, a reply to it carries the outcome.
+// Settle edits the message: the outcome replaces the buttons. If Telegram no longer
+// allows the edit, a reply to the message shows the outcome.
 //
 // A person may have pressed a button in time while nod was away or the machine asleep.
-// Before Settle shows that a request expired, such presses must have arrived: until then
-// Settle asks to be called again.
+// Settle shows an expiry only after such presses have arrived. Until then it returns an
+// error with the time after which it must be called again.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	if p.Decision != nil && p.Decision.Outcome == schemas.TimedOut && c.backlog.holdsExpiry() {
-		return &people.Error{After: holdPause, Err: fmt.Errorf("settle %s: the presses that wait at Telegram come first", p.Key())}
+		return &people.Error{After: holdPause, Err: fmt.Errorf("settle %s: presses that Telegram still holds are handled first", p.Key())}
 	}
 	return c.editToOutcome(ctx, ref, p)
 }
@@ -95,7 +95,7 @@ func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) 
 func (c *Carrier) editToOutcome(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	chatID, messageID, ok := parseRef(ref)
 	if !ok {
-		return &people.Error{Permanent: true, Err: fmt.Errorf("settle %s: %q is no message of Telegram's", p.Key(), ref)}
+		return &people.Error{Permanent: true, Err: fmt.Errorf("settle %s: %q is not a message on Telegram", p.Key(), ref)}
 	}
 	m := outgoingPrompt(chatID, &p)
 	m.MessageID = messageID
@@ -117,7 +117,7 @@ func (c *Carrier) editToOutcome(ctx context.Context, ref people.Ref, p schemas.P
 func (c *Carrier) Revise(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	chatID, messageID, ok := parseRef(ref)
 	if !ok {
-		return &people.Error{Permanent: true, Err: fmt.Errorf("change %s: %q is no message of Telegram's", p.Key(), ref)}
+		return &people.Error{Permanent: true, Err: fmt.Errorf("change %s: %q is not a message on Telegram", p.Key(), ref)}
 	}
 	m := outgoingPrompt(chatID, &p)
 	m.MessageID = messageID

@@ -19,8 +19,8 @@ import (
 
 const token = "777:AAsecretsecretsecretsecretsecretsec"
 
-// rig is a Telegram with the suite's people on it. It fails the test if the carrier
-// sends a call that a correct client never sends.
+// rig is a Telegram with the suite's people. It fails the test if the carrier makes a
+// call that a correct client never makes.
 type rig struct {
 	t *testing.T
 	*telegramtest.Server

@@ -12,11 +12,11 @@ import (
 const (
 	// maxText is the longest message, in UTF-16 units after entities.
 	maxText = 4096
-	// margin is the space that a prompt leaves for words that change with time: "in 7
-	// days", "which has passed", the outcome.
+	// margin is the space that a prompt leaves free for texts whose length changes with
+	// time: "in 7 days", "which has passed", the outcome.
 	margin = 256
-	// maxEntities is the number of entities that Telegram keeps. Beyond it text would not
-	// be marked as code, and Telegram would turn parts of it into links.
+	// maxEntities is the number of entities that Telegram keeps. Text of further entities
+	// would not be marked as code, and Telegram would turn parts of it into links.
 	maxEntities = 100
 )
 
@@ -29,10 +29,10 @@ const (
 	headLines   = 6
 )
 
-// content is a text with its entities.
+// content is a text under construction, with its entities.
 type content struct {
 	text     strings.Builder
-	units    int // the text's length in UTF-16
+	units    int // the text's length in UTF-16 units
 	entities []entity
 }
 
@@ -54,14 +54,14 @@ func (c *content) newline() {
 
 func (c *content) fits(limit int) bool { return c.units <= limit && len(c.entities) <= maxEntities }
 
-// repeated heads a prompt that may already be in the chat, and repeatEnded its
-// outcome. nod cannot edit the other message.
+// repeated is the first line of a prompt that may already be in the chat, and repeatEnded
+// the first line of its outcome. nod cannot edit the other message.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
 )
 
-// promptContent lays a prompt out: whole if it fits, otherwise in brief.
+// promptContent lays a prompt out: in full if it fits, otherwise in brief.
 func promptContent(p *schemas.Prompt, now time.Time) *content {
 	if fitsWhole(p) {
 		if c := layout(p, people.Parts(p, now)); c.fits(maxText) { // an outcome may be long
@@ -72,15 +72,15 @@ func promptContent(p *schemas.Prompt, now time.Time) *content {
 }
 
 // fitsWhole reports whether a prompt is shown with its exact payload; otherwise nothing
-// may be allowed from it. The result never changes over the life of a request: it is the
-// same for the answer as for the question.
+// may be allowed from it. The result is the same for the whole life of a request, so it
+// is the same when the answer comes.
 func fitsWhole(p *schemas.Prompt) bool {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls
 	return layout(&open, people.Parts(&open, p.Request.CreatedAt)).fits(maxText - margin)
 }
 
-// mostCalls exceeds the calls that any question counts.
+// mostCalls is more than the calls that any question counts.
 const mostCalls = 99999
 
 func layout(p *schemas.Prompt, parts []people.Part) *content {
@@ -124,7 +124,7 @@ func (c *content) part(p people.Part) {
 	}
 }
 
-// label writes a part's label. The name of a field is the agent's text.
+// label writes a part's label. A label with Field set is text of the agent.
 func (c *content) label(p people.Part) {
 	kind := "bold"
 	if p.Field {
@@ -134,7 +134,7 @@ func (c *content) label(p people.Part) {
 	c.add("", ":")
 }
 
-// callsCountedIn is the number of calls that a message from replyMessage counts.
+// callsCountedIn returns the number of calls in the text of a replyMessage.
 func callsCountedIn(text string) int {
 	for line := range strings.Lines(text) {
 		if rest, found := strings.CutPrefix(strings.TrimSuffix(line, "\n"), callsLine); found {

@@ -64,7 +64,7 @@ type entity struct {
 
 type replyTo struct {
 	MessageID int64 `json:"message_id"`
-	// Without lets the reply be sent even if the message was deleted.
+	// Without sends the reply even if the message to reply to was deleted.
 	Without bool `json:"allow_sending_without_reply"`
 }
 

@@ -19,21 +19,22 @@ import (
 )
 
 const (
-	// hookPath ends the address of every webhook of nod's. By it nod recognises its own
-	// webhooks, and removes no other program's.
+	// hookPath is the end of every webhook address of nod's. It distinguishes them from
+	// webhooks of other programs, which nod does not remove.
 	hookPath = "/nod/telegram"
-	// hookSecret is the header that carries the secret.
+	// hookSecret is the header in which Telegram sends the secret.
 	hookSecret = "X-Telegram-Bot-Api-Secret-Token"
 	// maxUpdate bounds one update, in bytes; the longest has two long messages.
 	maxUpdate = 1 << 20
 	// hookCheckEvery is the time between checks that the webhook is still set and that no
 	// update waits.
 	hookCheckEvery = 30 * time.Second
-	// minSecret is the least number of the secret's characters.
+	// minSecret is the least length of the secret, in characters.
 	minSecret = 16
 )
 
-// Webhook is the address at which Telegram calls nod, if nod does not poll.
+// Webhook describes the server that receives Telegram's updates, for a carrier that does
+// not poll.
 type Webhook struct {
 	Listen    string // HOST:PORT; without TLS, a loopback address
 	PublicURL string // https://, without hookPath
@@ -41,8 +42,8 @@ type Webhook struct {
 	TLS       *tls.Certificate // nil behind a reverse proxy
 }
 
-// UseWebhook has Run receive updates through a webhook. It refuses one that would admit
-// callers other than Telegram, or expose the secret to the network.
+// UseWebhook makes Run receive updates through a webhook. It refuses a webhook that would
+// admit callers other than Telegram, or expose the secret to the network.
 func (c *Carrier) UseWebhook(w Webhook) error {
 	u, err := url.Parse(w.PublicURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -53,7 +54,7 @@ func (c *Carrier) UseWebhook(w Webhook) error {
 		return errors.New("connectors.telegram.webhook.listen: it must be HOST:PORT, such as 127.0.0.1:4281")
 	}
 	if w.TLS == nil && !loopback(host) {
-		return errors.New("connectors.telegram.webhook.listen: without cert_file and key_file it must be of this machine alone, such as 127.0.0.1:4281, with a reverse proxy before it")
+		return errors.New("connectors.telegram.webhook.listen: without cert_file and key_file it must be a loopback address, such as 127.0.0.1:4281, with a reverse proxy in front of it")
 	}
 	if len(w.Secret) < minSecret || len(w.Secret) > 256 || strings.Trim(w.Secret, secretLetters) != "" {
 		return fmt.Errorf("connectors.telegram.webhook: the secret must be %d to 256 letters, digits, _ and -: make one with `openssl rand -hex 32`", minSecret)
@@ -84,7 +85,8 @@ func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	err = c.keepWebhook(ctx, ended)
-	// Updates in hand end with ctx; the reply to each has Telegram send it again.
+	// Updates in hand end with ctx. Each then gets an error as reply, so that Telegram sends
+	// it again.
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()
 	if server.Shutdown(stopping) != nil {
@@ -144,8 +146,8 @@ type hookInfo struct {
 	Pending int    `json:"pending_update_count"`
 }
 
-// serveUpdate takes one update. It confirms the update only once nod has taken or refused
-// it for good: Telegram sends the others again.
+// serveUpdate handles one update. It confirms the update only after nod has taken or
+// refused it for good. Telegram sends an unconfirmed update again.
 func (c *Carrier) serveUpdate(w http.ResponseWriter, r *http.Request, desk people.Desk) {
 	shown := []byte(r.Header.Get(hookSecret))
 	switch {
@@ -167,7 +169,7 @@ func (c *Carrier) serveUpdate(w http.ResponseWriter, r *http.Request, desk peopl
 		return
 	}
 	if err := c.handle(r.Context(), desk, u); err != nil {
-		c.log.Warn("telegram: an update was not taken; it comes again", "update", u.ID, "error", err)
+		c.log.Warn("telegram: an update could not be handled; Telegram sends it again", "update", u.ID, "error", err)
 		http.Error(w, "not taken: send it again", http.StatusServiceUnavailable)
 		return
 	}

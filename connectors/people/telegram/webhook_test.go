@@ -79,7 +79,7 @@ func TestAWebhookConfirmsNothingBeforeNodTookIt(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// Only Telegram knows the secret; the body of any other call is not even read.
+// A call without the right secret is refused before its body is read.
 func TestWhoKnowsNoSecretIsNotHeard(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -133,8 +133,8 @@ func TestFromAWebhookToPollingAndBack(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// An unsafe webhook is refused in one line: one that would admit other callers, or
-// show its secret.
+// UseWebhook refuses an unsafe webhook. Its error is one line and does not contain the
+// secret.
 func TestWebhooksThatAreRefused(t *testing.T) {
 	ok := hookAt("127.0.0.1:0")
 	for want, change := range map[string]func(*telegram.Webhook){
@@ -155,7 +155,7 @@ func TestWebhooksThatAreRefused(t *testing.T) {
 	}
 }
 
-// A port in use is an error, and the worker tries again.
+// If the port is in use, Run returns an error, and the worker calls it again.
 func TestAWebhookWhosePortIsTaken(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorld(t)

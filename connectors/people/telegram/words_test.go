@@ -19,8 +19,8 @@ func (w *world) form(head string) (m telegramtest.Message) {
 	return m
 }
 
-// Words count only for the very request that asked for them: another request may have
-// its id by then.
+// A text counts only for the very request about which it was asked: another request may
+// have the same id by then.
 func TestWordsForAnotherRequestUnderTheSameID(t *testing.T) {
 	for button, c := range map[string]struct{ head, option string }{
 		"Deny, say why":  {"Reply to this message and say why", "reject_once"},

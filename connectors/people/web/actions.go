@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// actionPayload holds the fields of all actions; each action reads its own.
+// actionPayload holds the payload fields of all actions. Each action uses some of them.
 type actionPayload struct {
 	SessionID string `json:"session_id"`
 	Agent     string `json:"agent"`
@@ -116,7 +116,7 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 func required(message string) error { return schemas.Errorf(schemas.CodeValidation, "%s", message) }
 
 func noID(field string) error {
-	return schemas.Errorf(schemas.CodeValidation, "%s is no id: expected 1 to 128 letters, digits, _ or -", field)
+	return schemas.Errorf(schemas.CodeValidation, "%s is not an id: expected 1 to 128 letters, digits, _ or -", field)
 }
 
 // call runs f, which calls nod, in a goroutine; at most maxCalls run at once.
@@ -159,15 +159,15 @@ func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) 
 	})
 }
 
-// answerPending answers a pending request. Without a digest the answer is for the
-// content that the client was sent, which is the pending one. Without a count of
-// waiters it is for the first call alone.
+// answerPending answers a pending request. An answer without a digest is for the content
+// that the client was sent, which is the pending content. An answer without a count of
+// waiters is for the first call alone.
 func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.Decision, schemas.Prompt, error) {
 	p, _, err := c.opts.Desk.Show(ctx, a.SessionID, a.PendingID)
 	if err != nil {
 		return schemas.Decision{}, p, err
 	}
-	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // Show resolves prefixes, which are not valid here
+	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // Show also accepts a prefix of the id, which is not valid here
 		return schemas.Decision{}, p, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", a.PendingID)
 	}
 	if a.Digest == "" {
@@ -182,8 +182,8 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 	return d, p, err
 }
 
-// changeLock acquires or releases a session's input lock. Acquiring again before the
-// lease ends renews it.
+// changeLock acquires or releases a session's input lock. A client that has the lock
+// renews its lease by acquiring it again.
 func (c *client) changeLock(ctx context.Context, m clientMessage, session string, op schemas.PresenceOp) {
 	c.mu.Lock()
 	c.locked[session] = true
@@ -198,7 +198,7 @@ func (c *client) changeLock(ctx context.Context, m clientMessage, session string
 		c.fail(m, failureOf(err))
 		return
 	}
-	if op == schemas.PresenceUnlock { // the lock is free; the presence behind it ends with its lease
+	if op == schemas.PresenceUnlock { // the lock is free; the client's presence ends with its lease
 		c.mu.Lock()
 		delete(c.locked, session)
 		c.mu.Unlock()
@@ -221,8 +221,8 @@ func (c *client) leaveSessions() {
 	}
 }
 
-// freeze lists the freezes, or freezes or thaws all agents, one agent or one session.
-// The message is the reason.
+// freeze lists the freezes, or freezes or thaws all agents, one agent or one session. The
+// payload's message is the reason.
 func (c *client) freeze(ctx context.Context, m clientMessage, a actionPayload) {
 	desk, ok := c.opts.Desk.(people.Freezer)
 	if !ok {

@@ -87,7 +87,7 @@ func (r *rig) visits(user string, width, height int64) *page {
 	return p
 }
 
-// focused makes a page believe that it has the focus.
+// focused makes a page act as if its window had the focus.
 var focused = chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 	_, err := cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	return err
@@ -111,7 +111,7 @@ func (p *page) sees(expr string) {
 	}
 }
 
-// value is the current value of an expression.
+// value returns the current value of a JavaScript expression.
 func value[T any](p *page, expr string) T {
 	p.t.Helper()
 	v, err := chromedp.Run(p.tab, chromedp.Evaluate[T](expr))

@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of one client, and the number of clients.
+// The limits of one client, and of the number of clients.
 const (
 	maxClients     = 64
 	maxSessions    = 256
@@ -30,10 +30,10 @@ const (
 	checkEvery     = 15 * time.Second
 )
 
-// tooSlow is the close reason for a client that does not read its messages.
+// tooSlow is the close reason for a client with too many unread messages.
 const tooSlow = "too slow: messages were waiting; connect again for what is pending now"
 
-// loggedOut is the close reason for a client whose session was ended.
+// loggedOut is the close reason for a client whose session has ended.
 const loggedOut = "you have logged out"
 
 // outgoing is a queued envelope. Its timestamp is set when it is sent.
@@ -43,7 +43,7 @@ type outgoing struct {
 	live            bool // counts towards maxBacklog
 }
 
-// client is one WebSocket of one user.
+// client is one WebSocket connection of one user.
 type client struct {
 	*Server
 	session        token
@@ -56,7 +56,7 @@ type client struct {
 	// Guarded by the hub's lock.
 	inbox    bool
 	sessions map[string]bool
-	sent     map[string]string // the version sent last of each pending request, by key
+	sent     map[string]string // the last version sent of each pending request, by key
 
 	mu     sync.Mutex
 	queue  []outgoing
@@ -89,7 +89,7 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	var err error
 	// protect has checked the origin; the library checks it again.
 	if c.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: s.addr.Origins}); err != nil {
-		return // Accept has answered
+		return // Accept has replied with the error
 	}
 	c.conn.SetReadLimit(maxMessage)
 	c.run()
@@ -131,7 +131,7 @@ func (c *client) read(ctx context.Context) {
 // subscribedTo reports whether the client receives a session's requests.
 func (c *client) subscribedTo(session string) bool { return c.inbox || c.sessions[session] }
 
-// sendRequest queues a request, unless the client already has this version.
+// sendRequest queues a request, unless the client was already sent this version.
 func (c *client) sendRequest(key string, q *requestView, live bool) {
 	if c.sent[key] != q.version {
 		c.sent[key] = q.version

@@ -26,8 +26,9 @@ const (
 	maxOwn      = 8 // per user
 )
 
-// services are the push services of browsers; nod sends to no other host, whatever a
-// page names. A leading dot matches all hosts of that domain.
+// services are the hosts of the browsers' push services. nod sends pushes to no other
+// host, even if a page subscribes with one. A leading dot matches all hosts of that
+// domain.
 var services = []string{"fcm.googleapis.com", "updates.push.services.mozilla.com", ".push.apple.com", ".notify.windows.com"}
 
 // device is a browser that receives pushes until its session ends.
@@ -56,7 +57,7 @@ func openDevices(dir string) (*devices, error) {
 	return d, err
 }
 
-// read reads the file, which another gateway may have written too.
+// read reads the devices from the file, which other gateways may have written too.
 func (d *devices) read() (known []device, err error) {
 	data, err := os.ReadFile(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +104,7 @@ func (d *devices) add(n device) error {
 		known = slices.Delete(known, i, i+1)
 	}
 	if len(known) >= maxDevices {
-		return schemas.Errorf(schemas.CodeUnavailable, "too many devices get notifications: stop them on one")
+		return schemas.Errorf(schemas.CodeUnavailable, "too many devices get notifications: turn them off on another device")
 	}
 	return d.save(append(known, n))
 }
@@ -117,7 +118,7 @@ func count(all []device, is func(device) bool) (n int) {
 	return n
 }
 
-// remove removes the devices for which goes returns true.
+// remove removes every device for which goes returns true.
 func (d *devices) remove(goes func(*device) bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,13 +133,14 @@ func (d *devices) remove(goes func(*device) bool) error {
 	return d.save(known)
 }
 
-// update changes a device's delivery state in memory, if the device still exists.
-func (d *devices) update(endpoint string, note func(*device)) {
+// update changes the delivery state of the device with this endpoint. It does nothing if
+// the device no longer exists. The state is only in memory.
+func (d *devices) update(endpoint string, change func(*device)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range d.known {
 		if d.known[i].Endpoint == endpoint {
-			note(&d.known[i])
+			change(&d.known[i])
 		}
 	}
 }
@@ -169,7 +171,7 @@ func (d *devices) save(known []device) error {
 func checkDevice(s *webpush.Subscription) error {
 	u, err := url.Parse(s.Endpoint)
 	if err != nil || u.Scheme != "https" || u.User != nil || len(s.Endpoint) > 2048 || !isService(u.Host) {
-		return schemas.Errorf(schemas.CodeValidation, "subscription.endpoint: is not at a push service that nod knows")
+		return schemas.Errorf(schemas.CodeValidation, "subscription.endpoint: not a push service that nod knows")
 	}
 	key, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(s.Keys.P256dh, "="))
 	if err == nil {
@@ -177,7 +179,7 @@ func checkDevice(s *webpush.Subscription) error {
 	}
 	auth, err2 := base64.RawURLEncoding.DecodeString(strings.TrimRight(s.Keys.Auth, "="))
 	if err != nil || err2 != nil || len(auth) != 16 {
-		return schemas.Errorf(schemas.CodeValidation, "subscription.keys: are not those of a push subscription")
+		return schemas.Errorf(schemas.CodeValidation, "subscription.keys: not the keys of a push subscription")
 	}
 	return nil
 }
@@ -188,7 +190,7 @@ func isService(host string) bool {
 	})
 }
 
-// host is the loggable part of an endpoint: the rest of the URL is a secret.
+// host returns the host of an endpoint, for logs: the rest of the URL is a secret.
 func host(endpoint string) string {
 	if u, err := url.Parse(endpoint); err == nil {
 		return u.Host
@@ -196,7 +198,7 @@ func host(endpoint string) string {
 	return ""
 }
 
-// handlePush handles the push actions, for the device that the page runs on.
+// handlePush handles the push actions. They are about the device on which the page runs.
 func (c *client) handlePush(m clientMessage, a actionPayload) {
 	var err error
 	switch m.Action {

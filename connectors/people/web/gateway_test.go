@@ -194,7 +194,7 @@ func TestALockIsOnePersons(t *testing.T) {
 	}, 20*time.Second, 20*time.Millisecond)
 }
 
-// A page whose user may not answer cannot take a lock.
+// The gateway gives no lock to a user who may not answer.
 func TestALockIsOnlyForWhoMayAnswer(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
@@ -209,8 +209,8 @@ func TestALockIsOnlyForWhoMayAnswer(t *testing.T) {
 	r.True(lock.Payload.Granted)
 }
 
-// Subscribers of a session get the decisions of rules in it; subscribers of the inbox
-// do not.
+// Subscribers of a session are sent the decisions that rules made in it. Subscribers of
+// the inbox are not.
 func TestWhatARuleDecidesIsToldToWhoLooksAtTheSession(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -302,8 +302,8 @@ func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
 	r.Contains(closed.Reason, "too slow")
 }
 
-// Under a flood of requests and decisions, with clients coming and going, each client
-// gets each request once: first pending, then its end.
+// Under many requests and decisions, while clients connect and disconnect, each client is
+// sent each request once as pending, and then once its end.
 func TestEachOnceUnderLoad(t *testing.T) {
 	t.Parallel()
 	n, clients := 1000, 20
@@ -412,8 +412,8 @@ func TestWhatEndsElsewhereIsToldHere(t *testing.T) {
 	r.Contains(m.Payload.Text, "terminal")
 }
 
-// A client whose user is removed from the settings is disconnected, and gets the time
-// until then.
+// A client whose user is removed from the settings is disconnected. Until then it is sent
+// the time.
 func TestWhoMayAnswerNoMoreIsLetGo(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of plain requests, for each session and for each address without a
-// session. Normal use stays far below.
+// The limits of plain HTTP requests. They hold for each session, and for each address if
+// the request has no session. Normal use stays far below.
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 200
@@ -21,9 +21,9 @@ const (
 	maxBody           = 16 << 10 // bytes
 )
 
-// policy lets the page load its own files, connect to its own server and run no
-// inline script. Text cannot become markup; the one trusted-types policy names the
-// service worker.
+// policy is the page's Content-Security-Policy: the page loads only its own files,
+// connects only to its own server and runs no inline script. Text cannot become markup;
+// the one trusted-types policy names the service worker.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types nod-worker"
@@ -58,7 +58,7 @@ func (s *Server) protect(next http.Handler) http.Handler {
 		case !s.addr.Answers(r.Host):
 			refuse(w, http.StatusMisdirectedRequest, schemas.Errorf(schemas.CodeForbidden, "this is not the inbox of %q: open %s", r.Host, s.addr.URL))
 		case origin != "" && !slices.Contains(s.addr.Origins, origin):
-			refuse(w, http.StatusForbidden, schemas.Errorf(schemas.CodeForbidden, "no other site may ask here"))
+			refuse(w, http.StatusForbidden, schemas.Errorf(schemas.CodeForbidden, "requests from other sites are refused"))
 		case !s.allowRequest(r):
 			refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many requests: try again in a second"))
 		default:

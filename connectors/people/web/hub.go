@@ -15,9 +15,9 @@ import (
 )
 
 // hub holds the pending requests and the clients. One lock guards both: a new
-// subscription gets the pending requests, and later ones are sent to it as they
-// arrive. So each client gets each request once, and again when its text changes.
-// Sending only queues, so a slow client delays no other.
+// subscription gets the pending requests, and later requests as they arrive. So each
+// client gets each request once, and again when its text changes. Sending only queues a
+// message, so a slow client delays no other.
 type hub struct {
 	tasks sync.WaitGroup // one per connected client
 
@@ -31,8 +31,8 @@ func newHub() *hub {
 	return &hub{pending: map[string]*requestView{}, clients: map[*client]bool{}}
 }
 
-// Show takes in the current version of a request. Calls for one request must be in
-// the order of its versions.
+// Show gives the inbox the current version of a request. Versions of the same request
+// must come in their order.
 func (s *Server) Show(p schemas.Prompt) {
 	s.pushes.show(&p)
 	if p.Decision != nil {
@@ -67,7 +67,7 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 		case c.sent[key] != "":
 			delete(c.sent, key)
 			c.enqueue(outgoing{action: notifyResolved, payload: r, live: true})
-		case c.sessions[p.SessionID]: // decided before any person was asked
+		case c.sessions[p.SessionID]: // decided without asking a person
 			c.enqueue(outgoing{action: notifyDecided, payload: newDecidedView(p, now), live: true})
 		}
 	}
@@ -116,7 +116,7 @@ func (b *hub) subscribe(c *client, to clientMessage, session string) {
 }
 
 // unsubscribe ends a client's subscription to a session. Unless the client also
-// subscribes to the inbox, the session's requests count as not sent.
+// subscribes to the inbox, the session's requests then count as not sent to it.
 func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +185,7 @@ func (b *hub) close() {
 	}
 }
 
-// wait waits until every client has gone, or until ctx ends.
+// wait returns once every client has gone. It fails if ctx ends first.
 func (b *hub) wait(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() { b.tasks.Wait(); close(gone) }()
@@ -193,11 +193,11 @@ func (b *hub) wait(ctx context.Context) error {
 	case <-gone:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stop the web inbox: clients are still there: %w", ctx.Err())
+		return fmt.Errorf("stop the web inbox: clients are still connected: %w", ctx.Err())
 	}
 }
 
-// clock is the broker's clock, as an offset from this machine's.
+// clock tells the broker's time. It stores the time's offset from this machine's clock.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -209,7 +209,7 @@ func (c *clock) now() time.Time {
 	return time.Now().Add(c.ahead).UTC()
 }
 
-// read reads the broker's time. If that fails, the last offset stays.
+// read reads the broker's time. If that fails, the last offset is kept.
 func (c *clock) read(ctx context.Context, r Registry) error {
 	before := time.Now()
 	now, err := r.Now(ctx)

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxCallers is the number of callers with a rate of their own; all others share one.
+// maxCallers is the number of callers with a rate of their own; all others share one
+// rate.
 const maxCallers = 4096
 
 // limits gives each caller its own rate, so that a flood from one does not block another.

@@ -21,7 +21,7 @@ func (r *rig) floods(method, path, body string, change ...func(*http.Request)) {
 // pace is the number of requests that a caller may send in these tests.
 const pace = 10
 
-// A caller without a session can flood, and blocks only itself.
+// A caller without a session who sends too many requests blocks only itself.
 func TestAStrangersFloodKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -27,8 +27,8 @@ func (s *Server) cookie(value string, age time.Duration) *http.Cookie {
 	}
 }
 
-// login exchanges a login code for a session. Only this POST spends the code, because
-// previews and scanners open links too.
+// login exchanges a login code for a session. Opening the link does not spend the code,
+// because previews and scanners open links too: only this POST does.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Token string `json:"token"`
@@ -70,8 +70,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// logout ends the session for every copy of its cookie. If that cannot be recorded,
-// the session stays and the user can try again.
+// logout ends the session for every copy of its cookie. If nod cannot record that, the
+// session continues and the user can try again.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if p, ok := s.session(r); ok {
 		if _, err := s.opts.LoginCodes.SpendLoginCode(r.Context(), p.ID, p.Ends); err != nil {
@@ -96,7 +96,7 @@ func (s *Server) session(r *http.Request) (p token, ok bool) {
 	return s.signer.verify(forSession, c.Value, time.Now())
 }
 
-// errLoggedOut: the session was ended by a logout.
+// errLoggedOut is the error for a session that was ended by a logout.
 var errLoggedOut = schemas.Errorf(schemas.CodeUnauthorized, "you have logged out: open another link that nod login prints")
 
 // checkSession returns the name of the session's approver. It fails if the session

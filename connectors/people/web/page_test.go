@@ -93,7 +93,7 @@ func TestButtonsAreInertUntilTheyAreMeant(t *testing.T) {
 	r.asks("S", "two", `{}`)
 	p := r.visits("ann", 1024, 768)
 
-	// In the same turn of the page's event loop in which it is opened.
+	// The page opens the request and is clicked in one turn of its event loop.
 	p.sees(row("two"))
 	p.does(script(row("two") + `.querySelector('button').click();
 		` + button("deny") + `.click(); ` + button("allow") + `.click()`))
@@ -206,7 +206,8 @@ func TestHostilePayloadsStayText(t *testing.T) {
 	p.True(value[bool](p, "document.querySelector('.text').scrollWidth <= document.querySelector('.text').clientWidth"), "nothing is beside the page")
 	p.does(script("document.querySelector('.close').click()"))
 
-	// Nor on the session's page, which scrolls as a whole.
+	// The session's page scrolls as a whole. Allow is inactive there too until the
+	// request was in view.
 	p.goes("#/session/S")
 	allow := card("one") + "?.querySelector('.actions .allow')"
 	p.sees(card("one") + "?.querySelector('.actions .deny')?.getAttribute('aria-disabled') === 'false'")
@@ -261,8 +262,9 @@ func (p *page) keeps(name string) {
 	}
 }
 
-// A question is answered with text: its button stays inactive until there is some,
-// and the other answers are inactive while there is some.
+// A question can be answered with the user's own text. The button for that is inactive
+// while there is no text; the other answers are inactive while there is some, except the
+// denial.
 func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	r := start(t)
 	request := r.submits(schemas.Request{
@@ -294,7 +296,7 @@ func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	r.Equal("own_words", d.OptionID)
 	r.Equal("MariaDB, please", d.Message)
 
-	// This answer takes no text.
+	// While no text is entered, an option without text can be chosen.
 	two := r.submits(schemas.Request{
 		SessionID: "S", PendingID: "two", Kind: schemas.KindQuestion, Title: "Question", ActionType: schemas.ActionOther,
 		ActionDetails: []byte(`{"question":"Which cache?"}`),

@@ -21,7 +21,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/web"
 )
 
-// freePort is a port that no process listens at.
+// freePort returns a port on which no process listens.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

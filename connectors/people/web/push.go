@@ -34,7 +34,7 @@ const (
 // pendingRequest is a request without a decision.
 type pendingRequest struct {
 	at      time.Time // when devices are notified of it
-	present bool      // a person is present, who may answer first: notifyAfter is still to be added to at
+	present bool      // a person is present and may answer first: notifyTimes will add a delay to at
 }
 
 // pusher notifies subscribed devices that a request is pending. A push says nothing
@@ -89,7 +89,7 @@ func newPusher(o *Options, s tokenSigner) (*pusher, error) {
 	}, nil
 }
 
-// show takes in the current version of a request.
+// show gives the pusher the current version of a request.
 func (p *pusher) show(q *schemas.Prompt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +133,8 @@ func (p *pusher) run(ctx context.Context) {
 	}
 }
 
-// round notifies every device that is due, and returns the time of the next round.
+// round notifies every device whose notification is due. It returns the time of the next
+// round.
 func (p *pusher) round(ctx context.Context) (next time.Time) {
 	now := time.Now()
 	next = now.Add(maxRoundPause)

@@ -36,7 +36,7 @@ func (s *socket) notifies(service *pushService, device string) {
 	s.Equal("response", reply.Type, reply.Payload.Message)
 }
 
-// told is the next push that arrived.
+// told waits for the next push and returns it.
 func (r *rig) told(s *pushService) push {
 	r.t.Helper()
 	select {
@@ -49,7 +49,7 @@ func (r *rig) told(s *pushService) push {
 	}
 }
 
-// devices are the devices stored by an inbox.
+// devices returns the devices that an inbox has stored.
 func (r *rig) devices(dataDir string) []string {
 	r.t.Helper()
 	data, err := os.ReadFile(filepath.Join(dataDir, "web", "push.json"))
@@ -133,8 +133,8 @@ func TestDevicesOutliveARestartAndNoLogout(t *testing.T) {
 	r.Equal([]string{"tablet"}, r.devices(dir))
 }
 
-// installs makes a page believe that it is installed and may notify. A browser's own
-// push service is out of reach here, so the page subscribes to the test's.
+// installs makes a page act as if it were installed and allowed to notify. A real push
+// service cannot be reached from the test, so the page subscribes to the test's own.
 func (p *page) installs(service *pushService) {
 	p.t.Helper()
 	subscription, err := json.Marshal(service.subscription("phone"))
@@ -173,7 +173,7 @@ func TestTheInstalledPageNotifies(t *testing.T) {
 	r.asks("S", "one", `{"to":"production"}`)
 	text := g.told(service).text
 
-	// The browser passes it to the page's worker.
+	// The push reaches the page's service worker, as a browser would pass it on.
 	p.delivers(text)
 	p.sees("globalThis.shown?.length === 1")
 	p.Equal("nod: Something waits for an answer.", value[string](p, "globalThis.shown[0].title + ': ' + globalThis.shown[0].body"))

@@ -97,7 +97,8 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	require.EqualValues(t, 2, s.posts.Load(), "no push for a request that was answered meanwhile")
 }
 
-// If a person is present, devices are notified no sooner than carriers are.
+// If a person is present, devices are notified only after the delay that other channels
+// have as well.
 func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	t.Parallel()
 	s := &service{status: http.StatusCreated}
@@ -196,8 +197,8 @@ func TestDevicesAreKeptAndNotTooMany(t *testing.T) {
 	require.Equal(t, all[0].Subscription, again.all()[0].Subscription)
 }
 
-// Subscriptions that no browser would send are refused, because nod posts to push
-// services only.
+// The gateway refuses a subscription that no browser would send, because nod must send
+// pushes to push services only.
 func TestWhatIsNoSubscription(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*webpush.Subscription){

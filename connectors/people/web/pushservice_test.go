@@ -42,7 +42,7 @@ type pushService struct {
 	pushes chan push
 }
 
-// push is one that reached a device, or why it was refused.
+// push is a push that reached a device, or was refused for the reason in refused.
 type push struct {
 	device, text string
 	refused      error
@@ -62,7 +62,8 @@ func newPushService(t *testing.T) *pushService {
 	return s
 }
 
-// client reaches this service under the name of the browser's own.
+// client returns an HTTP client that reaches this service under the name of the browser's
+// service.
 func (s *pushService) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},

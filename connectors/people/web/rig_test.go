@@ -31,11 +31,10 @@ const everybody = `{` + permissions + `"join_identical": false, "remember_denial
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}
 ]}}`
 
-// permissions opens the rules; joining is off, so that each request is a question of
-// its own.
+// permissions is the beginning of the rules in the settings, where under inserts a rule.
 const permissions = `"permissions": {`
 
-// under are the settings with one more rule.
+// under returns the settings with one more rule.
 func under(rule string) []byte {
 	return []byte(strings.Replace(everybody, permissions, permissions+rule+", ", 1))
 }

@@ -78,7 +78,8 @@ func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
 	p.goes("#/session/S")
 	b := card("two") + "?.querySelector('.actions .allow')"
 	p.sees(b + "?.getAttribute('aria-disabled') === 'false'")
-	// In the same turn in which the card above changes, a click was meant for the old one.
+	// The page is clicked in the turn of its event loop in which the card above changes.
+	// That click was meant for the old layout.
 	p.does(script(`new MutationObserver((_, o) => {
 		if (!` + card("one") + `.querySelector('.outcome')) return;
 		o.disconnect(); ` + b + `.click(); globalThis.clicked = true;

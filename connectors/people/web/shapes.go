@@ -13,7 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// envelope is every message of the gateway. A reply repeats id and action.
+// envelope is the form of every message from the gateway. A reply repeats the request's
+// id and action.
 type envelope struct {
 	ID        string    `json:"id,omitempty"`
 	Type      string    `json:"type"`
@@ -34,7 +35,7 @@ const (
 const (
 	notifyRequested = "session.permission.requested"
 	notifyResolved  = "session.permission.resolved"
-	notifyDecided   = "session.permission.decided" // decided before any person was asked; for subscribers of the session
+	notifyDecided   = "session.permission.decided" // decided without asking a person; for subscribers of the session
 	notifyTime      = "server.time"
 )
 
@@ -46,8 +47,8 @@ type clientMessage struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// requestView is a pending request. Texts of the agent are as the agent sent them;
-// summary, parts and labels are sanitised for display.
+// requestView is a pending request. Title, action details and other texts of the agent
+// are unchanged; summary, parts and labels are sanitised for display.
 type requestView struct {
 	PendingID     string             `json:"pending_id"`
 	SessionID     string             `json:"session_id"`
@@ -65,29 +66,30 @@ type requestView struct {
 	Risk       schemas.Risk `json:"risk"`
 	Digest     string       `json:"digest"`
 	Deadline   time.Time    `json:"deadline"`
-	ServerTime time.Time    `json:"server_time"` // when this was sent, on the clock of the deadline
+	ServerTime time.Time    `json:"server_time"` // when this was sent, on the broker's clock, as Deadline is
 	Summary    string       `json:"summary"`
 	Parts      []part       `json:"parts"`
-	// Remember describes the rules that an answer in a wider scope can leave behind. An
-	// answer names one by its index, as its reach.
+	// Remember describes the rules that a lasting answer can store. The answer chooses a
+	// rule by its index here, in the field reach.
 	Remember []string `json:"remember"`
 	// Takes lists the requirements for allowing this, besides an approver's answer.
 	Takes []string `json:"takes"`
-	// Waiters is the number of identical calls that have asked; an answer names it.
-	// Waiting is the number that still wait. Times shows it if several wait: "×3".
+	// Waiters is the number of identical calls that have asked; an answer repeats this
+	// number. Waiting is the number of calls that still wait. Times is "×3" if Waiting is
+	// 3, and empty if a single call waits.
 	Waiters int    `json:"waiters"`
 	Waiting int    `json:"waiting"`
 	Times   string `json:"times,omitempty"`
-	// Same is equal for two requests that differ only in ids and deadlines.
+	// Same is a hash. It is equal for two requests that differ only in ids and deadlines.
 	Same string `json:"same"`
 
 	sortKey string // sorts by creation time, then by key
 	version string // changes when the displayed text changes
 }
 
-// option is one possible answer; Label says its effect in nod's words. A remembered
-// option is stored by the agent for later calls. Called is the agent's own name for
-// the option.
+// option is one possible answer. Label states its effect in nod's words, Called is the
+// agent's own name for it. Remembered means that the agent stores the choice for later
+// calls.
 type option struct {
 	schemas.Option
 	Label      string `json:"label"`
@@ -95,7 +97,7 @@ type option struct {
 	Called     string `json:"called"`
 }
 
-// part is people.Part.
+// part is a people.Part in JSON.
 type part struct {
 	Label string   `json:"label"`
 	Field bool     `json:"field,omitempty"`
@@ -130,10 +132,10 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	return q
 }
 
-// ownParts are the labels of the parts in which identical requests may differ.
+// ownParts are the labels of the parts that may differ between identical requests.
 var ownParts = []string{"Request", "Session", "Calls", "Expires"}
 
-// same is a hash of the displayed text and of the payload as sent.
+// same returns a hash of the displayed text without ownParts, and of the payload as sent.
 func (q *requestView) same() string {
 	var rest []part
 	for _, p := range q.Parts {
@@ -146,8 +148,8 @@ func (q *requestView) same() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// optionsOf labels the options. Remembered options, and options of the same kind,
-// also show the agent's own name.
+// optionsOf returns the options with their labels. If several options have the same kind,
+// or the agent remembers an option, its label includes the agent's own name for it.
 func optionsOf(r *schemas.Request) []option {
 	offered := r.Offered()
 	kinds := map[schemas.OptionKind]int{}
@@ -182,7 +184,8 @@ type listReply struct {
 	ServerTime  time.Time     `json:"server_time"`
 }
 
-// subscribeReply answers a subscription; Pending requests follow it.
+// subscribeReply answers a subscription. Pending is the number of requests that are sent
+// after it.
 type subscribeReply struct {
 	Success   bool   `json:"success"`
 	SessionID string `json:"session_id,omitempty"`
@@ -215,8 +218,8 @@ type pushReply struct {
 	PublicKey string `json:"public_key"` // for the page's subscription
 }
 
-// freezeView is a freeze in force, with its text. It covers an agent or a session or,
-// if neither is named, everything.
+// freezeView is a freeze in force, with its text. If it names no agent and no session, it
+// covers everything.
 type freezeView struct {
 	Text      string `json:"text"`
 	Agent     string `json:"agent,omitempty"`
@@ -266,7 +269,7 @@ type grantView struct {
 	RevokedBy string        `json:"revoked_by,omitempty"`
 	Live      bool          `json:"live"`
 
-	// The same in words: see people.Standing.
+	// The texts of people.StandingText.
 	Effect   string `json:"effect"`
 	Where    string `json:"where"`
 	Uses     string `json:"uses,omitempty"`
@@ -282,8 +285,8 @@ type grantsReply struct {
 	ServerTime time.Time   `json:"server_time"`
 }
 
-// failure is the payload of an error. Text is set for errors of an answer, and is fit
-// to be shown.
+// failure is the payload of an error. Text is set if an answer failed: it is a text for
+// the user.
 type failure struct {
 	Code    schemas.Code    `json:"code"`
 	Message string          `json:"message"`
@@ -300,7 +303,7 @@ func failureOf(err error) failure {
 	return failure{Code: e.Code, Message: e.Message, Details: e.Details}
 }
 
-// answerFailureOf is failureOf for an answer, with its text.
+// answerFailureOf returns the payload for a failed answer, with Text set.
 func answerFailureOf(err error, now time.Time) failure {
 	f := failureOf(err)
 	if f.Code == schemas.CodeForbidden { // its message says who may answer, or how

@@ -32,7 +32,7 @@ const (
 	forSession tokenUse = "session"
 )
 
-// token identifies a user. It travels signed.
+// token names a user and its own purpose and lifetime. Clients hold it in signed form.
 type token struct {
 	Use  tokenUse  `json:"use"`
 	User string    `json:"user"`
@@ -41,8 +41,8 @@ type token struct {
 	Ends time.Time `json:"ends"`
 }
 
-// tokenSigner signs tokens with a key from a file. So sessions survive restarts, and
-// a process that can read the key can make login links.
+// tokenSigner signs tokens with a key from a file. The key outlives restarts, and so do
+// sessions. A process that can read the key can make login links.
 type tokenSigner struct {
 	dir string // holds the key and the inbox's URL
 	key []byte
@@ -57,8 +57,8 @@ const (
 
 var errNoInbox = errors.New("there is no web inbox yet: start one with nod up, or name the --login-key that it has")
 
-// openSigner reads the key from keyFile. If keyFile is empty, it reads the data
-// directory's own key, and makes that key if it is missing.
+// openSigner reads the key from keyFile. If keyFile is empty, it reads the key of the
+// data directory, and creates that key if it is missing.
 func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 	s := tokenSigner{dir: filepath.Join(dataDir, webDir)}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -98,7 +98,7 @@ func readSigner(dataDir, keyFile string) (tokenSigner, error) {
 	s.key, err = base64.RawURLEncoding.DecodeString(strings.TrimSpace(string(text)))
 	switch damaged := err != nil || len(s.key) != keyBytes; {
 	case damaged && keyFile != "":
-		return s, fmt.Errorf("%s is no key for logins: use a copy of web/key in the data directory of a nod that has opened its inbox", path)
+		return s, fmt.Errorf("%s is not a key for logins: use a copy of web/key in the data directory of a nod that has opened its inbox", path)
 	case damaged:
 		return s, fmt.Errorf("%s is damaged: remove it, and nod up makes another; all users then log in again", path)
 	}
@@ -108,7 +108,7 @@ func readSigner(dataDir, keyFile string) (tokenSigner, error) {
 // writeURL stores the inbox's URL, for links that are made later.
 func (s tokenSigner) writeURL(url string) error {
 	if err := os.WriteFile(filepath.Join(s.dir, urlName), []byte(url), 0o600); err != nil {
-		return fmt.Errorf("write where the web inbox is: %w", err)
+		return fmt.Errorf("store the web inbox's address: %w", err)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (s tokenSigner) readURL() (string, error) {
 		return "", errNoInbox
 	}
 	if err != nil {
-		return "", fmt.Errorf("read where the web inbox is: %w", err)
+		return "", fmt.Errorf("read the web inbox's address: %w", err)
 	}
 	return string(url), nil
 }

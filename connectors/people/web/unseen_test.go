@@ -128,7 +128,7 @@ func (p *page) frames() {
 	p.sees("globalThis.drawn")
 }
 
-// The lasting rule, on the page.
+// Pictures of a lasting rule on the page, for the documentation.
 func TestPicturesOfWhatLasts(t *testing.T) {
 	if os.Getenv("NOD_TEST_PICTURES") == "" {
 		t.Skip("NOD_TEST_PICTURES names no directory")
@@ -232,7 +232,7 @@ func TestAnAnswerIsAboutTheCallsOnThePage(t *testing.T) {
 	p.ends("Allowed once")
 	r.Equal(4, nod.said()[0].Waiters)
 
-	// The same on a session's page.
+	// A session's page shows the number of calls too.
 	nod.shows(identical("two", 2))
 	p.does(script("document.querySelector('.close').click()"))
 	p.goes("#/session/S")
@@ -295,7 +295,7 @@ func TestStandingAnswersAreInOneList(t *testing.T) {
 	p.sees("document.querySelector('nod-grants .total').innerText.startsWith('Revoked: Bash(go test:*)')")
 }
 
-// The outcome shows how a call really ended if that differs from the decision.
+// The history shows how a call really ended, if that differs from the decision.
 func TestTheHistoryTellsWhatBecameOfACall(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)

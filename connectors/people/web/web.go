@@ -36,7 +36,8 @@ type Registry interface {
 	Freezes(ctx context.Context) ([]schemas.Freeze, error)
 	// Now is the broker's time, by which deadlines run.
 	Now(ctx context.Context) (time.Time, error)
-	// NotifyAfter is the delay before a push, if a person is present who may answer first.
+	// NotifyAfter is the delay before a push while a person is present, who may answer
+	// first.
 	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
@@ -66,7 +67,7 @@ type Records interface {
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
-// Options configure a Server.
+// Options are the settings of a Server.
 type Options struct {
 	// DataDir holds the inbox's files, including its address for later links.
 	DataDir string

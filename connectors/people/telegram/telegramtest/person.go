@@ -47,7 +47,7 @@ type Message struct {
 	Bare string
 }
 
-// Button is a button under a message.
+// Button is a button under a message, with its label and its data.
 type Button struct{ Text, Data string }
 
 // Start has a person open the bot, which may write to them only then.
@@ -68,7 +68,7 @@ func (s *Server) Block(id int64) {
 	s.people[id].blocked = true
 }
 
-// Delete has a person clear the chat.
+// Delete makes a person clear the chat.
 func (s *Server) Delete(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,7 +82,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Fail has the next calls fail, each with one of the faults.
+// Fail makes the next calls fail, each with one of the faults, in order.
 func (s *Server) Fail(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,22 +118,22 @@ func (s *Server) Latency(d time.Duration) {
 	s.latency = d
 }
 
-// Calls is the number of calls of a method.
+// Calls returns the number of calls of a method.
 func (s *Server) Calls(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[method]
 }
 
-// Rejected are the refusals that a correct client never gets: malformed calls and broken
-// limits.
+// Rejected returns the refusals that a correct client never gets: for malformed calls and
+// broken limits.
 func (s *Server) Rejected() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string{}, s.rejected...)
 }
 
-// Unconfirmed is the number of updates that the bot has not confirmed.
+// Unconfirmed returns the number of updates that the bot has not confirmed.
 func (s *Server) Unconfirmed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +249,8 @@ type bucket struct {
 	since time.Time
 }
 
-// spend takes a call from a chat's bucket, or fails with the time to wait.
+// spend counts a call against a chat's rate limit. It fails with the time to wait if the
+// limit is reached.
 func (s *Server) spend(chat int64, burst, perSecond float64) *failure {
 	if s.unlimited {
 		return nil

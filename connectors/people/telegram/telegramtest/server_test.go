@@ -13,7 +13,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
-// A reply shows the message as it was sent, even if an edit comes before it arrives.
+// The reply to a send has the message as it was sent, even if the message is edited
+// before the reply arrives.
 func TestAReplyIsOfTheMessageAsItWasSent(t *testing.T) {
 	s := telegramtest.New("777:token")
 	defer s.Close()

@@ -27,7 +27,8 @@ func (s *Server) Proxy(target string) {
 	s.proxy = target
 }
 
-// ForeignWebhook has another program receive the bot's updates.
+// ForeignWebhook sets the webhook of another program, which then receives the bot's
+// updates.
 func (s *Server) ForeignWebhook() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +36,7 @@ func (s *Server) ForeignWebhook() {
 	s.hook = &hook{url: "https://elsewhere.example/hook", stop: func() {}}
 }
 
-// Webhook is the address in force, or empty.
+// Webhook returns the address of the webhook, or "".
 func (s *Server) Webhook() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,8 +4,8 @@
 import { Lasting } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 
-/** AnswerOptions is that part of an answer panel. It calls changed whenever the
- * effect of the buttons has changed. */
+/** AnswerOptions is the part of an answer panel with these options. It calls
+ * changed whenever the effect of the buttons has changed. */
 export class AnswerOptions {
   element = el("div", "answer-options");
   #request;
@@ -69,13 +69,12 @@ export class AnswerOptions {
     return Boolean(this.#edit?.details.open) && this.#edit.text.value !== this.#edit.was;
   }
 
-  /** option is the agent's option that Allow sends in place of the plain one, or
-   * null. */
+  /** option is the agent's lasting option if the user chose it for Allow, or null. */
   get option() {
     return this.#lasting.option;
   }
 
-  /** plain: Allow means this call alone, with its input unchanged. */
+  /** plain is true if Allow means this call alone, with its input unchanged. */
   get plain() {
     return !this.#editing && !this.#lasting.chosen;
   }
@@ -101,7 +100,7 @@ export class AnswerOptions {
     return this.#alike?.check.checked && this.plain ? [...this.#others.values()] : [];
   }
 
-  /** withCount adds the number of answered requests to a label. */
+  /** withCount adds the number of requests that the button answers to its label. */
   withCount(label) {
     const n = this.others.length;
     return n ? `${label} (all ${n + 1})` : label;
@@ -115,7 +114,7 @@ export class AnswerOptions {
     return extra;
   }
 
-  /** updateWaiters takes in a new version of one of the others. It returns whether
+  /** updateWaiters stores a new version of one of the others. It returns whether
    * the request is one of them. */
   updateWaiters(request) {
     const key = keyOf(request);
@@ -130,7 +129,8 @@ export class AnswerOptions {
     this.#lasting.close();
   }
 
-  /** forget removes one of the others; it returns whether it was there. */
+  /** forget removes one of the others. It returns whether the request was one of
+   * them. */
   forget(key) {
     if (!this.#others.delete(key)) return false;
     this.#update();
@@ -149,7 +149,7 @@ export class AnswerOptions {
   }
 }
 
-// JSON with every invisible or unusual character escaped.
+// escapedJSON returns JSON with every invisible or unusual character escaped.
 function escapedJSON(value) {
   return JSON.stringify(value, null, 2).replace(/[^\n\x20-\x7e\p{L}\p{N}\p{P}\p{S}]|[\u115f\u1160\u3164\uffa0]/gu,
     (s) => [...Array(s.length)].map((_, i) => `\\u${s.charCodeAt(i).toString(16).padStart(4, "0")}`).join(""));

@@ -34,7 +34,7 @@ export class Answer extends HTMLElement {
   }
 
   /** open offers the answers to a request. ends are elements at its beginning and
-   * its end, root is their scroll container, others are identical requests. */
+   * its end, root is their scroll container, others are the identical requests. */
   open({ request, ends, root = null, others = [] }) {
     this.#request = request;
     this.#busy = this.#hasEnded = false;
@@ -55,8 +55,8 @@ export class Answer extends HTMLElement {
     this.arm();
   }
 
-  /** updateWaiters takes in a new version of the request or of one of the others: an
-   * answer is for the calls shown here. */
+  /** updateWaiters stores a new version of the request, or of one of the identical
+   * ones. An answer is for the number of calls shown here. */
   updateWaiters(request) {
     if (!this.#request || this.#hasEnded || this.#busy) return;
     if (keyOf(request) === keyOf(this.#request)) {
@@ -69,7 +69,7 @@ export class Answer extends HTMLElement {
     this.close();
   }
 
-  /** close forgets the request and decides nothing. */
+  /** close removes the request and decides nothing. */
   close() {
     this.#request = null;
     this.#buttons = [];
@@ -125,7 +125,7 @@ export class Answer extends HTMLElement {
     this.#update();
   }
 
-  /** online says whether an answer would arrive. */
+  /** online sets whether an answer can reach nod now. */
   set online(yes) {
     if (this.#online === yes) return;
     this.#online = yes;
@@ -214,8 +214,8 @@ export class Answer extends HTMLElement {
     if (this.#options?.forget(key)) this.arm();
   }
 
-  /** ended replaces the buttons by the outcome. It returns whether the focus was
-   * here. */
+  /** ended replaces the buttons by the outcome. It returns whether this panel had
+   * the focus. */
   ended(text) {
     if (!this.#request) return false;
     const focused = this.contains(document.activeElement);
@@ -230,20 +230,21 @@ export class Answer extends HTMLElement {
     return focused;
   }
 
-  /** late shows the outcome to a user whose answer came second. */
+  /** late shows the outcome to a user who answered after the decision. */
   late(text) {
     if (this.#hasEnded) this.#status.textContent = text;
     else this.ended(text);
   }
 
-  /** gone is ended for a request that ended while the page was offline. */
+  /** gone does the same as ended, for a request that ended while the page was
+   * offline. */
   gone(text) {
     return this.#hasEnded ? false : this.ended(text);
   }
 }
 
-// The agent's lasting options are chosen beside nod's rules, so that there is one place
-// for lasting answers.
+// An agent's option that lasts is chosen among nod's lasting rules, so that there is one
+// place for lasting answers.
 function chosenInLasting(request, option) {
   return request.kind === "tool_call" && option.kind === "allow_always";
 }

@@ -128,7 +128,8 @@ class App extends HTMLElement {
     this.#state.hidden = !text;
   }
 
-  // All pending requests arrive anew, so the old ones are dropped.
+  // nod sends all pending requests anew after a connection, so the page drops the old
+  // ones.
   async #up() {
     this.#awaited = 0;
     this.#subscribed = "";

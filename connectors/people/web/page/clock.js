@@ -2,7 +2,7 @@
 
 let ahead = 0; // ms that nod's clock is ahead of this browser's
 
-/** sync takes a reading of nod's clock. */
+/** sync sets nod's clock from a time that nod has just sent. */
 export function sync(serverTime) {
   if (serverTime) ahead = Date.parse(serverTime) - Date.now();
 }

@@ -37,7 +37,7 @@ export class Dialog extends HTMLElement {
     return this.#answer;
   }
 
-  /** open shows a request; others are identical requests. */
+  /** open shows a request. others are the requests identical to it. */
   open(request, others) {
     const start = el("div", "end"), end = el("div", "end");
     this.#request = request;
@@ -50,8 +50,8 @@ export class Dialog extends HTMLElement {
     this.#answer.focusFirst();
   }
 
-  /** updateWaiters takes in a new version of the shown request or of one of the
-   * others. */
+  /** updateWaiters shows a new version of the request, or of one of the identical
+   * ones. */
   updateWaiters(request) {
     if (keyOf(request) === this.shows) {
       this.#request = request;
@@ -60,12 +60,13 @@ export class Dialog extends HTMLElement {
     this.#answer.updateWaiters(request);
   }
 
-  /** ended replaces the buttons by the outcome; the request stays. */
+  /** ended replaces the buttons by the outcome; the text of the request stays. */
   ended(text) {
     if (this.#answer.ended(text)) this.#dialog.querySelector(".close").focus();
   }
 
-  /** gone is ended for a request that ended while the page was offline. */
+  /** gone does the same as ended, for a request that ended while the page was
+   * offline. */
   gone(text) {
     if (this.#answer.gone(text)) this.#dialog.querySelector(".close").focus();
   }

@@ -61,13 +61,13 @@ export class Freeze extends HTMLElement {
     return {};
   }
 
-  // Whether the target is frozen; for everything, whether there is any freeze.
+  // True if the target is frozen or, for everything, if there is any freeze.
   get #on() {
     const { session_id, agent } = this.#scope;
     return this.#frozen.some((z) => !session_id && !agent || z.session_id === session_id && z.agent === agent);
   }
 
-  /** frozen are the freezes: {text, agent, session_id}. */
+  /** frozen sets the freezes to show: {text, agent, session_id}. */
   set frozen(all) {
     const before = this.#on;
     this.#frozen = all ?? [];

@@ -53,22 +53,22 @@ export class Lasting {
     return this.#rules.find((r) => r.radio.checked) ?? {};
   }
 
-  /** chosen: the answer is to last. */
+  /** chosen is true if the answer is to last. */
   get chosen() {
     return Boolean(this.details?.open);
   }
 
-  /** option is the chosen option of the agent, or null. */
+  /** option is the agent's option that the user chose, or null. */
   get option() {
     return this.chosen ? this.#picked.option ?? null : null;
   }
 
-  /** read: the whole line has been in view. */
+  /** read is true if the whole line has been in view. */
   get read() {
     return !this.#unseen.size;
   }
 
-  /** extra holds the fields that go with the answer. */
+  /** extra returns the fields that the choice adds to the answer. */
   get extra() {
     if (!this.chosen || this.option) return {};
     return { scope: this.#place.value, reach: this.#picked.reach ?? 0, for_seconds: Number(this.#length.value) };
@@ -92,7 +92,8 @@ export class Lasting {
     for (const e of this.#unseen) this.#observer.observe(e);
   }
 
-  // The full meaning of the choice: nothing lasting stays unshown.
+  // The full effect of the choice, because nothing lasting may be allowed
+  // unshown.
   #sentence() {
     if (!this.#permission && !this.chosen) return "";
     if (this.option) {
@@ -111,7 +112,7 @@ export class Lasting {
   }
 }
 
-/** remembers describes the agent's own memory of an option. */
+/** remembers says that the agent will remember an option, with a warning. */
 export function remembers(option) {
   return `the agent remembers: ${option.called}. What the agent remembers is its own: nod cannot say what it covers, nor revoke it.`;
 }

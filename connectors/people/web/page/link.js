@@ -32,7 +32,7 @@ export class Link extends EventTarget {
     socket.onclose = (e) => this.#closed(socket, e.reason);
   }
 
-  /** up says whether there is a connection. */
+  /** up is true while there is a connection. */
   get up() {
     return this.#socket?.readyState === WebSocket.OPEN;
   }
@@ -83,7 +83,8 @@ export class Link extends EventTarget {
     this.#pause = Math.min(2 * this.#pause, longestPause);
   }
 
-  // A refused WebSocket gives no reason, so whoami asks for it first.
+  // A browser gives no reason for a refused WebSocket, so whoami asks for it before each
+  // try.
   async #reconnect() {
     const who = await whoami();
     if (who.status === 401 || who.status === 403) this.dispatchEvent(new CustomEvent("loggedout", { detail: who.message }));
@@ -95,7 +96,8 @@ export class Link extends EventTarget {
   }
 }
 
-/** whoami is the logged-in user, or an error message; status 0 means no connection. */
+/** whoami returns the logged-in user, or an error message. Status 0 means that
+ * there is no connection. */
 export async function whoami() {
   try {
     const reply = await fetch("whoami", { cache: "no-store" });

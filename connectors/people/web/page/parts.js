@@ -37,34 +37,34 @@ function deadline(request) {
   return el("span", "", `${at} UTC, `, clock("until", request.deadline));
 }
 
-/** risk is a mark whose text and colour both say the risk. */
+/** risk returns a mark that shows the risk by its text and by its colour. */
 export function risk(request) {
   const word = ["low", "medium", "high"].includes(request.risk) ? request.risk : "unknown";
   return el("span", `risk ${word}`, `${word} risk`);
 }
 
-/** times is the number of identical calls that wait for the answer, if there are
- * several. */
+/** times returns the number of identical calls that wait for the answer, or nothing
+ * for a single call. */
 export function times(request) {
   if (!request.times) return [];
   return [el("span", "times", `${request.times} · ${request.waiting} identical calls wait`)];
 }
 
-/** when is a point in time, in the browser's format. */
+/** when returns a point in time as text, in the browser's format. */
 export function when(at) {
   const t = el("time", "", new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" }));
   t.dateTime = at;
   return t;
 }
 
-/** sessionLink links to a session's page. */
+/** sessionLink returns a link to a session's page. */
 export function sessionLink(id) {
   const a = el("a", "session", id);
   a.href = `#/session/${id}`;
   return a;
 }
 
-/** fold is content that opens under a summary line. */
+/** fold returns content that opens with a click on a summary line. */
 export function fold(line, ...children) {
   return el("details", "fold", el("summary", "", ...line), ...children);
 }

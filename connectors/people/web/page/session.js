@@ -108,7 +108,7 @@ export class Session extends HTMLElement {
     this.#rearm();
   }
 
-  // The first request tells the session's agent, which "agent" passes on.
+  // The first request names the session's agent. The "agent" event reports it.
   #setAgent({ agent }) {
     if (this.#agent) return;
     this.#agent = agent;
