@@ -27,7 +27,7 @@ type fakeNod struct {
 	next        chan func(context.Context, *submission) (acp.Waiting, error) // in place of asking a person
 
 	mu   sync.Mutex
-	seen map[string]int // by pending_id: 1 asked, 2 withdrawn
+	seen map[string]int // by pending_id: 1 submitted, 2 withdrawn
 }
 
 type withdrawal struct{ pendingID, reason string }
@@ -213,8 +213,8 @@ func request(id, session, command string) string {
 		`","title":"Run it","kind":"execute","rawInput":` + string(input) + `},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}`
 }
 
-// answered returns the response to the agent with the chosen option; without one,
-// "cancelled".
+// answered returns the response to the agent: the chosen option, or "cancelled" if
+// option is empty.
 func answered(id, option string) string {
 	if option == "" {
 		return `{"jsonrpc":"2.0","id":` + id + `,"result":{"outcome":{"outcome":"cancelled"}}}`

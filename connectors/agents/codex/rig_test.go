@@ -206,7 +206,8 @@ func (r *rig) ended() int {
 	return 0
 }
 
-// testAsker is the client as the command uses it, if nod is running.
+// testAsker asks the rig's nod; while the rig's nod is missing, it fails as the command
+// does then.
 type testAsker struct{ r *rig }
 
 func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {

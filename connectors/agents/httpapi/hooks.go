@@ -11,8 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxHookBody is the largest hook input, far above nod's own limit, so that a call
-// that is merely too large is refused in Claude Code's format.
+// maxHookBody limits a hook's input in bytes. It is far above nod's limit, so that an
+// input that is too large for nod can still be parsed and refused in Claude Code's
+// format.
 const maxHookBody = 4 << 20
 
 // ProjectHeader names the full path of the project that Claude Code was started in.

@@ -88,7 +88,7 @@ func (r *rig) open(o httpapi.Options) {
 	})
 }
 
-// fake is an API with a nod of the test's own.
+// fake starts the API without a nod; change sets the agents' Nod.
 func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	t.Helper()
 	t.Parallel()

@@ -11,8 +11,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// exchangeHeader holds the id of a tool call's exchange. The context cannot: in the
-// protocol's earlier generation it is that of the client's session.
+// exchangeHeader carries the id of an exchange to its tool call. A context value
+// cannot: in the protocol's earlier generation the call gets the context of the
+// client's session.
 const exchangeHeader = "Nod-Visit"
 
 // exchanges are the HTTP requests in progress.
@@ -29,7 +30,7 @@ func (e *exchanges) add(one *exchange) (id string) {
 	return id
 }
 
-// remove ends an exchange, whose response is complete.
+// remove ends an exchange whose response is complete.
 func (e *exchanges) remove(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,8 +72,8 @@ func (e *exchanges) awaitAnswers(ctx context.Context) {
 	}
 }
 
-// exchange is one HTTP request and its response. Two writers share the response:
-// the protocol's messages and the signs of life.
+// exchange is one HTTP request and its response. Both the protocol's messages and the
+// signs of life are written to the response, from different goroutines.
 type exchange struct {
 	ctx                    context.Context // ends when the client is gone
 	calls                  bool            // it carries calls; otherwise it is a stream of notifications
@@ -97,7 +98,7 @@ func (e *exchange) WriteHeader(status int) {
 	e.w.WriteHeader(status)
 }
 
-// Write writes whole messages.
+// Write writes data, which must end with a whole message, because a comment may follow.
 func (e *exchange) Write(data []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -112,7 +113,8 @@ func (e *exchange) FlushError() error {
 	return http.NewResponseController(e.w).Flush()
 }
 
-// begin marks the response as an event stream whose headers are set.
+// begin records that the response is an event stream whose headers are set, so that
+// comments may be sent.
 func (e *exchange) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// parseArguments parses the arguments of a tool that an agent itself calls. It
-// refuses unknown names: to ignore one could be to ignore a condition of the agent.
+// parseArguments parses the arguments of a tool that an agent itself calls. It refuses
+// unknown names, because each could be a condition that the agent meant.
 func parseArguments(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -40,7 +40,7 @@ type permissionArgs struct {
 	Permissions []string `json:"permissions"`
 	Reason      string   `json:"reason"`
 	Agent       string   `json:"agent_id"`
-	AgentID     string   `json:"agentId"` // the same
+	AgentID     string   `json:"agentId"` // another spelling of agent_id
 	Minutes     *float64 `json:"timeout_minutes"`
 }
 
