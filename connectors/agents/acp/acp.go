@@ -82,7 +82,6 @@ var (
 	errReused     = errors.New("the agent sent another request with the same id")
 )
 
-// sidecar connects one editor and one agent.
 type sidecar struct {
 	opts     Options
 	nod      link

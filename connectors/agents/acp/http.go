@@ -102,7 +102,6 @@ type problem struct {
 	text   string
 }
 
-// writeResult replies with p, or with success if p is nil.
 func writeResult(w http.ResponseWriter, p *problem) {
 	status, body := http.StatusOK, response{Success: true}
 	if p != nil {

@@ -81,7 +81,6 @@ func (s *streamRig) subscribe(client *http.Client) *websocket.Conn {
 	return conn
 }
 
-// notified returns the next notification's payload.
 func notified(t *testing.T, conn *websocket.Conn) map[string]any {
 	t.Helper()
 	kind, data, err := conn.Read(t.Context())

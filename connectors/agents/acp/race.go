@@ -93,7 +93,8 @@ func (s *sidecar) refuseIfLate(m message) bool {
 	return true
 }
 
-// editorAnswered reports whether to pass a response of the editor on to the agent.
+// editorAnswered handles a response of the editor, and reports whether to pass it to
+// the agent.
 func (s *sidecar) editorAnswered(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +117,8 @@ func (s *sidecar) editorAnswered(m message) bool {
 	return true
 }
 
-// cancelSession ends the open requests of a session that the editor has cancelled.
-// It answers the agent "cancelled" at once.
+// cancelSession ends the open requests of a session that the editor has cancelled, and
+// answers each "cancelled" at once.
 func (s *sidecar) cancelSession(session string) {
 	for _, a := range s.openIn(session) {
 		if s.take(a, errCancelled) {

@@ -102,7 +102,6 @@ func (f *fakeNod) decided(d schemas.Decision) {
 	}
 }
 
-// fails makes nod refuse the next request.
 func (f *fakeNod) fails(err error) {
 	f.next <- func(context.Context, *submission) (acp.Waiting, error) { return nil, err }
 }
@@ -206,7 +205,6 @@ func (r *rig) ends() (editor, agent string) {
 	return string(e.data), string(a.data)
 }
 
-// request returns a permission request of the agent.
 func request(id, session, command string) string {
 	input, _ := json.Marshal(map[string]string{"command": command})
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"session/request_permission","params":{"sessionId":"` + session + `","toolCall":{"toolCallId":"call-` + session +

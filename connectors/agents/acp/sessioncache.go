@@ -120,7 +120,6 @@ func (c *sessionCache) recordResponse(m message) {
 	}
 }
 
-// recordUpdate stores an update of the agent about a tool call.
 func (c *sessionCache) recordUpdate(m message) {
 	params := object(m.params)
 	update := object(params["update"])

@@ -67,7 +67,7 @@ func newNotification(r *schemas.Request) ([]byte, error) {
 	})
 }
 
-// add sends every subscriber a request, and each later subscriber until done is called.
+// add sends r to every subscriber, and to those that subscribe before done is called.
 func (s *Stream) add(r schemas.Request) (done func()) {
 	if s == nil {
 		return func() {}

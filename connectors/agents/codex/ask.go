@@ -61,7 +61,7 @@ func (s *sidecar) intercept(a *ask) {
 	}
 }
 
-// askAndAnswer asks nod and answers Codex, unless Codex moved on meanwhile.
+// askAndAnswer asks nod and answers Codex, unless Codex no longer waits by then.
 func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) {
 	d, err := s.nod.Ask(ctx, *r)
 	if !s.take(a) {

@@ -46,7 +46,6 @@ var (
 	errReused     = errors.New("Codex sent another request with the same id")
 )
 
-// sidecar connects one client and one Codex.
 type sidecar struct {
 	opts Options
 	nod  agents.Asker

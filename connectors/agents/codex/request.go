@@ -18,7 +18,6 @@ const (
 	fileApproval    = "item/fileChange/requestApproval"
 )
 
-// sessionOption is the id of Codex's own option "for this session".
 const sessionOption = "codex_session"
 
 func isApproval(method string) bool { return method == commandApproval || method == fileApproval }
@@ -56,7 +55,6 @@ func (s *sidecar) itemCompleted(params map[string]json.RawMessage) {
 	})
 }
 
-// turnCompleted withdraws the approvals of a turn that is complete.
 func (s *sidecar) turnCompleted(params map[string]json.RawMessage) {
 	turn := text(object(params["turn"])["id"])
 	s.mu.Lock()

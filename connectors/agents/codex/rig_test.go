@@ -122,7 +122,6 @@ func (r *rig) run(o codex.Options, nod agents.Asker) {
 	})
 }
 
-// sends writes a line as the client.
 func (r *rig) sends(line string) {
 	r.t.Helper()
 	_, err := io.WriteString(r.in, line)

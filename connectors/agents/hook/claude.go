@@ -32,7 +32,6 @@ const (
 	sessionEnd         = "SessionEnd"
 )
 
-// askUserQuestion is the tool that Claude uses to ask its user a question.
 const askUserQuestion = "AskUserQuestion"
 
 // ClaudeCode describes Anthropic's Claude Code.

@@ -56,7 +56,6 @@ type hookGroup struct {
 	Hooks   []hookEntry `json:"hooks"`
 }
 
-// listElement returns the hook as an element of an event's list.
 func (e hookEntry) listElement() any {
 	if e.names.flat {
 		return e

@@ -56,7 +56,6 @@ func (h Host) Probe(ctx context.Context, i Installed) error {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// probeReply returns the hook's refusal of a probe.
 func probeReply(nonce string) string { return "nod answers: " + nonce }
 
 // probeInput returns a call of probeTool in the host's format.

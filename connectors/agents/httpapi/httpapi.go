@@ -70,7 +70,6 @@ type Server struct {
 	done   chan error
 }
 
-// agentToken is an agent with the hash of its token.
 type agentToken struct {
 	*Agent
 	sum [sha256.Size]byte

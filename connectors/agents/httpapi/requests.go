@@ -45,7 +45,8 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	return nil
 }
 
-// withCallTimeout limits a call that needs no person.
+// withCallTimeout returns a context for a call that does not wait for a person. It ends
+// after callWithin.
 func (s *Server) withCallTimeout(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), callWithin)
 }

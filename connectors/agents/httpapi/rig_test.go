@@ -142,7 +142,6 @@ func quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// answer is the response to a call.
 type answer struct {
 	status int
 	header http.Header
@@ -250,7 +249,6 @@ func (r *rig) says(q schemas.Receipt, option string) {
 	r.NoError(err)
 }
 
-// pending returns all pending requests.
 func (r *rig) pending() []schemas.Prompt {
 	r.t.Helper()
 	all, err := r.desk.Pending(r.ctx, schemas.Query{})

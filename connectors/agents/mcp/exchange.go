@@ -16,7 +16,6 @@ import (
 // client's session.
 const exchangeHeader = "Nod-Visit"
 
-// exchanges are the HTTP requests in progress.
 type exchanges struct {
 	mu   sync.Mutex
 	open map[string]*exchange
@@ -106,7 +105,6 @@ func (e *exchange) Write(data []byte) (int, error) {
 	return e.w.Write(data)
 }
 
-// FlushError flushes the response.
 func (e *exchange) FlushError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

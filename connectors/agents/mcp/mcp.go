@@ -55,7 +55,7 @@ type Options struct {
 const (
 	signOfLife     = 20 * time.Second
 	withdrawWithin = 5 * time.Second
-	// readWithin limits calls that need no person.
+	// readWithin limits calls that do not wait for a person.
 	readWithin = 15 * time.Second
 )
 

@@ -105,7 +105,6 @@ func (f *fakeOpenCode) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// say sends an event to all open streams.
 func (f *fakeOpenCode) say(kind string, properties any) {
 	data, err := json.Marshal(map[string]any{"id": "evt_1", "type": kind, "properties": properties})
 	require.NoError(f.t, err)

@@ -13,7 +13,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// alwaysOption is the id of OpenCode's own "always".
 const alwaysOption = "opencode_always"
 
 // maxRuleName limits the length of OpenCode's "always" rule: a longer one cannot be

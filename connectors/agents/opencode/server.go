@@ -22,7 +22,6 @@ const (
 	maxParents  = 16       // maximum depth of nested sessions
 )
 
-// server is a client of OpenCode's HTTP API.
 type server struct {
 	base *url.URL
 	opts Options

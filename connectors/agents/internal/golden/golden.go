@@ -130,7 +130,8 @@ func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	return err
 }
 
-// playLine runs a line about nod; it returns false for a line about another side.
+// playLine plays a line of the side nod. It returns false if the line belongs to
+// another side.
 func (n *Nod) playLine(t *testing.T, who, text string) bool {
 	t.Helper()
 	switch who {
@@ -172,7 +173,6 @@ func Next[T any](t *testing.T, from <-chan T) T {
 	panic("unreachable")
 }
 
-// random matches a random id.
 var random = regexp.MustCompile(`^[a-z0-9]{16}$`)
 
 // encodeStable encodes a request without the parts that differ in each run.
