@@ -80,9 +80,9 @@ func (s *sidecar) leaveToEditor(a *ask) {
 }
 
 // refuseIfLate handles a request that only the editor can show. If the editor still
-// owes an answer to an earlier request with the same id, it answers "cancelled" and
-// returns true, because the two answers could not be told apart. Otherwise it returns
-// false.
+// owes an answer to an earlier request with the same id, refuseIfLate answers
+// "cancelled" and returns true, because the two answers could not be told apart.
+// Otherwise it returns false.
 func (s *sidecar) refuseIfLate(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

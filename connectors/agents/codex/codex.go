@@ -52,8 +52,8 @@ type sidecar struct {
 	asks sync.WaitGroup
 	half []byte // the start of an unfinished line of Codex
 
-	// Hold no lock while writing to a peer: it may not read before its own output is
-	// read, which can need the lock.
+	// Hold no other lock while writing to a peer: it may stop reading until its own
+	// output is read, and that can need the lock.
 	toClient, toServer peer
 
 	mu    sync.Mutex

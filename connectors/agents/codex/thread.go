@@ -3,7 +3,8 @@ package codex
 import "encoding/json"
 
 // threadResult stores a thread's directory from Codex's response to the start,
-// resumption or fork of a thread. A response that does not name both changes nothing.
+// resumption or fork of a thread. A response without a thread or a directory changes
+// nothing.
 func (s *sidecar) threadResult(result map[string]json.RawMessage) {
 	s.setDir(text(object(result["thread"])["id"]), text(result["cwd"]))
 }

@@ -23,8 +23,8 @@ const approveSchema = `{
 	}
 }`
 
-// requestSchema requires neither permission nor permissions: that would take an anyOf
-// at the top level, for which some model providers reject a tool.
+// requestSchema does not require one of permission and permissions: that would take an
+// anyOf at the top level, and some model providers reject a tool with one.
 const requestSchema = `{
 	"type": "object",
 	"required": ["reason"],
