@@ -4,8 +4,8 @@
 // The process restricts itself and then becomes the command, so no other process is
 // restricted, and the standard streams, signals and exit code are the command's own.
 // Neither the command nor its children can escape: sudo does not work, root has power
-// only over files that the command may use, other open files are closed, typing into a terminal is
-// blocked, and 32-bit programs do not run.
+// only over files that the command may use, other open files are closed, typing into a
+// terminal is blocked, and 32-bit programs do not run.
 //
 // Besides its permissions, the command may run the programs of the system and read the
 // files that those need: see SystemPaths. It may see names, sizes and dates of all
