@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// cwdField is the field that holds the host's working directory of a call. A field
-// of that name in the tool's own input is renamed to ownCwdField, because only the
-// host's value may count. Rules do not know ownCwdField, so such a call is asked.
+// cwdField is the field that holds the host's working directory of a call. A field of
+// that name in the tool's own input is renamed to ownCwdField, because only the host's
+// value may count. No rule knows ownCwdField, so a person is asked about such a call.
 const (
 	cwdField    = "cwd"
 	ownCwdField = "cwd, in the input"
@@ -87,8 +87,8 @@ func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 	return v, v.Value.(*hujson.Object), nil // IsObject checked the type
 }
 
-// Member returns the index of the member with this name, or -1. Of several it
-// returns the last one, as hosts do.
+// Member returns the index of the member with this name, or -1. If several members have
+// the name, it returns the last one, because hosts read that one.
 func Member(obj *hujson.Object, name string) int {
 	for i, m := range slices.Backward(obj.Members) {
 		if m.Name.Value.(hujson.Literal).String() == name { // member names are always literals

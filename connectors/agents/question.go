@@ -27,7 +27,8 @@ type QuestionChoice struct {
 	Description string `json:"description"`
 }
 
-// ownWords and noAnswer are the options that nod adds to the agent's choices.
+// ownWords and noAnswer are the ids of the options that nod adds to the agent's
+// choices: to write an answer, and to give none.
 const (
 	ownWords = "own_words"
 	noAnswer = "no_answer"

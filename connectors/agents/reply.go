@@ -72,8 +72,8 @@ func AlreadyGranted(tags []string) string {
 	return "Permission already granted for " + Access(tags) + "."
 }
 
-// Access puts permission tags into words: "network access", "write access to
-// /p and read access to /q". The paths are those of the request.
+// Access puts permission tags into words: "network access", "write access to /p and
+// read access to /q". Paths stay as they were requested.
 func Access(tags []string) string {
 	var all []string
 	for _, tag := range tags {
@@ -94,8 +94,8 @@ func Access(tags []string) string {
 	return strings.Join(all, "")
 }
 
-// withDecider returns the outcome with the decider's name and message. The message
-// of a rule names the rule itself.
+// withDecider returns the outcome with the decider's name and message. If a rule
+// decided, its message names the rule and is returned alone.
 func withDecider(outcome string, d *schemas.Decision) string {
 	if d.By.Kind == schemas.ByPolicy && d.Message != "" {
 		return d.Message + "."

@@ -44,13 +44,13 @@ type Waiting interface {
 // an error it is called again for the next request. ctx limits only the connecting.
 type Connect func(ctx context.Context) (Nod, error)
 
-// Options of a sidecar.
+// Options configure a sidecar.
 type Options struct {
-	// Race makes the editor show each request that waits for a person, too; the
-	// first answer counts.
+	// Race also shows each request that waits for a person in the editor; the first
+	// answer counts.
 	Race bool
-	// Deny refuses a request if nod is unavailable. Otherwise the editor asks its
-	// own user then.
+	// Deny refuses a request if nod is unavailable. Without it the editor asks its own
+	// user then.
 	Deny bool
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.
@@ -60,7 +60,8 @@ type Options struct {
 	Log    *slog.Logger // never gets the content of a request
 }
 
-// Streams are the input and output of a peer. In may be an io.Closer.
+// Streams are the input and output of a peer, the editor or the agent. If the agent's
+// In is an io.Closer, Run closes it once the editor is gone.
 type Streams struct {
 	In  io.Writer // the peer's input
 	Out io.Reader // the peer's output
@@ -78,10 +79,9 @@ var (
 	errInEditor   = errors.New("it was answered in the editor")
 	errCancelled  = errors.New("it was cancelled in the editor")
 	errDropped    = errors.New("the agent cancelled it")
-	errReused     = errors.New("the agent used its id for another request")
+	errReused     = errors.New("the agent sent another request with the same id")
 )
 
-// sidecar connects one editor and one agent.
 type sidecar struct {
 	opts     Options
 	nod      link
@@ -93,7 +93,7 @@ type sidecar struct {
 
 	mu   sync.Mutex
 	open map[string]*ask // by id key (see idKey)
-	late map[string]bool // ids for which the editor still owes an answer, which will be dropped
+	late map[string]bool // ids of taken requests whose answer by the editor is still to come, and will be dropped
 	gone bool            // the agent or the editor is gone: no answer can be delivered
 }
 
@@ -112,7 +112,7 @@ func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options)
 	stop := context.AfterFunc(ctx, func() { s.editorGone(context.Cause(ctx)) })
 	defer stop()
 	go func() {
-		_ = eachLine(editor.Out, s.fromEditor) // any error also means the end of its output
+		_ = eachLine(editor.Out, s.fromEditor) // an error ends the output, too
 		s.editorGone(errEditorGone)
 	}()
 	err := eachLine(agent.Out, s.fromAgent)
@@ -146,7 +146,7 @@ func (s *sidecar) fromEditor(line []byte) error {
 		return nil
 	}
 	s.cache.recordRequest(m)
-	if err := s.toAgent.write(line); err != nil { // the end of its output reports that it is gone
+	if err := s.toAgent.write(line); err != nil { // only logged: if a peer is gone, its output ends, too
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
 	if m.method == methodCancel || m.method == methodClose {
@@ -155,8 +155,8 @@ func (s *sidecar) fromEditor(line []byte) error {
 	return nil
 }
 
-// tellEditor writes a line to the editor. If that fails, the editor is gone. The
-// agent's output is still read then, so that the agent can end.
+// tellEditor writes a line to the editor. If that fails, the editor counts as gone; the
+// agent's output is still read, so that the agent can end.
 func (s *sidecar) tellEditor(line []byte) {
 	if err := s.toEditor.write(line); err != nil {
 		s.editorGone(errEditorGone)
@@ -168,7 +168,7 @@ func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 	if err == nil {
 		err = s.toAgent.write(line)
 	}
-	if err != nil { // the end of its output reports that it is gone
+	if err != nil { // only logged: if a peer is gone, its output ends, too
 		s.opts.Log.Debug("acp: a decision could not be sent to the agent", "error", err)
 	}
 }
@@ -185,7 +185,8 @@ func (s *sidecar) closeAgent() {
 	}
 }
 
-// endAll withdraws all pending requests, once no answer can be delivered any more.
+// endAll withdraws all pending requests. It is called once no answer can be delivered
+// any more.
 func (s *sidecar) endAll(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

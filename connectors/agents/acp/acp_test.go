@@ -126,7 +126,7 @@ func TestWhenNodCannotBeAsked(t *testing.T) {
 	}
 }
 
-// TestNodComesBack: a nod that was not running is asked again the next time.
+// TestNodComesBack: after nod could not be reached, the next request connects again.
 func TestNodComesBack(t *testing.T) {
 	nod, tries := newNod(t), 0
 	r := startWith(t, nod, func(context.Context) (acp.Nod, error) {
@@ -180,7 +180,8 @@ func TestAPanicRefuses(t *testing.T) {
 	assert.NotContains(t, r.log.String(), "make", "what was asked is not logged")
 }
 
-// TestWhatNodCouldNotShow: such a request goes to the editor unchanged.
+// TestWhatNodCouldNotShow: a request that nod could not show in full goes to the editor
+// unchanged.
 func TestWhatNodCouldNotShow(t *testing.T) {
 	whole := request("1", "s", "make")
 	for name, line := range map[string]string{
@@ -251,7 +252,8 @@ func TestAHugeLine(t *testing.T) {
 	assert.Empty(t, toEditor)
 }
 
-// TestKnownCalls: earlier updates about a call count until the call is complete.
+// TestKnownCalls: a request shows the data of earlier updates about its call, until the
+// call is complete.
 func TestKnownCalls(t *testing.T) {
 	r := start(t, acp.Options{})
 	update := func(fields string) {

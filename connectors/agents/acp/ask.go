@@ -20,8 +20,8 @@ type ask struct {
 	shown bool // whether the editor shows it too; guarded by sidecar.mu
 }
 
-// intercept handles a permission request. It returns false if the editor is to
-// handle it instead.
+// intercept asks nod about a permission request and returns true, or returns false if
+// the editor is to handle the request.
 func (s *sidecar) intercept(line []byte, m message) bool {
 	p, err := s.readPermission(line, m)
 	if err != nil {
@@ -82,8 +82,9 @@ func (s *sidecar) await(a *ask, w Waiting) (schemas.Decision, error) {
 	return w.Await(a.ctx)
 }
 
-// conclude answers the agent with the decision, or handles the error. It does
-// nothing if another answer came first, or if no answer can be delivered.
+// conclude answers the agent with decision d. After an error it leaves the request to
+// the editor or refuses it. It does nothing if another answer came first, or if no
+// answer can be delivered.
 func (s *sidecar) conclude(a *ask, d schemas.Decision, err error) {
 	var o outcome
 	if err == nil {
@@ -106,8 +107,8 @@ func unavailable(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 }
 
-// submit sends a to nod within reachWithin, the longest time that the editor's own
-// prompt may be delayed.
+// submit connects to nod and sends a, both within reachWithin, so that the editor's own
+// prompt is not delayed for longer.
 func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	ctx, cancel := context.WithTimeoutCause(a.ctx, reachWithin, errLate)
 	defer cancel()
@@ -125,7 +126,8 @@ func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 // errLate means that nod did not reply in time; nod then counts as unavailable.
 var errLate = schemas.Errorf(schemas.CodeUnavailable, "nod did not answer within %s", schemas.Words(reachWithin))
 
-// causeOr returns ctx's cause if ctx has ended and err is not nod's own; otherwise err.
+// causeOr returns ctx's cause if ctx has ended and err is not a *schemas.Error;
+// otherwise err.
 func causeOr(ctx context.Context, err error) error {
 	var own *schemas.Error
 	if ctx.Err() != nil && !errors.As(err, &own) {

@@ -75,7 +75,7 @@ func away(context.Context) (acp.Nod, error) {
 	return nil, schemas.Errorf(schemas.CodeUnavailable, "not running")
 }
 
-// fromEditor: no request is open, so every line of the editor passes.
+// fromEditor checks that every line of the editor passes, because no request is open.
 func fromEditor(t *testing.T, said []byte, size int) {
 	agentOut, agentEnd := io.Pipe()
 	agent := &closingWriter{other: agentEnd}
@@ -85,8 +85,8 @@ func fromEditor(t *testing.T, said []byte, size int) {
 	require.Empty(t, editor.Bytes())
 }
 
-// fromAgent: lines that are surely not permission requests pass in order. The
-// others pass too, once nod turns out to be away, unless the agent ends first.
+// fromAgent checks that lines which are surely not permission requests pass in order.
+// The others pass too, once nod turns out to be away, unless the agent ends first.
 func fromAgent(t *testing.T, said []byte, size int) {
 	editorOut, editorEnd := io.Pipe()
 	defer editorEnd.Close()
@@ -108,8 +108,8 @@ func fromAgent(t *testing.T, said []byte, size int) {
 	}
 }
 
-// sorted returns the lines that cannot be permission requests, in order, and counts
-// the others.
+// sorted splits data into the lines that cannot be permission requests, in order, and
+// the number of each other line.
 func sorted(data []byte) (sure string, maybe map[string]int) {
 	var b strings.Builder
 	maybe = map[string]int{}

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The paths for subscribers and for answers.
+// The paths of the endpoints: to subscribe, and to answer.
 const (
 	streamPath  = "/api/v1/acp/permissions/stream"
 	respondPath = "/api/v1/acp/permissions/respond"
@@ -32,8 +32,9 @@ const (
 // own refusals are a *schemas.Error.
 type Answer func(ctx context.Context, r schemas.Request, optionID string) error
 
-// Handler serves the stream and takes answers to its requests. Callers must send
-// the token.
+// Handler returns the HTTP handler through which clients subscribe to the stream and
+// answer its requests. Every call must carry the token. An answer goes to nod by the
+// function answer.
 func (s *Stream) Handler(token string, answer Answer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+streamPath, s.serveStream)
@@ -56,7 +57,7 @@ func (s *Stream) Handler(token string, answer Answer) http.Handler {
 func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
-		return // Accept has answered
+		return // Accept has sent the error
 	}
 	defer func() { _ = conn.CloseNow() }() // it may be closed
 	gone := conn.CloseRead(r.Context())
@@ -73,7 +74,7 @@ func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
 			return
 		case notification, ok := <-sub.queue:
 			if !ok {
-				_ = conn.Close(sub.why.Code, sub.why.Reason) // its reader may be gone
+				_ = conn.Close(sub.why.Code, sub.why.Reason) // the client may be gone
 				return
 			}
 			if sendNotification(gone, conn, notification) != nil {
@@ -89,19 +90,18 @@ func sendNotification(ctx context.Context, conn *websocket.Conn, notification []
 	return conn.Write(ctx, websocket.MessageText, notification)
 }
 
-// response is the reply to an answer.
+// response is the JSON body of the reply to a client that answers a request.
 type response struct {
 	Success bool   `json:"success"`
 	Error   string `json:"error,omitempty"`
 }
 
-// problem is the reason of a failed answer.
+// problem is the HTTP status and the text for an answer that failed.
 type problem struct {
 	status int
 	text   string
 }
 
-// writeResult replies with p, or with success if p is nil.
 func writeResult(w http.ResponseWriter, p *problem) {
 	status, body := http.StatusOK, response{Success: true}
 	if p != nil {
@@ -109,7 +109,7 @@ func writeResult(w http.ResponseWriter, p *problem) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // its reader may be gone
+	_ = json.NewEncoder(w).Encode(body) // the client may be gone
 }
 
 func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) *problem {
@@ -165,8 +165,8 @@ func notFound(pendingID string) *problem {
 	return &problem{http.StatusNotFound, "pending permission not found: " + pendingID}
 }
 
-// refused converts the error of an answer. A request that was decided meanwhile is
-// not found, because it is no longer pending.
+// refused converts the error of an Answer. A request that was decided meanwhile is
+// reported as not found, because it is no longer pending.
 func refused(err error, pendingID string) *problem {
 	if err == nil {
 		return nil

@@ -81,7 +81,6 @@ func (s *streamRig) subscribe(client *http.Client) *websocket.Conn {
 	return conn
 }
 
-// notified returns the next notification's payload.
 func notified(t *testing.T, conn *websocket.Conn) map[string]any {
 	t.Helper()
 	kind, data, err := conn.Read(t.Context())
@@ -269,7 +268,8 @@ func TestTheStreamNeedsTheToken(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, resp.StatusCode, "no token lets nobody in")
 }
 
-// TestASlowSubscriberIsDropped: it is told the reason, and blocks no other subscriber.
+// TestASlowSubscriberIsDropped: a subscriber that is too slow gets the reason, and
+// blocks no other subscriber.
 func TestASlowSubscriberIsDropped(t *testing.T) {
 	s := serve(t)
 	const sent = 120
@@ -304,7 +304,8 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheStream: present and later subscribers are told.
+// TestTheEndOfTheStream: present and later subscribers are disconnected with the
+// reason.
 func TestTheEndOfTheStream(t *testing.T) {
 	s := serve(t)
 	conn := s.subscribe(nil)

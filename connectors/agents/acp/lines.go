@@ -29,8 +29,8 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 	}
 }
 
-// lineWriter writes whole lines from several goroutines. An unfinished line is the
-// last output of a peer: after it lineWriter writes nothing, because more output
+// lineWriter writes whole lines from several goroutines. A line without a line break
+// can only be the last output of a peer: every later write fails, because its data
 // would become part of that line.
 type lineWriter struct {
 	mu    sync.Mutex

@@ -17,7 +17,8 @@ func newLink(connect Connect) link {
 	return l
 }
 
-// get returns the connection to nod. One caller makes it while the others wait.
+// get returns the connection to nod, and makes it if there is none. Only one caller at
+// a time connects; the others wait.
 func (l link) get(ctx context.Context) (nod Nod, err error) {
 	select {
 	case nod = <-l.nod:

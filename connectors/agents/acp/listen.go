@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Listen opens addr for a stream's endpoints. Without remote it accepts only
-// loopback addresses; an empty host means 127.0.0.1.
+// Listen opens addr for a stream's endpoints. An empty host in addr means 127.0.0.1.
+// Addresses that other machines can reach are an error unless remote is set.
 func Listen(addr string, remote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -57,8 +57,8 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// newToken creates the file atomically: if two processes do so at once, one wins
-// and the other reads its token.
+// newToken creates the file atomically: if two processes call it at once, one creates
+// the file and the other reads the token in it.
 func newToken(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

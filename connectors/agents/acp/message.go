@@ -13,7 +13,7 @@ const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"
 	methodCancel     = "session/cancel"
-	methodClose      = "session/close" // it cancels the session's turn too
+	methodClose      = "session/close" // also cancels the session's turn
 	methodCancelCall = "$/cancel_request"
 	methodInitialize = "initialize"
 	methodNew        = "session/new"
@@ -122,8 +122,8 @@ func reply(id json.RawMessage, o outcome) ([]byte, error) {
 	}{"2.0", id, map[string]outcome{"outcome": o}})
 }
 
-// withdrawal encodes the message that tells the editor to stop asking: its answer
-// is no longer needed.
+// withdrawal encodes the message that tells the editor to close its prompt for the
+// request with this id.
 func withdrawal(id json.RawMessage) ([]byte, error) {
 	return encodeLine(struct {
 		Version string                     `json:"jsonrpc"`

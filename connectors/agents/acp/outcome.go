@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// errAskEditor means that a rule's decision cannot be expressed in ACP, so the
+// errAskEditor means that no option of the agent matches a rule's decision, so the
 // editor asks its user. A person's decision is never left to the editor.
-var errAskEditor = errors.New("a rule allows it in a way that this agent cannot be told: the editor asks its user")
+var errAskEditor = errors.New("a rule allows the request, but none of the agent's options says so: the editor asks its user")
 
 // cancelled tells the agent that no option was chosen.
 var cancelled = outcome{Outcome: "cancelled"}
@@ -34,7 +34,8 @@ func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	return outcome{}, errAskEditor
 }
 
-// refusal converts a decision that does not allow.
+// refusal converts a decision that does not allow to an outcome that does not allow
+// either.
 func (p *permission) refusal(d schemas.Decision) outcome {
 	switch d.Outcome {
 	case schemas.Cancelled, schemas.Withdrawn:
@@ -47,8 +48,8 @@ func (p *permission) refusal(d schemas.Decision) outcome {
 	return p.refused()
 }
 
-// refused denies this one call. If the agent offers no such option, it is told that
-// none was chosen, rather than a permanent denial.
+// refused denies this one call. If the agent offers no option for that, it is told that
+// no option was chosen, because its other denials are permanent.
 func (p *permission) refused() outcome {
 	if o, ok := p.request.OptionOfKind(schemas.RejectOnce); ok {
 		return p.selectOption(o)

@@ -16,9 +16,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// permission is one session/request_permission.
+// permission is a session/request_permission message and the request made from it.
 type permission struct {
-	id      json.RawMessage // of the JSON-RPC request
+	id      json.RawMessage // id of the JSON-RPC request
 	session string          // the agent's own session id
 	request schemas.Request
 	options map[string]json.RawMessage // each option's id as the agent wrote it
@@ -33,8 +33,9 @@ const (
 	maxOptions = 16
 )
 
-// errQuestion means that only the editor can show a request, because it is a question.
-var errQuestion = errors.New("it is a question, not a permission")
+// errQuestion means that the request is a question to the user, which only the editor
+// can show.
+var errQuestion = errors.New("the request is a question, not a permission")
 
 // readPermission parses a permission request. The error says why nod cannot ask
 // about it.
@@ -44,11 +45,11 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	p := permission{id: m.id, session: text(params["sessionId"])}
 	switch {
 	case !utf8.Valid(line):
-		return p, errors.New("it is not UTF-8")
+		return p, errors.New("the request is not UTF-8")
 	case p.session == "":
-		return p, errors.New("it names no session")
+		return p, errors.New("the request names no session")
 	case call == nil:
-		return p, errors.New("it names no tool call")
+		return p, errors.New("the request names no tool call")
 	}
 	told := s.cache.toolCall(p.session, call)
 	options, err := p.readOptions(list(params["options"]))
@@ -72,7 +73,7 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 		o := schemas.Option{OptionID: text(fields["optionId"]), Name: text(fields["name"]), Kind: schemas.OptionKind(text(fields["kind"]))}
 		o.Name = cmp.Or(o.Name, string(o.Kind))
 		if _, twice := p.options[o.OptionID]; o.OptionID == "" || twice {
-			return nil, errors.New("an option has no unique id")
+			return nil, errors.New("an option has no id, or the id of another option")
 		}
 		p.options[o.OptionID] = fields["optionId"]
 		kinds[o.Kind]++
@@ -89,16 +90,16 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 	case kinds[schemas.AllowOnce] > 1: // only a person can pick one of several
 		return nil, errQuestion
 	case !slices.ContainsFunc(out, func(o schemas.Option) bool { return o.Kind.Allows() }):
-		return nil, errors.New("it offers no option that allows")
+		return nil, errors.New("the request offers no option that allows")
 	case len(out) > maxOptions:
-		return nil, errors.New("it offers more options than nod can show")
+		return nil, errors.New("the request offers more options than nod can show")
 	}
 	return out, nil
 }
 
-// newRequest returns the request for nod. Its id is new and not the tool call's: an
-// agent asks again about an edited call, or after a cancelled turn, and the old
-// decision must not answer that.
+// newRequest returns the request for nod. Its id is new and not the tool call's. An
+// agent may ask about the same call again, after an edit or a cancelled turn, and the
+// old decision must not answer that.
 func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, told toolCall, options []schemas.Option) (schemas.Request, error) {
 	details, err := detailsOf(call, told.title)
 	if err != nil {
@@ -143,14 +144,13 @@ func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, 
 		}
 	}
 	if len(shown) == 0 {
-		return nil, errors.New("it has no input, title, content or locations to show")
+		return nil, errors.New("the tool call has no input, title, content or locations to show")
 	}
 	return schemas.Encode(shown)
 }
 
-// withoutCwd renames a field "cwd" in input. Rules would take it for the host's
-// working directory, but the model chose it. Rules do not know the new name, so a
-// person is asked.
+// withoutCwd renames a field "cwd" in input. Rules would take it for the host's working
+// directory, but the model chose it. No rule knows the new name, so a person is asked.
 func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if _, named := object(input)["cwd"]; !named {
 		return input, nil

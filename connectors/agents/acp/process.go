@@ -59,7 +59,7 @@ func RunCommand(ctx context.Context, argv []string, editor Streams, stderr io.Wr
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		_ = Run(ctx, editor, Streams{In: toAgent, Out: fromAgent}, connect, o) // any error also means the end of its output
+		_ = Run(ctx, editor, Streams{In: toAgent, Out: fromAgent}, connect, o) // an error ends the output, too
 	}()
 	<-ended
 	select {

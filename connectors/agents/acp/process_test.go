@@ -20,7 +20,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// asAgent selects the agent that this test binary runs as.
+// asAgent is the environment variable that makes this test binary run as the named
+// agent.
 const asAgent = "NOD_TEST_AGENT"
 
 func TestMain(m *testing.M) {
@@ -162,7 +163,7 @@ func TestAnAgentThatDiesWhileItAsks(t *testing.T) {
 	assert.Equal(t, 7, <-p.exit)
 }
 
-// TestAnEditorThatIsGone: no answer can be delivered, and none is given.
+// TestAnEditorThatIsGone: a decision is not sent, because no answer can be delivered.
 func TestAnEditorThatIsGone(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "hears", nod, acp.Options{})

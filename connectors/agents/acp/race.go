@@ -9,8 +9,10 @@ func (s *sidecar) answer(a *ask, o outcome) {
 	s.cancelInEditor(a)
 }
 
-// take removes a from the open requests, so that the caller answers it. It returns
-// false if another goroutine does. The editor's later answer to it will be dropped.
+// take removes a from the open requests and returns true: only its caller may answer a
+// then. It returns false if another goroutine has taken a. If the editor shows a, its
+// later answer will be dropped. If why is not nil, the wait for nod ends and the
+// request is withdrawn.
 func (s *sidecar) take(a *ask, why error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,9 +33,9 @@ func (s *sidecar) takeLocked(a *ask, why error) {
 	}
 }
 
-// showInEditor makes the editor show the request too. It does not if the editor
-// still owes an answer to an earlier request with the same id: that answer would
-// count for this request.
+// showInEditor also shows the request in the editor. It does nothing if the editor
+// still owes an answer to an earlier request with the same id: that answer would count
+// for this request.
 func (s *sidecar) showInEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a || s.late[a.key] {
@@ -45,8 +47,8 @@ func (s *sidecar) showInEditor(a *ask) {
 	s.tellEditor(a.line)
 }
 
-// cancelInEditor tells the editor to stop asking. Editors may ignore that; their
-// answer is dropped in any case.
+// cancelInEditor tells an editor that shows the request to close its prompt. Some
+// editors ignore that; their answer is dropped in any case.
 func (s *sidecar) cancelInEditor(a *ask) {
 	if !a.shown { // safe without the lock: a is no longer open, so shown does not change
 		return
@@ -56,7 +58,9 @@ func (s *sidecar) cancelInEditor(a *ask) {
 	}
 }
 
-// leaveToEditor makes the editor alone ask; its answer then passes like any other line.
+// leaveToEditor leaves the request to the editor alone, whose answer then passes to the
+// agent like any other line. It refuses the request if the editor still owes an answer
+// to an earlier request with the same id.
 func (s *sidecar) leaveToEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a {
@@ -75,9 +79,10 @@ func (s *sidecar) leaveToEditor(a *ask) {
 	}
 }
 
-// refuseIfLate answers a request that only the editor can show with "cancelled" if the
-// editor still owes an answer to an earlier request with the same id: the two answers
-// could not be told apart. It returns false if there is no such answer to come.
+// refuseIfLate handles a request that only the editor can show. If the editor still
+// owes an answer to an earlier request with the same id, refuseIfLate answers
+// "cancelled" and returns true, because the two answers could not be told apart.
+// Otherwise it returns false.
 func (s *sidecar) refuseIfLate(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +93,8 @@ func (s *sidecar) refuseIfLate(m message) bool {
 	return true
 }
 
-// editorAnswered reports whether to pass a response of the editor on to the agent.
+// editorAnswered handles a response of the editor, and reports whether to pass it to
+// the agent.
 func (s *sidecar) editorAnswered(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +117,8 @@ func (s *sidecar) editorAnswered(m message) bool {
 	return true
 }
 
-// cancelSession ends the open requests of a session that the editor has cancelled.
-// It answers the agent "cancelled" at once.
+// cancelSession ends the open requests of a session that the editor has cancelled, and
+// answers each "cancelled" at once.
 func (s *sidecar) cancelSession(session string) {
 	for _, a := range s.openIn(session) {
 		if s.take(a, errCancelled) {
@@ -132,8 +138,8 @@ func (s *sidecar) openIn(session string) (all []*ask) {
 	return all
 }
 
-// dropRequest ends a request that the agent has cancelled. If the editor shows the
-// request too, the agent's own line tells it.
+// dropRequest ends a request that the agent has cancelled. An editor that shows the
+// request gets the agent's own message about it.
 func (s *sidecar) dropRequest(key string) {
 	s.mu.Lock()
 	a := s.open[key]

@@ -75,8 +75,8 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsToNoQuestionEither: this holds for requests that only the editor
-// can answer, too.
+// TestALateAnswerIsToNoQuestionEither: the late answer is also dropped if the new
+// request is one that only the editor can answer.
 func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
 	for name, again := range map[string]string{
 		"a question":  strings.Replace(request("1", "s", "ls"), `"kind":"execute"`, `"kind":"switch_mode"`, 1),

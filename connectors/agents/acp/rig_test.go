@@ -27,7 +27,7 @@ type fakeNod struct {
 	next        chan func(context.Context, *submission) (acp.Waiting, error) // in place of asking a person
 
 	mu   sync.Mutex
-	seen map[string]int // by pending_id: 1 asked, 2 withdrawn
+	seen map[string]int // by pending_id: 1 submitted, 2 withdrawn
 }
 
 type withdrawal struct{ pendingID, reason string }
@@ -102,7 +102,6 @@ func (f *fakeNod) decided(d schemas.Decision) {
 	}
 }
 
-// fails makes nod refuse the next request.
 func (f *fakeNod) fails(err error) {
 	f.next <- func(context.Context, *submission) (acp.Waiting, error) { return nil, err }
 }
@@ -206,15 +205,14 @@ func (r *rig) ends() (editor, agent string) {
 	return string(e.data), string(a.data)
 }
 
-// request returns a permission request of the agent.
 func request(id, session, command string) string {
 	input, _ := json.Marshal(map[string]string{"command": command})
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"session/request_permission","params":{"sessionId":"` + session + `","toolCall":{"toolCallId":"call-` + session +
 		`","title":"Run it","kind":"execute","rawInput":` + string(input) + `},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}`
 }
 
-// answered returns the response to the agent with the chosen option; without one,
-// "cancelled".
+// answered returns the response to the agent: the chosen option, or "cancelled" if
+// option is empty.
 func answered(id, option string) string {
 	if option == "" {
 		return `{"jsonrpc":"2.0","id":` + id + `,"result":{"outcome":{"outcome":"cancelled"}}}`

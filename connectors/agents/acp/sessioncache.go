@@ -12,7 +12,7 @@ import (
 
 // toolCall describes a tool call, as far as the agent has reported it.
 type toolCall struct {
-	kind  string // ACP's
+	kind  string // kind of tool in ACP's words
 	title string
 	tool  string // the agent's own name of the tool; may be empty
 }
@@ -49,7 +49,7 @@ func (c toolCall) question() bool {
 	return c.kind == "switch_mode" || slices.Contains([]string{"AskUserQuestion", "ExitPlanMode"}, c.tool)
 }
 
-// merge returns c with the fields that update sets.
+// merge returns c with the fields of update that are not empty.
 func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	meta := object(object(update["_meta"])["claudeCode"])
 	return toolCall{
@@ -64,7 +64,8 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 const maxCached = 4096
 
 // sessionCache holds data from earlier messages that a permission request does not
-// repeat. It only adds to the prompt that people see. It is safe for concurrent use.
+// repeat: tool calls, directories, the agent's name. It only adds to the prompt that
+// people see. It is safe for concurrent use.
 type sessionCache struct {
 	mu       sync.Mutex
 	requests map[string]editorRequest // requests of the editor without a response, by id
@@ -73,14 +74,16 @@ type sessionCache struct {
 	agent    string                   // the agent's own name
 }
 
-// editorRequest is a request of the editor whose response is of interest.
+// editorRequest is a request of the editor whose response names the agent or a new
+// session.
 type editorRequest struct{ method, dir string }
 
 func newSessionCache() *sessionCache {
 	return &sessionCache{requests: map[string]editorRequest{}, dirs: map[string]string{}, calls: map[[2]string]toolCall{}}
 }
 
-// recordRequest stores a request of the editor to the agent.
+// recordRequest stores a request of the editor that opens a session or initializes the
+// agent, and the directory of a session that it names.
 func (c *sessionCache) recordRequest(m message) {
 	switch m.method {
 	case methodInitialize, methodNew, methodFork, methodLoad, methodResume:
@@ -98,7 +101,8 @@ func (c *sessionCache) recordRequest(m message) {
 	}
 }
 
-// recordResponse stores the agent's response to such a request.
+// recordResponse stores the agent's name, or a new session's directory, from the
+// agent's response to a recorded request.
 func (c *sessionCache) recordResponse(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +120,6 @@ func (c *sessionCache) recordResponse(m message) {
 	}
 }
 
-// recordUpdate stores an update of the agent about a tool call.
 func (c *sessionCache) recordUpdate(m message) {
 	params := object(m.params)
 	update := object(params["update"])

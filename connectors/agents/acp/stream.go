@@ -67,7 +67,7 @@ func newNotification(r *schemas.Request) ([]byte, error) {
 	})
 }
 
-// add notifies subscribers of a request, which stays pending until done is called.
+// add sends r to every subscriber, and to those that subscribe before done is called.
 func (s *Stream) add(r schemas.Request) (done func()) {
 	if s == nil {
 		return func() {}
@@ -108,7 +108,7 @@ func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
 	return schemas.Request{}, false
 }
 
-// subscribe adds a subscriber and returns its first notifications.
+// subscribe adds a subscriber and returns the notifications of all pending requests.
 func (s *Stream) subscribe() (*subscriber, [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,7 +61,7 @@ func (s *sidecar) intercept(a *ask) {
 	}
 }
 
-// askAndAnswer asks nod and answers Codex, unless Codex moved on meanwhile.
+// askAndAnswer asks nod and answers Codex, unless Codex no longer waits by then.
 func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) {
 	d, err := s.nod.Ask(ctx, *r)
 	if !s.take(a) {
@@ -93,8 +93,8 @@ func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	return accept
 }
 
-// fallBack handles an approval that nod could not decide: the client asks, or Codex
-// gets a refusal.
+// fallBack handles an approval that nod could not decide: if client is true, it passes
+// the approval to the client, and else it declines it.
 func (s *sidecar) fallBack(a *ask, why error, client bool) {
 	if client {
 		s.opts.Log.Warn("codex: nod could not decide; the client asks in nod's place", "reason", why)
@@ -117,8 +117,8 @@ func (s *sidecar) answer(a *ask, d decision) {
 	s.tellCodex(append(line, '\n'))
 }
 
-// take removes a from the open approvals, so that the caller answers it. It returns
-// false if another goroutine does.
+// take removes a from the open approvals and returns true: only its caller may answer a
+// then. It returns false if another goroutine has taken a.
 func (s *sidecar) take(a *ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package codex connects programs that drive Codex by its app-server. It is a
-// sidecar between the two: it passes every line unchanged except approvals of
+// Package codex connects programs that drive Codex by its app-server. It is a sidecar
+// between the client and Codex: it passes every line unchanged except approvals of
 // commands and of file changes, which nod decides in the client's place.
 //
-// Codex is told accept only if nod's decision, or the client's own answer, allowed
-// that very request.
+// Codex gets "accept" only if nod's decision, or the client's own answer, allowed that
+// very request.
 package codex
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// Options of a sidecar.
+// Options configure a sidecar.
 type Options struct {
-	// Deny declines an approval if nod is unavailable. Otherwise the client is
-	// asked then, as without nod.
+	// Deny declines an approval if nod is unavailable. Without it the client is asked
+	// then, as without nod.
 	Deny       bool
 	Host, User string       // shown to people
 	Log        *slog.Logger // never gets the content of a request; nil discards
@@ -43,18 +43,17 @@ var (
 	errServerGone = errors.New("Codex is gone")
 	errClientGone = errors.New("Codex's client is gone")
 	errResolved   = errors.New("Codex no longer waits for it")
-	errReused     = errors.New("Codex used its id for another request")
+	errReused     = errors.New("Codex sent another request with the same id")
 )
 
-// sidecar connects one client and one Codex.
 type sidecar struct {
 	opts Options
 	nod  agents.Asker
 	asks sync.WaitGroup
 	half []byte // the start of an unfinished line of Codex
 
-	// Hold no other lock while writing to these: a peer may not read before its own
-	// write is read.
+	// Hold no other lock while writing to a peer: it may stop reading until its own
+	// output is read, and that can need the lock.
 	toClient, toServer peer
 
 	mu    sync.Mutex
@@ -169,8 +168,8 @@ func (s *sidecar) passToClient(line []byte) {
 	}
 }
 
-// tellCodex writes a line to Codex. A failed write is only logged: the end of
-// Codex's output reports that Codex is gone.
+// tellCodex writes a line to Codex. It only logs an error: if Codex is gone, its output
+// ends, too.
 func (s *sidecar) tellCodex(line []byte) {
 	if err := s.toServer.write(line); err != nil {
 		s.opts.Log.Debug("codex: Codex does not read any more", "error", err)
@@ -182,7 +181,7 @@ func (s *sidecar) fromClient(in io.Reader, stdin io.Closer) {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil { // a later answer would become part of an unfinished line
+		if err != nil { // the input may end in half a line, which an answer must not complete
 			s.endAll(errClientGone)
 		}
 		s.tellCodex(line)

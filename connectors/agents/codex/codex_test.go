@@ -66,7 +66,8 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// An approval of more than a command is shown to a person in full.
+// An approval that is not exactly one command of a known project goes to a person, with
+// all its fields.
 func TestMoreThanACommandIsAskedOfAPerson(t *testing.T) {
 	for name, c := range map[string]struct{ from, to string }{
 		"network":     {`"startedAtMs":1`, `"networkApprovalContext":{"host":"x.test","protocol":"https"}`},
@@ -247,7 +248,7 @@ func TestAnIdThatIsUsedTwiceIsDeclined(t *testing.T) {
 		assert.Equal(t, `{"id":1,"result":{"decision":"decline"}}`+"\n", r.heard())
 	}
 	r.answers <- nodtest.Answer{}
-	assert.Equal(t, "Codex used its id for another request", r.withdrawn(p))
+	assert.Equal(t, "Codex sent another request with the same id", r.withdrawn(p))
 }
 
 func TestWithoutNod(t *testing.T) {

@@ -18,12 +18,11 @@ const (
 	fileApproval    = "item/fileChange/requestApproval"
 )
 
-// sessionOption is the id of Codex's own option "for this session".
 const sessionOption = "codex_session"
 
 func isApproval(method string) bool { return method == commandApproval || method == fileApproval }
 
-// item is an action that Codex has started.
+// item holds the file changes of an action that Codex has started.
 type item struct {
 	turn    string
 	changes json.RawMessage // file changes
@@ -33,8 +32,8 @@ func itemKey(params map[string]json.RawMessage, id string) string {
 	return text(params["threadId"]) + "\x00" + id
 }
 
-// itemStarted stores the file changes of an item, because their approval does not
-// name them.
+// itemStarted stores the file changes of an item, because the request to approve them
+// does not repeat them.
 func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	it := object(params["item"])
 	if text(it["type"]) != "fileChange" {
@@ -56,7 +55,6 @@ func (s *sidecar) itemCompleted(params map[string]json.RawMessage) {
 	})
 }
 
-// turnCompleted withdraws the approvals of a turn that is complete.
 func (s *sidecar) turnCompleted(params map[string]json.RawMessage) {
 	turn := text(object(params["turn"])["id"])
 	s.mu.Lock()
@@ -98,9 +96,9 @@ func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 	return r, command(a, r)
 }
 
-// command fills in the request for a command. It is a plain Bash call only if it is
-// nothing else and the thread's project is known. Otherwise the whole approval is
-// shown to a person, in fields that no rule knows.
+// command fills in the request for a command. An approval of exactly one command in a
+// known project becomes a Bash call, which rules may decide. Any other approval goes to
+// a person with all its fields, under names that no rule knows.
 func command(a *ask, r *schemas.Request) (err error) {
 	r.Title, r.ToolName, r.ActionType = "Command Execution Approval", "Bash", schemas.ActionCommand
 	src, cwd := text(a.params["command"]), text(a.params["cwd"])
@@ -114,12 +112,12 @@ func command(a *ask, r *schemas.Request) (err error) {
 	return nil
 }
 
-// shellWrapper matches the shell that Codex runs each command with, and its one
-// quoted or plain word.
+// shellWrapper matches the shell with which Codex runs each command, and captures the
+// command if it is one quoted or plain word.
 var shellWrapper = regexp.MustCompile(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
 
-// script returns the command without the shell that Codex wraps around it. A
-// command quoted in a more complex way stays unchanged, so that a person is asked.
+// script returns the command without the shell that Codex wraps around it. If the
+// quoting is more complex, it returns the whole text, so that a person is asked.
 func script(command string) string {
 	if found := shellWrapper.FindStringSubmatch(command); found != nil {
 		return found[1] + found[2]
@@ -135,7 +133,7 @@ func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	s.mu.Unlock()
 	var changes []json.RawMessage
 	if !known || json.Unmarshal(it.changes, &changes) != nil || len(changes) == 0 {
-		return errors.New("an approval of file changes that Codex did not report before")
+		return errors.New("an approval of file changes that Codex has not reported")
 	}
 	r.Title, r.ToolName, r.ActionType = "File Write Approval", "apply_patch", schemas.ActionFileWrite
 	details := map[string]json.RawMessage{"changes": it.changes}

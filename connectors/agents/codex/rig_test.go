@@ -122,7 +122,6 @@ func (r *rig) run(o codex.Options, nod agents.Asker) {
 	})
 }
 
-// sends writes a line as the client.
 func (r *rig) sends(line string) {
 	r.t.Helper()
 	_, err := io.WriteString(r.in, line)
@@ -206,7 +205,8 @@ func (r *rig) ended() int {
 	return 0
 }
 
-// testAsker is the client as the command uses it, if nod is running.
+// testAsker asks the rig's nod; while the rig's nod is missing, it fails as the command
+// does then.
 type testAsker struct{ r *rig }
 
 func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -2,14 +2,16 @@ package codex
 
 import "encoding/json"
 
-// threadResult handles a response of Codex. A thread that was started, resumed or
-// forked names its directory there.
+// threadResult stores a thread's directory from Codex's response to the start,
+// resumption or fork of a thread. A response without a thread or a directory changes
+// nothing.
 func (s *sidecar) threadResult(result map[string]json.RawMessage) {
 	s.setDir(text(object(result["thread"])["id"]), text(result["cwd"]))
 }
 
-// threadStarted handles the start of a thread. A thread that an agent started for
-// another agent belongs to its parent's project, whatever its own directory.
+// threadStarted stores the directory of a new thread. For a thread that an agent
+// started for another agent it stores the parent's directory, so that both belong to
+// one project.
 func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	dir := text(thread["cwd"])
 	if parent := text(thread["parentThreadId"]); parent != "" {

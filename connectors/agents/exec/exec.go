@@ -1,16 +1,16 @@
 // Package exec runs a command with exactly a session's permissions, enforced by the
 // kernel.
 //
-// The process restricts itself and then becomes the command, so nothing else runs
-// restricted, and the standard streams, signals and exit code are the command's
-// own. Neither the command nor its children can get out: sudo does not work, root
-// has power only over files in reach, other open files are closed, typing into a
+// The process restricts itself and then becomes the command, so no other process is
+// restricted, and the standard streams, signals and exit code are the command's own.
+// Neither the command nor its children can escape: sudo does not work, root has power
+// only over files that the command may use, other open files are closed, typing into a
 // terminal is blocked, and 32-bit programs do not run.
 //
-// Besides its permissions, the command may run the programs of the system and read
-// the files that those need: see SystemPaths. It may see names, sizes and dates of
-// all files, and change the mode and dates of its user's own files, because Linux
-// cannot restrict that yet.
+// Besides its permissions, the command may run the programs of the system and read the
+// files that those need: see SystemPaths. It may see names, sizes and dates of all
+// files, and change the mode and dates of its user's own files, because Linux cannot
+// restrict that yet.
 package exec
 
 import (
@@ -56,8 +56,8 @@ type Command struct {
 	Env   []string
 	Dir   string // working directory; "" is that of this process
 	Scope schemas.SessionPermissions
-	// RequireEnforcement refuses the command if the kernel cannot enforce all of
-	// Scope. Otherwise Run only writes a warning to Stderr.
+	// RequireEnforcement makes Run refuse the command if the kernel cannot enforce all
+	// of Scope. Without it, Run writes a warning to Stderr and runs the command.
 	RequireEnforcement bool
 	Stderr             io.Writer
 }
@@ -78,8 +78,8 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Run replaces this process by the command. It returns only if that fails, always
-// with an *Error. The process may be restricted by then and must only report the
+// Run replaces this process by the command. It returns only if that fails, always with
+// an *Error. The process may already be restricted then, so it must only report the
 // error and exit.
 func Run(c Command) error {
 	if len(c.Args) == 0 {
@@ -90,7 +90,7 @@ func Run(c Command) error {
 		if err := os.Chdir(c.Dir); err != nil {
 			return refused("change to the working directory: %w", err)
 		}
-		env = append(slices.Clip(env), "PWD="+c.Dir) // the last value counts
+		env = append(slices.Clip(env), "PWD="+c.Dir) // of two values of PWD the last counts
 	}
 	program, err := osexec.LookPath(c.Args[0])
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock restricts only TCP up to version 10. Before version 9 it lets any
-// process reach the socket of a container engine or a session bus, which run any
-// command they are sent. So a seccomp filter refuses the command's sockets: network
-// sockets if the network is not permitted, and Unix sockets if Landlock cannot tell
-// them apart. Connected socket pairs are no way out and stay allowed.
+// Landlock restricts only TCP up to version 10. Before version 9 it lets any process
+// connect to the socket of a container engine or a session bus, which run any command
+// on request. So a seccomp filter refuses to create network sockets if the network is
+// not permitted, and Unix sockets if Landlock cannot restrict their connections. Socket
+// pairs stay allowed, because they connect to no other program.
 //
-// The same filter keeps the command from typing into its terminal: the caller's
-// shell would run that text afterwards.
+// The same filter keeps the command from typing into its terminal: the caller's shell
+// would run that text afterwards.
 
 // auditArch returns the kernel's id of this process's system calls; 0 if the filter
 // does not know it.
@@ -38,8 +38,8 @@ func canFilter() bool {
 	return auditArch() != 0 && errno == 0
 }
 
-// filterCalls refuses, for this thread and the program it becomes, the sockets that
-// are not allowed and typing into terminals.
+// filterCalls restricts this thread and the program that it becomes: both can create
+// only the allowed sockets and cannot type into terminals.
 func filterCalls(unixAllowed, network bool) error {
 	if !canFilter() {
 		return nil
@@ -56,8 +56,9 @@ func filterCalls(unixAllowed, network bool) error {
 	return nil
 }
 
-// The offsets at which a filter finds the call's number, its architecture, and the low
-// halves of its first two arguments (all architectures above are little-endian).
+// The offsets of the call's number, the architecture, and the low halves of the first
+// two arguments in the data that a filter gets (all architectures above are
+// little-endian).
 const (
 	atNumber  = 0
 	atMachine = 4
@@ -101,7 +102,7 @@ func callFilter(unixAllowed, network bool) []unix.SockFilter {
 		skip(unix.BPF_JEQ, unix.SYS_IOCTL, 0, 5),
 		load(atSecond),
 		skip(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),
-		skip(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), // a console pastes the selected text
+		skip(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), // makes a console paste its selected text
 		refuse(unix.EPERM),
 		ret(unix.SECCOMP_RET_ALLOW),
 		skip(unix.BPF_JEQ, unix.SYS_SOCKET, 1, 0),

@@ -68,7 +68,8 @@ func enforcementGaps(abi int, filter, network bool) []string {
 // goroutine must be locked to its thread.
 func confine(scope schemas.SessionPermissions, stderr io.Writer) error {
 	version := abi()
-	// Files that the caller had open would stay open.
+	// Landlock does not restrict files that are open already: close those of the caller
+	// when the command starts.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("close other files: %w", err)
 	}
@@ -143,9 +144,9 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 	return all, nil
 }
 
-// pin opens p and returns a path that names the same file whatever happens to p,
-// and whether it is a directory. The paths of a scope held no links when they were
-// checked: a link in one now is an attempt to escape.
+// pin opens p and returns a path that names the same file whatever happens to p, and
+// whether the file is a directory. The paths of a scope held no symbolic links when
+// they were checked: one in a path now is an attempt to escape.
 func pin(p string, resolve uint64) (at string, dir bool, err error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if errors.Is(err, unix.ELOOP) {

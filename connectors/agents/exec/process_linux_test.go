@@ -166,7 +166,6 @@ func socket(domain, kind, protocol int) error {
 	return err
 }
 
-// needLandlock skips the test if the kernel has no Landlock.
 func needLandlock(t *testing.T) {
 	if abi() < abiTruncate || !canFilter() {
 		t.Skipf("this kernel has version %d of Landlock (3 is needed), and system calls can be filtered: %v", abi(), canFilter())

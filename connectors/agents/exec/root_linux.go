@@ -9,8 +9,8 @@ import (
 )
 
 // rootCapabilities are the capabilities that a command run as root keeps: over
-// files in its reach, users and ports. With others (loading modules, making
-// devices, reading other processes) it could escape any permissions.
+// permitted files, users and ports. With any other (loading modules, making devices,
+// reading other processes) it could escape its permissions.
 func rootCapabilities() []int {
 	return []int{
 		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL,
@@ -18,9 +18,9 @@ func rootCapabilities() []int {
 	}
 }
 
-// dropCapabilities removes all other capabilities from the program that this thread
-// becomes. A user other than root has none to pass on once the ambient ones are
-// cleared.
+// dropCapabilities removes all capabilities except rootCapabilities from the program
+// that this thread becomes. A user other than root passes on none once the ambient ones
+// are cleared.
 func dropCapabilities() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) {

@@ -8,10 +8,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// callUntil calls f and returns when f does or ctx ends, because the host waits for
-// a reply and code behind f may panic or ignore ctx. A panic becomes an error. A
-// result that exists when ctx ends still counts, and so does a *schemas.Error; any
-// other error is then replaced by ctx's cause.
+// callUntil calls f with ctx and returns its result. It also returns once ctx ends,
+// because the host waits for a reply and code behind f may ignore ctx. A panic of f
+// becomes an error. Once ctx has ended, a finished result and a *schemas.Error are
+// still returned; any other error is replaced by ctx's cause.
 func callUntil[T any](ctx context.Context, doing string, f func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T

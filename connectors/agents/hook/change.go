@@ -11,12 +11,13 @@ import (
 	"strings"
 )
 
-// Change is an edit of a file by an installation. Write applies it whole, or fails
-// and changes nothing.
+// Change is the edit that an installation makes to one file. Write replaces the whole
+// file, or fails and leaves it as it was.
 type Change struct {
 	Path          string // the file, with links resolved
 	Before, After []byte
-	// Warning says why the hooks will not run as the settings are; usually empty.
+	// Warning says why nod will not be asked, or not as intended, with these settings;
+	// usually empty.
 	Warning string
 	// Note holds advice for the user of a new installation; may be empty.
 	Note string
@@ -51,8 +52,9 @@ func openChange(path string) (Change, error) {
 	return c, nil
 }
 
-// ReadFile prepares the change of a file beside a host's settings. A new file is
-// readable by its user only. After equals Before until the caller sets it.
+// ReadFile reads a file that nod keeps beside a host's settings, and returns a Change
+// of it. After equals Before until the caller sets it. A new file is written so that
+// only its user can read it.
 func ReadFile(path string) (Change, error) {
 	c, err := openChange(path)
 	if c.isNew {
@@ -62,7 +64,7 @@ func ReadFile(path string) (Change, error) {
 	return c, err
 }
 
-// Changed reports whether the change edits anything.
+// Changed reports whether Write would alter the file.
 func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 
 // Creates reports whether the file does not exist yet.
@@ -78,8 +80,8 @@ func (c Change) Write() error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of %s: %w", c.Path, err)
 	}
-	// os.CreateTemp would make the file with mode 0600; a new file gets the mode
-	// that the umask leaves.
+	// Do not use os.CreateTemp, which sets mode 0600: a new file should get c.mode,
+	// reduced by the umask.
 	name := filepath.Join(dir, ".nod-"+rand.Text()+".tmp")
 	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, c.mode)
 	if err != nil {

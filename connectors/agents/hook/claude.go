@@ -19,10 +19,10 @@ const (
 	preToolUse        = "PreToolUse"
 )
 
-// The events that only report progress: a call has run, successfully or not (also
-// after the user answered at the terminal and nod's hook lost), or a turn or
-// session has ended. PreToolUse is not one of them: the calls of a turn run in
-// parallel, and a new turn is reported by UserPromptSubmit.
+// The events that only report progress: a call has run, successfully or not, or a turn
+// or session has ended. A call that the user allowed at the terminal also runs,
+// although nod has not decided it. PreToolUse reports no progress: the calls of a turn
+// run in parallel, and UserPromptSubmit reports a new turn.
 const (
 	postToolUse        = "PostToolUse"
 	postToolUseFailure = "PostToolUseFailure"
@@ -32,7 +32,6 @@ const (
 	sessionEnd         = "SessionEnd"
 )
 
-// askUserQuestion is the tool that Claude uses to ask its user a question.
 const askUserQuestion = "AskUserQuestion"
 
 // ClaudeCode describes Anthropic's Claude Code.
@@ -73,15 +72,15 @@ func (claude) Read(input []byte) (Call, error) {
 		call.Turn = func() Turn { return claudeTurn(in) }
 	}
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
-		call.Ignore = "" // the signal of an answered question counts too
+		call.Ignore = "" // nameTool ignores questions, but the end of one is a signal
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
 	}
 	return call, err
 }
 
-// claudeHostResolved returns the requests that the event of c resolves. took is the
-// run time of the call in milliseconds; it does not include the time that Claude
-// Code's dialog was open.
+// claudeHostResolved describes the pending requests that are resolved by the event of
+// c. took is the run time of the call in milliseconds; it does not include the time
+// that Claude Code's dialog was open.
 func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	switch c.Event {
 	case postToolUse, postToolUseFailure:
@@ -122,15 +121,15 @@ func (r claudeRule) String() string {
 	return r.ToolName + "(" + r.RuleContent + ")"
 }
 
-// maxRules and maxRuleName limit the offered rules. A rule too long to show in full
-// is not offered.
+// maxRules is how many of Claude Code's rules one request offers. maxRuleName is the
+// length of a rule in bytes: a longer one cannot be shown in full and is not offered.
 const (
 	maxRules    = 3
 	maxRuleName = 200
 )
 
-// claudeRules returns the suggestions that nod can offer. It skips one that it
-// cannot parse, and does not fail the request for it.
+// claudeRules returns the suggestions that nod can show in full, at most maxRules. A
+// suggestion that cannot be parsed is skipped.
 func claudeRules(suggestions json.RawMessage) []Rule {
 	var each []json.RawMessage
 	if json.Unmarshal(suggestions, &each) != nil {
@@ -157,8 +156,9 @@ func claudeRules(suggestions json.RawMessage) []Rule {
 	return out
 }
 
-// name returns the suggestion's text for a person. ok is false unless it is plainly
-// a rule that allows, and short enough to show in full.
+// name returns the option's text for a person. ok is false unless the suggestion only
+// adds rules that allow, at a known destination, and the rules are short enough to show
+// in full.
 func (s claudeSuggestion) name() (name string, ok bool) {
 	where, known := map[string]string{
 		"session":         "until this session ends",
@@ -245,8 +245,8 @@ func claudePreTool(v Verdict) claudeSpecific {
 	return s
 }
 
-// claudeBlock refuses a call of an unknown event. Exit code 2 blocks a PreToolUse,
-// and leaves a PermissionRequest to Claude's own prompt.
+// claudeBlock refuses a call whose event is unknown. Exit code 2 blocks a PreToolUse;
+// at a PermissionRequest it makes Claude Code show its own prompt.
 func claudeBlock(reason string) ([]byte, int) {
 	return blockReply(map[string]string{"decision": "block", "reason": reason})
 }

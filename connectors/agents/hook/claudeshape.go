@@ -28,8 +28,9 @@ type claudeInput struct {
 	DurationMS  *int            `json:"duration_ms"` // how long the call ran
 }
 
-// readClaudeShape parses that format, as Dialect.Read does. events are those that
-// nod answers; questions are the tools that ask the user a question.
+// readClaudeShape parses claudeInput into a Call. events are the hook events that nod
+// handles, and questions the tools that ask the user a question. A call of another
+// event, or of such a tool, is to be ignored.
 func readClaudeShape(input []byte, events, questions []string) (Call, claudeInput, error) {
 	var in claudeInput
 	// Parse the event first: an error in another field is then refused in the
@@ -57,8 +58,8 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	return call, in, nil
 }
 
-// readProgram parses that format for a host that does not ask its own user beside
-// its hook.
+// readProgram is readClaudeShape with the events of host, for a host that does not ask
+// its own user while its hook runs.
 func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	s := host.Setup
 	signals := slices.Concat(s.Signals, s.Newer)
@@ -72,12 +73,13 @@ func readProgram(host Host, input []byte, questions []string) (Call, error) {
 func inputError(err error) error {
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) { // json's own message names Go types
-		err = fmt.Errorf("%s is a JSON %s", cmp.Or(typed.Field, "it"), typed.Value)
+		err = fmt.Errorf("%s is a JSON %s", cmp.Or(typed.Field, "the whole input"), typed.Value)
 	}
 	return fmt.Errorf("the hook's input is not as expected: %w", err)
 }
 
-// nameTool sets the tool of the call. A question is ignored: it is not nod's to allow.
+// nameTool sets the tool and action type of the call. A call of a tool in questions is
+// to be ignored, because nod can neither allow nor deny a question.
 func (c *Call) nameTool(name string, questions []string) {
 	c.ToolName, c.Action = name, agents.ActionOf(name)
 	if slices.Contains(questions, name) {
@@ -85,8 +87,8 @@ func (c *Call) nameTool(name string, questions []string) {
 	}
 }
 
-// withoutEdits returns v for a host that cannot run an edited input: an edit
-// becomes a denial that gives the agent the edited input to ask again with.
+// withoutEdits returns v for a host that cannot run an edited input: an allow with an
+// edit becomes a denial, which tells the agent to ask again with the edited input.
 func (v Verdict) withoutEdits(agent string) Verdict {
 	if v.Effect == Allow && v.Edited {
 		var line bytes.Buffer
@@ -117,15 +119,15 @@ func jsonReply(reply any) ([]byte, int) {
 	return out, 0
 }
 
-// fallbackRefusal is a refusal in the format of every host at once, for a dialect
-// that itself failed. An empty object would be an allow to Gemini CLI, whatever the
-// exit code.
+// fallbackRefusal refuses in the formats of all hosts at once. It replaces the reply of
+// a dialect that failed. An empty object would not do: Gemini CLI takes it as an allow,
+// whatever the exit code.
 const fallbackRefusal = `{"decision":"block","reason":"nod failed on this call and refused it.","behavior":"deny"}`
 
 // Refuse writes the refusal of a process that failed before Run, and returns its
 // exit code. The caller should write the reason to stderr: some hosts ignore a
 // refusal with an empty stderr.
 func Refuse(stdout io.Writer) int {
-	_, _ = io.WriteString(stdout, fallbackRefusal+"\n") // the exit code refuses too
+	_, _ = io.WriteString(stdout, fallbackRefusal+"\n") // if this fails, the exit code still refuses
 	return exitBlock
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The hook events of Copilot CLI that nod answers. userPromptSubmitted resolves no
-// request: a sub-agent of the last prompt may still run.
+// The hook events of Copilot CLI that nod handles. userPromptSubmitted resolves no
+// request, because a sub-agent of the last prompt may still run.
 const (
 	copilotRequest = "permissionRequest"
 	copilotPrompt  = "userPromptSubmitted"
@@ -16,8 +16,8 @@ const (
 )
 
 // Copilot describes GitHub's Copilot CLI. Its permission hook runs for every call
-// except reads, before Copilot's own rules. Copilot reads all hook files, so nod
-// has one of its own.
+// except reads, before Copilot's own rules. Copilot reads every file in its hooks
+// directory, so nod's hooks have a file of their own.
 func Copilot() Host {
 	return Host{
 		Name:    "copilot",
@@ -37,8 +37,8 @@ func Copilot() Host {
 
 type copilot struct{}
 
-// Read treats an input as a permission request unless it is plainly one of the two
-// signals. The input does not name its event.
+// Read parses an input, which does not name its event. An input that is not plainly one
+// of the two signals counts as a permission request.
 func (copilot) Read(input []byte) (Call, error) {
 	call := Call{Event: copilotRequest}
 	var in struct {
@@ -61,7 +61,7 @@ func (copilot) Read(input []byte) (Call, error) {
 		}
 		return call, nil
 	}
-	if in.ToolInput == nil { // other events use this name
+	if in.ToolInput == nil { // some events have toolArgs instead
 		in.ToolInput = in.ToolArgs
 	}
 	var text string // models also write arguments as an object inside a string

@@ -16,8 +16,9 @@ const (
 	recheckAfter     = time.Second
 )
 
-// untilDeferred returns a context that ends, with errDefer or errShared, once the
-// host's run should not wait any longer; see Options.DeferAfter.
+// untilDeferred returns a context that ends after Options.DeferAfter: with errDefer if
+// the call's turn is Alone then, with errShared if it is Shared. An Unsure turn is read
+// again after the same time; an Attended one never ends the context.
 func (h *run) untilDeferred(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.call.Turn == nil || h.opts.DeferAfter <= 0 {
 		return ctx, func() {}
@@ -38,8 +39,8 @@ func (h *run) untilDeferred(ctx context.Context) (context.Context, context.Cance
 	return waiting, func() { give(nil) }
 }
 
-// readTurn reads the call's turn. A host may still be writing several calls to its
-// transcript, so a turn counts as Alone only if it still is one after recheckAfter.
+// readTurn returns the call's turn. If it looks Alone, readTurn reads it again after
+// recheckAfter, because the host may still be writing further calls to its transcript.
 func (h *run) readTurn(ctx context.Context) Turn {
 	look := func() Turn {
 		limited, cancel := context.WithTimeoutCause(ctx, transcriptWithin, errLate)

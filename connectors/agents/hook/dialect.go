@@ -40,8 +40,8 @@ type Call struct {
 	// Ignore says why nod does not decide this call; empty if nod does.
 	Ignore string
 
-	SessionID  string // the host's
-	ToolCallID string // the host's; may be empty
+	SessionID  string // the host's id
+	ToolCallID string // the host's id; may be empty
 	ToolName   string
 	Action     schemas.ActionType
 	Input      json.RawMessage // a JSON object, exactly as the host sent it
@@ -54,32 +54,33 @@ type Call struct {
 	TaskID string
 	// HostAsks is true if the host asks its own user at the same time.
 	HostAsks bool
-	// Turn reports, for a host that can end its run and repeat the call later,
-	// whether it would do so now; nil for any other host. The result may change.
+	// Turn classifies the call's turn, and so tells whether the host would end its run
+	// now and repeat the call later. The result may change. Turn is nil for a host that
+	// never does that.
 	Turn func() Turn
 	// Stopped reports whether the user has stopped the agent since the call was made,
 	// as the host's records say. It is nil for a host that then ends its hook itself.
 	Stopped func() bool
-	// Signal is true if the input is not a call but a report that the host has
-	// moved on. HostResolved then holds the resolved requests, and nothing can be
-	// refused. A HostResolved without a Reason is not sent to nod: that hook only
-	// runs so that nod can find other hooks that died.
+	// Signal is true if the input is not a call but a report that the host has moved
+	// on. HostResolved then describes the resolved requests, and there is nothing to
+	// refuse. If it has no Reason, nothing is sent to nod: the hook runs only because
+	// every run of a hook also looks for hooks that died.
 	Signal       bool
 	HostResolved schemas.HostResolved
 
 	// Questions are the agent's questions to its user, if the call is AskUserQuestion.
 	Questions []agents.Question
 
-	// Rules are the host's own permission rules, which a person may choose instead
-	// of allowing the call once.
+	// Rules are the permission rules that the host suggests; a person may choose one
+	// instead of allowing the call once.
 	Rules []Rule
 }
 
-// Rule is an "always" that the host itself remembers: nod can neither see nor
-// revoke it.
+// Rule is a lasting allow that the host itself stores. Once it is chosen, nod can
+// neither see nor revoke it.
 type Rule struct {
 	Option schemas.Option
-	Update json.RawMessage // makes the host remember it
+	Update json.RawMessage // the host's encoding; in a reply it makes the host store the rule
 }
 
 // Effect is the effect of a verdict on a call.
@@ -116,15 +117,15 @@ type Setup struct {
 	File       string // the settings file in that directory
 	Events     []string
 	Strict     []string // events that a strict installation adds
-	// Blocks are the events at which a missing or killed hook lets the call run.
-	// There, a hook command that exits with code 2 blocks the call.
+	// Blocks are the events at which the host runs the call if its hook is missing or
+	// killed. At these events a hook command that exits with code 2 blocks the call.
 	Blocks  []string
 	Signals []string // events that only report that the host has moved on
 	// Newer are signals that hosts older than the first of Tested may not know.
 	// Some hosts ignore a whole settings file, with the user's own rules, if it
 	// holds an unknown event.
 	Newer   []string
-	Matcher string // matches every tool
+	Matcher string // the matcher for all tools
 	Off     string // a top-level setting that turns all hooks off
 	// Flat is true if an event holds a list of hooks instead of groups of hooks,
 	// with Copilot CLI's field names.

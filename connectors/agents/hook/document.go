@@ -35,14 +35,15 @@ type hookEntry struct {
 	timeout int64 // in the host's unit
 }
 
-// MarshalJSON writes the hook in the format of the hosts.
+// MarshalJSON encodes the hook as an object of type "command", with the host's field
+// names.
 func (e hookEntry) MarshalJSON() ([]byte, error) {
 	return hujson.Value{Value: &hujson.Object{Members: append([]hujson.ObjectMember{
 		{Name: hujson.Value{Value: hujson.String("type")}, Value: hujson.Value{Value: hujson.String("command")}},
 	}, e.fields()...)}}.Pack(), nil
 }
 
-// fields returns the fields that nod sets and keeps up to date.
+// fields returns the fields of the hook that nod sets and updates.
 func (e hookEntry) fields() []hujson.ObjectMember {
 	return []hujson.ObjectMember{
 		{Name: hujson.Value{Value: hujson.String(e.names.command)}, Value: hujson.Value{Value: hujson.String(e.command)}},
@@ -55,7 +56,6 @@ type hookGroup struct {
 	Hooks   []hookEntry `json:"hooks"`
 }
 
-// listElement returns the hook as an element of its event's list.
 func (e hookEntry) listElement() any {
 	if e.names.flat {
 		return e
@@ -115,8 +115,9 @@ func (d *document) isTrue(name string) bool {
 	return ok && on.Bool()
 }
 
-// setHook updates nod's hook for event, or adds it if wanted. It removes further
-// copies of the hook.
+// setHook updates nod's hook for event and removes further copies of it. If there is no
+// hook of nod, setHook adds one, but only if wanted. ours reports whether a command is
+// nod's.
 func (d *document) setHook(event string, entry hookEntry, ours func(string) bool, wanted bool) error {
 	hooks, groups, err := d.find(event)
 	if err != nil {
@@ -148,7 +149,8 @@ func (d *document) setHook(event string, entry hookEntry, ours func(string) bool
 	return d.addElement(groups, 3, entry.listElement())
 }
 
-// find returns the file's "hooks" object and its list for event; nil for a missing one.
+// find returns the file's "hooks" object and its list for event. Either is nil if it is
+// missing.
 func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
 	i := agents.Member(d.top, "hooks")
 	if i < 0 {
@@ -173,9 +175,9 @@ func (d *document) shapeError(v hujson.Value, problem string) error {
 	return fmt.Errorf("%s, line %d, column %d: %s; correct it first, nothing was changed", d.path, line, column, problem)
 }
 
-// eachHook calls visit for every hook that runs a command. It removes the hooks for
-// which visit returns false, and the groups that become empty. It keeps entries of
-// any other shape: they are not nod's.
+// eachHook calls visit for every hook that runs a command. It removes each hook for
+// which visit returns false, and each group that is empty then. It keeps entries of any
+// other shape, because nod does not write them.
 func eachHook(groups *hujson.Array, names entryNames, visit func(hook *hujson.Object, command string) (keep bool)) {
 	each := func(list *hujson.Array) {
 		for j := 0; j < len(list.Elements); j++ {
@@ -230,8 +232,8 @@ func commandOf(v hujson.Value, name string) (hook *hujson.Object, command string
 	return hook, literal.String(), ok && literal.Kind() == '"'
 }
 
-// removeHooks removes nod's hooks under every event, and the containers that become
-// empty. It reports whether it removed any.
+// removeHooks removes nod's hooks under every event, and the lists and objects that
+// become empty. It reports whether it removed any hook.
 func (d *document) removeHooks(names entryNames, ours func(string) bool) (removed bool) {
 	h := agents.Member(d.top, "hooks")
 	if h < 0 {
@@ -265,7 +267,7 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool) (remove
 // update sets nod's fields of hook to those of entry and keeps the user's other fields.
 func update(hook *hujson.Object, entry hookEntry) {
 	for _, f := range entry.fields() {
-		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // the types that fields makes
+		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // fields returns only these types
 		i := agents.Member(hook, name)
 		if i < 0 {
 			f.Name.BeforeExtra, f.Value.BeforeExtra = siblingExtra(hook)

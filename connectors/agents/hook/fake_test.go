@@ -137,7 +137,6 @@ func runHost(t testing.TB, ctx context.Context, host hook.Host, stdin io.Reader,
 	return result{exit, stdout.String(), stderr.String()}
 }
 
-// hostNamed returns the host with this name.
 func hostNamed(t testing.TB, name string) hook.Host {
 	t.Helper()
 	h, known := findHost(name)

@@ -41,9 +41,9 @@ func (gemini) Read(input []byte) (Call, error) {
 	return call, err
 }
 
-// geminiStopped returns a function that looks for the line that Gemini CLI appends
-// to its transcript when its user stops it. Gemini lets the hook run on then, and
-// does not run a tool that the hook allows.
+// geminiStopped returns a Call.Stopped: it reports whether Gemini CLI has appended to
+// its transcript, since this call, the line that its user stopped it. Gemini then lets
+// the hook run on, but does not run a tool that the hook allows.
 func geminiStopped(transcript string) func() bool {
 	info, err := os.Stat(transcript)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	UnavailableDeny OnUnavailable = "deny" // the call is refused
 )
 
-// Options of a hook.
+// Options configure a hook.
 type Options struct {
 	// HostTimeout is how long the host waits for the hook. The hook replies with a
 	// denial 30 s before that, because some hosts run the tool after they killed
@@ -42,14 +42,14 @@ type Options struct {
 	// is empty, the working directory of each call is used instead, which an agent
 	// can change.
 	Project string
-	// DeferAfter is how long a host whose turn is Alone waits before it is told to
-	// end its run and repeat the call later; zero means never. If the model made
-	// other calls in the same message (Shared), the call is denied after that time
-	// instead, and its request stays pending.
+	// DeferAfter is how long a host waits for a decision before it is told to end its
+	// run and repeat the call later; zero means never. That works only in an Alone
+	// turn. If the model made other calls in the same message (Shared), the call is
+	// denied after that time instead, and its request stays pending.
 	DeferAfter time.Duration
-	// Waits is called with the ids of each request before it is sent; the process
-	// calls unregister once it no longer waits. Waits is nil if no sweep looks for
-	// hooks that died.
+	// Waits registers that this process waits for a request. It is called before the
+	// request is sent, and unregister once the process no longer waits. Waits is nil if
+	// no sweep looks for hooks that died.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
 	// Stderr gets one line about each failure, never the content of a request.
 	Stderr io.Writer
@@ -61,8 +61,8 @@ const (
 	connectWithin       = 10 * time.Second
 	withdrawWithin      = 5 * time.Second
 	reportWithin        = 3 * time.Second
-	// maxInput is far above nod's own limit, so that a request that is merely too
-	// large is refused in the host's format.
+	// maxInput limits the input in bytes. It is far above nod's limit, so that an input
+	// that is too large for nod can still be parsed and refused in the host's format.
 	maxInput = 4 << 20
 )
 
@@ -80,7 +80,8 @@ type Nod interface {
 	// Detach keeps a request pending although the host no longer waits. If it is
 	// allowed later, the same call is allowed once when it is made again.
 	Detach(ctx context.Context, sessionID, pendingID, reason string) error
-	// HostResolved withdraws the requests that the host has continued without.
+	// HostResolved withdraws the requests that p describes: the host has continued
+	// without a decision about them.
 	HostResolved(ctx context.Context, p schemas.HostResolved) error
 }
 
@@ -93,10 +94,10 @@ var (
 	errLate     = errors.New("nod did not answer in time")
 )
 
-// Run answers one call of host and returns the process's exit code. It always
-// writes exactly one JSON object to stdout, even after a panic, and an allow only
-// after the Asker allowed this very call. It ends early when ctx does (see
-// Lifetime), or at its own deadline; its request is then withdrawn or detached.
+// Run answers one call of host and returns the process's exit code. It always writes
+// exactly one JSON object to stdout, even after a panic, and an allow only after the
+// Asker allowed this very call. It stops waiting when ctx ends (see Lifetime) or at its
+// own deadline (see Options.HostTimeout); its request is then withdrawn or detached.
 func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, connect Connect, o Options) (exit int) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.deadline(), errDeadline)
 	defer cancel()
@@ -151,7 +152,7 @@ type run struct {
 	stdout  io.Writer
 	call    Call // as far as it could be parsed
 	replied bool
-	// unwritten is true if writing the reply failed, so that the host has none.
+	// unwritten is true if writing the reply failed: the host has received none.
 	unwritten bool
 }
 
@@ -175,7 +176,8 @@ func (h *run) read(ctx context.Context, stdin io.Reader) error {
 	return h.call.check()
 }
 
-// check refuses a call that cannot be shown in full or identified.
+// check returns an error if the call has no session, no tool, or no JSON object as its
+// input.
 func (c Call) check() error {
 	switch {
 	case c.SessionID == "":
@@ -248,7 +250,7 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 		return nod.Ask(ctx, r)
 	})
 	if err == nil {
-		unregister() // from here on the host may have the reply even if this process dies
+		unregister() // before the reply: once the host has it, a death of this process is no reason to withdraw r
 		exit := h.reply(verdict(h.call, r, d))
 		if d.Outcome == schemas.Allowed && h.hostMovedOn(ctx) {
 			h.reportUnheard(ctx, nod, r)
@@ -271,10 +273,11 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 	return exit
 }
 
-// stillOpen is the denial for an agent whose host no longer waits.
+// stillOpen tells the agent that its call is denied although the request stays pending.
 const stillOpen = "No approver answered in time, so this call is denied for now. The request stays open: if it is approved later, make the same call again and it is allowed."
 
-// release withdraws r or detaches from it, even if ctx has ended.
+// release calls how, a method of Nod that ends or detaches the wait, for r. It does so
+// even if ctx has ended, and logs an error.
 func (h *run) release(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
@@ -286,7 +289,8 @@ func (h *run) release(ctx context.Context, how func(ctx context.Context, session
 	}
 }
 
-// reply writes v, once: a second reply is dropped.
+// reply writes v and returns the exit code. Only the first call writes: a later verdict
+// is dropped.
 func (h *run) reply(v Verdict) int {
 	if h.replied {
 		return exitBlock
@@ -295,7 +299,7 @@ func (h *run) reply(v Verdict) int {
 	h.replied = true
 	if _, err := h.stdout.Write(append(out, '\n')); err != nil {
 		h.unwritten = true
-		h.log(fmt.Errorf("write the answer: %w", err))
+		h.log(fmt.Errorf("write the reply: %w", err))
 		return exitBlock
 	}
 	return exit

@@ -217,7 +217,7 @@ func TestBadStdin(t *testing.T) {
 		"not UTF-8":     {t.Context(), strings.NewReader(strings.Replace(preToolCall, "ls", "l\xff", 1)), "not UTF-8"},
 		"nested deeply": {t.Context(), strings.NewReader(strings.Replace(preToolCall, `"ls"`, strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000), 1)), "exceeded max depth"},
 		"event no text": {t.Context(), strings.NewReader(`{"hook_event_name":["PreToolUse"]}`), "not as expected: hook_event_name is a JSON array"},
-		"a list":        {t.Context(), strings.NewReader(`[` + preToolCall + `]`), "not as expected: it is a JSON array"},
+		"a list":        {t.Context(), strings.NewReader(`[` + preToolCall + `]`), "not as expected: the whole input is a JSON array"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nod := &fakeNod{t: t}

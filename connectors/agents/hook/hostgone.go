@@ -38,7 +38,8 @@ func (h *run) stopped() bool {
 	return stopped && err == nil
 }
 
-// hostMovedOn reports whether the host surely continued without the reply.
+// hostMovedOn reports whether the host has certainly continued without the hook's
+// reply. False may mean that this is unknown.
 func (h *run) hostMovedOn(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, errReaderGone) || errors.Is(cause, errParentGone) || h.unwritten || h.stopped()
@@ -51,21 +52,23 @@ func (h *run) reportUnheard(ctx context.Context, nod Nod, r schemas.Request) {
 	}, r, "the agent had gone on")
 }
 
-// registerWait announces that this process waits for r, until unregister is called.
-func (h *run) registerWait(r schemas.Request) (over func()) {
+// registerWait announces, by Options.Waits, that this process waits for r, until
+// unregister is called.
+func (h *run) registerWait(r schemas.Request) (unregister func()) {
 	if h.opts.Waits == nil {
 		return func() {}
 	}
-	over, err := h.opts.Waits(r.SessionID, r.PendingID)
+	unregister, err := h.opts.Waits(r.SessionID, r.PendingID)
 	if err != nil {
-		h.log(err) // a later death of this hook then goes unnoticed
+		h.log(err) // nod then does not notice if this hook dies
 		return func() {}
 	}
-	return over
+	return unregister
 }
 
-// programHostResolved returns what a signal resolves for a host that does not ask
-// its own user beside its hook: all requests that its hooks wait for.
+// programHostResolved describes the requests that are resolved by the signal c of a
+// host that does not ask its own user while its hook runs: all requests that the host's
+// hooks wait for.
 func programHostResolved(host Host, c *Call) schemas.HostResolved {
 	p := schemas.HostResolved{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {

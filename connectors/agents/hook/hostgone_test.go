@@ -91,8 +91,8 @@ func TestAnAllowThatNobodyReadIsTold(t *testing.T) {
 	}
 }
 
-// A hook announces its wait before it asks. It ends the announcement before its
-// host can have the reply, or once its request is withdrawn.
+// A hook announces its wait before it asks. The announcement ends before its host can
+// have the reply, or once the request is withdrawn.
 func TestAHookSaysWhileItWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(context.Context, schemas.Request) (schemas.Decision, error)

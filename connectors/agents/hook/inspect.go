@@ -17,12 +17,12 @@ type Installed struct {
 	Command string // the whole shell command
 	Matcher *string
 	Timeout int64 // in the host's unit; 0 if the file has none
-	// Group and Index are its position under its event, from 0.
+	// Group and Index are the hook's position under its event, from 0.
 	Group, Index int
 }
 
-// Program returns the path of the program that the hook's command runs; "" if it is
-// not a plain word.
+// Program returns the path of the program that the hook's command runs; "" if the
+// command does not begin with a plain or single-quoted word.
 func (i Installed) Program() string {
 	word := firstWord.FindString(strings.TrimSpace(i.Command))
 	if inner, quoted := strings.CutPrefix(word, "'"); quoted {

@@ -36,7 +36,7 @@ func TestInspectFindsWhatInstallWrote(t *testing.T) {
 	}
 }
 
-// Hooks of other programs count for positions, and are not taken for nod's.
+// Inspect counts other programs' hooks in positions, but does not return them.
 func TestInspectAmongOthers(t *testing.T) {
 	path := settings(t, `{"disableAllHooks":true,"hooks":{"PermissionRequest":[7,{"matcher":"x","hooks":[{"command":"log.sh"}]},
 		{"hooks":[3,{"command":"nod hook codex"},{"command":"nod hook claude-code"}]}],"Stop":[{"hooks":[{"command":"nod hook claude-code"}]}]}}`)

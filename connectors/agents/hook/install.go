@@ -23,8 +23,9 @@ type InstallOptions struct {
 	Strict    bool // check every tool call, not only those that the host would ask about
 	Uninstall bool
 	DryRun    bool // change nothing, only report the change
-	// Program is the absolute path of the nod program for the hook, one that survives
-	// upgrades; hosts may run hooks without a PATH. Uninstall does not need it.
+	// Program is the absolute path of the nod program that the hook runs. It should
+	// stay valid after an upgrade. A name alone would not do, because hosts may run
+	// hooks without a PATH. Uninstall does not need Program.
 	Program string
 	// HostVersion is the version of the host that reads the file; empty if unknown.
 	HostVersion string
@@ -32,10 +33,10 @@ type InstallOptions struct {
 	Args []string
 }
 
-// Install adds nod's hooks to host's settings, or removes them, and returns the
-// change. It is idempotent, keeps every other byte of the file, and changes nothing
-// on an error. It never makes an installation less strict: the hooks of an earlier
-// strict one are kept and updated until they are uninstalled.
+// Install adds nod's hooks to host's settings, or removes them, and returns the change.
+// It is idempotent, keeps every other byte of the file, and changes nothing on an
+// error. It never makes an installation less strict: the hooks of an earlier strict
+// installation are kept and updated until they are uninstalled.
 func Install(host Host, o InstallOptions) (Change, error) {
 	path, err := settingsPath(host, o)
 	if err != nil {
@@ -139,10 +140,10 @@ func (s Setup) names() entryNames {
 	return entryNames{command: "command", timeout: "timeout"}
 }
 
-// orBlock is appended to the command of a hook whose death would let the call run:
-// nod was killed, or its program is gone. It uses only syntax that all common
-// shells know, since Codex runs hooks by $SHELL. It writes to stderr, because Codex
-// takes exit code 2 as a refusal only if stderr is not empty.
+// orBlock is appended to the command of a hook at an event of Setup.Blocks. It blocks
+// the call if nod was killed or its program is gone. It uses only syntax that all
+// common shells know, because Codex runs hooks by $SHELL. It writes to stderr, because
+// Codex takes exit code 2 as a refusal only if stderr is not empty.
 const orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2"
 
 func hookCommand(host Host, o InstallOptions) (string, error) {
@@ -158,10 +159,9 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 
 const timeoutFlag = "--host-timeout"
 
-// ownCommand returns a function that recognises the commands that Install writes
-// for host, wherever nod was installed then: the program is called nod, or nod's
-// own flag follows. The end of the command (orBlock, or nothing in earlier
-// versions) does not matter.
+// ownCommand returns a function that reports whether Install wrote a command for host,
+// even for a nod at another path: the program's name is nod, or nod's own flag follows.
+// The end of the command (orBlock, or nothing in earlier versions) does not matter.
 func ownCommand(host Host) func(command string) bool {
 	call := `\s+hook\s+` + regexp.QuoteMeta(host.Name)
 	named := regexp.MustCompile(`^(?:'(?:[^']|'\\'')*[/\\]nod(?:\.exe)?'|"[^"]*[/\\]nod(?:\.exe)?"|(?:\S*[/\\])?nod(?:\.exe)?)` + call + `(?:\s|$)`)

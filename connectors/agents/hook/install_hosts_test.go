@@ -23,10 +23,11 @@ func group(host, timeout string) string {
 	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
 }
 
-// orBlock is the end of the command of a hook whose death would let the call run.
+// orBlock is the end of the hook command at events at which the host runs the call if
+// its hook fails.
 const orBlock = ` || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2`
 
-// gate returns a group whose hook blocks the call if it is gone.
+// gate returns a group whose hook blocks the call if nod is gone.
 func gate(host, timeout string) string {
 	return strings.Replace(group(host, timeout), "86400s", "86400s"+orBlock, 1)
 }

@@ -246,7 +246,8 @@ func TestInstallRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestLastDuplicateCounts: of two members with one name, hosts read the last.
+// TestLastDuplicateCounts: if two members have the same name, hosts read the last one,
+// and so does nod.
 func TestLastDuplicateCounts(t *testing.T) {
 	path := settings(t, `{"hooks":{},"hooks":{"Stop":[]}}`)
 	installed(t, path, hook.InstallOptions{})

@@ -69,7 +69,7 @@ func (d *document) line(depth int) hujson.Extra {
 	return hujson.Extra(d.newline + strings.Repeat(d.indent, depth))
 }
 
-// render formats value like the file: on several lines with the indentation in
+// render formats value in the file's style: on several lines with the indentation in
 // before, or inline.
 func (d *document) render(value any, before hujson.Extra, inline bool) (hujson.Value, error) {
 	var buf bytes.Buffer

@@ -19,7 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asProcess selects the process that this test binary runs as.
+// asProcess is the environment variable that makes this test binary run as the named
+// process.
 const asProcess = "NOD_TEST_AS"
 
 func TestMain(m *testing.M) {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitReaderGone returns true once the reading end of f is closed. It may never
-// return, and holds a thread until the process exits.
+// awaitReaderGone returns true once the reading end of f is closed. It may block until
+// the process exits, and occupies a thread meanwhile.
 func awaitReaderGone(f *os.File) bool {
 	// Most systems report hang-ups even with no requested events; Darwin does not.
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLHUP}}

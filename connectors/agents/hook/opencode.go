@@ -115,8 +115,9 @@ func parseJSONC(path string, data []byte) (*document, error) {
 	return d, nil
 }
 
-// withAskRules adds nod's setting before all others if the file has no permission
-// setting. If strict, it replaces nod's own earlier setting.
+// withAskRules adds nod's setting as the first member if the file has no permission
+// setting. If strict, it replaces nod's own setting that is not strict. It keeps any
+// other permission setting and returns a warning.
 func (d *document) withAskRules(before []byte, strict bool) (after []byte, warning string) {
 	setting := askEffects
 	if strict {
@@ -140,7 +141,8 @@ func (d *document) withAskRules(before []byte, strict bool) (after []byte, warni
 	return before, fmt.Sprintf("%s has its own %q, which stays: nod is asked only about calls that it sets to \"ask\"", d.path, openCodeSetting)
 }
 
-// withoutAskRules removes nod's setting, wherever it stands.
+// withoutAskRules removes nod's setting from any place in the file. If comments
+// surround the setting, it stays and the result is a warning.
 func (d *document) withoutAskRules(before []byte) (after []byte, warning string) {
 	at := d.afterBrace()
 	for _, setting := range []askRules{askEffects, askAll} {
@@ -187,7 +189,7 @@ func (d *document) formatted(setting askRules) []byte {
 	return []byte(text + d.newline)
 }
 
-// is reports whether v equals this setting, without even a comment.
+// is reports whether v equals this setting and holds no comment.
 func (a askRules) is(v hujson.Value) bool {
 	fields := make([]string, len(a))
 	for i, s := range a {

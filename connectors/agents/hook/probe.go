@@ -15,20 +15,21 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// probeTool is a tool that no host has. The hook itself refuses a call of it once
-// nod has replied: no rule or person can allow it.
+// probeTool is the name of a tool that no host has. The hook refuses a call of it once
+// nod has replied, so no rule or person can allow the call.
 const probeTool = "nod_probe"
 
-// ProbeEnv is set in the environment of a hook run by Probe, so that it leaves no
-// trace of a run by its host.
+// ProbeEnv is an environment variable that Probe sets for the hook. A hook that finds
+// it does not record that its host ran it.
 const ProbeEnv = "NOD_HOOK_PROBE"
 
 // probeWithin is the time limit of Probe. It includes connectWithin, in which the
 // hook connects to nod.
 const probeWithin = connectWithin + reportWithin + 5*time.Second
 
-// Probe runs a hook's command as the host would, with a call that the hook refuses
-// once nod has replied. The error describes any other result.
+// Probe runs a hook's command as the host would, with a call of probeTool. It returns
+// nil if the hook reached nod and refused the call. The error describes any other
+// result.
 func (h Host) Probe(ctx context.Context, i Installed) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
@@ -48,14 +49,13 @@ func (h Host) Probe(ctx context.Context, i Installed) error {
 		return errors.New(said)
 	}
 	if ran != nil {
-		return fmt.Errorf("it ended without an answer: %w", ran)
+		return fmt.Errorf("the hook ended without a reply: %w", ran)
 	}
-	return fmt.Errorf("it answered %.100q", oneLine(out.String()))
+	return fmt.Errorf("the hook's reply is not the expected refusal: %.100q", oneLine(out.String()))
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// probeReply returns the hook's refusal of a probe.
 func probeReply(nonce string) string { return "nod answers: " + nonce }
 
 // probeInput returns a call of probeTool in the host's format.
@@ -72,7 +72,7 @@ func (h Host) probeInput(event, nonce string) []byte {
 	return data
 }
 
-// answerProbe refuses a probe, and reports whether nod replied.
+// answerProbe refuses a probe's call, with a text that says whether nod replied.
 func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 	var input struct {
 		Nonce string `json:"nonce"`

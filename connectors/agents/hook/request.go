@@ -33,7 +33,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		Options:       schemas.DefaultOptions(),
 		HostAsks:      call.HostAsks,
 		CreatedAt:     time.Now().UTC(),
-		// The host may have sent this call before it was restarted.
+		// A restarted host may send the same call again; it then rejoins its request.
 		Rejoin: call.ToolCallID != "",
 	}
 	if r.SessionLabel == "" && call.Cwd != "" {

@@ -42,11 +42,12 @@ const (
 	throughNod = ", through nod"
 )
 
-// ACPServers matches all entries made from ACPServer, for their removal.
+// ACPServers returns a Server that matches every entry made from ACPServer, to remove
+// them all.
 func ACPServers() Server { return Server{List: acpList} }
 
-// ACPServer describes nod between an agent and an editor that lists its agents as
-// Zed does; command starts the agent.
+// ACPServer describes nod as an agent in the settings of an editor that lists its
+// agents as Zed does. Nod stands between the editor and the agent that command starts.
 func ACPServer(command []string) (Server, error) {
 	if len(command) == 0 {
 		return Server{}, errors.New("name the agent's command after --, such as: nod install acp --settings ~/.config/zed/settings.json -- gemini --experimental-acp")

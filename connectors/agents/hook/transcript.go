@@ -35,11 +35,11 @@ type claudeLine struct {
 	} `json:"attachment"`
 }
 
-// claudeTurn reads the transcript that in names. Claude Code repeats a deferred
-// call only in an unattended run, and only if the model's message holds no other
-// call; otherwise it ignores "defer" and continues as without a hook. The
-// environment does not show whether a run is unattended, because a nested run
-// inherits it; the source of the prompt does.
+// claudeTurn classifies a call's turn from the transcript that in names. Claude Code
+// repeats a deferred call only in an unattended run, and only if the model's message
+// holds no other call; otherwise it ignores "defer" and continues as without a hook.
+// The source of the prompt shows whether a run is unattended. The environment does not,
+// because a nested run inherits it.
 func claudeTurn(in claudeInput) Turn {
 	lines, err := claudeLines(in.Transcript)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxHookBody is the largest hook input, far above nod's own limit, so that a call
-// that is merely too large is refused in Claude Code's format.
+// maxHookBody limits a hook's input in bytes. It is far above nod's limit, so that an
+// input that is too large for nod can still be parsed and refused in Claude Code's
+// format.
 const maxHookBody = 4 << 20
 
 // ProjectHeader names the full path of the project that Claude Code was started in.
@@ -43,7 +44,7 @@ func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	hook.Run(r.Context(), hook.ClaudeCode(), input{bytes.NewReader(body), unread}, &out, connect, options)
 }
 
-// hookCall returns the calling agent and the options of the call.
+// hookCall returns the calling agent and the hook's options from the HTTP request.
 func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	var o hook.Options
 	if r.Method != http.MethodPost {
@@ -82,7 +83,6 @@ func hookOptions(q url.Values) (o hook.Options, err error) {
 	return hook.Options{}, schemas.Errorf(schemas.CodeValidation, "on_unavailable: must be ask or deny")
 }
 
-// input is a hook's input, or the error of reading it.
 type input struct {
 	*bytes.Reader
 	err error
@@ -95,7 +95,6 @@ func (i input) Read(p []byte) (int, error) {
 	return i.Reader.Read(p)
 }
 
-// stderrLog logs the lines that a hook writes to its standard error.
 type stderrLog struct{ *Server }
 
 func (l stderrLog) Write(line []byte) (int, error) {

@@ -23,22 +23,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is the interface to nod for the callers of one agent. Its refusals are
-// *schemas.Error.
+// Nod is the interface to nod that the API needs, with one connection for each agent.
+// Nod's own refusals are a *schemas.Error.
 type Nod interface {
 	// Submit sends r under its id, which must be new unless r.Rejoin is set. It
 	// returns the decision if there is one already, else nil and the receipt.
 	Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error)
-	// Await waits up to wait, and at least long enough for one reply of nod, for
-	// the decision of a stored request. It returns nil if there is none yet, and
-	// changes nothing. The error NOT_FOUND also covers requests of other agents.
+	// Await waits for the decision of a stored request, for the time wait but at least
+	// long enough for one reply of nod. It returns nil if there is no decision by then,
+	// and changes nothing. The error NOT_FOUND also covers requests of other agents.
 	Await(ctx context.Context, sessionID, pendingID string, wait time.Duration) (*schemas.Decision, error)
 	// Withdraw withdraws a request and returns its decision, which may be an
 	// earlier one.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error)
 }
 
-// Agent is an agent that may call.
+// Agent is an agent that may use the API, with the token of its callers.
 type Agent struct {
 	Name  string
 	Token string
@@ -51,8 +51,8 @@ type Agent struct {
 type Options struct {
 	httpserve.Listen
 	Agents []Agent
-	// Host and User are those of this process. They are the defaults for callers on
-	// this machine.
+	// Host and User are the machine and user of this process, and the defaults for
+	// callers on this machine.
 	Host, User string
 	// BodyWithin is how long a request body may take to arrive; 0 means 10 s.
 	BodyWithin time.Duration
@@ -70,18 +70,17 @@ type Server struct {
 	done   chan error
 }
 
-// agentToken is an agent with the hash of its token.
 type agentToken struct {
 	*Agent
 	sum [sha256.Size]byte
 }
 
-// Time limits that a caller has a part in.
+// The time limits of a call.
 const (
 	headerWithin = 5 * time.Second
 	bodyWithin   = 10 * time.Second // the default of Options.BodyWithin
 	writeWithin  = 30 * time.Second
-	// callWithin is how long a call waits for a nod that does not respond.
+	// callWithin is how long a call waits if nod does not respond.
 	callWithin = 15 * time.Second
 	// MaxWait is the longest wait of one GET.
 	MaxWait = 10 * time.Minute
@@ -89,7 +88,7 @@ const (
 
 var errStopping = schemas.Errorf(schemas.CodeUnavailable, "nod's HTTP API is stopping: ask again")
 
-// Open starts the server and returns once it listens. The text of its error is one
+// Open starts the server and returns once it listens. The text of its error fits one
 // line.
 func Open(o Options) (*Server, error) {
 	doc, err := document()
@@ -133,8 +132,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// agent returns the agent with this token; nil if there is none. The time that it
-// takes reveals nothing about the tokens.
+// agent returns the agent with this token, or nil. How long it takes reveals nothing
+// about the tokens.
 func (s *Server) agent(token string) (found *Agent) {
 	sum := sha256.Sum256([]byte(token))
 	for _, a := range s.agents {

@@ -136,7 +136,7 @@ func (o *openapi) validate(data []byte, steps ...string) error {
 	return nil
 }
 
-// If all tests ran, they gave every response that the document lists.
+// If all tests ran, they must have received every response that the document lists.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {

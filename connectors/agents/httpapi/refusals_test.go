@@ -155,7 +155,7 @@ func TestWhatIsNoRequest(t *testing.T) {
 func TestTheLongestRequestIsTaken(t *testing.T) {
 	r := start(t)
 	body := deploy("S", "1")
-	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // nod adds the asker's name
+	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // nod adds the agent's name
 	q := r.asks(body)
 	r.says(q, "allow_once")
 	r.Equal(schemas.Allowed, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
@@ -209,7 +209,8 @@ func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 	r.Equal(asked[1:], withdrawn)
 }
 
-// The same holds if the caller leaves before nod has replied.
+// A request whose id was made here is also withdrawn if its caller leaves before nod
+// has replied.
 func TestAnAskerThatIsGoneBeforeItsReceipt(t *testing.T) {
 	reached, withdrawn := make(chan string, 1), make(chan string, 1)
 	nod := scriptedNod{

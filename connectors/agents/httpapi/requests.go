@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdrawWithin limits the withdrawal of a request whose id its caller never got.
+// withdrawWithin limits the withdrawal of a request whose caller never got its id.
 const withdrawWithin = 5 * time.Second
 
 // ask sends a request to nod: 200 with its decision, or 202 with its receipt.
@@ -32,7 +32,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	d, receipt, err := agent.Nod.Submit(ctx, request)
 	switch {
 	case err != nil && !request.Rejoin && agents.MayBeOpen(err):
-		withdrawUnseen(ctx, agent.Nod, request) // its id was made here and its caller never got it
+		withdrawUnseen(ctx, agent.Nod, request) // the id was made here, and the caller never got it
 		return err
 	case err != nil:
 		return err
@@ -45,7 +45,8 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	return nil
 }
 
-// withCallTimeout limits a call that needs no person.
+// withCallTimeout returns a context for a call that does not wait for a person. It ends
+// after callWithin.
 func (s *Server) withCallTimeout(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), callWithin)
 }
@@ -56,8 +57,8 @@ func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its caller never got its id") // on an error it ends at its deadline
 }
 
-// request parses a body and fills in the fields that it leaves out, including who
-// asks and from where.
+// request parses a body and fills in the fields that it leaves out. It sets the agent,
+// and the machine and user of the caller.
 func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Request, error) {
 	var request schemas.Request
 	whole, named := withDefaults(body)
@@ -177,8 +178,8 @@ func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) 
 	return nil
 }
 
-// requestKey returns the request that a path names: its id beside its session, or
-// both as SESSION.ID as in Location.
+// requestKey returns the ids of the session and the request that a path names:
+// /ID?session_id=SESSION, or /SESSION.ID as in the Location header.
 func requestKey(r *http.Request) (session, id string, err error) {
 	session, id = r.URL.Query().Get("session_id"), r.PathValue("id")
 	if both, rest, ok := strings.Cut(id, "."); ok && session == "" {

@@ -88,7 +88,7 @@ func (r *rig) open(o httpapi.Options) {
 	})
 }
 
-// fake is an API with a nod of the test's own.
+// fake starts the API without a nod; change sets the agents' Nod.
 func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	t.Helper()
 	t.Parallel()
@@ -142,7 +142,6 @@ func quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// answer is the response to a call.
 type answer struct {
 	status int
 	header http.Header
@@ -250,7 +249,6 @@ func (r *rig) says(q schemas.Receipt, option string) {
 	r.NoError(err)
 }
 
-// pending returns all pending requests.
 func (r *rig) pending() []schemas.Prompt {
 	r.t.Helper()
 	all, err := r.desk.Pending(r.ctx, schemas.Query{})

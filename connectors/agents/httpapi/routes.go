@@ -14,8 +14,8 @@ import (
 
 type route struct {
 	method, path string
-	// serve answers the call or returns an error. An open route is served without a
-	// token, with a nil agent.
+	// serve answers the call or returns an error. An open route needs no token: its
+	// agent is nil.
 	open  bool
 	serve func(http.ResponseWriter, *http.Request, *Agent) error
 }
@@ -46,7 +46,8 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// call answers one request, even after a panic.
+// call serves one HTTP request. It checks where the request comes from and its token,
+// and replies even after a panic.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -70,7 +71,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	}
 }
 
-// refusal is an error with an HTTP status other than that of its code.
+// refusal is an error whose HTTP status differs from the default of its error code.
 type refusal struct {
 	status int
 	error
@@ -78,8 +79,8 @@ type refusal struct {
 
 func (r refusal) Unwrap() error { return r.error }
 
-// refuseWebPage refuses requests that a browser page could send: they carry an
-// origin, or a host name that the page resolved to this machine.
+// refuseWebPage refuses requests that a browser page could send: they have an Origin
+// header, or a host name of the page that resolves to this machine.
 func (s *Server) refuseWebPage(r *http.Request) error {
 	site := r.Header.Get("Sec-Fetch-Site")
 	switch {

@@ -12,16 +12,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// verdict is the result of approve, in Claude Code's format. To Claude Code any
-// result that is not such JSON denies the tool, too.
+// verdict is the result of approve, in Claude Code's format. Claude Code takes any
+// result that is not such JSON as a denial.
 type verdict struct {
 	Behavior string          `json:"behavior"` // allow or deny
 	Input    json.RawMessage `json:"updatedInput,omitempty"`
 	Message  string          `json:"message,omitempty"`
 }
 
-// result encodes v as the result of a tool. It is never an error: a denial is an
-// answer.
+// result encodes v as the result of a tool. It is never marked as an error, because a
+// denial is a valid answer.
 func (v verdict) result() *mcp.CallToolResult {
 	out, err := schemas.Encode(v)
 	if err != nil {
@@ -40,8 +40,8 @@ type toolUse struct {
 	input    json.RawMessage
 }
 
-// readToolUse parses the arguments. It matches names exactly; Go's own decoding
-// would take "Input" for "input".
+// readToolUse parses the arguments. It matches member names exactly: encoding/json's
+// structs would take "Input" for "input".
 func readToolUse(raw json.RawMessage) (u toolUse, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -62,7 +62,7 @@ func readToolUse(raw json.RawMessage) (u toolUse, err error) {
 	return u, nil
 }
 
-// approve decides whether a tool may run with an input.
+// approve asks nod whether a tool may run with an input, and returns a verdict.
 func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	use, err := readToolUse(c.Params.Arguments)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// exchangeHeader holds the id of a tool call's exchange. The context cannot: in the
-// protocol's earlier generation it is that of the client's session.
+// exchangeHeader carries the id of an exchange to its tool call. A context value
+// cannot: in the protocol's earlier generation the call gets the context of the
+// client's session.
 const exchangeHeader = "Nod-Visit"
 
-// exchanges are the HTTP requests in progress.
 type exchanges struct {
 	mu   sync.Mutex
 	open map[string]*exchange
@@ -29,7 +29,7 @@ func (e *exchanges) add(one *exchange) (id string) {
 	return id
 }
 
-// remove ends an exchange, whose response is complete.
+// remove ends an exchange whose response is complete.
 func (e *exchanges) remove(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,8 +71,8 @@ func (e *exchanges) awaitAnswers(ctx context.Context) {
 	}
 }
 
-// exchange is one HTTP request and its response. Two writers share the response:
-// the protocol's messages and the signs of life.
+// exchange is one HTTP request and its response. Both the protocol's messages and the
+// signs of life are written to the response, from different goroutines.
 type exchange struct {
 	ctx                    context.Context // ends when the client is gone
 	calls                  bool            // it carries calls; otherwise it is a stream of notifications
@@ -97,7 +97,7 @@ func (e *exchange) WriteHeader(status int) {
 	e.w.WriteHeader(status)
 }
 
-// Write writes whole messages.
+// Write writes data, which must end with a whole message, because a comment may follow.
 func (e *exchange) Write(data []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,14 +105,14 @@ func (e *exchange) Write(data []byte) (int, error) {
 	return e.w.Write(data)
 }
 
-// FlushError flushes the response.
 func (e *exchange) FlushError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return http.NewResponseController(e.w).Flush()
 }
 
-// begin marks the response as an event stream whose headers are set.
+// begin records that the response is an event stream whose headers are set, so that
+// comments may be sent.
 func (e *exchange) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

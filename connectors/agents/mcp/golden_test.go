@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// goldenNod is a transcript's nod, which supports only requests.
+// goldenNod is the fake nod of a transcript. It supports only requests.
 type goldenNod struct{ *golden.Nod }
 
 func (goldenNod) Share(context.Context, schemas.Share) (schemas.StandingAnswer, error) {

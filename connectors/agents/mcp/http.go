@@ -35,11 +35,12 @@ const (
 	SessionHeader = "Nod-Session"
 	ProjectHeader = "Nod-Project"
 
-	// statelessSince is the first protocol version without sessions.
+	// statelessSince is the first protocol version whose clients have no session with
+	// the server.
 	statelessSince = "2026-07-28"
 
 	headerWithin  = 10 * time.Second
-	idleFor       = 24 * time.Hour // a client's session ends after that
+	idleFor       = 24 * time.Hour // a client's session ends after that time without a request
 	answersWithin = 5 * time.Second
 )
 
@@ -93,7 +94,7 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			Stateless: stateless, SessionTimeout: idleFor,
-			DisableLocalhostProtection: true, // authorize does more
+			DisableLocalhostProtection: true, // authorize checks more
 		})
 	}
 	sessions, stateless := serve(false), serve(true)
@@ -109,14 +110,14 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 }
 
 // authorize passes only requests of programs that have the token. A browser page is
-// refused: either it sends its origin, or it reached this machine by resolving a
-// host name of its own to it, which is not an allowed host.
+// refused: it sends its origin, or it reaches this machine by a host name of its own,
+// which o.Hosts does not list.
 func authorize(o HTTPOptions, next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(o.Token))
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 		got := sha256.Sum256([]byte(token))
 		if subtle.ConstantTimeCompare(got[:], want[:]) == 0 {
-			return nil, fmt.Errorf("%w: it is not this server's token", auth.ErrInvalidToken)
+			return nil, fmt.Errorf("%w: the token is not that of this server", auth.ErrInvalidToken)
 		}
 		return &auth.TokenInfo{}, nil
 	}
@@ -145,7 +146,7 @@ func nameOf(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
-// thisMachine reports whether a name reaches this machine only from this machine.
+// thisMachine reports whether name is localhost or a loopback address.
 func thisMachine(name string) bool {
 	return name == "localhost" || net.ParseIP(name).IsLoopback()
 }
@@ -162,7 +163,8 @@ func (s *Server) clientHost(r *http.Request) string {
 	return s.opts.Host
 }
 
-// receive serves one HTTP request as an exchange, which its tool calls can find.
+// receive serves one HTTP request and registers it as an exchange, so that its tool
+// calls can find it.
 func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()

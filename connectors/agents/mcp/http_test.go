@@ -105,7 +105,6 @@ func TestItListensOnThisMachineAlone(t *testing.T) {
 	assert.ErrorContains(t, err, "127.0.0.1:4281")
 }
 
-// namedHost reaches a server under one of its names.
 type namedHost struct {
 	name string
 	next http.RoundTripper

@@ -28,10 +28,11 @@ func every(d time.Duration, f func(n int)) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// keepAlive sends the client signs of life during the call, at once and then every
-// SignOfLife, until stop is called, and none after that. They are progress
-// notifications if the client asked for progress; otherwise, over HTTP, comments in
-// the event stream. A client or proxy may close a connection that stays silent.
+// keepAlive sends the client signs of life during the call: at once, then every
+// SignOfLife until stop is called. After stop has returned, it sends none. They are
+// progress notifications if the client asked for progress; otherwise, over HTTP,
+// comments in the event stream. A client or proxy may close a connection that stays
+// silent.
 func (c *call) keepAlive(ctx context.Context) (stop func()) {
 	token := c.Params.GetProgressToken()
 	if c.exchange != nil {

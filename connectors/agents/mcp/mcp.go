@@ -32,7 +32,7 @@ type Nod interface {
 	Session(ctx context.Context, id string) (schemas.Session, error)
 }
 
-// Options of a server.
+// Options configure a server.
 type Options struct {
 	// Session is the session of clients that name none; empty means a new one.
 	Session string
@@ -45,8 +45,8 @@ type Options struct {
 	InProject bool
 	// Version is nod's version, which clients are sent.
 	Version string
-	// SignOfLife is the interval of signs of life to a client while a person is asked;
-	// 0 means 20 s. Some clients give up on a call that is silent for a minute.
+	// SignOfLife is the interval of signs of life to a client whose call waits for a
+	// person; 0 means 20 s. Some clients give up on a call that is silent for a minute.
 	SignOfLife time.Duration
 	// Log gets nod's own failures, never the content of a request.
 	Log *slog.Logger
@@ -55,7 +55,7 @@ type Options struct {
 const (
 	signOfLife     = 20 * time.Second
 	withdrawWithin = 5 * time.Second
-	// readWithin limits calls that need no person.
+	// readWithin limits calls that do not wait for a person.
 	readWithin = 15 * time.Second
 )
 
@@ -169,8 +169,8 @@ func (c *call) untilGone(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// request returns the fields that all requests of this call share: who asks, and
-// from where.
+// request returns the fields that all requests of this call share: session, agent,
+// machine, user and project.
 func (c *call) request() schemas.Request {
 	o := c.server.opts
 	r := schemas.Request{
@@ -191,8 +191,8 @@ func (c *call) request() schemas.Request {
 	return r
 }
 
-// ask waits for the one decision about r and sends signs of life meanwhile. If the
-// waiting ends in any other way, it withdraws r.
+// ask sends r to nod and returns its decision. Meanwhile it sends signs of life. If the
+// call ends without a decision and r may still be pending, it withdraws r.
 func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, err error) {
 	ctx, done := c.untilGone(ctx)
 	defer done()

@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// parseArguments parses the arguments of a tool that an agent itself calls. It
-// refuses unknown names: to ignore one could be to ignore a condition of the agent.
+// parseArguments parses the arguments of a tool that an agent itself calls. It refuses
+// unknown names, because each could be a condition that the agent meant.
 func parseArguments(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -34,13 +34,12 @@ func parseArguments(raw json.RawMessage, into any) error {
 	return nil
 }
 
-// permissionArgs are the arguments of request_permission.
 type permissionArgs struct {
 	Permission  string   `json:"permission"`
 	Permissions []string `json:"permissions"`
 	Reason      string   `json:"reason"`
 	Agent       string   `json:"agent_id"`
-	AgentID     string   `json:"agentId"` // the same
+	AgentID     string   `json:"agentId"` // another spelling of agent_id
 	Minutes     *float64 `json:"timeout_minutes"`
 }
 
@@ -61,8 +60,8 @@ func (w *permissionArgs) parse(raw json.RawMessage) error {
 	return nil
 }
 
-// requestPermission asks a person whether a session may hold permissions. A denial
-// is an answer; a missing answer is an error.
+// requestPermission asks a person whether a session may hold permissions. A denial is a
+// normal result; a missing answer is marked as an error.
 func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	var args permissionArgs
 	if err := args.parse(c.Params.Arguments); err != nil {
@@ -130,14 +129,14 @@ func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 	return result
 }
 
-// withReadTimeout limits a call that needs no person.
+// withReadTimeout returns a context for a call that does not wait for a person. It ends
+// after readWithin, or with the context of untilGone.
 func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, done := c.untilGone(ctx)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	return ctx, func() { cancel(); done() }
 }
 
-// permissionList is the result of list_permissions.
 type permissionList struct {
 	Session string `json:"session_id"`
 	// Managed is true if the session may use files and the web only as Permissions

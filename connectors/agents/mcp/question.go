@@ -24,9 +24,9 @@ func cannotShow(tool string) *mcp.CallToolResult {
 	return deny(tool + " is a question to a person, which nod cannot show here: ask it in your answer's text instead.")
 }
 
-// question asks a person the call's questions, one after another, and returns the
-// input with the answers. If one stays unanswered, the call is denied, because this
-// tool has no weaker reply.
+// question asks a person the call's questions, one after another, and returns the input
+// with the answers. If one stays unanswered, the call is denied, because approve can
+// only allow or deny.
 func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	questions := agents.Questions(use.input)
 	if questions == nil {

@@ -18,13 +18,13 @@ const approveSchema = `{
 	"required": ["tool_name", "input"],
 	"properties": {
 		"tool_name": {"type": "string", "description": "the tool that would be used"},
-		"input": {"type": "object", "description": "what it would be used on"},
+		"input": {"type": "object", "description": "the input that the tool would get"},
 		"tool_use_id": {"type": "string"}
 	}
 }`
 
-// requestSchema does not require one of permission and permissions, because some
-// model providers reject a tool whose schema has an anyOf there.
+// requestSchema does not require one of permission and permissions: that would take an
+// anyOf at the top level, and some model providers reject a tool with one.
 const requestSchema = `{
 	"type": "object",
 	"required": ["reason"],
@@ -52,8 +52,8 @@ const grantSchema = `{
 
 const listSchema = `{"type": "object", "additionalProperties": false, "properties": {}}`
 
-// addTools registers the four tools. The schemas are only for clients: each tool
-// parses its arguments itself, so that an input stays unchanged byte for byte.
+// addTools registers the four tools. Their schemas are only for clients: each tool
+// parses its arguments itself, so that no byte of an input changes.
 func (s *Server) addTools() {
 	failedHere := func(why string) *mcp.CallToolResult { return failed(errors.New(why)) }
 	s.add("approve", approveSchema,
@@ -88,7 +88,7 @@ func text(words string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: words}}}
 }
 
-// failed returns err as the error of a tool.
+// failed returns err as a tool's result that is marked as an error.
 func failed(err error) *mcp.CallToolResult {
 	result := text(errorText(err))
 	result.IsError = true

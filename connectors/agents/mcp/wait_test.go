@@ -172,7 +172,8 @@ func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
 				}()
 				r := <-n.asked
 				begun := time.Now()
-				// A session's notification stream has as many signs of its own.
+				// A client with a session also has a notification stream, with signs of
+				// life of its own.
 				signs := int64(5)
 				if w.version == earlier {
 					signs = 12

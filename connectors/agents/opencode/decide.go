@@ -32,8 +32,9 @@ func (f *follower) askAndReply(ctx context.Context, p permission) error {
 	return f.reply(ctx, p, reject, "nod cannot be reached, and calls are refused without it: "+err.Error())
 }
 
-// readRequest builds the request for p from OpenCode's data. It retries until
-// OpenCode reports a permanent error or the end of the call.
+// readRequest builds the request for p from OpenCode's data. It retries until OpenCode
+// replies or reports a permanent error. over is true if there is nothing to ask: the
+// call has ended, or err is not nil.
 func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
@@ -60,7 +61,7 @@ func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.De
 		d, err = f.nod.Ask(ctx, *r)
 		if err == nil && d.Outcome == schemas.Withdrawn && ctx.Err() == nil {
 			// An earlier `nod opencode` withdrew the request when it stopped, but
-			// OpenCode still asks.
+			// OpenCode still asks: send a new request.
 			r.PendingID, r.Rejoin = agents.NewID(), false
 			d, err = f.nod.Ask(ctx, *r)
 		}
@@ -73,7 +74,8 @@ func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.De
 	return d, err
 }
 
-// refused reports whether nod rejected the request itself.
+// refused reports whether nod rejected the request itself, so that a retry would fail
+// again.
 func refused(err error) bool {
 	var own *schemas.Error
 	return errors.As(err, &own) && own.Code != schemas.CodeUnavailable && own.Code != schemas.CodeInternal

@@ -34,7 +34,7 @@ func readEvents(stream io.Reader, handle func(event)) error {
 	return errors.New("OpenCode closed its event stream")
 }
 
-// references are the ids in an event, in the format of either generation of OpenCode.
+// references are the ids in an event, in the formats of OpenCode before and since 1.1.
 type references struct {
 	SessionID    string `json:"sessionID"`
 	RequestID    string `json:"requestID"`

@@ -105,7 +105,6 @@ func (f *fakeOpenCode) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// say sends an event to all open streams.
 func (f *fakeOpenCode) say(kind string, properties any) {
 	data, err := json.Marshal(map[string]any{"id": "evt_1", "type": kind, "properties": properties})
 	require.NoError(f.t, err)
@@ -151,7 +150,7 @@ func (f *fakeOpenCode) asks(p map[string]any) {
 	f.say(kind, p)
 }
 
-// waits adds a pending permission without an event.
+// waits adds a pending permission and sends no event.
 func (f *fakeOpenCode) waits(p map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,13 +164,13 @@ func (f *fakeOpenCode) runs(message string, p part) {
 	f.calls[message] = p
 }
 
-// answers makes OpenCode's own user answer first.
+// answers answers a permission in OpenCode itself, before nod does.
 func (f *fakeOpenCode) answers(id string) {
 	f.forgets(id)
 	f.say("permission.replied", map[string]any{"sessionID": "ses_1", "requestID": id, "permissionID": id, "reply": "once"})
 }
 
-// forgets removes a pending permission without an event.
+// forgets removes a pending permission and sends no event.
 func (f *fakeOpenCode) forgets(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

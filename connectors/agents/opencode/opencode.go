@@ -68,8 +68,8 @@ func Run(ctx context.Context, nod agents.Asker, o Options) error {
 	if err != nil {
 		return err
 	}
-	// Each permission gets its own cause for its withdrawal, so the follower must
-	// not end with ctx.
+	// The follower must not end with ctx: it cancels each permission with a cause,
+	// which becomes the reason of the withdrawal.
 	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*openPermission{}}
 	f.run(ctx)
 	f.endAll(errStopped)
@@ -129,7 +129,7 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if err != nil {
 		return cause(ctx, err)
 	}
-	defer func() { _ = stream.Close() }() // it was read to its end
+	defer func() { _ = stream.Close() }() // nothing more is read from it
 	if err := f.catchUp(ctx); err != nil {
 		return cause(ctx, err)
 	}
@@ -223,7 +223,8 @@ func (f *follower) endAll(why error) {
 	f.endMatching(why, func(permission) bool { return true })
 }
 
-// retry calls do until it succeeds, fails permanently, or ctx ends.
+// retry calls do until it succeeds or returns again as false. If ctx ends first, the
+// error holds ctx's cause.
 func retry(ctx context.Context, do func() (again bool, err error)) error {
 	for pause := retryMin; ; pause = min(2*pause, retryMax) {
 		again, err := do()

@@ -77,7 +77,7 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// A person is asked if nod cannot know what would run: no rule may take an MCP
+// A person is asked if nod cannot know which call would run: no rule may take an MCP
 // server's tool for OpenCode's own, or a call without its input for a harmless one.
 func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -194,7 +194,7 @@ func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// An OpenCode whose list fails is followed all the same.
+// If OpenCode fails to list its pending permissions, its events still reach nod.
 func TestAListThatFailsKeepsNothingFromBeingAsked(t *testing.T) {
 	f := newFake(t)
 	f.noList = true

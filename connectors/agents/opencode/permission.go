@@ -11,17 +11,18 @@ type permission struct {
 	ID        string
 	SessionID string
 	Name      string   // the kind of permission: bash, edit, external_directory, …
-	Patterns  []string // covered if answered "once"
-	Always    []string // covered if answered "always", until OpenCode is closed
+	Patterns  []string // patterns of the calls that the answer "once" allows
+	Always    []string // patterns of the calls that the answer "always" allows until OpenCode is closed
 	Metadata  json.RawMessage
 	MessageID string // with CallID, names the tool call that needs it; may be empty
 	CallID    string
-	// Old is true for the format of OpenCode before 1.1, which the reply must use too.
+	// Old is true for a permission in the format of OpenCode before 1.1; the reply must
+	// have that format, too.
 	Old bool
 }
 
-// wirePermission is a permission in an event or a list, in the formats of both
-// generations.
+// wirePermission is a permission in an event or a list, in the formats of OpenCode
+// before and since 1.1.
 type wirePermission struct {
 	ID        string          `json:"id"`
 	SessionID string          `json:"sessionID"`

@@ -13,7 +13,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// alwaysOption is the id of OpenCode's own "always".
 const alwaysOption = "opencode_always"
 
 // maxRuleName limits the length of OpenCode's "always" rule: a longer one cannot be
@@ -48,8 +47,8 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	if name, ok := alwaysName(p); ok {
 		r.Options = append(r.Options, schemas.Option{OptionID: alwaysOption, Name: name, Kind: schemas.AllowAlways})
 	}
-	// A doom_loop request is about the repetition of a call, so the call's input is
-	// not used for it.
+	// A doom_loop permission is about a repeated call; the input of one call does not
+	// describe it.
 	details, ok := withCwd(c.Input, own.Directory)
 	if ok && c.Tool != "" && p.Name != "doom_loop" {
 		r.ToolName, r.ActionDetails = c.Tool, details
@@ -94,8 +93,8 @@ func title(p permission, a schemas.ActionType) string {
 	return "Tool Use Approval"
 }
 
-// alwaysName describes OpenCode's own "always"; ok is false if the description is
-// too long to show in full, or not printable.
+// alwaysName returns the name of the option for OpenCode's own "always". ok is false if
+// the name would be too long to show in full, or not printable.
 func alwaysName(p permission) (name string, ok bool) {
 	covers := strings.Join(p.Always, ", ")
 	odd := strings.ContainsFunc(covers, func(r rune) bool { return !unicode.IsPrint(r) })

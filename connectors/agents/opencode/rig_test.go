@@ -99,7 +99,8 @@ func (r *rig) ended(p schemas.Prompt) string {
 	return d.Message
 }
 
-// testAsker is the client as `nod opencode` uses it, if nod is running.
+// testAsker asks the rig's nod; while the rig's nod is missing, it fails as `nod
+// opencode` does then.
 type testAsker struct{ r *rig }
 
 func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -22,7 +22,6 @@ const (
 	maxParents  = 16       // maximum depth of nested sessions
 )
 
-// server is a client of OpenCode's HTTP API.
 type server struct {
 	base *url.URL
 	opts Options
@@ -50,7 +49,7 @@ func (s status) Error() string {
 	return fmt.Sprintf("OpenCode answered %d %s", int(s), http.StatusText(int(s)))
 }
 
-// permanent reports whether a retry cannot help.
+// permanent reports whether a retry would get the same status.
 func (s status) permanent() bool {
 	return s >= 400 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests
 }
@@ -118,8 +117,8 @@ func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// pending returns the permissions that OpenCode waits for. known is false if
-// OpenCode cannot list them: versions before 1.1 have no list, and 1.18 fails while
+// pending returns the permissions that OpenCode waits for. known is false if OpenCode
+// cannot list them: versions before 1.1 have no list, and in 1.18 the list fails while
 // a webfetch is pending.
 func (s *server) pending(ctx context.Context) (all []permission, known bool, err error) {
 	var list []wirePermission
@@ -148,11 +147,11 @@ type call struct {
 	Input  json.RawMessage
 }
 
-// finished reports whether OpenCode no longer waits for the call: an aborted call
-// leaves its permission behind as pending.
+// finished reports whether the call has ended. OpenCode may still list the permission
+// of an aborted call as pending.
 func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
-// call fetches the tool call of p; the result is empty if p names none.
+// call fetches the tool call of p; the result is empty if p names no call.
 func (s *server) call(ctx context.Context, p permission) (call, error) {
 	if p.MessageID == "" || p.CallID == "" {
 		return call{}, nil

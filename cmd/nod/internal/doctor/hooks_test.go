@@ -106,7 +106,7 @@ func TestGatesAreTried(t *testing.T) {
 	says(t, h.findings(), OK, "a call that was tried was refused")
 	o := options(h.data)
 	o.Try = nil
-	says(t, hooks(t.Context(), o), Wrong, `was tried, and does not do its work: it answered ""`)
+	says(t, hooks(t.Context(), o), Wrong, `was tried, and does not do its work: the hook's reply is not the expected refusal: ""`)
 	old := strings.ReplaceAll(string(change.After), " || /bin/sh", "; /bin/sh")
 	require.NoError(t, os.WriteFile(change.Path, []byte(old), 0o600))
 	says(t, h.findings(), Wrong, "lets calls run if nod is killed or gone: nod install gemini")

@@ -1,11 +1,11 @@
 // Package golden replays transcripts in the tests of agent connectors.
 //
-// A transcript consists of lines of the form WHO: TEXT. A line gives TEXT to the
-// side WHO as input; a line that begins with > states the next text that WHO must
-// receive. Besides the connector's own sides there is nod: "> nod" is the request
-// that nod gets, "nod" decides the oldest pending request, "nod fails" refuses it,
-// and "> withdrawn" and "> passed" are the withdrawals and host resolutions that
-// nod gets. A line that begins with # is a comment.
+// Each line of a transcript has the form SIDE: TEXT. It sends TEXT to that side as
+// input. If the line begins with >, TEXT is the next text that the side must receive.
+// The side nod is a fake nod: "> nod" is the request that it gets, "nod" decides the
+// oldest pending request, "nod fails" refuses it, and "> withdrawn" and "> passed" are
+// the withdrawals and host resolutions that it gets. A line that begins with # is a
+// comment.
 package golden
 
 import (
@@ -27,7 +27,7 @@ import (
 // waitAtMost is how long a test waits for any event.
 const waitAtMost = time.Minute
 
-// Side is one of the programs that talk through a connector.
+// Side is one of the programs that the connector connects.
 type Side struct {
 	Says func(text string)
 	// Hears returns the next text that the side receives; it fails the test if
@@ -51,8 +51,8 @@ func Files(t *testing.T, test func(t *testing.T, transcript string)) {
 	}
 }
 
-// Replay plays a transcript, and fails the test if nod has received anything else
-// by its end.
+// Replay plays a transcript. It fails the test if a line does not match, or if nod has
+// received more than the transcript says.
 func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 	t.Helper()
 	for line := range strings.SplitSeq(transcript, "\n") {
@@ -130,7 +130,8 @@ func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	return err
 }
 
-// playLine runs a line about nod; it returns false for a line about another side.
+// playLine plays a line of the side nod. It returns false if the line belongs to
+// another side.
 func (n *Nod) playLine(t *testing.T, who, text string) bool {
 	t.Helper()
 	switch who {
@@ -172,7 +173,6 @@ func Next[T any](t *testing.T, from <-chan T) T {
 	panic("unreachable")
 }
 
-// random matches a random id.
 var random = regexp.MustCompile(`^[a-z0-9]{16}$`)
 
 // encodeStable encodes a request without the parts that differ in each run.
