@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A channel is documented: its guide exists, and the README lists how to pair it.
+// Every channel has a guide, and the README lists how to pair it.
 func TestChannelsAreDocumented(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)

@@ -188,7 +188,8 @@ func (c *keysAddCmd) Run(e *env) error {
 
 type keysConfigCmd struct{}
 
-// Run prints the configuration that an embedded server would have.
+// Run prints the accounts and users of this data directory's keys, for the
+// configuration of a NATS server.
 func (keysConfigCmd) Run(e *env) error {
 	keys, err := e.keys()
 	if err != nil {

@@ -96,7 +96,7 @@ func TestNodRunsElsewhere(t *testing.T) {
 	o.Place.URL, o.Place.Creds = n.URL(), filepath.Join(dir, "keys", "agent-local.nk")
 	found := throughBus(t.Context(), o)
 	assert.True(t, Healthy(found), "%+v", found)
-	says(t, found, OK, "the server takes the key of agent-local")
+	says(t, found, OK, "the server accepts the key of agent-local")
 	says(t, found, OK, "the key here can only ask")
 
 	o.Place.Creds = filepath.Join(dir, "keys", "owner.nk")
