@@ -41,7 +41,7 @@ func (c *freezeCmd) Run(e *env) error {
 	if c.JSON {
 		err = e.printJSON(frozen)
 	} else {
-		fmt.Fprintf(e.stdout, "Frozen: nod denies every request of %s until nod thaw. %s. Commands that run already are not stopped.\n", people.FreezeTarget(&b), people.Denials(&frozen))
+		fmt.Fprintf(e.stdout, "Frozen: every request of %s is denied until nod thaw. %s. Commands that already run are not stopped.\n", people.FreezeTarget(&b), people.Denials(&frozen))
 	}
 	if late := people.Laggards(&frozen); err == nil && late != "" {
 		err = fmt.Errorf("the freeze is stored, but not every engine follows it yet: %s", late)

@@ -73,7 +73,8 @@ func (f *config) distrust(path string, h hook.Installed) {
 	}
 }
 
-// table finds a hook's table: from is its first line, to the line after it.
+// table finds a hook's table: from is its first line, and
+// to the line after its last.
 func (f *config) table(path string, h hook.Installed) (from, to int, found bool) {
 	from = slices.IndexFunc(f.lines, func(line string) bool {
 		key, ok := stateKey(line)
