@@ -27,7 +27,7 @@ type desk struct {
 }
 
 // desk connects as the terminal connector for one command. The caller must call
-// done, which also ends ctx.
+// done, which closes the connection and cancels ctx.
 func (e *env) desk() (ctx context.Context, d *desk, done func(), err error) {
 	u, err := user.Current()
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *answerCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofWords(strings.Join(c.Answer, " ")), schemas.Answer{}, answerStyle{json: c.JSON})
 }
 
-// A choice sets in an answer the option of the prompt to answer with.
+// A choice sets the option of an answer, from those that the prompt offers.
 type choice func(*schemas.Prompt, *schemas.Answer) error
 
 // ofKind returns a choice of the prompt's option of this kind, such as allow once.
@@ -150,9 +150,9 @@ func ofKind(kind schemas.OptionKind) choice {
 	}
 }
 
-// ofWords returns a choice of the option whose number is said, or else of the
-// free-text option with said as its text. The choice fails if the request is no
-// question.
+// If said is the number of an option, ofWords returns a choice of that option, else
+// of the free-text option with said as the text. The choice fails if the request is
+// no question.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind != schemas.KindQuestion {

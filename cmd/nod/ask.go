@@ -31,8 +31,8 @@ type askCmd struct {
 	JSON           bool     `name:"json" help:"Print the decision, or the receipt, as JSON."`
 }
 
-// agent connects as an agent for one command. The caller must call done, which also
-// ends ctx.
+// agent connects as an agent for one command. The caller must call done, which
+// closes the connection and cancels ctx.
 func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done func(), err error) {
 	ctx, cancel := e.soon()
 	if client, err = nod.Connect(ctx, nod.Options{Place: e.place, Agent: name, Log: e.log}); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // owner connects as the owner, who may change settings and sessions, for one
-// command. The caller must call done, which also ends ctx.
+// command. The caller must call done, which closes the connection and cancels ctx.
 func (e *env) owner() (ctx context.Context, owner *connector.Owner, done func(), err error) {
 	ctx, conn, done, err := e.join(roles.ID{Role: roles.Owner})
 	if err != nil {
@@ -24,8 +24,8 @@ func (e *env) owner() (ctx context.Context, owner *connector.Owner, done func(),
 	return ctx, connector.NewOwner(conn, schemas.ConnectorTerminal), done, nil
 }
 
-// join connects in a role for one command. The caller must call done, which also
-// ends ctx.
+// join connects in a role for one command. The caller must call done, which closes
+// the connection and cancels ctx.
 func (e *env) join(id roles.ID) (ctx context.Context, conn *bus.Conn, done func(), err error) {
 	ctx, cancel := e.soon()
 	if conn, err = bus.Join(ctx, e.place, id, e.log); err != nil {

@@ -88,7 +88,7 @@ func TestNodIsNotRunning(t *testing.T) {
 	says(t, found, Note, "nod is not started at log-in")
 }
 
-// A nod of another user, or of another machine, with a single key here.
+// nod runs as another user or on another machine, and this user has a single key.
 func TestNodRunsElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	n := run(t, dir, `{}`)

@@ -98,8 +98,8 @@ func TestHooksOfProjects(t *testing.T) {
 	says(t, h.findings(), Note, "which is gone")
 }
 
-// The doctor makes a test call of each hook, and reports an old hook that lets calls
-// run once nod is gone.
+// The doctor makes a test call of each hook, and reports an old hook that lets
+// calls run once nod is gone.
 func TestGatesAreTried(t *testing.T) {
 	h := newHome(t)
 	change := h.install(hook.Gemini(), hook.InstallOptions{Program: h.program("nod", "")})
