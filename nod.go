@@ -82,9 +82,10 @@ type Client struct {
 	agent string
 }
 
-// Connect connects to a running nod; only the first of options counts. The error
-// wraps bus.ErrNotRunning if no nod runs on this machine, and bus.ErrNoServer if
-// the named servers do not reply. The caller must Close the client.
+// Connect connects to a running nod; it uses only the first of options. The
+// error wraps bus.ErrNotRunning if no nod runs on this machine, and
+// bus.ErrNoServer if the named servers do not reply. The caller must Close the
+// client.
 func Connect(ctx context.Context, options ...Options) (*Client, error) {
 	var o Options
 	if len(options) > 0 {
@@ -104,11 +105,11 @@ func Connect(ctx context.Context, options ...Options) (*Client, error) {
 }
 
 // Ask sends r and waits for its one decision; restarts of nod and of the broker
-// do not end the wait. The error is nil only if the decision allows r unchanged.
-// For any other decision Ask returns both the decision and Err of it. If ctx ends
-// first, Ask withdraws the request. Failures of nod itself are *schemas.Error.
-// Empty fields of r that name its origin (session, host, project, user) are
-// filled in from this process.
+// do not end the wait. The error is nil only if the decision allows r
+// unchanged. For any other decision, Ask returns the decision and the error
+// that Err gives for it. If ctx ends first, Ask withdraws the request. Failures
+// of nod itself are *schemas.Error. If r names no session, host, project or
+// user, Ask fills them in from this process.
 func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	d, err := c.asker.Ask(ctx, complete(r))
 	if err == nil {
@@ -135,15 +136,16 @@ func (c *Client) Detach(ctx context.Context, sessionID, pendingID, reason string
 	return c.asker.Detach(ctx, sessionID, pendingID, reason)
 }
 
-// HostResolved reports that a host continued without waiting for a decision, and
-// returns the ids of the requests that nod withdrew for this reason.
+// HostResolved reports to nod that a host continued without waiting for
+// decisions, and returns the ids of the requests that nod withdrew for this
+// reason.
 func (c *Client) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
 	return c.asker.HostResolved(ctx, p)
 }
 
 // Share passes permissions of one session on to another session of the same
-// agent, and returns the grant that the other session got. That grant ends at
-// the latest with the grant that it was shared from.
+// agent, and returns the new grant. That grant ends with the grant that it was
+// shared from, or earlier.
 func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error) {
 	s.Type = schemas.TypeShare
 	var reply schemas.Grants
@@ -151,7 +153,7 @@ func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAn
 		return schemas.StandingAnswer{}, fmt.Errorf("share: %w", err)
 	}
 	if len(reply.Grants) != 1 {
-		return schemas.StandingAnswer{}, schemas.Errorf(schemas.CodeInternal, "share: nod named %d grants", len(reply.Grants))
+		return schemas.StandingAnswer{}, schemas.Errorf(schemas.CodeInternal, "share: expected one grant in the reply, got %d", len(reply.Grants))
 	}
 	return reply.Grants[0], nil
 }
@@ -168,9 +170,9 @@ func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, er
 	return reply.Missing, nil
 }
 
-// Session returns a session's state, with every grant that counts in it. A
-// session without requests so far becomes this agent's; for another agent's
-// session the error has the code NOT_FOUND.
+// Session returns a session's state, with every grant in force in it. A session
+// that no agent has used becomes this agent's; for another agent's session the
+// error has the code NOT_FOUND.
 func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error) {
 	var s schemas.Session
 	err := c.conn.CallInto(ctx, schemas.SessionSubject(c.agent), schemas.Query{Type: schemas.TypeQuery, SessionID: id}, &s)

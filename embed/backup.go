@@ -19,8 +19,8 @@ const backups = "backups"
 // that nod makes anew, and files that describe the state of the data.
 var notData = []string{backups, formatName, "lock", "run.json", "launcher", "logs"}
 
-// backUp copies the data of a directory into a new folder under backups and
-// returns its path. A folder at that path is always complete.
+// backUp copies the data of a directory into a new folder under backups and returns
+// its path. The folder gets this path only once the copy is complete.
 func backUp(dir string, format int) (string, error) {
 	at := filepath.Join(dir, backups)
 	unfinished := filepath.Join(at, ".unfinished")
@@ -54,7 +54,7 @@ func restore(dir, backup string) error {
 	return copyData(backup, dir)
 }
 
-// data lists the entries of a directory that a backup holds.
+// data lists the entries of a data directory that belong in a backup.
 func data(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -128,7 +128,7 @@ func copyFile(from, to string, mode fs.FileMode) error {
 
 // writeSynced replaces a file's content atomically, and returns once it is on disk.
 func writeSynced(path string, content []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // makes it with mode 0600
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/embed"
 )
 
-// A channel is documented: its guide exists, and the README lists how to pair it.
+// Every channel has a guide, and the README lists how to pair it.
 func TestChannelsAreDocumented(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)

@@ -62,7 +62,7 @@ type Options struct {
 	Log          *slog.Logger // nil logs nothing
 }
 
-// Nod is a running nod. Its methods but Stop are safe for concurrent use.
+// Nod is a running nod. All methods except Stop are safe for concurrent use.
 type Nod struct {
 	opts   Options
 	keys   *roles.Keys
@@ -75,7 +75,7 @@ type Nod struct {
 	workers []worker
 	web     *Web
 	webConn *bus.Conn
-	running []string // the workers' connectors
+	running []string // the connectors that have a worker
 }
 
 // Start starts a nod and returns once it serves requests. If it fails, it stops
@@ -144,7 +144,7 @@ func ownFiles(dataDir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the data directory: %w", err)
 	}
-	if real, err := filepath.EvalSymlinks(full); err == nil && real != full { // an error: it does not exist yet, so is no link
+	if real, err := filepath.EvalSymlinks(full); err == nil && real != full { // after an error: the directory does not exist yet
 		return []string{full, real}, nil
 	}
 	return []string{full}, nil
@@ -173,7 +173,7 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range ChannelNames() {
-		ids = append(ids, roles.ConnectorID(name)) // for settings that name it while the server runs
+		ids = append(ids, roles.ConnectorID(name)) // settings may name the channel while the server runs
 	}
 	if err := n.keys.Ensure(ids...); err != nil {
 		return nil, err
@@ -223,8 +223,8 @@ func (n *Nod) Settings(ctx context.Context) (schemas.Settings, error) { return n
 // client can answer.
 func (n *Nod) Open() bool { return n.edge.Open() }
 
-// applySettings applies the settings of the options; without any, and at the very
-// first start, it applies the first settings.
+// applySettings applies Options.Settings. If these are nil, it applies the first
+// settings, but only at the very first start.
 func (n *Nod) applySettings(ctx context.Context) error {
 	if n.opts.KeepSettings {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 )
 
-// A step brings a data directory from one format to the next. No nod runs on
-// the directory meanwhile. If a step fails or is interrupted, the backup is
-// restored first, so a step never has to continue a half-done one.
+// A step brings a data directory from one format to the next. No nod runs on the
+// directory meanwhile. If a step fails or is interrupted, the backup is restored
+// before another try, so a step always starts from whole data.
 type step struct {
 	what string // its effect, for messages: "to …"
 	do   func(ctx context.Context, dir string) error
@@ -41,9 +41,9 @@ func DataFormat(dir string) (int, error) {
 	return f.Format, err
 }
 
-// openData backs up a data directory and brings it to the format that the steps
-// lead to. It refuses a newer format. If a step fails, it restores the backup.
-// Either error is one line.
+// openData backs up a data directory of an older format and brings it to the newest
+// format, to which the steps lead. It refuses a newer format. If a step fails, it
+// restores the backup. Either error is one line.
 func openData(ctx context.Context, dir, version string, steps []step, log *slog.Logger) error {
 	current := len(steps) + 1
 	f, err := readFormat(dir, current)
@@ -71,7 +71,8 @@ func openData(ctx context.Context, dir, version string, steps []step, log *slog.
 	return nil
 }
 
-// migrate takes the steps from the directory's format on.
+// migrate backs the directory up and runs the steps from its format on. If a step
+// fails, it restores the backup.
 func migrate(ctx context.Context, dir string, f *format, steps []step, log *slog.Logger) error {
 	var err error
 	if f.Backup, err = backUp(dir, f.Format); err != nil {

@@ -83,8 +83,8 @@ func (n httpNod) hook(ctx context.Context) (hook.Nod, error) {
 // hookNod adapts an agent's connection to a hook.
 type hookNod struct{ *bus.Asker }
 
-// Ask waits as the command does: up to hookHandsIn for nod to store the request,
-// and then until ctx ends. It leaves the request pending when ctx ends: the hook
+// Ask waits for nod to store the request, up to hookHandsIn, and then for the
+// decision until ctx ends. When ctx ends, the request stays pending, and the hook
 // decides whether to withdraw it.
 func (n hookNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := context.WithTimeout(ctx, hookHandsIn)

@@ -17,9 +17,9 @@ type Web struct {
 	viewer *connector.Viewer
 }
 
-// OpenWeb starts the web inbox; conn must have the web connector's key. Its
-// public URL comes from the settings in force, and its desk from conn; o holds the
-// other options. The caller must Stop it.
+// OpenWeb starts the web inbox on conn, which must have the web connector's key. It
+// takes the public URL from the settings in force and the desk from conn; all other
+// options come from o. The caller must Stop it.
 func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, o web.Options) (*Web, error) {
 	desk := connector.NewDesk(conn, web.Name)
 	state, err := desk.Settings(ctx)

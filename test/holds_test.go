@@ -68,7 +68,7 @@ func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &grants))
 	require.Len(t, grants, 2)
 	_, stderr = said(1, "revoke", "nosuch")
-	require.Contains(t, stderr, "no standing answer nosuch is known")
+	require.Contains(t, stderr, "there is no standing answer nosuch")
 
 	// A strict gate that is denied skips the task.
 	gate := m.command("gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@network", "--strict")

@@ -174,7 +174,7 @@ func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
 		found := said("doctor")
 		assert.NotContains(t, found, "does not trust the folder")
 		assert.Contains(t, found, c.name+" asks nod, by "+project, "%s", found)
-		assert.Contains(t, found, "a call that was tried was refused")
+		assert.Contains(t, found, "a test call was refused, as it must be")
 	}
 	out := said("install", "codex")
 	assert.Contains(t, out, "whenever Codex would ask its user: codex exec never does")
@@ -189,6 +189,6 @@ func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
 	m.kill()
 	found := said("doctor")
 	assert.NotContains(t, found, "permission mode")
-	assert.Contains(t, found, "was tried, and does not do its work: nod hook claude-code: ")
-	assert.NotContains(t, found, "a call that was tried was refused")
+	assert.Contains(t, found, "failed a test call: nod hook claude-code: ")
+	assert.NotContains(t, found, "a test call was refused, as it must be")
 }

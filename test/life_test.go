@@ -200,7 +200,7 @@ func TestLifeInAFreshHome(t *testing.T) {
 	h.Equal(6, code)
 	code, found := h.doctor()
 	h.Zero(code, found["wrong"])
-	h.Contains(found["ok"], "Claude Code 2.1.329 is a version that nod was run with")
+	h.Contains(found["ok"], "Claude Code 2.1.329 is a version that nod was tested with")
 	h.Contains(found["ok"], "ago; the hook is version")
 	h.Contains(found["note"], "Copilot CLI has not run the hook since it was installed")
 	h.Contains(h.ok("service", "status"), h.unit())

@@ -33,7 +33,7 @@ func (acpCmd) Help() string {
 	return "An editor that speaks the Agent Client Protocol (ACP) starts this in place of its agent. The exit code is the agent's."
 }
 
-// Run runs the agent behind nod: to the editor it is the agent.
+// Run starts the agent and relays its messages. To the editor, nod is the agent.
 func (c *acpCmd) Run(e *env) error {
 	args, err := commandAfter(c.Command)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *acpCmd) options(e *env) acp.Options {
 	}
 }
 
-// serve starts the endpoints of --listen.
+// serve starts the HTTP server of --listen; end stops it.
 func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 	server := &http.Server{Handler: stream.Handler(token, e.sendAnswer), ReadHeaderTimeout: callTimeout}
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			e.log.Error("acp: the endpoints of --listen are gone", "error", err)
+			e.log.Error("acp: the HTTP server of --listen has stopped", "error", err)
 		}
 	}()
 	fmt.Fprintf(e.stderr, "nod: http://%s serves the pending requests; its token is in %s\n", l.Addr(), file)
@@ -103,8 +103,8 @@ func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 	}, nil
 }
 
-// sendAnswer sends an answer that came over HTTP to nod. It counts as this user's
-// answer at the terminal, and for all identical calls that wait at that time.
+// sendAnswer passes an answer from HTTP on to nod, as this user's answer at the
+// terminal. It covers all identical calls that wait at that time.
 func (e *env) sendAnswer(_ context.Context, r schemas.Request, optionID string) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -122,7 +122,8 @@ func (e *env) sendAnswer(_ context.Context, r schemas.Request, optionID string) 
 	return err
 }
 
-// acpAsker adapts the client to the ACP sidecar. Its methods need connect first.
+// acpAsker adapts the client to the ACP sidecar. Call connect before any other
+// method.
 type acpAsker struct {
 	env    *env
 	client *nod.Client

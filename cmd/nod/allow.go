@@ -46,7 +46,8 @@ func (c *allowCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, c.choose, a, answerStyle{json: c.JSON, sure: c.Yes})
 }
 
-// draft returns the answer that the flags describe, still without the request.
+// draft returns an answer with the values of the flags; choose and env.answer add
+// the request, its option and the rule.
 func (c *allowCmd) draft() (schemas.Answer, error) {
 	a := schemas.Answer{Message: c.Message, Scope: schemas.Scope(c.Scope), CodeWord: c.Code, ForSeconds: int(time.Duration(c.For) / time.Second)}
 	switch {
@@ -63,7 +64,7 @@ func (c *allowCmd) draft() (schemas.Answer, error) {
 		a.Scope = schemas.ScopeSession
 	case c.Always:
 		a.Scope = schemas.ScopeAgent
-	case c.Rule != "": // it would have no effect
+	case c.Rule != "": // without a lasting allow, --rule has no effect
 		return a, errors.New("--rule chooses the rule of a lasting grant: add --always or --for")
 	}
 	return a, nil
@@ -71,7 +72,8 @@ func (c *allowCmd) draft() (schemas.Answer, error) {
 
 func notDigit(r rune) bool { return r < '0' || r > '9' }
 
-// choose completes the answer with the allow option and the rule of its grant.
+// choose sets the option that allows once and, for a lasting allow, the index of
+// the rule to remember.
 func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {
 	if a.Scope != "" {
 		if a.Reach, err = reachOf(p, c.Rule); err != nil {
@@ -81,8 +83,8 @@ func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {
 	return ofKind(schemas.AllowOnce)(p, a)
 }
 
-// reachOf returns the index of the rule of p with this number or exact text; an
-// empty name means the narrowest.
+// reachOf returns the index in p.Remember of the rule with this number, counted
+// from 1, or with this exact text. Empty text means the first rule, the narrowest.
 func reachOf(p *schemas.Prompt, named string) (int, error) {
 	if len(p.Remember) == 0 {
 		return 0, fmt.Errorf("nod cannot tell which other calls a rule for %s would allow: allow it once", p.PendingID)

@@ -20,14 +20,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// desk is the terminal connector's desk, with this user's name.
+// A desk lists and answers requests as the terminal connector, in this user's name.
 type desk struct {
 	*connector.Desk
 	user string
 }
 
 // desk connects as the terminal connector for one command. The caller must call
-// done, which also ends ctx.
+// done, which closes the connection and cancels ctx.
 func (e *env) desk() (ctx context.Context, d *desk, done func(), err error) {
 	u, err := user.Current()
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *pendingCmd) Run(e *env) error {
 	}
 	ctx, cancel := e.soon()
 	defer cancel()
-	if state, err := d.Settings(ctx); err == nil { // without the freezes the list is still useful
+	if state, err := d.Settings(ctx); err == nil { // after an error the list is shown without the freezes
 		e.warnFrozen(state.Freezes)
 	}
 	if c.JSON {
@@ -132,10 +132,10 @@ func (c *answerCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofWords(strings.Join(c.Answer, " ")), schemas.Answer{}, answerStyle{json: c.JSON})
 }
 
-// choice completes an answer with one of a request's options.
+// A choice sets the option of an answer, from those that the prompt offers.
 type choice func(*schemas.Prompt, *schemas.Answer) error
 
-// ofKind chooses the option of a kind, such as allow once.
+// ofKind returns a choice of the prompt's option of this kind, such as allow once.
 func ofKind(kind schemas.OptionKind) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind == schemas.KindQuestion && kind.Allows() {
@@ -150,7 +150,9 @@ func ofKind(kind schemas.OptionKind) choice {
 	}
 }
 
-// ofWords chooses a question's option by its number, or answers in free text.
+// If said is the number of an option, ofWords returns a choice of that option, else
+// of the free-text option with said as the text. The choice fails if the request is
+// no question.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind != schemas.KindQuestion {
@@ -185,10 +187,11 @@ func (c *denyCmd) Run(e *env) error {
 // answerStyle holds the flags that all answering commands have.
 type answerStyle struct {
 	json bool
-	sure bool // the rule of the grant needs no confirmation
+	sure bool // do not ask to confirm the rule of a lasting allow
 }
 
-// answer sends this user's answer, and prints the decision that then stands.
+// answer sends this user's answer and prints the decision: the new one, or the
+// earlier one if the request was decided already.
 func (e *env) answer(session, id string, choose choice, a schemas.Answer, style answerStyle) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -248,8 +251,8 @@ func shellQuoted(text string) string {
 	return "'" + strings.ReplaceAll(people.Line(text), "'", `'\''`) + "'"
 }
 
-// notRead returns the error of a request that could not be read. It says that no
-// answer was sent, so nothing is uncertain.
+// notRead returns the error to show if the request could not be read, and so no
+// answer was sent. If nod is unavailable, the error says that.
 func (e *env) notRead(err error, asJSON bool) error {
 	refused := e.refused(err, time.Now(), asJSON)
 	var se *schemas.Error
@@ -259,7 +262,8 @@ func (e *env) notRead(err error, asJSON bool) error {
 	return refused
 }
 
-// refused returns the error of an answer that nod refused, in words for people.
+// refused turns an error of nod into a message for people. With asJSON it also
+// prints the error as JSON.
 func (e *env) refused(err error, now time.Time, asJSON bool) error {
 	var se *schemas.Error
 	if !errors.As(err, &se) {
@@ -292,8 +296,8 @@ func (e *env) width() int {
 	return w
 }
 
-// readInput returns the content of the file named after @, standard input for -,
-// and any other text as it is.
+// readInput returns the value of --input: for @FILE the content of the file, for -
+// that of standard input, else the text itself.
 func (e *env) readInput(text string) ([]byte, error) {
 	if text == "-" {
 		data, err := io.ReadAll(io.LimitReader(e.stdin, schemas.MaxRequestBytes+1))

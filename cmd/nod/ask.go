@@ -31,8 +31,8 @@ type askCmd struct {
 	JSON           bool     `name:"json" help:"Print the decision, or the receipt, as JSON."`
 }
 
-// agent connects as an agent for one command. The caller must call done, which also
-// ends ctx.
+// agent connects as an agent for one command. The caller must call done, which
+// closes the connection and cancels ctx.
 func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done func(), err error) {
 	ctx, cancel := e.soon()
 	if client, err = nod.Connect(ctx, nod.Options{Place: e.place, Agent: name, Log: e.log}); err != nil {
@@ -77,7 +77,7 @@ func (c *askCmd) Run(e *env) error {
 	return c.printDecision(e, &request, d)
 }
 
-// takeBack withdraws a request after its command was stopped.
+// takeBack withdraws the request after a signal has stopped nod ask.
 func (c *askCmd) takeBack(client *nod.Client, r schemas.Request) (schemas.Decision, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -157,7 +157,7 @@ func (c *askCmd) printReceipt(e *env, r schemas.Receipt) error {
 
 // printDecision prints a decision and returns its exit code.
 func (c *askCmd) printDecision(e *env, r *schemas.Request, d schemas.Decision) error {
-	reply := agents.DescribeRefusingEdits(r, &d) // after exit code 0 a script runs its own input, so an edited one is no allow
+	reply := agents.DescribeRefusingEdits(r, &d) // a script runs its original input after exit code 0, so an edit counts as a no
 	if c.JSON {
 		if err := e.printJSON(d); err != nil {
 			return err

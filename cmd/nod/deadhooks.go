@@ -9,15 +9,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// sweepEvery is the time between two searches of nod up for dead hooks.
+// sweepEvery is the interval at which nod up looks for dead hooks.
 const sweepEvery = 2 * time.Second
 
 // sweepWithin bounds one sweep.
 const sweepWithin = 5 * time.Second
 
 // sweepHooks withdraws the requests of this machine's hooks that died while they
-// waited. If client is nil, it connects when needed. After an error, the next sweep
-// withdraws the rest.
+// waited. If client is nil, it connects once it finds such a request. Requests that
+// remain after an error are withdrawn by the next sweep.
 func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
@@ -42,7 +42,7 @@ func (e *env) runSweeps(ctx context.Context, dataDir string) {
 	defer ticks.Stop()
 	for {
 		if err := e.sweepHooks(ctx, dataDir, nil); err != nil && ctx.Err() == nil {
-			e.log.Warn("the request of a dead hook was not withdrawn; it is tried again", "error", err)
+			e.log.Warn("the request of a dead hook was not withdrawn; nod tries again", "error", err)
 		}
 		select {
 		case <-ctx.Done():

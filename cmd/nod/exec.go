@@ -28,8 +28,8 @@ func (execCmd) Help() string {
 		". Name a program's files in the home directory (git: ~/.gitconfig) by --permission, or tell the program to do without them."
 }
 
-// Run replaces this process by the command. It returns only if it failed, with an
-// exit code as shells use it.
+// Run replaces this process by the command. It returns only on failure, with the
+// exit code that a shell would use.
 func (c *execCmd) Run(e *env) error {
 	err := c.become(e)
 	code := exec.CodeRefused

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// freezeTarget names the agent or session to freeze or thaw; without one it is all
-// agents.
+// freezeTarget holds the flags that name the agent or session to freeze or thaw.
+// Without them all agents are meant.
 type freezeTarget struct {
 	Agent   string `placeholder:"A" xor:"what" help:"Only this agent, by the name of its key."`
 	Session string `placeholder:"S" xor:"what" help:"Only this session."`
@@ -24,8 +24,8 @@ type freezeCmd struct {
 	Message string `short:"m" placeholder:"TEXT" help:"The reason, for agents and people."`
 }
 
-// Run freezes. It fails if an engine has not confirmed the freeze, which is in force
-// on the others all the same.
+// Run freezes the target. If an engine has not confirmed the freeze, Run returns an
+// error that names it; the freeze is stored, and the other engines follow it.
 func (c *freezeCmd) Run(e *env) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *freezeCmd) Run(e *env) error {
 	if c.JSON {
 		err = e.printJSON(frozen)
 	} else {
-		fmt.Fprintf(e.stdout, "Frozen: whatever %s asks is denied until nod thaw. %s. Commands that run already are not stopped.\n", people.FreezeTarget(&b), people.Denials(&frozen))
+		fmt.Fprintf(e.stdout, "Frozen: every request of %s is denied until nod thaw. %s. Commands that already run are not stopped.\n", people.FreezeTarget(&b), people.Denials(&frozen))
 	}
 	if late := people.Laggards(&frozen); err == nil && late != "" {
 		err = fmt.Errorf("the freeze is stored, but not every engine follows it yet: %s", late)
@@ -58,8 +58,8 @@ type thawCmd struct {
 	Code string `name:"code-word" placeholder:"WORD" help:"The code word, if the settings require one."`
 }
 
-// Run ends a freeze. Without a code word, a person at a terminal has to type a word
-// that is shown: this keeps a script from a thaw by mistake.
+// Run ends a freeze. Without a code word, the user has to type a displayed word at
+// a terminal, so that no script thaws by mistake.
 func (c *thawCmd) Run(e *env) error {
 	if c.Code == "" {
 		if err := e.confirmThaw(); err != nil {
@@ -87,7 +87,7 @@ func (c *thawCmd) Run(e *env) error {
 	return nil
 }
 
-// confirmThaw shows a random word and has a person type it.
+// confirmThaw shows a random word and returns an error unless the user types it.
 func (e *env) confirmThaw() error {
 	if !e.interactive() {
 		return errors.New("a thaw takes a person at a terminal, the code word (--code-word), or /thaw from a phone: nothing is thawed")
@@ -99,7 +99,7 @@ func (e *env) confirmThaw() error {
 	return nil
 }
 
-// warnFrozen prints the freezes in force, beside a list of pending requests.
+// warnFrozen prints the freezes in force to standard error.
 func (e *env) warnFrozen(freezes []schemas.Freeze) {
 	for i := range freezes {
 		fmt.Fprintf(e.stderr, "nod: %s; nod thaw ends it\n", people.DescribeFreeze(&freezes[i]))

@@ -65,13 +65,13 @@ func (c *revokeCmd) Run(e *env) error {
 	case len(c.ID) < schemas.MinPrefix:
 		return fmt.Errorf("%q is too short for the beginning of a standing answer's id: give %d characters or more; see nod grants", c.ID, schemas.MinPrefix)
 	case len(grants) == 0:
-		return fmt.Errorf("no standing answer %s is known: see nod grants", c.ID)
+		return fmt.Errorf("there is no standing answer %s: see nod grants", c.ID)
 	case len(grants) > 1:
 		return fmt.Errorf("%s is the beginning of %d standing answers: give more of the id", c.ID, len(grants))
 	}
 	g, now := grants[0], time.Now()
 	before := people.DescribeStanding(&g, now)
-	if err := owner.Revoke(ctx, &g); err != nil { // also if it has ended: grants shared from it may still count
+	if err := owner.Revoke(ctx, &g); err != nil { // even if it has ended: grants shared from it may still be in force
 		return err
 	}
 	switch before.Undo {

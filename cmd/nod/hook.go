@@ -67,7 +67,7 @@ func (c *hookCmd) Run(e *env) error {
 		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Stderr: e.stderr,
 	})
 	if dirErr == nil {
-		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error the next sweep reports the rest
+		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error the next sweep withdraws the rest
 		if os.Getenv(hook.ProbeEnv) == "" {
 			installs.Ran(dir, host.Name, version())
 		}
@@ -93,9 +93,10 @@ func unavailable(err error) error {
 // asker adapts the client to hooks and sidecars.
 type asker struct{ *nod.Client }
 
-// Ask waits up to callTimeout for nod to store the request, else the error is
-// UNAVAILABLE, and then until ctx ends for the decision. When ctx ends, the request
-// stays pending: the caller withdraws it or leaves it so.
+// Ask waits for nod to store the request, and then for the decision until ctx ends.
+// If nod does not store the request within callTimeout, the error is UNAVAILABLE.
+// When ctx ends, the request stays pending, and the caller decides whether to
+// withdraw it.
 func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -113,7 +114,8 @@ func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string
 	return err
 }
 
-// HostResolved withdraws the requests for whose decision the host did not wait.
+// HostResolved withdraws the requests that the host resolved without nod's
+// decision.
 func (a asker) HostResolved(ctx context.Context, p schemas.HostResolved) error {
 	_, err := a.Client.HostResolved(ctx, p)
 	return err

@@ -20,7 +20,7 @@ import (
 // over, and those that it leaves out.
 type hostRules struct {
 	file    string
-	project string // the only project that they are for; empty means all
+	project string // the rules apply to this project alone; empty means to all
 	rules   schemas.Permissions
 	left    []policy.NotImported
 }
@@ -150,9 +150,9 @@ func settingsWith(all []hostRules) (s schemas.Settings) {
 	return s
 }
 
-// offerImport offers to take over the rules of an agent program. It is for hooks that
-// see every call: nod would ask about calls that those rules allow. If ask is false,
-// it prints the commands for it.
+// offerImport offers to import the rules of an agent program whose hook sees every
+// call: without them, nod asks about calls that these rules allow. If ask is false,
+// it only prints the commands for the import.
 func (e *env) offerImport(agent, changed string, ask bool) error {
 	host, err := hostNamed(agent)
 	if err != nil {
@@ -167,7 +167,7 @@ func (e *env) offerImport(agent, changed string, ask bool) error {
 	}
 	all = slices.DeleteFunc(all, func(r hostRules) bool { return len(r.rules.Allow) == 0 && len(r.left) == 0 })
 	if len(all) == 0 {
-		fmt.Fprintf(e.stdout, "nod found no rules of %s's own to take over: it asks about what settings.json does not allow\n", host.Agent)
+		fmt.Fprintf(e.stdout, "nod found no rules of %s's own to take over: it asks about every call that settings.json does not allow\n", host.Agent)
 		return nil
 	}
 	offered := false

@@ -61,8 +61,8 @@ func (inboxCmd) Run(e *env) error {
 	return screen.Run()
 }
 
-// inTime gives the connection 2 s to close: the user must not wait for a slow bus
-// after the screen is closed.
+// inTime calls leave and waits at most 2 s for it: after the screen is closed, the
+// user must not wait for a slow bus.
 func inTime(leave func()) {
 	left := make(chan struct{})
 	go func() { leave(); close(left) }()

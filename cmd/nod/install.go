@@ -27,7 +27,7 @@ type installCmd struct {
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 
-	// Unasked leaves out the question whether to take rules over.
+	// Unasked skips the offer to import the agent program's own rules.
 	Unasked bool `kong:"-"`
 }
 
@@ -65,8 +65,8 @@ func (c *installCmd) Run(e *env) error {
 	return nil
 }
 
-// asksNow describes the effect of a new installation: the calls that nod is asked
-// about, or the reason for which there are none yet.
+// asksNow returns a line that says about which calls the agent program now asks
+// nod, or why it does not ask yet.
 func (c *installCmd) asksNow(path string) string {
 	const start = "; start nod with: nod up"
 	host, err := hostNamed(c.Agent)
@@ -145,8 +145,9 @@ func (c *installCmd) install(e *env) (installed, error) {
 	return made, e.remember(host.Name, change, o)
 }
 
-// trust marks the hook as trusted by Codex's user, as Codex runs no other hooks, or
-// removes the mark. A failure is a note only: the hook itself is installed.
+// trust marks the hook as trusted in Codex's config.toml, because Codex runs
+// trusted hooks only; with --uninstall it removes the mark. A failure becomes a
+// note and no error, since the hook itself is installed.
 func (c *installCmd) trust(host hook.Host, made *installed) {
 	was, is, err := hook.InspectChange(host, made.Change)
 	switch {
@@ -232,10 +233,10 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) 
 	return installs.Remember(dir, in, change.Changed())
 }
 
-// options returns the options of the flags. The hook gets flags for the nod that this
-// command would reach, as the host may have another environment. The hook runs the
-// launcher, which is made first: if a hook's program is missing, some hosts run the
-// tool.
+// options returns the installation options for the flags. The hook command names
+// the nod that this command would reach, because the host may have another
+// environment. The hook runs the launcher, and options makes it first: if a hook's
+// program is missing, some hosts run the tool.
 func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
 	if c.Uninstall {
@@ -249,7 +250,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // a variable that the host may lack
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the host may lack the variable that set it
 		o.Args = append(o.Args, "--data", dir)
 	}
 	if place.URL != "" {
@@ -273,7 +274,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	}
 	if host, err := hostNamed(c.Agent); err == nil && len(host.Setup.Newer) > 0 {
 		ctx, cancel := e.soon()
-		o.HostVersion, _ = host.Version(ctx) // nod doctor reports an error of it
+		o.HostVersion, _ = host.Version(ctx) // if this fails, nod doctor reports it
 		cancel()
 	}
 	o.Program = launcher.Path(dir)

@@ -41,7 +41,7 @@ func (c *inviteCmd) Run(e *env) error {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "nod join %s\n", invitation)
-	fmt.Fprintf(e.stderr, "type this on the other machine: it is a secret, and each program that has it can ask as %s\n", c.Name)
+	fmt.Fprintf(e.stderr, "run this on the other machine: it is a secret, and each program that has it can ask as %s\n", c.Name)
 	fmt.Fprintf(e.stderr, "it works once nod up is started again with an address that %s leads to: nod up --listen ADDR\n", address)
 	return nil
 }

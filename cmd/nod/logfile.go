@@ -15,13 +15,14 @@ const (
 	logFiles     = 3
 )
 
-// maxStderr is the size in bytes above which the file with a service's standard
-// error is emptied. It holds output from before the log is open, and panics.
+// maxStderr is the size in bytes above which trimStderr empties the file for a
+// service's standard error. The file holds panics, and output from before the log
+// is open.
 const maxStderr = 1 << 20
 
-// logTo sends the log and error messages to a file from now on, and drops standard
-// output, as that may hold a login link for one reader. Only the owner can read the
-// file; it is rotated by size.
+// logTo sends the log and error messages to a file from now on. It drops standard
+// output, because that may contain a login link. Only the owner can read the file;
+// it is rotated by size.
 func (e *env) logTo(path string) {
 	trimStderr(os.Stderr)
 	file := &lumberjack.Logger{Filename: path, MaxSize: logMegabytes, MaxBackups: logFiles}
@@ -38,6 +39,6 @@ func (e *env) logTo(path string) {
 func trimStderr(f *os.File) {
 	info, err := f.Stat()
 	if err == nil && info.Mode().IsRegular() && info.Size() > maxStderr {
-		_ = f.Truncate(0) // after an error the file is only too large
+		_ = f.Truncate(0) // an error only leaves the file too large
 	}
 }

@@ -133,7 +133,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if err != nil {
 		code := fail(stderr, misuse(err))
-		if slices.Contains(args, "hook") { // after any other output the host would run the tool
+		if slices.Contains(args, "hook") { // without a refusal on stdout, the host would run the tool
 			code = hook.Refuse(stdout)
 		}
 		return code
@@ -160,7 +160,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
-// misuse adds to a parse error the help command to read.
+// misuse adds to a parse error which --help to read.
 func misuse(err error) error {
 	text, read, command := err.Error(), "nod", false
 	var parse *kong.ParseError
@@ -178,8 +178,9 @@ func misuse(err error) error {
 	return fmt.Errorf("%s: see %s --help", text, read)
 }
 
-// commandAfter returns the command that follows nod's own flags, without a leading
-// --. Without --, a leading flag is an error: it is a flag that nod does not know.
+// commandAfter returns args, the command of another program, without a leading --.
+// A leading flag without -- is an error, because it is a flag that nod does not
+// know.
 func commandAfter(args []string) ([]string, error) {
 	switch {
 	case len(args) == 0:
@@ -187,7 +188,7 @@ func commandAfter(args []string) ([]string, error) {
 	case args[0] == "--":
 		return args[1:], nil
 	case strings.HasPrefix(args[0], "-"):
-		return nil, fmt.Errorf("unknown flag %s; a command for another program comes after --", args[0])
+		return nil, fmt.Errorf("unknown flag %s; if it is for another program, write -- before that program's command", args[0])
 	}
 	return args, nil
 }

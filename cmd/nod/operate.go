@@ -15,7 +15,7 @@ import (
 )
 
 // owner connects as the owner, who may change settings and sessions, for one
-// command. The caller must call done, which also ends ctx.
+// command. The caller must call done, which closes the connection and cancels ctx.
 func (e *env) owner() (ctx context.Context, owner *connector.Owner, done func(), err error) {
 	ctx, conn, done, err := e.join(roles.ID{Role: roles.Owner})
 	if err != nil {
@@ -24,8 +24,8 @@ func (e *env) owner() (ctx context.Context, owner *connector.Owner, done func(),
 	return ctx, connector.NewOwner(conn, schemas.ConnectorTerminal), done, nil
 }
 
-// join connects in a role for one command. The caller must call done, which also
-// ends ctx.
+// join connects in a role for one command. The caller must call done, which closes
+// the connection and cancels ctx.
 func (e *env) join(id roles.ID) (ctx context.Context, conn *bus.Conn, done func(), err error) {
 	ctx, cancel := e.soon()
 	if conn, err = bus.Join(ctx, e.place, id, e.log); err != nil {
@@ -192,7 +192,8 @@ func (c *keysAddCmd) Run(e *env) error {
 
 type keysConfigCmd struct{}
 
-// Run prints the configuration that an embedded server would have.
+// Run prints the accounts and users of this data directory's keys, for the
+// configuration of a NATS server.
 func (keysConfigCmd) Run(e *env) error {
 	keys, err := e.keys()
 	if err != nil {

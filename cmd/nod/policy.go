@@ -75,7 +75,8 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 	return files.Tighten(p, here().Cwd)
 }
 
-// here returns the default origin of a call: this directory, host and user.
+// here returns a call without a tool, made in this directory, on this host and by
+// this user.
 func here() policy.Call {
 	cwd, _ := os.Getwd()        // if unknown, the rules ask
 	home, _ := os.UserHomeDir() // if unknown, the rules ask
@@ -141,7 +142,7 @@ func (c *policyTestCmd) Run(e *env) error {
 		fmt.Fprintf(e.stdout, "%s:%d: %s: want %s, got %s by %s: %s\n", c.File, m.Line, m.Case, m.Want, m.Got, m.Rule, m.Why)
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("%d of %d cases have another verdict", len(failed), cases)
+		return fmt.Errorf("%d of %d cases did not get the expected verdict", len(failed), cases)
 	}
 	fmt.Fprintf(e.stdout, "%d cases pass\n", cases)
 	return nil
@@ -176,7 +177,8 @@ func (c *policySuggestCmd) Run(e *env) error {
 	return nil
 }
 
-// calls returns the calls of the transcripts, or without any those of the log.
+// calls returns the tool calls of the named transcripts, or of nod's log if none is
+// named.
 func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
 	if len(c.Paths) == 0 {
 		return e.loggedCalls()

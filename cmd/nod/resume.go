@@ -21,9 +21,9 @@ type resumeCmd struct {
 	Args    []string `arg:"" optional:"" passthrough:"" help:"Arguments for Claude Code, after --."`
 }
 
-// Run waits until the session has no pending requests, and then resumes it in Claude
-// Code, which asks about its unfinished call again, under the same id, and gets the
-// decision.
+// Run waits until the session has no pending requests, and then resumes it in
+// Claude Code. Claude Code asks again about its unfinished call, under the same id,
+// and gets the decision.
 func (c *resumeCmd) Run(e *env) error {
 	if err := e.awaitDecisions(agents.ID(c.Session)); err != nil {
 		return err

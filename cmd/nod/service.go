@@ -46,8 +46,8 @@ func (c *serviceInstallCmd) Run(e *env) error {
 	return e.installService(manager, spec)
 }
 
-// plan returns the service to install. It refuses a nod program that will not last,
-// such as one of go run.
+// plan returns the service to install. It fails if this nod program is temporary,
+// such as one built by go run.
 func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error) {
 	var spec service.Spec
 	if len(c.Args) > 0 && c.Args[0] == "--" {
@@ -67,8 +67,8 @@ func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error)
 	return manager, service.Spec{Program: launcher.Path(dir), DataDir: dir, Args: c.Args}, err
 }
 
-// checkUp refuses flags that nod up does not know: the service would end at each
-// start.
+// checkUp returns an error if nod up does not accept these flags: with them, the
+// service would exit at every start.
 func checkUp(args []string) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
@@ -114,8 +114,8 @@ func (e *env) warnOfOther(manager *service.Manager, dir string) {
 	}
 }
 
-// printTodo prints the commands that nod could not run, if err is of that kind. It
-// returns any other error.
+// printTodo prints the commands that the user has to run if err is a
+// service.Unreached, and returns any other error.
 func (e *env) printTodo(err error) error {
 	var u *service.Unreached
 	if !errors.As(err, &u) {

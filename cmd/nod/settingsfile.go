@@ -21,9 +21,9 @@ type member struct {
 }
 
 // changeSettings changes settings.json and applies it to a running nod. change gets
-// the settings of the file, with the implied approvers, and returns the members to
-// set; the rest of the file stays, comments too. If nod refuses the settings because
-// it is frozen, the file gets its old content back.
+// the file's settings, with this user as the approver if the file has none, and
+// returns the members to set; the rest of the file stays, comments too. If nod
+// refuses the settings because it is frozen, the file gets its old content back.
 func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]member, error)) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {

@@ -61,7 +61,7 @@ func (c *setupCmd) agents(e *env) error {
 		}
 	}
 	if !found {
-		fmt.Fprintln(e.stdout, "No agent program that nod has a hook for is here; any script can use nod ask.")
+		fmt.Fprintln(e.stdout, "nod found no agent program that it has a hook for; any script can use nod ask.")
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (c *setupCmd) phone(e *env) error {
 	return (&pairCmd{Channel: ch.Name()}).Run(e)
 }
 
-// runPoll is the time between two looks for a running nod.
+// runPoll is the interval at which awaitNod looks for a running nod.
 const runPoll = 200 * time.Millisecond
 
 // awaitNod returns once a nod runs. After some seconds it prints how to start one.
@@ -172,7 +172,7 @@ func (e *env) awaitNod(wait time.Duration) error {
 	deadline, tick := time.NewTimer(wait), time.NewTicker(runPoll)
 	defer deadline.Stop()
 	defer tick.Stop()
-	soon := time.NewTimer(5 * time.Second) // a service that was just started needs less
+	soon := time.NewTimer(5 * time.Second) // a service that was just started is up sooner
 	defer soon.Stop()
 	for {
 		if _, err = bus.ReadRun(place.DataDir); !errors.Is(err, bus.ErrNotRunning) {

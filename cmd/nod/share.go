@@ -45,7 +45,7 @@ type gateCmd struct {
 	JSON       bool     `name:"json" help:"Print the missing permissions as JSON."`
 }
 
-// Run compares the permissions that a scheduled task needs with its session's.
+// Run checks whether the session has the permissions that a scheduled task needs.
 // Without --strict it only reports the missing ones and exits with 0.
 func (c *gateCmd) Run(e *env) error {
 	ctx, client, done, err := e.agent(c.Agent)

@@ -17,7 +17,7 @@ func (s *span) UnmarshalText(text []byte) error {
 	var total time.Duration
 	rest := string(text)
 	if m := days.FindStringSubmatch(rest); m != nil {
-		n, _ := strconv.Atoi(m[1]) // at most six digits
+		n, _ := strconv.Atoi(m[1]) // the pattern admits at most six digits
 		total, rest = time.Duration(n)*24*time.Hour, m[2]
 		if rest == "" {
 			rest = "0s"

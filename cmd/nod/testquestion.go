@@ -13,8 +13,8 @@ import (
 // testSession is the session of test questions.
 const testSession = "nod-test"
 
-// testQuestion sends a question without consequences and waits for its decision, at
-// most for wait. Allow and deny are equally good.
+// testQuestion sends a question without consequences and waits up to wait for its
+// decision. Both allow and deny pass the test.
 func (e *env) testQuestion(wait time.Duration) (schemas.Decision, error) {
 	ctx, client, done, err := e.agent("local")
 	if err != nil {

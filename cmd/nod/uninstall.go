@@ -75,7 +75,7 @@ func (e *env) removeHooks(dir string) error {
 	for _, name := range names {
 		var places []string
 		if name != hook.MCPName && name != hook.ACPName {
-			places = []string{""} // the user's settings
+			places = []string{""} // "" means the user's settings
 		}
 		for _, in := range remembered {
 			if in.Agent == name {

@@ -49,7 +49,7 @@ func (c *upCmd) Run(e *env) error {
 		return err
 	}
 	if err := launcher.Repair(place.DataDir); err != nil {
-		e.log.Warn("hooks and the service name a launcher that leads nowhere", "error", err)
+		e.log.Warn("the launcher that hooks and the service run leads to no program", "error", err)
 	}
 	settings, err := readSettings(c.Settings, place.DataDir)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	if e.place.URL == "" {
 		out("  data      %s", dir)
 		if _, port, err := splitAddr(n.URL()[len("nats://"):]); err == nil && wanted != 0 && port != wanted {
-			out("  note      port %d is taken, so it is %d; nod's own commands find it", wanted, port)
+			out("  note      port %d is taken, so nod listens on %d; nod's own commands find it", wanted, port)
 		}
 	}
 	for _, note := range e.commandNotes() {
@@ -120,8 +120,8 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	return nil
 }
 
-// commandNotes returns notes on how to call nod's other commands so that they reach
-// this nod. Only flags count: other commands share the environment.
+// commandNotes returns notes on the flags with which other nod commands reach this
+// nod. It ignores environment variables, because the other commands see them too.
 func (e *env) commandNotes() []string {
 	var notes []string
 	switch {
@@ -197,8 +197,8 @@ func (s *screen) show(p schemas.Prompt) {
 	fmt.Fprintf(s.stdout, "\n%s\n  nod allow %s · nod deny %s\n", people.Text(&p, time.Now(), s.width()), p.PendingID, p.PendingID)
 }
 
-// readSettings reads the named settings file. Without a name it reads the one of the
-// data directory, and returns nil if there is none.
+// readSettings reads the settings file at path. If path is empty, it reads
+// settings.json of the data directory, and returns nil if there is no such file.
 func readSettings(path, dir string) ([]byte, error) {
 	named := path != ""
 	if !named {
@@ -206,7 +206,7 @@ func readSettings(path, dir string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(path)
 	if !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
-		return nil, nil // a fault of the directory is reported when it is used
+		return nil, nil // nod reports a fault of the directory when it opens it
 	}
 	if !named && errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("read the settings: %w: fix its permissions, or name another directory with --data", err)

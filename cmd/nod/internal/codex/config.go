@@ -73,7 +73,8 @@ func (f *config) distrust(path string, h hook.Installed) {
 	}
 }
 
-// table returns the line numbers of a hook's table and of the next table.
+// table finds a hook's table: from is its first line, and
+// to the line after its last.
 func (f *config) table(path string, h hook.Installed) (from, to int, found bool) {
 	from = slices.IndexFunc(f.lines, func(line string) bool {
 		key, ok := stateKey(line)
@@ -108,7 +109,7 @@ func stateKey(line string) (key string, ok bool) {
 
 var hashLine = regexp.MustCompile(`^\s*trusted_hash\s*=\s*(?:"[^"]*"|'[^']*')`)
 
-// hash returns the number of the line with the hash, or -1.
+// hash returns the number of the line in [from, to) that sets the hash, or -1.
 func (f *config) hash(from, to int) int {
 	if i := slices.IndexFunc(f.lines[from:to], hashLine.MatchString); i >= 0 {
 		return from + i
@@ -116,12 +117,12 @@ func (f *config) hash(from, to int) int {
 	return -1
 }
 
-// inline matches an inline table, which no other line may extend. This TOML library
-// accepts such lines; Codex's does not.
+// inline matches a line that defines hooks or hooks.state as an inline table. Codex
+// rejects a file that adds to such a table elsewhere; this TOML library accepts it.
 var inline = regexp.MustCompile(`^\s*["']?(?:hooks|state|hooks["']?\s*\.\s*["']?state)["']?\s*=\s*\{`)
 
-// check returns an error unless the old and the new lines differ in the trust in these
-// hooks alone.
+// check returns an error if the edit changed more than the trust in these hooks, or
+// if Codex could not read the result.
 func (f *config) check(at hook.Inspection) error {
 	was, err := without(f.before, at)
 	if err != nil {
@@ -132,12 +133,13 @@ func (f *config) check(at hook.Inspection) error {
 		return err
 	}
 	if !reflect.DeepEqual(was, is) || slices.ContainsFunc(f.lines, inline.MatchString) {
-		return errors.New("it is written in a way that cannot be changed safely")
+		return errors.New("its layout cannot be changed safely")
 	}
 	return nil
 }
 
-// without decodes a config.toml and removes the trust in these hooks.
+// without decodes a config.toml and leaves the trust in these hooks out of the
+// result.
 func without(text string, at hook.Inspection) (map[string]any, error) {
 	var all map[string]any
 	if _, err := toml.Decode(text, &all); err != nil {
@@ -157,7 +159,7 @@ func without(text string, at hook.Inspection) (map[string]any, error) {
 	return all, nil
 }
 
-// drop removes an empty table.
+// drop removes a table, the value of key, if it is empty.
 func drop(from map[string]any, key string, table map[string]any) {
 	if from != nil && len(table) == 0 {
 		if _, isTable := from[key].(map[string]any); isTable {

@@ -29,14 +29,14 @@ type State struct {
 	} `toml:"hooks"`
 }
 
-// Trusted is the entry of one hook.
+// Trusted is the entry of one hook in State.
 type Trusted struct {
 	Hash    string `toml:"trusted_hash"`
 	Enabled *bool  `toml:"enabled"`
 }
 
-// Config returns the path of the config.toml for the hooks in the file at path. It is
-// always the user's, beside the user's hooks, also for a project's hooks.
+// Config returns the path of the config.toml that holds the trust in the hooks of
+// the file at path. It is always the user's, even for a project's hooks.
 func Config(path string) string {
 	if user, err := hook.Inspect(hook.Codex(), hook.InstallOptions{}); err == nil {
 		path = user.Path
@@ -44,8 +44,8 @@ func Config(path string) string {
 	return filepath.Join(filepath.Dir(path), "config.toml")
 }
 
-// Of returns the entry of a hook in the file at path. The entry may name the file by
-// another path to the same file.
+// Of returns the entry of a hook in the file at path. The entry's key may name that
+// file by another path.
 func (s *State) Of(path string, h hook.Installed) Trusted {
 	for key, trusted := range s.Hooks.State {
 		if isOf(key, path, h) {
@@ -61,7 +61,8 @@ func isOf(key, path string, h hook.Installed) bool {
 	return here && (file == path || sameFile(file, path))
 }
 
-// location returns a hook's place in its file, as keys of State end with it.
+// location returns the end of a hook's key in State: its event and its place in the
+// file.
 func location(h hook.Installed) string {
 	return fmt.Sprintf(":%s:%d:%d", snake(h.Event), h.Group, h.Index)
 }
@@ -143,7 +144,7 @@ func Trust(at hook.Inspection) (hook.Change, error) {
 	will, err := parse(string(c.After))
 	for _, h := range at.All() {
 		if err == nil && will.state.Of(at.Path, h).Hash != Hash(h) {
-			err = fmt.Errorf("%s says otherwise of the hook for %s", c.Path, h.Event)
+			err = fmt.Errorf("%s would still not trust the hook for %s", c.Path, h.Event)
 		}
 	}
 	return c, err
@@ -171,7 +172,7 @@ func change(at hook.Inspection, edit func(*config, hook.Installed)) (hook.Change
 		return c, nil
 	}
 	if err := f.check(at); err != nil {
-		return c, fmt.Errorf("write into %s that a hook is trusted: %w", c.Path, err)
+		return c, fmt.Errorf("change the trust in hooks in %s: %w", c.Path, err)
 	}
 	return c, nil
 }

@@ -62,7 +62,7 @@ func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.
 	case o.Place.URL == "":
 		found = append(found, ok(check, "this user may ask, answer and manage"))
 	default:
-		found = append(found, ok(check, "the server takes the key of "+o.roles()[0].String()))
+		found = append(found, ok(check, "the server accepts the key of "+o.roles()[0].String()))
 		if settings == nil {
 			found = append(found, note("approvers", "the other checks need the owner's key", "run nod doctor on the machine of nod"))
 		}
@@ -70,8 +70,8 @@ func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.
 	return found, settings, open
 }
 
-// roles returns the roles that this user's commands need: three on a nod of this
-// machine; elsewhere that of the named key file, by the file's name.
+// roles returns the roles in which this user's commands connect: three for a nod of
+// this machine, else the one that the name of the key file gives.
 func (o *Options) roles() []roles.ID {
 	if o.Place.URL == "" {
 		return []roles.ID{roles.AgentID("local"), roles.ConnectorID(schemas.ConnectorTerminal), {Role: roles.Owner}}
@@ -83,7 +83,8 @@ func (o *Options) roles() []roles.ID {
 	return []roles.ID{{Role: roles.Owner}}
 }
 
-// approvers checks the approvers, and that each has an identity.
+// approvers returns a fault if there is no approver, and a note for each approver
+// without an identity.
 func approvers(s *schemas.Settings) []Finding {
 	const check = "approvers"
 	if len(s.Identities()) == 0 {
@@ -164,8 +165,8 @@ func openStore(ctx context.Context, o Options) (*bus.Store, func(), error) {
 	return store, conn.Close, nil
 }
 
-// The clock differences from which on a finding is a note or a fault. Above
-// clockWrong, short deadlines fail.
+// A clock difference above clockNote is a note. Above clockWrong it is a fault,
+// because short deadlines then fail.
 const (
 	clockNote  = 2 * time.Second
 	clockWrong = 30 * time.Second

@@ -88,7 +88,7 @@ func TestNodIsNotRunning(t *testing.T) {
 	says(t, found, Note, "nod is not started at log-in")
 }
 
-// A nod of another user, or of another machine, with a single key here.
+// nod runs as another user or on another machine, and this user has a single key.
 func TestNodRunsElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	n := run(t, dir, `{}`)
@@ -96,7 +96,7 @@ func TestNodRunsElsewhere(t *testing.T) {
 	o.Place.URL, o.Place.Creds = n.URL(), filepath.Join(dir, "keys", "agent-local.nk")
 	found := throughBus(t.Context(), o)
 	assert.True(t, Healthy(found), "%+v", found)
-	says(t, found, OK, "the server takes the key of agent-local")
+	says(t, found, OK, "the server accepts the key of agent-local")
 	says(t, found, OK, "the key here can only ask")
 
 	o.Place.Creds = filepath.Join(dir, "keys", "owner.nk")

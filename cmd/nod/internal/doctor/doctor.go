@@ -1,6 +1,6 @@
-// Package doctor checks all that an agent's request needs to reach a person and that
-// the answer needs to come back. Each finding names the state and, if needed, the
-// remedy. The checks change nothing.
+// Package doctor checks an installation: everything that a request needs to reach a
+// person, and the answer to come back. Each finding names the state and, if needed,
+// the remedy. The checks change nothing.
 package doctor
 
 import (
@@ -64,11 +64,12 @@ func ok(check, what string) Finding        { return Finding{check, OK, what, ""}
 func note(check, what, do string) Finding  { return Finding{check, Note, what, do} }
 func wrong(check, what, do string) Finding { return Finding{check, Wrong, what, do} }
 
-// failed is the finding of an error whose text names the remedy.
+// failed returns a Wrong finding for an error whose text names the remedy.
 func failed(check string, err error) Finding { return wrong(check, err.Error(), "") }
 
-// versions compares the versions of two parts of nod. Parts at most one minor version
-// apart work together.
+// versions returns a finding about the versions of two parts of nod: OK if they are
+// equal, a Note if they still work together, and Wrong if they are more than one
+// minor version apart.
 func versions(check, what, theirs, ours, do string) Finding {
 	what += " is version " + theirs
 	if theirs == ours {
@@ -76,7 +77,7 @@ func versions(check, what, theirs, ours, do string) Finding {
 	}
 	what += ", and this nod " + ours
 	if apart(theirs, ours) {
-		return wrong(check, what+": they are too far apart", do)
+		return wrong(check, what+": they do not work together", do)
 	}
 	return note(check, what, do)
 }

@@ -9,7 +9,8 @@ import (
 	"runtime"
 )
 
-// private lists glob patterns of the data directory's files for its owner alone.
+// private lists patterns of the files in the data directory that only its owner may
+// access.
 var private = []string{".", "keys", "keys/*", "nats", "settings.json", "logs", "hooks", "web", "web/*"}
 
 // files checks that other users cannot read or write the data directory.

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hooks checks every agent program of this machine, and every file that its hook was
-// installed in.
+// hooks checks every agent program of this machine, and every settings file that
+// nod's hook was installed in.
 func hooks(ctx context.Context, o Options) []Finding {
 	remembered, err := installs.List(o.DataDir)
 	if err != nil {
@@ -29,7 +29,7 @@ func hooks(ctx context.Context, o Options) []Finding {
 		found = append(found, h.all(ctx, remembered)...)
 	}
 	if len(found) == 0 {
-		return []Finding{note("hooks", "no agent program that nod has a hook for is here", "nod install --help lists them; any script can use nod ask")}
+		return []Finding{note("hooks", "nod found no agent program that it has a hook for", "nod install --help lists them; any script can use nod ask")}
 	}
 	return found
 }
@@ -75,7 +75,7 @@ func (h *hostCheck) all(ctx context.Context, remembered []installs.Install) []Fi
 	return append(found, h.ran(since), h.tested(ctx))
 }
 
-// remembered checks a file that the hook was installed in.
+// remembered checks a settings file that the hook was installed in.
 func (h *hostCheck) remembered(ctx context.Context, in installs.Install) []Finding {
 	if _, err := os.Stat(in.Path); err != nil {
 		return []Finding{note(h.check, "the hook was installed in "+in.Path+", which is gone", "")}
@@ -90,7 +90,7 @@ func (h *hostCheck) remembered(ctx context.Context, in installs.Install) []Findi
 	return h.file(ctx, at)
 }
 
-// file checks one file with hooks.
+// file checks the hooks in one settings file.
 func (h *hostCheck) file(ctx context.Context, at hook.Inspection) []Finding {
 	if at.Off != "" {
 		return []Finding{wrong(h.check, fmt.Sprintf("%s says %q, so that no hook runs", at.Path, at.Off), "remove that")}
@@ -107,8 +107,8 @@ func (h *hostCheck) file(ctx context.Context, at hook.Inspection) []Finding {
 	return found
 }
 
-// tryHooks makes a test call of every hook of a file, in the way of the agent
-// program.
+// tryHooks makes a test call of every hook of a file, as the agent program would
+// call it.
 func (h *hostCheck) tryHooks(ctx context.Context, at hook.Inspection) (found []Finding) {
 	try, again := h.Try, "nod install "+h.host.Name
 	if try == nil {
@@ -119,14 +119,14 @@ func (h *hostCheck) tryHooks(ctx context.Context, at hook.Inspection) (found []F
 			found = append(found, wrong(h.check, fmt.Sprintf("the hook for %s in %s lets calls run if nod is killed or gone", i.Event, at.Path), again))
 		}
 		if err := try(ctx, h.host, i); err != nil {
-			found = append(found, wrong(h.check, fmt.Sprintf("the hook for %s in %s was tried, and does not do its work: %s", i.Event, at.Path, oneLine(err)), "see whether nod is running, then "+again))
+			found = append(found, wrong(h.check, fmt.Sprintf("the hook for %s in %s failed a test call: %s", i.Event, at.Path, oneLine(err)), "see whether nod is running, then "+again))
 		}
 	}
 	if trusted, err := folders.Trusts(h.host, at.Path); err == nil && !trusted {
 		found = append(found, wrong(h.check, fmt.Sprintf("%s does not trust the folder of %s, so that no hook of it runs", h.host.Agent, at.Path), "start "+h.host.Program+" there and agree to trust it"))
 	}
 	if len(found) == 0 {
-		found = append(found, ok(h.check, h.host.Agent+" asks nod, by "+at.Path+": a call that was tried was refused"))
+		found = append(found, ok(h.check, h.host.Agent+" asks nod, by "+at.Path+": a test call was refused, as it must be"))
 	}
 	if unasked := h.host.Unasked(at); unasked != "" {
 		found = append(found, note(h.check, at.Path+": "+unasked, "nod install "+h.host.Name+" --strict"))
@@ -139,7 +139,7 @@ func (h *hostCheck) program(path, program string) (f Finding, bad bool) {
 	again := "nod install " + h.host.Name
 	switch {
 	case program == "":
-		return Finding{}, false // the user starts nod in another way
+		return Finding{}, false // the user wrote the command: its program is not known
 	case !filepath.IsAbs(program):
 		return note(h.check, fmt.Sprintf("the hook in %s runs %q, which hosts without a PATH do not find", path, program), again), true
 	}
@@ -153,7 +153,8 @@ func (h *hostCheck) program(path, program string) (f Finding, bad bool) {
 	return Finding{}, false
 }
 
-// ran checks when the agent program last ran the hook.
+// ran reports when the agent program last ran the hook, and notes if it has not
+// since the installation.
 func (h *hostCheck) ran(since time.Time) Finding {
 	at, version, err := installs.LastRan(h.DataDir, h.host.Name)
 	switch {
@@ -166,7 +167,7 @@ func (h *hostCheck) ran(since time.Time) Finding {
 	return versions(h.check, what, version, h.Version, "nod install "+h.host.Name)
 }
 
-// tested checks that nod was tested with the agent program's version.
+// tested notes if nod was not tested with the agent program's version.
 func (h *hostCheck) tested(ctx context.Context) Finding {
 	known := h.host.Tested
 	with := h.host.Agent + " " + strings.Join(known, " and ")
@@ -175,13 +176,13 @@ func (h *hostCheck) tested(ctx context.Context) Finding {
 	version, err := h.host.Version(ctx)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return note(h.check, h.host.Program+" is not in PATH, so that its version is not known", "nod was run with "+with)
+		return note(h.check, h.host.Program+" is not in PATH, so that its version is not known", "nod was tested with "+with)
 	case err != nil:
-		return note(h.check, h.host.Program+" --version tells no version", "nod was run with "+with)
+		return note(h.check, h.host.Program+" --version tells no version", "nod was tested with "+with)
 	case hook.Older(version, known[0]):
-		return note(h.check, h.host.Agent+" "+version+" is older than those that nod was run with", "nod was run with "+with)
+		return note(h.check, h.host.Agent+" "+version+" is older than those that nod was tested with", "nod was tested with "+with)
 	case hook.Older(known[len(known)-1], version):
-		return note(h.check, h.host.Agent+" "+version+" is newer than those that nod was run with", "nod was run with "+with+"; nod doctor --prompt and a first question show that it works")
+		return note(h.check, h.host.Agent+" "+version+" is newer than those that nod was tested with", "nod was tested with "+with+"; nod doctor --prompt and a first question show that it works")
 	}
-	return ok(h.check, h.host.Agent+" "+version+" is a version that nod was run with, or between two")
+	return ok(h.check, h.host.Agent+" "+version+" is a version that nod was tested with, or between two such versions")
 }

@@ -63,7 +63,7 @@ func TestHooks(t *testing.T) {
 	found := h.findings()
 	says(t, found, OK, "Claude Code asks nod, by "+change.Path)
 	says(t, found, Note, "has not run the hook since it was installed")
-	says(t, found, OK, "2.1.200 is a version that nod was run with")
+	says(t, found, OK, "2.1.200 is a version that nod was tested with")
 	assert.True(t, Healthy(found))
 
 	installs.Ran(h.data, "claude-code", "0.4.0")
@@ -98,15 +98,15 @@ func TestHooksOfProjects(t *testing.T) {
 	says(t, h.findings(), Note, "which is gone")
 }
 
-// The doctor makes a test call of each hook, and reports an old hook that lets calls
-// run once nod is gone.
+// The doctor makes a test call of each hook, and reports an old hook that lets
+// calls run once nod is gone.
 func TestGatesAreTried(t *testing.T) {
 	h := newHome(t)
 	change := h.install(hook.Gemini(), hook.InstallOptions{Program: h.program("nod", "")})
-	says(t, h.findings(), OK, "a call that was tried was refused")
+	says(t, h.findings(), OK, "a test call was refused, as it must be")
 	o := options(h.data)
 	o.Try = nil
-	says(t, hooks(t.Context(), o), Wrong, `was tried, and does not do its work: the hook's reply is not the expected refusal: ""`)
+	says(t, hooks(t.Context(), o), Wrong, `failed a test call: the hook's reply is not the expected refusal: ""`)
 	old := strings.ReplaceAll(string(change.After), " || /bin/sh", "; /bin/sh")
 	require.NoError(t, os.WriteFile(change.Path, []byte(old), 0o600))
 	says(t, h.findings(), Wrong, "lets calls run if nod is killed or gone: nod install gemini")

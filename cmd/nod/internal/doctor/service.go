@@ -12,7 +12,7 @@ import (
 // serviceFindings checks the service and the running nod.
 func serviceFindings(ctx context.Context, o Options) []Finding {
 	if o.Place.URL != "" {
-		return []Finding{ok("nod", "it runs elsewhere, where --nats-url or NOD_URL says")}
+		return []Finding{ok("nod", "it runs elsewhere, at the address in --nats-url or NOD_URL")}
 	}
 	installed, f := theService(ctx, o)
 	run, err := bus.ReadRun(o.DataDir)

@@ -20,9 +20,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// Trusts reports whether a host reads the hooks in the settings file at path: it does
-// for the user's own file and for trusted projects. Hosts that are not known to need
-// trust read all.
+// Trusts reports whether a host reads the hooks in the settings file at path. A
+// host always reads the user's own file, and projects' files if it trusts the
+// project; a host that knows no trust reads all.
 func Trusts(host hook.Host, path string) (bool, error) {
 	project, ok := projectOf(host, path)
 	if !ok {
@@ -30,7 +30,7 @@ func Trusts(host hook.Host, path string) (bool, error) {
 	}
 	own, err := hook.Inspect(host, hook.InstallOptions{})
 	if own.Path == "" {
-		return false, err // an error in the user's own file alone is reported elsewhere
+		return false, err // if own.Path is set, the error is about the file's content, which does not matter here
 	}
 	if real, err := filepath.EvalSymlinks(path); own.Path == path || err == nil && own.Path == real {
 		return true, nil

@@ -24,19 +24,19 @@ func Dir(dataDir string) string { return filepath.Join(dataDir, "waiting") }
 // unready begins the name of a file that is not locked yet.
 const unready = "new-"
 
-// Hold marks a request as one that this process waits for, until over is called or
-// the process ends.
+// Hold records that this process waits for a request, until over is called or the
+// process ends.
 func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
 	dir := Dir(dataDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("note that a hook waits: %w", err)
+		return nil, fmt.Errorf("record that a hook waits: %w", err)
 	}
 	name := rand.Text()
 	path := filepath.Join(dir, unready+name)
 	lock := flock.New(path, flock.SetPermissions(0o600))
 	held, err := lock.TryLock()
 	if err == nil && !held {
-		err = errors.New("it is held")
+		err = errors.New("another process holds the lock")
 	}
 	if err == nil {
 		err = os.WriteFile(path, []byte(schemas.Key(sessionID, pendingID)), 0o600)
@@ -48,7 +48,7 @@ func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
 	if err != nil {
 		_ = os.Remove(path)
 		_ = lock.Close()
-		return nil, fmt.Errorf("note that a hook waits: %w", err)
+		return nil, fmt.Errorf("record that a hook waits: %w", err)
 	}
 	return func() {
 		_ = os.Remove(final) // before the unlock, or a sweep would take this hook for dead
@@ -82,7 +82,7 @@ func sweep(path string, report func(sessionID, pendingID string) error) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look whether a hook has died: %w", err)
+		return fmt.Errorf("check whether a hook has died: %w", err)
 	}
 	defer func() { _ = lock.Close() }()
 	key, err := os.ReadFile(path)

@@ -45,7 +45,7 @@ func List(dataDir string) ([]Install, error) {
 		err = json.Unmarshal(data, &all)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read where hooks are installed (%s): %w", list(dataDir), err)
+		return nil, fmt.Errorf("read the list of installed hooks (%s): %w", list(dataDir), err)
 	}
 	return all, nil
 }
@@ -85,7 +85,7 @@ func Forget(dataDir string, in Install) error {
 // Clear removes all installations and traces. Hooks that still run write no new trace.
 func Clear(dataDir string) error {
 	if err := os.RemoveAll(dir(dataDir)); err != nil {
-		return fmt.Errorf("forget where hooks were installed: %w", err)
+		return fmt.Errorf("remove the list of installed hooks: %w", err)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func write(dataDir string, all []Install) error {
 		err = os.Rename(temp, list(dataDir))
 	}
 	if err != nil {
-		return fmt.Errorf("remember where the hook is installed: %w", err)
+		return fmt.Errorf("record that the hook is installed: %w", err)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func Ran(dataDir, agent, version string) {
 	_ = f.Close()
 }
 
-// widest is more characters than any version has.
+// widest is the width of a trace's content in characters; no version is longer.
 const widest = 60
 
 // LastRan returns the time of an agent program's last run of the hook and nod's

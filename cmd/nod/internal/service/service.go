@@ -43,9 +43,9 @@ type Manager struct {
 type kind interface {
 	// file returns the content of the service file.
 	file(Spec) string
-	// start returns the commands that run the service by its present file. stop
-	// returns those to run before the file is removed, and gone those after; gone is
-	// enough if stop failed.
+	// start returns the commands that run the service by the file at path. stop
+	// returns those that stop it before the file is removed, and gone those for
+	// after that; if stop failed, the commands of gone end the service.
 	start(path string) []command
 	stop(path string) []command
 	gone() []command
@@ -62,7 +62,7 @@ type kind interface {
 func New(goos string) (*Manager, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, fmt.Errorf("find where services are kept: %w", err)
+		return nil, fmt.Errorf("find the folder of service files: %w", err)
 	}
 	switch goos {
 	case "linux":
@@ -104,7 +104,7 @@ type Unreached struct {
 }
 
 func (u *Unreached) Error() string {
-	return fmt.Sprintf("the system could not be told (%v)", u.Err)
+	return fmt.Sprintf("the system's service manager did not obey (%v)", u.Err)
 }
 
 func (u *Unreached) Unwrap() error { return u.Err }

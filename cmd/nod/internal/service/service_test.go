@@ -40,7 +40,7 @@ func (m *machine) tool(name, body string) {
 	require.NoError(m.t, os.WriteFile(filepath.Join(m.bin, name), []byte(script), 0o755))
 }
 
-// told returns the tools' arguments since its last call.
+// told returns the arguments of all tools that ran since told was last called.
 func (m *machine) told() []string {
 	path := filepath.Join(m.bin, "told")
 	data, err := os.ReadFile(path)
@@ -107,8 +107,8 @@ func TestSystemdLife(t *testing.T) {
 	assert.Equal(t, []string{"systemctl --user disable --now nod.service", "systemctl --user stop nod.service", "systemctl --user daemon-reload"}, m.told())
 }
 
-// Without a systemd session, and without systemd, the file is written all the same,
-// and the error lists the commands that are left.
+// If systemd is not installed, or has no session for the user, Install still writes
+// the service file, and its error lists the commands for the user to run.
 func TestTheSystemCannotBeTold(t *testing.T) {
 	for name, prepare := range map[string]func(*machine){
 		"no systemd": func(*machine) {},
@@ -203,7 +203,7 @@ func TestLaunchdIsAskedAgain(t *testing.T) {
 	assert.Len(t, m.told(), 3)
 }
 
-// launchd runs exactly the command's words.
+// The property list holds the words of the command, special characters included.
 func TestLaunchdTakesTheAgent(t *testing.T) {
 	m := newMachine(t, "launchctl")
 	manager, err := service.New("darwin")
