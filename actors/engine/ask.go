@@ -22,7 +22,7 @@ type agentRequest struct {
 
 func (r *agentRequest) key() string { return r.request.Key() }
 
-// sameness is the digest that identical calls of a session have in common.
+// sameness returns the call's Sameness, which it computes once.
 func (r *agentRequest) sameness() (string, error) {
 	if r.same != "" {
 		return r.same, nil
@@ -64,14 +64,14 @@ func (e *Engine) ask(ctx context.Context, c *bus.Call) error {
 		return e.rejoin(ctx, c, s)
 	case s.verdict.Effect == policy.Ask:
 		return e.askPerson(ctx, c, s, 0)
-	case s.rules.updated != nil: // too long for the log
+	case s.rules.updated != nil: // the changed input is too long for the log
 		return e.createDecided(ctx, c, s, 0)
 	}
 	return e.decideFresh(ctx, c, s)
 }
 
-// receive decodes and validates a request, and makes sure that its session is the
-// agent's.
+// receive decodes and validates a request. It returns NOT_FOUND if the session belongs to
+// another agent.
 func (e *Engine) receive(ctx context.Context, c *bus.Call) (*askState, error) {
 	s := &askState{agentRequest: agentRequest{agent: c.Tokens[0], body: c.Data}, settings: e.settings.now()}
 	if err := schemas.Decode(c.Data, &s.request); err != nil {
@@ -92,7 +92,7 @@ func (e *Engine) receive(ctx context.Context, c *bus.Call) (*askState, error) {
 	return s, nil
 }
 
-// policyDecision is the decision that follows from the verdict.
+// policyDecision returns the decision that follows from the verdict.
 func (e *Engine) policyDecision(s *askState) *schemas.Decision {
 	if s.frozen != nil {
 		return e.freezeDenial(&s.request, s.digest, s.frozen)
@@ -106,7 +106,7 @@ func (e *Engine) policyDecision(s *askState) *schemas.Decision {
 		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, ""
 	}
 	d := e.decision(&s.request, s.digest, outcome, schemas.By{Kind: schemas.ByPolicy, Name: s.verdict.Rule})
-	if o, ok := s.request.OptionOfKind(kind); ok { // by its kind, never by its position
+	if o, ok := s.request.OptionOfKind(kind); ok { // chosen by its kind, never by its position
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
 	}
 	if d.Message, d.SettingsRevision = message, s.settings.revision; d.Outcome == schemas.Allowed {
@@ -123,8 +123,8 @@ func (e *Engine) decision(r *schemas.Request, digest string, outcome schemas.Out
 	}
 }
 
-// decideFresh decides a request whose id is new. The log entry is the decision, and its
-// message id makes it the only one.
+// decideFresh decides a request whose id is new, without a record. The log entry stores
+// the decision; its message id prevents a second one.
 func (e *Engine) decideFresh(ctx context.Context, c *bus.Call, s *askState) error {
 	d := e.policyDecision(s)
 	entry := schemas.LogEntry{
@@ -142,9 +142,8 @@ func (e *Engine) decideFresh(ctx context.Context, c *bus.Call, s *askState) erro
 	return replyLogged(c, s, logged)
 }
 
-// claim appends a log entry under a request's id. Whichever entry comes first decides how
-// the id gets its decision: claim returns the decision in that entry, or nil if the entry
-// leaves the decision to a record.
+// claim appends a log entry under a request's id. The first entry of an id counts: claim
+// returns the decision in it, or nil if it leaves the decision to a record.
 func (e *Engine) claim(ctx context.Context, key string, entry schemas.LogEntry) (*schemas.Decision, error) {
 	seq, first, err := e.store.Log.Append(ctx, key, entry)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// throughRecord makes the record of a request: with its decision, or for a person to
-// decide.
+// throughRecord creates the record of a request, either with its decision, or pending for
+// a person to decide.
 func (e *Engine) throughRecord(ctx context.Context, c *bus.Call, s *askState) error {
 	if s.verdict.Effect == policy.Ask {
 		return e.askPerson(ctx, c, s, 0)
@@ -33,7 +33,7 @@ func (e *Engine) createDecided(ctx context.Context, c *bus.Call, s *askState, re
 	return nil
 }
 
-// record returns the record of a request that does not wait: its deadline is now.
+// record returns the record of a request that is decided at once: its deadline is now.
 func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	return schemas.Record{
 		Type: schemas.TypeRecord, Agent: r.agent, User: r.request.User, Request: r.body, Digest: r.digest,
@@ -56,7 +56,7 @@ func (e *Engine) askPerson(ctx context.Context, c *bus.Call, s *askState, revisi
 	entry := s.plan.entry
 	c.Reply(receipt(entry, &s.request))
 	if entry.Record.Joined != "" {
-		return nil // the outbox shows that the question has one more waiter
+		return nil // the request has joined a question; the outbox shows the question's new number of waiters
 	}
 	e.counts.add(s.request.SessionID)
 	s.request.Rejoin, s.request.Revision = false, 0
@@ -66,9 +66,9 @@ func (e *Engine) askPerson(ctx context.Context, c *bus.Call, s *askState, revisi
 	return nil
 }
 
-// admit refuses one more request of a session that has too many pending. If the
-// settings name no approver, it reads them again first: an engine that has not heard
-// of the newest settings must not refuse.
+// admit refuses one more request of a session that has too many pending. If the settings
+// name no approver, it reads them again first: an engine that has not read the newest
+// settings yet must not refuse.
 func (e *Engine) admit(ctx context.Context, s *askState) (result, error) {
 	if len(s.settings.settings.People()) == 0 {
 		if err := e.readSettings(ctx); err != nil {
@@ -82,8 +82,8 @@ func (e *Engine) admit(ctx context.Context, s *askState) (result, error) {
 	return result{}, schemas.Errorf(schemas.CodeForbidden, "session %s has %d pending requests, which is the most: answer or withdraw some first", s.request.SessionID, s.attendance.open)
 }
 
-// pendingRecord is the record of a request that waits, as far as the stages have planned
-// it.
+// pendingRecord returns the record of a request for a person to decide, as planned by the
+// stages.
 func (s *askState) pendingRecord() schemas.Record {
 	rec := s.record(s.verdict, s.plan.at)
 	rec.Foreground, rec.Routes = s.plan.foreground.session, s.plan.routes
@@ -93,9 +93,9 @@ func (s *askState) pendingRecord() schemas.Record {
 	return rec
 }
 
-// takeTurn sets the first event of the question: the deadline, the moment at which
-// phones and chats are told because the approver who is there has not answered, or, if
-// they show enough questions of the session already, the next look at that.
+// takeTurn sets the first event of the question: its deadline; or, if an approver is
+// there, the time at which phones and chats show it unless it is answered; or, if phones
+// and chats already show enough questions of the session, the next check of its turn.
 func (e *Engine) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
@@ -106,8 +106,8 @@ func (e *Engine) takeTurn(_ context.Context, s *askState) (result, error) {
 	return result{}, nil
 }
 
-// storePending stores the request as a waiter or as a question of its own. Its outcome
-// is ask, or goOn if the request has another record than the caller has read.
+// storePending stores the request as a waiter or as a question of its own. Its outcome is
+// ask, or goOn if the request's record has changed since the caller read it.
 func (e *Engine) storePending(ctx context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	next := s.plan.next
@@ -127,8 +127,8 @@ func (e *Engine) storePending(ctx context.Context, s *askState) (result, error) 
 // fits one message.
 const maxReaches = 64 << 10
 
-// withinSize returns the reaches, or nil if they are too long; the call can then only be
-// allowed once.
+// withinSize returns the reaches, or nil if they exceed maxReaches; the call can then
+// only be allowed once.
 func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	data, err := schemas.Encode(reaches)
 	if err != nil || len(data) > maxReaches {
@@ -137,8 +137,9 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent is the first event of a request. If an approver is there who may answer
-// before, phones and chats are told at notify; otherwise it is the deadline.
+// firstEvent returns the first event of a request. If a client holds the input lock and
+// the request goes to phones or chats too, that is its escalation to them at notify;
+// otherwise it is the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
@@ -160,8 +161,9 @@ func (e *Engine) replyMoved(ctx context.Context, c *bus.Call, s *askState, creat
 	return err
 }
 
-// replyExisting replies to a request that has a record. A verdict that decides goes
-// through the compare-and-set of the question's record like any other decision.
+// replyExisting replies to a request that has a record. If the verdict decides the
+// request, the decision is stored by compare-and-set in the question's record, like any
+// other decision.
 func (e *Engine) replyExisting(ctx context.Context, c *bus.Call, s *askState, entry bus.Entry) error {
 	switch rec := &entry.Record; {
 	case rec.Agent != s.agent:
@@ -183,7 +185,7 @@ func (e *Engine) replyExisting(ctx context.Context, c *bus.Call, s *askState, en
 	if question, err = e.resumeWaiting(ctx, question, s.request.PendingID); err != nil {
 		return err
 	}
-	if !question.Record.Waits(s.request.PendingID) { // it has ended in the meantime
+	if !question.Record.Waits(s.request.PendingID) { // the call has ended in the meantime
 		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
 			return err
 		}
@@ -193,8 +195,9 @@ func (e *Engine) replyExisting(ctx context.Context, c *bus.Call, s *askState, en
 	return nil
 }
 
-// decideExisting decides a question by a verdict that its calls get now, but did not get
-// at first. All its calls have the same verdict.
+// decideExisting decides a stored question by a verdict that its calls did not get when
+// they were first checked, such as after a change of settings. Identical calls have the
+// same verdict.
 func (e *Engine) decideExisting(ctx context.Context, c *bus.Call, s *askState, question bus.Entry) error {
 	now, err := e.nowFor(ctx, &question.Record, question.Record.Places())
 	if err != nil {
@@ -214,9 +217,8 @@ func (e *Engine) decideExisting(ctx context.Context, c *bus.Call, s *askState, q
 	return e.replyDecision(ctx, c, decided, s.key())
 }
 
-// resumeWaiting makes sure that a question's timer is armed, and that the question does
-// not count a request as detached whose agent has just sent it again. The question that
-// it returns may have ended.
+// resumeWaiting arms a question's timer if it is lost, and ends the detached state of a
+// request that its agent has sent again. The returned question may have ended.
 func (e *Engine) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrHeld) {

@@ -27,7 +27,8 @@ func (e *Engine) hostResolved(ctx context.Context, c *bus.Call) error {
 	return nil
 }
 
-// resolveByHost returns the ids of the requests that it has ended or given an aftermath.
+// resolveByHost does the work of hostResolved, and returns the ids of the requests that
+// it has withdrawn or given an aftermath.
 func (e *Engine) resolveByHost(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	if p.PendingID != "" {
 		return e.withdrawAbandoned(ctx, agent, p)
@@ -59,9 +60,10 @@ func (e *Engine) resolveByHost(ctx context.Context, agent string, p *schemas.Hos
 	return ids, nil
 }
 
-// timedKeys are the keys of a session's questions whose timer is armed or has fired: an
-// engine may have stopped before it handled a fired one. Fired timers are read last, so
-// that none is missed that fires meanwhile. The questions may have been decided.
+// timedKeys returns the keys of a session's questions with an armed or a fired timer: an
+// engine may have stopped before it handled a fired one. It reads fired timers last, so
+// that it does not miss one that fires meanwhile. Some of the questions may be decided
+// already.
 func (e *Engine) timedKeys(ctx context.Context, session string) ([]string, error) {
 	armed, err := e.store.Records.Pending(ctx, session)
 	if err != nil {
@@ -73,8 +75,8 @@ func (e *Engine) timedKeys(ctx context.Context, session string) ([]string, error
 	return slices.Compact(keys), err
 }
 
-// withdrawResolved withdraws a call that its host has resolved. If the call ran although it
-// was not allowed, the record gets that as an aftermath.
+// withdrawResolved withdraws a call that its host has resolved. If the call ran without
+// an allow, the record gets that aftermath.
 func (e *Engine) withdrawResolved(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
 	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: call.pendingID, Reason: p.Reason}
 	question, err := e.takeBack(ctx, call.question, agent, &w)
@@ -83,9 +85,9 @@ func (e *Engine) withdrawResolved(ctx context.Context, call openCall, agent stri
 	}
 	d := question.Record.Verdict(call.pendingID)
 	if d == nil {
-		return nil, nil // it has just become a question of its own, which the host's next sign ends
+		return nil, nil // it has just become a question of its own; the host's next report withdraws it
 	}
-	if callRan && d.Outcome != schemas.Allowed { // also if a denial or the deadline came first
+	if callRan && d.Outcome != schemas.Allowed { // also if it was denied or timed out first
 		if _, err = e.addAftermath(ctx, question, e.ranAftermath(call.pendingID)); err != nil {
 			return nil, err
 		}
@@ -104,7 +106,7 @@ type openCall struct {
 	request   schemas.Request
 }
 
-// openCalls are the pending calls of an agent in the questions under keys, without
+// openCalls returns the pending calls of an agent in the questions under keys, except
 // detached ones.
 func (e *Engine) openCalls(ctx context.Context, agent string, keys []string) ([]openCall, error) {
 	var calls []openCall

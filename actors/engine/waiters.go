@@ -123,8 +123,9 @@ func (e *Engine) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus
 	return ended, e.rearm(ctx, withEarliestEvent(ended))
 }
 
-// endOverdue ends the calls of a pending question whose deadline has come at an instant of
-// the broker's time, and returns the record.
+// endOverdue ends the calls of a pending question whose deadline has come at the broker
+// time now, publishes the decision if that ends the question, and returns the newest
+// record.
 func (e *Engine) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
@@ -195,14 +196,15 @@ func ownID(entry *bus.Entry) string {
 	return id
 }
 
-// allowsOnce reports whether a person has allowed only the calls of the question.
+// allowsOnce reports whether a person has allowed the question's calls, without a lasting
+// rule or permission.
 func allowsOnce(d *schemas.Decision) bool {
 	return d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !d.Lasts()
 }
 
 // withStandingAnswer returns d, with a standing answer added if a person allows calls
-// that no agent waits for: each of these calls may be asked again and run once, until its
-// deadline.
+// that no agent waits for: each of these calls may be asked again and run once, until the
+// latest of their deadlines.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
 	if !allowsOnce(d) || d.UpdatedInput != nil {
 		return d, nil

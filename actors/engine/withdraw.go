@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdraw withdraws a request. If the withdrawal comes before the request, it creates a
-// decided record, which replies to the request when that comes.
+// withdraw withdraws a request. If the withdrawal arrives before the request, withdraw
+// creates a decided record, with which the request is answered when it arrives.
 func (e *Engine) withdraw(ctx context.Context, c *bus.Call) error {
 	agent, key := c.Tokens[0], schemas.Key(c.Tokens[1], c.Tokens[2])
 	var w schemas.Withdraw
@@ -51,7 +51,7 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 	case err != nil:
 		return err
 	case w.Detach && d != nil:
-		if question.Record.Joined != "" { // the question's record says whether the agent still waits
+		if question.Record.Joined != "" { // only the question's record has the state of its waiters
 			question, err = e.decidedIn(ctx, question)
 		}
 		if err == nil {
@@ -73,7 +73,7 @@ func (e *Engine) withdrawKnown(ctx context.Context, c *bus.Call, agent string, w
 			c.Reply(receipt(entry, &r))
 			return nil
 		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil { // it has ended in the meantime
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil { // the question has ended in the meantime
 			return err
 		}
 		return e.withdrawKnown(ctx, c, agent, w, entry)
@@ -114,7 +114,7 @@ func (e *Engine) replyDecision(ctx context.Context, c *bus.Call, question bus.En
 
 func (e *Engine) withdrawUnknown(ctx context.Context, c *bus.Call, agent string, w *schemas.Withdraw, revision uint64) error {
 	key := schemas.Key(w.SessionID, w.PendingID)
-	// A decision in the log has no record; it counts, and is the reply.
+	// A decision that is only in the log counts, and is the reply.
 	logged, err := e.claim(ctx, key, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogClaim, Actor: agent,
 		SessionID: w.SessionID, PendingID: w.PendingID,

@@ -48,7 +48,7 @@ func (e *Engine) register(ctx context.Context, c *bus.Call) error {
 	}
 }
 
-// servePrompts creates the queue of a carrier's prompts for a new worker, and again if the
+// servePrompts creates the queue of a carrier's prompts if the worker is new, or if the
 // queue was lost.
 func (e *Engine) servePrompts(ctx context.Context, connector string, comes bool) error {
 	switch {
@@ -84,7 +84,7 @@ func (e *Engine) delivery(ctx context.Context, c *bus.Call) error {
 		if entry, last, err = e.markRouteFailed(ctx, entry, c.Tokens[0], d.Recipient); err != nil {
 			return err
 		}
-		if !goesToCarriers(&entry.Record) { // the next question takes its place
+		if !goesToCarriers(&entry.Record) { // the session's next question is shown in its place
 			if err := e.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
 				return err
 			}
