@@ -28,7 +28,7 @@ var (
 	_ people.Desk        = (*Desk)(nil)
 	_ people.Revoker     = (*Desk)(nil)
 	_ people.Freezer     = (*Desk)(nil)
-	_ people.Pairer       = (*Desk)(nil)
+	_ people.Pairer      = (*Desk)(nil)
 	_ people.LoginLinker = (*Desk)(nil)
 )
 
