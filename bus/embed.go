@@ -180,7 +180,7 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 // freePort returns port if it is free, and otherwise the server's value for any free
 // port. If another process takes the port before the server does, the start fails with an
 // error that says so. An address of another machine, or a port that this user may not
-// use, is an error, because another port would not help.
+// use, is an error, because the user meant exactly that address or port.
 func freePort(host string, port int) (int, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	l, err := net.Listen("tcp", addr)

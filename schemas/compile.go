@@ -24,13 +24,14 @@ const schemaSuffix = ".schema.json"
 func SettingsSchema() []byte {
 	data, err := Schema("settings")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // cannot happen: the file is embedded
 	}
 	return data
 }
 
-// Schema returns the JSON Schema of a message, such as "request", or "common", the
-// definitions that the messages share. It refers to others as "NAME.schema.json".
+// Schema returns the JSON Schema with this name: that of a message, such as "request", or
+// "common", the definitions that messages share. It refers to other schemas as
+// "NAME.schema.json".
 func Schema(name string) ([]byte, error) {
 	data, err := schemaFiles.ReadFile("v1/" + name + schemaSuffix)
 	if err != nil || name != "settings" {
@@ -39,10 +40,10 @@ func Schema(name string) ([]byte, error) {
 	return withChannels(data)
 }
 
-// noun is how one message type is decoded and limited.
+// noun has the schema, the name and the limits of one message type.
 type noun struct {
 	typ      string // "" for settings.json, which has no envelope
-	label    string // the whole message's name in errors
+	label    string // names the whole message in errors
 	schema   func() (*jsonschema.Schema, error)
 	maxBytes int // 0: the bus's own limit
 	maxDepth int // 0: encoding/json's own limit
@@ -60,7 +61,7 @@ func loadNouns() map[reflect.Type]*noun {
 	}
 	request := all[reflect.TypeFor[*Request]()]
 	request.maxBytes, request.maxDepth = MaxRequestBytes, MaxDepth
-	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // its check limits its size
+	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // its check method limits its size
 	all[reflect.TypeFor[*Settings]()] = &noun{label: "settings.json", schema: c.lazy("settings"), maxBytes: MaxSettingsBytes}
 	return all
 }
@@ -87,9 +88,10 @@ func (c *compiler) lazy(name string) func() (*jsonschema.Schema, error) {
 	})
 }
 
-// inlineRefs replaces each $ref by its target: nothing beside a $ref validates in our
-// schemas, and following one costs as much as validating it. It writes a node only to
-// change it, because other goroutines may already use shared nodes.
+// inlineRefs replaces each $ref by its target, because following a $ref costs as much as
+// validating the target. It is valid since in our schemas no other keyword beside a $ref
+// validates. It does not write to unchanged nodes, because other goroutines may already
+// use shared nodes.
 func inlineRefs(s *jsonschema.Schema) {
 	for name, field := range s.Properties {
 		if t := target(field); t != field {
@@ -124,7 +126,7 @@ func newCompiler() *jsonschema.Compiler {
 	return c
 }
 
-// schemaLoader loads schemas from this package only.
+// schemaLoader loads only the schemas embedded in this package.
 type schemaLoader struct{}
 
 func (schemaLoader) Load(url string) (any, error) {
@@ -135,8 +137,8 @@ func (schemaLoader) Load(url string) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
 }
 
-// compilePattern is regexp.Compile, except for the pattern of ids, which every message is
-// checked against: a loop needs a tenth of the time.
+// compilePattern is regexp.Compile, except that for the pattern of ids, which occurs in
+// every message, it returns ValidID: that takes a tenth of the time.
 func compilePattern(pattern string) (jsonschema.Regexp, error) {
 	if pattern == idPattern {
 		return idMatcher{}, nil
@@ -153,7 +155,7 @@ func (idMatcher) String() string            { return idPattern }
 func checkTime(v any) error {
 	s, ok := v.(string)
 	if !ok {
-		return nil // another rule refuses it
+		return nil // the schema's type refuses other values
 	}
 	var t time.Time
 	if err := t.UnmarshalText([]byte(s)); err != nil {
