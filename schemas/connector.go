@@ -68,7 +68,7 @@ type DeliveryState string
 const (
 	DeliveryShown       DeliveryState = "shown"
 	DeliveryFailed      DeliveryState = "failed"      // cannot be shown to this recipient
-	DeliveryUnreachable DeliveryState = "unreachable" // cannot be shown to any recipient
+	DeliveryUnreachable DeliveryState = "unreachable" // the recipient cannot be reached now
 )
 
 // Delivery reports the result of showing a prompt to one recipient.
